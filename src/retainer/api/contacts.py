@@ -1,0 +1,140 @@
+"""External contacts: the people at the clients."""
+
+from typing import Annotated, Literal
+
+from sqlalchemy import Index, bindparam, select, update
+
+from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
+from retainer.domain.values import Email, Id, Text50, Text100, Text191, Text5000
+from retainer.kernel import etag
+from retainer.kernel.body import Change, New
+from retainer.kernel.query import Filter, OneOf, Page, Paged, Where, listing
+from retainer.kernel.resource import Resource
+from retainer.store.columns import flag, folded, ref, text, unique
+from retainer.store.records import Record, auto, ro
+from retainer.store.tables import tenant_table
+from retainer.store.tx import Tx
+
+contacts = tenant_table(
+    "external_contacts",
+    ref("client_id", "clients", on_delete="cascade"),
+    text("first_name", optional=True),
+    text("last_name", optional=True),
+    text("name"),
+    text("email", optional=True),
+    text("phone", optional=True),
+    text("mobile", optional=True),
+    text("job_title", optional=True),
+    text("role"),
+    flag("is_primary"),
+    text("status"),
+    text("notes", optional=True),
+    text("external_id", optional=True),
+    folded("last_name", "first_name", "email", into="last_name_folded"),  # who has no last name is found by the next
+    folded("email", optional=True),
+    folded("first_name", "last_name", "name", "email", into="search"),
+    unique("client_id", "email_folded"),
+    unique("external_id"),
+    Index(None, "account_id", "last_name_folded", "id"),
+    Index(None, "account_id", "created_at", "id"),
+    Index(None, "account_id", "updated_at", "id"),
+)
+tag_links("external_contacts")
+
+Role = Literal["general", "billing", "technical", "decision_maker"]
+Status = Literal["active", "inactive"]
+
+
+class Contact(Record):
+    """A person at a client."""
+
+    client_id: Id
+    first_name: Text100 | None = None
+    last_name: Text100 | None = None
+    name: Text191 = ro
+    email: Email | None = None
+    phone: Text50 | None = None
+    mobile: Text50 | None = None
+    job_title: Text100 | None = None
+    role: Role = "general"
+    is_primary: bool = auto
+    status: Status = "active"
+    notes: Text5000 | None = None
+    external_id: Text191 | None = None
+    tag_ids: TagIds = []
+
+
+class ContactFilter(Filter):
+    """Which contacts."""
+
+    sorts = ("last_name", "email", "created_at", "updated_at")
+    client_id: OneOf[Id] | None = None
+    email: Annotated[Email | None, Where(lambda table, email: table.c.email_folded == email, str.casefold)] = None
+    role: OneOf[Role] | None = None
+    is_primary: bool | None = None
+    status: OneOf[Status] | None = None
+    external_id: Text191 | None = None
+    tag_id: TagFilter = None
+
+
+PRIMARY = select(contacts.c.id).where(contacts.c.client_id == bindparam("client"), contacts.c.is_primary)
+STEP_BACK = (
+    update(contacts)
+    .where(contacts.c.client_id == bindparam("client"), contacts.c.is_primary, contacts.c.id != bindparam("own"))
+    .values(is_primary=False, updated_at=bindparam("now"))
+)
+
+
+def check(tx: Tx, it: Contact) -> Contact:
+    """A contact has something to be called by; the first of a client is its primary one."""
+    it.name = " ".join(part for part in (it.first_name, it.last_name) if part) or it.email or ""
+    if not it.name:
+        for member in ("first_name", "last_name", "email"):
+            tx.fault(member, "Give at least one of first_name, last_name and email.")
+    if it.is_primary is None:
+        it.is_primary = tx.one(PRIMARY, client=it.client_id) is None
+    return it
+
+
+def save_links(tx: Tx, contact: int, it: Contact) -> Contact:
+    """Write what a contact's row does not hold: its tags, and that the client's former primary contact is none."""
+    set_tags(tx, contacts, contact, it.tag_ids)
+    if it.is_primary:
+        tx.run(STEP_BACK, client=it.client_id, own=contact, now=tx.now)
+    return tx.get(contacts, contact, Contact)
+
+
+api = Resource("/external-contacts", tag="External contacts", scope="clients", table=contacts)
+
+
+@api.get()
+def list_external_contacts(tx: Tx, only: ContactFilter, page: Page) -> Paged[Contact]:
+    """List external contacts, by last name."""
+    return listing(tx, contacts, Contact, only, page)
+
+
+@api.post()
+def create_external_contact(tx: Tx, body: New[Contact]) -> Contact:
+    """Create an external contact; the first of a client becomes its primary one."""
+    return save_links(tx, tx.insert(contacts, check(tx, body)), body)
+
+
+@api.get("/{external_contact}")
+def get_external_contact(tx: Tx, external_contact: Id) -> Contact:
+    """Read an external contact."""
+    return tx.get(contacts, external_contact, Contact)
+
+
+@api.put("/{external_contact}")
+@api.patch("/{external_contact}")
+def update_external_contact(tx: Tx, external_contact: Id, change: Change[Contact]) -> Contact:
+    """Change an external contact; becoming primary takes that from the client's former one."""
+    it = check(tx, change.onto(tx.get(contacts, external_contact, Contact)))
+    tx.update(contacts, it)
+    return save_links(tx, external_contact, it)
+
+
+@api.delete("/{external_contact}")
+def delete_external_contact(tx: Tx, external_contact: Id) -> None:
+    """Delete an external contact."""
+    tx.delete(contacts, etag.unchanged(tx, tx.get(contacts, external_contact, Contact)).id)

@@ -1,0 +1,158 @@
+"""Tags: the account's own words for grouping clients, contacts and more."""
+
+from functools import cache
+from typing import Annotated, Any
+
+from msgspec import Meta
+from sqlalchemy import (
+    ColumnElement,
+    Delete,
+    Index,
+    Insert,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    cast,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+)
+
+from retainer.domain.values import Color, Id, Text50
+from retainer.kernel import etag
+from retainer.kernel.body import Change, New
+from retainer.kernel.query import Filter, OneOf, Page, Paged, Where, listing
+from retainer.kernel.resource import Resource
+from retainer.store.columns import folded, ref, text, unique
+from retainer.store.records import Derived, Record, RefersTo, ro
+from retainer.store.tables import ACCOUNT, keyed_table, metadata, tenant_table
+from retainer.store.tx import Tx
+
+tags = tenant_table(
+    "tags",
+    text("name"),
+    folded("name"),
+    text("color", optional=True),
+    folded("name", into="search"),
+    unique("name_folded"),
+    Index(None, "account_id", "created_at", "id"),
+)
+
+
+def tag_links(owner: str) -> Table:
+    """The table that says which rows of `owner` carry which tags."""
+    return keyed_table(
+        f"{owner}_tags",
+        ref("record_id", owner, on_delete="cascade"),
+        ref("tag_id", "tags", on_delete="cascade"),
+        Index(None, "account_id", "tag_id"),
+        key=("record_id", "tag_id"),
+    )
+
+
+def links_of(table: Table) -> Table:
+    """The tag links of a table."""
+    return metadata.tables[f"{table.name}_tags"]
+
+
+def _tag_ids(table: Table) -> ColumnElement[Any]:
+    links = links_of(table)
+    ids = func.aggregate_strings(cast(links.c.tag_id, Text), ",")
+    return select(func.coalesce(ids, "")).where(links.c.record_id == table.c.id).scalar_subquery()
+
+
+def _split(text: str) -> list[int]:
+    return sorted(map(int, text.split(","))) if text else []
+
+
+def _usage(table: Table) -> ColumnElement[Any]:
+    uses: ColumnElement[Any] = literal(0)
+    for links in metadata.sorted_tables:
+        if links.name.endswith("_tags"):
+            counted = select(func.count()).select_from(links).where(links.c.tag_id == table.c.id)
+            uses = uses + counted.scalar_subquery()
+    return uses
+
+
+def _tagged(table: Table, ids: Any) -> ColumnElement[bool]:
+    links = links_of(table)
+    return table.c.id.in_(select(links.c.record_id).where(links.c.tag_id.in_(ids)))
+
+
+@cache
+def _carried(links: Table) -> Select[Any]:
+    return select(links.c.tag_id).where(links.c.record_id == bindparam("record_id"))
+
+
+@cache
+def _tag(links: Table) -> Insert:
+    return insert(links).values(account_id=ACCOUNT, record_id=bindparam("record_id"), tag_id=bindparam("tag_id"))
+
+
+@cache
+def _untag(links: Table) -> Delete:
+    same = (links.c.record_id == bindparam("record_id")) & (links.c.tag_id == bindparam("tag_id"))
+    return delete(links).where(same)
+
+
+TagIds = Annotated[list[Id], Meta(max_length=50), Derived(_tag_ids, _split), RefersTo("tags")]
+TagFilter = Annotated[OneOf[Id] | None, Where(_tagged)]
+
+
+def set_tags(tx: Tx, table: Table, record_id: int, tag_ids: list[int]) -> None:
+    """Let a record carry exactly these tags."""
+    links = links_of(table)
+    have = {row[0] for row in tx.all(_carried(links), record_id=record_id)}
+    for tag_id in have - set(tag_ids):
+        tx.run(_untag(links), record_id=record_id, tag_id=tag_id)
+    for tag_id in set(tag_ids) - have:
+        tx.run(_tag(links), record_id=record_id, tag_id=tag_id)
+
+
+class Tag(Record):
+    """A word that groups records."""
+
+    name: Text50
+    color: Color | None = None
+    usage_count: Annotated[int, Derived(_usage)] = ro
+
+
+class TagsFilter(Filter):
+    """Which tags."""
+
+    sorts = ("name", "created_at")
+    name: Annotated[
+        Text50 | None, Where(lambda table, name: table.c.name_folded == name, str.casefold)
+    ] = None
+
+
+api = Resource("/tags", tag="Tags", scope="clients", table=tags)
+
+
+@api.get()
+def list_tags(tx: Tx, only: TagsFilter, page: Page) -> Paged[Tag]:
+    """List tags, by name."""
+    return listing(tx, tags, Tag, only, page)
+
+
+@api.post()
+def create_tag(tx: Tx, body: New[Tag]) -> Tag:
+    """Create a tag. Its name is unique in the account, whatever the case of its letters."""
+    return tx.get(tags, tx.insert(tags, body), Tag)
+
+
+@api.put("/{tag}")
+@api.patch("/{tag}")
+def update_tag(tx: Tx, tag: Id, change: Change[Tag]) -> Tag:
+    """Rename or recolour a tag; members left out keep their value."""
+    tx.update(tags, change.onto(tx.get(tags, tag, Tag)))
+    return tx.get(tags, tag, Tag)
+
+
+@api.delete("/{tag}")
+def delete_tag(tx: Tx, tag: Id) -> None:
+    """Delete a tag; every record that carries it loses it."""
+    tx.delete(tags, etag.unchanged(tx, tx.get(tags, tag, Tag)).id)

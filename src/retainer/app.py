@@ -1,0 +1,76 @@
+"""Read first: the slices, what an application holds, and its WSGI door."""
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, BinaryIO
+
+import falcon
+
+from retainer import settings as configuration
+from retainer.api import clients, contacts, me, tags
+from retainer.kernel import openapi, pipeline
+from retainer.kernel.housekeeping import Housekeeping, KeysUsed
+from retainer.kernel.http import Request
+from retainer.kernel.limits import Window
+from retainer.kernel.log import Log
+from retainer.kernel.resource import Routes
+from retainer.settings import BASE_PATH, Settings
+from retainer.store.engines import Sqlite
+from retainer.store.tx import Store
+
+SLICES = [clients.api, contacts.api, tags.api, me.api]
+"""Every resource of the API, in the order of the reference."""
+
+StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+
+
+class App:
+    """What the stages of a request work with."""
+
+    def __init__(self, settings: Settings, log: BinaryIO) -> None:
+        self.settings = settings
+        self.store = Store(Sqlite(settings.database_path))
+        self.window = Window()
+        self.routes = Routes(SLICES)
+        self.log = Log(log)
+        self.keys_used = KeysUsed()
+        self.housekeeping = Housekeeping(self)
+        self.site = site(self)
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request: the API by the pipeline, everything outside its base path by the site."""
+        path = environ["PATH_INFO"]
+        if not path.startswith(BASE_PATH):
+            return self.site(environ, start_response)  # type: ignore[no-any-return]
+        environ["PATH_INFO"] = path[len(BASE_PATH) :]
+        request = Request(environ, self.settings)
+        response = pipeline.answer(request, self)
+        start_response(pipeline.STATUS_LINES[response.status], response.headers)
+        return [] if request.method == "HEAD" else [response.body]
+
+
+class Document:
+    """The OpenAPI document of the running server."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
+        """Answer the document with the address under which it was asked for."""
+        base_url = Request({**request.env, "PATH_INFO": "", "QUERY_STRING": ""}, self.app.settings).base_url
+        response.data = openapi.render(self.app.routes.operations, base_url)
+        response.content_type = falcon.MEDIA_JSON
+
+
+def site(app: App) -> "falcon.App[falcon.Request, falcon.Response]":
+    """What lies outside the base path."""
+    pages = falcon.App()
+    pages.add_route("/openapi.json", Document(app))
+    return pages
+
+
+def create() -> App:
+    """The application of a serving process, with its housekeeping begun."""
+    app = App(configuration.load(), sys.stdout.buffer)
+    app.housekeeping.start()
+    return app

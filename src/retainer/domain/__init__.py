@@ -1,0 +1,1 @@
+"""Rules that more than one slice needs, free of HTTP."""

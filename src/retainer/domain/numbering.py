@@ -1,0 +1,32 @@
+"""Numbers that people read: series of an account, and the patterns that write them."""
+
+import re
+
+from sqlalchemy import Select, bindparam, insert, update
+
+from retainer.store.tables import ACCOUNT, series
+from retainer.store.tx import Tx
+
+DIGITS = re.compile(r"\{(0+)\}")
+NEXT = (
+    update(series)
+    .where(series.c.name == bindparam("series"))
+    .values(last=series.c.last + 1)
+    .returning(series.c.last)
+)
+FIRST = insert(series).values(account_id=ACCOUNT, name=bindparam("series"), last=1)
+
+
+def next_number(tx: Tx, name: str, pattern: str, taken: Select[tuple[int]]) -> str:
+    """The next number of a series that no row has; `{0000}` in the pattern is the number with at least its digits.
+
+    `taken` finds a row by the parameter `number`: people may have given a number of the series by hand.
+    """
+    while True:
+        last = tx.value(NEXT, series=name)
+        if last is None:
+            tx.run(FIRST, series=name)
+            last = 1
+        number = DIGITS.sub(lambda zeros: str(last).zfill(len(zeros[1])), pattern)  # noqa: B023
+        if tx.one(taken, number=number) is None:
+            return number

@@ -1,0 +1,169 @@
+"""The kinds of values that members hold: how each is read from JSON, and the sentence for what it takes."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+from zoneinfo import available_timezones
+
+import pycountry
+from email_validator import EmailNotValidError, validate_email
+from msgspec import Meta
+
+from retainer.store.columns import DIGITS
+
+LARGEST_INTEGER = 2**53 - 1  # what every JSON client reads exactly
+LARGEST_AMOUNT = Decimal(10) ** 12
+COUNTRIES = frozenset(country.alpha_2 for country in pycountry.countries)
+
+DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,10})?")
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})")
+COLOR = re.compile(r"#[0-9a-fA-F]{6}")
+
+
+def kind(read: Callable[[Any], Any], form: str, **schema: Any) -> Meta:
+    """A kind of value: `read` makes it from a JSON value or raises ValueError; `form` ends "Must be ..."."""
+    return Meta(extra={"read": read, "form": form}, extra_json_schema=schema)
+
+
+def read_text(value: Any) -> str:
+    """A JSON string, and nothing that looks like one."""
+    if not isinstance(value, str):
+        raise ValueError  # noqa: TRY004
+    return value
+
+
+def read_decimal(value: Any) -> Decimal:
+    """An exact decimal from a JSON string or number; exponents only in numbers, where JSON has them."""
+    if isinstance(value, str):
+        if not DECIMAL.fullmatch(value):
+            raise ValueError
+        return Decimal(value)
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise ValueError  # noqa: TRY004
+    number = Decimal(value)
+    if not -20 < number.adjusted() < 20:
+        raise ValueError
+    return number
+
+
+def between(low: Decimal, high: Decimal, places: int) -> Callable[[Any], Decimal]:
+    """Read decimals within bounds, with at most so many places."""
+
+    def read(value: Any) -> Decimal:
+        number = read_decimal(value)
+        exponent = number.normalize().as_tuple().exponent
+        if not low <= number <= high or not isinstance(exponent, int) or -exponent > places:
+            raise ValueError
+        return number
+
+    return read
+
+
+def read_day(value: Any) -> str:
+    """A calendar day, `YYYY-MM-DD`."""
+    text = read_text(value)
+    if not DAY.fullmatch(text):
+        raise ValueError
+    return date.fromisoformat(text).isoformat()
+
+
+def read_instant(value: Any) -> str:
+    """A moment with its offset (RFC 3339), as UTC text with microseconds."""
+    text = read_text(value)
+    if not INSTANT.fullmatch(text):
+        raise ValueError
+    try:
+        moment = datetime.fromisoformat(text.upper()).astimezone(UTC)
+    except OverflowError:
+        raise ValueError from None
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def read_email(value: Any) -> str:
+    """An email address by syntax alone; addresses of internal domains are as good as public ones."""
+    try:
+        address = validate_email(read_text(value), check_deliverability=False, globally_deliverable=False)
+    except EmailNotValidError:
+        raise ValueError from None
+    if len(address.normalized) > 191:
+        raise ValueError
+    return address.normalized
+
+
+def read_url(value: Any) -> str:
+    """An http or https address with a host."""
+    text = read_text(value)
+    url = urlsplit(text)
+    if len(text) > 2048 or url.scheme not in {"http", "https"} or not url.hostname or any(c <= " " for c in text):
+        raise ValueError
+    url.port  # noqa: B018  # raises ValueError for a port that is none
+    return text
+
+
+def read_color(value: Any) -> str:
+    """A colour as six hexadecimal digits, in lower case."""
+    text = read_text(value)
+    if not COLOR.fullmatch(text):
+        raise ValueError
+    return text.lower()
+
+
+def one_of(values: Callable[[], Any]) -> Callable[[Any], str]:
+    """Read a text that must be in a set; the set is made when it is first needed."""
+
+    def read(value: Any) -> str:
+        text = read_text(value)
+        if text not in values():
+            raise ValueError
+        return text
+
+    return read
+
+
+Id = Annotated[int, Meta(ge=1, le=LARGEST_INTEGER)]
+Text50 = Annotated[str, Meta(min_length=1, max_length=50)]
+Text100 = Annotated[str, Meta(min_length=1, max_length=100)]
+Text191 = Annotated[str, Meta(min_length=1, max_length=191)]
+Password = Annotated[str, Meta(min_length=12, max_length=1000)]
+Text5000 = Annotated[str, Meta(min_length=1, max_length=5000)]
+Text10000 = Annotated[str, Meta(min_length=1, max_length=10000)]
+Email = Annotated[
+    str, kind(read_email, "an email address of at most 191 characters, like ana@agency.example", format="email", maxLength=191)
+]
+Url = Annotated[
+    str, kind(read_url, "an http or https address, like https://agency.example", format="uri", maxLength=2048)
+]
+Color = Annotated[str, kind(read_color, "a colour like #0a84ff", pattern="^#[0-9a-f]{6}$")]
+Day = Annotated[str, kind(read_day, "a date like 2026-03-31", format="date")]
+Instant = Annotated[
+    str, kind(read_instant, "a moment with its offset, like 2026-03-31T14:30:00Z", format="date-time")
+]
+Currency = Annotated[
+    str, kind(one_of(lambda: DIGITS), "an ISO 4217 currency code, like EUR", pattern="^[A-Z]{3}$")
+]
+Country = Annotated[
+    str, kind(one_of(lambda: COUNTRIES), "an ISO 3166-1 country code of two letters, like DE", pattern="^[A-Z]{2}$")
+]
+Timezone = Annotated[str, kind(one_of(available_timezones), "an IANA time zone, like Europe/Berlin")]
+Money = Annotated[
+    Decimal,
+    kind(
+        between(Decimal(0), LARGEST_AMOUNT, 4),
+        'an amount from 0 to 1000000000000, like "120.00"',
+        type="string",
+        pattern=r"^-?[0-9]+(\.[0-9]+)?$",
+    ),
+]
+Percent = Annotated[
+    Decimal,
+    kind(
+        between(Decimal(0), Decimal(100), 3),
+        'a percentage from 0 to 100 with at most 3 decimal places, like "7.5"',
+        type="string",
+        pattern=r"^[0-9]+(\.[0-9]{1,3})?$",
+    ),
+]

@@ -1,0 +1,69 @@
+"""The closed catalogue of refusals: every error that leaves the API is one of these (contract 1.5)."""
+
+from typing import Any
+
+STATUS = {
+    "malformed_json": 400,
+    "bad_request": 400,
+    "missing_key": 401,
+    "invalid_key": 401,
+    "revoked_key": 401,
+    "expired_key": 401,
+    "user_deactivated": 401,
+    "plan_required": 402,
+    "trial_ended": 402,
+    "api_disabled": 403,
+    "missing_scope": 403,
+    "not_found": 404,
+    "method_not_allowed": 405,
+    "idempotency_in_progress": 409,
+    "precondition_failed": 412,
+    "body_too_large": 413,
+    "unsupported_media_type": 415,
+    "validation_failed": 422,
+    "unknown_parameter": 422,
+    "in_use": 422,
+    "idempotency_key_reused": 422,
+    "rate_limited": 429,
+    "server_error": 500,
+    "unavailable": 503,
+}
+
+Faults = dict[str, list[str]]
+"""Sentences for each faulty field; nested fields are dotted: `lines.0.quantity`."""
+
+
+class Refusal(Exception):
+    """A request that is answered with an error: its code, a sentence that says what to do, and what goes with it.
+
+    `members` stand beside `message` in the body, `headers` are sent besides the usual ones.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        errors: Faults | None = None,
+        headers: dict[str, str] | None = None,
+        **members: Any,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.status = STATUS[code]
+        self.message = message
+        self.headers = headers or {}
+        self.members = members if errors is None else {"errors": errors, **members}
+
+
+def invalid(errors: Faults, code: str = "validation_failed") -> Refusal:
+    """A refusal that lists every faulty field; its message is the first fault and the number of the others."""
+    sentences = [f"{field}: {sentence}" for field, said in errors.items() for sentence in said]
+    others = len(sentences) - 1
+    more = f" (and {others} more {'fault' if others == 1 else 'faults'})" if others else ""
+    return Refusal(code, f"Correct the request and send it again. {sentences[0]}{more}", errors=errors)
+
+
+def not_found(what: str) -> Refusal:
+    """404 in the same words whether the record never existed, was deleted, or belongs to another account."""
+    return Refusal("not_found", f"There is no such {what} in this account. Check the id in the path.")

@@ -1,0 +1,88 @@
+"""What a serving process does beside its requests: write its log, note used keys, forget what has expired."""
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from sqlalchemy import bindparam, update
+
+from retainer.domain.accounts import api_keys
+from retainer.kernel import idempotency
+from retainer.store.tx import Store
+
+if TYPE_CHECKING:
+    from retainer.app import App
+
+LOG_SECONDS = 0.1
+NOTE_SECONDS = 2.0
+SWEEP_SECONDS = 60.0
+USED = update(api_keys).where(api_keys.c.id == bindparam("key_id")).values(last_used_at=bindparam("at"))
+
+
+class KeysUsed:
+    """When each key was last used; written at most once a minute for each, outside every request."""
+
+    def __init__(self) -> None:
+        self._used: dict[int, float] = {}
+        self._written: dict[int, float] = {}
+
+    def note(self, key_id: int) -> None:
+        """Remember that a key was used now."""
+        self._used[key_id] = time.time()
+
+    def write(self, store: Store) -> None:
+        """Write the times that are due."""
+        now = time.time()
+        due = {key: at for key, at in list(self._used.items()) if now - self._written.get(key, 0) >= 60}
+        if not due:
+            return
+        with store.everywhere("keys of all accounts were used", write=True) as tx:
+            for key, at in due.items():
+                moment = datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+                tx.run(USED, key_id=key, at=moment)
+                self._written[key] = now
+        for key, at in due.items():
+            if self._used.get(key) == at:
+                del self._used[key]
+
+
+class Housekeeping:
+    """A thread that does the chores of an application until it is stopped."""
+
+    def __init__(self, app: "App") -> None:
+        self.app = app
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Do the last chores and end."""
+        self._stopped.set()
+        self._thread.join(timeout=5)
+        self._try("noting used keys", lambda: self.app.keys_used.write(self.app.store))
+        self.app.log.flush()
+
+    def _run(self) -> None:
+        noted = swept = time.monotonic()
+        while not self._stopped.wait(LOG_SECONDS):
+            now = time.monotonic()
+            if now - noted >= NOTE_SECONDS:
+                noted = now
+                self._try("noting used keys", lambda: self.app.keys_used.write(self.app.store))
+            if now - swept >= SWEEP_SECONDS:
+                swept = now
+                self.app.window.sweep()
+                self._try("forgetting old idempotency keys", lambda: idempotency.purge(self.app.store))
+            self._try("writing the log", self.app.log.flush)
+
+    def _try(self, what: str, chore: Callable[[], object]) -> None:
+        """A chore that fails is noted, and tried again in its turn."""
+        try:
+            chore()
+        except Exception as error:  # noqa: BLE001
+            self.app.log.failure(what, error)

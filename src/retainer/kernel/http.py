@@ -1,0 +1,106 @@
+"""A request as the stages see it, and a response before it is sent."""
+
+import random
+import re
+import time
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from retainer.errors import Refusal
+from retainer.settings import BASE_PATH, Settings
+
+LARGEST_BODY = 1024 * 1024
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+
+class Response:
+    """What goes back: status, headers, body."""
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(self, status: int, headers: list[tuple[str, str]], body: bytes = b"") -> None:
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+
+class Request:
+    """One request. Only named headers are ever read: the WSGI environ also holds the process environment."""
+
+    __slots__ = ("began", "environ", "id", "method", "path", "query", "settings")
+
+    def __init__(self, environ: dict[str, Any], settings: Settings) -> None:
+        self.began = time.perf_counter()
+        self.environ = environ
+        self.settings = settings
+        self.method: str = environ["REQUEST_METHOD"]
+        self.path: str = environ["PATH_INFO"]
+        self.query: str = environ["QUERY_STRING"]
+        given = environ.get("HTTP_X_REQUEST_ID")
+        usable = given and REQUEST_ID.fullmatch(given)
+        self.id: str = given if usable else f"req_{random.getrandbits(96):024x}"  # noqa: S311  # a label, no secret
+
+    def header(self, name: str) -> str | None:
+        """A header by its WSGI name, like `IF_MATCH`."""
+        value: str | None = self.environ.get(f"HTTP_{name}")
+        return value
+
+    @property
+    def writes(self) -> bool:
+        """Whether the method may change data."""
+        return self.method in WRITING
+
+    def check_size(self) -> None:
+        """Refuse a body that says it is too large, before anything is read."""
+        length = self.environ.get("CONTENT_LENGTH")
+        if length and (len(length) > 10 or int(length) > LARGEST_BODY):
+            raise too_large()
+
+    def read(self) -> bytes:
+        """The whole body; at most a byte more than the limit is ever read."""
+        if not self.environ.get("CONTENT_LENGTH") and "HTTP_TRANSFER_ENCODING" not in self.environ:
+            return b""
+        body: bytes = self.environ["wsgi.input"].read(LARGEST_BODY + 1)
+        if len(body) > LARGEST_BODY:
+            raise too_large()
+        return body
+
+    @property
+    def address(self) -> str:
+        """The caller's address: the peer, or what trusted proxies say of it; IPv6 as its /64 network."""
+        peer = self._address(self.environ.get("REMOTE_ADDR", ""))
+        for hop in reversed((self.header("X_FORWARDED_FOR") or "").split(",")):
+            if not hop or not self._trusts(peer):
+                break
+            peer = self._address(hop.strip())
+        if ":" in peer:
+            return str(ip_network(f"{peer}/64", strict=False))
+        return peer
+
+    @property
+    def base_url(self) -> str:
+        """The public address of the API, without a slash at the end; trusted proxies may name another host."""
+        if self.settings.base_url:
+            return self.settings.base_url + BASE_PATH
+        scheme, host = self.environ["wsgi.url_scheme"], self.header("HOST") or "localhost"
+        if self.settings.trusted_proxies and self._trusts(self.environ.get("REMOTE_ADDR", "")):
+            scheme = self.header("X_FORWARDED_PROTO") or scheme
+            host = self.header("X_FORWARDED_HOST") or host
+        return f"{scheme}://{host}{BASE_PATH}"
+
+    def _address(self, text: str) -> str:
+        try:
+            found = ip_address(text)
+        except ValueError:
+            return "unknown"
+        return str(getattr(found, "ipv4_mapped", None) or found)
+
+    def _trusts(self, peer: str) -> bool:
+        proxies = self.settings.trusted_proxies
+        return bool(proxies) and peer != "unknown" and any(ip_address(peer) in network for network in proxies)
+
+
+def too_large() -> Refusal:
+    """413: the body is over 1 MiB."""
+    return Refusal("body_too_large", "The body is larger than 1 MiB (1048576 bytes). Send less at once.")

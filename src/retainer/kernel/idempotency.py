@@ -1,0 +1,113 @@
+"""Idempotency-Key: a write sent again answers what it answered the first time (contract 1.7)."""
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from types import TracebackType
+
+from sqlalchemy import Column, Index, LargeBinary, bindparam, delete, insert, select
+
+from retainer.errors import Refusal
+from retainer.kernel.http import Request, Response
+from retainer.store.columns import instant, integer, ref, text
+from retainer.store.tables import ACCOUNT, keyed_table
+from retainer.store.tx import Store, Tx
+
+KEEP = timedelta(hours=24)
+VISIBLE = re.compile(r"[!-~]{1,255}")
+
+idempotency_keys = keyed_table(
+    "idempotency_keys",
+    ref("key_id", "api_keys", on_delete="cascade"),
+    text("value"),
+    text("fingerprint"),
+    instant("created_at"),
+    integer("status"),
+    text("headers"),
+    Column("body", LargeBinary, nullable=False),
+    Index("idempotency_keys_by_created_at", "created_at"),
+    key=("key_id", "value"),
+)
+
+_same = (idempotency_keys.c.key_id == bindparam("key_id")) & (idempotency_keys.c.value == bindparam("value"))
+STORED = select(
+    idempotency_keys.c.fingerprint,
+    idempotency_keys.c.status,
+    idempotency_keys.c.headers,
+    idempotency_keys.c.body,
+).where(_same, idempotency_keys.c.created_at > bindparam("since"))
+REPLACED = delete(idempotency_keys).where(_same)
+KEPT = insert(idempotency_keys).values(
+    account_id=ACCOUNT,
+    **{name: bindparam(name) for name in idempotency_keys.c.keys() if name != "account_id"},  # noqa: SIM118
+)
+
+
+class Attempt:
+    """One request under an Idempotency-Key; while its block runs, the same key answers 409."""
+
+    running: set[tuple[int, str]] = set()  # noqa: RUF012  # of this process: it is the one that serves a key's writes
+    lock = threading.Lock()
+
+    def __init__(self, key_id: int, value: str, fingerprint: str) -> None:
+        self.key_id = key_id
+        self.value = value
+        self.fingerprint = fingerprint
+
+    def __enter__(self) -> None:
+        name = (self.key_id, self.value)
+        with self.lock:
+            if name in self.running:
+                raise Refusal(
+                    "idempotency_in_progress",
+                    "The first request with this Idempotency-Key is still running. Wait a second and send it again.",
+                    headers={"Retry-After": "1"},
+                )
+            self.running.add(name)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        with self.lock:
+            self.running.discard((self.key_id, self.value))
+
+    def once(self, tx: Tx, perform: Callable[[], Response]) -> Response:
+        """What the first request was answered, or what this one performs, kept in the same transaction."""
+        key = {"key_id": self.key_id, "value": self.value}
+        row = tx.one(STORED, since=_before(tx.now), **key)
+        if row is None:
+            response = perform()
+            tx.run(REPLACED, **key)
+            kept = {"status": response.status, "headers": json.dumps(response.headers), "body": response.body}
+            tx.run(KEPT, fingerprint=self.fingerprint, created_at=tx.now, **kept, **key)
+            return response
+        fingerprint, status, headers, body = row
+        if fingerprint != self.fingerprint:
+            raise Refusal(
+                "idempotency_key_reused",
+                "This Idempotency-Key was used for another request. Send a new key with a new request.",
+            )
+        return Response(status, [*map(tuple, json.loads(headers)), ("idempotency-replayed", "true")], body)
+
+
+def attempt(request: Request, key_id: int, body: bytes) -> Attempt | None:
+    """The attempt that a write's Idempotency-Key names, if it has one. Raises `bad_request` for a key that is none."""
+    value = request.header("IDEMPOTENCY_KEY") if request.writes else None
+    if value is None:
+        return None
+    if not VISIBLE.fullmatch(value):
+        raise Refusal("bad_request", "Idempotency-Key takes 1 to 255 visible ASCII characters, like a UUID.")
+    parts = (request.method.encode(), request.path.encode(), request.query.encode(), body)
+    digest = hashlib.sha256(b"".join(len(part).to_bytes(8) + part for part in parts))
+    return Attempt(key_id, value, digest.hexdigest())
+
+
+def purge(store: Store) -> int:
+    """Forget what is older than a day; answers how many."""
+    with store.everywhere("old idempotency keys are of no account's interest", write=True) as tx:
+        return tx.run(delete(idempotency_keys).where(idempotency_keys.c.created_at <= _before(tx.now)))
+
+
+def _before(now: str) -> str:
+    return (datetime.fromisoformat(now) - KEEP).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,0 +1,140 @@
+"""The life of a request: every stage in its order (contract 1.1), every status in one place."""
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from retainer.errors import Refusal
+from retainer.kernel import access, etag, idempotency, limits
+from retainer.kernel.http import Request, Response
+from retainer.kernel.limits import Allowance
+from retainer.kernel.query import Paged
+from retainer.kernel.resource import Call, Operation
+from retainer.store.engines import Unavailable
+from retainer.store.records import Record
+
+if TYPE_CHECKING:
+    from retainer.app import App
+
+encode = msgspec.json.Encoder().encode
+
+STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
+CONTENT = ("content-type", "application/json; charset=utf-8")
+FIXED = [
+    ("cache-control", "private, no-cache"),
+    ("vary", "Authorization, X-Api-Key"),
+    ("x-content-type-options", "nosniff"),
+]
+
+
+def answer(request: Request, app: "App") -> Response:
+    """Take one request through every stage; any stage may refuse it."""
+    caller = allowance = operation = None
+    try:
+        request.check_size()  # 413
+        caller = access.authenticate(request, app.store)  # 401
+        access.admit(caller)  # 402, 403 API off
+        allowance = limits.of_key(app.window, caller)
+        allowance.admit()  # 429
+        methods, ids = app.routes.find(request)  # 404
+        if request.method == "OPTIONS":
+            response = Response(204, [("allow", methods.allow)])
+        else:
+            operation = methods.of(request.method)  # 405
+            access.require(caller, operation.scope)  # 403 missing scope
+            query = operation.read_query(request)  # 422
+            response = perform(app, caller, operation, ids, query, request, allowance)  # 404, 412, 400, 415, 422, 409
+        app.keys_used.note(caller.key_id)
+    except Exception as error:  # noqa: BLE001  # the last resort: whatever it is, it leaves as one of ours
+        refusal = explain(error, request, app)
+        if allowance is None:
+            allowance, refusal = of_stranger(request, refusal, app)
+        response = refuse(refusal, request)
+    finish(response, request, allowance)
+    app.log.request(request, response, caller, operation)
+    return response
+
+
+def perform(
+    app: "App",
+    caller: access.Caller,
+    operation: Operation,
+    ids: dict[str, str],
+    query: Any,
+    request: Request,
+    allowance: Allowance,
+) -> Response:
+    """Run the operation in its transaction, which commits here and nowhere else."""
+    body = request.read() if operation.writes else b""
+    attempt = idempotency.attempt(request, caller.key_id, body)
+
+    def run(tx: Any) -> Response:
+        tx.if_match = request.header("IF_MATCH") if operation.writes else None
+        result = operation.call(Call(tx, ids, query, request, body, allowance))
+        tx.refuse_faults()
+        return reply(operation, result, request)
+
+    if attempt is None:
+        with app.store.begin(caller, write=operation.writes) as tx:
+            return run(tx)
+    with attempt, app.store.begin(caller, write=True) as tx:
+        return attempt.once(tx, lambda: run(tx))
+
+
+def reply(operation: Operation, result: Any, request: Request) -> Response:
+    """An operation's result as a response."""
+    if result is None:
+        return Response(204, [])
+    data = encode(result)
+    if isinstance(result, Paged):
+        return Response(200, [CONTENT], data)
+    headers = [CONTENT]
+    if isinstance(result, Record):
+        tag = etag.of(data)
+        if not operation.writes and etag.matches(request.header("IF_NONE_MATCH"), tag):
+            return Response(304, [("etag", tag)])
+        headers.append(("etag", tag))
+        if operation.created:
+            headers.append(("location", f"{request.base_url}{request.path}/{result.id}"))
+    return Response(201 if operation.created else 200, headers, b'{"data":%b}' % data)
+
+
+def refuse(refusal: Refusal, request: Request) -> Response:
+    """A refusal as a response: one shape, whatever the reason."""
+    members = {"message": refusal.message, "code": refusal.code, "request_id": request.id, **refusal.members}
+    return Response(refusal.status, [CONTENT, *refusal.headers.items()], encode(members))
+
+
+def explain(error: Exception, request: Request, app: "App") -> Refusal:
+    """The refusal that an exception means to the caller."""
+    if isinstance(error, Refusal):
+        return error
+    app.log.failure(request, error)
+    if isinstance(error, Unavailable):
+        sentence = "The database is out of reach for the moment. Nothing was changed; try again in a few seconds."
+        return Refusal("unavailable", sentence, headers={"Retry-After": "2"})
+    return Refusal("server_error", f"Something went wrong here. Report the request id {request.id} to the operator.")
+
+
+def of_stranger(request: Request, refusal: Refusal, app: "App") -> tuple[Allowance, Refusal]:
+    """The figures of a caller who did not get in; a refusal is charged to the address, an error of ours is not."""
+    allowance = limits.of_address(app.window, request.address, charge=refusal.status < 500)
+    try:
+        allowance.admit()
+    except Refusal as limited:
+        return allowance, limited
+    return allowance, refusal
+
+
+def finish(response: Response, request: Request, allowance: Allowance) -> None:
+    """Add the headers that every response carries."""
+    response.headers += [
+        ("x-ratelimit-limit", str(allowance.limit)),
+        ("x-ratelimit-remaining", str(allowance.remaining)),
+        ("x-ratelimit-reset", str(allowance.reset)),
+        ("x-request-id", request.id),
+        *FIXED,
+    ]
+    if response.status not in {204, 304}:
+        response.headers.append(("content-length", str(len(response.body))))

@@ -1,0 +1,192 @@
+"""Declarations: a handler's path, signature and docstring say everything that is known of an operation.
+
+The only place that inspects signatures. A declaration that is incomplete does not import.
+"""
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+
+from falcon.routing import CompiledRouter
+from sqlalchemy import Table
+
+from retainer.domain.values import LARGEST_INTEGER, Id
+from retainer.errors import Refusal, not_found
+from retainer.kernel import body as bodies
+from retainer.kernel.http import Request
+from retainer.kernel.limits import Allowance
+from retainer.kernel.query import Filter, Page, Paged, read_list, read_none
+from retainer.store.rules import singular
+from retainer.store.tx import Tx
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+ID = re.compile(r"[1-9][0-9]{0,15}")
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+
+class Call:
+    """What an operation is called with."""
+
+    __slots__ = ("allowance", "body", "ids", "query", "request", "tx")
+
+    def __init__(
+        self, tx: Tx, ids: dict[str, str], query: Any, request: Request, body: bytes, allowance: Allowance
+    ) -> None:
+        self.tx = tx
+        self.ids = ids
+        self.query = query
+        self.request = request
+        self.body = body
+        self.allowance = allowance
+
+
+class Operation:
+    """One method on one path: what its handler's declaration says."""
+
+    def __init__(self, resource: "Resource", method: str, path: str, handler: Callable[..., Any]) -> None:
+        self.resource = resource
+        self.method = method
+        self.path = resource.path + path
+        self.handler = handler
+        self.writes = method != "GET"
+        self.scope = None if resource.scope is None else f"{resource.scope}:{'write' if self.writes else 'read'}"
+        self.created = method == "POST"
+        where = f"{handler.__module__}.{handler.__name__}"
+        hints = get_type_hints(handler, include_extras=True)
+        if not handler.__doc__:
+            raise TypeError(f"{where} has no docstring: its first line is the summary of the operation.")
+        if "return" not in hints:
+            raise TypeError(f"{where} does not say what it returns.")
+        self.answers = hints.pop("return")
+        self.paged = get_origin(self.answers) is Paged
+        self.filter: type[Filter] | None = None
+        self.body: Any = None
+        self.parameters = re.findall(r"\{(\w+)\}", self.path)
+        self._arguments = [self._argument(where, name, hints.get(name)) for name in inspect.signature(handler).parameters]
+        verb, _, noun = handler.__name__.partition("_")
+        words = ["replace" if method == "PUT" else verb, *noun.split("_")]
+        self.id = words[0] + "".join(word.title() for word in words[1:])
+
+    def __repr__(self) -> str:
+        return f"{self.method} {self.path}"
+
+    def read_query(self, request: Request) -> Any:
+        """The query of a request, as the handler's Filter and Page. Raises `unknown_parameter`, `validation_failed`."""
+        if self.filter is None:
+            return read_none(request)
+        return read_list(request, self.filter)
+
+    def call(self, call: Call) -> Any:
+        """Call the handler with its arguments in their order."""
+        return self.handler(*[argument(call) for argument in self._arguments])
+
+    def _id(self, text: str) -> int:
+        """An id as a path writes it: no sign, no leading zero, at most 2^53-1; all else is no record."""
+        if not ID.fullmatch(text) or int(text) > LARGEST_INTEGER:
+            raise not_found(singular(self.resource.table) if self.resource.table is not None else "record")
+        return int(text)
+
+    def _argument(self, where: str, name: str, hint: Any) -> Callable[[Call], Any]:
+        """How an argument of the handler is made."""
+        if hint is Tx:
+            return lambda call: call.tx
+        if hint is Allowance:
+            return lambda call: call.allowance
+        if hint is Page:
+            return lambda call: call.query[1]
+        if isinstance(hint, type) and issubclass(hint, Filter):
+            self.filter = hint
+            return lambda call: call.query[0]
+        if name in self.parameters and hint == Id:
+            return lambda call: self._id(call.ids[name])
+        table = self.resource.table
+        if table is not None and get_origin(hint) is bodies.Change:
+            (shape,) = get_args(hint)
+            self.body = shape
+            return lambda call: bodies.Change(call.tx, table, shape, call.request, call.body)
+        if table is not None and get_origin(hint) is Annotated and bodies.New in hint.__metadata__:
+            shape = hint.__origin__
+            self.body = shape
+            return lambda call: bodies.new(call.tx, table, shape, bodies.read_object(call.request, call.body))
+        raise TypeError(f"{where} takes {name}: {hint}, which no request has.")
+
+
+class Resource:
+    """A path, its scope (None: any valid key) and its table, to which handlers are registered."""
+
+    def __init__(self, path: str, *, tag: str, scope: str | None, table: Table | None = None) -> None:
+        self.path = path
+        self.tag = tag
+        self.scope = scope
+        self.table = table
+        self.operations: list[Operation] = []
+
+    def get(self, path: str = "") -> Callable[[Handler], Handler]:
+        """Register a handler for GET."""
+        return self._register("GET", path)
+
+    def post(self, path: str = "") -> Callable[[Handler], Handler]:
+        """Register a handler for POST."""
+        return self._register("POST", path)
+
+    def put(self, path: str = "") -> Callable[[Handler], Handler]:
+        """Register a handler for PUT."""
+        return self._register("PUT", path)
+
+    def patch(self, path: str = "") -> Callable[[Handler], Handler]:
+        """Register a handler for PATCH."""
+        return self._register("PATCH", path)
+
+    def delete(self, path: str = "") -> Callable[[Handler], Handler]:
+        """Register a handler for DELETE."""
+        return self._register("DELETE", path)
+
+    def _register(self, method: str, path: str) -> Callable[[Handler], Handler]:
+        def register(handler: Handler) -> Handler:
+            self.operations.append(Operation(self, method, path, handler))
+            return handler
+
+        return register
+
+
+class Routes:
+    """Which operation a request names."""
+
+    def __init__(self, resources: list[Resource]) -> None:
+        self.operations = [operation for resource in resources for operation in resource.operations]
+        self._router = CompiledRouter()
+        by_path: dict[str, dict[str, Operation]] = {}
+        for operation in self.operations:
+            by_path.setdefault(operation.path, {})[operation.method] = operation
+        for path, methods in by_path.items():
+            self._router.add_route(path, Methods(methods))
+
+    def find(self, request: Request) -> tuple["Methods", dict[str, str]]:
+        """The methods of a request's path, and the texts that stand for its ids. Raises `not_found`."""
+        found = self._router.find(request.path)
+        if found is None:
+            raise Refusal("not_found", "There is nothing at this path. The paths of the API are in /openapi.json.")
+        methods, _, texts, _ = found
+        return methods, texts
+
+
+class Methods:
+    """The operations of one path, and the methods that it allows."""
+
+    def __init__(self, operations: dict[str, Operation]) -> None:
+        self.operations = operations | ({"HEAD": operations["GET"]} if "GET" in operations else {})
+        allowed = [method for method in ("GET", "HEAD", *METHODS[1:]) if method in self.operations]
+        self.allow = ", ".join([*allowed, "OPTIONS"])
+
+    def of(self, method: str) -> Operation:
+        """The operation of a method. Raises `method_not_allowed` with `Allow`."""
+        operation = self.operations.get(method)
+        if operation is None:
+            raise Refusal(
+                "method_not_allowed",
+                f"This path does not take {method}. It takes: {self.allow}.",
+                headers={"Allow": self.allow},
+            )
+        return operation
+

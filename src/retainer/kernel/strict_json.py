@@ -1,0 +1,82 @@
+"""JSON that can be understood in one way only."""
+
+import json
+from decimal import Decimal
+from typing import Any
+
+from retainer.errors import Refusal
+
+DEEPEST = 32
+
+
+def read_json(raw: bytes) -> Any:
+    """JSON as RFC 8259 means it, and stricter: no duplicate member, NaN, byte order mark or nesting deeper than 32.
+
+    Decimals are exact. Raises `malformed_json`.
+    """
+    try:
+        text = raw.decode()
+        if raw.count(b"[") + raw.count(b"{") > DEEPEST:
+            _check_depth(text)
+        return DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise malformed(f"it cannot be read at {where} ({error.msg[:1].lower()}{error.msg[1:]})") from None
+    except UnicodeDecodeError:
+        raise malformed("it is not UTF-8") from None
+
+
+def malformed(reason: str) -> Refusal:
+    """400: the body is no JSON that could be understood in one way only."""
+    return Refusal("malformed_json", f"Send a body of valid JSON: {reason}.")
+
+
+def _check_depth(text: str) -> None:
+    depth, quoted, escaped = 0, False, False
+    for character in text:
+        if quoted:
+            quoted = escaped or character != '"'
+            escaped = character == "\\" and not escaped
+        elif character == '"':
+            quoted = True
+        elif character in "[{":
+            depth += 1
+            if depth > DEEPEST:
+                raise malformed(f"it is nested deeper than {DEEPEST}")
+        elif character in "]}":
+            depth -= 1
+
+
+def _members_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if not encodes("".join(members)):
+        raise malformed("the name of a member has an unpaired surrogate")
+    if len(members) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise malformed(f"the member {json.dumps(twice)} is there twice")
+    return members
+
+
+def _integer(digits: str) -> int | Decimal:
+    return int(digits) if len(digits) < 20 else Decimal(digits)
+
+
+def _constant(name: str) -> None:
+    raise malformed(f"{name} is no JSON number")
+
+
+DECODER = json.JSONDecoder(
+    object_pairs_hook=_members_once, parse_float=Decimal, parse_int=_integer, parse_constant=_constant
+)
+
+
+def encodes(text: str) -> bool:
+    """Whether a text is Unicode, without unpaired surrogates."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

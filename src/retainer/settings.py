@@ -1,0 +1,116 @@
+"""Every setting: its type, its default and a sentence. Read from `RETAINER_*`, a `.env` file, or `RETAINER_*_FILE`."""
+
+import difflib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from dotenv import dotenv_values
+
+PREFIX = "RETAINER_"
+BASE_PATH = "/api/public/v1"
+
+Network = IPv4Network | IPv6Network
+
+
+class SettingsError(Exception):
+    """A setting that stops the start; its sentence names the setting, the value and the accepted form."""
+
+
+def _path(text: str) -> Path:
+    return Path(text).expanduser()
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
+
+
+def _base_url(text: str) -> str:
+    url = urlsplit(text)
+    if url.scheme not in {"http", "https"} or not url.hostname or url.query or url.fragment:
+        raise ValueError
+    return text.rstrip("/").removesuffix(BASE_PATH)
+
+
+def _database_url(text: str) -> str:
+    if not text.startswith("sqlite:///") or not text.removeprefix("sqlite:///"):
+        raise ValueError
+    return text
+
+
+def _setting(default: Any, sentence: str, form: str, read: Callable[[str], Any], *, secret: bool = False) -> Any:
+    return field(default=default, metadata={"sentence": sentence, "form": form, "read": read, "secret": secret})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings in force; each one's environment name is its own name in capitals behind `RETAINER_`."""
+
+    data_dir: Path = _setting(
+        Path("data"), "Where the embedded database and its lock lie.", "a folder, like /var/lib/retainer", _path
+    )
+    database_url: str = _setting(
+        "", "The database; by default a file under the data folder.", "sqlite:///path/to/file.db", _database_url
+    )
+    base_url: str = _setting(
+        "",
+        "The public address, for links and Location; by default what the request names.",
+        "an address like https://agency.example",
+        _base_url,
+    )
+    trusted_proxies: tuple[Network, ...] = _setting(
+        (),
+        "Proxies whose X-Forwarded-For, -Proto and -Host are believed.",
+        "address ranges, like 127.0.0.1/32,10.0.0.0/8",
+        _networks,
+    )
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def database_path(self) -> Path:
+        """The file of the embedded database."""
+        return Path(self.database_url.removeprefix("sqlite:///") or self.data_dir / "retainer.db")
+
+
+def declared() -> list[tuple[str, Any]]:
+    """Every setting as (environment name, dataclass field)."""
+    return [(PREFIX + item.name.upper(), item) for item in fields(Settings) if item.default is not MISSING]
+
+
+def load(environment: Mapping[str, str] | None = None, dotenv: Path = Path(".env")) -> Settings:
+    """Read the settings in force; the environment wins over the `.env` file.
+
+    Raises SettingsError for an unknown `RETAINER_*` name and for a value that cannot be read.
+    """
+    given = {name: (value or "", ".env") for name, value in dotenv_values(dotenv).items()}
+    given |= {name: (value, "environment") for name, value in (environment or os.environ).items()}
+    given = {name: found for name, found in given.items() if name.startswith(PREFIX)}
+    known = dict(declared())
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for name, (text, source) in given.items():
+        setting = known.get(name) or known.get(name.removesuffix("_FILE"))
+        if setting is None:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean {near[0]}?" if near else f" Known are: {', '.join(known)}."
+            raise SettingsError(f"{name} (from {source}) is no setting.{hint}")
+        value = text if name in known else _secret(name, text)
+        try:
+            values[setting.name] = setting.metadata["read"](value)
+        except ValueError:
+            shown = "***" if setting.metadata["secret"] else repr(value)
+            form = setting.metadata["form"]
+            raise SettingsError(f"{name} (from {source}) is {shown}; it takes {form}.") from None
+        sources[setting.name] = source if name in known else f"{source}, file {text}"
+    return Settings(**values, sources=sources)
+
+
+def _secret(name: str, path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise SettingsError(f"{name} names {path!r}, which cannot be read: {error.strerror}.") from None

@@ -1,0 +1,106 @@
+"""Kinds of column, and how their values go into the database and come out again."""
+
+import json
+from decimal import Decimal
+from typing import Any
+
+from iso4217 import Currency
+from sqlalchemy import BigInteger, Boolean, Column, Date, ForeignKeyConstraint, Integer, Text, UniqueConstraint
+from sqlalchemy.dialects.postgresql import TIMESTAMP
+
+# The first type is what SQLite's STRICT tables take, the second what PostgreSQL has for it.
+INTEGER = Integer().with_variant(BigInteger(), "postgresql")
+FLAG = Boolean(create_constraint=False).with_variant(Integer(), "sqlite")
+DAY = Text().with_variant(Date(), "postgresql")
+INSTANT = Text().with_variant(TIMESTAMP(timezone=True), "postgresql")
+
+DIGITS = {currency.code: currency.exponent or 0 for currency in Currency}
+"""Decimal places of each ISO 4217 currency."""
+
+
+def text(name: str, *, optional: bool = False, **options: Any) -> Column[Any]:
+    """Text; null, never empty, when it is unknown."""
+    return Column(name, Text, nullable=optional, **options)
+
+
+def integer(name: str, *, optional: bool = False, **options: Any) -> Column[Any]:
+    """A whole number."""
+    return Column(name, INTEGER, nullable=optional, **options)
+
+
+def flag(name: str, **options: Any) -> Column[Any]:
+    """True or false, never unknown."""
+    return Column(name, FLAG, nullable=False, info={"out": bool}, **options)
+
+
+def day(name: str, *, optional: bool = False) -> Column[Any]:
+    """A calendar day in the account's zone, `YYYY-MM-DD`."""
+    return Column(name, DAY, nullable=optional)
+
+
+def instant(name: str, *, optional: bool = False) -> Column[Any]:
+    """A moment in UTC, RFC 3339 with microseconds and `Z`, so that text order is time order."""
+    return Column(name, INSTANT, nullable=optional)
+
+
+def decimal(name: str, *, optional: bool = False) -> Column[Any]:
+    """An exact decimal, kept as its canonical text."""
+    return Column(name, Text, nullable=optional, info={"in": decimal_text, "out": Decimal})
+
+
+def money(name: str, *, optional: bool = False) -> Column[Any]:
+    """An amount in minor units of the row's `currency` column."""
+    return Column(name, INTEGER, nullable=optional, info={"money": True})
+
+
+def words(name: str) -> Column[Any]:
+    """A list of short texts."""
+    return Column(name, Text, nullable=False, info={"in": json.dumps, "out": json.loads})
+
+
+def folded(*sources: str, into: str | None = None, optional: bool = False) -> Column[Any]:
+    """The case-folded text of other columns, kept by the transaction: for order, search and uniqueness without case."""
+    name = into or f"{sources[0]}_folded"
+    return Column(name, Text, nullable=optional, info={"folds": sources})
+
+
+def ref(name: str, target: str, *, optional: bool = False, on_delete: str = "block") -> tuple[Any, ...]:
+    """A reference within the account: the key is (account_id, name), so another account's row cannot be linked.
+
+    `on_delete` says what `Tx.delete` of the target does: `block` it, `cascade` to this row, or `detach` (set null).
+    """
+    return (
+        Column(name, INTEGER, nullable=optional, info={"target": target, "on_delete": on_delete}, index=False),
+        ForeignKeyConstraint(["account_id", name], [f"{target}.account_id", f"{target}.id"]),
+    )
+
+
+def unique(*names: str) -> UniqueConstraint:
+    """Unique within the account; `Tx` names the first column's member when it is taken."""
+    return UniqueConstraint("account_id", *names)
+
+
+def decimal_text(value: Decimal) -> str:
+    """A decimal without exponent and without trailing zeros: `"7.5"`, `"2"`."""
+    plain = format(value, "f")
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+
+
+def minor_units(amount: Decimal, currency: str) -> int:
+    """An amount as whole minor units; raises ValueError when it has more digits than its currency."""
+    scaled = amount.scaleb(DIGITS[currency])
+    units = int(scaled)
+    if units != scaled:
+        raise ValueError(currency)
+    return units
+
+
+def amount_of(units: int, currency: str) -> Decimal:
+    """Minor units as an amount with exactly the digits of its currency."""
+    return Decimal(units).scaleb(-DIGITS[currency])
+
+
+def casefolded(values: dict[str, Any], sources: tuple[str, ...]) -> str | None:
+    """The text that a folded column holds for these values; null when there is nothing to fold."""
+    parts = [values[source] for source in sources if values.get(source)]
+    return "\n".join(parts).casefold() if parts else None

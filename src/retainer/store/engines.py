@@ -1,0 +1,119 @@
+"""The engines: the only place that knows a dialect, a driver, and what its errors mean."""
+
+import contextlib
+import threading
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.dialects import sqlite
+
+try:
+    from pysqlite3 import dbapi2 as driver
+except ImportError:  # the wheel exists for Linux only; elsewhere the standard module must be new enough
+    import sqlite3 as driver  # type: ignore[no-redef]
+
+OLDEST_SAFE = (3, 51, 3)  # before it, two connections that write or checkpoint at once can corrupt a WAL database
+WAIT_SECONDS = 5.0
+OUT_OF_REACH = {
+    "SQLITE_BUSY",
+    "SQLITE_LOCKED",
+    "SQLITE_IOERR",
+    "SQLITE_FULL",
+    "SQLITE_CANTOPEN",
+    "SQLITE_READONLY",
+    "SQLITE_PROTOCOL",
+}
+
+
+class Unavailable(Exception):
+    """The database is out of reach, busy for too long, or full; what was asked did not happen or is unknown."""
+
+
+class Sqlite:
+    """One SQLite file: a connection for each thread, and one write lock in the process."""
+
+    dialect = sqlite.dialect(paramstyle="named")
+    version = driver.sqlite_version
+    failure: type[Exception] = driver.OperationalError
+
+    def __init__(self, path: Path) -> None:
+        if driver.sqlite_version_info < OLDEST_SAFE:
+            oldest = ".".join(map(str, OLDEST_SAFE))
+            raise Unavailable(f"SQLite {driver.sqlite_version} is too old: install {oldest} or newer.")
+        self.path = path
+        self._writing = threading.Lock()
+        self._local = threading.local()
+
+    def judge(self, error: Exception) -> Exception:
+        """What a driver's error means to callers: out of reach, or the programming error that it is."""
+        name = "_".join(str(getattr(error, "sqlite_errorname", "")).split("_")[:2])
+        return Unavailable(str(error)) if name in OUT_OF_REACH else error
+
+    def connect(self) -> Any:
+        """A new connection with every promise switched on: durable commits, foreign keys, no trusted schema."""
+        connection = driver.connect(
+            str(self.path),
+            timeout=WAIT_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=1024,
+        )
+        for pragma in (
+            "journal_mode=WAL",
+            "synchronous=FULL",
+            "foreign_keys=ON",
+            "trusted_schema=OFF",
+            "cell_size_check=ON",
+            "journal_size_limit=67108864",
+            "cache_size=-16384",
+            "mmap_size=268435456",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    def begin(self, *, write: bool) -> Any:
+        """Begin a transaction on this thread's connection; a writing one holds the lock until it ends."""
+        if write and not self._writing.acquire(timeout=WAIT_SECONDS):
+            raise Unavailable("Other writes took too long.")
+        try:
+            connection = self._connection()
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        except driver.OperationalError as error:
+            if write:
+                self._writing.release()
+            raise self.judge(error) from error
+        return connection
+
+    def commit(self, connection: Any, *, write: bool) -> None:
+        """Make it durable. A commit that fails has an unknown outcome: the connection is thrown away."""
+        try:
+            connection.execute("COMMIT")
+        except driver.Error as error:
+            self._discard()
+            raise Unavailable(str(error)) from error
+        finally:
+            if write:
+                self._writing.release()
+
+    def rollback(self, connection: Any, *, write: bool) -> None:
+        """Undo everything; SQLite may have done so already, on a full disk for one."""
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except driver.Error:
+            self._discard()
+        finally:
+            if write:
+                self._writing.release()
+
+    def _connection(self) -> Any:
+        connection = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self.connect()
+        return connection
+
+    def _discard(self) -> None:
+        connection = self._local.__dict__.pop("connection", None)
+        if connection is not None:
+            with contextlib.suppress(driver.Error):
+                connection.close()

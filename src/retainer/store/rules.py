@@ -1,0 +1,146 @@
+"""The rules that the tables themselves declare: references exist, unique values are free, deletion is allowed."""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Delete,
+    Select,
+    Table,
+    UniqueConstraint,
+    Update,
+    bindparam,
+    delete,
+    func,
+    select,
+    update,
+)
+
+from retainer.errors import Faults, Refusal
+from retainer.store.records import RefersTo
+from retainer.store.tables import metadata
+
+if TYPE_CHECKING:
+    from retainer.store.tx import Tx
+
+MISSING = "There is no such {} in this account."
+
+
+@lru_cache(maxsize=None)
+def exists(table: Table) -> Select[Any]:
+    """One row when the table has this id."""
+    return select(table.c.id).where(table.c.id == bindparam("id"))
+
+
+@lru_cache(maxsize=None)
+def references(table: Table) -> tuple[tuple[str, Table], ...]:
+    """The reference columns of a table and what they refer to."""
+    return tuple(
+        (column.name, metadata.tables[column.info["target"]]) for column in table.c if "target" in column.info
+    )
+
+
+@lru_cache(maxsize=None)
+def uniques(table: Table) -> tuple[tuple[tuple[str, ...], Select[Any]], ...]:
+    """The unique values of a table: their columns, and the statement that finds another row that has them."""
+    found = []
+    for constraint in sorted(table.constraints, key=lambda it: str(it.name)):
+        names = tuple(column.name for column in constraint.columns if column.name != "account_id")
+        if isinstance(constraint, UniqueConstraint) and names != ("id",):
+            same = [table.c[name] == bindparam(name) for name in names]
+            found.append((names, select(table.c.id).where(*same, table.c.id != bindparam("own"))))
+    return tuple(found)
+
+
+@lru_cache(maxsize=None)
+def lists(shape: type[Any]) -> tuple[tuple[str, Table], ...]:
+    """The members of a type that are lists of references."""
+    hints = get_type_hints(shape, include_extras=True)
+    marked = [(name, mark) for name, hint in hints.items() for mark in getattr(hint, "__metadata__", ())]
+    return tuple((name, metadata.tables[mark.target]) for name, mark in marked if isinstance(mark, RefersTo))
+
+
+def check(tx: "Tx", table: Table, shape: type[Any], values: dict[str, Any], own: int | None) -> None:
+    """Note a fault for each reference to nothing and each unique value that another row has.
+
+    Another account's record is `no such` record, in the same words. Values that are missing are not judged, so
+    a body with other faults can be checked as far as it could be read.
+    """
+    for name, target in references(table):
+        if values.get(name) is not None and tx.one(exists(target), id=values[name]) is None:
+            tx.fault(name, MISSING.format(singular(target)))
+    for name, target in lists(shape):
+        for position, record_id in enumerate(values.get(name) or ()):
+            if tx.one(exists(target), id=record_id) is None:
+                tx.fault(f"{name}.{position}", MISSING.format(singular(target)))
+    for names, statement in uniques(table):
+        if any(values.get(name) is None for name in names):
+            continue
+        taken = tx.one(statement, own=own or 0, **{name: values[name] for name in names})
+        if taken is not None:
+            member = table.c[names[-1]].info.get("folds", (names[-1],))[0]
+            tx.fault(member, f"Is already taken by {singular(table)} {taken[0]}. Choose another.")
+
+
+def remove(tx: "Tx", table: Table, record_id: int) -> None:
+    """Delete a row as its references declare: blocked by some, taking others with it, detaching the rest.
+
+    Raises `in_use` with one entry for each relation that blocks, and its count.
+    """
+    blockers, steps = _deletion(table)
+    errors: Faults = {}
+    for name, statement in blockers:
+        count = tx.value(statement, id=record_id)
+        if count:
+            errors[name] = [f"{count} {_label(name, count)} still belong to it. Move or delete them first."]
+    if errors:
+        what = singular(table)
+        raise Refusal("in_use", f"This {what} is in use and was not deleted. See errors for what blocks.", errors=errors)
+    for source, statement in steps:
+        changed = tx.run(statement, id=record_id, now=tx.now)
+        if source is not None:
+            tx.count(source, -changed)
+
+
+Steps = list[tuple[Table | None, Delete | Update]]
+
+
+@lru_cache(maxsize=None)
+def _deletion(table: Table) -> tuple[tuple[tuple[str, Select[Any]], ...], Steps]:
+    blockers: list[tuple[str, Select[Any]]] = []
+    steps: Steps = []
+    _plan(table, table.c.id == bindparam("id"), blockers, steps)
+    return tuple(blockers), steps
+
+
+def _plan(table: Table, doomed: ColumnElement[bool], blockers: list[tuple[str, Select[Any]]], steps: Steps) -> None:
+    """Collect what stands in the way of deleting the doomed rows, and the statements that delete them."""
+    ids = select(table.c.id).where(doomed) if "id" in table.c else None
+    for child in metadata.sorted_tables:
+        for column in child.c:
+            if ids is None or column.info.get("target") != table.name:
+                continue
+            affected = column.in_(ids)
+            if column.info["on_delete"] == "cascade":
+                _plan(child, affected, blockers, steps)
+            elif column.info["on_delete"] == "detach":
+                steps.append((None, _detach(child, column).where(affected)))
+            else:
+                blockers.append((child.name, select(func.count()).select_from(child).where(affected)))
+    steps.append((table if "id" in table.c else None, delete(table).where(doomed)))
+
+
+def _detach(child: Table, column: Column[Any]) -> Update:
+    return update(child).values({column.name: None, "updated_at": bindparam("now")})
+
+
+def singular(table: Table) -> str:
+    """What a person calls one row of a table: `time entry`."""
+    words = table.name.replace("_", " ")
+    return words[:-3] + "y" if words.endswith("ies") else words.removesuffix("s")
+
+
+def _label(name: str, count: int) -> str:
+    return singular(metadata.tables[name]) if count == 1 else name.replace("_", " ")

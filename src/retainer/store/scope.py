@@ -1,0 +1,43 @@
+"""The account in every statement: added when a statement is prepared, so that no author can forget it."""
+
+from typing import Any
+
+from sqlalchemy import Join, Table, and_
+from sqlalchemy.sql import visitors
+from sqlalchemy.sql.elements import ClauseElement
+
+from retainer.store.tables import ACCOUNT
+
+
+def scoped(statement: ClauseElement) -> ClauseElement:
+    """The statement with `account_id = :account_id` on every tenant table it reads or changes, however deep.
+
+    The right side of a join is limited in its ON clause, so that outer joins stay outer.
+    """
+
+    def limit(part: Any, tables: list[Table]) -> None:
+        part._where_criteria += tuple(table.c.account_id == ACCOUNT for table in tables)  # noqa: SLF001
+
+    def select(part: Any) -> None:
+        limit(part, [table for source in part.get_final_froms() for table in _leftmost(source)])
+
+    def join(part: Any) -> None:
+        if _is_tenant(part.right):
+            part.onclause = and_(part.onclause, part.right.c.account_id == ACCOUNT)
+
+    def change(part: Any) -> None:
+        if _is_tenant(part.table):
+            limit(part, [part.table])
+
+    visits = {"select": select, "join": join, "update": change, "delete": change}
+    return visitors.cloned_traverse(statement, {}, visits)
+
+
+def _leftmost(source: Any) -> list[Table]:
+    while isinstance(source, Join):
+        source = source.left
+    return [source] if _is_tenant(source) else []
+
+
+def _is_tenant(source: Any) -> bool:
+    return isinstance(source, Table) and bool(source.info.get("tenant"))

@@ -1,0 +1,82 @@
+"""The tables' common ground: one metadata, and the shape that every table of an account has."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    ForeignKey,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    UniqueConstraint,
+    bindparam,
+)
+
+from retainer.store.columns import INTEGER, instant, integer, text
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "%(table_name)s_by_%(column_0_N_name)s",
+        "uq": "%(table_name)s_unique_%(column_0_N_name)s",
+        "ck": "%(table_name)s_check_%(constraint_name)s",
+        "fk": "%(table_name)s_ref_%(column_0_N_name)s",
+        "pk": "%(table_name)s_pk",
+    }
+)
+
+ACCOUNT = bindparam("account_id", type_=Integer)
+"""The account of the transaction, in every statement that it runs."""
+
+STRICT = {"sqlite_strict": True}
+NUMBERED = {"sqlite_strict": True, "sqlite_autoincrement": True}  # an id is never handed out twice
+
+
+
+
+def account_id() -> Column[Any]:
+    """The account that a row belongs to; the first column of every key."""
+    return Column("account_id", INTEGER, ForeignKey("accounts.id"), nullable=False)
+
+
+def flat(items: Iterable[Any]) -> list[Any]:
+    """Columns and constraints in one list; `ref` gives two at once."""
+    return [part for item in items for part in (item if isinstance(item, tuple) else (item,))]
+
+
+def tenant_table(name: str, *items: Any) -> Table:
+    """A table whose rows belong to an account, with `id`, `account_id`, `created_at` and `updated_at`."""
+    return Table(
+        name,
+        metadata,
+        Column("id", INTEGER, primary_key=True),
+        account_id(),
+        instant("created_at"),
+        instant("updated_at"),
+        *flat(items),
+        UniqueConstraint("account_id", "id"),
+        **NUMBERED,
+        info={"tenant": True},
+    )
+
+
+def keyed_table(name: str, *items: Any, key: tuple[str, ...]) -> Table:
+    """A table of an account without ids: its rows are found by `key` alone."""
+    return Table(
+        name,
+        metadata,
+        account_id(),
+        *flat(items),
+        PrimaryKeyConstraint("account_id", *key),
+        sqlite_with_rowid=False,
+        **STRICT,
+        info={"tenant": True},
+    )
+
+
+totals = keyed_table("totals", text("name"), integer("count"), key=("name",))
+"""How many rows an account has in a table, kept in the transaction that adds or removes them."""
+
+series = keyed_table("series", text("name"), integer("last"), key=("name",))
+"""The last number that each series of an account has given."""
