@@ -11,9 +11,7 @@ from sqlalchemy import (
     Insert,
     Select,
     Table,
-    Text,
     bindparam,
-    cast,
     delete,
     func,
     insert,
@@ -26,6 +24,7 @@ from retainer.kernel import etag
 from retainer.kernel.body import Change, New
 from retainer.kernel.query import Filter, OneOf, Page, Paged, Where, listing
 from retainer.kernel.resource import Resource
+from retainer.store.engines import comma_list
 from retainer.store.columns import folded, ref, text, unique
 from retainer.store.records import Derived, Record, RefersTo, ro
 from retainer.store.tables import ACCOUNT, keyed_table, metadata, tenant_table
@@ -60,8 +59,7 @@ def links_of(table: Table) -> Table:
 
 def _tag_ids(table: Table) -> ColumnElement[Any]:
     links = links_of(table)
-    ids = func.aggregate_strings(cast(links.c.tag_id, Text), ",")
-    return select(func.coalesce(ids, "")).where(links.c.record_id == table.c.id).scalar_subquery()
+    return select(func.coalesce(comma_list(links.c.tag_id), "")).where(links.c.record_id == table.c.id).scalar_subquery()
 
 
 def _split(text: str) -> list[int]:

@@ -5,7 +5,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import Text
 from sqlalchemy.dialects import sqlite
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
 try:
     from pysqlite3 import dbapi2 as driver
@@ -23,6 +26,18 @@ OUT_OF_REACH = {
     "SQLITE_READONLY",
     "SQLITE_PROTOCOL",
 }
+
+
+class comma_list(FunctionElement[str]):  # noqa: N801  # named as it is written in statements
+    """An aggregate: the values of a column as text, separated by commas, in no order."""
+
+    type = Text()
+    inherit_cache = True
+
+
+@compiles(comma_list, "sqlite")
+def _group_concat(element: Any, compiler: Any, **options: Any) -> str:
+    return f"group_concat({compiler.process(element.clauses, **options)})"
 
 
 class Unavailable(Exception):

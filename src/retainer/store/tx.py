@@ -70,7 +70,7 @@ class Store:
         prepared = known.get(statement)
         if prepared is None:
             limited = scoped(statement) if scope else statement
-            compiled = limited.compile(dialect=self.engine.dialect, compile_kwargs={"render_postcompile": True})
+            compiled = limited.compile(dialect=self.engine.dialect)
             prepared = known[statement] = Prepared(str(compiled), dict(compiled.params))
         return prepared
 
