@@ -35,7 +35,7 @@ class comma_list(FunctionElement[str]):  # noqa: N801  # named as it is written 
     inherit_cache = True
 
 
-@compiles(comma_list, "sqlite")
+@compiles(comma_list)
 def _group_concat(element: Any, compiler: Any, **options: Any) -> str:
     return f"group_concat({compiler.process(element.clauses, **options)})"
 
