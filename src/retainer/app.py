@@ -1,27 +1,23 @@
 """Read first: the slices, what an application holds, and its WSGI door."""
 
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, BinaryIO
 
 import falcon
 
-from retainer import settings as configuration
 from retainer.api import clients, contacts, me, tags
 from retainer.kernel import openapi, pipeline
-from retainer.kernel.housekeeping import Housekeeping, KeysUsed
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Window
-from retainer.kernel.log import Log
 from retainer.kernel.resource import Routes
+from retainer.server.housekeeping import Housekeeping, KeysUsed
+from retainer.server.log import Log
 from retainer.settings import BASE_PATH, Settings
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
 
 SLICES = [clients.api, contacts.api, tags.api, me.api]
 """Every resource of the API, in the order of the reference."""
-
-StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
 
 class App:
@@ -37,11 +33,11 @@ class App:
         self.housekeeping = Housekeeping(self)
         self.site = site(self)
 
-    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request: the API by the pipeline, everything outside its base path by the site."""
         path = environ["PATH_INFO"]
         if not path.startswith(BASE_PATH):
-            return self.site(environ, start_response)  # type: ignore[no-any-return]
+            return self.site(environ, start_response)
         environ["PATH_INFO"] = path[len(BASE_PATH) :]
         request = Request(environ, self.settings)
         response = pipeline.answer(request, self)
@@ -67,10 +63,3 @@ def site(app: App) -> "falcon.App[falcon.Request, falcon.Response]":
     pages = falcon.App()
     pages.add_route("/openapi.json", Document(app))
     return pages
-
-
-def create() -> App:
-    """The application of a serving process, with its housekeeping begun."""
-    app = App(configuration.load(), sys.stdout.buffer)
-    app.housekeeping.start()
-    return app

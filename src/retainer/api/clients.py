@@ -6,6 +6,7 @@ from msgspec import Meta
 from sqlalchemy import Index, bindparam, select
 
 from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
+from retainer.domain.accounts import accounts
 from retainer.domain.numbering import next_number
 from retainer.domain.values import (
     Country,
@@ -19,7 +20,6 @@ from retainer.domain.values import (
     Text10000,
     Url,
 )
-from retainer.domain.accounts import accounts
 from retainer.kernel import etag
 from retainer.kernel.body import Change, New
 from retainer.kernel.query import Filter, OneOf, Page, Paged, listing

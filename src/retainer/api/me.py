@@ -6,6 +6,7 @@ from sqlalchemy import bindparam, select
 from retainer import __version__
 from retainer.domain.accounts import Scope, accounts, api_keys, users
 from retainer.domain.values import Currency, Instant, Timezone
+from retainer.kernel.access import Caller
 from retainer.kernel.limits import WINDOW_SECONDS, Allowance
 from retainer.kernel.resource import Resource
 from retainer.store.tables import ACCOUNT
@@ -79,10 +80,10 @@ api = Resource("/me", tag="Me", scope=None)
 
 
 @api.get()
-def get_me(tx: Tx, allowance: Allowance) -> Me:
+def get_me(tx: Tx, caller: Caller, allowance: Allowance) -> Me:
     """Read what this key is and what it can do. Any valid key may."""
-    key = MyKey(*(tx.one(KEY, id=tx.actor.key_id) or ()))
+    key = MyKey(*(tx.one(KEY, id=caller.key_id) or ()))
     key.scopes = str(key.scopes).split()
     figures = MyRateLimit(allowance.limit, allowance.remaining, allowance.reset, WINDOW_SECONDS)
-    user = MyUser(*(tx.one(USER, id=tx.actor.user_id) or ()))
+    user = MyUser(*(tx.one(USER, id=caller.user_id) or ()))
     return Me(key, user, MyAccount(*(tx.one(MINE) or ())), figures, Server(__version__, "v1", tx.now))

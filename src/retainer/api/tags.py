@@ -24,8 +24,8 @@ from retainer.kernel import etag
 from retainer.kernel.body import Change, New
 from retainer.kernel.query import Filter, OneOf, Page, Paged, Where, listing
 from retainer.kernel.resource import Resource
-from retainer.store.engines import comma_list
 from retainer.store.columns import folded, ref, text, unique
+from retainer.store.engines import comma_list
 from retainer.store.records import Derived, Record, RefersTo, ro
 from retainer.store.tables import ACCOUNT, keyed_table, metadata, tenant_table
 from retainer.store.tx import Tx
@@ -59,7 +59,9 @@ def links_of(table: Table) -> Table:
 
 def _tag_ids(table: Table) -> ColumnElement[Any]:
     links = links_of(table)
-    return select(func.coalesce(comma_list(links.c.tag_id), "")).where(links.c.record_id == table.c.id).scalar_subquery()
+    return (
+        select(func.coalesce(comma_list(links.c.tag_id), "")).where(links.c.record_id == table.c.id).scalar_subquery()
+    )
 
 
 def _split(text: str) -> list[int]:
@@ -122,9 +124,7 @@ class TagsFilter(Filter):
     """Which tags."""
 
     sorts = ("name", "created_at")
-    name: Annotated[
-        Text50 | None, Where(lambda table, name: table.c.name_folded == name, str.casefold)
-    ] = None
+    name: Annotated[Text50 | None, Where(lambda table, name: table.c.name_folded == name, str.casefold)] = None
 
 
 api = Resource("/tags", tag="Tags", scope="clients", table=tags)

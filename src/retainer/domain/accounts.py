@@ -32,7 +32,6 @@ from retainer.domain.values import (
 )
 from retainer.errors import Refusal, invalid, not_found
 from retainer.store.columns import (
-    INTEGER,
     amount_of,
     casefolded,
     day,
@@ -49,7 +48,8 @@ from retainer.store.columns import (
     unique,
     words,
 )
-from retainer.store.tables import NUMBERED, keyed_table, metadata, tenant_table
+from retainer.store.engines import INTEGER, NUMBERED
+from retainer.store.tables import keyed_table, metadata, tenant_table
 from retainer.store.tx import Everywhere, Store
 
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
@@ -115,7 +115,11 @@ users = tenant_table(
 )
 
 cost_rates = keyed_table(
-    "cost_rates", ref("user_id", "users", on_delete="cascade"), day("from_date"), money("amount"), key=("user_id", "from_date")
+    "cost_rates",
+    ref("user_id", "users", on_delete="cascade"),
+    day("from_date"),
+    money("amount"),
+    key=("user_id", "from_date"),
 )
 """What an hour of a user costs from a day on, in the account's currency."""
 
@@ -180,7 +184,7 @@ def create_account(store: Store, details: AccountDetails, admin: UserDetails) ->
     """Open an account with its first admin; answers both ids and the admin's password."""
     with store.everywhere("an account is opened by the operator", write=True) as tx:
         trial_end = details.trial_ends_at or _later(tx.now, timedelta(days=TRIAL_DAYS))
-        values = _account_values(tx, msgspec.structs.asdict(details), details.currency)
+        values = _account_values(msgspec.structs.asdict(details), details.currency)
         values |= {"api_enabled": False, "trial_ends_at": trial_end}
         account_id: int = tx.value(
             insert(accounts).values(created_at=tx.now, updated_at=tx.now, **values).returning(accounts.c.id)
@@ -205,7 +209,7 @@ def set_account(store: Store, account_id: int, changes: dict[str, Any]) -> dict[
     """Change what an account is; counts from the next request of its keys on. Raises `not_found`."""
     with store.everywhere("an account is changed by the operator", write=True) as tx:
         currency = _account_shown(_account(tx, account_id))["currency"]
-        values = _account_values(tx, changes, currency)
+        values = _account_values(changes, currency)
         tx.run(update(accounts).where(accounts.c.id == account_id).values(updated_at=tx.now, **values))
         return _account_shown(_account(tx, account_id))
 
@@ -344,7 +348,7 @@ def _account_of(tx: Everywhere, user_id: int) -> tuple[int, str]:
     return row[0], row[1]
 
 
-def _account_values(tx: Everywhere, given: dict[str, Any], currency: str) -> dict[str, Any]:
+def _account_values(given: dict[str, Any], currency: str) -> dict[str, Any]:
     values = _units(given, "hourly_rate", currency)
     if "tax_rate" in values:
         values["tax_rate"] = decimal_text(values["tax_rate"])
@@ -366,9 +370,7 @@ def _insert_user(tx: Everywhere, account_id: int, currency: str, details: UserDe
     return user_id, password
 
 
-def _user_values(
-    tx: Everywhere, account_id: int, user_id: int, given: dict[str, Any], currency: str
-) -> dict[str, Any]:
+def _user_values(tx: Everywhere, account_id: int, user_id: int, given: dict[str, Any], currency: str) -> dict[str, Any]:
     values = _units(given, "hourly_rate", currency)
     for name in ("cost_rate", "cost_rate_from"):
         values.pop(name, None)
@@ -387,7 +389,11 @@ def _user_values(
 def _set_cost_rate(tx: Everywhere, account_id: int, user_id: int, currency: str, given: dict[str, Any]) -> None:
     if given.get("cost_rate") is None:
         return
-    key = {"account_id": account_id, "user_id": user_id, "from_date": given.get("cost_rate_from", "0001-01-01")}
+    key = {
+        "account_id": account_id,
+        "user_id": user_id,
+        "from_date": given.get("cost_rate_from", "0001-01-01"),
+    }
     amount = _units(given, "cost_rate", currency)["cost_rate"]
     tx.run(delete(cost_rates).where(*(cost_rates.c[name] == value for name, value in key.items())))
     tx.run(insert(cost_rates).values(amount=amount, **key))

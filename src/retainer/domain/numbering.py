@@ -9,10 +9,7 @@ from retainer.store.tx import Tx
 
 DIGITS = re.compile(r"\{(0+)\}")
 NEXT = (
-    update(series)
-    .where(series.c.name == bindparam("series"))
-    .values(last=series.c.last + 1)
-    .returning(series.c.last)
+    update(series).where(series.c.name == bindparam("series")).values(last=series.c.last + 1).returning(series.c.last)
 )
 FIRST = insert(series).values(account_id=ACCOUNT, name=bindparam("series"), last=1)
 

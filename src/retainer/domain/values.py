@@ -20,7 +20,9 @@ COUNTRIES = frozenset(country.alpha_2 for country in pycountry.countries)
 
 DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,10})?")
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})")
+INSTANT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
 COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
@@ -132,21 +134,24 @@ Password = Annotated[str, Meta(min_length=12, max_length=1000)]
 Text5000 = Annotated[str, Meta(min_length=1, max_length=5000)]
 Text10000 = Annotated[str, Meta(min_length=1, max_length=10000)]
 Email = Annotated[
-    str, kind(read_email, "an email address of at most 191 characters, like ana@agency.example", format="email", maxLength=191)
+    str,
+    kind(
+        read_email,
+        "an email address of at most 191 characters, like ana@agency.example",
+        format="email",
+        maxLength=191,
+    ),
 ]
 Url = Annotated[
     str, kind(read_url, "an http or https address, like https://agency.example", format="uri", maxLength=2048)
 ]
 Color = Annotated[str, kind(read_color, "a colour like #0a84ff", pattern="^#[0-9a-f]{6}$")]
 Day = Annotated[str, kind(read_day, "a date like 2026-03-31", format="date")]
-Instant = Annotated[
-    str, kind(read_instant, "a moment with its offset, like 2026-03-31T14:30:00Z", format="date-time")
-]
-Currency = Annotated[
-    str, kind(one_of(lambda: DIGITS), "an ISO 4217 currency code, like EUR", pattern="^[A-Z]{3}$")
-]
+Instant = Annotated[str, kind(read_instant, "a moment with its offset, like 2026-03-31T14:30:00Z", format="date-time")]
+Currency = Annotated[str, kind(one_of(lambda: DIGITS), "an ISO 4217 currency code, like EUR", pattern="^[A-Z]{3}$")]
 Country = Annotated[
-    str, kind(one_of(lambda: COUNTRIES), "an ISO 3166-1 country code of two letters, like DE", pattern="^[A-Z]{2}$")
+    str,
+    kind(one_of(lambda: COUNTRIES), "an ISO 3166-1 country code of two letters, like DE", pattern="^[A-Z]{2}$"),
 ]
 Timezone = Annotated[str, kind(one_of(available_timezones), "an IANA time zone, like Europe/Berlin")]
 Money = Annotated[

@@ -18,6 +18,7 @@ CHALLENGE = {"WWW-Authenticate": 'Bearer realm="Retainer"'}
 class Caller(Actor, frozen=True, gc=False):
     """Whose request it is: the key's facts beside those of its user and account."""
 
+    key_id: int
     scopes: str
     prefix: str
     expires_at: str | None
@@ -37,11 +38,11 @@ BY_HASH = (
     select(
         api_keys.c.account_id,
         api_keys.c.user_id,
-        api_keys.c.id,
         users.c.role,
         accounts.c.currency,
         accounts.c.timezone,
         accounts.c.payment_terms_days,
+        api_keys.c.id,
         api_keys.c.scopes,
         api_keys.c.prefix,
         api_keys.c.expires_at,
@@ -90,7 +91,8 @@ def credential(request: Request) -> str:
     value = value.strip()
     if not KEY.fullmatch(value) or checksum(value[:-6]) != value[-6:]:
         raise refused(
-            "invalid_key", "This is no key: keys are rtn_ and 38 letters or digits. Check that it was copied whole."
+            "invalid_key",
+            "This is no key: keys are rtn_ and 38 letters or digits. Check that it was copied whole.",
         )
     return value
 

@@ -1,28 +1,23 @@
-"""Bodies: strict JSON into typed members, with every fault named at once, in our own words."""
+"""Bodies: what a POST, PUT or PATCH sends, as the record that it describes."""
 
-import difflib
-from collections.abc import Callable
-from functools import lru_cache
-from types import NoneType, UnionType
-from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 from sqlalchemy import Table
 
-from retainer.errors import Faults, Refusal
+from retainer.domain.members import complete, read_members
+from retainer.errors import Refusal
 from retainer.kernel import etag
 from retainer.kernel.http import Request
-from retainer.kernel.strict_json import encodes, malformed, read_json
+from retainer.kernel.strict_json import malformed, read_json
 from retainer.store import rules
-from retainer.store.records import R, Record, auto, ro
+from retainer.store.records import R
 from retainer.store.tx import Tx
 
 T = TypeVar("T")
-REQUIRED = "Is required."
-
-Read = Callable[[Any, str, Faults], Any]
-"""Reads a JSON value at a dotted path; notes faults and then answers FAULTY."""
-FAULTY = object()
+NEW = object()
+New = Annotated[T, NEW]
+"""The record that a POST describes: `body: New[Client]` is a Client."""
 
 
 def read_object(request: Request, raw: bytes) -> dict[str, Any]:
@@ -37,70 +32,6 @@ def read_object(request: Request, raw: bytes) -> dict[str, Any]:
     if not isinstance(members, dict):
         raise malformed('it must be an object, like {"name": "..."}')
     return members
-
-
-class Member(msgspec.Struct, frozen=True):
-    """A member that callers may write."""
-
-    name: str
-    required: bool
-    default: Any
-    read: Read
-
-
-@lru_cache(maxsize=None)
-def writable(shape: type[msgspec.Struct]) -> dict[str, Member]:
-    """The members of a type that a body may set, in order."""
-    hints = get_type_hints(shape, include_extras=True)
-    given = set(Record.__struct_fields__) if issubclass(shape, Record) else set()
-    found = {}
-    for field in msgspec.structs.fields(shape):
-        if field.name in given or field.default is ro:
-            continue
-        filled = field.default is auto
-        default = None if filled else field.default
-        if field.default_factory is not msgspec.NODEFAULT:
-            default = field.default_factory()
-        hint = hints[field.name] | None if filled else hints[field.name]
-        found[field.name] = Member(field.name, default is msgspec.NODEFAULT, default, reader(hint))
-    return found
-
-
-def read_members(shape: type[msgspec.Struct], given: dict[str, Any], faults: Faults, path: str = "") -> dict[str, Any]:
-    """The members that were sent, read by their declared kinds; read-only members are left out, faults are noted."""
-    members = writable(shape)
-    values = {}
-    for name, value in given.items():
-        member = members.get(name)
-        if member is None:
-            if name not in shape.__struct_fields__:
-                faults.setdefault(path + name, []).append(_unknown(name, list(members)))
-            continue
-        read = member.read(value, path + name, faults)
-        if read is not FAULTY:
-            values[name] = read
-    return values
-
-
-def complete(shape: type[T], values: dict[str, Any], given: dict[str, Any], faults: Faults, path: str = "") -> T | None:
-    """The whole, with defaults for what was left out; None when required members are missing or faulty."""
-    members = writable(shape)  # type: ignore[arg-type]
-    for member in members.values():
-        if member.required and member.name not in given:
-            faults.setdefault(path + member.name, []).append(REQUIRED)
-    if faults:
-        return None
-    filled = {name: values.get(name, member.default) for name, member in members.items()}
-    absent = dict.fromkeys(shape.__struct_fields__)  # type: ignore[attr-defined]
-    return shape(**{**absent, **filled})
-
-
-class New(Generic[R]):
-    """The record that a POST describes."""
-
-    def __class_getitem__(cls, shape: Any) -> Any:
-        """Handlers receive the record itself: `body: New[Client]` is a Client."""
-        return Annotated[shape, cls]
 
 
 def new(tx: Tx, table: Table, shape: type[R], given: dict[str, Any]) -> R:
@@ -140,95 +71,3 @@ class Change(Generic[R]):
         if self.tx.faults:
             refuse(self.tx, self.table, self.shape, values, current.id)
         return msgspec.structs.replace(current, **values)
-
-
-def reader(hint: Any) -> Read:
-    """How a value of a declared kind is read; the only place that looks into types."""
-    hint, metas = _unwrapped(hint)
-    if get_origin(hint) in {Union, UnionType} and NoneType in get_args(hint):
-        (inner,) = (part for part in get_args(hint) if part is not NoneType)
-        return _nullable(reader(Annotated[inner, *metas] if metas else inner))
-    kind = next((meta.extra for meta in metas if getattr(meta, "extra", None)), None)
-    if kind:
-        return _scalar(kind["read"], kind["form"])
-    if get_origin(hint) is list:
-        return _list(reader(get_args(hint)[0]), next((m for m in metas if isinstance(m, msgspec.Meta)), msgspec.Meta()))
-    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-        return _nested(hint)
-    exact = Annotated[hint, *metas] if metas else hint
-    return _scalar(lambda value: msgspec.convert(value, exact), form_of(hint, metas))
-
-
-def form_of(hint: Any, metas: tuple[Any, ...] = ()) -> str:
-    """What a plain kind takes, as the end of "Must be ..."."""
-    meta = next((meta for meta in metas if isinstance(meta, msgspec.Meta)), msgspec.Meta())
-    if get_origin(hint) is Literal:
-        return f"one of: {', '.join(get_args(hint))}"
-    if hint is bool:
-        return "true or false"
-    if hint is int:
-        return f"a whole number from {meta.ge} to {meta.le}"
-    return f"text of {meta.min_length} to {meta.max_length} characters"
-
-
-def _unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    return (hint.__origin__, hint.__metadata__) if get_origin(hint) is Annotated else (hint, ())
-
-
-def _nullable(read: Read) -> Read:
-    return lambda value, path, faults: None if value is None or _blank(value) else read(value, path, faults)
-
-
-def _blank(value: Any) -> bool:
-    return isinstance(value, str) and not value.strip()
-
-
-def _scalar(convert: Callable[[Any], Any], form: str) -> Read:
-    def read(value: Any, path: str, faults: Faults) -> Any:
-        if isinstance(value, str):
-            value = value.strip()
-            if "\x00" in value or not encodes(value):
-                return _note(faults, path, "Must not contain NUL or unpaired surrogates.")
-        try:
-            return convert(value)
-        except (ValueError, msgspec.ValidationError):
-            had = "; this is null" if value is None else ""
-            had = f"; this has {len(value)}" if isinstance(value, str) and form.endswith("characters") else had
-            return _note(faults, path, f"Must be {form}{had}.")
-
-    return read
-
-
-def _list(read_item: Read, meta: msgspec.Meta) -> Read:
-    def read(value: Any, path: str, faults: Faults) -> Any:
-        if not isinstance(value, list):
-            return _note(faults, path, "Must be a list.")
-        low, high = meta.min_length or 0, meta.max_length
-        if len(value) < low or (high is not None and len(value) > high):
-            return _note(faults, path, f"Must have {low} to {high} entries; this has {len(value)}.")
-        items = [read_item(item, f"{path}.{position}", faults) for position, item in enumerate(value)]
-        return FAULTY if FAULTY in items else items
-
-    return read
-
-
-def _nested(shape: type[msgspec.Struct]) -> Read:
-    def read(value: Any, path: str, faults: Faults) -> Any:
-        if not isinstance(value, dict):
-            return _note(faults, path, "Must be an object.")
-        own: Faults = {}
-        whole = complete(shape, read_members(shape, value, own, f"{path}."), value, own, f"{path}.")
-        faults.update(own)
-        return FAULTY if whole is None else whole
-
-    return read
-
-
-def _note(faults: Faults, path: str, sentence: str) -> object:
-    faults.setdefault(path, []).append(sentence)
-    return FAULTY
-
-
-def _unknown(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"Is no member here. Did you mean {near[0]}?" if near else f"Is no member here. Known: {', '.join(known)}."

@@ -37,9 +37,10 @@ class Request:
         self.method: str = environ["REQUEST_METHOD"]
         self.path: str = environ["PATH_INFO"]
         self.query: str = environ["QUERY_STRING"]
-        given = environ.get("HTTP_X_REQUEST_ID")
-        usable = given and REQUEST_ID.fullmatch(given)
-        self.id: str = given if usable else f"req_{random.getrandbits(96):024x}"  # noqa: S311  # a label, no secret
+        given: str = environ.get("HTTP_X_REQUEST_ID", "")
+        self.id: str = (
+            given if REQUEST_ID.fullmatch(given) else f"req_{random.getrandbits(96):024x}"
+        )  # a label, no secret
 
     def header(self, name: str) -> str | None:
         """A header by its WSGI name, like `IF_MATCH`."""

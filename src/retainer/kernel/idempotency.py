@@ -49,7 +49,7 @@ KEPT = insert(idempotency_keys).values(
 class Attempt:
     """One request under an Idempotency-Key; while its block runs, the same key answers 409."""
 
-    running: set[tuple[int, str]] = set()  # noqa: RUF012  # of this process: it is the one that serves a key's writes
+    running: set[tuple[int, str]] = set()  # of this process: it is the one that serves a key's writes
     lock = threading.Lock()
 
     def __init__(self, key_id: int, value: str, fingerprint: str) -> None:
@@ -68,7 +68,9 @@ class Attempt:
                 )
             self.running.add(name)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         with self.lock:
             self.running.discard((self.key_id, self.value))
 

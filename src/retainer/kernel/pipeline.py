@@ -13,6 +13,7 @@ from retainer.kernel.query import Paged
 from retainer.kernel.resource import Call, Operation
 from retainer.store.engines import Unavailable
 from retainer.store.records import Record
+from retainer.store.tx import Store, Tx
 
 if TYPE_CHECKING:
     from retainer.app import App
@@ -44,7 +45,8 @@ def answer(request: Request, app: "App") -> Response:
             operation = methods.of(request.method)  # 405
             access.require(caller, operation.scope)  # 403 missing scope
             query = operation.read_query(request)  # 422
-            response = perform(app, caller, operation, ids, query, request, allowance)  # 404, 412, 400, 415, 422, 409
+            call = Call(request, caller, allowance, operation, ids, query)
+            response = perform(call, app.store)  # 404, 412, 400, 413, 415, 422, 409
         app.keys_used.note(caller.key_id)
     except Exception as error:  # noqa: BLE001  # the last resort: whatever it is, it leaves as one of ours
         refusal = explain(error, request, app)
@@ -56,29 +58,23 @@ def answer(request: Request, app: "App") -> Response:
     return response
 
 
-def perform(
-    app: "App",
-    caller: access.Caller,
-    operation: Operation,
-    ids: dict[str, str],
-    query: Any,
-    request: Request,
-    allowance: Allowance,
-) -> Response:
+def perform(call: Call, store: Store) -> Response:
     """Run the operation in its transaction, which commits here and nowhere else."""
-    body = request.read() if operation.writes else b""
-    attempt = idempotency.attempt(request, caller.key_id, body)
+    request, operation = call.request, call.operation
+    if operation.writes:
+        call.body = request.read()
+    attempt = idempotency.attempt(request, call.caller.key_id, call.body)
 
-    def run(tx: Any) -> Response:
+    def run(tx: Tx) -> Response:
         tx.if_match = request.header("IF_MATCH") if operation.writes else None
-        result = operation.call(Call(tx, ids, query, request, body, allowance))
+        result = operation.call(tx, call)
         tx.refuse_faults()
         return reply(operation, result, request)
 
     if attempt is None:
-        with app.store.begin(caller, write=operation.writes) as tx:
+        with store.begin(call.caller, write=operation.writes) as tx:
             return run(tx)
-    with attempt, app.store.begin(caller, write=True) as tx:
+    with attempt, store.begin(call.caller, write=True) as tx:
         return attempt.once(tx, lambda: run(tx))
 
 

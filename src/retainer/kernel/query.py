@@ -2,19 +2,19 @@
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import NoneType
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, Table, bindparam, func, or_, select, text
+from sqlalchemy import ColumnElement, Select, Table, bindparam, func, select, text
 
+from retainer.domain.members import FAULTY, reader
 from retainer.domain.values import Id, Instant, Text191
 from retainer.errors import Faults, Refusal, invalid
-from retainer.kernel.body import FAULTY, form_of, reader
 from retainer.kernel.http import Request
-from retainer.store.records import R, view
+from retainer.store.records import R, Record, view
 from retainer.store.tx import Tx
 
 T = TypeVar("T")
@@ -35,7 +35,9 @@ class Where:
     """
 
     def __init__(
-        self, condition: Callable[[Table, Any], ColumnElement[bool]], value: Callable[[Any], Any] = lambda value: value
+        self,
+        condition: Callable[[Table, Any], ColumnElement[bool]],
+        value: Callable[[Any], Any] = lambda value: value,
     ) -> None:
         self.condition = condition
         self.value = value
@@ -112,10 +114,14 @@ class Parameter(msgspec.Struct, frozen=True):
     where: Where
 
 
-@lru_cache(maxsize=None)
+@cache
 def parameters(only: type[Filter]) -> dict[str, Parameter]:
     """The filters of a list, by name."""
-    return {name: _parameter(name, hint) for name, hint in get_type_hints(only, include_extras=True).items() if name != "sorts"}
+    return {
+        name: _parameter(name, hint)
+        for name, hint in get_type_hints(only, include_extras=True).items()
+        if name != "sorts"
+    }
 
 
 def _parameter(name: str, hint: Any) -> Parameter:
@@ -321,7 +327,7 @@ def _count(table: Table, only: type[Filter], asked: Shape) -> Select[Any]:
 
 @lru_cache(maxsize=1024)
 def _rows(
-    table: Table, shape: type[Any], only: type[Filter], asked: Shape, sort: tuple[str, ...], *, first: bool
+    table: Table, shape: type[Record], only: type[Filter], asked: Shape, sort: tuple[str, ...], *, first: bool
 ) -> Select[Any]:
     """The statement of a page. The first page has no OFFSET: a bound one costs SQLite half as much again."""
     statement = view(table, shape).rows.where(*_conditions(table, only, asked))

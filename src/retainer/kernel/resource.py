@@ -8,12 +8,14 @@ import re
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
+import msgspec
 from falcon.routing import CompiledRouter
 from sqlalchemy import Table
 
 from retainer.domain.values import LARGEST_INTEGER, Id
 from retainer.errors import Refusal, not_found
 from retainer.kernel import body as bodies
+from retainer.kernel.access import Caller
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Allowance
 from retainer.kernel.query import Filter, Page, Paged, read_list, read_none
@@ -25,20 +27,16 @@ ID = re.compile(r"[1-9][0-9]{0,15}")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
-class Call:
-    """What an operation is called with."""
+class Call(msgspec.Struct, gc=False):
+    """What the stages have found out of a request when its operation is called."""
 
-    __slots__ = ("allowance", "body", "ids", "query", "request", "tx")
-
-    def __init__(
-        self, tx: Tx, ids: dict[str, str], query: Any, request: Request, body: bytes, allowance: Allowance
-    ) -> None:
-        self.tx = tx
-        self.ids = ids
-        self.query = query
-        self.request = request
-        self.body = body
-        self.allowance = allowance
+    request: Request
+    caller: Caller
+    allowance: Allowance
+    operation: "Operation"
+    ids: dict[str, str]
+    query: Any
+    body: bytes = b""
 
 
 class Operation:
@@ -63,7 +61,9 @@ class Operation:
         self.filter: type[Filter] | None = None
         self.body: Any = None
         self.parameters = re.findall(r"\{(\w+)\}", self.path)
-        self._arguments = [self._argument(where, name, hints.get(name)) for name in inspect.signature(handler).parameters]
+        self._arguments = [
+            self._argument(where, name, hints.get(name)) for name in inspect.signature(handler).parameters
+        ]
         verb, _, noun = handler.__name__.partition("_")
         words = ["replace" if method == "PUT" else verb, *noun.split("_")]
         self.id = words[0] + "".join(word.title() for word in words[1:])
@@ -77,9 +77,9 @@ class Operation:
             return read_none(request)
         return read_list(request, self.filter)
 
-    def call(self, call: Call) -> Any:
+    def call(self, tx: Tx, call: Call) -> Any:
         """Call the handler with its arguments in their order."""
-        return self.handler(*[argument(call) for argument in self._arguments])
+        return self.handler(*[argument(tx, call) for argument in self._arguments])
 
     def _id(self, text: str) -> int:
         """An id as a path writes it: no sign, no leading zero, at most 2^53-1; all else is no record."""
@@ -87,28 +87,30 @@ class Operation:
             raise not_found(singular(self.resource.table) if self.resource.table is not None else "record")
         return int(text)
 
-    def _argument(self, where: str, name: str, hint: Any) -> Callable[[Call], Any]:
+    def _argument(self, where: str, name: str, hint: Any) -> Callable[[Tx, Call], Any]:
         """How an argument of the handler is made."""
         if hint is Tx:
-            return lambda call: call.tx
+            return lambda tx, _: tx
         if hint is Allowance:
-            return lambda call: call.allowance
+            return lambda _, call: call.allowance
+        if hint is Caller:
+            return lambda _, call: call.caller
         if hint is Page:
-            return lambda call: call.query[1]
+            return lambda _, call: call.query[1]
         if isinstance(hint, type) and issubclass(hint, Filter):
             self.filter = hint
-            return lambda call: call.query[0]
+            return lambda _, call: call.query[0]
         if name in self.parameters and hint == Id:
-            return lambda call: self._id(call.ids[name])
+            return lambda _, call: self._id(call.ids[name])
         table = self.resource.table
         if table is not None and get_origin(hint) is bodies.Change:
             (shape,) = get_args(hint)
             self.body = shape
-            return lambda call: bodies.Change(call.tx, table, shape, call.request, call.body)
-        if table is not None and get_origin(hint) is Annotated and bodies.New in hint.__metadata__:
+            return lambda tx, call: bodies.Change(tx, table, shape, call.request, call.body)
+        if table is not None and get_origin(hint) is Annotated and bodies.NEW in hint.__metadata__:
             shape = hint.__origin__
             self.body = shape
-            return lambda call: bodies.new(call.tx, table, shape, bodies.read_object(call.request, call.body))
+            return lambda tx, call: bodies.new(tx, table, shape, bodies.read_object(call.request, call.body))
         raise TypeError(f"{where} takes {name}: {hint}, which no request has.")
 
 
@@ -164,7 +166,7 @@ class Routes:
 
     def find(self, request: Request) -> tuple["Methods", dict[str, str]]:
         """The methods of a request's path, and the texts that stand for its ids. Raises `not_found`."""
-        found = self._router.find(request.path)
+        found: Any = self._router.find(request.path)
         if found is None:
             raise Refusal("not_found", "There is nothing at this path. The paths of the API are in /openapi.json.")
         methods, _, texts, _ = found
@@ -189,4 +191,3 @@ class Methods:
                 headers={"Allow": self.allow},
             )
         return operation
-

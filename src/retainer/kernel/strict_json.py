@@ -4,6 +4,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
+from retainer.domain.members import encodes
 from retainer.errors import Refusal
 
 DEEPEST = 32
@@ -69,14 +70,3 @@ def _constant(name: str) -> None:
 DECODER = json.JSONDecoder(
     object_pairs_hook=_members_once, parse_float=Decimal, parse_int=_integer, parse_constant=_constant
 )
-
-
-def encodes(text: str) -> bool:
-    """Whether a text is Unicode, without unpaired surrogates."""
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -5,14 +5,9 @@ from decimal import Decimal
 from typing import Any
 
 from iso4217 import Currency
-from sqlalchemy import BigInteger, Boolean, Column, Date, ForeignKeyConstraint, Integer, Text, UniqueConstraint
-from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlalchemy import Column, ForeignKeyConstraint, Text, UniqueConstraint
 
-# The first type is what SQLite's STRICT tables take, the second what PostgreSQL has for it.
-INTEGER = Integer().with_variant(BigInteger(), "postgresql")
-FLAG = Boolean(create_constraint=False).with_variant(Integer(), "sqlite")
-DAY = Text().with_variant(Date(), "postgresql")
-INSTANT = Text().with_variant(TIMESTAMP(timezone=True), "postgresql")
+from retainer.store.engines import DAY, FLAG, INSTANT, INTEGER
 
 DIGITS = {currency.code: currency.exponent or 0 for currency in Currency}
 """Decimal places of each ISO 4217 currency."""

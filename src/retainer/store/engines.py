@@ -5,17 +5,22 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Text
+from sqlalchemy import BigInteger, Boolean, Date, Engine, Integer, NullPool, Text, create_engine, event
 from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 try:
     from pysqlite3 import dbapi2 as driver
 except ImportError:  # the wheel exists for Linux only; elsewhere the standard module must be new enough
-    import sqlite3 as driver  # type: ignore[no-redef]
+    import sqlite3 as driver
 
-OLDEST_SAFE = (3, 51, 3)  # before it, two connections that write or checkpoint at once can corrupt a WAL database
+OLDEST_SAFE = (
+    3,
+    51,
+    3,
+)  # before it, two connections that write or checkpoint at once can corrupt a WAL database
 WAIT_SECONDS = 5.0
 OUT_OF_REACH = {
     "SQLITE_BUSY",
@@ -26,6 +31,16 @@ OUT_OF_REACH = {
     "SQLITE_READONLY",
     "SQLITE_PROTOCOL",
 }
+
+
+# The first type is what SQLite's STRICT tables take, the second what PostgreSQL has for it.
+INTEGER = Integer().with_variant(BigInteger(), "postgresql")
+FLAG = Boolean(create_constraint=False).with_variant(Integer(), "sqlite")
+DAY = Text().with_variant(Date(), "postgresql")
+INSTANT = Text().with_variant(TIMESTAMP(timezone=True), "postgresql")
+
+NUMBERED: dict[str, Any] = {"sqlite_strict": True, "sqlite_autoincrement": True}  # an id is never handed out twice
+KEYED: dict[str, Any] = {"sqlite_strict": True, "sqlite_with_rowid": False}  # found by its key alone
 
 
 class comma_list(FunctionElement[str]):  # noqa: N801  # named as it is written in statements
@@ -86,6 +101,12 @@ class Sqlite:
             connection.execute(f"PRAGMA {pragma}")
         return connection
 
+    def schema_engine(self) -> Engine:
+        """An engine for migrations: the same driver and promises, its transactions begun as writes."""
+        engine = create_engine("sqlite://", creator=self.connect, module=driver, poolclass=NullPool)
+        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+        return engine
+
     def begin(self, *, write: bool) -> Any:
         """Begin a transaction on this thread's connection; a writing one holds the lock until it ends."""
         if write and not self._writing.acquire(timeout=WAIT_SECONDS):
@@ -126,6 +147,10 @@ class Sqlite:
         if connection is None:
             connection = self._local.connection = self.connect()
         return connection
+
+    def close(self) -> None:
+        """Close this thread's connection: none may be open when a process forks."""
+        self._discard()
 
     def _discard(self) -> None:
         connection = self._local.__dict__.pop("connection", None)

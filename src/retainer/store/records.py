@@ -1,7 +1,7 @@
 """Records: what a row looks like outside the database, and how a row becomes one."""
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any, Final, TypeVar, get_type_hints
 
 import msgspec
@@ -42,7 +42,9 @@ R = TypeVar("R", bound=Record)
 class Derived:
     """A member that is computed from other rows by one expression of the record's table."""
 
-    def __init__(self, expression: Callable[[Table], ColumnElement[Any]], out: Callable[[Any], Any] | None = None):
+    def __init__(
+        self, expression: Callable[[Table], ColumnElement[Any]], out: Callable[[Any], Any] | None = None
+    ) -> None:
         self.expression = expression
         self.out = out
 
@@ -105,8 +107,7 @@ class View:
         return self.shape(*values)
 
 
-@lru_cache(maxsize=None)
+@cache
 def view(table: Table, shape: type[Record]) -> View:
     """The view of a table as a type; made once, when every table is known."""
     return View(table, shape)
-

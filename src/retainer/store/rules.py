@@ -1,8 +1,9 @@
 """The rules that the tables themselves declare: references exist, unique values are free, deletion is allowed."""
 
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+from msgspec import Struct
 from sqlalchemy import (
     Column,
     ColumnElement,
@@ -28,41 +29,41 @@ if TYPE_CHECKING:
 MISSING = "There is no such {} in this account."
 
 
-@lru_cache(maxsize=None)
+@cache
 def exists(table: Table) -> Select[Any]:
     """One row when the table has this id."""
     return select(table.c.id).where(table.c.id == bindparam("id"))
 
 
-@lru_cache(maxsize=None)
+@cache
 def references(table: Table) -> tuple[tuple[str, Table], ...]:
     """The reference columns of a table and what they refer to."""
-    return tuple(
-        (column.name, metadata.tables[column.info["target"]]) for column in table.c if "target" in column.info
-    )
+    return tuple((column.name, metadata.tables[column.info["target"]]) for column in table.c if "target" in column.info)
 
 
-@lru_cache(maxsize=None)
+@cache
 def uniques(table: Table) -> tuple[tuple[tuple[str, ...], Select[Any]], ...]:
     """The unique values of a table: their columns, and the statement that finds another row that has them."""
     found = []
     for constraint in sorted(table.constraints, key=lambda it: str(it.name)):
+        if not isinstance(constraint, UniqueConstraint):
+            continue
         names = tuple(column.name for column in constraint.columns if column.name != "account_id")
-        if isinstance(constraint, UniqueConstraint) and names != ("id",):
+        if names != ("id",):
             same = [table.c[name] == bindparam(name) for name in names]
             found.append((names, select(table.c.id).where(*same, table.c.id != bindparam("own"))))
     return tuple(found)
 
 
-@lru_cache(maxsize=None)
-def lists(shape: type[Any]) -> tuple[tuple[str, Table], ...]:
+@cache
+def lists(shape: type[Struct]) -> tuple[tuple[str, Table], ...]:
     """The members of a type that are lists of references."""
     hints = get_type_hints(shape, include_extras=True)
     marked = [(name, mark) for name, hint in hints.items() for mark in getattr(hint, "__metadata__", ())]
     return tuple((name, metadata.tables[mark.target]) for name, mark in marked if isinstance(mark, RefersTo))
 
 
-def check(tx: "Tx", table: Table, shape: type[Any], values: dict[str, Any], own: int | None) -> None:
+def check(tx: "Tx", table: Table, shape: type[Struct], values: dict[str, Any], own: int | None) -> None:
     """Note a fault for each reference to nothing and each unique value that another row has.
 
     Another account's record is `no such` record, in the same words. Values that are missing are not judged, so
@@ -97,9 +98,11 @@ def remove(tx: "Tx", table: Table, record_id: int) -> None:
             errors[name] = [f"{count} {_label(name, count)} still belong to it. Move or delete them first."]
     if errors:
         what = singular(table)
-        raise Refusal("in_use", f"This {what} is in use and was not deleted. See errors for what blocks.", errors=errors)
-    for source, statement in steps:
-        changed = tx.run(statement, id=record_id, now=tx.now)
+        raise Refusal(
+            "in_use", f"This {what} is in use and was not deleted. See errors for what blocks.", errors=errors
+        )
+    for source, step in steps:
+        changed = tx.run(step, id=record_id, now=tx.now)
         if source is not None:
             tx.count(source, -changed)
 
@@ -107,7 +110,7 @@ def remove(tx: "Tx", table: Table, record_id: int) -> None:
 Steps = list[tuple[Table | None, Delete | Update]]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _deletion(table: Table) -> tuple[tuple[tuple[str, Select[Any]], ...], Steps]:
     blockers: list[tuple[str, Select[Any]]] = []
     steps: Steps = []

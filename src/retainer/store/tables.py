@@ -14,7 +14,8 @@ from sqlalchemy import (
     bindparam,
 )
 
-from retainer.store.columns import INTEGER, instant, integer, text
+from retainer.store.columns import instant, integer, text
+from retainer.store.engines import INTEGER, KEYED, NUMBERED
 
 metadata = MetaData(
     naming_convention={
@@ -28,11 +29,6 @@ metadata = MetaData(
 
 ACCOUNT = bindparam("account_id", type_=Integer)
 """The account of the transaction, in every statement that it runs."""
-
-STRICT = {"sqlite_strict": True}
-NUMBERED = {"sqlite_strict": True, "sqlite_autoincrement": True}  # an id is never handed out twice
-
-
 
 
 def account_id() -> Column[Any]:
@@ -56,8 +52,8 @@ def tenant_table(name: str, *items: Any) -> Table:
         instant("updated_at"),
         *flat(items),
         UniqueConstraint("account_id", "id"),
-        **NUMBERED,
         info={"tenant": True},
+        **NUMBERED,
     )
 
 
@@ -69,9 +65,8 @@ def keyed_table(name: str, *items: Any, key: tuple[str, ...]) -> Table:
         account_id(),
         *flat(items),
         PrimaryKeyConstraint("account_id", *key),
-        sqlite_with_rowid=False,
-        **STRICT,
         info={"tenant": True},
+        **KEYED,
     )
 
 

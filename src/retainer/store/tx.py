@@ -4,7 +4,7 @@ import weakref
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache
 from typing import Any, Self
 from zoneinfo import ZoneInfo
 
@@ -26,7 +26,6 @@ class Actor(msgspec.Struct, frozen=True, gc=False):
 
     account_id: int
     user_id: int
-    key_id: int | None
     role: str
     currency: str
     timezone: str
@@ -236,14 +235,14 @@ COUNT = (
 FIRST_COUNT = insert(totals).values(account_id=ACCOUNT, name=bindparam("name"), count=bindparam("change"))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _insert(table: Table, names: Sequence[str]) -> Any:
-    values = {name: bindparam(name) for name in names}
-    stamps = {"created_at": bindparam("now"), "updated_at": bindparam("now")}
+    values: dict[str, Any] = {name: bindparam(name) for name in names}
+    stamps: dict[str, Any] = {"created_at": bindparam("now"), "updated_at": bindparam("now")}
     return insert(table).values(account_id=ACCOUNT, **stamps, **values).returning(table.c.id)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _update(table: Table, names: Sequence[str]) -> Any:
-    values = {name: bindparam(name) for name in names}
+    values: dict[str, Any] = {name: bindparam(name) for name in names}
     return update(table).where(table.c.id == bindparam("own")).values(updated_at=bindparam("now"), **values)

@@ -1,0 +1,42 @@
+"""The command line: everything that an operator or admin does (contract 5)."""
+
+import sys
+
+import typer
+
+from retainer.cli.accounts import account_cli, api_cli, key_cli, user_cli
+from retainer.cli.operate import operate
+from retainer.errors import Refusal
+from retainer.settings import SettingsError
+from retainer.store.engines import Unavailable
+
+cli = typer.Typer(
+    name="retainer",
+    help="Retainer: the back office of an agency behind one API.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+operate(cli)
+cli.add_typer(account_cli, name="account")
+cli.add_typer(api_cli, name="api")
+cli.add_typer(user_cli, name="user")
+cli.add_typer(key_cli, name="key")
+
+
+def main() -> None:
+    """Run a command: refusals are told on standard error with exit status 1, wrong usage with 2."""
+    try:
+        cli()
+    except (Refusal, SettingsError, Unavailable, OSError) as error:
+        for line in sentences(error):
+            print(line, file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+def sentences(error: Exception) -> list[str]:
+    """What went wrong, in sentences; faults stand behind their options."""
+    if isinstance(error, Refusal) and "errors" in error.members:
+        faults = error.members["errors"].items()
+        return [f"--{name.split('.')[0].replace('_', '-')}: {said}" for name, all_said in faults for said in all_said]
+    return [str(error)]

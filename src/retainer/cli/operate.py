@@ -1,0 +1,120 @@
+"""Commands of operators: serve, demo, migrate, openapi, doctor."""
+
+import os
+import platform
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from retainer import __version__, settings
+from retainer.cli.common import Json, say
+from retainer.settings import BASE_PATH
+from retainer.store.engines import Sqlite
+from retainer.store.migrate import current, head, migrate
+from retainer.store.tx import Store
+
+Host = Annotated[str, typer.Option(help="The address to listen on.")]
+Port = Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")]
+Workers = Annotated[int, typer.Option(min=1, help="Processes; the embedded database takes one.")]
+Threads = Annotated[int, typer.Option(min=1, max=256, help="Requests that are served at once.")]
+Out = Annotated[Path | None, typer.Option(help="The file to write; by default standard output.")]
+
+
+def operate(cli: typer.Typer) -> None:
+    """Add the commands of operators."""
+    for command in (serve, demo, migrate_database, openapi, doctor):
+        cli.command("migrate" if command is migrate_database else None)(command)
+
+
+def serve(
+    *, host: Host = "127.0.0.1", port: Port = 8000, workers: Workers = 1, threads: Threads = 16, json: Json = False
+) -> None:
+    """Serve the API; migrates the database first if needed."""
+    run(host, port, workers, threads, lambda: say({"base_url": base_url(host, port)}, json=json))
+
+
+def demo(
+    *, host: Host = "127.0.0.1", port: Port = 8000, workers: Workers = 1, threads: Threads = 16, json: Json = False
+) -> None:
+    """Serve a database of its own with two lively agencies, made anew at every start."""
+    from retainer.demo import fill  # noqa: PLC0415  # only this command needs it
+
+    path = settings.load().data_dir / "demo.db"
+    for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
+        file.unlink(missing_ok=True)
+    os.environ["RETAINER_DATABASE_URL"] = f"sqlite:///{path.resolve()}"
+    engine = Sqlite(path)
+    migrate(engine)
+    key = fill(Store(engine))
+    engine.close()
+    url = base_url(host, port)
+    curl = f'curl -H "Authorization: Bearer {key}" {url}/clients'
+    run(host, port, workers, threads, lambda: say({"base_url": url, "key": key, "curl": curl}, json=json))
+
+
+def migrate_database(*, json: Json = False) -> None:
+    """Bring the database's schema up to date."""
+    before, after = migrate(Sqlite(settings.load().database_path))
+    say({"before": before, "after": after}, json=json)
+
+
+def openapi(*, out: Out = None, json: Json = False) -> None:  # noqa: ARG001  # the document is one JSON object anyway
+    """Write the OpenAPI 3.1 document."""
+    from retainer.app import SLICES  # noqa: PLC0415  # the API is not needed by other commands
+    from retainer.kernel.openapi import render  # noqa: PLC0415
+    from retainer.kernel.resource import Routes  # noqa: PLC0415
+
+    base = settings.load().base_url or "http://127.0.0.1:8000"
+    document = render(Routes(SLICES).operations, base + BASE_PATH).decode()
+    if out is None:
+        typer.echo(document)
+    else:
+        out.write_text(document + "\n", encoding="utf-8")
+
+
+def doctor(*, json: Json = False) -> None:
+    """Tell what is in force: settings and their source, database, versions, schema, clock."""
+    found = settings.load()
+    engine = Sqlite(found.database_path)
+    exists = engine.path.exists()
+    in_force = {
+        name: f"{getattr(found, field.name) or 'none'} (from {found.sources.get(field.name, 'default')})"
+        for name, field in settings.declared()
+    }
+    say(
+        {
+            "version": __version__,
+            "python": platform.python_version(),
+            "sqlite": engine.version,
+            **in_force,
+            "database": str(engine.path),
+            "schema": current(Store(engine)) if exists else None,
+            "newest_schema": head(),
+            "clock": datetime.now(UTC).isoformat(timespec="seconds"),
+            "timezone": time.tzname[0],
+        },
+        json=json,
+    )
+
+
+def run(host: str, port: int, workers: int, threads: int, ready: Callable[[], None]) -> None:
+    """Migrate if needed, then serve until told to stop."""
+    from retainer.server.serving import serve as listen  # noqa: PLC0415  # other commands need no HTTP server
+
+    if workers > 1:
+        message = "the embedded database is served by one process; raise --threads instead"
+        raise typer.BadParameter(message, param_hint="--workers")
+    engine = Sqlite(settings.load().database_path)
+    migrate(engine)
+    engine.close()
+    listen(host, port, threads=threads, ready=ready)
+
+
+def base_url(host: str, port: int) -> str:
+    """The address that a person on this machine uses."""
+    public = settings.load().base_url or f"http://{'127.0.0.1' if host in {'0.0.0.0', '::'} else host}:{port}"  # noqa: S104
+    return public + BASE_PATH

@@ -1,0 +1,82 @@
+"""Bringing a database's schema up to date: once, under a lock, and only when it is behind."""
+
+import fcntl
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import text
+
+from retainer.store.engines import Sqlite, Unavailable
+from retainer.store.tx import Store
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+NETWORK_FILE_SYSTEMS = re.compile(r"nfs\d?|cifs|smb\w*|9p|fuse\.sshfs|ceph|glusterfs")
+
+
+def head() -> str:
+    """The newest revision that this version of the program knows."""
+    return max(path.stem.split("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
+
+
+def current(store: Store) -> str | None:
+    """The revision of a database; None when it is empty."""
+    with store.everywhere("the schema is nobody's") as tx:
+        if tx.one(text("SELECT name FROM sqlite_master WHERE name = 'alembic_version'")) is None:
+            return None
+        revision: str | None = tx.value(text("SELECT version_num FROM alembic_version"))
+        return revision
+
+
+def migrate(engine: Sqlite) -> tuple[str | None, str]:
+    """Bring the schema up to date; answers the revisions before and after.
+
+    Raises Unavailable for a database that a newer version has written, and for files on network shares.
+    """
+    _prepare(engine.path)
+    store = Store(engine)
+    before, newest = current(store), head()
+    if before == newest:
+        return before, newest
+    with _lock(engine.path):
+        before = current(store)
+        if before is not None and before > newest:
+            raise Unavailable(f"The database has revision {before}, newer than {newest}: run the newer version.")
+        if before != newest:
+            engine.close()
+            _upgrade(engine)
+    return before, newest
+
+
+def _upgrade(engine: Sqlite) -> None:
+    from alembic import command  # noqa: PLC0415  # a fifth of a second that a start without migration need not spend
+    from alembic.config import Config  # noqa: PLC0415
+
+    configuration = Config()
+    configuration.set_main_option("script_location", str(MIGRATIONS))
+    configuration.attributes["engine"] = engine.schema_engine()
+    command.upgrade(configuration, "head")
+
+
+def _prepare(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kind = _file_system(path.parent.resolve())
+    if NETWORK_FILE_SYSTEMS.fullmatch(kind):
+        raise Unavailable(f"{path.parent} is on a network share ({kind}), where SQLite loses data. Use a local disk.")
+
+
+def _file_system(folder: Path) -> str:
+    mounts = Path("/proc/mounts")
+    if not mounts.exists():
+        return "unknown"
+    found = [line.split()[1:3] for line in mounts.read_text(encoding="utf-8").splitlines()]
+    over = [(len(place), kind) for place, kind in found if folder.is_relative_to(place)]
+    return max(over, default=(0, "unknown"))[1]
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    with path.with_suffix(".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
