@@ -14,34 +14,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
-import bare
-from retainer.domain import accounts
+from data import CLIENTS, KEYS, describe, fill
 from retainer.settings import BASE_PATH
-from retainer.store.engines import Sqlite
-from retainer.store.migrate import migrate
-from retainer.store.tx import Store
 
 HERE = Path(__file__).resolve().parent
-CLIENTS, CONTACTS, TAGS, KEYS = 10_000, 2_500, 12, 500
 CONNECTIONS, THREADS = 16, 16
 TARGETS = {"read one": 0.70, "list 25 with total": 0.75, "create": 0.70}
 TICK = os.sysconf("SC_CLK_TCK")
 STAMPS = re.compile(rb'"(?:created_at|updated_at)":"[^"]*",')
-CITIES = ("Zürich", "Lyon", "Porto", "Gdańsk", "Leeds", "Austin")
-
-INSERT_TAG = """
-INSERT INTO tags (account_id, created_at, updated_at, name, name_folded, search)
-SELECT ?1, created_at, created_at, ?2, ?3, ?3 FROM accounts WHERE id = ?1"""
-INSERT_CONTACT = """
-INSERT INTO external_contacts (account_id, created_at, updated_at, client_id, name, email, role, is_primary, status,
-                               last_name_folded, email_folded, search)
-SELECT ?1, created_at, created_at, ?2, ?3, ?3, 'general', 0, 'active', ?3, ?3, ?3 FROM accounts WHERE id = ?1"""
 
 
 @dataclass
@@ -150,81 +134,21 @@ def measure(server: Server, scenario: str, seconds: float) -> Turn:
     drive(server.port, server.requests[scenario], seconds / 10)
     began, server_cpu, load_cpu = time.perf_counter(), cpu_seconds(server), time.process_time()
     answered = drive(server.port, server.requests[scenario], seconds)
-    turn = Turn(
-        answered,
-        time.perf_counter() - began,
-        cpu_seconds(server) - server_cpu,
-        time.process_time() - load_cpu,
-    )
+    wall = time.perf_counter() - began
+    turn = Turn(answered, wall, cpu_seconds(server) - server_cpu, time.process_time() - load_cpu)
     os.killpg(server.process.pid, signal.SIGSTOP)
     return turn
 
 
-def tree(root: int) -> list[int]:
-    """A process and its descendants, the root first."""
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents[int(stat.parent.name)] = int(fields[1])
-    found = [root]
-    for pid in found:
-        found += [child for child, parent in parents.items() if parent == pid]
-    return found
-
-
 def cpu_seconds(server: Server) -> float:
-    """User and system time of the server's processes."""
-    stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in tree(server.process.pid)]
-    return sum(int(fields[11]) + int(fields[12]) for fields in stats) / TICK
-
-
-def fill(path: Path) -> list[str]:
-    """Make the database: one enterprise account with clients, contacts, tags and keys; answers the keys."""
-    engine = Sqlite(path)
-    migrate(engine)
-    store = Store(engine)
-    details = accounts.AccountDetails(name="North Agency", plan="enterprise")
-    admin = accounts.UserDetails(name="Ana Lima", email="ana@north.example", role="admin")
-    account, user, _ = accounts.create_account(store, details, admin)
-    accounts.switch_api(store, account, on=True)
-    scopes = ["clients:read", "clients:write"]
-    keys = [accounts.create_key(store, account, accounts.KeyDetails(f"key {n}", user, scopes))[1] for n in range(KEYS)]
-    connection = bare.connect(str(path))
-    caller = connection.execute(bare.KEY, (accounts.key_hash(keys[0]),)).fetchone()
-    chance = random.Random(1)
-    connection.execute("BEGIN IMMEDIATE")
-    connection.executemany(INSERT_TAG, [(account, f"Tag {n}", f"tag {n}") for n in range(TAGS)])
-    for n in range(CLIENTS):
-        bare.insert(connection, caller, bare.decode(describe(chance, n)))
-    rows = [(account, chance.randint(1, CLIENTS), f"bo.{n}@example.com") for n in range(CONTACTS)]
-    connection.executemany(INSERT_CONTACT, rows)
-    connection.execute("COMMIT")
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.close()
-    return keys
-
-
-def describe(chance: random.Random, n: int) -> bytes:
-    """The body of a create."""
-    members = {
-        "name": f"{chance.choice(CITIES)} Studio {chance.randrange(10**6)}",
-        "status": chance.choice(("active", "active", "prospect", "archived")),
-        "email": f"office.{n}@example.com",
-        "phone": f"+41 44 {n:07}",
-        "website": f"https://client-{n}.example.com",
-        "address_line1": f"{chance.randint(1, 200)} Long Street",
-        "city": chance.choice(CITIES),
-        "postal_code": f"{chance.randint(1000, 99999)}",
-        "country": "CH",
-        "hourly_rate": f"{chance.randrange(50, 200)}.50" if n % 2 else None,
-        "tax_rate": "7.5" if n % 3 else None,
-        "notes": "Met at the fair; prefers e-mail." if n % 4 == 0 else None,
-        "tag_ids": chance.sample(range(1, TAGS + 1), n % 3),
-    }
-    return msgspec.json.encode(members)
+    """User and system time of the server's processes, which are a process group of their own."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[2]) == server.process.pid:
+                ticks += int(fields[11]) + int(fields[12])
+    return ticks / TICK
 
 
 def prepare(keys: list[str]) -> dict[str, Iterator[bytes]]:
@@ -240,16 +164,14 @@ def prepare(keys: list[str]) -> dict[str, Iterator[bytes]]:
 
 
 def start(name: str, folder: Path, core: int, keys: list[str]) -> Server:
-    """Start a server on a copy of the database, pinned to a core, and wait until it listens."""
+    """Start a server on a copy of the database, pinned to a core, in a process group of its own."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     database = folder / f"{name}.db"
     database.write_bytes((folder / "made.db").read_bytes())
-    paths = [str(HERE), str(HERE.parent / "src"), os.environ.get("PYTHONPATH", "")]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("RETAINER_")} | {
+        "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
         "BENCH_DATABASE": str(database),
         "RETAINER_DATA_DIR": str(folder),
         "RETAINER_DATABASE_URL": f"sqlite:///{database}",
@@ -257,32 +179,33 @@ def start(name: str, folder: Path, core: int, keys: list[str]) -> Server:
     command = [sys.executable, str(HERE / "bare.py"), str(port), str(THREADS)]
     if name == "Retainer":
         command = [sys.executable, "-m", "retainer", "serve", "--port", str(port), "--threads", str(THREADS)]
-    quiet = subprocess.DEVNULL
-    before = os.sched_getaffinity(0)
+    quiet, before = subprocess.DEVNULL, os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     process = subprocess.Popen(command, env=environment, cwd=folder, stdout=quiet, stderr=quiet, start_new_session=True)
     os.sched_setaffinity(0, before)
-    server = Server(name, port, process, prepare(keys))
+    return Server(name, port, process, prepare(keys))
+
+
+def wait(server: Server) -> None:
+    """Wait until the server listens."""
     for _ in range(200):
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except ConnectionRefusedError:
-            time.sleep(0.1)
-        else:
-            return server
-    stop(server)
-    raise SystemExit(f"{name} does not listen.")
+        if server.process.poll() is not None:
+            break
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", server.port), timeout=1):
+            return
+        time.sleep(0.1)
+    raise SystemExit(f"This does not listen: {' '.join(map(str, server.process.args))}")
 
 
 def stop(server: Server) -> None:
-    """End a server and its descendants: ask first, kill what is left."""
-    group = server.process.pid
-    os.killpg(group, signal.SIGCONT)
-    os.killpg(group, signal.SIGTERM)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        server.process.wait(5)
+    """End a server's processes: ask first, kill what is left."""
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
+        os.killpg(server.process.pid, signal.SIGCONT)
+        time.sleep(0.3)
+        server.process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.process.wait(5)
+        os.killpg(server.process.pid, signal.SIGKILL)
     server.process.wait(5)
 
 
@@ -301,33 +224,26 @@ def compare(retainer: Server, yardstick: Server) -> None:
 
 
 def report(turns: dict[str, list[tuple[Turn, Turn]]]) -> None:
-    """Print a line for each scenario: medians over the rounds."""
-    columns = (
-        "scenario",
-        "Retainer/s",
-        "bare/s",
-        "ratio",
-        "target",
-        "Retainer CPU",
-        "bare CPU",
-        "server core",
-        "load core",
-    )
-    print(("{:<18}" + "{:>14}" * 8).format(*columns))
+    """Print a line for each scenario: medians over the rounds; pairs are Retainer / bare."""
+    line = "{:<20}" + "{:>17}" * 6
+    print(line.format("scenario", "requests/s", "ratio", "target", "CPU us/request", "server core", "load core"))
     for scenario, rounds in turns.items():
-        ours, theirs = zip(*rounds, strict=True)
-        ratio = statistics.median(a.rate / b.rate for a, b in rounds)
+
+        def pair(figure: Callable[[Turn], float], form: str, rounds: list[tuple[Turn, Turn]] = rounds) -> str:
+            sides = zip(*rounds, strict=True)
+            return " / ".join(format(statistics.median(map(figure, side)), form) for side in sides)
+
+        ratio = statistics.median(ours.rate / theirs.rate for ours, theirs in rounds)
         cells = [
-            *(f"{statistics.median(turn.rate for turn in side):.0f}" for side in (ours, theirs)),
-            *(f"{ratio:.2f}", f"{TARGETS[scenario]:.2f}"),
-            *(
-                f"{statistics.median(turn.server / turn.answered for turn in side) * 1e6:.0f} us"
-                for side in (ours, theirs)
-            ),
-            " / ".join(f"{statistics.median(turn.server / turn.wall for turn in side):.0%}" for side in (ours, theirs)),
-            " / ".join(f"{statistics.median(turn.load / turn.wall for turn in side):.0%}" for side in (ours, theirs)),
+            pair(lambda turn: turn.rate, ".0f"),
+            f"{ratio:.2f}",
+            f"{TARGETS[scenario]:.2f}",
+            pair(lambda turn: turn.server / turn.answered * 1e6, ".0f"),
+            pair(lambda turn: turn.server / turn.wall, ".0%"),
+            pair(lambda turn: turn.load / turn.wall, ".0%"),
         ]
-        print(("{:<18}" + "{:>14}" * 8).format(scenario, *cells))
+        print(line.format(scenario, *cells))
+    print("Pairs are Retainer / bare. A ratio counts when both servers' core is near 100 % and the load core is not.")
 
 
 def main() -> None:
@@ -341,11 +257,13 @@ def main() -> None:
     os.sched_setaffinity(0, {cores[-1]})
     servers: list[Server] = []
     turns: dict[str, list[tuple[Turn, Turn]]] = {scenario: [] for scenario in TARGETS}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
         keys = fill(folder / "made.db")
         try:
-            servers = [start(name, folder, cores[0], keys) for name in ("Retainer", "bare")]
+            for name in ("Retainer", "bare"):
+                servers.append(start(name, folder, cores[0], keys))
+                wait(servers[-1])
             compare(*servers)
             for server in servers:
                 os.killpg(server.process.pid, signal.SIGSTOP)
