@@ -128,11 +128,7 @@ class Bare:
             body = encode({"message": sentence})
         start_response(
             STATUS[status],
-            [
-                ("content-type", "application/json; charset=utf-8"),
-                ("content-length", str(len(body))),
-                *limits,
-            ],
+            [("content-type", "application/json; charset=utf-8"), ("content-length", str(len(body))), *limits],
         )
         return [body]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 
 import bare
-from retainer.domain import accounts
+from retainer.domain import accounts, keys
 from retainer.store.engines import Sqlite
-from retainer.store.migrate import migrate
+from retainer.store.migrations import migrate
 from retainer.store.tx import Store
 
 CLIENTS, CONTACTS, TAGS, KEYS = 10_000, 2_500, 12, 500
@@ -33,9 +33,9 @@ def fill(path: Path) -> list[str]:
     account, user, _ = accounts.create_account(store, details, admin)
     accounts.switch_api(store, account, on=True)
     scopes = ["clients:read", "clients:write"]
-    keys = [accounts.create_key(store, account, accounts.KeyDetails(f"key {n}", user, scopes))[1] for n in range(KEYS)]
+    keys = [keys.create_key(store, account, keys.KeyDetails(f"key {n}", user, scopes))[1] for n in range(KEYS)]
     connection = bare.connect(str(path))
-    caller = connection.execute(bare.KEY, (accounts.key_hash(keys[0]),)).fetchone()
+    caller = connection.execute(bare.KEY, (keys.key_hash(keys[0]),)).fetchone()
     chance = random.Random(1)
     connection.execute("BEGIN IMMEDIATE")
     connection.executemany(INSERT_TAG, [(account, f"Tag {n}", f"tag {n}") for n in range(TAGS)])

@@ -5,8 +5,9 @@ from typing import Any, BinaryIO
 
 import falcon
 
+from retainer import openapi
 from retainer.api import clients, contacts, me, tags
-from retainer.kernel import openapi, pipeline
+from retainer.kernel import pipeline
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Window
 from retainer.kernel.resource import Routes

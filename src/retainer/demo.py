@@ -3,8 +3,9 @@
 from typing import Any, TypeVar
 
 from retainer.api import clients, contacts, tags
-from retainer.domain import accounts
-from retainer.domain.accounts import SCOPES, AccountDetails, KeyDetails, UserDetails
+from retainer.domain import accounts, keys
+from retainer.domain.accounts import AccountDetails, UserDetails
+from retainer.domain.keys import SCOPES, KeyDetails
 from retainer.domain.members import complete, read_members
 from retainer.errors import Faults, invalid
 from retainer.store.records import Record
@@ -25,7 +26,7 @@ NORTHLIGHT = [
     ("Bergmann Optik", "Hamburg", "DE", "EUR", "110.00", "active", ["Website", "Retainer"],
      [("Jana", "Bergmann", "decision_maker", "Owner"), ("Timo", "Lenz", "technical", "IT")]),
     ("Café Morgenrot", "Berlin", "DE", "EUR", None, "active", ["Brand"],
-     [("Selin", "Aydın", "decision_maker", "Owner")]),
+     [("Selin", "Aydin", "decision_maker", "Owner")]),
     ("Dachwerk Krause", "Leipzig", "DE", "EUR", "95.00", "active", ["Website"],
      [("Uwe", "Krause", "decision_maker", "Managing director"), ("Petra", "Voigt", "billing", "Bookkeeping")]),
     ("Elbe Logistik", "Dresden", "DE", "EUR", "125.00", "active", ["Website", "Late payer"],
@@ -94,8 +95,8 @@ def _agency(
     for user in users[1:]:
         accounts.create_user(store, account_id, user)
     accounts.switch_api(store, account_id, on=True)
-    _, key = accounts.create_key(store, account_id, KeyDetails("Demo", admin_id, list(SCOPES)))
-    actor = Actor(account_id, admin_id, "admin", details.currency, details.timezone, details.payment_terms_days)
+    _, key = keys.create_key(store, account_id, KeyDetails("Demo", admin_id, list(SCOPES)))
+    actor = Actor(account_id, admin_id, "admin", details.currency, details.timezone, 30, "C-{0000}")
     with store.begin(actor, write=True) as tx:
         tag_ids = {
             name: tags.create_tag(tx, _record(tags.Tag, name=name, color=color)).id for name, color in TAGS.items()

@@ -51,16 +51,10 @@ class Settings:
     """The settings in force; each one's environment name is its own name in capitals behind `RETAINER_`."""
 
     data_dir: Path = _setting(
-        Path("data"),
-        "Where the embedded database and its lock lie.",
-        "a folder, like /var/lib/retainer",
-        _path,
+        Path("data"), "Where the embedded database and its lock lie.", "a folder, like /var/lib/retainer", _path
     )
     database_url: str = _setting(
-        "",
-        "The database; by default a file under the data folder.",
-        "sqlite:///path/to/file.db",
-        _database_url,
+        "", "The database; by default a file under the data folder.", "sqlite:///path/to/file.db", _database_url
     )
     base_url: str = _setting(
         "",

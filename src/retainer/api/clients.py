@@ -6,27 +6,16 @@ from msgspec import Meta
 from sqlalchemy import Index, bindparam, select
 
 from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
-from retainer.domain.accounts import accounts
 from retainer.domain.numbering import next_number
-from retainer.domain.values import (
-    Country,
-    Currency,
-    Email,
-    Id,
-    Money,
-    Percent,
-    Text50,
-    Text191,
-    Text10000,
-    Url,
-)
+from retainer.domain.values import Country, Currency, Email, Id, Money, Percent, Text50, Text191, Text10000, Url
 from retainer.kernel import etag
 from retainer.kernel.body import Change, New
-from retainer.kernel.query import Filter, OneOf, Page, Paged, listing
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.store.columns import decimal, folded, integer, money, text, unique
 from retainer.store.records import Record, auto, count_of, ro
-from retainer.store.tables import ACCOUNT, tenant_table
+from retainer.store.tables import tenant_table
 from retainer.store.tx import Tx
 
 clients = tenant_table(
@@ -106,7 +95,6 @@ class ClientFilter(Filter):
     tag_id: TagFilter = None
 
 
-PATTERN = select(accounts.c.client_number_pattern).where(accounts.c.id == ACCOUNT)
 TAKEN = select(clients.c.id).where(clients.c.number == bindparam("number"))
 
 
@@ -115,7 +103,7 @@ def fill(tx: Tx, it: Client) -> Client:
     it.currency = it.currency or tx.actor.currency
     if it.payment_terms_days is None:
         it.payment_terms_days = tx.actor.payment_terms_days
-    it.number = it.number or next_number(tx, "clients", tx.value(PATTERN), TAKEN)
+    it.number = it.number or next_number(tx, "clients", tx.actor.client_number_pattern, TAKEN)
     return it
 
 

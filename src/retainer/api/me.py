@@ -4,9 +4,9 @@ import msgspec
 from sqlalchemy import bindparam, select
 
 from retainer import __version__
-from retainer.domain.accounts import Scope, accounts, api_keys, users
+from retainer.domain.accounts import accounts, users
+from retainer.domain.keys import Caller, Scope, api_keys
 from retainer.domain.values import Currency, Instant, Timezone
-from retainer.kernel.access import Caller
 from retainer.kernel.limits import WINDOW_SECONDS, Allowance
 from retainer.kernel.resource import Resource
 from retainer.store.tables import ACCOUNT
@@ -82,6 +82,7 @@ api = Resource("/me", tag="Me", scope=None)
 @api.get()
 def get_me(tx: Tx, caller: Caller, allowance: Allowance) -> Me:
     """Read what this key is and what it can do. Any valid key may."""
+    tx.snapshot()
     key = MyKey(*(tx.one(KEY, id=caller.key_id) or ()))
     key.scopes = str(key.scopes).split()
     figures = MyRateLimit(allowance.limit, allowance.remaining, allowance.reset, WINDOW_SECONDS)

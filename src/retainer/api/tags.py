@@ -22,7 +22,8 @@ from sqlalchemy import (
 from retainer.domain.values import Color, Id, Text50
 from retainer.kernel import etag
 from retainer.kernel.body import Change, New
-from retainer.kernel.query import Filter, OneOf, Page, Paged, Where, listing
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import Filter, OneOf, Where
 from retainer.kernel.resource import Resource
 from retainer.store.columns import folded, ref, text, unique
 from retainer.store.engines import comma_list

@@ -5,8 +5,9 @@ from typing import Annotated, Any
 import typer
 
 from retainer.cli.common import Json, changes, opened, say, whole
-from retainer.domain import accounts
-from retainer.domain.accounts import SCOPES, AccountDetails, KeyDetails, UserDetails
+from retainer.domain import accounts, keys
+from retainer.domain.accounts import AccountDetails, UserDetails
+from retainer.domain.keys import SCOPES, KeyDetails
 from retainer.errors import Faults, invalid
 
 account_cli = typer.Typer(help="Open, list, show and change accounts.", no_args_is_help=True)
@@ -209,14 +210,14 @@ def create_key(
     given = {"name": name, "user_id": user, "scopes": chosen, "expires_at": expires_at}
     details = whole(KeyDetails, given)
     if details is not None:
-        key_id, value = accounts.create_key(opened(), account, details)
+        key_id, value = keys.create_key(opened(), account, details)
         say({"key_id": key_id, "key": value}, json=json)
 
 
 @key_cli.command("list")
 def list_keys(account: Account, *, json: Json = False) -> None:
     """List the keys of an account, without their values."""
-    found = accounts.list_keys(opened(), account)
+    found = keys.list_keys(opened(), account)
     names = ("id", "name", "user_id", "prefix", "last_four", "expires_at", "revoked_at", "last_used_at", "scopes")
     say({"keys": found if json else [{name: one[name] for name in names} for one in found]}, json=json)
 
@@ -224,4 +225,4 @@ def list_keys(account: Account, *, json: Json = False) -> None:
 @key_cli.command("revoke")
 def revoke_key(key: Key, *, json: Json = False) -> None:
     """Revoke a key for ever; other keys are not affected."""
-    say(accounts.revoke_key(opened(), key), json=json)
+    say(keys.revoke_key(opened(), key), json=json)

@@ -14,7 +14,7 @@ from retainer import settings
 from retainer.domain.members import complete, read_members
 from retainer.errors import Faults, invalid
 from retainer.store.engines import Sqlite
-from retainer.store.migrate import migrate
+from retainer.store.migrations import migrate
 from retainer.store.tx import Store
 
 T = TypeVar("T", bound=msgspec.Struct)

@@ -14,7 +14,7 @@ from retainer import __version__, settings
 from retainer.cli.common import Json, say
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite
-from retainer.store.migrate import current, head, migrate
+from retainer.store.migrations import current, head, migrate
 from retainer.store.tx import Store
 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
@@ -65,8 +65,8 @@ def migrate_database(*, json: Json = False) -> None:
 def openapi(*, out: Out = None, json: Json = False) -> None:  # noqa: ARG001  # the document is one JSON object anyway
     """Write the OpenAPI 3.1 document."""
     from retainer.app import SLICES  # noqa: PLC0415  # the API is not needed by other commands
-    from retainer.kernel.openapi import render  # noqa: PLC0415
     from retainer.kernel.resource import Routes  # noqa: PLC0415
+    from retainer.openapi import render  # noqa: PLC0415
 
     base = settings.load().base_url or "http://127.0.0.1:8000"
     document = render(Routes(SLICES).operations, base + BASE_PATH).decode()

@@ -1,10 +1,7 @@
-"""Accounts, their plans, their users and their keys: what stands behind the API (contract 1.2 and 2)."""
+"""Accounts, their plans and their users: what stands behind the API (contract 2)."""
 
-import hashlib
 import json
 import secrets
-import string
-import zlib
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -12,24 +9,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from argon2 import PasswordHasher
 from msgspec import Meta
-from sqlalchemy import Column, Index, Table, Text, delete, func, insert, select, update
+from sqlalchemy import Column, Table, delete, insert, select, update
 
-from retainer.domain.values import (
-    Currency,
-    Day,
-    Email,
-    Id,
-    Instant,
-    Money,
-    Password,
-    Percent,
-    Text50,
-    Text100,
-    Text191,
-    Timezone,
-    kind,
-    one_of,
-)
+from retainer.domain.values import Currency, Day, Email, Instant, Money, Password, Percent, Text50, Text191, Timezone
 from retainer.errors import Refusal, invalid, not_found
 from retainer.store.columns import (
     amount_of,
@@ -52,7 +34,6 @@ from retainer.store.engines import INTEGER, NUMBERED
 from retainer.store.tables import keyed_table, metadata, tenant_table
 from retainer.store.tx import Everywhere, Store
 
-BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 TRIAL_DAYS = 90
 
 
@@ -75,10 +56,6 @@ PLANS = {
     )
 }
 """Contract 2.1. A plan without the API has its ceiling for the trial: that of `agency`."""
-
-SCOPE_RESOURCES = ("clients", "projects", "tasks", "time", "invoices", "expenses", "tickets", "sites")
-SCOPES = (*(f"{name}:{level}" for name in SCOPE_RESOURCES for level in ("read", "write")), "reports:read")
-Scope = Annotated[str, kind(one_of(lambda: SCOPES), f"one of: {', '.join(SCOPES)}", enum=list(SCOPES))]
 
 accounts = Table(
     "accounts",
@@ -123,20 +100,6 @@ cost_rates = keyed_table(
 )
 """What an hour of a user costs from a day on, in the account's currency."""
 
-api_keys = tenant_table(
-    "api_keys",
-    ref("user_id", "users"),
-    text("name"),
-    Column("hash", Text, nullable=False),
-    text("prefix"),
-    text("last_four"),
-    text("scopes"),
-    instant("expires_at", optional=True),
-    instant("revoked_at", optional=True),
-    instant("last_used_at", optional=True),
-    Index("api_keys_unique_hash", "hash", unique=True),
-)
-
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 PaymentTerms = Annotated[int, Meta(ge=0, le=365)]
 Minutes = Annotated[int, Meta(ge=0, le=10080)]
@@ -171,15 +134,6 @@ class UserDetails(msgspec.Struct):
     password: Password | None = None
 
 
-class KeyDetails(msgspec.Struct):
-    """What an admin says of a key."""
-
-    name: Text100
-    user_id: Id
-    scopes: Annotated[list[Scope], Meta(min_length=1)]
-    expires_at: Instant | None = None
-
-
 def create_account(store: Store, details: AccountDetails, admin: UserDetails) -> tuple[int, int, str]:
     """Open an account with its first admin; answers both ids and the admin's password."""
     with store.everywhere("an account is opened by the operator", write=True) as tx:
@@ -196,28 +150,28 @@ def create_account(store: Store, details: AccountDetails, admin: UserDetails) ->
 def list_accounts(store: Store) -> list[dict[str, Any]]:
     """Every account, oldest first."""
     with store.everywhere("operators see all accounts") as tx:
-        return [_account_shown(row) for row in tx.all(select(accounts).order_by(accounts.c.id))]
+        return [account_shown(row) for row in tx.all(select(accounts).order_by(accounts.c.id))]
 
 
 def get_account(store: Store, account_id: int) -> dict[str, Any]:
     """One account. Raises `not_found`."""
     with store.everywhere("operators see all accounts") as tx:
-        return _account_shown(_account(tx, account_id))
+        return account_shown(account_row(tx, account_id))
 
 
 def set_account(store: Store, account_id: int, changes: dict[str, Any]) -> dict[str, Any]:
     """Change what an account is; counts from the next request of its keys on. Raises `not_found`."""
     with store.everywhere("an account is changed by the operator", write=True) as tx:
-        currency = _account_shown(_account(tx, account_id))["currency"]
+        currency = account_shown(account_row(tx, account_id))["currency"]
         values = _account_values(changes, currency)
         tx.run(update(accounts).where(accounts.c.id == account_id).values(updated_at=tx.now, **values))
-        return _account_shown(_account(tx, account_id))
+        return account_shown(account_row(tx, account_id))
 
 
 def switch_api(store: Store, account_id: int, *, on: bool) -> None:
     """Switch the API on or off; off stops every key at once. Raises `plan_required` or `trial_ended` for on."""
     with store.everywhere("an account's switch", write=True) as tx:
-        account = _account_shown(_account(tx, account_id))
+        account = account_shown(account_row(tx, account_id))
         if on:
             require_api(account["plan"], account["trial_ends_at"], tx.now)
         tx.run(update(accounts).where(accounts.c.id == account_id).values(updated_at=tx.now, api_enabled=on))
@@ -241,14 +195,14 @@ def require_api(plan: str, trial_ends_at: str | None, now: str) -> None:
 def create_user(store: Store, account_id: int, details: UserDetails) -> tuple[int, str]:
     """Add a user to an account; answers the id and the password. Raises `not_found` or `validation_failed`."""
     with store.everywhere("a user is added by an admin", write=True) as tx:
-        currency = _account_shown(_account(tx, account_id))["currency"]
+        currency = account_shown(account_row(tx, account_id))["currency"]
         return _insert_user(tx, account_id, currency, details)
 
 
 def list_users(store: Store, account_id: int) -> list[dict[str, Any]]:
     """The users of an account, deactivated ones included. Raises `not_found`."""
     with store.everywhere("admins see their users") as tx:
-        currency = _account_shown(_account(tx, account_id))["currency"]
+        currency = account_shown(account_row(tx, account_id))["currency"]
         rows = tx.all(select(users).where(users.c.account_id == account_id).order_by(users.c.id))
         return [_user_shown(row, currency) for row in rows]
 
@@ -264,76 +218,8 @@ def set_user(store: Store, user_id: int, changes: dict[str, Any]) -> dict[str, A
         return _user_shown(row or (), currency)
 
 
-def create_key(store: Store, account_id: int, details: KeyDetails) -> tuple[int, str]:
-    """Make a key; answers its id and its value, which is nowhere kept. Raises `api_disabled`, `validation_failed`."""
-    with store.everywhere("a key is made by an admin", write=True) as tx:
-        if not _account_shown(_account(tx, account_id))["api_enabled"]:
-            raise Refusal("api_disabled", f"The API is off. Switch it on first: retainer api on {account_id}")
-        holder = select(users.c.is_active).where(users.c.id == details.user_id, users.c.account_id == account_id)
-        active = tx.value(holder)
-        if not active:
-            reason = "There is no such user in this account." if active is None else "This user is deactivated."
-            raise invalid({"user": [f"{reason} Choose an active user of account {account_id}."]})
-        value = new_key()
-        key_id: int = tx.value(
-            insert(api_keys)
-            .values(
-                account_id=account_id,
-                created_at=tx.now,
-                updated_at=tx.now,
-                user_id=details.user_id,
-                name=details.name,
-                hash=key_hash(value),
-                prefix=value[:8],
-                last_four=value[-4:],
-                scopes=" ".join(scope for scope in SCOPES if scope in details.scopes),
-                expires_at=details.expires_at,
-            )
-            .returning(api_keys.c.id)
-        )
-        return key_id, value
-
-
-def list_keys(store: Store, account_id: int) -> list[dict[str, Any]]:
-    """The keys of an account, revoked ones included, without their values. Raises `not_found`."""
-    with store.everywhere("admins see their keys") as tx:
-        _account(tx, account_id)
-        rows = tx.all(select(api_keys).where(api_keys.c.account_id == account_id).order_by(api_keys.c.id))
-        return [_key_shown(row) for row in rows]
-
-
-def revoke_key(store: Store, key_id: int) -> dict[str, Any]:
-    """Revoke a key for ever; the first time counts. Raises `not_found`."""
-    with store.everywhere("a key is revoked by an admin", write=True) as tx:
-        revoked = func.coalesce(api_keys.c.revoked_at, tx.now)
-        tx.run(update(api_keys).where(api_keys.c.id == key_id).values(updated_at=tx.now, revoked_at=revoked))
-        row = tx.one(select(api_keys).where(api_keys.c.id == key_id))
-        if row is None:
-            raise not_found("key")
-        return _key_shown(row)
-
-
-def new_key() -> str:
-    """A key's value: `rtn_`, 32 random base62 characters, and 6 of the CRC-32 of all that (contract 1.2)."""
-    body = "rtn_" + "".join(secrets.choice(BASE62) for _ in range(32))
-    return body + checksum(body)
-
-
-def checksum(body: str) -> str:
-    """CRC-32 as six base62 characters: a mistyped key is told from a wrong one without the database."""
-    number, text = zlib.crc32(body.encode()), ""
-    for _ in range(6):
-        number, digit = divmod(number, 62)
-        text = BASE62[digit] + text
-    return text
-
-
-def key_hash(value: str) -> str:
-    """What is kept of a key. A fast hash suits: 190 random bits need no slow one."""
-    return hashlib.sha256(value.encode()).hexdigest()
-
-
-def _account(tx: Everywhere, account_id: int) -> tuple[Any, ...]:
+def account_row(tx: Everywhere, account_id: int) -> tuple[Any, ...]:
+    """The row of an account. Raises `not_found`."""
     row = tx.one(select(accounts).where(accounts.c.id == account_id))
     if row is None:
         raise not_found("account")
@@ -389,11 +275,7 @@ def _user_values(tx: Everywhere, account_id: int, user_id: int, given: dict[str,
 def _set_cost_rate(tx: Everywhere, account_id: int, user_id: int, currency: str, given: dict[str, Any]) -> None:
     if given.get("cost_rate") is None:
         return
-    key = {
-        "account_id": account_id,
-        "user_id": user_id,
-        "from_date": given.get("cost_rate_from", "0001-01-01"),
-    }
+    key = {"account_id": account_id, "user_id": user_id, "from_date": given.get("cost_rate_from", "0001-01-01")}
     amount = _units(given, "cost_rate", currency)["cost_rate"]
     tx.run(delete(cost_rates).where(*(cost_rates.c[name] == value for name, value in key.items())))
     tx.run(insert(cost_rates).values(amount=amount, **key))
@@ -409,7 +291,8 @@ def _units(given: dict[str, Any], name: str, currency: str) -> dict[str, Any]:
     return values
 
 
-def _account_shown(row: tuple[Any, ...]) -> dict[str, Any]:
+def account_shown(row: tuple[Any, ...]) -> dict[str, Any]:
+    """An account as operators see it."""
     shown = dict(zip(accounts.c.keys(), row, strict=True))
     shown["api_enabled"] = bool(shown["api_enabled"])
     shown["working_weekdays"] = json.loads(shown["working_weekdays"])
@@ -424,12 +307,6 @@ def _user_shown(row: tuple[Any, ...], currency: str) -> dict[str, Any]:
     if shown["hourly_rate"] is not None:
         shown["hourly_rate"] = str(amount_of(shown["hourly_rate"], currency))
     return {name: value for name, value in shown.items() if name not in {"password_hash", "email_folded"}}
-
-
-def _key_shown(row: tuple[Any, ...]) -> dict[str, Any]:
-    shown = dict(zip(api_keys.c.keys(), row, strict=True))
-    shown["scopes"] = shown["scopes"].split()
-    return {name: value for name, value in shown.items() if name != "hash"}
 
 
 def _later(now: str, span: timedelta) -> str:

@@ -1,6 +1,7 @@
 """Members: how values from outside become the members of a type, with every fault named at once in our own words."""
 
 import difflib
+import re
 from collections.abc import Callable
 from functools import cache
 from types import NoneType, UnionType
@@ -13,6 +14,8 @@ from retainer.store.records import Record, auto, ro
 
 T = TypeVar("T", bound=msgspec.Struct)
 REQUIRED = "Is required."
+WHOLE = re.compile(r"[0-9]{1,16}")
+LONGEST_LIST = 100
 
 Read = Callable[[Any, str, Faults], Any]
 """Reads a JSON value at a dotted path; notes faults and then answers FAULTY."""
@@ -90,6 +93,38 @@ def reader(hint: Any) -> Read:
         return _nested(hint)
     exact = Annotated[hint, *metas] if metas else hint
     return _scalar(lambda value: msgspec.convert(value, exact), form_of(hint, metas))
+
+
+def from_text(hint: Any) -> Callable[[str], Any]:
+    """How a value of a declared kind is read from text, where numbers and flags have no type of their own.
+
+    A tuple is a comma list. What is returned raises ValueError with the sentence that says what is taken.
+    """
+    if get_origin(hint) is tuple:
+        read_one = from_text(get_args(hint)[0])
+
+        def read_list(given: str) -> Any:
+            parts = given.split(",")
+            if len(parts) > LONGEST_LIST:
+                raise ValueError(f"Must be a comma list of at most {LONGEST_LIST} values; this has {len(parts)}.")
+            return tuple(read_one(part.strip()) for part in parts)
+
+        return read_list
+    bare, convert = _unwrapped(hint)[0], reader(hint)
+
+    def read(given: str) -> Any:
+        value: Any = given
+        if bare is bool:
+            value = {"true": True, "false": False}.get(given, given)
+        elif bare is int and WHOLE.fullmatch(given):
+            value = int(given)
+        faults: Faults = {}
+        found = convert(value, "", faults)
+        if found is FAULTY:
+            raise ValueError(faults[""][0])
+        return found
+
+    return read
 
 
 def form_of(hint: Any, metas: tuple[Any, ...] = ()) -> str:

@@ -28,7 +28,8 @@ COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 def kind(read: Callable[[Any], Any], form: str, **schema: Any) -> Meta:
     """A kind of value: `read` makes it from a JSON value or raises ValueError; `form` ends "Must be ..."."""
-    return Meta(extra={"read": read, "form": form}, extra_json_schema=schema)
+    said = f"{form[0].upper()}{form[1:]}."
+    return Meta(description=said, extra={"read": read, "form": form}, extra_json_schema=schema)
 
 
 def read_text(value: Any) -> str:
@@ -140,20 +141,45 @@ Email = Annotated[
         "an email address of at most 191 characters, like ana@agency.example",
         format="email",
         maxLength=191,
+        examples=["ana@agency.example"],
     ),
 ]
 Url = Annotated[
-    str, kind(read_url, "an http or https address, like https://agency.example", format="uri", maxLength=2048)
+    str,
+    kind(
+        read_url,
+        "an http or https address, like https://agency.example",
+        format="uri",
+        maxLength=2048,
+        examples=["https://agency.example"],
+    ),
 ]
-Color = Annotated[str, kind(read_color, "a colour like #0a84ff", pattern="^#[0-9a-f]{6}$")]
-Day = Annotated[str, kind(read_day, "a date like 2026-03-31", format="date")]
-Instant = Annotated[str, kind(read_instant, "a moment with its offset, like 2026-03-31T14:30:00Z", format="date-time")]
-Currency = Annotated[str, kind(one_of(lambda: DIGITS), "an ISO 4217 currency code, like EUR", pattern="^[A-Z]{3}$")]
+Color = Annotated[str, kind(read_color, "a colour like #0a84ff", pattern="^#[0-9a-fA-F]{6}$", examples=["#0a84ff"])]
+Day = Annotated[str, kind(read_day, "a date like 2026-03-31", format="date", examples=["2026-03-31"])]
+Instant = Annotated[
+    str,
+    kind(
+        read_instant,
+        "a moment with its offset, like 2026-03-31T14:30:00Z",
+        format="date-time",
+        examples=["2026-03-31T14:30:00.000000Z"],
+    ),
+]
+Currency = Annotated[
+    str, kind(one_of(lambda: DIGITS), "an ISO 4217 currency code, like EUR", pattern="^[A-Z]{3}$", examples=["EUR"])
+]
 Country = Annotated[
     str,
-    kind(one_of(lambda: COUNTRIES), "an ISO 3166-1 country code of two letters, like DE", pattern="^[A-Z]{2}$"),
+    kind(
+        one_of(lambda: COUNTRIES),
+        "an ISO 3166-1 country code of two letters, like DE",
+        pattern="^[A-Z]{2}$",
+        examples=["DE"],
+    ),
 ]
-Timezone = Annotated[str, kind(one_of(available_timezones), "an IANA time zone, like Europe/Berlin")]
+Timezone = Annotated[
+    str, kind(one_of(available_timezones), "an IANA time zone, like Europe/Berlin", examples=["Europe/Berlin"])
+]
 Money = Annotated[
     Decimal,
     kind(
@@ -161,6 +187,7 @@ Money = Annotated[
         'an amount from 0 to 1000000000000, like "120.00"',
         type="string",
         pattern=r"^-?[0-9]+(\.[0-9]+)?$",
+        examples=["120.00"],
     ),
 ]
 Percent = Annotated[
@@ -170,5 +197,6 @@ Percent = Annotated[
         'a percentage from 0 to 100 with at most 3 decimal places, like "7.5"',
         type="string",
         pattern=r"^[0-9]+(\.[0-9]{1,3})?$",
+        examples=["7.5"],
     ),
 ]

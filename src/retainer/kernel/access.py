@@ -1,78 +1,28 @@
 """Who is calling, and may they: key, plan, switch, scope (contract 1.1 and 1.2)."""
 
-import re
 from functools import lru_cache
 
-from sqlalchemy import bindparam, select
-
-from retainer.domain.accounts import PLANS, accounts, api_keys, checksum, key_hash, require_api, users
+from retainer.domain.accounts import PLANS, require_api
+from retainer.domain.keys import Caller, caller_of, well_formed
 from retainer.errors import Refusal
 from retainer.kernel.http import Request
-from retainer.store.tx import Actor, Store, utcnow
+from retainer.store.tx import Store, utcnow
 
-BEARER = re.compile(r"bearer(?:\s+(.*))?", re.IGNORECASE)
-KEY = re.compile(r"rtn_[0-9A-Za-z]{38}")
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="Retainer"'}
 
 
-class Caller(Actor, frozen=True, gc=False):
-    """Whose request it is: the key's facts beside those of its user and account."""
-
-    key_id: int
-    scopes: str
-    prefix: str
-    expires_at: str | None
-    revoked_at: str | None
-    user_is_active: bool
-    plan: str
-    trial_ends_at: str | None
-    api_enabled: bool
-
-    @property
-    def ceiling(self) -> int:
-        """Requests a minute for this key."""
-        return PLANS[self.plan].requests_per_minute
-
-
-BY_HASH = (
-    select(
-        api_keys.c.account_id,
-        api_keys.c.user_id,
-        users.c.role,
-        accounts.c.currency,
-        accounts.c.timezone,
-        accounts.c.payment_terms_days,
-        api_keys.c.id,
-        api_keys.c.scopes,
-        api_keys.c.prefix,
-        api_keys.c.expires_at,
-        api_keys.c.revoked_at,
-        users.c.is_active,
-        accounts.c.plan,
-        accounts.c.trial_ends_at,
-        accounts.c.api_enabled,
-    )
-    .join(users, users.c.id == api_keys.c.user_id)
-    .join(accounts, accounts.c.id == api_keys.c.account_id)
-    .where(api_keys.c.hash == bindparam("hash"))
-)
-"""In the order of Caller's members."""
-
-
 def authenticate(request: Request, store: Store) -> Caller:
-    """The caller whose key the request carries; read from the database every time, so that every change counts.
+    """The caller whose key the request carries.
 
     Raises the 401s: no key, none that is known, revoked, expired, or of a deactivated user.
     """
     value = credential(request)
-    with store.everywhere("whose key is this") as tx:
-        row = tx.one(BY_HASH, hash=key_hash(value))
-    if row is None:
+    caller = caller_of(store, value)
+    if caller is None:
         raise refused("invalid_key", "No such key exists. Check that it was copied whole and from the right place.")
-    caller = Caller(*row)
     if caller.revoked_at is not None:
         raise refused("revoked_key", "This key was revoked. Ask an admin of the account for a new one.")
-    if caller.expires_at is not None and caller.expires_at <= tx.now:
+    if caller.expires_at is not None and caller.expires_at <= utcnow():
         raise refused("expired_key", "This key has expired. Ask an admin of the account for a new one.")
     if not caller.user_is_active:
         raise refused("user_deactivated", "The user of this key is deactivated. Ask an admin for another user's key.")
@@ -84,15 +34,15 @@ def credential(request: Request) -> str:
 
     A key whose checksum is wrong is refused before any database access.
     """
-    bearer = BEARER.fullmatch(request.header("AUTHORIZATION") or "")
-    value = (bearer[1] or "") if bearer else (request.header("X_API_KEY") or "")
-    if not value.strip():
-        raise refused("missing_key", "Send an API key: in the header Authorization: Bearer <key>, or in X-Api-Key.")
+    scheme, _, value = (request.header("AUTHORIZATION") or "").strip().partition(" ")
+    if scheme.lower() != "bearer":
+        value = request.header("X_API_KEY") or ""
     value = value.strip()
-    if not KEY.fullmatch(value) or checksum(value[:-6]) != value[-6:]:
+    if not value:
+        raise refused("missing_key", "Send an API key: in the header Authorization: Bearer <key>, or in X-Api-Key.")
+    if not well_formed(value):
         raise refused(
-            "invalid_key",
-            "This is no key: keys are rtn_ and 38 letters or digits. Check that it was copied whole.",
+            "invalid_key", "This is no key: keys are rtn_ and 38 letters or digits. Check that it was copied whole."
         )
     return value
 

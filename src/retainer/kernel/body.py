@@ -6,18 +6,78 @@ import msgspec
 from sqlalchemy import Table
 
 from retainer.domain.members import complete, read_members
-from retainer.errors import Refusal
+from retainer.errors import Faults, Refusal
 from retainer.kernel import etag
 from retainer.kernel.http import Request
-from retainer.kernel.strict_json import malformed, read_json
-from retainer.store import rules
-from retainer.store.records import R
+from retainer.store.records import R, Record
 from retainer.store.tx import Tx
+from retainer.strict_json import malformed, read_json
 
 T = TypeVar("T")
 NEW = object()
 New = Annotated[T, NEW]
 """The record that a POST describes: `body: New[Client]` is a Client."""
+
+
+class Sent:
+    """The members of a body, read before its transaction begins; what is wrong with them is told when they are used.
+
+    So no write waits while a body is read, and yet a missing record (404) or another state (412) is told first.
+    """
+
+    def __init__(self, request: Request, raw: bytes, shape: type[Record]) -> None:
+        self.shape = shape
+        self.given: dict[str, Any] = {}
+        self.faults: Faults = {}
+        self.refusal: Refusal | None = None
+        try:
+            self.given = read_object(request, raw)
+        except Refusal as refusal:
+            self.refusal = refusal
+        self.values = read_members(shape, self.given, self.faults)
+
+    def new(self, tx: Tx, table: Table) -> Any:
+        """The record that the members describe. Raises every fault at once, or what made the body unreadable."""
+        self._readable()
+        record = complete(self.shape, self.values, self.given, self.faults)
+        self._faultless(tx, table, None)
+        return record
+
+    def onto(self, tx: Tx, table: Table, current: Record) -> Any:
+        """The record that results from a change of `current`. Raises as `new` does."""
+        self._readable()
+        self._faultless(tx, table, current.id)
+        return msgspec.structs.replace(current, **self.values)
+
+    def _readable(self) -> None:
+        if self.refusal:
+            raise self.refusal
+
+    def _faultless(self, tx: Tx, table: Table, own: int | None) -> None:
+        """Refuse a faulty body; the references and unique values that could be read are judged with it."""
+        if self.faults:
+            tx.faults |= self.faults
+            tx.check(table, self.shape, self.values, own)
+            tx.refuse_faults()
+
+
+class Change(Generic[R]):
+    """The members that a PUT or PATCH sends."""
+
+    __slots__ = ("sent", "table", "tx")
+
+    def __init__(self, tx: Tx, table: Table, sent: Sent) -> None:
+        self.tx = tx
+        self.table = table
+        self.sent = sent
+
+    def onto(self, current: R) -> R:
+        """The whole that results: members sent replace, members left out keep their value (contract 1.4).
+
+        Raises `precondition_failed` and the refusals of a body.
+        """
+        whole: R = self.sent.onto(self.tx, self.table, etag.unchanged(self.tx, current))
+        return whole
 
 
 def read_object(request: Request, raw: bytes) -> dict[str, Any]:
@@ -32,42 +92,3 @@ def read_object(request: Request, raw: bytes) -> dict[str, Any]:
     if not isinstance(members, dict):
         raise malformed('it must be an object, like {"name": "..."}')
     return members
-
-
-def new(tx: Tx, table: Table, shape: type[R], given: dict[str, Any]) -> R:
-    """A record from the members of a body. Raises `validation_failed` with every fault that can be told."""
-    values = read_members(shape, given, tx.faults)
-    record = complete(shape, values, given, tx.faults)
-    if record is None:
-        refuse(tx, table, shape, values, None)
-    return record  # type: ignore[return-value]
-
-
-def refuse(tx: Tx, table: Table, shape: type[Any], values: dict[str, Any], own: int | None) -> None:
-    """Refuse a faulty body; the references and unique values that could be read are judged with it."""
-    rules.check(tx, table, shape, tx.with_folded(table, values), own)
-    tx.refuse_faults()
-
-
-class Change(Generic[R]):
-    """The members that a PUT or PATCH sends; read only after the record was found and its state compared."""
-
-    __slots__ = ("raw", "request", "shape", "table", "tx")
-
-    def __init__(self, tx: Tx, table: Table, shape: type[R], request: Request, raw: bytes) -> None:
-        self.tx = tx
-        self.table = table
-        self.shape = shape
-        self.request = request
-        self.raw = raw
-
-    def onto(self, current: R) -> R:
-        """The whole that results: members sent replace, members left out keep their value (contract 1.4).
-
-        Raises `precondition_failed` and the refusals of a body.
-        """
-        etag.unchanged(self.tx, current)
-        values = read_members(self.shape, read_object(self.request, self.raw), self.tx.faults)
-        if self.tx.faults:
-            refuse(self.tx, self.table, self.shape, values, current.id)
-        return msgspec.structs.replace(current, **values)

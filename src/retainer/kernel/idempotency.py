@@ -34,10 +34,7 @@ idempotency_keys = keyed_table(
 
 _same = (idempotency_keys.c.key_id == bindparam("key_id")) & (idempotency_keys.c.value == bindparam("value"))
 STORED = select(
-    idempotency_keys.c.fingerprint,
-    idempotency_keys.c.status,
-    idempotency_keys.c.headers,
-    idempotency_keys.c.body,
+    idempotency_keys.c.fingerprint, idempotency_keys.c.status, idempotency_keys.c.headers, idempotency_keys.c.body
 ).where(_same, idempotency_keys.c.created_at > bindparam("since"))
 REPLACED = delete(idempotency_keys).where(_same)
 KEPT = insert(idempotency_keys).values(

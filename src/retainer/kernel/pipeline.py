@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from retainer.errors import Refusal
-from retainer.kernel import access, etag, idempotency, limits
+from retainer.kernel import access, etag, idempotency
+from retainer.kernel.body import Sent
 from retainer.kernel.http import Request, Response
-from retainer.kernel.limits import Allowance
-from retainer.kernel.query import Paged
+from retainer.kernel.limits import ADDRESS_CEILING, Allowance
+from retainer.kernel.paging import Paged
 from retainer.kernel.resource import Call, Operation
 from retainer.store.engines import Unavailable
 from retainer.store.records import Record
@@ -36,7 +37,7 @@ def answer(request: Request, app: "App") -> Response:
         request.check_size()  # 413
         caller = access.authenticate(request, app.store)  # 401
         access.admit(caller)  # 402, 403 API off
-        allowance = limits.of_key(app.window, caller)
+        allowance = app.window.take(f"key:{caller.key_id}", caller.ceiling)
         allowance.admit()  # 429
         methods, ids = app.routes.find(request)  # 404
         if request.method == "OPTIONS":
@@ -61,9 +62,10 @@ def answer(request: Request, app: "App") -> Response:
 def perform(call: Call, store: Store) -> Response:
     """Run the operation in its transaction, which commits here and nowhere else."""
     request, operation = call.request, call.operation
-    if operation.writes:
-        call.body = request.read()
-    attempt = idempotency.attempt(request, call.caller.key_id, call.body)
+    body = request.read() if operation.writes else b""
+    attempt = idempotency.attempt(request, call.caller.key_id, body)
+    if operation.body is not None:
+        call.sent = Sent(request, body, operation.body)
 
     def run(tx: Tx) -> Response:
         tx.if_match = request.header("IF_MATCH") if operation.writes else None
@@ -115,7 +117,7 @@ def explain(error: Exception, request: Request, app: "App") -> Refusal:
 
 def of_stranger(request: Request, refusal: Refusal, app: "App") -> tuple[Allowance, Refusal]:
     """The figures of a caller who did not get in; a refusal is charged to the address, an error of ours is not."""
-    allowance = limits.of_address(app.window, request.address, charge=refusal.status < 500)
+    allowance = app.window.take(f"address:{request.address}", ADDRESS_CEILING, charge=refusal.status < 500)
     try:
         allowance.admit()
     except Refusal as limited:

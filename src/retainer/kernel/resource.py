@@ -12,13 +12,14 @@ import msgspec
 from falcon.routing import CompiledRouter
 from sqlalchemy import Table
 
+from retainer.domain.keys import Caller
 from retainer.domain.values import LARGEST_INTEGER, Id
 from retainer.errors import Refusal, not_found
 from retainer.kernel import body as bodies
-from retainer.kernel.access import Caller
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Allowance
-from retainer.kernel.query import Filter, Page, Paged, read_list, read_none
+from retainer.kernel.paging import Page, Paged, read_list
+from retainer.kernel.query import Filter, read_none
 from retainer.store.rules import singular
 from retainer.store.tx import Tx
 
@@ -36,7 +37,7 @@ class Call(msgspec.Struct, gc=False):
     operation: "Operation"
     ids: dict[str, str]
     query: Any
-    body: bytes = b""
+    sent: bodies.Sent | None = None
 
 
 class Operation:
@@ -106,11 +107,11 @@ class Operation:
         if table is not None and get_origin(hint) is bodies.Change:
             (shape,) = get_args(hint)
             self.body = shape
-            return lambda tx, call: bodies.Change(tx, table, shape, call.request, call.body)
+            return lambda tx, call: bodies.Change(tx, table, call.sent) if call.sent else None
         if table is not None and get_origin(hint) is Annotated and bodies.NEW in hint.__metadata__:
             shape = hint.__origin__
             self.body = shape
-            return lambda tx, call: bodies.new(tx, table, shape, bodies.read_object(call.request, call.body))
+            return lambda tx, call: call.sent and call.sent.new(tx, table)
         raise TypeError(f"{where} takes {name}: {hint}, which no request has.")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import bindparam, update
 
-from retainer.domain.accounts import api_keys
+from retainer.domain.keys import api_keys
 from retainer.kernel import idempotency
 from retainer.store.tx import Store
 

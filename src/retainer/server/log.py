@@ -11,7 +11,7 @@ import msgspec
 from retainer.kernel.http import Request, Response
 
 if TYPE_CHECKING:
-    from retainer.kernel.access import Caller
+    from retainer.domain.keys import Caller
     from retainer.kernel.resource import Operation
 
 encode = msgspec.json.Encoder().encode

@@ -4,6 +4,7 @@ import socket
 import sys
 from collections.abc import Callable
 from multiprocessing.util import Finalize
+from typing import Any
 
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
@@ -16,6 +17,16 @@ from retainer.app import App
 HEADER_SECONDS = 10
 LARGEST_HEAD = 64 * 1024
 DRAIN_SECONDS = 30
+
+# The server's own words go to standard error, beside the log; standard output belongs to the command's answer.
+STDERR = {"class": "logging.StreamHandler", "stream": "ext://sys.stderr", "formatter": "generic"}
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"generic": {"format": "[%(levelname)s] %(message)s"}},
+    "handlers": {"console": STDERR},
+    "loggers": {"_granian": {"handlers": ["console"], "level": "ERROR", "propagate": False}},
+}
 
 
 def serve(host: str, port: int, *, threads: int, ready: Callable[[], None]) -> None:
@@ -36,7 +47,8 @@ def serve(host: str, port: int, *, threads: int, ready: Callable[[], None]) -> N
         http1_settings=HTTP1Settings(header_read_timeout=HEADER_SECONDS * 1000, max_buffer_size=LARGEST_HEAD),
         backlog=2048,
         websockets=False,
-        log_level=LogLevels.warning,
+        log_level=LogLevels.error,
+        log_dictconfig=LOGGING,
         respawn_failed_workers=True,
         workers_kill_timeout=DRAIN_SECONDS,
     )

@@ -40,7 +40,7 @@ def instant(name: str, *, optional: bool = False) -> Column[Any]:
 
 def decimal(name: str, *, optional: bool = False) -> Column[Any]:
     """An exact decimal, kept as its canonical text."""
-    return Column(name, Text, nullable=optional, info={"in": decimal_text, "out": Decimal})
+    return Column(name, Text, nullable=optional, info={"into": decimal_text, "out": Decimal})
 
 
 def money(name: str, *, optional: bool = False) -> Column[Any]:
@@ -48,9 +48,14 @@ def money(name: str, *, optional: bool = False) -> Column[Any]:
     return Column(name, INTEGER, nullable=optional, info={"money": True})
 
 
+def is_money(column: Column[Any]) -> bool:
+    """Whether a column holds minor units."""
+    return bool(column.info.get("money"))
+
+
 def words(name: str) -> Column[Any]:
     """A list of short texts."""
-    return Column(name, Text, nullable=False, info={"in": json.dumps, "out": json.loads})
+    return Column(name, Text, nullable=False, info={"into": json.dumps, "out": json.loads})
 
 
 def folded(*sources: str, into: str | None = None, optional: bool = False) -> Column[Any]:

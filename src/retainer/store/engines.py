@@ -5,9 +5,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Date, Engine, Integer, NullPool, Text, create_engine, event
+from sqlalchemy import TIMESTAMP, BigInteger, Boolean, Date, Engine, Integer, NullPool, Text, create_engine, event
 from sqlalchemy.dialects import sqlite
-from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
@@ -16,11 +15,7 @@ try:
 except ImportError:  # the wheel exists for Linux only; elsewhere the standard module must be new enough
     import sqlite3 as driver
 
-OLDEST_SAFE = (
-    3,
-    51,
-    3,
-)  # before it, two connections that write or checkpoint at once can corrupt a WAL database
+OLDEST_SAFE = (3, 51, 3)  # before it, two connections that write or checkpoint at once can corrupt a WAL database
 WAIT_SECONDS = 5.0
 OUT_OF_REACH = {
     "SQLITE_BUSY",
@@ -82,11 +77,7 @@ class Sqlite:
     def connect(self) -> Any:
         """A new connection with every promise switched on: durable commits, foreign keys, no trusted schema."""
         connection = driver.connect(
-            str(self.path),
-            timeout=WAIT_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=1024,
+            str(self.path), timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=1024
         )
         for pragma in (
             "journal_mode=WAL",
@@ -112,7 +103,7 @@ class Sqlite:
         if write and not self._writing.acquire(timeout=WAIT_SECONDS):
             raise Unavailable("Other writes took too long.")
         try:
-            connection = self._connection()
+            connection = self.connection()
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
         except driver.OperationalError as error:
             if write:
@@ -142,7 +133,8 @@ class Sqlite:
             if write:
                 self._writing.release()
 
-    def _connection(self) -> Any:
+    def connection(self) -> Any:
+        """This thread's connection."""
         connection = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = self.connect()

@@ -1,13 +1,14 @@
 """Records: what a row looks like outside the database, and how a row becomes one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from functools import cache
 from typing import Any, Final, TypeVar, get_type_hints
 
 import msgspec
 from sqlalchemy import Column, ColumnElement, Select, Table, bindparam, func, select
 
-from retainer.store.columns import amount_of
+from retainer.store.columns import DIGITS, amount_of, is_money, minor_units
 from retainer.store.tables import metadata
 
 
@@ -36,6 +37,7 @@ class Record(msgspec.Struct, gc=False):
     updated_at: str
 
 
+GIVEN = frozenset(Record.__struct_fields__)
 R = TypeVar("R", bound=Record)
 
 
@@ -67,44 +69,71 @@ def count_of(child: str, column: str) -> Derived:
 
 
 class View:
-    """How the rows of a table are read as one type of record."""
+    """How the rows of a table are read as one type of record, and how a record is written to them."""
 
     def __init__(self, table: Table, shape: type[Record]) -> None:
         hints = get_type_hints(shape, include_extras=True)
-        self.table = table
-        self.columns: list[ColumnElement[Any]] = []
+        fields = shape.__struct_fields__
         self.shape = shape
-        self._converters: list[tuple[int, Callable[[Any], Any]]] = []
-        self._amounts: list[int] = []
-        for position, name in enumerate(shape.__struct_fields__):
+        self.columns: list[ColumnElement[Any]] = []
+        self.names = [name for name in fields if name in table.c and name not in GIVEN]
+        self._into = [(name, table.c[name].info["into"]) for name in self.names if "into" in table.c[name].info]
+        self._out: list[tuple[int, Callable[[Any], Any]]] = []
+        self._amounts = [(fields.index(name), name) for name in self.names if is_money(table.c[name])]
+        self._currency = fields.index("currency") if self._amounts else -1
+        for position, name in enumerate(fields):
             column = table.c.get(name)
             if isinstance(column, Column):
                 self.columns.append(column)
                 out = column.info.get("out")
-                if column.info.get("money"):
-                    self._amounts.append(position)
             else:
-                derived = next(m for m in hints[name].__metadata__ if isinstance(m, Derived))
+                derived = next(mark for mark in hints[name].__metadata__ if isinstance(mark, Derived))
                 self.columns.append(derived.expression(table).label(name))
                 out = derived.out
             if out is not None:
-                self._converters.append((position, out))
-        fields = shape.__struct_fields__
-        self._currency = fields.index("currency") if self._amounts else -1
+                self._out.append((position, out))
         self.rows: Select[Any] = select(*self.columns).select_from(table)
         self.one = self.rows.where(table.c.id == bindparam("id"))
         self.locked = self.one.with_for_update(of=table)
 
-    def read(self, row: tuple[Any, ...]) -> Any:
+    def read(self, row: Sequence[Any]) -> Any:
         """A row of `columns` as a record."""
         values = list(row)
-        for position, convert in self._converters:
+        for position, convert in self._out:
             if values[position] is not None:
                 values[position] = convert(values[position])
-        for position in self._amounts:
+        for position, _ in self._amounts:
             if values[position] is not None:
                 values[position] = amount_of(values[position], values[self._currency])
         return self.shape(*values)
+
+    def write(self, record: Record, fault: Callable[[str, str], None]) -> dict[str, Any]:
+        """The columns that a record's members fill; amounts with too many digits are told to `fault`."""
+        values = {name: getattr(record, name) for name in self.names}
+        for name, convert in self._into:
+            if values[name] is not None:
+                values[name] = convert(values[name])
+        for _, name in self._amounts:
+            if values[name] is not None:
+                values[name] = units(name, values[name], values["currency"], fault)
+        return values
+
+
+def units(name: str, amount: Decimal, currency: str, fault: Callable[[str, str], None]) -> int:
+    """An amount as minor units; one that its currency cannot hold is told to `fault`."""
+    try:
+        return minor_units(amount, currency)
+    except ValueError:
+        digits = DIGITS[currency]
+        places = {0: "no decimal places", 1: "1 decimal place"}.get(digits, f"{digits} decimal places")
+        fault(name, f"{currency} has {places}: {amount} has more.")
+        return 0
+
+
+@cache
+def folds(table: Table) -> dict[str, tuple[str, ...]]:
+    """The case-folded columns of a table, and what they fold."""
+    return {column.name: column.info["folds"] for column in table.c if "folds" in column.info}
 
 
 @cache

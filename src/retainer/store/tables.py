@@ -3,16 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    ForeignKey,
-    Integer,
-    MetaData,
-    PrimaryKeyConstraint,
-    Table,
-    UniqueConstraint,
-    bindparam,
-)
+from sqlalchemy import Column, ForeignKey, Integer, MetaData, PrimaryKeyConstraint, Table, UniqueConstraint, bindparam
 
 from retainer.store.columns import instant, integer, text
 from retainer.store.engines import INTEGER, KEYED, NUMBERED

@@ -1,22 +1,20 @@
 """Tx: one account, one transaction. It cannot see another account's rows, and it commits only as a whole."""
 
 import weakref
-from collections.abc import Sequence
 from datetime import UTC, date, datetime
-from decimal import Decimal
 from functools import cache
 from typing import Any, Self
 from zoneinfo import ZoneInfo
 
 import msgspec
-from sqlalchemy import Table, bindparam, insert, select, update
+from sqlalchemy import Table, bindparam, insert, update
 from sqlalchemy.sql.elements import ClauseElement
 
 from retainer.errors import Faults, invalid, not_found
 from retainer.store import rules
-from retainer.store.columns import DIGITS, casefolded, minor_units
+from retainer.store.columns import casefolded
 from retainer.store.engines import Sqlite
-from retainer.store.records import R, view
+from retainer.store.records import R, Record, folds, view
 from retainer.store.scope import scoped
 from retainer.store.tables import ACCOUNT, totals
 
@@ -30,6 +28,7 @@ class Actor(msgspec.Struct, frozen=True, gc=False):
     currency: str
     timezone: str
     payment_terms_days: int
+    client_number_pattern: str
 
 
 def utcnow() -> str:
@@ -37,40 +36,37 @@ def utcnow() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-class Prepared:
-    """A statement as the driver runs it: its text, and the values that it brings itself."""
-
-    __slots__ = ("defaults", "text")
-
-    def __init__(self, text: str, defaults: dict[str, Any]) -> None:
-        self.text = text
-        self.defaults = defaults
-
-
 class Store:
     """A database: it begins transactions, and compiles each statement once."""
 
     def __init__(self, engine: Sqlite) -> None:
         self.engine = engine
-        self._scoped: weakref.WeakKeyDictionary[ClauseElement, Prepared] = weakref.WeakKeyDictionary()
-        self._plain: weakref.WeakKeyDictionary[ClauseElement, Prepared] = weakref.WeakKeyDictionary()
+        self._texts: weakref.WeakKeyDictionary[ClauseElement, tuple[str, dict[str, Any]]] = weakref.WeakKeyDictionary()
 
     def begin(self, actor: Actor, *, write: bool) -> "Tx":
         """A transaction of the actor's account; leaving its block commits, an exception rolls back."""
         return Tx(self, actor, write=write)
 
     def everywhere(self, reason: str, *, write: bool = False) -> "Everywhere":  # noqa: ARG002
-        """A transaction over all accounts: for finding out whose request this is, and for operators' commands."""
+        """A transaction over all accounts: for operators' commands and housekeeping."""
         return Everywhere(self, write=write)
 
-    def prepare(self, statement: ClauseElement, *, scope: bool) -> Prepared:
-        """The statement's text for this engine, limited to the account when `scope` is set."""
-        known = self._scoped if scope else self._plain
-        prepared = known.get(statement)
+    def look_up(self, reason: str, statement: ClauseElement, **values: Any) -> tuple[Any, ...] | None:  # noqa: ARG002
+        """One row of one statement over all accounts: for finding out whose request this is."""
+        tx = Everywhere(self, write=False)
+        tx.connection = self.engine.connection()
+        return tx.one(statement, **values)
+
+    def prepare(self, statement: ClauseElement, *, scope: bool) -> tuple[str, dict[str, Any]]:
+        """A statement's text for this engine, and the values that it brings itself.
+
+        It is limited to the account when `scope` is set; a statement is run either within accounts or over all.
+        """
+        prepared = self._texts.get(statement)
         if prepared is None:
-            limited = scoped(statement) if scope else statement
-            compiled = limited.compile(dialect=self.engine.dialect)
-            prepared = known[statement] = Prepared(str(compiled), dict(compiled.params))
+            compiled = (scoped(statement) if scope else statement).compile(dialect=self.engine.dialect)
+            brought = {name: value for name, value in compiled.params.items() if value is not None}
+            prepared = self._texts[statement] = (str(compiled), brought)
         return prepared
 
 
@@ -82,8 +78,15 @@ class Everywhere:
     def __init__(self, store: Store, *, write: bool) -> None:
         self.store = store
         self.writes = write
-        self.now = utcnow()
-        self._fixed: dict[str, Any] = {}
+        self.connection: Any = None
+        self._now: str | None = None
+
+    @property
+    def now(self) -> str:
+        """The moment of the transaction; the same for all that it writes."""
+        if self._now is None:
+            self._now = utcnow()
+        return self._now
 
     def __enter__(self) -> Self:
         self.connection = self.store.engine.begin(write=self.writes)
@@ -95,9 +98,9 @@ class Everywhere:
 
     def execute(self, statement: ClauseElement, values: dict[str, Any]) -> Any:
         """Run a statement and return the driver's cursor."""
-        prepared = self.store.prepare(statement, scope=self.scope)
+        text, brought = self.store.prepare(statement, scope=self.scope)
         try:
-            return self.connection.execute(prepared.text, {**prepared.defaults, **values, **self._fixed})
+            return self.connection.execute(text, brought | values if brought else values)
         except self.store.engine.failure as error:
             raise self.store.engine.judge(error) from error
 
@@ -127,6 +130,8 @@ class Tx(Everywhere):
 
     Rules note faults with `fault`; `insert` and `update` add those of references and unique values, and refuse with
     all of them at once. Nothing is written after a fault was noted.
+
+    A reading transaction is one statement, which needs no BEGIN; whoever needs more asks for a `snapshot` first.
     """
 
     scope = True
@@ -136,7 +141,33 @@ class Tx(Everywhere):
         self.actor = actor
         self.faults: Faults = {}
         self.if_match: str | None = None
-        self._fixed = {"account_id": actor.account_id}
+        self._begun = write
+        self._used = False
+
+    def __enter__(self) -> Self:
+        if self.writes:
+            return super().__enter__()
+        self.connection = self.store.engine.connection()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if self._begun:
+            super().__exit__(kind, *rest)
+
+    def snapshot(self) -> None:
+        """Let all statements that follow see one state of the database."""
+        if not self._begun:
+            self.store.engine.begin(write=False)
+            self._begun = True
+
+    def execute(self, statement: ClauseElement, values: dict[str, Any]) -> Any:
+        """Run a statement within the account and return the driver's cursor."""
+        if not self._begun:
+            if self._used:
+                raise RuntimeError("A second statement would see another state of the database: tx.snapshot() first.")
+            self._used = True
+        values["account_id"] = self.actor.account_id
+        return super().execute(statement, values)
 
     def today(self) -> date:
         """The day it is now in the account's zone."""
@@ -167,14 +198,14 @@ class Tx(Everywhere):
             raise not_found(rules.singular(table))
         return record
 
-    def insert(self, table: Table, record: msgspec.Struct) -> int:
+    def insert(self, table: Table, record: Record) -> int:
         """Write a new row with the record's members; answers its id. Raises `validation_failed` with every fault."""
         values = self._values(table, record, None)
         made: int = self.value(_insert(table, tuple(values)), **values, now=self.now)
         self.count(table, 1)
         return made
 
-    def update(self, table: Table, record: R) -> None:
+    def update(self, table: Table, record: Record) -> None:
         """Write the record's members to its row. Raises `validation_failed` with every fault."""
         values = self._values(table, record, record.id)
         self.run(_update(table, tuple(values)), **values, own=record.id, now=self.now)
@@ -183,50 +214,27 @@ class Tx(Everywhere):
         """Delete a row and what goes with it. Raises `in_use` with every relation that blocks."""
         rules.remove(self, table, record_id)
 
-    def total(self, table: Table) -> int:
-        """How many rows the account has in a table, read from its counter."""
-        return self.value(TOTAL, name=table.name) or 0
-
     def count(self, table: Table, change: int) -> None:
         """Keep the counter of a table after rows were added or removed."""
         if change and not self.run(COUNT, name=table.name, change=change):
             self.run(FIRST_COUNT, name=table.name, change=change)
 
-    def _values(self, table: Table, record: msgspec.Struct, own: int | None) -> dict[str, Any]:
+    def check(self, table: Table, shape: type[msgspec.Struct], values: dict[str, Any], own: int | None) -> None:
+        """Note the faults of references and unique values among these, which may be some of a body's members."""
+        folded = {name: casefolded(values, sources) for name, sources in folds(table).items()}
+        rules.check(self, table, shape, values | folded, own)
+
+    def _values(self, table: Table, record: Record, own: int | None) -> dict[str, Any]:
         """What the record's members are as columns; every fault of the body is raised here."""
-        values: dict[str, Any] = {}
-        for column in table.c:
-            if column.name not in record.__struct_fields__ or column.name in OWN:
-                continue
-            value = getattr(record, column.name)
-            if value is not None and column.info.get("money"):
-                value = self._units(column.name, value, getattr(record, "currency"))  # noqa: B009
-            elif value is not None and "in" in column.info:
-                value = column.info["in"](value)
-            values[column.name] = value
-        values = self.with_folded(table, values)
-        rules.check(self, table, type(record), msgspec.structs.asdict(record) | values, own)
+        values = view(table, type(record)).write(record, self.fault)
+        for name, sources in folds(table).items():
+            values[name] = casefolded(values, sources)
+        lists = {name: getattr(record, name) for name, _ in rules.lists(type(record))}
+        rules.check(self, table, type(record), values | lists, own)
         self.refuse_faults()
         return values
 
-    def with_folded(self, table: Table, values: dict[str, Any]) -> dict[str, Any]:
-        """The values and the case-folded columns that follow from them."""
-        folds = {column.name: column.info["folds"] for column in table.c if "folds" in column.info}
-        return values | {name: casefolded(values, sources) for name, sources in folds.items()}
 
-    def _units(self, name: str, amount: Decimal, currency: str | None) -> int | None:
-        try:
-            return minor_units(amount, currency or self.actor.currency)
-        except ValueError:
-            digits = DIGITS[currency or self.actor.currency]
-            places = {0: "no decimal places", 1: "1 decimal place"}.get(digits, f"{digits} decimal places")
-            self.fault(name, f"{currency} has {places}: {amount} has more.")
-            return None
-
-
-OWN = frozenset({"id", "created_at", "updated_at"})
-
-TOTAL = select(totals.c.count).where(totals.c.name == bindparam("name"))
 COUNT = (
     update(totals)
     .where(totals.c.name == bindparam("name"))
@@ -236,13 +244,13 @@ FIRST_COUNT = insert(totals).values(account_id=ACCOUNT, name=bindparam("name"), 
 
 
 @cache
-def _insert(table: Table, names: Sequence[str]) -> Any:
+def _insert(table: Table, names: tuple[str, ...]) -> Any:
     values: dict[str, Any] = {name: bindparam(name) for name in names}
     stamps: dict[str, Any] = {"created_at": bindparam("now"), "updated_at": bindparam("now")}
     return insert(table).values(account_id=ACCOUNT, **stamps, **values).returning(table.c.id)
 
 
 @cache
-def _update(table: Table, names: Sequence[str]) -> Any:
+def _update(table: Table, names: tuple[str, ...]) -> Any:
     values: dict[str, Any] = {name: bindparam(name) for name in names}
     return update(table).where(table.c.id == bindparam("own")).values(updated_at=bindparam("now"), **values)

@@ -70,19 +70,13 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("clients", schema=None) as batch_op:
         batch_op.create_index(
-            batch_op.f("clients_by_account_id_created_at_id"),
-            ["account_id", "created_at", "id"],
-            unique=False,
+            batch_op.f("clients_by_account_id_created_at_id"), ["account_id", "created_at", "id"], unique=False
         )
         batch_op.create_index(
-            batch_op.f("clients_by_account_id_name_folded_id"),
-            ["account_id", "name_folded", "id"],
-            unique=False,
+            batch_op.f("clients_by_account_id_name_folded_id"), ["account_id", "name_folded", "id"], unique=False
         )
         batch_op.create_index(
-            batch_op.f("clients_by_account_id_updated_at_id"),
-            ["account_id", "updated_at", "id"],
-            unique=False,
+            batch_op.f("clients_by_account_id_updated_at_id"), ["account_id", "updated_at", "id"], unique=False
         )
 
     op.create_table(
@@ -169,9 +163,7 @@ def upgrade() -> None:
         sa.Column("revoked_at", INSTANT, nullable=True),
         sa.Column("last_used_at", INSTANT, nullable=True),
         sa.ForeignKeyConstraint(
-            ["account_id", "user_id"],
-            ["users.account_id", "users.id"],
-            name=op.f("api_keys_ref_account_id_user_id"),
+            ["account_id", "user_id"], ["users.account_id", "users.id"], name=op.f("api_keys_ref_account_id_user_id")
         ),
         sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name=op.f("api_keys_ref_account_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("api_keys_pk")),
@@ -194,9 +186,7 @@ def upgrade() -> None:
             name=op.f("clients_tags_ref_account_id_record_id"),
         ),
         sa.ForeignKeyConstraint(
-            ["account_id", "tag_id"],
-            ["tags.account_id", "tags.id"],
-            name=op.f("clients_tags_ref_account_id_tag_id"),
+            ["account_id", "tag_id"], ["tags.account_id", "tags.id"], name=op.f("clients_tags_ref_account_id_tag_id")
         ),
         sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name=op.f("clients_tags_ref_account_id")),
         sa.PrimaryKeyConstraint("account_id", "record_id", "tag_id", name=op.f("clients_tags_pk")),
@@ -214,9 +204,7 @@ def upgrade() -> None:
         sa.Column("from_date", DAY, nullable=False),
         sa.Column("amount", INTEGER, nullable=False),
         sa.ForeignKeyConstraint(
-            ["account_id", "user_id"],
-            ["users.account_id", "users.id"],
-            name=op.f("cost_rates_ref_account_id_user_id"),
+            ["account_id", "user_id"], ["users.account_id", "users.id"], name=op.f("cost_rates_ref_account_id_user_id")
         ),
         sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name=op.f("cost_rates_ref_account_id")),
         sa.PrimaryKeyConstraint("account_id", "user_id", "from_date", name=op.f("cost_rates_pk")),

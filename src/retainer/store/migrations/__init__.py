@@ -11,7 +11,7 @@ from sqlalchemy import text
 from retainer.store.engines import Sqlite, Unavailable
 from retainer.store.tx import Store
 
-MIGRATIONS = Path(__file__).parent / "migrations"
+MIGRATIONS = Path(__file__).parent
 NETWORK_FILE_SYSTEMS = re.compile(r"nfs\d?|cifs|smb\w*|9p|fuse\.sshfs|ceph|glusterfs")
 
 

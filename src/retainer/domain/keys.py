@@ -1,0 +1,170 @@
+"""Keys: what lets a program in, as one user of one account, within scopes (contract 1.2)."""
+
+import hashlib
+import re
+import secrets
+import string
+import zlib
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+from sqlalchemy import Column, Index, Text, bindparam, func, insert, select, update
+
+from retainer.domain.accounts import PLANS, account_row, account_shown, accounts, users
+from retainer.domain.values import Id, Instant, Text100, kind, one_of
+from retainer.errors import Refusal, invalid, not_found
+from retainer.store.columns import instant, ref, text
+from retainer.store.tables import tenant_table
+from retainer.store.tx import Actor, Store
+
+BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
+KEY = re.compile(r"rtn_[0-9A-Za-z]{38}")
+
+SCOPE_RESOURCES = ("clients", "projects", "tasks", "time", "invoices", "expenses", "tickets", "sites")
+SCOPES = (*(f"{name}:{level}" for name in SCOPE_RESOURCES for level in ("read", "write")), "reports:read")
+Scope = Annotated[str, kind(one_of(lambda: SCOPES), f"one of: {', '.join(SCOPES)}", enum=list(SCOPES))]
+
+api_keys = tenant_table(
+    "api_keys",
+    ref("user_id", "users"),
+    text("name"),
+    Column("hash", Text, nullable=False),
+    text("prefix"),
+    text("last_four"),
+    text("scopes"),
+    instant("expires_at", optional=True),
+    instant("revoked_at", optional=True),
+    instant("last_used_at", optional=True),
+    Index("api_keys_unique_hash", "hash", unique=True),
+)
+
+
+class KeyDetails(msgspec.Struct):
+    """What an admin says of a key."""
+
+    name: Text100
+    user_id: Id
+    scopes: Annotated[list[Scope], Meta(min_length=1)]
+    expires_at: Instant | None = None
+
+
+class Caller(Actor, frozen=True, gc=False):
+    """Whose request it is: the key's facts beside those of its user and account."""
+
+    key_id: int
+    scopes: str
+    prefix: str
+    expires_at: str | None
+    revoked_at: str | None
+    user_is_active: bool
+    plan: str
+    trial_ends_at: str | None
+    api_enabled: bool
+
+    @property
+    def ceiling(self) -> int:
+        """Requests a minute for this key."""
+        return PLANS[self.plan].requests_per_minute
+
+
+BY_HASH = (
+    select(
+        *api_keys.c["account_id", "user_id"],
+        users.c.role,
+        *accounts.c["currency", "timezone", "payment_terms_days", "client_number_pattern"],
+        *api_keys.c["id", "scopes", "prefix", "expires_at", "revoked_at"],
+        users.c.is_active,
+        *accounts.c["plan", "trial_ends_at", "api_enabled"],
+    )
+    .join(users, users.c.id == api_keys.c.user_id)
+    .join(accounts, accounts.c.id == api_keys.c.account_id)
+    .where(api_keys.c.hash == bindparam("hash"))
+)
+"""In the order of Caller's members."""
+
+
+def caller_of(store: Store, key: str) -> Caller | None:
+    """Whose key this is; read from the database every time, so that every change counts from the next request on."""
+    row = store.look_up("whose key is this", BY_HASH, hash=key_hash(key))
+    return None if row is None else Caller(*row)
+
+
+def create_key(store: Store, account_id: int, details: KeyDetails) -> tuple[int, str]:
+    """Make a key; answers its id and its value, which is nowhere kept. Raises `api_disabled`, `validation_failed`."""
+    with store.everywhere("a key is made by an admin", write=True) as tx:
+        if not account_shown(account_row(tx, account_id))["api_enabled"]:
+            raise Refusal("api_disabled", f"The API is off. Switch it on first: retainer api on {account_id}")
+        holder = select(users.c.is_active).where(users.c.id == details.user_id, users.c.account_id == account_id)
+        active = tx.value(holder)
+        if not active:
+            reason = "There is no such user in this account." if active is None else "This user is deactivated."
+            raise invalid({"user": [f"{reason} Choose an active user of account {account_id}."]})
+        value = new_key()
+        key_id: int = tx.value(
+            insert(api_keys)
+            .values(
+                account_id=account_id,
+                created_at=tx.now,
+                updated_at=tx.now,
+                user_id=details.user_id,
+                name=details.name,
+                hash=key_hash(value),
+                prefix=value[:8],
+                last_four=value[-4:],
+                scopes=" ".join(scope for scope in SCOPES if scope in details.scopes),
+                expires_at=details.expires_at,
+            )
+            .returning(api_keys.c.id)
+        )
+        return key_id, value
+
+
+def list_keys(store: Store, account_id: int) -> list[dict[str, Any]]:
+    """The keys of an account, revoked ones included, without their values. Raises `not_found`."""
+    with store.everywhere("admins see their keys") as tx:
+        account_row(tx, account_id)
+        rows = tx.all(select(api_keys).where(api_keys.c.account_id == account_id).order_by(api_keys.c.id))
+        return [_key_shown(row) for row in rows]
+
+
+def revoke_key(store: Store, key_id: int) -> dict[str, Any]:
+    """Revoke a key for ever; the first time counts. Raises `not_found`."""
+    with store.everywhere("a key is revoked by an admin", write=True) as tx:
+        revoked = func.coalesce(api_keys.c.revoked_at, tx.now)
+        tx.run(update(api_keys).where(api_keys.c.id == key_id).values(updated_at=tx.now, revoked_at=revoked))
+        row = tx.one(select(api_keys).where(api_keys.c.id == key_id))
+        if row is None:
+            raise not_found("key")
+        return _key_shown(row)
+
+
+def new_key() -> str:
+    """A key's value: `rtn_`, 32 random base62 characters, and 6 of the CRC-32 of all that (contract 1.2)."""
+    body = "rtn_" + "".join(secrets.choice(BASE62) for _ in range(32))
+    return body + checksum(body)
+
+
+def well_formed(value: str) -> bool:
+    """Whether a text has the form of a key and the right checksum, which is told without the database."""
+    return KEY.fullmatch(value) is not None and checksum(value[:-6]) == value[-6:]
+
+
+def checksum(body: str) -> str:
+    """CRC-32 as six base62 characters: a mistyped key is told from a wrong one without the database."""
+    number, text = zlib.crc32(body.encode()), ""
+    for _ in range(6):
+        number, digit = divmod(number, 62)
+        text = BASE62[digit] + text
+    return text
+
+
+def key_hash(value: str) -> str:
+    """What is kept of a key. A fast hash suits: 190 random bits need no slow one."""
+    return hashlib.sha256(value.encode()).hexdigest()
+
+
+def _key_shown(row: tuple[Any, ...]) -> dict[str, Any]:
+    shown = dict(zip(api_keys.c.keys(), row, strict=True))
+    shown["scopes"] = shown["scopes"].split()
+    return {name: value for name, value in shown.items() if name != "hash"}

@@ -1,0 +1,175 @@
+"""Lists: which page is asked for, in which order, and the answer with its links and totals (contract 1.4 and 1.6)."""
+
+import re
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+from sqlalchemy import Select, Table, func, select, text
+
+from retainer.domain.values import LARGEST_INTEGER
+from retainer.kernel.http import Request
+from retainer.kernel.query import Filter, Shape, asked, conditions, parameters, read_pairs, read_values
+from retainer.store.records import R, Record, view
+from retainer.store.tables import totals
+from retainer.store.tx import Tx
+
+T = TypeVar("T")
+PER_PAGE = 25
+LARGEST_PAGE = 100
+NUMBER = re.compile(r"[0-9]{1,16}")
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Which part of a list, in which order, and where the list stands; `others` are the other parameters as sent."""
+
+    number: int
+    size: int
+    sort: tuple[str, ...]
+    url: str
+    others: str
+
+    def link(self, number: int) -> str:
+        """The address of a page, with every other query parameter as it was sent."""
+        return f"{self.url}?{self.others}page={number}"
+
+
+class Links(msgspec.Struct):
+    """Absolute addresses of pages; null at the ends."""
+
+    first: str
+    last: str
+    prev: str | None
+    next: str | None
+
+
+class Meta(msgspec.Struct):
+    """Where this page stands in the list."""
+
+    current_page: int
+    from_: int | None = msgspec.field(name="from")
+    last_page: int
+    path: str
+    per_page: int
+    to: int | None
+    total: int
+
+
+class Paged(msgspec.Struct, Generic[T]):
+    """A page of records."""
+
+    data: list[T]
+    links: Links
+    meta: Meta
+
+
+def read_list(request: Request, only: type[Filter]) -> tuple[Filter, Page]:
+    """The filters and the page that a list request asks for. Every faulty parameter is named at once."""
+    url = request.base_url + request.path
+    if not request.query:
+        return only(), Page(1, PER_PAGE, only.sorts[:1], url, "")
+    pairs = read_pairs(request)
+    filters = {name: parameter.read for name, parameter in parameters(only).items()}
+    sort = lambda given: _sort(given, [name.lstrip("-") for name in only.sorts])  # noqa: E731
+    values = read_values(pairs, {"page": _number, "per_page": _size, "sort": sort, **filters})
+    others = urlencode([pair for pair in pairs if pair[0] != "page"])
+    page = Page(
+        values.pop("page", 1),
+        values.pop("per_page", PER_PAGE),
+        values.pop("sort", only.sorts[:1]),
+        url,
+        f"{others}&" if others else "",
+    )
+    return only(**values), page
+
+
+def _number(given: str, largest: int = LARGEST_INTEGER) -> int:
+    if not NUMBER.fullmatch(given) or not 1 <= int(given) <= largest:
+        raise ValueError(f"Must be a whole number from 1 to {largest}.")
+    return int(given)
+
+
+def _size(given: str) -> int:
+    return _number(given, LARGEST_PAGE)
+
+
+def _sort(given: str, names: list[str]) -> tuple[str, ...]:
+    parts = tuple(part.strip() for part in given.split(","))
+    if len(parts) > len(names) + 1 or any(part.removeprefix("-") not in {*names, "id"} for part in parts):
+        raise ValueError(f"Must be a comma list of: {', '.join(names)}, id; a minus sign before a name descends.")
+    return parts
+
+
+def listing(tx: Tx, table: Table, shape: type[R], only: Filter, page: Page) -> Paged[R]:
+    """A page of the account's records that pass the filters, and how many there are in all.
+
+    The first page is one statement, its total in every row; the others need the total first.
+    """
+    filters, values = asked(only)
+    total, offset = 0, (page.number - 1) * page.size
+    rows: list[tuple[Any, ...]] = []
+    if page.number > 1:
+        tx.snapshot()
+        total = tx.value(_total(table, type(only), filters), **values) or 0
+    if page.number == 1 or offset < total:
+        start = {"offset": offset} if offset else {}
+        statement = _rows(table, shape, (type(only), filters), page.sort, page.size, first=not offset)
+        rows = tx.all(statement, **values, **start)
+    if rows:
+        total = rows[0][-1] or 0
+    read = view(table, shape).read
+    return _paged([read(row[:-1]) for row in rows], page, offset, total)
+
+
+def _paged(records: list[R], page: Page, offset: int, total: int) -> Paged[R]:
+    last, number = max(1, -(-total // page.size)), page.number
+    links = Links(
+        page.link(1),
+        page.link(last),
+        page.link(min(number - 1, last)) if number > 1 else None,
+        page.link(number + 1) if number < last else None,
+    )
+    meta = Meta(
+        current_page=number,
+        from_=offset + 1 if records else None,
+        last_page=last,
+        path=page.url,
+        per_page=page.size,
+        to=offset + len(records) if records else None,
+        total=total,
+    )
+    return Paged(records, links, meta)
+
+
+@lru_cache(maxsize=1024)
+def _total(table: Table, only: type[Filter], filters: Shape) -> Select[Any]:
+    """How many rows pass; without filters that is read from the counter, for counting takes time as rows grow."""
+    if not filters:
+        return select(totals.c.count).where(totals.c.name == table.name)
+    return select(func.count()).select_from(table).where(*conditions(table, only, filters))
+
+
+@lru_cache(maxsize=1024)
+def _rows(
+    table: Table,
+    shape: type[Record],
+    limited: tuple[type[Filter], Shape],
+    sort: tuple[str, ...],
+    size: int,
+    *,
+    first: bool,
+) -> Select[Any]:
+    """The rows of a page and, behind each, the total.
+
+    The size stands in the text, and the first page has no OFFSET: bound ones make SQLite's plan half as slow again.
+    """
+    total = _total(table, *limited).scalar_subquery().label("total")
+    statement = view(table, shape).rows.add_columns(total).where(*conditions(table, *limited))
+    for part in (*sort, "-id" if sort[-1].startswith("-") else "id"):
+        name = part.removeprefix("-")
+        column = table.c.get(f"{name}_folded", table.c[name])
+        if column.nullable:
+            statement = statement.order_by(column.is_(None))
+        statement = statement.order_by(column.desc() if part.startswith("-") else column)
+    return statement.suffix_with(text(f"LIMIT {size}" if first else f"LIMIT {size} OFFSET :offset"))

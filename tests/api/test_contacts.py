@@ -1,0 +1,75 @@
+def test_it_works(office):
+    client = office.make("/clients")["id"]
+    contact = office.post(
+        "/external-contacts",
+        {"client_id": client, "first_name": "Jana", "last_name": "Bergmann", "email": "Jana@Bergmann.example"},
+    ).data
+    assert contact["name"] == "Jana Bergmann"
+    assert contact["email"] == "Jana@bergmann.example"
+    assert (contact["role"], contact["status"], contact["is_primary"]) == ("general", "active", True)
+    assert office.get(f"/external-contacts/{contact['id']}").data == contact
+
+
+def test_a_contact_has_something_to_be_called_by(office):
+    client = office.make("/clients")["id"]
+    answer = office.post("/external-contacts", {"client_id": client, "phone": "1"})
+    assert set(answer.errors) == {"first_name", "last_name", "email"}
+    named = office.post("/external-contacts", {"client_id": client, "email": "x@y.example"}).data
+    assert named["name"] == "x@y.example"
+    assert set(office.patch(f"/external-contacts/{named['id']}", {"email": None}).errors) == {
+        "first_name",
+        "last_name",
+        "email",
+    }
+
+
+def test_a_client_has_one_primary_contact_the_first_or_the_last_that_was_made_so(office):
+    client, other = office.make("/clients")["id"], office.make("/clients")["id"]
+    first = office.make("/external-contacts", client_id=client)["id"]
+    second = office.make("/external-contacts", client_id=client)["id"]
+    elsewhere = office.make("/external-contacts", client_id=other)["id"]
+
+    def primary():
+        return [row["id"] for row in office.get("/external-contacts", {"is_primary": "true", "sort": "id"}).data]
+
+    assert primary() == [first, elsewhere]
+    assert office.patch(f"/external-contacts/{second}", {"is_primary": True}).data["is_primary"] is True
+    assert primary() == [second, elsewhere]
+    assert office.make("/external-contacts", client_id=client, is_primary=True)["id"] in primary()
+    assert second not in primary()
+
+
+def test_an_email_is_unique_within_a_client_whatever_its_case(office):
+    client, other = office.make("/clients")["id"], office.make("/clients")["id"]
+    office.make("/external-contacts", client_id=client, email="a@b.example")
+    again = {"client_id": client, "email": "A@B.example"}
+    assert "taken" in office.post("/external-contacts", again).errors["email"][0]
+    assert office.post("/external-contacts", again | {"client_id": other}).status == 201
+
+
+def test_filters_select(office):
+    client, other = office.make("/clients")["id"], office.make("/clients")["id"]
+    a = office.make("/external-contacts", client_id=client, last_name="Adler", role="billing", email="A@x.example")["id"]
+    b = office.make("/external-contacts", client_id=other, last_name="böhm", first_name="Ute", status="inactive")["id"]
+
+    def found(**query):
+        return [row["id"] for row in office.get("/external-contacts", query).data]
+
+    assert found() == [a, b]
+    assert found(client_id=str(other)) == [b]
+    assert found(role="billing,technical") == [a]
+    assert found(email="a@X.example") == [a]
+    assert found(status="inactive") == [b]
+    assert found(is_primary="false") == []
+    assert found(q="UTE BÖ") == [b]
+    assert found(sort="-last_name") == [b, a]
+    assert found(sort="email") == [a, b]
+
+
+def test_moving_to_another_client_keeps_one_primary_there(office):
+    client, other = office.make("/clients")["id"], office.make("/clients")["id"]
+    settled = office.make("/external-contacts", client_id=other)["id"]
+    mover = office.make("/external-contacts", client_id=client)["id"]
+    assert office.patch(f"/external-contacts/{mover}", {"client_id": other}).data["is_primary"] is True
+    assert office.get(f"/external-contacts/{settled}").data["is_primary"] is False
+    assert "no such client" in office.patch(f"/external-contacts/{mover}", {"client_id": 999}).errors["client_id"][0]

@@ -1,0 +1,416 @@
+"""The product as a stranger runs it: its processes, its command line, and its HTTP over real sockets."""
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import retainer
+from retainer.domain import accounts, keys
+from retainer.domain.accounts import SCOPES, AccountDetails, KeyDetails, UserDetails
+from retainer.settings import BASE_PATH
+from retainer.store.engines import driver
+from retainer.store.migrations import migrate
+from tests.cast import new_store, open_agency
+
+SOURCE = Path(retainer.__file__).resolve().parent.parent
+COMMAND = [sys.executable, "-m", "retainer"]
+PATIENCE = 20
+LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
+LIVING_COLUMNS = {"last_used_at"}
+
+
+def environment(folder: Path, **settings: str) -> dict[str, str]:
+    """The environment of a command: nothing of ours, its data in a folder of its own."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RETAINER_")}
+    return inherited | {"PYTHONPATH": str(SOURCE), "RETAINER_DATA_DIR": str(folder / "data")} | settings
+
+
+@dataclass
+class Result:
+    """What a command said."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def command(folder: Path, *arguments: Any, **settings: str) -> Result:
+    """Run a command to its end."""
+    done = subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        cwd=folder,
+        env=environment(folder, **settings),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE * 2,
+        check=False,
+    )
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def tell(folder: Path, *arguments: Any) -> Any:
+    """Run a command that succeeds with --json: one object on standard output, nothing else anywhere."""
+    result = command(folder, *arguments, "--json")
+    assert result.status == 0, result
+    assert result.err == "", result
+    assert isinstance(result.json, dict), result
+    return result.json
+
+
+@dataclass
+class Answer:
+    """What came back over HTTP."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def data(self) -> Any:
+        assert self.status in {200, 201}, self
+        return self.json["data"]
+
+    @property
+    def code(self) -> str:
+        return self.json["code"]
+
+    @property
+    def remaining(self) -> int:
+        return int(self.headers["x-ratelimit-remaining"])
+
+    def __repr__(self) -> str:
+        return f"{self.status} {self.headers} {self.body[:500]!r}"
+
+
+def checked(answer: Answer, method: str = "GET") -> Answer:
+    """An answer of the API as every one must be: no 5xx, JSON, with the headers that all carry."""
+    assert answer.status < 500, answer
+    for name in LIMIT_HEADERS:
+        assert re.fullmatch(r"\d+", answer.headers.get(name, "")), f"{name}: {answer}"
+    assert answer.headers.get("x-request-id"), answer
+    assert answer.headers.get("x-content-type-options") == "nosniff", answer
+    if answer.status in {204, 304} or method == "HEAD":
+        assert answer.body == b"", answer
+        return answer
+    assert answer.headers["content-type"] == "application/json; charset=utf-8", answer
+    if answer.status >= 400:
+        assert {"message", "code", "request_id"} <= set(answer.json), answer
+        assert answer.json["request_id"] == answer.headers["x-request-id"], answer
+    if answer.status == 401:
+        assert answer.headers["www-authenticate"].startswith("Bearer"), answer
+    return answer
+
+
+class Client:
+    """One keep-alive connection to the API, made anew when the server has closed it."""
+
+    def __init__(
+        self, port: int, key: str | None = None, address: str = "127.0.0.1", timeout: float = PATIENCE
+    ) -> None:
+        self.port = port
+        self.timeout = timeout
+        self.key = key
+        self.address = address
+        self._connection: http.client.HTTPConnection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+        """Send one request; `body` is bytes as they are, or a value as JSON. Underscores in header names are dashes."""
+        return checked(self.send(method, BASE_PATH + path, body, **headers), method)
+
+    def send(self, method: str, target: str, body: Any = None, **headers: str) -> Answer:
+        """Send one request, its answer unjudged."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        if self.key is not None:
+            sent.setdefault("Authorization", f"Bearer {self.key}")
+        if body is not None:
+            sent.setdefault("Content-Type", "application/json")
+            body = body if isinstance(body, bytes) else json.dumps(body).encode()
+        connection = self._connected()
+        try:
+            connection.request(method, target, body, sent)
+            response = connection.getresponse()
+            content = response.read()
+        except Exception:
+            self.close()
+            raise
+        found = {name.lower(): value for name, value in response.getheaders()}
+        if response.will_close:
+            self.close()
+        return Answer(response.status, found, content)
+
+    def get(self, path: str, **headers: str) -> Answer:
+        return self.call("GET", path, **headers)
+
+    def post(self, path: str, body: Any, **headers: str) -> Answer:
+        return self.call("POST", path, body, **headers)
+
+    def _connected(self) -> http.client.HTTPConnection:
+        if self._connection is None:
+            source = (self.address, 0)
+            self._connection = http.client.HTTPConnection(
+                "127.0.0.1", self.port, timeout=self.timeout, source_address=source
+            )
+        return self._connection
+
+
+@dataclass
+class Server:
+    """A running server in a folder of its own; it leads a process group of its own."""
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes]
+
+    @property
+    def database(self) -> Path:
+        return self.folder / "data" / "retainer.db"
+
+    def client(self, key: str | None = None, address: str = "127.0.0.1", timeout: float = PATIENCE) -> Client:
+        return Client(self.port, key, address, timeout)
+
+    def agency(self, name: str, plan: str) -> dict[str, Any]:
+        """Open another agency, beside the running server: an admin, a member, and a key with all scopes."""
+        domain = f"{name.lower()}.example"
+        admin = UserDetails(name="Ana Admin", email=f"ana@{domain}", role="admin")
+        member = UserDetails(name="Max Member", email=f"max@{domain}")
+        with opened(self.database) as store:
+            account_id, admin_id, _ = accounts.create_account(store, AccountDetails(name=name, plan=plan), admin)
+            member_id, _ = accounts.create_user(store, account_id, member)
+            accounts.switch_api(store, account_id, on=True)
+            key_id, key = accounts.create_key(store, account_id, KeyDetails("All", admin_id, list(SCOPES)))
+        ids = {"account_id": account_id, "admin_id": admin_id, "member_id": member_id}
+        return ids | {"key_id": key_id, "key": key}
+
+    def new_key(self, agency: dict[str, Any]) -> str:
+        """Another key of an agency, with all scopes."""
+        with opened(self.database) as store:
+            details = KeyDetails("More", agency["admin_id"], list(SCOPES))
+            return accounts.create_key(store, agency["account_id"], details)[1]
+
+    def tell(self, *arguments: Any) -> Any:
+        return tell(self.folder, *arguments)
+
+    def log(self) -> str:
+        return (self.folder / "err.txt").read_text(encoding="utf-8")
+
+    def processes(self) -> list[int]:
+        """The server's own process id and those of its children."""
+        return [self.process.pid, *children(self.process.pid)]
+
+    def resident(self) -> int:
+        """Bytes of memory that all its processes hold."""
+        return sum(resident(pid) for pid in self.processes())
+
+    def stop(self) -> int:
+        """Ask it to end, and answer its exit status."""
+        self.process.terminate()
+        try:
+            return self.process.wait(timeout=35)
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """End the whole group of processes that was started, without asking."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(timeout=PATIENCE)
+
+
+def children(pid: int) -> list[int]:
+    """The child processes of a process, and theirs."""
+    try:
+        own = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
+    except OSError:
+        return []
+    return [each for child in map(int, own) for each in (child, *children(child))]
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory that a process holds."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+
+
+def free_port() -> int:
+    """A port that nothing listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def opened(database: Path) -> Iterator[Store]:
+    """The database file, opened from here: many agencies are made sooner than by commands."""
+    engine = Sqlite(database)
+    try:
+        yield Store(engine)
+    finally:
+        engine.close()
+
+
+def prepared(folder: Path) -> Path:
+    """A folder with an empty, migrated database, so that agencies can be opened before anything runs."""
+    with opened(folder / "data" / "retainer.db") as store:
+        migrate(store.engine)
+    return folder
+
+
+def start(folder: Path, *options: Any, port: int | None = None, does: str = "serve", **settings: str) -> Server:
+    """Start a server, and wait until it answers; its output goes to files in its folder."""
+    port = port or free_port()
+    arguments = [*COMMAND, does, "--port", str(port), *map(str, options)]
+    with (folder / "out.txt").open("ab") as out, (folder / "err.txt").open("ab") as err:
+        process = subprocess.Popen(
+            arguments, cwd=folder, env=environment(folder, **settings), stdout=out, stderr=err, start_new_session=True
+        )
+    server = Server(folder, port, process)
+    try:
+        until(lambda: answers(server), "the server answers")
+    except BaseException:
+        server.kill()
+        raise
+    return server
+
+
+def answers(server: Server) -> bool:
+    """Whether the server answers; a server that has ended is told with what it said."""
+    if server.process.poll() is not None:
+        message = f"The server ended with {server.process.returncode}: {server.log()[-3000:]}"
+        raise AssertionError(message)
+    with server.client(address="127.0.0.99") as client:
+        try:
+            return client.send("GET", BASE_PATH + "/me").status == 401
+        except OSError:
+            return False
+
+
+@contextlib.contextmanager
+def running(folder: Path, *options: Any, **more: Any) -> Iterator[Server]:
+    """A server that is ended with the block, however that ends."""
+    server = start(folder, *options, **more)
+    try:
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.stop()
+        server.kill()
+
+
+def until(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
+    """Wait for a condition, but not for ever."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    message = f"Waited {seconds} seconds in vain: {what}"
+    raise AssertionError(message)
+
+
+def at_once(threads: int, work: Callable[[int], Any], times: int | None = None) -> list[Any]:
+    """Do work in many threads, and answer what each call answered."""
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, range(times or threads)))
+
+
+def statuses(answers: list[Answer]) -> dict[int, int]:
+    """How many answers of each status."""
+    return dict(Counter(answer.status for answer in answers))
+
+
+def query(database: Path, statement: str) -> list[tuple[Any, ...]]:
+    """Ask the database file itself."""
+    with contextlib.closing(driver.connect(str(database), timeout=10)) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def contents(database: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table, but for the columns that reads may change."""
+    names = [name for (name,) in query(database, "SELECT name FROM sqlite_master WHERE type = 'table'")]
+    found = {}
+    for name in names:
+        columns = [row[1] for row in query(database, f"PRAGMA table_info({name})") if row[1] not in LIVING_COLUMNS]
+        found[name] = sorted(query(database, f"SELECT {', '.join(columns)} FROM {name}"), key=repr)
+    return found
+
+
+def unsound(database: Path) -> list[Any]:
+    """What SQLite and our own sums find wrong in a database."""
+    wrong: list[Any] = [row for row in query(database, "PRAGMA integrity_check") if row != ("ok",)]
+    wrong += query(database, "PRAGMA foreign_key_check")
+    for account, name, count in query(database, "SELECT account_id, name, count FROM totals"):
+        ((real,),) = query(database, f"SELECT count(*) FROM {name} WHERE account_id = {account}")
+        wrong += [(account, name, count, real)] if count != real else []
+    return wrong
+
+
+def raw(server: Server, data: bytes, address: str = "127.0.0.1", wait: float = 2.0) -> tuple[list[Answer], bool]:
+    """Send bytes as they are; answers every answer, and whether the server then closed the connection."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=wait, source_address=(address, 0)) as link:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            link.sendall(data)
+        received, closed = drained(link)
+    return parsed(received), closed
+
+
+def drained(link: socket.socket) -> tuple[bytes, bool]:
+    """Everything that still comes, and whether the other side closed."""
+    received = b""
+    while True:
+        try:
+            part = link.recv(65536)
+        except TimeoutError:
+            return received, False
+        except ConnectionResetError:
+            return received, True
+        if not part:
+            return received, True
+        received += part
+
+
+def parsed(received: bytes) -> list[Answer]:
+    """The answers in what came over a connection; no byte may be left over."""
+    found = []
+    while received:
+        head, separator, rest = received.partition(b"\r\n\r\n")
+        assert separator, f"no HTTP answer: {received[:300]!r}"
+        first, *lines = head.decode("latin-1").split("\r\n")
+        assert first.startswith("HTTP/1."), f"no HTTP answer: {received[:300]!r}"
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        length = int(headers.get("content-length", 0))
+        found.append(Answer(int(first.split()[1]), headers, rest[:length]))
+        received = rest[length:]
+    return found

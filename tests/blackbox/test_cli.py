@@ -1,0 +1,283 @@
+import contextlib
+import json
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.blackbox.process import COMMAND, Client, command, environment, free_port, prepared, running, tell, until
+
+INSTANT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"
+PAST = "2020-01-01T00:00:00Z"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder in which the tests of this file open accounts of their own."""
+    return prepared(tmp_path_factory.mktemp("cli"))
+
+
+@pytest.fixture(scope="module")
+def account(folder):
+    """An account of plan agency whose API is on; ids of it, its admin, and a key."""
+    made = tell(folder, *CREATE, "--admin-email", "ana@north.example")
+    assert tell(folder, "api", "on", made["account_id"]) == {"account_id": made["account_id"], "api_enabled": True}
+    of_admin = ("--user", made["user_id"], "--name", "First", "--scopes", "clients:read,time:write")
+    return made | tell(folder, "key", "create", made["account_id"], *of_admin)
+
+
+CREATE = ("account", "create", "--name", "North", "--plan", "agency", "--admin-name", "Ana")
+
+
+def refused(folder, *arguments, **settings):
+    """Run a command that is refused: status 1, nothing on standard output, and sentences without a stack."""
+    result = command(folder, *arguments, "--json", **settings)
+    assert (result.status, result.out) == (1, ""), result
+    assert result.err.strip(), result
+    assert "Traceback" not in result.err, result
+    return result.err
+
+
+def misused(folder, *arguments):
+    """Run a command that is wrong usage: status 2, nothing on standard output, no stack."""
+    result = command(folder, *arguments)
+    assert (result.status, result.out) == (2, ""), result
+    assert "Traceback" not in result.err, result
+    return re.sub(r"[\s│]+", " ", result.err)
+
+
+def test_an_account_is_created_with_its_first_admin(account):
+    assert set(account) == {"account_id", "user_id", "password", "key_id", "key"}
+    assert isinstance(account["account_id"], int)
+    assert isinstance(account["user_id"], int)
+    assert len(account["password"]) >= 12
+    assert re.fullmatch(r"rtn_[0-9A-Za-z]{38}", account["key"])
+
+
+def test_accounts_are_listed_shown_and_changed(folder, account):
+    own = account["account_id"]
+    listed = {one["id"]: one for one in tell(folder, "account", "list")["accounts"]}
+    shown = tell(folder, "account", "show", own)
+    assert listed[own] == shown
+    assert (shown["name"], shown["plan"], shown["currency"], shown["timezone"]) == ("North", "agency", "EUR", "UTC")
+    assert shown["api_enabled"] is True
+    assert re.fullmatch(INSTANT, shown["trial_ends_at"])
+    changed = tell(folder, "account", "set", own, "--name", "Nord", "--timezone", "Europe/Berlin", "--tax-rate", "19",
+                   "--hourly-rate", "95.5", "--payment-terms-days", "14", "--plan", "scale",
+                   "--working-weekdays", "mon,tue", "--trial-ends-at", "2030-01-01T00:00:00+01:00")  # fmt: skip
+    assert changed == shown | {
+        "name": "Nord",
+        "timezone": "Europe/Berlin",
+        "tax_rate": changed["tax_rate"],
+        "hourly_rate": "95.50",
+        "payment_terms_days": 14,
+        "plan": "scale",
+        "working_weekdays": ["mon", "tue"],
+        "trial_ends_at": "2029-12-31T23:00:00.000000Z",
+        "updated_at": changed["updated_at"],
+    }
+    assert float(changed["tax_rate"]) == 19
+
+
+def test_users_are_created_listed_changed_deactivated_and_activated(folder, account):
+    own = account["account_id"]
+    made = tell(folder, "user", "create", own, "--name", "Max", "--email", "max@north.example", "--role", "member",
+                "--weekly-capacity-minutes", "1200", "--hourly-rate", "80", "--cost-rate", "45")  # fmt: skip
+    assert set(made) == {"user_id", "password"}
+    (shown,) = [one for one in tell(folder, "user", "list", own)["users"] if one["id"] == made["user_id"]]
+    assert (shown["name"], shown["role"], shown["is_active"], shown["weekly_capacity_minutes"]) == (
+        "Max",
+        "member",
+        True,
+        1200,
+    )
+    assert not [name for name in shown if "password" in name], "no hash leaves"
+    changed = tell(folder, "user", "set", made["user_id"], "--name", "Maxi", "--role", "admin", "--cost-rate", "50")
+    assert (changed["name"], changed["role"]) == ("Maxi", "admin")
+    assert tell(folder, "user", "deactivate", made["user_id"])["is_active"] is False
+    assert tell(folder, "user", "activate", made["user_id"])["is_active"] is True
+
+
+def test_keys_are_created_listed_without_their_values_and_revoked(folder, account):
+    own = account["account_id"]
+    made = tell(folder, "key", "create", own, "--user", account["user_id"], "--name", "All", "--scopes", "all",
+                "--expires-at", "2030-01-01T00:00:00Z")  # fmt: skip
+    assert set(made) == {"key_id", "key"}
+    listed = {one["id"]: one for one in tell(folder, "key", "list", own)["keys"]}
+    every, some = listed[made["key_id"]], listed[account["key_id"]]
+    assert len(every["scopes"]) == 17
+    assert some["scopes"] == ["clients:read", "time:write"]
+    assert every["expires_at"].startswith("2030-01-01T00:00:00")
+    assert (every["prefix"], every["last_four"]) == (made["key"][:8], made["key"][-4:])
+    assert made["key"] not in json.dumps(listed)
+    assert tell(folder, "key", "revoke", made["key_id"])["revoked_at"] is not None
+
+
+def test_api_on_is_refused_without_a_plan_and_a_trial(folder):
+    made = tell(folder, *CREATE, "--plan", "solo", "--admin-email", "bo@solo.example", "--currency", "USD")
+    own = made["account_id"]
+    assert tell(folder, "api", "on", own)["api_enabled"] is True, "the trial runs"
+    tell(folder, "account", "set", own, "--trial-ends-at", PAST)
+    assert tell(folder, "api", "off", own)["api_enabled"] is False
+    said = refused(folder, "api", "on", own)
+    assert "trial" in said
+    assert "agency" in said, "it names the plans that include the API"
+    said = refused(folder, "key", "create", own, "--user", made["user_id"], "--name", "K", "--scopes", "all")
+    assert f"retainer api on {own}" in said, "it says what to do first"
+
+
+def test_all_bad_values_are_named_by_their_options_at_once(folder):
+    said = refused(folder, "account", "create", "--name", " ", "--plan", "gold", "--currency", "EURO", "--timezone",
+                   "Mars", "--admin-name", "x" * 200, "--admin-email", "nobody", "--password", "short")  # fmt: skip
+    for option in ("name", "plan", "currency", "timezone", "admin-name", "admin-email", "password"):
+        assert f"--{option}: " in said, said
+
+
+def test_bad_values_of_other_commands_are_named_by_their_options(folder, account):
+    own, user = account["account_id"], account["user_id"]
+    said = refused(folder, "account", "set", own, "--plan", "gold", "--trial-ends-at", "soon", "--tax-rate", "101",
+                   "--hourly-rate", "1.234", "--working-weekdays", "mon,fun")  # fmt: skip
+    for option in ("plan", "trial-ends-at", "tax-rate", "working-weekdays"):
+        assert f"--{option}: " in said, said
+    assert "--hourly-rate: " in refused(folder, "account", "set", own, "--hourly-rate", "1.234"), "EUR has two places"
+    said = refused(folder, "user", "set", user, "--email", "nobody", "--role", "owner", "--target-percent", "x")
+    for option in ("email", "role", "target-percent"):
+        assert f"--{option}: " in said, said
+    said = refused(folder, "key", "create", own, "--user", user, "--name", "K", "--scopes", "clients:read,beer:drink",
+                   "--expires-at", "2030-01-01")  # fmt: skip
+    assert "--scopes: " in said
+    assert "--expires-at: " in said
+    said = refused(folder, "key", "create", own, "--user", 999, "--name", "K", "--scopes", "all")
+    assert "--user: " in said
+
+
+def test_what_does_not_exist_is_told_in_a_sentence(folder):
+    for arguments in (("account", "show", 999), ("user", "deactivate", 999), ("key", "revoke", 999)):
+        assert "There is no such" in refused(folder, *arguments)
+    assert "There is no such account" in refused(folder, "api", "on", 2**63)
+
+
+def test_wrong_usage_ends_with_two(folder):
+    assert "No such command" in misused(folder, "sing")
+    assert "--plan" in misused(folder, "account", "create", "--name", "North")
+    misused(folder, "account", "show", "one")
+    misused(folder, "account", "set", 1)
+    misused(folder, "serve", "--port", "0")
+    said = misused(folder, "serve", "--workers", "2")
+    assert "one process" in said, "more than one worker is refused in a sentence"
+
+
+def test_migrate_tells_what_it_found_and_what_it_left(tmp_path):
+    first, second = tell(tmp_path, "migrate"), tell(tmp_path, "migrate")
+    assert first["before"] is None
+    assert second == {"before": first["after"], "after": first["after"]}
+
+
+def test_the_openapi_document_is_one_json_object(tmp_path):
+    document = tell(tmp_path, "openapi")
+    assert document["openapi"].startswith("3.1")
+    assert "/clients" in document["paths"]
+    assert command(tmp_path, "openapi", "--out", "api.json").status == 0
+    assert json.loads((tmp_path / "api.json").read_text(encoding="utf-8")) == document
+
+
+def test_doctor_tells_settings_with_their_source_and_changes_nothing(tmp_path):
+    found = tell(tmp_path, "doctor")
+    assert "environment" in found["RETAINER_DATA_DIR"]
+    assert "default" in found["RETAINER_BASE_URL"]
+    assert {"version", "python", "sqlite", "database", "schema", "newest_schema", "clock"} <= set(found)
+    assert found["schema"] is None
+    assert list(tmp_path.iterdir()) == [], "looking creates no database"
+
+
+def test_a_setting_that_is_unknown_or_unreadable_stops_the_start(tmp_path):
+    port = ("serve", "--port", free_port())
+    said = refused(tmp_path, *port, RETAINER_DATABSE_URL="sqlite:///x.db")
+    assert "RETAINER_DATABSE_URL" in said
+    assert "RETAINER_DATABASE_URL" in said, "the nearest name is suggested"
+    said = refused(tmp_path, *port, RETAINER_TRUSTED_PROXIES="10.0.0.1/99")
+    assert "RETAINER_TRUSTED_PROXIES" in said
+    assert "10.0.0.1/99" in said
+    assert "10.0.0.0/8" in said, "the accepted form is shown"
+    said = refused(tmp_path, *port, RETAINER_DATABASE_URL="mysql://root@db/x")
+    assert "RETAINER_DATABASE_URL" in said
+    assert "sqlite:///" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_setting_can_come_from_a_dotenv_file(tmp_path):
+    (tmp_path / ".env").write_text("RETAINER_BASE_URL=https://agency.example\n", encoding="utf-8")
+    found = tell(tmp_path, "doctor")
+    assert "https://agency.example" in found["RETAINER_BASE_URL"]
+    assert ".env" in found["RETAINER_BASE_URL"]
+    (tmp_path / ".env").write_text("RETAINER_COLOUR=red\n", encoding="utf-8")
+    assert "RETAINER_COLOUR" in refused(tmp_path, "doctor")
+
+
+def test_a_database_that_is_none_or_out_of_reach_is_told_in_a_sentence(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "retainer.db").write_bytes(b"This is no database at all. " * 100)
+    assert "Traceback" not in refused(tmp_path, "account", "list")
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    assert refused(tmp_path, "account", "list", RETAINER_DATA_DIR=str(tmp_path / "file" / "below"))
+
+
+def test_a_port_in_use_is_told_in_a_sentence(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        said = refused(tmp_path, "serve", "--port", taken.getsockname()[1])
+    assert "in use" in said
+    assert str(taken) not in said
+
+
+def test_serve_with_json_writes_one_object_as_soon_as_it_listens(tmp_path):
+    with running(prepared(tmp_path), "--json") as server:
+        out = tmp_path / "out.txt"
+        until(lambda: out.read_bytes().endswith(b"\n"), "the object is there while the server runs", seconds=5)
+        assert json.loads(out.read_text()) == {"base_url": f"http://127.0.0.1:{server.port}/api/public/v1"}
+        assert server.stop() == 0
+    assert len(out.read_text().splitlines()) == 1, "and nothing else, to the end"
+
+
+def test_a_program_that_reads_serve_through_a_pipe_learns_when_it_is_ready(tmp_path):
+    arguments = [*COMMAND, "serve", "--json", "--port", str(free_port())]
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(arguments, cwd=tmp_path, env=environment(tmp_path), text=True, **piped) as process:
+        try:
+            base_url = json.loads(process.stdout.readline())["base_url"]
+            port = int(base_url.split(":")[2].split("/")[0])
+            with Client(port) as client:
+                assert client.get("/me").status == 401
+        finally:
+            process.terminate()
+            assert process.wait(timeout=35) == 0
+
+
+def test_the_demo_prints_a_base_url_a_key_and_a_curl_line_that_work(tmp_path):
+    with running(tmp_path, "--json", does="demo") as server:
+        text = until((tmp_path / "out.txt").read_text, "the demo says how to call it", seconds=5)
+        said = json.loads(text)
+        assert {"base_url", "key", "curl"} <= set(said)
+        header, url = re.fullmatch(r'curl -H "Authorization: (.*)" (\S+)', said["curl"]).groups()
+        assert header == f"Bearer {said['key']}"
+        assert url.startswith(said["base_url"])
+        with Client(server.port) as client:
+            answer = client.get(url.removeprefix(said["base_url"]), Authorization=header)
+            assert answer.json["meta"]["total"] > 0
+            me = client.get("/me", Authorization=header).data
+        assert len(me["key"]["scopes"]) == 17
+        assert server.stop() == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_an_answer_that_cannot_be_written_is_no_success(tmp_path):
+    with Path("/dev/full").open("wb") as full, contextlib.closing(full):
+        done = subprocess.run(
+            [sys.executable, "-m", "retainer", "doctor", "--json"],
+            cwd=tmp_path, env=environment(tmp_path), stdout=full, stderr=subprocess.PIPE, check=False, timeout=30,
+        )  # fmt: skip
+    assert done.returncode != 0

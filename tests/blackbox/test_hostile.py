@@ -1,0 +1,509 @@
+import base64
+import contextlib
+import json
+import re
+import socket
+import threading
+import time
+
+import pytest
+
+from retainer.domain.keys import new_key
+from retainer.settings import BASE_PATH
+from tests.blackbox.corpus import (
+    BAD_QUERIES,
+    GOOD_QUERIES,
+    RESOURCES,
+    SURVIVED,
+    WHOLE,
+    hostile_ids,
+    many_members,
+    member,
+    refused_bodies,
+)
+from tests.blackbox.process import at_once, checked, contents, drained, parsed, raw, resident, unsound
+
+LARGEST = 1024 * 1024
+MEGABYTE = 1_000_000
+TARGETS = [("clients", "GET"), ("external-contacts", "GET")] + [
+    (collection, method) for collection in RESOURCES for method in ("PUT", "PATCH", "DELETE")
+]
+
+
+@pytest.fixture
+def client(server, agency):
+    with server.client(agency["key"]) as opened:
+        yield opened
+
+
+@pytest.fixture
+def records(client):
+    """One record of each kind, by collection."""
+    made = {"clients": client.post("/clients", {"name": "Real"}).data["id"]}
+    made["external-contacts"] = client.post("/external-contacts", {"client_id": made["clients"], "last_name": "Real"})
+    made["external-contacts"] = made["external-contacts"].data["id"]
+    made["tags"] = client.post("/tags", {"name": "Real"}).data["id"]
+    return made
+
+
+@pytest.fixture(scope="module")
+def unfinished(server):
+    """A connection whose headers never end, begun before all other tests of this file; and when."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as link:
+        link.sendall(f"GET {BASE_PATH}/me HTTP/1.1\r\nHost: x\r\nX-Slow: ".encode())
+        yield link, time.monotonic()
+
+
+@pytest.fixture(autouse=True)
+def healthy(server, unfinished):
+    """After every test here the server answers, is the same process, and its database is sound."""
+    family = server.processes()
+    yield
+    assert server.processes() == family, "no process of the server has died"
+    with server.client(address="127.0.0.98") as client:
+        assert client.get("/me").status in {401, 429}
+
+
+@pytest.mark.parametrize("collection", RESOURCES)
+def test_hostile_bodies_are_refused_and_change_nothing(server, agency, client, records, collection):
+    bodies = refused_bodies(collection)
+    assert len(bodies) >= 100
+    path, one = f"/{collection}", f"/{collection}/{records[collection]}"
+    before = contents(server.database)
+    wrong = []
+    for body in bodies:
+        for method, target in (("POST", path), ("PUT", one), ("PATCH", one), ("DELETE", f"{path}/999999999")):
+            answer = client.call(method, target, body)
+            wanted = {404, 400, 415, 422} if method == "DELETE" else {400, 422}
+            if answer.status not in wanted:
+                wrong.append((method, target, body[:100], answer))
+    assert wrong == []
+    assert contents(server.database) == before
+    assert unsound(server.database) == []
+
+
+@pytest.mark.parametrize("collection", WHOLE)
+def test_numbers_that_may_be_read_either_way_are_never_our_error(client, records, collection):
+    for literal in SURVIVED:
+        for method, target in (("POST", f"/{collection}"), ("PATCH", f"/{collection}/{records[collection]}")):
+            assert client.call(method, target, member(collection, WHOLE[collection], literal)).status in {200, 201, 422}
+
+
+def timed(client, body):
+    began = time.monotonic()
+    answer = client.post("/tags", body)
+    assert answer.status in {400, 422}
+    assert len(answer.body) < LARGEST
+    return time.monotonic() - began
+
+
+def test_a_body_of_very_many_members_costs_by_its_length_and_not_by_its_square(client):
+    """The work of the largest body is measured by smaller ones, each against a body of the same length."""
+    plain = timed(client, many_members(20_000, twice=False))
+    twice = timed(client, many_members(20_000, twice=True))
+    assert twice < 10 * plain + 0.5, f"20,000 members: {plain:.2f} s, with the last one twice: {twice:.2f} s"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Content_Type": "text/plain"},
+        {"Content_Type": "application/x-www-form-urlencoded"},
+        {"Content_Type": "multipart/form-data; boundary=x"},
+        {"Content_Type": ""},
+        {"Content_Type": "application/json", "Content_Encoding": "gzip"},
+        {"Content_Type": "application/json", "Content_Encoding": "br"},
+    ],
+    ids=lambda headers: "-".join(headers.values()) or "empty",
+)
+def test_other_media_are_refused(server, client, headers):
+    before = contents(server.database)
+    assert client.post("/tags", b'{"name":"x"}', **headers).status == 415
+    assert contents(server.database) == before
+
+
+def test_hostile_ids_name_no_record(server, client, records):
+    before = contents(server.database)
+    wrong = []
+    for collection, method in TARGETS:
+        body = None if method in {"GET", "DELETE"} else {}
+        for hostile in hostile_ids(records[collection]):
+            answer = client.call(method, f"/{collection}/{hostile}", body)
+            if answer.status not in {404, 422} and not (hostile == "." and answer.status == 405):
+                wrong.append((method, collection, hostile, answer))
+    assert wrong == []
+    assert contents(server.database) == before
+
+
+def test_only_the_base_path_itself_is_the_api(server, agency):
+    with server.client(agency["key"]) as client:
+        for target in ("/api/public/v1x/clients", "/api/public/v11/clients", "/api/public/clients", "/clients"):
+            answer = client.send("GET", target)
+            assert answer.status == 404, f"{target}: {answer}"
+        for path in ("//clients", "/clients//", "/Clients", "/clients/1/nothing", "/%63lients%2f", "/", ""):
+            assert client.get(path).status in {404, 200}
+            assert client.call("DELETE", path).status in {404, 405}
+
+
+def test_hostile_queries_are_refused(client, records):
+    wrong = []
+    for collection in RESOURCES:
+        for query in BAD_QUERIES:
+            answer = client.get(f"/{collection}?{query}")
+            if answer.status not in {400, 422}:
+                wrong.append((collection, query[:100], answer))
+    assert wrong == []
+
+
+def test_strange_but_good_queries_are_answered(client, records):
+    for collection in RESOURCES:
+        for query in GOOD_QUERIES:
+            answer = client.get(f"/{collection}?{query}")
+            assert answer.status == 200, f"{query}: {answer}"
+            assert len(answer.json["data"]) <= 100
+    for query in ("q=%25", "q=_", "q=%5C", "q=/", f"page={10**9}"):
+        assert client.get(f"/clients?{query}").json["data"] == [], f"{query} stands for itself"
+
+
+def test_queries_where_none_is_taken_are_refused(server, client, records):
+    before = contents(server.database)
+    one = f"/clients/{records['clients']}"
+    for method, path, body in (
+        ("GET", one, None),
+        ("PATCH", one, {}),
+        ("DELETE", one, None),
+        ("POST", "/tags", {"name": "q"}),
+    ):
+        for query in ("force=1", "page=1", "%ff=1"):
+            assert client.call(method, f"{path}?{query}", body).status in {400, 422}
+    assert contents(server.database) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/clients", "GET, HEAD, POST"),
+        ("/clients/{clients}", "GET, HEAD, PUT, PATCH, DELETE"),
+        ("/external-contacts", "GET, HEAD, POST"),
+        ("/external-contacts/{external-contacts}", "GET, HEAD, PUT, PATCH, DELETE"),
+        ("/tags", "GET, HEAD, POST"),
+        ("/tags/{tags}", "PUT, PATCH, DELETE"),
+        ("/me", "GET, HEAD"),
+    ],
+)
+def test_methods_that_a_path_does_not_have_are_405_with_those_it_has(server, client, records, path, methods):
+    path, before = path.format(**records), contents(server.database)
+    defined = {*methods.split(", "), "OPTIONS"}
+    for method in (
+        "GET",
+        "POST",
+        "PUT",
+        "PATCH",
+        "DELETE",
+        "TRACE",
+        "CONNECT",
+        "get",
+        "delete",
+        "FOO",
+        "M-SEARCH",
+        "X" * 100,
+    ):
+        if method in defined:
+            continue
+        answer = client.call(method, path)
+        assert (answer.status, answer.code) == (405, "method_not_allowed"), method
+        assert {part.strip() for part in answer.headers["allow"].split(",")} - {"OPTIONS"} == defined - {"OPTIONS"}
+    if "HEAD" in defined:
+        head, got = client.call("HEAD", path), client.get(path)
+        assert (head.status, head.body) == (200, b"")
+        same = ("content-type", "content-length", "etag")
+        if path != "/me":
+            assert [head.headers.get(name) for name in same] == [got.headers.get(name) for name in same]
+    assert client.call("OPTIONS", path).status in {200, 204, 405}
+    assert contents(server.database) == before
+
+
+def me(client, **headers):
+    """Who the API says that these headers are: the key's id, or the code of the refusal."""
+    answer = client.get("/me", **headers)
+    return answer.data["key"]["id"] if answer.status == 200 else answer.code
+
+
+def test_every_form_of_credential_is_taken_or_refused_as_documented(server, agency, address):
+    good, own = agency["key"], agency["key_id"]
+    other = server.new_key(agency)
+    broken = good[:-1] + ("a" if good[-1] != "a" else "b")
+    basic = base64.b64encode(f"{good}:".encode()).decode()
+    with server.client(address=address) as client:
+        taken = [
+            {"Authorization": f"Bearer {good}"},
+            {"Authorization": f"bearer {good}"},
+            {"Authorization": f"BEARER   {good}"},
+            {"Authorization": f"Bearer {good} "},
+            {"X_Api_Key": good},
+            {"X_Api_Key": f"{good} "},
+            {"Authorization": f"Bearer {good}", "X_Api_Key": good},
+            {"Authorization": f"Bearer {good}", "X_Api_Key": other},
+            {"Authorization": f"Bearer {good}", "X_Api_Key": "nonsense"},
+            {"Authorization": f"Basic {basic}", "X_Api_Key": good},
+        ]
+        for headers in taken:
+            assert me(client, **headers) == own, headers
+        refused = [
+            ({}, "missing_key"),
+            ({"Authorization": ""}, "missing_key"),
+            ({"X_Api_Key": ""}, "missing_key"),
+            ({"Authorization": "Bearer"}, "missing_key"),
+            ({"Authorization": f"Basic {basic}"}, "missing_key"),
+            ({"Authorization": f"Token {good}"}, "missing_key"),
+            ({"Cookie": f"key={good}; Authorization=Bearer {good}"}, "missing_key"),
+            ({"Authorization": f"Bearer {broken}"}, "invalid_key"),
+            ({"Authorization": f"Bearer {new_key()}"}, "invalid_key"),
+            ({"Authorization": "Bearer rtn_" + "a" * 10_000}, "invalid_key"),
+            ({"X_Api_Key": "ключ".encode().decode("latin-1")}, "invalid_key"),
+            ({"Authorization": f"Bearer {good}, {other}"}, "invalid_key"),
+            ({"Authorization": f"Bearer {good} {other}"}, "invalid_key"),
+            ({"Authorization": f"Bearer {good.upper()}"}, "invalid_key"),
+            ({"Authorization": f"Bearer {broken}", "X_Api_Key": good}, "invalid_key"),
+            ({"X_Api_Key": f"Bearer {good}"}, "invalid_key"),
+        ]
+        for headers, code in refused:
+            assert me(client, **headers) == code, headers
+        assert me(client, Authorization="Bearer rtn_" + "é" * 38) in {"missing_key", "invalid_key"}
+        for name in ("key", "api_key", "access_token", "X-Api-Key", "Authorization", "token"):
+            assert client.get(f"/me?{name}={good}").code == "missing_key", "never from the query string"
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["good first", "good last"])
+@pytest.mark.parametrize("name", ["Authorization", "X-Api-Key"])
+def test_two_headers_with_different_keys_are_one_request_without_an_identity(server, agency, address, name, order):
+    scheme = "Bearer " if name == "Authorization" else ""
+    pair = [scheme + agency["key"], scheme + new_key()]
+    lines = "".join(f"{name}: {pair[index]}\r\n" for index in order)
+    found, _ = raw(
+        server, f"GET {BASE_PATH}/me HTTP/1.1\r\nHost: x\r\n{lines}Connection: close\r\n\r\n".encode(), address
+    )
+    assert [checked(answer).status for answer in found] == [401]
+
+
+def test_a_header_that_is_no_text_is_refused_and_never_read_as_left_out(server, agency, address, client, records):
+    """Bytes that are no UTF-8: a credential, a precondition or a retry key may not vanish on the way."""
+    found = {}
+    with server.client(address=address) as stranger:
+        both = {"Authorization": "Bearer rtn_\xe9", "X_Api_Key": agency["key"]}
+        found["a second credential is never tried"] = stranger.get("/me", **both).status == 401
+    change = client.call("PATCH", f"/tags/{records['tags']}", {"name": "Lost"}, If_Match='"\xe9"')
+    found["a precondition holds"] = change.status in {400, 412}
+    found["a retry key is judged"] = (
+        client.post("/tags", {"name": "Twice"}, Idempotency_Key="schl\xfcssel").status == 400
+    )
+    assert found == dict.fromkeys(found, True)
+
+
+START = f"GET {BASE_PATH}/me HTTP/1.1\r\n".encode()
+POST = f"POST {BASE_PATH}/tags HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n".encode()
+SMUGGLED = f"GET {BASE_PATH}/me HTTP/1.1\r\nHost: x\r\nX-Request-Id: smuggled\r\n\r\n".encode()
+MALFORMED = {
+    "length and chunks": POST + b"Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
+    "chunks and length": POST + b"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n" + SMUGGLED,
+    "two lengths": POST + b"Content-Length: 0\r\nContent-Length: 90\r\n\r\n" + SMUGGLED,
+    "two lengths in one": POST + b"Content-Length: 0, 90\r\n\r\n" + SMUGGLED,
+    "negative length": POST + b"Content-Length: -1\r\n\r\n" + SMUGGLED,
+    "signed length": POST + b"Content-Length: +0\r\n\r\n" + SMUGGLED,
+    "hexadecimal length": POST + b"Content-Length: 0x0\r\n\r\n" + SMUGGLED,
+    "endless length": POST + b"Content-Length: 99999999999999999999\r\n\r\n" + SMUGGLED,
+    "length with a space": POST + b"Content-Length : 0\r\n\r\n" + SMUGGLED,
+    "unknown coding": POST + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
+    "chunked is not last": POST + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n" + SMUGGLED,
+    "chunk size is no number": POST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n" + SMUGGLED,
+    "chunk size is negative": POST + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n\r\n" + SMUGGLED,
+    "chunk size overflows": POST + b"Transfer-Encoding: chunked\r\n\r\n" + b"F" * 17 + b"\r\n\r\n" + SMUGGLED,
+    "chunk is longer than said": POST + b"Transfer-Encoding: chunked\r\n\r\n2\r\nabcdef\r\n0\r\n\r\n" + SMUGGLED,
+    "header folded": START + b"Host: x\r\nX-Long: a\r\n  b\r\n\r\n",
+    "header without colon": START + b"Host: x\r\nnonsense\r\n\r\n",
+    "header without name": START + b"Host: x\r\n: x\r\n\r\n",
+    "header with NUL": START + b"Host: x\r\nX-Nul: a\x00b\r\n\r\n",
+    "lone CR": START + b"Host: x\rX-Request-Id: smuggled\r\n\r\n",
+    "header of 100 kB": START + b"Host: x\r\nX-Long: " + b"a" * 100_000 + b"\r\n\r\n",
+    "header of 2 MB": START + b"Host: x\r\nX-Long: " + b"a" * 2_000_000 + b"\r\n\r\n",
+    "10,000 headers": START + b"Host: x\r\n" + b"".join(b"X-%d: a\r\n" % number for number in range(10_000)) + b"\r\n",
+    "path of 100 kB": b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    "path that is no URI": f"GET {BASE_PATH}/\xff\x01 HTTP/1.1\r\nHost: x\r\n\r\n".encode("latin-1"),
+    "path with a space": f"GET {BASE_PATH}/me x HTTP/1.1\r\nHost: x\r\n\r\n".encode(),
+    "no version": f"GET {BASE_PATH}/me\r\n\r\n".encode(),
+    "unknown version": f"GET {BASE_PATH}/me HTTP/1.9\r\nHost: x\r\n\r\n".encode(),
+    "HTTP/2 preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "TLS greeting": bytes.fromhex("160301020001000001fc0303") + bytes(500),
+    "noise": bytes(range(256)) * 8,
+    "only line ends": b"\r\n" * 1000,
+}
+UNUSUAL = {
+    "lines end with LF": START.replace(b"\r\n", b"\n") + b"Host: x\n\n",
+    "absolute form": f"GET http://evil.example{BASE_PATH}/me HTTP/1.1\r\nHost: x\r\n\r\n".encode(),
+    "no Host": START + b"\r\n",
+    "two Hosts": START + b"Host: x\r\nHost: y\r\n\r\n",
+    "HTTP/1.0": f"GET {BASE_PATH}/me HTTP/1.0\r\n\r\n".encode(),
+    "hostile Host": START + b'Host: "><script>alert(1)</script>\r\n\r\n',
+    "expectation": START + b"Host: x\r\nExpect: nonsense\r\n\r\n",
+    "upgrade": START
+    + b"Host: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", [*MALFORMED, *UNUSUAL])
+def test_malformed_http_is_answered_in_json_or_closed_and_never_read_as_two(server, address, name):
+    """An empty 400 or 431 before the connection is closed is what a server says of bytes that are no HTTP."""
+    data = MALFORMED.get(name) or UNUSUAL[name]
+    found, closed = raw(server, data, address, wait=0.7)
+    for answer in found:
+        if answer.body or not closed or answer.status not in {400, 414, 431}:
+            checked(answer)
+        assert answer.headers.get("x-request-id") != "smuggled", f"the body was read as a request: {found}"
+    assert len(found) <= 1
+    assert found or closed or name == "only line ends"
+
+
+def requests(key, count, **more):
+    """Several requests in one go, each with an id of its own."""
+    lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in more.items())
+    head = f"GET {BASE_PATH}/tags HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n{lines}"
+    return "".join(f"{head}X-Request-Id: p-{number}\r\n\r\n" for number in range(count)).encode()
+
+
+def test_pipelined_requests_are_answered_in_their_order(server, agency):
+    found, _ = raw(server, requests(agency["key"], 50), wait=1.5)
+    assert [checked(answer).headers["x-request-id"] for answer in found] == [f"p-{number}" for number in range(50)]
+    assert {answer.status for answer in found} == {200}
+
+
+@pytest.mark.parametrize(
+    ("key", "length", "status"),
+    [(False, len(SMUGGLED), 401), (True, len(SMUGGLED), 400), (False, LARGEST + 1, 413), (True, LARGEST + 1, 413)],
+    ids=["no key", "no JSON", "too large without a key", "too large"],
+)
+def test_a_refused_body_is_never_read_as_the_next_request(server, agency, address, key, length, status):
+    credential = f"Authorization: Bearer {agency['key']}\r\n".encode() if key else b""
+    body = (SMUGGLED * (length // len(SMUGGLED) + 1))[:length]
+    data = POST + credential + b"Content-Length: %d\r\n\r\n" % length + body + requests(agency["key"], 1)
+    found, closed = raw(server, data, address, wait=1.0)
+    assert not any(answer.headers.get("x-request-id") == "smuggled" for answer in found)
+    if not (closed and not found):  # closing with unread bytes may take the answer with it
+        assert checked(found[0]).status == status
+        assert [answer.headers["x-request-id"] for answer in found[1:]] == ([] if closed else ["p-0"])
+
+
+def head_of(key, *lines):
+    return POST + f"Authorization: Bearer {key}\r\n".encode() + b"".join(line + b"\r\n" for line in lines) + b"\r\n"
+
+
+def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_sent(server, agency):
+    for size in (LARGEST + 1, 10**9, 10**15):
+        head = head_of(agency["key"], b"Content-Length: %d" % size)
+        with socket.create_connection(("127.0.0.1", server.port), timeout=1.0) as link:
+            link.sendall(head)
+            (answer,) = parsed(drained(link)[0])
+            assert (checked(answer).status, answer.code) == (413, "body_too_large")
+
+
+def test_a_body_of_exactly_the_limit_is_read(client):
+    answer = client.post("/tags", json.dumps({"name": "x"}).encode().ljust(LARGEST))
+    assert answer.status == 201
+    assert client.post("/tags", json.dumps({"name": "y"}).encode().ljust(LARGEST + 1)).status == 413
+
+
+def flood(server, head, megabytes):
+    """Send chunks for as long as the server takes them; what it answered, and how many bytes it took."""
+    chunk = b"%x\r\n" % MEGABYTE + b"a" * MEGABYTE + b"\r\n"
+    sent = 0
+    with socket.create_connection(("127.0.0.1", server.port), timeout=2.0) as link:
+        link.sendall(head)
+        with contextlib.suppress(OSError):
+            for _ in range(megabytes):
+                link.sendall(chunk)
+                sent += len(chunk)
+            link.sendall(b"0\r\n\r\n")
+        try:
+            return parsed(drained(link)[0]), sent
+        except OSError:
+            return [], sent
+
+
+def test_endless_chunks_are_refused_and_take_no_memory(server, agency, address):
+    chunked = b"Transfer-Encoding: chunked"
+    heads = [head_of(agency["key"], chunked), POST + chunked + b"\r\n\r\n"]
+    for head in heads:
+        flood(server, head, 2)
+    worker = server.processes()[-1]
+    before = resident(worker)
+    found = at_once(4, lambda number: flood(server, heads[number % 2], 40))
+    assert resident(worker) - before < 20 * MEGABYTE
+    for answers, _ in found:
+        for answer in answers:
+            assert checked(answer).status in {401, 413}
+
+
+def test_a_chunked_body_past_the_limit_is_refused_before_its_end(server, agency):
+    head = head_of(agency["key"], b"Transfer-Encoding: chunked")
+    chunk = b"%x\r\n" % (LARGEST + 65536) + b"a" * (LARGEST + 65536) + b"\r\n"
+    found, closed = raw(server, head + chunk, wait=2.0)
+    assert [checked(answer).status for answer in found] == [413] or (closed and not found)
+
+
+@contextlib.contextmanager
+def connections(server, count, start, then):
+    """Connections that begin with some bytes, and trickle others until the block ends."""
+    stopped = threading.Event()
+    with contextlib.ExitStack() as stack:
+        links = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=5)) for _ in range(count)
+        ]
+        for link in links:
+            link.sendall(start)
+
+        def trickle():
+            while then and not stopped.wait(0.2):
+                for link in links:
+                    with contextlib.suppress(OSError):
+                        link.sendall(then)
+
+        thread = threading.Thread(target=trickle)
+        thread.start()
+        try:
+            yield
+        finally:
+            stopped.set()
+            thread.join(timeout=10)
+
+
+@pytest.mark.parametrize("kind", ["idle", "trickling headers", "trickling bodies", "answers not read"])
+def test_slow_connections_do_not_stop_a_healthy_client(server, agency, kind):
+    start, then = {
+        "idle": (b"", b""),
+        "trickling headers": (START + b"Host: x\r\nX-Slow: ", b"a"),
+        "trickling bodies": (head_of(agency["key"], b"Content-Length: 1000"), b" "),
+        "answers not read": (requests(agency["key"], 10), b""),
+    }[kind]
+    key = server.new_key(agency)
+    with connections(server, 60, start, then), server.client(key, timeout=8) as healthy_client:
+        for _ in range(20):
+            assert healthy_client.get("/clients").status == 200
+        assert healthy_client.post("/tags", {"name": f"Healthy {kind}"}).status == 201
+
+
+def test_no_answer_names_what_is_inside(server, client):
+    for path in ("/clients/x", "/clients?sort=x", "/nothing"):
+        assert not re.search(rb"Traceback|sqlite|python|/src/|File \"", client.get(path).body, re.IGNORECASE)
+
+
+def test_headers_that_are_never_finished_are_closed_in_time(unfinished):
+    link, began = unfinished
+    link.settimeout(max(0.5, began + 16 - time.monotonic()))
+    received, closed = drained(link)
+    assert closed, "the connection is still open after 16 seconds"
+    for answer in parsed(received):
+        assert answer.status in {400, 408}
+
+
+def test_the_server_has_logged_no_error_of_ours(server):
+    failures = [line for line in server.log().splitlines() if '"event":"request"' not in line]
+    assert failures == []

@@ -1,0 +1,332 @@
+import json
+import os
+import re
+import signal
+import socket
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from retainer.settings import BASE_PATH
+from tests.blackbox.process import (
+    Client,
+    answers,
+    at_once,
+    checked,
+    children,
+    drained,
+    free_port,
+    parsed,
+    prepared,
+    query,
+    running,
+    start,
+    statuses,
+    unsound,
+    until,
+)
+
+CRASHES = ("all", "worker", "main", "all")
+WRITERS = 8
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A server that a test may end as it likes."""
+    with running(prepared(tmp_path)) as server:
+        yield server
+
+
+def numbers(server, account_id):
+    """The client numbers of an account, in order."""
+    found = query(server.database, f"SELECT number FROM clients WHERE account_id = {account_id} ORDER BY number")
+    return [number for (number,) in found]
+
+
+def gapless(count):
+    return [f"C-{number:04}" for number in range(1, count + 1)]
+
+
+def half_sent(server, key, name):
+    """A create whose body is not yet whole; answers the connection and what is still to come."""
+    body = json.dumps({"name": name}).encode()
+    head = (
+        f"POST {BASE_PATH}/clients HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode()
+    link = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    link.sendall(head + body[:5])
+    return link, body[5:]
+
+
+def test_requests_in_flight_are_finished_before_the_server_ends(own):
+    agency = own.agency("North", "enterprise")
+    open_requests = [half_sent(own, agency["key"], f"Client {number}") for number in range(8)]
+    with own.client(agency["key"]) as client:
+        assert client.get("/me").status == 200, "the requests before were taken"
+    own.process.terminate()
+    time.sleep(0.5)  # nothing tells from outside that the signal has arrived
+    began = time.monotonic()
+    found = []
+    for link, rest in open_requests:
+        with link:
+            link.sendall(rest)
+            received, _ = drained(link)
+            found += parsed(received)
+    assert statuses([checked(answer) for answer in found]) == {201: 8}
+    assert own.process.wait(timeout=35) == 0
+    assert time.monotonic() - began < 30
+    assert numbers(own, agency["account_id"]) == gapless(8)
+
+
+def test_a_stop_under_load_loses_nothing_that_was_acknowledged_and_says_no_half_word(own):
+    agency = own.agency("North", "enterprise")
+    keys = [own.new_key(agency) for _ in range(4)]
+    acknowledged, refused = [], []
+
+    def write(number):
+        with own.client(keys[number % 4]) as client:
+            for turn in range(2000):
+                try:
+                    acknowledged.append(client.post("/clients", {"name": f"{number}-{turn}"}).data["name"])
+                except OSError as error:
+                    refused.append(type(error))
+                    return
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(WRITERS)]
+    for thread in threads:
+        thread.start()
+    until(lambda: len(acknowledged) > 100, "some writes are acknowledged")
+    assert own.stop() == 0
+    for thread in threads:
+        thread.join(timeout=20)
+        assert not thread.is_alive()
+    assert len(refused) == WRITERS, "no incomplete answer: only connections that are closed or refused"
+    rows = Counter(name for (name,) in query(own.database, "SELECT name FROM clients"))
+    assert set(acknowledged) <= set(rows)
+    assert max(rows.values()) == 1
+    assert unsound(own.database) == []
+
+
+def test_the_log_is_one_json_line_for_each_request_to_the_last_and_holds_no_key(own):
+    agency = own.agency("North", "enterprise")
+    sent = [f"mine-{number}" for number in range(60)]
+
+    def call(number):
+        with own.client(agency["key"] if number % 3 else None) as client:
+            answer = client.get(f"/clients?api_key={agency['key']}&q=secret", X_Request_Id=sent[number])
+            assert answer.headers["x-request-id"] == sent[number]
+
+    at_once(8, call, len(sent))
+    assert own.stop() == 0, "at once: the last lines have had no time yet"
+    text = own.log()
+    lines = [json.loads(line) for line in text.splitlines()]
+    noted = Counter(line["request_id"] for line in lines if line["event"] == "request")
+    assert {name: noted[name] for name in sent} == dict.fromkeys(sent, 1)
+    mine = [line for line in lines if line["request_id"] in set(sent)]
+    assert {line["status"] for line in mine} == {401, 422}
+    assert {line["key"] for line in mine} == {None, agency["key"][:8]}
+    assert not re.search(r"rtn_[0-9A-Za-z]{38}", text)
+    assert "secret" not in text
+    assert (own.folder / "out.txt").read_text().count("\n") <= 1
+
+
+def test_a_log_line_cannot_be_forged(own):
+    with own.client() as client:
+        client.get("/clients/%0a%7b%22event%22:%22forged%22%7d", X_Request_Id="a b", User_Agent="x\ty")
+    own.stop()
+    lines = [json.loads(line) for line in own.log().splitlines()]
+    assert not [line for line in lines if line["event"] == "forged"]
+
+
+class Journal:
+    """What writers sent and what was acknowledged, kept outside the server."""
+
+    def __init__(self, port, key):
+        self.port = port
+        self.key = key
+        self.open = {}
+        self.acknowledged = {}
+        self.wrong = []
+        self._made = 0
+        self._lock = threading.Lock()
+
+    def next(self):
+        with self._lock:
+            self._made += 1
+            name = f"Client {self._made}"
+            self.open[name] = f"attempt-{self._made}"
+            return name
+
+    def write(self, client, name):
+        answer = client.post("/clients", {"name": name}, Idempotency_Key=self.open[name])
+        if answer.status == 201:
+            self.acknowledged[name] = answer.data["id"]
+            del self.open[name]
+        elif answer.status != 409:
+            self.wrong.append(answer)
+
+    def writer(self, stopped):
+        """Create clients until told to stop, whatever happens to the server."""
+        with Client(self.port, self.key) as client:
+            while not stopped.is_set():
+                name = self.next()
+                try:
+                    self.write(client, name)
+                except AssertionError as error:
+                    self.wrong.append(error)
+                except Exception:  # noqa: BLE001  # the server is dead: what became of the request is unknown
+                    time.sleep(0.05)
+
+    def retry(self):
+        """Send again, with the same keys, what was not acknowledged."""
+        with Client(self.port, self.key) as client:
+            for name in list(self.open):
+                self.write(client, name)
+
+
+def crash(server, kind):
+    """Kill processes of the server without warning: the main one, the one that serves, or all."""
+    if kind == "all":
+        server.kill()
+    elif kind == "main":
+        server.process.kill()
+        server.process.wait(timeout=20)
+    else:
+        for pid in children(server.process.pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_killed_under_writes_nothing_acknowledged_is_lost_and_nothing_is_there_twice(tmp_path):
+    port = free_port()
+    server = start(prepared(tmp_path), port=port)
+    agency = server.agency("North", "enterprise")
+    journal = Journal(port, agency["key"])
+    try:
+        for kind in CRASHES:
+            stopped = threading.Event()
+            enough = len(journal.acknowledged) + 100
+            threads = [threading.Thread(target=journal.writer, args=(stopped,)) for _ in range(WRITERS)]
+            for thread in threads:
+                thread.start()
+            until(lambda enough=enough: len(journal.acknowledged) >= enough, "writes are acknowledged")
+            crash(server, kind)
+            stopped.set()
+            for thread in threads:
+                thread.join(timeout=20)
+                assert not thread.is_alive()
+            if kind == "worker":
+                until(lambda server=server: answers(server), "a killed worker is replaced")
+            else:
+                server.kill()
+                server = start(tmp_path, port=port)
+            journal.retry()
+    finally:
+        server.kill()
+    assert journal.wrong == []
+    assert journal.open == {}
+    rows = dict(query(server.database, "SELECT name, id FROM clients"))
+    assert rows == journal.acknowledged, "what was acknowledged is there, under the id that was told, and no more"
+    assert numbers(server, agency["account_id"]) == gapless(len(rows))
+    assert unsound(server.database) == []
+
+
+def test_a_main_process_that_is_killed_leaves_no_orphan_behind(own):
+    family = children(own.process.pid)
+    crash(own, "main")
+    until(lambda: not [pid for pid in family if alive(pid)], "the processes that it started have ended", seconds=5)
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:  # noqa: PTH123
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_second_server_on_the_same_database_works_without_errors_of_ours(own, tmp_path):
+    """Both serve, revocation counts in both at once; only limits are counted by each for itself."""
+    agency = own.agency("North", "enterprise")
+    second_folder = tmp_path / "second"
+    second_folder.mkdir()
+    second = start(second_folder, RETAINER_DATA_DIR=str(own.folder / "data"))
+    try:
+
+        def write(number):
+            with (own if number % 2 else second).client(agency["key"]) as client:
+                made = [client.post("/clients", {"name": f"{number}-{turn}"}) for turn in range(15)]
+                once = client.post("/tags", {"name": "Once"}, Idempotency_Key="once")
+                return [*made, client.get("/clients")], once
+
+        parts = at_once(WRITERS, write)
+        assert statuses([answer for part in parts for answer in part[0]]) == {201: 120, 200: WRITERS}
+        assert set(statuses([once for _, once in parts])) <= {201, 409}
+        assert query(own.database, "SELECT count(*) FROM tags") == [(1,)]
+        own.tell("key", "revoke", agency["key_id"])
+        for server in (own, second):
+            with server.client(agency["key"]) as client:
+                assert client.get("/me").status == 401, "in every process, from the very next request"
+    finally:
+        second.stop()
+    assert numbers(own, agency["account_id"]) == gapless(120)
+    assert unsound(own.database) == []
+
+
+def test_concurrent_creates_get_numbers_without_gap_or_duplicate(server, agency):
+    def write(number):
+        with server.client(agency["key"]) as client:
+            good = [client.post("/clients", {"name": f"{number}-{turn}"}) for turn in range(8)]
+            bad = client.post("/clients", {"name": "x", "email": "nobody"})
+            return good, bad
+
+    parts = at_once(32, write)
+    assert statuses([answer for part in parts for answer in part[0]]) == {201: 256}
+    assert statuses([part[1] for part in parts]) == {422: 32}
+    told = sorted(answer.data["number"] for part in parts for answer in part[0])
+    assert told == numbers(server, agency["account_id"]) == gapless(256)
+    assert unsound(server.database) == []
+
+
+def test_a_hundred_identical_posts_with_one_idempotency_key_have_one_effect(server, agency):
+    def post(_):
+        with server.client(agency["key"]) as client:
+            return client.post("/clients", {"name": "Once"}, Idempotency_Key="one-effect")
+
+    found = at_once(32, post, 100)
+    assert set(statuses(found)) <= {201, 409}
+    made = [answer for answer in found if answer.status == 201]
+    assert len({answer.body for answer in made}) == 1
+    assert sum("idempotency-replayed" not in answer.headers for answer in made) == 1
+    assert all(int(answer.headers["retry-after"]) >= 1 for answer in found if answer.status == 409)
+    assert numbers(server, agency["account_id"]) == ["C-0001"]
+    again = post(0)
+    assert (again.status, again.body) == (201, made[0].body)
+    with server.client(agency["key"]) as client:
+        other = client.post("/clients", {"name": "Other"}, Idempotency_Key="one-effect")
+    assert (other.status, other.code) == (422, "idempotency_key_reused")
+    with server.client(server.new_key(agency)) as client:
+        fresh = client.post("/clients", {"name": "Once"}, Idempotency_Key="one-effect")
+    assert (fresh.status, fresh.data["number"]) == (201, "C-0002"), "another API key has attempts of its own"
+
+
+def test_of_thirty_changes_to_the_same_state_exactly_one_wins(server, agency):
+    with server.client(agency["key"]) as client:
+        made = client.post("/clients", {"name": "First"}).data
+        path = f"/clients/{made['id']}"
+        for _ in range(3):
+            state = client.get(path).headers["etag"]
+            barrier = threading.Barrier(30)
+
+            def change(number, barrier=barrier, state=state):
+                with server.client(agency["key"]) as mine:
+                    barrier.wait(timeout=20)
+                    return mine.call("PATCH", path, {"notes": f"by {number}"}, If_Match=state)
+
+            found = at_once(30, change)
+            assert statuses(found) == {200: 1, 412: 29}
+            (winner,) = [answer for answer in found if answer.status == 200]
+            assert client.get(path).data["notes"] == winner.data["notes"]
+            assert client.get(path).headers["etag"] != state

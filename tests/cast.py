@@ -1,0 +1,205 @@
+"""The cast: two agencies, always both present, and clients that speak for them."""
+
+import copy
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+from wsgiref.validate import validator
+
+from retainer.app import App
+from retainer.domain import accounts, keys
+from retainer.domain.accounts import AccountDetails, UserDetails
+from retainer.domain.keys import SCOPES, KeyDetails
+from retainer.settings import BASE_PATH, Settings
+from retainer.store.engines import Sqlite
+from retainer.store.tx import Store
+from tests.witness import Witness
+
+RECIPES = {
+    "/clients": lambda _: {"name": "Bergmann Optik"},
+    "/external-contacts": lambda office: {"client_id": office.make("/clients")["id"], "last_name": "Lenz"},
+    "/tags": lambda office: {"name": f"Tag {office.next()}"},
+}
+"""What a body needs for each collection; other records that it refers to are made by the way."""
+
+MADE_AT = {"/credit-notes": "/invoices/{invoice}/credit-notes"}
+"""Collections whose records are made at another path."""
+
+
+class Answer:
+    """What came back."""
+
+    def __init__(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        self.status = status
+        self.headers = {name.lower(): value for name, value in headers}
+        self.body = body
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def data(self) -> Any:
+        assert self.status in {200, 201}, self
+        return self.json["data"]
+
+    @property
+    def errors(self) -> dict[str, list[str]]:
+        assert self.status == 422, self
+        return self.json["errors"]
+
+    @property
+    def code(self) -> str:
+        return self.json["code"]
+
+    def __repr__(self) -> str:
+        return f"{self.status} {self.body.decode()[:2000]}"
+
+
+class Office:
+    """A client of one agency: calls the real application, and has every answer checked by the witness."""
+
+    def __init__(self, app: App, witness: Witness, agency: dict[str, Any]) -> None:
+        self.app = app
+        self.store: Store = app.store
+        self.witness = witness
+        self.account_id: int = agency["account_id"]
+        self.admin_id: int = agency["admin_id"]
+        self.member_id: int = agency["member_id"]
+        self.key_id: int = agency["key_id"]
+        self.key: str | None = agency["key"]
+        self._made = 0
+
+    def next(self) -> int:
+        self._made += 1
+        return self._made
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        raw: bytes | None = None,
+        query: dict[str, Any] | str = "",
+        key: str | None = "own",
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        """Send one request; `raw` is sent as it is, `body` as JSON."""
+        sent = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
+        environ = {
+            "REQUEST_METHOD": method,
+            "SCRIPT_NAME": "",
+            "PATH_INFO": BASE_PATH + path,
+            "QUERY_STRING": query if isinstance(query, str) else urlencode(query),
+            "SERVER_NAME": "agency.example",
+            "SERVER_PORT": "80",
+            "SERVER_PROTOCOL": "HTTP/1.1",
+            "REMOTE_ADDR": "127.0.0.1",
+            "HTTP_HOST": "agency.example",
+            "wsgi.version": (1, 0),
+            "wsgi.url_scheme": "http",
+            "wsgi.input": io.BytesIO(sent),
+            "wsgi.errors": io.StringIO(),
+            "wsgi.multithread": True,
+            "wsgi.multiprocess": False,
+            "wsgi.run_once": False,
+        }
+        if sent or raw is not None:
+            environ |= {"CONTENT_LENGTH": str(len(sent)), "CONTENT_TYPE": "application/json"}
+        value = self.key if key == "own" else key
+        if value is not None:
+            environ["HTTP_AUTHORIZATION"] = f"Bearer {value}"
+        for name, text in (headers or {}).items():
+            wsgi = name.upper().replace("-", "_")
+            environ[wsgi if wsgi in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{wsgi}"] = text
+        answer = self._run(environ)
+        self.witness.check(method, path, answer)
+        return answer
+
+    def _run(self, environ: dict[str, Any]) -> Answer:
+        seen: list[Any] = []
+        parts = validator(self.app)(environ, lambda status, headers, _=None: seen.append((status, headers)))
+        try:
+            body = b"".join(parts)
+        finally:
+            parts.close()
+        status, headers = seen[0]
+        return Answer(int(status.split()[0]), headers, body)
+
+    def get(self, path: str, query: dict[str, Any] | str = "", **options: Any) -> Answer:
+        return self.call("GET", path, query=query, **options)
+
+    def post(self, path: str, members: dict[str, Any] | None = None, **options: Any) -> Answer:
+        return self.call("POST", path, members or {}, **options)
+
+    def put(self, path: str, members: dict[str, Any], **options: Any) -> Answer:
+        return self.call("PUT", path, members, **options)
+
+    def patch(self, path: str, members: dict[str, Any], **options: Any) -> Answer:
+        return self.call("PATCH", path, members, **options)
+
+    def delete(self, path: str, **options: Any) -> Answer:
+        return self.call("DELETE", path, **options)
+
+    def make(self, collection: str, **members: Any) -> dict[str, Any]:
+        """Create a record with these members, and what else it needs."""
+        return self.create(collection, **members).data
+
+    def create(self, collection: str, **members: Any) -> Answer:
+        """Like `make`, with the whole answer."""
+        path = self.at(MADE_AT.get(collection, collection))
+        needed = {name: value for name, value in self.recipe(path).items() if name not in members}
+        return self.post(path, needed | members)
+
+    def at(self, path: str) -> str:
+        """A declared path with ids for its parameters; the records are made for it."""
+        while "{" in path:
+            head, _, tail = path.partition("/{")
+            path = f"{head}/{self.make(head)['id']}{tail.partition('}')[2]}"
+        return path
+
+    def recipe(self, path: str) -> dict[str, Any]:
+        """What a body needs at a path."""
+        for template, recipe in RECIPES.items():
+            if re.fullmatch(re.sub(r"\{\w+\}", r"\\d+", template), path):
+                return recipe(self)
+        raise KeyError(f"RECIPES needs an entry for the collection {path}")
+
+    def on(self, app: App) -> "Office":
+        """The same client of the same agency, at another running application."""
+        other = copy.copy(self)
+        other.app, other.store = app, app.store
+        return other
+
+    def new_key(
+        self, scopes: list[str] | None = None, *, user_id: int | None = None, expires_at: str | None = None
+    ) -> str:
+        """Another key of this agency; without `scopes`, with all of them."""
+        chosen = list(SCOPES) if scopes is None else scopes
+        details = KeyDetails("Test", user_id or self.admin_id, chosen, expires_at)
+        return keys.create_key(self.store, self.account_id, details)[1]
+
+
+def open_agency(store: Store, name: str, plan: str, **details: Any) -> dict[str, Any]:
+    """Open an agency with an admin, a member, and a key with all scopes."""
+    domain = f"{name.lower()}.example"
+    admin = UserDetails(name="Ana Admin", email=f"ana@{domain}", role="admin")
+    account_id, admin_id, _ = accounts.create_account(store, AccountDetails(name=name, plan=plan, **details), admin)
+    member_id, _ = accounts.create_user(store, account_id, UserDetails(name="Max Member", email=f"max@{domain}"))
+    accounts.switch_api(store, account_id, on=True)
+    key_id, key = keys.create_key(store, account_id, KeyDetails("All", admin_id, list(SCOPES)))
+    return {"account_id": account_id, "admin_id": admin_id, "member_id": member_id, "key_id": key_id, "key": key}
+
+
+def open_app(path: Path) -> App:
+    """The application on a database of its own; its log goes nowhere."""
+    return App(Settings(database_url=f"sqlite:///{path}"), io.BytesIO())
+
+
+def new_store(path: Path) -> Store:
+    """A store on a database file."""
+    return Store(Sqlite(path))

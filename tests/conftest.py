@@ -1,0 +1,69 @@
+"""Fixtures: the cast on a real database, fresh for every test."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retainer.store.migrations import migrate
+from tests.cast import Office, new_store, open_agency, open_app
+from tests.witness import Witness
+
+WITNESS = Witness()
+
+
+@pytest.fixture(scope="session")
+def prototype(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A migrated database with both agencies, to be copied; and who they are."""
+    path = tmp_path_factory.mktemp("prototype") / "retainer.db"
+    store = new_store(path)
+    migrate(store.engine)
+    agencies = {
+        "north": open_agency(store, "North", "agency", timezone="Europe/Berlin"),
+        "south": open_agency(store, "South", "agency", currency="USD"),
+    }
+    store.engine.close()
+    return path, agencies
+
+
+@pytest.fixture
+def both(prototype: tuple[Path, dict[str, Any]], tmp_path: Path) -> tuple[Office, Office]:
+    """Both agencies on a fresh copy of the database."""
+    template, agencies = prototype
+    path = tmp_path / "retainer.db"
+    shutil.copy(template, path)
+    app = open_app(path)
+    return Office(app, WITNESS, agencies["north"]), Office(app, WITNESS, agencies["south"])
+
+
+@pytest.fixture
+def office(both: tuple[Office, Office]) -> Office:
+    """A client of the first agency."""
+    return both[0]
+
+
+@pytest.fixture
+def stranger(both: tuple[Office, Office]) -> Office:
+    """A client of the other agency, on the same server."""
+    return both[1]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["seen"] = json.dumps(sorted(WITNESS.seen))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    seen = getattr(node, "workeroutput", {}).get("seen", "[]")
+    WITNESS.seen |= {(operation, status) for operation, status in json.loads(seen)}
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    unseen = WITNESS.unseen() if WITNESS.seen else []
+    if unseen:
+        terminalreporter.section(f"{len(unseen)} documented answers that no test has produced")
+        terminalreporter.write_line(", ".join(unseen))

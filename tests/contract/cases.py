@@ -1,0 +1,256 @@
+"""What the generated tests work with: the declared operations, requests that succeed, and what the database holds."""
+
+import csv
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import pytest
+from sqlalchemy import Table
+
+from retainer.app import SLICES
+from retainer.kernel.resource import Operation, Routes
+from retainer.store import rules
+from retainer.store.records import Record
+from retainer.store.tables import metadata
+from tests.cast import Answer, Office, open_app
+from tests.witness import documented, resolved
+
+HERE = Path(__file__).parent
+OPERATIONS = Routes(SLICES).operations
+SCOPED = [it for it in OPERATIONS if it.scope]
+READS = [it for it in OPERATIONS if not it.writes]
+WRITES = [it for it in OPERATIONS if it.writes]
+CREATES = [it for it in OPERATIONS if it.method == "POST"]
+UPDATES = [it for it in OPERATIONS if it.method in {"PUT", "PATCH"}]
+DELETES = [it for it in OPERATIONS if it.method == "DELETE"]
+BODIES = [it for it in OPERATIONS if it.body]
+LISTS = [it for it in OPERATIONS if it.paged]
+BY_ID = [it for it in OPERATIONS if it.parameters]
+ONES = [it for it in READS if isinstance(it.answers, type) and issubclass(it.answers, Record)]
+PATHS = {it.path: [other for other in OPERATIONS if other.path == it.path] for it in OPERATIONS}
+
+SUCCESS = {200, 201, 204}
+NEVER = 987_654_321
+"""An id that no record ever gets."""
+OWN_WORDS = {"template_id": "projects"}
+"""Members of a body that are no columns and are not named after the table that they refer to."""
+PASSING = {"date", "x-request-id", "x-ratelimit-remaining", "x-ratelimit-reset"}
+"""Headers that differ between two answers to the same request."""
+
+
+def each(operations: Iterable[Operation]) -> pytest.MarkDecorator:
+    """Run a test for each of these operations."""
+    return pytest.mark.parametrize("operation", list(operations), ids=str)
+
+
+def rows_of(name: str) -> list[tuple[str, ...]]:
+    """The rows of a file beside the tests, without the line of names."""
+    with (HERE / name).open(encoding="utf-8", newline="") as file:
+        return [tuple(row) for row in csv.reader(file, delimiter="\t")][1:]
+
+
+class Sample(NamedTuple):
+    """A request that succeeds, once; and the record at its path, if it names one."""
+
+    method: str
+    path: str
+    body: dict[str, Any] | None
+    record: dict[str, Any] | None
+    etag: str | None
+
+    @property
+    def collection(self) -> str:
+        return self.path.rpartition("/")[0]
+
+
+def sample(office: Office, operation: Operation) -> Sample:
+    """A request of this operation that succeeds; what it needs is made."""
+    if not operation.path.endswith("}"):
+        path = office.at(operation.path)
+        return Sample(operation.method, path, office.recipe(path) if operation.created else None, None, None)
+    collection, _, _ = operation.path.rpartition("/{")
+    collection = office.at(collection)
+    made = office.create(collection)
+    path = f"{collection}/{made.data['id']}"
+    body = made.data if operation.method in {"PUT", "PATCH"} else None
+    return Sample(operation.method, path, body, made.data, made.headers.get("etag"))
+
+
+def send(office: Office, it: Sample, **options: Any) -> Answer:
+    """Send a sample; `path` and `body` may be others."""
+    path, body = options.pop("path", it.path), options.pop("body", it.body)
+    return office.call(it.method, path, None if "raw" in options else body, **options)
+
+
+def succeeds(answer: Answer) -> Answer:
+    """An answer that is no refusal."""
+    assert answer.status in SUCCESS, answer
+    return answer
+
+
+def kept_headers(answer: Answer) -> dict[str, str]:
+    """The headers, without those that differ from request to request."""
+    return {name: value for name, value in answer.headers.items() if name not in PASSING}
+
+
+def shown(answer: Answer) -> tuple[Any, ...]:
+    """An answer as far as it tells anything: without what differs from request to request."""
+    body = answer.json if answer.body else {}
+    return answer.status, {name: value for name, value in body.items() if name != "request_id"}, kept_headers(answer)
+
+
+def timeless(value: Any) -> Any:
+    """JSON in which every instant is only known to be there."""
+    if isinstance(value, list):
+        return [timeless(item) for item in value]
+    if isinstance(value, dict):
+        stamped = {name for name, item in value.items() if name.endswith("_at") and item is not None}
+        return {name: "then" if name in stamped else timeless(item) for name, item in value.items()}
+    return value
+
+
+def dump(office: Office, account_id: int | None = None) -> dict[str, Counter[str]]:
+    """Every row of every table, of all accounts or of one; without when keys were used, and kept answers."""
+    connection = office.store.engine.connect()
+    tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    found = {}
+    for table in tables:
+        if table == "idempotency_keys":
+            continue
+        cursor = connection.execute(f"SELECT * FROM {table}")
+        names = [column[0] for column in cursor.description]
+        rows = [dict(zip(names, row, strict=True)) for row in cursor]
+        mine = [row for row in rows if account_id is None or row.get("account_id") == account_id]
+        found[table] = Counter(str({**row, "last_used_at": None}) for row in mine)
+    connection.close()
+    return found
+
+
+def twin(office: Office) -> Office:
+    """The same client at another application, on a copy of the database as it stands."""
+    path = office.app.settings.database_path
+    copy = next(free for number in range(100) if not (free := path.with_name(f"twin{number}.db")).exists())
+    connection = office.store.engine.connect()
+    connection.execute("VACUUM INTO ?", (str(copy),))
+    connection.close()
+    return office.on(open_app(copy))
+
+
+def another_process(office: Office) -> Office:
+    """The same client at another application, on the same database."""
+    return office.on(open_app(office.app.settings.database_path))
+
+
+# What the OpenAPI document says
+
+
+def described(operation: Operation) -> dict[str, Any]:
+    """The description of an operation."""
+    return documented()["paths"][operation.path][operation.method.lower()]
+
+
+def body_schema(operation: Operation) -> dict[str, Any]:
+    """The schema of an operation's body."""
+    return resolved(described(operation)["requestBody"]["content"]["application/json"]["schema"])
+
+
+def members_of(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The members that a body may set, each without its null."""
+    return {name: bare(its) for name, its in schema["properties"].items() if not its.get("readOnly")}
+
+
+def bare(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema, its reference followed; of a choice with null the other."""
+    if "anyOf" in schema:
+        schema = next(its for its in schema["anyOf"] if its.get("type") != "null")
+    return resolved(schema)
+
+
+def kinds(schema: dict[str, Any]) -> set[str]:
+    """The types that a schema takes."""
+    given = schema.get("type", [])
+    return {given} if isinstance(given, str) else set(given)
+
+
+def query_parameters(operation: Operation) -> dict[str, dict[str, Any]]:
+    """The schemas of an operation's query parameters."""
+    found = [resolved(its) for its in described(operation)["parameters"]]
+    return {its["name"]: its["schema"] for its in found if its["in"] == "query"}
+
+
+# References
+
+
+def references(operation: Operation) -> list[tuple[str, ...]]:
+    """The members of a body that refer to records, as paths; the first entry of a list is `0`."""
+    return list(_references(body_schema(operation), ()))
+
+
+def _references(schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for name, its in members_of(schema).items():
+        item = bare(its["items"]) if "array" in kinds(its) else its
+        here = (*path, name, "0") if "array" in kinds(its) else (*path, name)
+        if name.endswith(("_id", "_ids")) and "integer" in kinds(item):
+            yield here
+        elif "properties" in item:
+            yield from _references(item, here)
+
+
+def with_reference(operation: Operation, body: dict[str, Any], path: tuple[str, ...], record_id: int) -> dict[str, Any]:
+    """A body in which the member at a path refers to this record."""
+    return body | {path[0]: _planted(members_of(body_schema(operation))[path[0]], path[1:], record_id)}
+
+
+def _planted(schema: dict[str, Any], path: tuple[str, ...], record_id: int) -> Any:
+    if not path:
+        return record_id
+    if path[0] == "0":
+        return [_planted(bare(schema["items"]), path[1:], record_id)]
+    members = members_of(schema)
+    needed = {name: members[name]["examples"][0] for name in schema.get("required", []) if name != path[0]}
+    return needed | {path[0]: _planted(members[path[0]], path[1:], record_id)}
+
+
+def target_of(operation: Operation, path: tuple[str, ...]) -> Table:
+    """The table that a member refers to: as its column or its type says, else by its name."""
+    table, name = operation.resource.table, next(part for part in reversed(path) if part != "0")
+    if table is not None and len(path) <= 2 and name in table.c and "target" in table.c[name].info:
+        return metadata.tables[table.c[name].info["target"]]
+    if len(path) <= 2 and operation.body and name in dict(rules.lists(operation.body)):
+        return dict(rules.lists(operation.body))[name]
+    if name in OWN_WORDS:
+        return metadata.tables[OWN_WORDS[name]]
+    words = re.sub(r"_ids?$", "", name).replace("_", " ")
+    found = [its for its in metadata.tables.values() if rules.singular(its) == words]
+    assert found, f"{operation}: say in OWN_WORDS which table {name} refers to"
+    return found[0]
+
+
+def some(office: Office, table: Table) -> int:
+    """The id of a new record of a table; a user is one who is there."""
+    if table.name == "users":
+        return office.member_id
+    paths = [it.path for it in CREATES if it.resource.table is table]
+    assert paths, f"no operation makes a record of {table.name}"
+    return office.make(paths[0])["id"]
+
+
+def reference_filters(operation: Operation) -> dict[str, Table]:
+    """The filters of a list that take ids, and the table whose ids they are."""
+    found = {}
+    for name, schema in query_parameters(operation).items():
+        if name == "ids" and operation.resource.table is not None:
+            found[name] = operation.resource.table
+        elif name.endswith("_id") and '"integer"' in json.dumps(schema):
+            found[name] = _filtered(operation, name)
+    return found
+
+
+def _filtered(operation: Operation, name: str) -> Table:
+    shape = get_args(operation.answers)[0] if get_args(operation.answers) else operation.answers
+    members = dict(rules.lists(shape))
+    return members.get(f"{name}s") if f"{name}s" in members else target_of(operation, (name,))

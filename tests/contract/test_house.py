@@ -1,0 +1,225 @@
+"""How the house is built: layers, budgets, and one door to the database; told from the files alone."""
+
+import ast
+import inspect
+import re
+import sys
+from pathlib import Path
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from sqlalchemy import text
+
+import retainer
+from retainer.app import SLICES
+from retainer.store.engines import Sqlite
+from retainer.store.records import Derived, Record
+from retainer.store.tables import metadata
+from tests.contract.cases import OPERATIONS
+
+SRC = Path(retainer.__file__).parent
+MIGRATIONS = SRC / "store" / "migrations"
+FILES = sorted(path for path in SRC.rglob("*.py") if not path.is_relative_to(MIGRATIONS))
+SLICE_FILES = sorted((SRC / "api").glob("*.py"))
+LAYERS = [
+    {"errors", "settings"},
+    {"store"},
+    {"domain"},
+    {"kernel"},
+    {"api"},
+    {"openapi"},
+    {"server.housekeeping", "server.log"},  # what the application holds
+    {"app", "demo"},
+    {"console", "server"},
+    {"cli"},
+    {"__main__"},
+]
+"""Each imports only from its own line and from those above."""
+READS_EVERYWHERE = {
+    "domain/accounts.py",
+    "kernel/access.py",
+    "kernel/idempotency.py",
+    "server/housekeeping.py",
+    "store/migrate.py",
+}
+"""The files that open a transaction over all accounts; one more is a decision."""
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(SRC).as_posix()
+
+
+def each_file(files: list[Path]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("path", files, ids=name_of)
+
+
+def lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(path: Path) -> set[str]:
+    """The modules and names of the package that a file imports when it runs, dotted, without the package's name."""
+    found = set()
+    nodes: list[ast.AST] = [tree(path)]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            nodes += node.orelse
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)}: imports are absolute"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        nodes += ast.iter_child_nodes(node)
+    return {name.removeprefix("retainer.") for name in found if name.startswith("retainer.")} - {"__version__"}
+
+
+def layer_of(name: str) -> int:
+    """The layer of a dotted name: that of its longest known beginning."""
+    known = [
+        (len(part), place) for place, layer in enumerate(LAYERS) for part in layer if f"{name}.".startswith(f"{part}.")
+    ]
+    assert known, f"{name} has no layer"
+    return max(known)[1]
+
+
+def test_kernel_and_store_stay_under_two_thousand_lines():
+    counts = {name_of(path): lines(path) for path in FILES if path.relative_to(SRC).parts[0] in {"kernel", "store"}}
+    assert sum(counts.values()) < 2000, counts
+
+
+@each_file(FILES)
+def test_no_file_is_longer_than_three_hundred_lines(path):
+    assert lines(path) <= 300
+
+
+@each_file(SLICE_FILES)
+def test_a_slice_stays_under_two_hundred_lines(path):
+    assert lines(path) < 200
+
+
+@each_file([path for path in FILES if path.name != "__init__.py" or path.parent != SRC])
+def test_a_layer_imports_only_from_below(path):
+    own = layer_of(name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+    assert {name for name in imports(path) if layer_of(name) > own} == set()
+
+
+def test_slices_are_imported_only_where_they_come_together():
+    importing = {name_of(path) for path in FILES if any(name.split(".")[0] == "api" for name in imports(path))}
+    others = {name for name in importing if name.split("/")[0] not in {"api", "app.py", "demo.py", "console", "cli"}}
+    assert others == set()
+
+
+@each_file(SLICE_FILES)
+def test_a_slice_does_not_import_another_slices_handlers(path):
+    handlers = {f"api.{it.handler.__module__.rpartition('.')[2]}.{it.handler.__name__}" for it in OPERATIONS}
+    assert imports(path) & handlers == set()
+
+
+def test_every_slice_is_one_file_and_every_file_a_slice():
+    declared = {it.handler.__module__.rpartition(".")[2] for it in OPERATIONS}
+    assert declared == {path.stem for path in SLICE_FILES} - {"__init__"}
+    assert len(SLICES) == len(set(map(id, SLICES)))
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+def test_a_decorator_returns_the_handler_unchanged(operation):
+    handler = operation.handler
+    assert inspect.isfunction(handler)
+    assert getattr(sys.modules[handler.__module__], handler.__name__) is handler
+    assert not hasattr(handler, "__wrapped__")
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+def test_a_handler_is_short_and_says_what_it_does(operation):
+    (function,) = ast.parse(inspect.getsource(operation.handler)).body
+    statements = [node for node in ast.walk(function) if isinstance(node, ast.stmt)][1:]
+    assert len(statements) - 1 < 15, "without its docstring"
+    assert inspect.getdoc(operation.handler).splitlines()[0].endswith(".")
+
+
+@each_file([path for path in FILES if "store" not in path.relative_to(SRC).parts])
+def test_only_the_store_begins_and_ends_transactions(path):
+    called = {node.attr for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute)}
+    assert called & {"commit", "rollback"} == set()
+    texts = [
+        node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    assert [it for it in texts if re.match(r"\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT)\b", it)] == []
+
+
+def test_transactions_over_all_accounts_are_opened_in_few_places():
+    calls = {
+        name_of(path)
+        for path in FILES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"everywhere", "look_up"}
+    }
+    assert calls == READS_EVERYWHERE
+
+
+@each_file(sorted(SRC.rglob("*.py")))
+def test_nothing_is_left_to_be_done(path):
+    assert re.findall(r"\b(TODO|FIXME|XXX|HACK)\b", path.read_text(encoding="utf-8")) == []
+
+
+# Tables, types and migrations agree
+
+SHAPES = {
+    (it.resource.table, shape)
+    for it in OPERATIONS
+    for shape in [get_args(it.answers)[0] if it.paged else it.answers]
+    if it.resource.table is not None and isinstance(shape, type) and issubclass(shape, Record)
+}
+
+
+def is_derived(hint: Any) -> bool:
+    return any(isinstance(mark, Derived) for mark in getattr(hint, "__metadata__", ()))
+
+
+@pytest.mark.parametrize(("table", "shape"), sorted(SHAPES, key=str), ids=lambda it: getattr(it, "__name__", ""))
+def test_the_columns_of_a_table_are_the_members_of_its_type(table, shape):
+    hints = get_type_hints(shape, include_extras=True)
+    plain = get_type_hints(shape)
+    members = {name: NoneType in get_args(plain[name]) for name, hint in hints.items() if not is_derived(hint)}
+    own = [column for column in table.c if column.name != "account_id" and "folds" not in column.info]
+    assert members == {column.name: column.nullable for column in own}
+
+
+def schema(engine: Any) -> dict[str, list[str]]:
+    """What each table and index is made of, in no order."""
+    with engine.connect() as connection:
+        rows = connection.execute(text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")).all()
+    engine.dispose()
+    return {name: sorted(parts_of(sql)) for name, sql in rows if name not in {"alembic_version", "sqlite_sequence"}}
+
+
+def parts_of(sql: str) -> list[str]:
+    """A CREATE statement, cut at the commas between its columns and constraints."""
+    head, _, rest = " ".join(sql.split()).replace('"', "").partition("(")
+    body, _, tail = rest.rpartition(")")
+    parts, depth = [""], 0
+    for letter in body:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [head.strip(), tail.strip(), *(part.strip() for part in parts)]
+
+
+def test_the_migrations_of_an_empty_database_make_what_the_tables_say(office, tmp_path):
+    fresh = Sqlite(tmp_path / "fresh.db").schema_engine()
+    metadata.create_all(fresh)
+    expected, migrated = schema(fresh), schema(office.store.engine.schema_engine())
+    assert sorted(migrated) == sorted(expected)
+    for name, parts in expected.items():
+        assert migrated[name] == parts

@@ -1,0 +1,97 @@
+"""The witness: holds every answer that any test sees against the OpenAPI document and the rule of headers."""
+
+import functools
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from jsonschema import Draft202012Validator
+
+from retainer.app import SLICES
+from retainer.kernel.resource import Routes
+from retainer.openapi import document
+from retainer.settings import BASE_PATH
+
+if TYPE_CHECKING:
+    from tests.cast import Answer
+
+EVERYWHERE = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
+UNDOCUMENTED = {"HEAD", "OPTIONS", "TRACE"}
+
+
+@functools.cache
+def documented() -> dict[str, Any]:
+    """The OpenAPI document of the code under test."""
+    return document(Routes(SLICES).operations, f"https://agency.example{BASE_PATH}")
+
+
+@functools.cache
+def path_patterns() -> list[tuple[re.Pattern[str], str]]:
+    """Each documented path, and what it matches."""
+    return [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), path) for path in documented()["paths"]]
+
+
+def resolved(node: dict[str, Any]) -> dict[str, Any]:
+    """A node of the document, its reference followed."""
+    while "$ref" in node:
+        found: Any = documented()
+        for part in node["$ref"].removeprefix("#/").split("/"):
+            found = found[part]
+        node = found
+    return node
+
+
+class Witness:
+    """Checks answers, and remembers which documented answers were seen."""
+
+    def __init__(self) -> None:
+        self.seen: set[tuple[str, str]] = set()
+
+    def check(self, method: str, path: str, answer: "Answer") -> None:
+        """Fail when an answer is not as documented."""
+        self.check_headers(answer)
+        if answer.status >= 400 and method != "HEAD":
+            assert {"message", "code", "request_id"} <= set(answer.json), answer
+        template = next((template for pattern, template in path_patterns() if pattern.fullmatch(path)), None)
+        operation = documented()["paths"].get(template, {}).get(method.lower())
+        if operation is None:
+            assert answer.status in {401, 402, 403, 404, 405, 413, 429} or method in UNDOCUMENTED, answer
+            return
+        assert str(answer.status) in operation["responses"], f"{method} {path} is not documented to answer {answer}"
+        self.seen.add((operation["operationId"], str(answer.status)))
+        response = resolved(operation["responses"][str(answer.status)])
+        for name, header in response.get("headers", {}).items():
+            if resolved(header).get("required"):
+                assert name.lower() in answer.headers, f"{name} is missing: {answer.headers}"
+        if "content" in response:
+            schema = response["content"]["application/json"]["schema"]
+            errors = list(schema_validator(json.dumps(schema)).iter_errors(answer.json))
+            assert not errors, f"{method} {path}: {errors[0].message} at {errors[0].json_path}: {answer}"
+        else:
+            assert answer.body == b"", answer
+
+    def check_headers(self, answer: "Answer") -> None:
+        """The headers that every answer carries, whatever it says."""
+        for name in EVERYWHERE:
+            assert re.fullmatch(r"\d+", answer.headers.get(name, "")), f"{name}: {answer.headers}"
+        assert answer.headers.get("x-request-id"), answer.headers
+        assert answer.headers.get("x-content-type-options") == "nosniff", answer.headers
+        if answer.body:
+            assert answer.headers.get("content-type") == "application/json; charset=utf-8"
+
+    def unseen(self) -> list[str]:
+        """The documented answers that no test has produced."""
+        return [
+            f"{operation['operationId']} {status}"
+            for methods in documented()["paths"].values()
+            for name, operation in methods.items()
+            if name in {"get", "post", "put", "patch", "delete"}
+            for status in operation["responses"]
+            if (operation["operationId"], status) not in self.seen
+        ]
+
+
+@functools.cache
+def schema_validator(schema: str) -> Draft202012Validator:
+    """The validator of a schema, given as JSON, within the document."""
+    return Draft202012Validator({**json.loads(schema), "components": documented()["components"]})
