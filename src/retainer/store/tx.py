@@ -65,8 +65,7 @@ class Store:
         prepared = self._texts.get(statement)
         if prepared is None:
             compiled = (scoped(statement) if scope else statement).compile(dialect=self.engine.dialect)
-            brought = {name: value for name, value in compiled.params.items() if value is not None}
-            prepared = self._texts[statement] = (str(compiled), brought)
+            prepared = self._texts[statement] = (str(compiled), dict(compiled.params))
         return prepared
 
 
@@ -100,7 +99,7 @@ class Everywhere:
         """Run a statement and return the driver's cursor."""
         text, brought = self.store.prepare(statement, scope=self.scope)
         try:
-            return self.connection.execute(text, brought | values if brought else values)
+            return self.connection.execute(text, brought | values)
         except self.store.engine.failure as error:
             raise self.store.engine.judge(error) from error
 
