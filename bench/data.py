@@ -33,9 +33,9 @@ def fill(path: Path) -> list[str]:
     account, user, _ = accounts.create_account(store, details, admin)
     accounts.switch_api(store, account, on=True)
     scopes = ["clients:read", "clients:write"]
-    keys = [keys.create_key(store, account, keys.KeyDetails(f"key {n}", user, scopes))[1] for n in range(KEYS)]
+    made = [keys.create_key(store, account, keys.KeyDetails(f"key {n}", user, scopes))[1] for n in range(KEYS)]
     connection = bare.connect(str(path))
-    caller = connection.execute(bare.KEY, (keys.key_hash(keys[0]),)).fetchone()
+    caller = connection.execute(bare.KEY, (keys.key_hash(made[0]),)).fetchone()
     chance = random.Random(1)
     connection.execute("BEGIN IMMEDIATE")
     connection.executemany(INSERT_TAG, [(account, f"Tag {n}", f"tag {n}") for n in range(TAGS)])
@@ -46,7 +46,7 @@ def fill(path: Path) -> list[str]:
     connection.execute("COMMIT")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
-    return keys
+    return made
 
 
 def describe(chance: random.Random, n: int) -> bytes:

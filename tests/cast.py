@@ -53,6 +53,7 @@ class Answer:
 
     @property
     def code(self) -> str:
+        assert self.status >= 400, self
         return self.json["code"]
 
     def __repr__(self) -> str:

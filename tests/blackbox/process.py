@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import retainer
-from retainer.domain import accounts, keys
-from retainer.domain.accounts import SCOPES, AccountDetails, KeyDetails, UserDetails
+from retainer.domain import keys
+from retainer.domain.keys import SCOPES, KeyDetails
 from retainer.settings import BASE_PATH
 from retainer.store.engines import driver
 from retainer.store.migrations import migrate
+from retainer.store.tx import Store
 from tests.cast import new_store, open_agency
 
 SOURCE = Path(retainer.__file__).resolve().parent.parent
@@ -202,22 +203,14 @@ class Server:
 
     def agency(self, name: str, plan: str) -> dict[str, Any]:
         """Open another agency, beside the running server: an admin, a member, and a key with all scopes."""
-        domain = f"{name.lower()}.example"
-        admin = UserDetails(name="Ana Admin", email=f"ana@{domain}", role="admin")
-        member = UserDetails(name="Max Member", email=f"max@{domain}")
         with opened(self.database) as store:
-            account_id, admin_id, _ = accounts.create_account(store, AccountDetails(name=name, plan=plan), admin)
-            member_id, _ = accounts.create_user(store, account_id, member)
-            accounts.switch_api(store, account_id, on=True)
-            key_id, key = accounts.create_key(store, account_id, KeyDetails("All", admin_id, list(SCOPES)))
-        ids = {"account_id": account_id, "admin_id": admin_id, "member_id": member_id}
-        return ids | {"key_id": key_id, "key": key}
+            return open_agency(store, name, plan)
 
     def new_key(self, agency: dict[str, Any]) -> str:
         """Another key of an agency, with all scopes."""
+        details = KeyDetails("More", agency["admin_id"], list(SCOPES))
         with opened(self.database) as store:
-            details = KeyDetails("More", agency["admin_id"], list(SCOPES))
-            return accounts.create_key(store, agency["account_id"], details)[1]
+            return keys.create_key(store, agency["account_id"], details)[1]
 
     def tell(self, *arguments: Any) -> Any:
         return tell(self.folder, *arguments)
@@ -273,11 +266,11 @@ def free_port() -> int:
 @contextlib.contextmanager
 def opened(database: Path) -> Iterator[Store]:
     """The database file, opened from here: many agencies are made sooner than by commands."""
-    engine = Sqlite(database)
+    store = new_store(database)
     try:
-        yield Store(engine)
+        yield store
     finally:
-        engine.close()
+        store.engine.close()
 
 
 def prepared(folder: Path) -> Path:

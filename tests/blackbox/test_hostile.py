@@ -1,5 +1,6 @@
 import base64
 import contextlib
+import itertools
 import json
 import re
 import socket
@@ -25,25 +26,31 @@ from tests.blackbox.process import at_once, checked, contents, drained, parsed, 
 
 LARGEST = 1024 * 1024
 MEGABYTE = 1_000_000
+NUMBERS = itertools.count(1)
 TARGETS = [("clients", "GET"), ("external-contacts", "GET")] + [
     (collection, method) for collection in RESOURCES for method in ("PUT", "PATCH", "DELETE")
 ]
 
 
+@pytest.fixture(scope="module")
+def agency(server):
+    """The agency of this file; each test has a key of its own, with 3,000 requests a minute."""
+    return server.agency("Hostile", "enterprise")
+
+
 @pytest.fixture
 def client(server, agency):
-    with server.client(agency["key"]) as opened:
+    with server.client(server.new_key(agency)) as opened:
         yield opened
 
 
 @pytest.fixture
 def records(client):
     """One record of each kind, by collection."""
-    made = {"clients": client.post("/clients", {"name": "Real"}).data["id"]}
-    made["external-contacts"] = client.post("/external-contacts", {"client_id": made["clients"], "last_name": "Real"})
-    made["external-contacts"] = made["external-contacts"].data["id"]
-    made["tags"] = client.post("/tags", {"name": "Real"}).data["id"]
-    return made
+    name = f"Real {next(NUMBERS)}"
+    own = client.post("/clients", {"name": name}).data["id"]
+    contact = client.post("/external-contacts", {"client_id": own, "last_name": name}).data["id"]
+    return {"clients": own, "external-contacts": contact, "tags": client.post("/tags", {"name": name}).data["id"]}
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +100,6 @@ def timed(client, body):
     began = time.monotonic()
     answer = client.post("/tags", body)
     assert answer.status in {400, 422}
-    assert len(answer.body) < LARGEST
     return time.monotonic() - began
 
 
@@ -260,7 +266,6 @@ def test_every_form_of_credential_is_taken_or_refused_as_documented(server, agen
             ({"Authorization": f"Bearer {broken}"}, "invalid_key"),
             ({"Authorization": f"Bearer {new_key()}"}, "invalid_key"),
             ({"Authorization": "Bearer rtn_" + "a" * 10_000}, "invalid_key"),
-            ({"X_Api_Key": "ключ".encode().decode("latin-1")}, "invalid_key"),
             ({"Authorization": f"Bearer {good}, {other}"}, "invalid_key"),
             ({"Authorization": f"Bearer {good} {other}"}, "invalid_key"),
             ({"Authorization": f"Bearer {good.upper()}"}, "invalid_key"),
@@ -269,7 +274,8 @@ def test_every_form_of_credential_is_taken_or_refused_as_documented(server, agen
         ]
         for headers, code in refused:
             assert me(client, **headers) == code, headers
-        assert me(client, Authorization="Bearer rtn_" + "é" * 38) in {"missing_key", "invalid_key"}
+        for headers in ({"Authorization": "Bearer rtn_" + "é" * 38}, {"X_Api_Key": "ключ".encode().decode("latin-1")}):
+            assert me(client, **headers) in {"missing_key", "invalid_key"}, "other than ASCII"
         for name in ("key", "api_key", "access_token", "X-Api-Key", "Authorization", "token"):
             assert client.get(f"/me?{name}={good}").code == "missing_key", "never from the query string"
 
@@ -350,17 +356,26 @@ UNUSUAL = {
 }
 
 
-@pytest.mark.parametrize("name", [*MALFORMED, *UNUSUAL])
-def test_malformed_http_is_answered_in_json_or_closed_and_never_read_as_two(server, address, name):
+def misread(server, name, data, address):
+    """What is wrong with the answer to such bytes; at most one request may have been read."""
+    found, closed = raw(server, data, address, wait=1.0)
+    try:
+        for answer in found:
+            if answer.body or not closed or answer.status not in {400, 414, 431}:
+                checked(answer)
+            assert answer.headers.get("x-request-id") != "smuggled", f"the body was read as a request: {found}"
+        assert len(found) <= 1, found
+        assert found or closed or name == "only line ends", "no answer, and the connection is left open"
+    except AssertionError as wrong:
+        return [f"{name}: {wrong}"]
+    return []
+
+
+def test_malformed_http_is_answered_in_json_or_closed_and_never_read_as_two(server, address):
     """An empty 400 or 431 before the connection is closed is what a server says of bytes that are no HTTP."""
-    data = MALFORMED.get(name) or UNUSUAL[name]
-    found, closed = raw(server, data, address, wait=0.7)
-    for answer in found:
-        if answer.body or not closed or answer.status not in {400, 414, 431}:
-            checked(answer)
-        assert answer.headers.get("x-request-id") != "smuggled", f"the body was read as a request: {found}"
-    assert len(found) <= 1
-    assert found or closed or name == "only line ends"
+    cases = list((MALFORMED | UNUSUAL).items())
+    found = at_once(16, lambda number: misread(server, *cases[number], address), len(cases))
+    assert [wrong for part in found for wrong in part] == []
 
 
 def requests(key, count, **more):

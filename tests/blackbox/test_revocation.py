@@ -15,9 +15,7 @@ class Desk:
         self.user = agency["admin_id"]
         self.key_id = agency["key_id"]
         self.key = agency["key"]
-        of_member = server.tell("key", "create", self.account, "--user", agency["member_id"], "--name", "Other",
-                                "--scopes", "clients:read")  # fmt: skip
-        self.other, self.stranger = of_member["key"], stranger["key"]
+        self.other, self.stranger = server.new_key(agency | {"admin_id": agency["member_id"]}), stranger["key"]
 
     def answers(self, key: str) -> tuple[int, str | None]:
         """What the very next request of a key is answered, on a new connection."""

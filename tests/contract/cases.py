@@ -115,7 +115,7 @@ def timeless(value: Any) -> Any:
 
 def dump(office: Office, account_id: int | None = None) -> dict[str, Counter[str]]:
     """Every row of every table, of all accounts or of one; without when keys were used, and kept answers."""
-    connection = office.store.engine.connect()
+    connection = office.store.engine.connection()
     tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     found = {}
     for table in tables:
@@ -126,7 +126,6 @@ def dump(office: Office, account_id: int | None = None) -> dict[str, Counter[str
         rows = [dict(zip(names, row, strict=True)) for row in cursor]
         mine = [row for row in rows if account_id is None or row.get("account_id") == account_id]
         found[table] = Counter(str({**row, "last_used_at": None}) for row in mine)
-    connection.close()
     return found
 
 
@@ -134,9 +133,7 @@ def twin(office: Office) -> Office:
     """The same client at another application, on a copy of the database as it stands."""
     path = office.app.settings.database_path
     copy = next(free for number in range(100) if not (free := path.with_name(f"twin{number}.db")).exists())
-    connection = office.store.engine.connect()
-    connection.execute("VACUUM INTO ?", (str(copy),))
-    connection.close()
+    office.store.engine.connection().execute("VACUUM INTO ?", (str(copy),))
     return office.on(open_app(copy))
 
 

@@ -139,12 +139,12 @@ def scope_is_required(office: Office, operation: Operation, held: list[str]) -> 
 def only_its_scope_opens(office: Office, operation: Operation) -> None:
     """Of the keys that hold a single scope, only that of the operation gets in."""
     it = sample(office, operation)
-    keys = {scope: office.new_key([scope]) for scope in SCOPES}
+    single = {scope: office.new_key([scope]) for scope in SCOPES}
     before = dump(office)
-    opened = [s for s, key in keys.items() if s != operation.scope and send(office, it, key=key).status != 403]
+    opened = [s for s, key in single.items() if s != operation.scope and send(office, it, key=key).status != 403]
     assert opened == []
     assert dump(office) == before
-    succeeds(send(office, it, key=keys[operation.scope]))
+    succeeds(send(office, it, key=single[operation.scope]))
 
 
 def checksum_needs_no_database(office: Office, nowhere: Path) -> None:
@@ -472,8 +472,7 @@ def list_costs_the_same(office: Office, operation: Operation) -> None:
 def statements(office: Office, path: str, query: str) -> int:
     """How many statements a list runs."""
     seen: list[str] = []
-    connection = office.store.engine.begin(write=False)
-    office.store.engine.rollback(connection, write=False)
+    connection = office.store.engine.connection()
     connection.set_trace_callback(seen.append)
     succeeds(office.get(path, query))
     connection.set_trace_callback(None)

@@ -20,12 +20,13 @@ from tests.contract.cases import OPERATIONS
 
 SRC = Path(retainer.__file__).parent
 MIGRATIONS = SRC / "store" / "migrations"
-FILES = sorted(path for path in SRC.rglob("*.py") if not path.is_relative_to(MIGRATIONS))
+FILES = sorted(path for path in SRC.rglob("*.py") if not path.is_relative_to(MIGRATIONS / "versions"))
 SLICE_FILES = sorted((SRC / "api").glob("*.py"))
 LAYERS = [
     {"errors", "settings"},
     {"store"},
     {"domain"},
+    {"strict_json"},
     {"kernel"},
     {"api"},
     {"openapi"},
@@ -38,10 +39,10 @@ LAYERS = [
 """Each imports only from its own line and from those above."""
 READS_EVERYWHERE = {
     "domain/accounts.py",
-    "kernel/access.py",
+    "domain/keys.py",
     "kernel/idempotency.py",
     "server/housekeeping.py",
-    "store/migrate.py",
+    "store/migrations/__init__.py",
 }
 """The files that open a transaction over all accounts; one more is a decision."""
 
@@ -90,7 +91,10 @@ def layer_of(name: str) -> int:
 
 
 def test_kernel_and_store_stay_under_two_thousand_lines():
-    counts = {name_of(path): lines(path) for path in FILES if path.relative_to(SRC).parts[0] in {"kernel", "store"}}
+    counted = [
+        path for path in FILES if name_of(path).startswith(("kernel/", "store/")) and MIGRATIONS not in path.parents
+    ]
+    counts = {name_of(path): lines(path) for path in counted}
     assert sum(counts.values()) < 2000, counts
 
 

@@ -3,17 +3,20 @@
 The only place where code of the product is replaced.
 """
 
+import inspect
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from retainer.kernel import access, body, etag, idempotency, pipeline, resource, strict_json
+from retainer import strict_json
+from retainer.domain import keys
+from retainer.errors import Refusal
+from retainer.kernel import access, body, etag, idempotency, pipeline, resource
 from retainer.kernel.limits import Allowance
 from retainer.store import rules, tx
 from retainer.store.tx import Tx
-from tests.cast import Office
 from tests.contract import checks
 from tests.contract.cases import OPERATIONS
 
@@ -35,14 +38,8 @@ def second(_: Any, value: Any) -> Any:
     return value
 
 
-def believe_every_key(request: Any, store: Any) -> access.Caller:
-    with store.everywhere("whose key is this") as transaction:
-        row = transaction.one(access.BY_HASH, hash=access.key_hash(access.credential(request)))
-    return access.Caller(*row)
-
-
-def unchecked(request: Any) -> str:
-    return (request.header("AUTHORIZATION") or "").removeprefix("Bearer ")
+def believe_every_key(request: Any, store: Any) -> Any:
+    return keys.caller_of(store, access.credential(request))
 
 
 def ignoring_unknown(read: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,6 +87,14 @@ def at(target: Any, name: str, value: Any) -> Plant:
     return lambda monkeypatch: monkeypatch.setattr(target, name, value)
 
 
+def refuse(code: str) -> None:
+    raise Refusal(code, "No.", required_scope="", granted_scopes=[])
+
+
+def obeying(shape: Any, given: dict[str, Any], faults: Any, path: str = "") -> dict[str, Any]:
+    return members(shape, given, faults, path) | {n: v for n, v in given.items() if n in {"id", "created_at"}}
+
+
 def unscoped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tx, "scoped", first)
 
@@ -99,118 +104,126 @@ def lax_queries(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(resource, name, ignoring_unknown(getattr(resource, name)))
 
 
-FAULTS: dict[str, tuple[Plant, str, tuple[str, ...]]] = {
-    "scopes are not required": (at(access, "require", nothing), "only_its_scope_opens", ("GET /clients",)),
-    "scopes are not required for writes": (
-        at(access, "require", nothing),
-        "only_its_scope_opens",
-        ("DELETE /tags/{tag}",),
+class Fault(NamedTuple):
+    """A guard that is taken away, the check that watches it, and how its failure reads."""
+
+    plant: Plant
+    check: str
+    given: dict[str, str]
+    seen: str
+
+
+def on(operation: str, **more: str) -> dict[str, str]:
+    return {"operation": operation, **more}
+
+
+LET_IN = r"^20[014] "
+OURS = r"^500 "
+ANY_KEY = at(access, "authenticate", believe_every_key)
+ANY_PLAN = at(access, "admit", nothing)
+NO_SCOPES = at(access, "require", nothing)
+UNLINKED = at(rules, "check", without_references)
+UNCOMPARED = at(etag, "unchanged", second)
+
+FAULTS = {
+    "scopes are not required to read": Fault(NO_SCOPES, "only_its_scope_opens", on("GET /clients"), r"== \[\]"),
+    "scopes are not required to write": Fault(NO_SCOPES, "only_its_scope_opens", on("PUT /tags/{tag}"), r"== \[\]"),
+    "scopes are not told": Fault(
+        at(access, "require", lambda *_: refuse("missing_scope")),
+        "scope_is_required",
+        on("GET /clients"),
+        "clients:read",
     ),
-    "plans are not looked at": (
-        at(access, "admit", nothing),
-        "caller_is_refused",
-        ("GET /me", "a plan without the API and no trial"),
+    "plans are not looked at": Fault(
+        ANY_PLAN, "caller_is_refused", on("GET /me", plight="a plan without the API and no trial"), LET_IN
     ),
-    "trials never end": (
-        at(access, "admit", nothing),
-        "caller_is_refused",
-        ("POST /clients", "a plan without the API after its trial"),
+    "trials never end": Fault(
+        ANY_PLAN, "caller_is_refused", on("POST /clients", plight="a plan without the API after its trial"), LET_IN
     ),
-    "the switch is not looked at": (
-        at(access, "admit", nothing),
-        "caller_is_refused",
-        ("GET /tags", "the API switched off"),
+    "the switch is not looked at": Fault(
+        ANY_PLAN, "caller_is_refused", on("GET /tags", plight="the API switched off"), LET_IN
     ),
-    "revoked keys go on": (
-        at(access, "authenticate", believe_every_key),
-        "caller_is_refused",
-        ("GET /me", "a revoked key"),
+    "revoked keys go on": Fault(ANY_KEY, "caller_is_refused", on("GET /me", plight="a revoked key"), LET_IN),
+    "expired keys go on": Fault(ANY_KEY, "caller_is_refused", on("GET /me", plight="an expired key"), LET_IN),
+    "deactivated users go on": Fault(
+        ANY_KEY, "caller_is_refused", on("PATCH /tags/{tag}", plight="a deactivated user"), LET_IN
     ),
-    "expired keys go on": (
-        at(access, "authenticate", believe_every_key),
-        "caller_is_refused",
-        ("GET /me", "an expired key"),
+    "a 401 has no challenge": Fault(
+        at(access, "CHALLENGE", {}), "caller_is_refused", on("GET /me", plight="no key"), "startswith"
     ),
-    "deactivated users go on": (
-        at(access, "authenticate", believe_every_key),
-        "caller_is_refused",
-        ("PATCH /tags/{tag}", "a deactivated user"),
+    "statements see all accounts: paths": Fault(
+        unscoped, "foreign_id_in_path_is_nothing", on("GET /clients/{client}"), "200 == 404"
     ),
-    "a 401 has no challenge": (at(access, "CHALLENGE", {}), "caller_is_refused", ("GET /me", "no key")),
-    "statements are not limited to the account: paths": (
-        unscoped,
-        "foreign_id_in_path_is_nothing",
-        ("GET /clients/{client}",),
+    "statements see all accounts: deletes": Fault(
+        unscoped, "foreign_id_in_path_is_nothing", on("DELETE /clients/{client}"), "204 == 404"
     ),
-    "statements are not limited to the account: deletes": (
-        unscoped,
-        "foreign_id_in_path_is_nothing",
-        ("DELETE /clients/{client}",),
+    "statements see all accounts: bodies": Fault(
+        unscoped, "foreign_id_in_body_is_nothing", on("POST /external-contacts"), OURS
     ),
-    "statements are not limited to the account: bodies": (
-        unscoped,
-        "foreign_id_in_body_is_nothing",
-        ("POST /external-contacts",),
+    "statements see all accounts: filters": Fault(
+        unscoped, "foreign_id_in_filter_is_nothing", on("GET /external-contacts"), r"== \[\]"
     ),
-    "statements are not limited to the account: filters": (
-        unscoped,
-        "foreign_id_in_filter_is_nothing",
-        ("GET /external-contacts",),
+    "statements see all accounts: lists": Fault(unscoped, "strangers_records_do_not_show", {}, "At index 0 diff"),
+    "references are not checked": Fault(UNLINKED, "foreign_id_in_body_is_nothing", on("POST /external-contacts"), OURS),
+    "lists of references are not checked": Fault(
+        UNLINKED, "foreign_id_in_body_is_nothing", on("PATCH /clients/{client}"), OURS
     ),
-    "statements are not limited to the account: lists": (unscoped, "strangers_records_do_not_show", ()),
-    "references are not checked": (
-        at(rules, "check", without_references),
-        "foreign_id_in_body_is_nothing",
-        ("POST /external-contacts",),
+    "If-Match is not compared: changes": Fault(UNCOMPARED, "if_match_guards", on("PUT /clients/{client}"), LET_IN),
+    "If-Match is not compared: deletes": Fault(UNCOMPARED, "if_match_guards", on("DELETE /tags/{tag}"), LET_IN),
+    "every state has one tag": Fault(
+        at(etag, "of", lambda _: '"same"'), "if_none_match_saves", on("GET /clients/{client}"), "same.* != .*same"
     ),
-    "lists of references are not checked": (
-        at(rules, "check", without_references),
-        "foreign_id_in_body_is_nothing",
-        ("PATCH /clients/{client}",),
+    "If-None-Match is not read": Fault(
+        at(etag, "matches", lambda *_: False), "if_none_match_saves", on("GET /clients/{client}"), r"\(304, b''"
     ),
-    "If-Match is not compared: changes": (
-        at(etag, "unchanged", second),
-        "if_match_guards",
-        ("PATCH /clients/{client}",),
+    "Idempotency-Key is not read": Fault(
+        at(idempotency, "attempt", nothing), "retry_is_replayed", on("POST /clients"), "^201 "
     ),
-    "If-Match is not compared: deletes": (at(etag, "unchanged", second), "if_match_guards", ("DELETE /tags/{tag}",)),
-    "every state has one tag": (at(etag, "of", lambda _: '"same"'), "if_none_match_saves", ("GET /clients/{client}",)),
-    "If-None-Match is not read": (
-        at(etag, "matches", lambda *_: False),
-        "if_none_match_saves",
-        ("GET /clients/{client}",),
+    "unknown parameters are dropped: lists": Fault(
+        lax_queries, "unknown_parameter_is_refused", on("GET /clients"), LET_IN
     ),
-    "Idempotency-Key is not read": (at(idempotency, "attempt", nothing), "retry_is_replayed", ("POST /clients",)),
-    "unknown parameters are dropped: lists": (lax_queries, "unknown_parameter_is_refused", ("GET /clients",)),
-    "unknown parameters are dropped: writes": (lax_queries, "unknown_parameter_is_refused", ("DELETE /tags/{tag}",)),
-    "JSON is read loosely": (
-        at(strict_json, "DECODER", json.JSONDecoder()),
-        "malformed_is_refused",
-        ("POST /clients",),
+    "unknown parameters are dropped: writes": Fault(
+        lax_queries, "unknown_parameter_is_refused", on("DELETE /tags/{tag}"), LET_IN
     ),
-    "nesting has no bound": (at(strict_json, "_check_depth", nothing), "malformed_is_refused", ("POST /clients",)),
-    "unknown members are dropped": (at(body, "read_members", forgetful), "faults_are_named_at_once", ("POST /tags",)),
-    "only the first fault is named": (at(body, "read_members", one_fault), "faults_are_named_at_once", ("POST /tags",)),
-    "a list asks once more for each row": (at(Tx, "all", chatty), "list_costs_the_same", ("GET /clients",)),
-    "nobody is limited": (at(Allowance, "admit", nothing), "ceiling_holds", ()),
-    "strangers are not charged": (at(Allowance, "admit", nothing), "strangers_are_charged", ()),
+    "JSON is read loosely": Fault(
+        at(strict_json, "DECODER", json.JSONDecoder()), "malformed_is_refused", on("POST /clients"), '"name": 2'
+    ),
+    "nesting has no bound": Fault(
+        at(strict_json, "_check_depth", nothing), "malformed_is_refused", on("POST /clients"), r"\[\[\["
+    ),
+    "unknown members are dropped": Fault(
+        at(body, "read_members", forgetful), "faults_are_named_at_once", on("POST /tags"), "no_such"
+    ),
+    "only the first fault is named": Fault(
+        at(body, "read_members", one_fault), "faults_are_named_at_once", on("POST /tags"), "no_such"
+    ),
+    "read-only members are written": Fault(
+        at(body, "read_members", obeying), "read_only_members_are_ignored", on("PATCH /tags/{tag}"), "^422 "
+    ),
+    "a list asks once more for each row": Fault(
+        at(Tx, "all", chatty), "list_costs_the_same", on("GET /clients"), r"assert \["
+    ),
+    "nobody is limited": Fault(at(Allowance, "admit", nothing), "ceiling_holds", {}, "200, 200, 429, 429"),
+    "strangers are not limited": Fault(at(Allowance, "admit", nothing), "strangers_are_charged", {}, "rate_limited"),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_guard_that_is_taken_away_is_missed(both: tuple[Office, Office], monkeypatch, fault):
-    plant, name, given = FAULTS[fault]
+def test_a_guard_that_is_taken_away_is_missed(both, monkeypatch, fault):
+    plant, name, given, seen = FAULTS[fault]
+    office, stranger = both
+    for _ in range(100):
+        stranger.next()  # so that no name is that of the other agency
     check = getattr(checks, name)
-    arguments = {"office": both[0], "stranger": both[1], "operation": BY_NAME.get(given[0]) if given else None}
-    arguments |= {"plight": given[-1]} if name == "caller_is_refused" else {}
-    taken = {it: arguments[it] for it in check.__annotations__ if it in arguments}
+    arguments = {"office": office, "stranger": stranger, "held": ["sites:read"], **given}
+    arguments["operation"] = BY_NAME.get(given.get("operation"))
     plant(monkeypatch)
-    with pytest.raises(AssertionError):
-        check(**taken)
+    with pytest.raises(AssertionError, match=seen):
+        check(**{it: arguments[it] for it in inspect.signature(check).parameters})
 
 
 def test_a_checksum_that_is_not_looked_at_is_missed(office, tmp_path, monkeypatch):
-    monkeypatch.setattr(access, "credential", unchecked)
+    monkeypatch.setattr(access, "well_formed", lambda _: True)
     with pytest.raises(AssertionError):
         checks.checksum_needs_no_database(office, tmp_path)
 

@@ -28,7 +28,6 @@ from retainer.store.columns import (
     ref,
     text,
     unique,
-    words,
 )
 from retainer.store.engines import INTEGER, NUMBERED
 from retainer.store.tables import keyed_table, metadata, tenant_table
@@ -73,7 +72,7 @@ accounts = Table(
     decimal("tax_rate"),
     integer("payment_terms_days"),
     text("client_number_pattern"),
-    words("working_weekdays"),
+    text("working_weekdays"),
     **NUMBERED,
 )
 

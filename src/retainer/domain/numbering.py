@@ -4,8 +4,12 @@ import re
 
 from sqlalchemy import Select, bindparam, insert, update
 
-from retainer.store.tables import ACCOUNT, series
+from retainer.store.columns import integer, text
+from retainer.store.tables import ACCOUNT, keyed_table
 from retainer.store.tx import Tx
+
+series = keyed_table("series", text("name"), integer("last"), key=("name",))
+"""The last number that each series of an account has given."""
 
 DIGITS = re.compile(r"\{(0+)\}")
 NEXT = (

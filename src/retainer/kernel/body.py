@@ -38,23 +38,14 @@ class Sent:
 
     def new(self, tx: Tx, table: Table) -> Any:
         """The record that the members describe. Raises every fault at once, or what made the body unreadable."""
-        self._readable()
         record = complete(self.shape, self.values, self.given, self.faults)
-        self._faultless(tx, table, None)
+        self.check(tx, table, None)
         return record
 
-    def onto(self, tx: Tx, table: Table, current: Record) -> Any:
-        """The record that results from a change of `current`. Raises as `new` does."""
-        self._readable()
-        self._faultless(tx, table, current.id)
-        return msgspec.structs.replace(current, **self.values)
-
-    def _readable(self) -> None:
+    def check(self, tx: Tx, table: Table, own: int | None) -> None:
+        """Refuse a faulty body; the references and unique values that could be read are judged with it."""
         if self.refusal:
             raise self.refusal
-
-    def _faultless(self, tx: Tx, table: Table, own: int | None) -> None:
-        """Refuse a faulty body; the references and unique values that could be read are judged with it."""
         if self.faults:
             tx.faults |= self.faults
             tx.check(table, self.shape, self.values, own)
@@ -64,20 +55,17 @@ class Sent:
 class Change(Generic[R]):
     """The members that a PUT or PATCH sends."""
 
-    __slots__ = ("sent", "table", "tx")
-
     def __init__(self, tx: Tx, table: Table, sent: Sent) -> None:
-        self.tx = tx
-        self.table = table
-        self.sent = sent
+        self.tx, self.table, self.sent = tx, table, sent
 
     def onto(self, current: R) -> R:
         """The whole that results: members sent replace, members left out keep their value (contract 1.4).
 
         Raises `precondition_failed` and the refusals of a body.
         """
-        whole: R = self.sent.onto(self.tx, self.table, etag.unchanged(self.tx, current))
-        return whole
+        etag.unchanged(self.tx, current)
+        self.sent.check(self.tx, self.table, current.id)
+        return msgspec.structs.replace(current, **self.sent.values)
 
 
 def read_object(request: Request, raw: bytes) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from retainer.settings import BASE_PATH, Settings
 
 LARGEST_BODY = 1024 * 1024
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 class Response:
@@ -46,11 +45,6 @@ class Request:
         """A header by its WSGI name, like `IF_MATCH`."""
         value: str | None = self.environ.get(f"HTTP_{name}")
         return value
-
-    @property
-    def writes(self) -> bool:
-        """Whether the method may change data."""
-        return self.method in WRITING
 
     def check_size(self) -> None:
         """Refuse a body that says it is too large, before anything is read."""

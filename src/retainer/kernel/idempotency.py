@@ -92,7 +92,7 @@ class Attempt:
 
 def attempt(request: Request, key_id: int, body: bytes) -> Attempt | None:
     """The attempt that a write's Idempotency-Key names, if it has one. Raises `bad_request` for a key that is none."""
-    value = request.header("IDEMPOTENCY_KEY") if request.writes else None
+    value = request.header("IDEMPOTENCY_KEY")
     if value is None:
         return None
     if not VISIBLE.fullmatch(value):

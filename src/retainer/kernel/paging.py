@@ -1,7 +1,7 @@
 """Lists: which page is asked for, in which order, and the answer with its links and totals (contract 1.4 and 1.6)."""
 
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -71,8 +71,8 @@ def read_list(request: Request, only: type[Filter]) -> tuple[Filter, Page]:
         return only(), Page(1, PER_PAGE, only.sorts[:1], url, "")
     pairs = read_pairs(request)
     filters = {name: parameter.read for name, parameter in parameters(only).items()}
-    sort = lambda given: _sort(given, [name.lstrip("-") for name in only.sorts])  # noqa: E731
-    values = read_values(pairs, {"page": _number, "per_page": _size, "sort": sort, **filters})
+    size, sort = partial(_number, largest=LARGEST_PAGE), partial(_sort, [name.lstrip("-") for name in only.sorts])
+    values = read_values(pairs, {"page": _number, "per_page": size, "sort": sort, **filters})
     others = urlencode([pair for pair in pairs if pair[0] != "page"])
     page = Page(
         values.pop("page", 1),
@@ -90,11 +90,7 @@ def _number(given: str, largest: int = LARGEST_INTEGER) -> int:
     return int(given)
 
 
-def _size(given: str) -> int:
-    return _number(given, LARGEST_PAGE)
-
-
-def _sort(given: str, names: list[str]) -> tuple[str, ...]:
+def _sort(names: list[str], given: str) -> tuple[str, ...]:
     parts = tuple(part.strip() for part in given.split(","))
     if len(parts) > len(names) + 1 or any(part.removeprefix("-") not in {*names, "id"} for part in parts):
         raise ValueError(f"Must be a comma list of: {', '.join(names)}, id; a minus sign before a name descends.")

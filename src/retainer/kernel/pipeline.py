@@ -1,5 +1,6 @@
 """The life of a request: every stage in its order (contract 1.1), every status in one place."""
 
+from contextlib import nullcontext
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ def answer(request: Request, app: "App") -> Response:
         access.admit(caller)  # 402, 403 API off
         allowance = app.window.take(f"key:{caller.key_id}", caller.ceiling)
         allowance.admit()  # 429
+        app.keys_used.note(caller.key_id)
         methods, ids = app.routes.find(request)  # 404
         if request.method == "OPTIONS":
             response = Response(204, [("allow", methods.allow)])
@@ -48,7 +50,6 @@ def answer(request: Request, app: "App") -> Response:
             query = operation.read_query(request)  # 422
             call = Call(request, caller, allowance, operation, ids, query)
             response = perform(call, app.store)  # 404, 412, 400, 413, 415, 422, 409
-        app.keys_used.note(caller.key_id)
     except Exception as error:  # noqa: BLE001  # the last resort: whatever it is, it leaves as one of ours
         refusal = explain(error, request, app)
         if allowance is None:
@@ -62,22 +63,22 @@ def answer(request: Request, app: "App") -> Response:
 def perform(call: Call, store: Store) -> Response:
     """Run the operation in its transaction, which commits here and nowhere else."""
     request, operation = call.request, call.operation
-    body = request.read() if operation.writes else b""
+    if not operation.writes:
+        with store.begin(call.caller, write=False) as tx:
+            return reply(operation, operation.call(tx, call), request)
+    body = request.read()
     attempt = idempotency.attempt(request, call.caller.key_id, body)
     if operation.body is not None:
         call.sent = Sent(request, body, operation.body)
 
     def run(tx: Tx) -> Response:
-        tx.if_match = request.header("IF_MATCH") if operation.writes else None
         result = operation.call(tx, call)
         tx.refuse_faults()
         return reply(operation, result, request)
 
-    if attempt is None:
-        with store.begin(call.caller, write=operation.writes) as tx:
-            return run(tx)
-    with attempt, store.begin(call.caller, write=True) as tx:
-        return attempt.once(tx, lambda: run(tx))
+    with attempt or nullcontext(), store.begin(call.caller, write=True) as tx:
+        tx.if_match = request.header("IF_MATCH")
+        return attempt.once(tx, lambda: run(tx)) if attempt else run(tx)
 
 
 def reply(operation: Operation, result: Any, request: Request) -> Response:
@@ -110,7 +111,9 @@ def explain(error: Exception, request: Request, app: "App") -> Refusal:
         return error
     app.log.failure(request, error)
     if isinstance(error, Unavailable):
-        sentence = "The database is out of reach for the moment. Nothing was changed; try again in a few seconds."
+        sentence = (
+            "The database is out of reach. Try again in a few seconds; an Idempotency-Key makes that safe for writes."
+        )
         return Refusal("unavailable", sentence, headers={"Retry-After": "2"})
     return Refusal("server_error", f"Something went wrong here. Report the request id {request.id} to the operator.")
 

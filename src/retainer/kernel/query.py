@@ -90,8 +90,7 @@ def read_pairs(request: Request) -> list[tuple[str, str]]:
 def read_none(request: Request) -> None:
     """Refuse any query parameter, for operations that take none."""
     if request.query:
-        errors = {name: ["This operation takes no query parameters."] for name, _ in read_pairs(request)}
-        raise invalid(errors, "unknown_parameter")
+        read_values(read_pairs(request), {})
 
 
 def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str], Any]]) -> dict[str, Any]:
@@ -104,7 +103,7 @@ def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str],
     values: dict[str, Any] = {}
     for name, given in pairs:
         if name not in readers:
-            faults[name] = [f"There is no such parameter here. Valid are: {', '.join(readers)}."]
+            faults[name] = [f"There is no such parameter here. Valid are: {', '.join(readers) or 'none'}."]
         elif name in values:
             faults[name] = ["Send this parameter once; several values are a comma list."]
         else:

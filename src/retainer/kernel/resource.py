@@ -6,6 +6,7 @@ The only place that inspects signatures. A declaration that is incomplete does n
 import inspect
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -124,28 +125,11 @@ class Resource:
         self.scope = scope
         self.table = table
         self.operations: list[Operation] = []
+        self.get, self.post, self.put, self.patch, self.delete = (partial(self._register, method) for method in METHODS)
 
-    def get(self, path: str = "") -> Callable[[Handler], Handler]:
-        """Register a handler for GET."""
-        return self._register("GET", path)
+    def _register(self, method: str, path: str = "") -> Callable[[Handler], Handler]:
+        """Register a handler for a method, and return it unchanged."""
 
-    def post(self, path: str = "") -> Callable[[Handler], Handler]:
-        """Register a handler for POST."""
-        return self._register("POST", path)
-
-    def put(self, path: str = "") -> Callable[[Handler], Handler]:
-        """Register a handler for PUT."""
-        return self._register("PUT", path)
-
-    def patch(self, path: str = "") -> Callable[[Handler], Handler]:
-        """Register a handler for PATCH."""
-        return self._register("PATCH", path)
-
-    def delete(self, path: str = "") -> Callable[[Handler], Handler]:
-        """Register a handler for DELETE."""
-        return self._register("DELETE", path)
-
-    def _register(self, method: str, path: str) -> Callable[[Handler], Handler]:
         def register(handler: Handler) -> Handler:
             self.operations.append(Operation(self, method, path, handler))
             return handler

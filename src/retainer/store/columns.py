@@ -1,6 +1,5 @@
 """Kinds of column, and how their values go into the database and come out again."""
 
-import json
 from decimal import Decimal
 from typing import Any
 
@@ -46,16 +45,6 @@ def decimal(name: str, *, optional: bool = False) -> Column[Any]:
 def money(name: str, *, optional: bool = False) -> Column[Any]:
     """An amount in minor units of the row's `currency` column."""
     return Column(name, INTEGER, nullable=optional, info={"money": True})
-
-
-def is_money(column: Column[Any]) -> bool:
-    """Whether a column holds minor units."""
-    return bool(column.info.get("money"))
-
-
-def words(name: str) -> Column[Any]:
-    """A list of short texts."""
-    return Column(name, Text, nullable=False, info={"into": json.dumps, "out": json.loads})
 
 
 def folded(*sources: str, into: str | None = None, optional: bool = False) -> Column[Any]:

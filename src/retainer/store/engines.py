@@ -116,7 +116,7 @@ class Sqlite:
         try:
             connection.execute("COMMIT")
         except driver.Error as error:
-            self._discard()
+            self.close()
             raise Unavailable(str(error)) from error
         finally:
             if write:
@@ -128,7 +128,7 @@ class Sqlite:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
         except driver.Error:
-            self._discard()
+            self.close()
         finally:
             if write:
                 self._writing.release()
@@ -141,10 +141,7 @@ class Sqlite:
         return connection
 
     def close(self) -> None:
-        """Close this thread's connection: none may be open when a process forks."""
-        self._discard()
-
-    def _discard(self) -> None:
+        """Close this thread's connection: it may be broken, and none may be open when a process forks."""
         connection = self._local.__dict__.pop("connection", None)
         if connection is not None:
             with contextlib.suppress(driver.Error):

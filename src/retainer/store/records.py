@@ -8,24 +8,13 @@ from typing import Any, Final, TypeVar, get_type_hints
 import msgspec
 from sqlalchemy import Column, ColumnElement, Select, Table, bindparam, func, select
 
-from retainer.store.columns import DIGITS, amount_of, is_money, minor_units
+from retainer.store.columns import DIGITS, amount_of, minor_units
 from retainer.store.tables import metadata
 
-
-class Default:
-    """The default of a member that callers cannot or need not give."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return self.name
-
-
-ro: Final[Any] = Default("ro")
+ro: Final[Any] = object()
 """Read-only: always answered; accepted in a body, so that a record can be sent back, and ignored."""
 
-auto: Final[Any] = Default("auto")
+auto: Final[Any] = object()
 """Filled in by the server when it is left out or null; never null in an answer."""
 
 
@@ -79,7 +68,7 @@ class View:
         self.names = [name for name in fields if name in table.c and name not in GIVEN]
         self._into = [(name, table.c[name].info["into"]) for name in self.names if "into" in table.c[name].info]
         self._out: list[tuple[int, Callable[[Any], Any]]] = []
-        self._amounts = [(fields.index(name), name) for name in self.names if is_money(table.c[name])]
+        self._amounts = [(fields.index(name), name) for name in self.names if table.c[name].info.get("money")]
         self._currency = fields.index("currency") if self._amounts else -1
         for position, name in enumerate(fields):
             column = table.c.get(name)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from msgspec import Struct
 from sqlalchemy import (
-    Column,
     ColumnElement,
     Delete,
     Select,
@@ -95,12 +94,10 @@ def remove(tx: "Tx", table: Table, record_id: int) -> None:
     for name, statement in blockers:
         count = tx.value(statement, id=record_id)
         if count:
-            errors[name] = [f"{count} {_label(name, count)} still belong to it. Move or delete them first."]
+            errors[name] = [f"{count} {name.replace('_', ' ')} still belong to it. Move or delete them first."]
     if errors:
-        what = singular(table)
-        raise Refusal(
-            "in_use", f"This {what} is in use and was not deleted. See errors for what blocks.", errors=errors
-        )
+        message = f"This {singular(table)} is in use and was not deleted. See errors for what blocks."
+        raise Refusal("in_use", message, errors=errors)
     for source, step in steps:
         changed = tx.run(step, id=record_id, now=tx.now)
         if source is not None:
@@ -129,21 +126,14 @@ def _plan(table: Table, doomed: ColumnElement[bool], blockers: list[tuple[str, S
             if column.info["on_delete"] == "cascade":
                 _plan(child, affected, blockers, steps)
             elif column.info["on_delete"] == "detach":
-                steps.append((None, _detach(child, column).where(affected)))
+                nothing: dict[str, Any] = {column.name: None, "updated_at": bindparam("now")}
+                steps.append((None, update(child).values(nothing).where(affected)))
             else:
                 blockers.append((child.name, select(func.count()).select_from(child).where(affected)))
     steps.append((table if "id" in table.c else None, delete(table).where(doomed)))
-
-
-def _detach(child: Table, column: Column[Any]) -> Update:
-    return update(child).values({column.name: None, "updated_at": bindparam("now")})
 
 
 def singular(table: Table) -> str:
     """What a person calls one row of a table: `time entry`."""
     words = table.name.replace("_", " ")
     return words[:-3] + "y" if words.endswith("ies") else words.removesuffix("s")
-
-
-def _label(name: str, count: int) -> str:
-    return singular(metadata.tables[name]) if count == 1 else name.replace("_", " ")

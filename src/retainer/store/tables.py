@@ -63,6 +63,3 @@ def keyed_table(name: str, *items: Any, key: tuple[str, ...]) -> Table:
 
 totals = keyed_table("totals", text("name"), integer("count"), key=("name",))
 """How many rows an account has in a table, kept in the transaction that adds or removes them."""
-
-series = keyed_table("series", text("name"), integer("last"), key=("name",))
-"""The last number that each series of an account has given."""

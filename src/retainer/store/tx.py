@@ -1,10 +1,9 @@
 """Tx: one account, one transaction. It cannot see another account's rows, and it commits only as a whole."""
 
 import weakref
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Self
-from zoneinfo import ZoneInfo
 
 import msgspec
 from sqlalchemy import Table, bindparam, insert, update
@@ -167,10 +166,6 @@ class Tx(Everywhere):
             self._used = True
         values["account_id"] = self.actor.account_id
         return super().execute(statement, values)
-
-    def today(self) -> date:
-        """The day it is now in the account's zone."""
-        return datetime.fromisoformat(self.now).astimezone(ZoneInfo(self.actor.timezone)).date()
 
     def fault(self, field: str, sentence: str) -> None:
         """Note what is wrong with a member of the body; it is refused with all others before anything is written."""

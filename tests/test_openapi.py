@@ -128,6 +128,6 @@ def test_operations_are_named_by_what_they_do():
 
 def test_two_types_of_one_name_do_not_pass_for_one_another():
     types = {}
-    openapi._named(openapi.query.Meta, types)  # noqa: SLF001
+    openapi._named(openapi.paging.Meta, types)  # noqa: SLF001
     with pytest.raises(TypeError, match="rename one"):
         openapi._named(type("Meta", (openapi.msgspec.Struct,), {}), types)  # noqa: SLF001
