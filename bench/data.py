@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 import bare
-from retainer.domain import accounts, keys
+from retainer.domain import accounts, keys, users
 from retainer.store.engines import Sqlite
 from retainer.store.migrations import migrate
 from retainer.store.tx import Store
@@ -29,8 +29,8 @@ def fill(path: Path) -> list[str]:
     migrate(engine)
     store = Store(engine)
     details = accounts.AccountDetails(name="North Agency", plan="enterprise")
-    admin = accounts.UserDetails(name="Ana Lima", email="ana@north.example", role="admin")
-    account, user, _ = accounts.create_account(store, details, admin)
+    admin = users.UserDetails(name="Ana Lima", email="ana@north.example", role="admin")
+    account, user, _ = users.open_account(store, details, admin)
     accounts.switch_api(store, account, on=True)
     scopes = ["clients:read", "clients:write"]
     made = [keys.create_key(store, account, keys.KeyDetails(f"key {n}", user, scopes))[1] for n in range(KEYS)]

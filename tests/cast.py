@@ -10,9 +10,10 @@ from urllib.parse import urlencode
 from wsgiref.validate import validator
 
 from retainer.app import App
-from retainer.domain import accounts, keys
-from retainer.domain.accounts import AccountDetails, UserDetails
+from retainer.domain import accounts, keys, users
+from retainer.domain.accounts import AccountDetails
 from retainer.domain.keys import SCOPES, KeyDetails
+from retainer.domain.users import UserDetails
 from retainer.settings import BASE_PATH, Settings
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
@@ -189,8 +190,8 @@ def open_agency(store: Store, name: str, plan: str, **details: Any) -> dict[str,
     """Open an agency with an admin, a member, and a key with all scopes."""
     domain = f"{name.lower()}.example"
     admin = UserDetails(name="Ana Admin", email=f"ana@{domain}", role="admin")
-    account_id, admin_id, _ = accounts.create_account(store, AccountDetails(name=name, plan=plan, **details), admin)
-    member_id, _ = accounts.create_user(store, account_id, UserDetails(name="Max Member", email=f"max@{domain}"))
+    account_id, admin_id, _ = users.open_account(store, AccountDetails(name=name, plan=plan, **details), admin)
+    member_id, _ = users.create_user(store, account_id, UserDetails(name="Max Member", email=f"max@{domain}"))
     accounts.switch_api(store, account_id, on=True)
     key_id, key = keys.create_key(store, account_id, KeyDetails("All", admin_id, list(SCOPES)))
     return {"account_id": account_id, "admin_id": admin_id, "member_id": member_id, "key_id": key_id, "key": key}

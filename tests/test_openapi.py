@@ -3,9 +3,9 @@ import re
 import pytest
 from openapi_spec_validator import validate
 
+from retainer import openapi
 from retainer.app import SLICES
 from retainer.errors import STATUS
-from retainer import openapi
 from retainer.kernel.resource import Routes
 
 OPERATIONS = Routes(SLICES).operations

@@ -3,10 +3,11 @@
 from typing import Any, TypeVar
 
 from retainer.api import clients, contacts, tags
-from retainer.domain import accounts, keys
-from retainer.domain.accounts import AccountDetails, UserDetails
+from retainer.domain import accounts, keys, users
+from retainer.domain.accounts import AccountDetails
 from retainer.domain.keys import SCOPES, KeyDetails
 from retainer.domain.members import complete, read_members
+from retainer.domain.users import UserDetails
 from retainer.errors import Faults, invalid
 from retainer.store.records import Record
 from retainer.store.tx import Actor, Store, Tx
@@ -85,15 +86,15 @@ def _agency(
     store: Store, details: AccountDetails, people: list[tuple[str, str]], domain: str, customers: list[Any]
 ) -> str:
     """Open an agency with its people and clients; answers a key of its admin."""
-    users = [
+    team = [
         UserDetails(
             name=name, email=f"{name.split()[0].lower()}@{domain}", role="admin" if role == "admin" else "member"
         )
         for name, role in people
     ]
-    account_id, admin_id, _ = accounts.create_account(store, details, users[0])
-    for user in users[1:]:
-        accounts.create_user(store, account_id, user)
+    account_id, admin_id, _ = users.open_account(store, details, team[0])
+    for user in team[1:]:
+        users.create_user(store, account_id, user)
     accounts.switch_api(store, account_id, on=True)
     _, key = keys.create_key(store, account_id, KeyDetails("Demo", admin_id, list(SCOPES)))
     actor = Actor(account_id, admin_id, "admin", details.currency, details.timezone, 30, "C-{0000}")

@@ -121,7 +121,10 @@ def test_money_is_read_exactly_from_string_and_number(office):
         assert answer.data["hourly_rate"] == shown
     dinar = office.make("/clients", currency="KWD", hourly_rate="1.234")
     assert dinar["hourly_rate"] == "1.234"
-    assert "KWD has 3 decimal places" in office.patch(f"/clients/{dinar['id']}", {"hourly_rate": "1.2345"}).errors["hourly_rate"][0]
+    assert (
+        "KWD has 3 decimal places"
+        in office.patch(f"/clients/{dinar['id']}", {"hourly_rate": "1.2345"}).errors["hourly_rate"][0]
+    )
 
 
 def test_members_left_out_keep_their_value_and_null_clears(office):
@@ -179,7 +182,9 @@ def test_filters_select(office):
 
 
 def test_a_bad_filter_value_is_told_under_its_parameter(office):
-    answer = office.get("/clients", {"status": "gone", "ids": "1,x", "created_since": "2026-01-01T00:00:00", "page": "0"})
+    answer = office.get(
+        "/clients", {"status": "gone", "ids": "1,x", "created_since": "2026-01-01T00:00:00", "page": "0"}
+    )
     assert set(answer.errors) == {"status", "ids", "created_since", "page"}
     assert "offset" in answer.errors["created_since"][0]
     answer = office.get("/clients", {"stauts": "active"})

@@ -49,7 +49,9 @@ def test_an_email_is_unique_within_a_client_whatever_its_case(office):
 
 def test_filters_select(office):
     client, other = office.make("/clients")["id"], office.make("/clients")["id"]
-    a = office.make("/external-contacts", client_id=client, last_name="Adler", role="billing", email="A@x.example")["id"]
+    a = office.make("/external-contacts", client_id=client, last_name="Adler", role="billing", email="A@x.example")[
+        "id"
+    ]
     b = office.make("/external-contacts", client_id=other, last_name="böhm", first_name="Ute", status="inactive")["id"]
 
     def found(**query):

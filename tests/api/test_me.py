@@ -16,7 +16,11 @@ def test_it_works(office):
         "currency": "EUR",
         "timezone": "Europe/Berlin",
     }
-    assert (me["rate_limit"]["limit"], me["rate_limit"]["remaining"], me["rate_limit"]["window_seconds"]) == (600, 599, 60)
+    assert (me["rate_limit"]["limit"], me["rate_limit"]["remaining"], me["rate_limit"]["window_seconds"]) == (
+        600,
+        599,
+        60,
+    )
     assert (me["server"]["version"], me["server"]["api_version"]) == (__version__, "v1")
 
 

@@ -1,5 +1,6 @@
 import base64
 import contextlib
+import http.client
 import itertools
 import json
 import re
@@ -22,7 +23,7 @@ from tests.blackbox.corpus import (
     member,
     refused_bodies,
 )
-from tests.blackbox.process import at_once, checked, contents, drained, parsed, raw, resident, unsound
+from tests.blackbox.process import Client, at_once, checked, contents, drained, parsed, raw, resident, unsound
 
 LARGEST = 1024 * 1024
 MEGABYTE = 1_000_000
@@ -38,9 +39,19 @@ def agency(server):
     return server.agency("Hostile", "enterprise")
 
 
+class Patient(Client):
+    """A client that sends once more when the server has closed the kept connection meanwhile."""
+
+    def send(self, *arguments, **headers):
+        try:
+            return super().send(*arguments, **headers)
+        except (BrokenPipeError, ConnectionResetError, http.client.RemoteDisconnected):
+            return super().send(*arguments, **headers)
+
+
 @pytest.fixture
 def client(server, agency):
-    with server.client(server.new_key(agency)) as opened:
+    with Patient(server.port, server.new_key(agency)) as opened:
         yield opened
 
 
@@ -405,6 +416,24 @@ def test_a_refused_body_is_never_read_as_the_next_request(server, agency, addres
     if not (closed and not found):  # closing with unread bytes may take the answer with it
         assert checked(found[0]).status == status
         assert [answer.headers["x-request-id"] for answer in found[1:]] == ([] if closed else ["p-0"])
+
+
+@pytest.mark.parametrize("key", [False, True], ids=["no key", "no such path"])
+def test_a_connection_outlives_a_refusal_or_is_said_to_be_closed(server, agency, address, key):
+    """The small body comes a moment after its headers, as many clients send it; the refusal may come before it."""
+    credential = f"Authorization: Bearer {agency['key']}\r\n" if key else ""
+    head = f"POST {BASE_PATH}/nothing HTTP/1.1\r\nHost: x\r\n{credential}Content-Length: 2\r\n\r\n".encode()
+    for _ in range(30):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=5, source_address=(address, 0)) as link:
+            link.sendall(head)
+            first = link.recv(65536)
+            if b"connection: close" in first.lower():
+                continue
+            found = b""
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                link.sendall(b"{}" + START + b"Host: x\r\nConnection: close\r\n\r\n")
+                found = drained(link)[0]
+        assert parsed(found), f"closed without a word after {first!r}, so that the next request fails"
 
 
 def head_of(key, *lines):

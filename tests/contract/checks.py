@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from retainer.domain import accounts, keys
+from retainer.domain import accounts, keys, users
 from retainer.domain.keys import SCOPES
 from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
@@ -69,7 +69,7 @@ def revoked(office: Office) -> str:
 def of_deactivated(office: Office) -> str:
     """A key whose user was deactivated."""
     key = office.new_key(user_id=office.member_id)
-    accounts.set_user(office.store, office.member_id, {"is_active": False})
+    users.set_user(office.store, office.member_id, {"is_active": False})
     return key
 
 

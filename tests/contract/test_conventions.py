@@ -57,7 +57,9 @@ from tests.contract.checks import (
 )
 
 CREATED_LISTS = [it for it in LISTS if it.path in {other.path for other in CREATES}]
-SORTS = [(it, sort) for it in CREATED_LISTS for sort in (*{name.removeprefix("-") for name in it.filter.sorts}, "id")]
+SORTS = [
+    (it, sort) for it in CREATED_LISTS for sort in (*sorted({name.removeprefix("-") for name in it.filter.sorts}), "id")
+]
 
 # Paths and methods
 

@@ -39,6 +39,7 @@ LAYERS = [
 """Each imports only from its own line and from those above."""
 READS_EVERYWHERE = {
     "domain/accounts.py",
+    "domain/users.py",
     "domain/keys.py",
     "kernel/idempotency.py",
     "server/housekeeping.py",

@@ -5,9 +5,10 @@ from typing import Annotated, Any
 import typer
 
 from retainer.cli.common import Json, changes, opened, say, whole
-from retainer.domain import accounts, keys
-from retainer.domain.accounts import AccountDetails, UserDetails
+from retainer.domain import accounts, keys, users
+from retainer.domain.accounts import AccountDetails
 from retainer.domain.keys import SCOPES, KeyDetails
+from retainer.domain.users import UserDetails
 from retainer.errors import Faults, invalid
 
 account_cli = typer.Typer(help="Open, list, show and change accounts.", no_args_is_help=True)
@@ -52,7 +53,7 @@ def create_account(
     if details is None or admin is None:
         raise invalid(faults)
     admin.password = secret.get("password")
-    account_id, user_id, chosen = accounts.create_account(opened(), details, admin)
+    account_id, user_id, chosen = users.open_account(opened(), details, admin)
     say({"account_id": account_id, "user_id": user_id, "password": chosen}, json=json)
 
 
@@ -141,14 +142,14 @@ def create_user(
     }
     details = whole(UserDetails, given)
     if details is not None:
-        user_id, chosen = accounts.create_user(opened(), account, details)
+        user_id, chosen = users.create_user(opened(), account, details)
         say({"user_id": user_id, "password": chosen}, json=json)
 
 
 @user_cli.command("list")
 def list_users(account: Account, *, json: Json = False) -> None:
     """List the users of an account."""
-    found = accounts.list_users(opened(), account)
+    found = users.list_users(opened(), account)
     names = ("id", "name", "email", "role", "is_active", "weekly_capacity_minutes", "hourly_rate")
     say({"users": found if json else [{name: one[name] for name in names} for one in found]}, json=json)
 
@@ -180,19 +181,19 @@ def set_user(
         "cost_rate_from": cost_rate_from,
         "password": password,
     }
-    say(accounts.set_user(opened(), user, changes(UserDetails, given)), json=json)
+    say(users.set_user(opened(), user, changes(UserDetails, given)), json=json)
 
 
 @user_cli.command("deactivate")
 def deactivate_user(user: User, *, json: Json = False) -> None:
     """Deactivate a user; the user's keys stop at once."""
-    say(accounts.set_user(opened(), user, {"is_active": False}), json=json)
+    say(users.set_user(opened(), user, {"is_active": False}), json=json)
 
 
 @user_cli.command("activate")
 def activate_user(user: User, *, json: Json = False) -> None:
     """Activate a user again; the user's keys work again."""
-    say(accounts.set_user(opened(), user, {"is_active": True}), json=json)
+    say(users.set_user(opened(), user, {"is_active": True}), json=json)
 
 
 @key_cli.command("create")

@@ -11,7 +11,8 @@ import msgspec
 from msgspec import Meta
 from sqlalchemy import Column, Index, Text, bindparam, func, insert, select, update
 
-from retainer.domain.accounts import PLANS, account_row, account_shown, accounts, users
+from retainer.domain.accounts import PLANS, account_of, accounts
+from retainer.domain.users import users
 from retainer.domain.values import Id, Instant, Text100, kind, one_of
 from retainer.errors import Refusal, invalid, not_found
 from retainer.store.columns import instant, ref, text
@@ -93,7 +94,7 @@ def caller_of(store: Store, key: str) -> Caller | None:
 def create_key(store: Store, account_id: int, details: KeyDetails) -> tuple[int, str]:
     """Make a key; answers its id and its value, which is nowhere kept. Raises `api_disabled`, `validation_failed`."""
     with store.everywhere("a key is made by an admin", write=True) as tx:
-        if not account_shown(account_row(tx, account_id))["api_enabled"]:
+        if not account_of(tx, account_id)["api_enabled"]:
             raise Refusal("api_disabled", f"The API is off. Switch it on first: retainer api on {account_id}")
         holder = select(users.c.is_active).where(users.c.id == details.user_id, users.c.account_id == account_id)
         active = tx.value(holder)
@@ -123,7 +124,7 @@ def create_key(store: Store, account_id: int, details: KeyDetails) -> tuple[int,
 def list_keys(store: Store, account_id: int) -> list[dict[str, Any]]:
     """The keys of an account, revoked ones included, without their values. Raises `not_found`."""
     with store.everywhere("admins see their keys") as tx:
-        account_row(tx, account_id)
+        account_of(tx, account_id)
         rows = tx.all(select(api_keys).where(api_keys.c.account_id == account_id).order_by(api_keys.c.id))
         return [_key_shown(row) for row in rows]
 

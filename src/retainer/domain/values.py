@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -12,7 +12,7 @@ import pycountry
 from email_validator import EmailNotValidError, validate_email
 from msgspec import Meta
 
-from retainer.store.columns import DIGITS
+from retainer.store.columns import DIGITS, as_instant
 
 LARGEST_INTEGER = 2**53 - 1  # what every JSON client reads exactly
 LARGEST_AMOUNT = Decimal(10) ** 12
@@ -80,10 +80,9 @@ def read_instant(value: Any) -> str:
     if not INSTANT.fullmatch(text):
         raise ValueError
     try:
-        moment = datetime.fromisoformat(text.upper()).astimezone(UTC)
+        return as_instant(datetime.fromisoformat(text.upper()))
     except OverflowError:
         raise ValueError from None
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def read_email(value: Any) -> str:

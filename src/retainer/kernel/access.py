@@ -1,7 +1,5 @@
 """Who is calling, and may they: key, plan, switch, scope (contract 1.1 and 1.2)."""
 
-from functools import lru_cache
-
 from retainer.domain.accounts import PLANS, require_api
 from retainer.domain.keys import Caller, caller_of, well_formed
 from retainer.errors import Refusal
@@ -57,19 +55,13 @@ def admit(caller: Caller) -> None:
 
 def require(caller: Caller, scope: str | None) -> None:
     """Refuse when the key does not hold the operation's scope; the message names it."""
-    if scope is not None and scope not in scopes_of(caller.scopes):
+    if scope is not None and scope not in caller.scopes.split():
         raise Refusal(
             "missing_scope",
             f"This key lacks the scope {scope}. Ask an admin for a key that holds it.",
             required_scope=scope,
             granted_scopes=caller.scopes.split(),
         )
-
-
-@lru_cache(maxsize=1024)
-def scopes_of(text: str) -> frozenset[str]:
-    """The scopes of a key as a set."""
-    return frozenset(text.split())
 
 
 def refused(code: str, sentence: str) -> Refusal:

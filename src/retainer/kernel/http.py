@@ -3,12 +3,13 @@
 import random
 import re
 import time
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 
 from retainer.errors import Refusal
 from retainer.settings import BASE_PATH, Settings
 
+Address = IPv4Address | IPv6Address
 LARGEST_BODY = 1024 * 1024
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -64,14 +65,12 @@ class Request:
     @property
     def address(self) -> str:
         """The caller's address: the peer, or what trusted proxies say of it; IPv6 as its /64 network."""
-        peer = self._address(self.environ.get("REMOTE_ADDR", ""))
+        peer = self._peer()
         for hop in reversed((self.header("X_FORWARDED_FOR") or "").split(",")):
-            if not hop or not self._trusts(peer):
+            if not self._trusts(peer):
                 break
-            peer = self._address(hop.strip())
-        if ":" in peer:
-            return str(ip_network(f"{peer}/64", strict=False))
-        return peer
+            peer = _address(hop.strip())
+        return str(ip_network(f"{peer}/64", strict=False)) if peer and peer.version == 6 else str(peer)
 
     @property
     def base_url(self) -> str:
@@ -79,21 +78,23 @@ class Request:
         if self.settings.base_url:
             return self.settings.base_url + BASE_PATH
         scheme, host = self.environ["wsgi.url_scheme"], self.header("HOST") or "localhost"
-        if self.settings.trusted_proxies and self._trusts(self.environ.get("REMOTE_ADDR", "")):
-            scheme = self.header("X_FORWARDED_PROTO") or scheme
-            host = self.header("X_FORWARDED_HOST") or host
+        if self.settings.trusted_proxies and self._trusts(self._peer()):
+            scheme, host = self.header("X_FORWARDED_PROTO") or scheme, self.header("X_FORWARDED_HOST") or host
         return f"{scheme}://{host}{BASE_PATH}"
 
-    def _address(self, text: str) -> str:
-        try:
-            found = ip_address(text)
-        except ValueError:
-            return "unknown"
-        return str(getattr(found, "ipv4_mapped", None) or found)
+    def _peer(self) -> Address | None:
+        return _address(self.environ.get("REMOTE_ADDR", ""))
 
-    def _trusts(self, peer: str) -> bool:
-        proxies = self.settings.trusted_proxies
-        return bool(proxies) and peer != "unknown" and any(ip_address(peer) in network for network in proxies)
+    def _trusts(self, peer: Address | None) -> bool:
+        return peer is not None and any(peer in network for network in self.settings.trusted_proxies)
+
+
+def _address(text: str) -> Address | None:
+    try:
+        found = ip_address(text)
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found
 
 
 def too_large() -> Refusal:

@@ -6,13 +6,12 @@ import re
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from types import TracebackType
 
 from sqlalchemy import Column, Index, LargeBinary, bindparam, delete, insert, select
 
 from retainer.errors import Refusal
 from retainer.kernel.http import Request, Response
-from retainer.store.columns import instant, integer, ref, text
+from retainer.store.columns import as_instant, instant, integer, ref, text
 from retainer.store.tables import ACCOUNT, keyed_table
 from retainer.store.tx import Store, Tx
 
@@ -33,9 +32,9 @@ idempotency_keys = keyed_table(
 )
 
 _same = (idempotency_keys.c.key_id == bindparam("key_id")) & (idempotency_keys.c.value == bindparam("value"))
-STORED = select(
-    idempotency_keys.c.fingerprint, idempotency_keys.c.status, idempotency_keys.c.headers, idempotency_keys.c.body
-).where(_same, idempotency_keys.c.created_at > bindparam("since"))
+STORED = select(*idempotency_keys.c["fingerprint", "status", "headers", "body"]).where(
+    _same, idempotency_keys.c.created_at > bindparam("since")
+)
 REPLACED = delete(idempotency_keys).where(_same)
 KEPT = insert(idempotency_keys).values(
     account_id=ACCOUNT,
@@ -65,9 +64,7 @@ class Attempt:
                 )
             self.running.add(name)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self.lock:
             self.running.discard((self.key_id, self.value))
 
@@ -109,4 +106,4 @@ def purge(store: Store) -> int:
 
 
 def _before(now: str) -> str:
-    return (datetime.fromisoformat(now) - KEEP).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return as_instant(datetime.fromisoformat(now) - KEEP)

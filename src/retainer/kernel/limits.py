@@ -25,11 +25,8 @@ class Allowance(msgspec.Struct, frozen=True, gc=False):
     def admit(self) -> None:
         """Refuse with 429 when the request found the bucket empty."""
         if self.retry_after is not None:
-            raise Refusal(
-                "rate_limited",
-                f"Too many requests: {self.limit} a minute are allowed. Wait {self.retry_after} seconds and try again.",
-                headers={"Retry-After": str(self.retry_after)},
-            )
+            message = f"Too many requests: {self.limit} a minute are allowed. Try again in {self.retry_after} seconds."
+            raise Refusal("rate_limited", message, headers={"Retry-After": str(self.retry_after)})
 
 
 class Window(MovingWindowSupport):

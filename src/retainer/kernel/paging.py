@@ -1,6 +1,5 @@
 """Lists: which page is asked for, in which order, and the answer with its links and totals (contract 1.4 and 1.6)."""
 
-import re
 from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
@@ -8,6 +7,7 @@ from urllib.parse import urlencode
 import msgspec
 from sqlalchemy import Select, Table, func, select, text
 
+from retainer.domain.members import WHOLE
 from retainer.domain.values import LARGEST_INTEGER
 from retainer.kernel.http import Request
 from retainer.kernel.query import Filter, Shape, asked, conditions, parameters, read_pairs, read_values
@@ -18,7 +18,6 @@ from retainer.store.tx import Tx
 T = TypeVar("T")
 PER_PAGE = 25
 LARGEST_PAGE = 100
-NUMBER = re.compile(r"[0-9]{1,16}")
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -85,7 +84,7 @@ def read_list(request: Request, only: type[Filter]) -> tuple[Filter, Page]:
 
 
 def _number(given: str, largest: int = LARGEST_INTEGER) -> int:
-    if not NUMBER.fullmatch(given) or not 1 <= int(given) <= largest:
+    if not WHOLE.fullmatch(given) or not 1 <= int(given) <= largest:
         raise ValueError(f"Must be a whole number from 1 to {largest}.")
     return int(given)
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 from types import NoneType
-from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -20,18 +20,15 @@ OneOf = tuple[T, ...]
 """A comma list: one of these."""
 
 
-class Where:
+class Where(NamedTuple):
     """How a filter limits the rows, when it is not `column = value`.
 
     `condition` makes it from the table and what stands for the value: bound parameters for a comma list, the bool
     itself for a flag, one bound parameter otherwise. `value` says what is bound for each value.
     """
 
-    def __init__(
-        self, condition: Callable[[Table, Any], ColumnElement[bool]], value: Callable[[Any], Any] = lambda value: value
-    ) -> None:
-        self.condition = condition
-        self.value = value
+    condition: Callable[[Table, Any], ColumnElement[bool]]
+    value: Callable[[Any], Any] = lambda value: value
 
 
 def searched(q: str) -> str:

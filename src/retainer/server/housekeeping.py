@@ -10,6 +10,7 @@ from sqlalchemy import bindparam, update
 
 from retainer.domain.keys import api_keys
 from retainer.kernel import idempotency
+from retainer.store.columns import as_instant
 from retainer.store.tx import Store
 
 if TYPE_CHECKING:
@@ -40,8 +41,7 @@ class KeysUsed:
             return
         with store.everywhere("keys of all accounts were used", write=True) as tx:
             for key, at in due.items():
-                moment = datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-                tx.run(USED, key_id=key, at=moment)
+                tx.run(USED, key_id=key, at=as_instant(datetime.fromtimestamp(at, UTC)))
                 self._written[key] = now
         for key, at in due.items():
             if self._used.get(key) == at:

@@ -1,5 +1,6 @@
 """Kinds of column, and how their values go into the database and come out again."""
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -67,6 +68,11 @@ def ref(name: str, target: str, *, optional: bool = False, on_delete: str = "blo
 def unique(*names: str) -> UniqueConstraint:
     """Unique within the account; `Tx` names the first column's member when it is taken."""
     return UniqueConstraint("account_id", *names)
+
+
+def as_instant(moment: datetime) -> str:
+    """A moment as instants are kept and answered."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def decimal_text(value: Decimal) -> str:

@@ -137,7 +137,10 @@ class Sqlite:
         """This thread's connection."""
         connection = getattr(self._local, "connection", None)
         if connection is None:
-            connection = self._local.connection = self.connect()
+            try:
+                connection = self._local.connection = self.connect()
+            except driver.OperationalError as error:
+                raise self.judge(error) from error
         return connection
 
     def close(self) -> None:

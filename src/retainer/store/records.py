@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import cache
-from typing import Any, Final, TypeVar, get_type_hints
+from typing import Any, Final, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 from sqlalchemy import Column, ColumnElement, Select, Table, bindparam, func, select
@@ -30,21 +30,17 @@ GIVEN = frozenset(Record.__struct_fields__)
 R = TypeVar("R", bound=Record)
 
 
-class Derived:
+class Derived(NamedTuple):
     """A member that is computed from other rows by one expression of the record's table."""
 
-    def __init__(
-        self, expression: Callable[[Table], ColumnElement[Any]], out: Callable[[Any], Any] | None = None
-    ) -> None:
-        self.expression = expression
-        self.out = out
+    expression: Callable[[Table], ColumnElement[Any]]
+    out: Callable[[Any], Any] | None = None
 
 
-class RefersTo:
+class RefersTo(NamedTuple):
     """A list of ids that must exist in a table of the account."""
 
-    def __init__(self, target: str) -> None:
-        self.target = target
+    target: str
 
 
 def count_of(child: str, column: str) -> Derived:

@@ -11,7 +11,7 @@ from sqlalchemy.sql.elements import ClauseElement
 
 from retainer.errors import Faults, invalid, not_found
 from retainer.store import rules
-from retainer.store.columns import casefolded
+from retainer.store.columns import as_instant, casefolded
 from retainer.store.engines import Sqlite
 from retainer.store.records import R, Record, folds, view
 from retainer.store.scope import scoped
@@ -32,7 +32,7 @@ class Actor(msgspec.Struct, frozen=True, gc=False):
 
 def utcnow() -> str:
     """The moment it is, as instants are kept."""
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return as_instant(datetime.now(UTC))
 
 
 class Store:

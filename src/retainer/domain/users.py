@@ -1,0 +1,165 @@
+"""Users: who works at an agency; the first of them opens its account (contract 2.2)."""
+
+import secrets
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+import msgspec
+from argon2 import PasswordHasher
+from msgspec import Meta
+from sqlalchemy import delete, insert, select, update
+
+from retainer.domain.accounts import AccountDetails, account_of, account_values, accounts, in_units
+from retainer.domain.values import Day, Email, Money, Password, Percent, Text191
+from retainer.errors import invalid, not_found
+from retainer.store.columns import (
+    amount_of,
+    as_instant,
+    casefolded,
+    day,
+    decimal,
+    decimal_text,
+    flag,
+    folded,
+    integer,
+    money,
+    ref,
+    text,
+    unique,
+)
+from retainer.store.tables import keyed_table, tenant_table
+from retainer.store.tx import Everywhere, Store
+
+TRIAL_DAYS = 90
+Minutes = Annotated[int, Meta(ge=0, le=10080)]
+
+users = tenant_table(
+    "users",
+    text("name"),
+    text("email"),
+    folded("email"),
+    text("role"),
+    flag("is_active"),
+    integer("weekly_capacity_minutes"),
+    decimal("target_percent"),
+    money("hourly_rate", optional=True),
+    text("password_hash"),
+    unique("email_folded"),
+)
+
+cost_rates = keyed_table(
+    "cost_rates",
+    ref("user_id", "users", on_delete="cascade"),
+    day("from_date"),
+    money("amount"),
+    key=("user_id", "from_date"),
+)
+"""What an hour of a user costs from a day on, in the account's currency."""
+
+
+class UserDetails(msgspec.Struct):
+    """What an admin says of a user; `cost_rate` counts from `cost_rate_from` on, by default from always."""
+
+    name: Text191
+    email: Email
+    role: Literal["admin", "member"] = "member"
+    weekly_capacity_minutes: Minutes = 2400
+    target_percent: Percent = Decimal(75)
+    hourly_rate: Money | None = None
+    cost_rate: Money | None = None
+    cost_rate_from: Day = "0001-01-01"
+    password: Password | None = None
+
+
+def open_account(store: Store, details: AccountDetails, admin: UserDetails) -> tuple[int, int, str]:
+    """Open an account with its first admin; answers both ids and the admin's password."""
+    with store.everywhere("an account is opened by the operator", write=True) as tx:
+        trial_end = details.trial_ends_at or as_instant(datetime.fromisoformat(tx.now) + timedelta(days=TRIAL_DAYS))
+        values = account_values(msgspec.structs.asdict(details), details.currency)
+        values |= {"api_enabled": False, "trial_ends_at": trial_end}
+        account_id: int = tx.value(
+            insert(accounts).values(created_at=tx.now, updated_at=tx.now, **values).returning(accounts.c.id)
+        )
+        user_id, password = _insert_user(tx, account_id, details.currency, admin)
+    return account_id, user_id, password
+
+
+def create_user(store: Store, account_id: int, details: UserDetails) -> tuple[int, str]:
+    """Add a user to an account; answers the id and the password. Raises `not_found` or `validation_failed`."""
+    with store.everywhere("a user is added by an admin", write=True) as tx:
+        currency = account_of(tx, account_id)["currency"]
+        return _insert_user(tx, account_id, currency, details)
+
+
+def list_users(store: Store, account_id: int) -> list[dict[str, Any]]:
+    """The users of an account, deactivated ones included. Raises `not_found`."""
+    with store.everywhere("admins see their users") as tx:
+        currency = account_of(tx, account_id)["currency"]
+        rows = tx.all(select(users).where(users.c.account_id == account_id).order_by(users.c.id))
+        return [_user_shown(row, currency) for row in rows]
+
+
+def set_user(store: Store, user_id: int, changes: dict[str, Any]) -> dict[str, Any]:
+    """Change what a user is; `is_active=False` stops the user's keys at once. Raises `not_found`."""
+    with store.everywhere("a user is changed by an admin", write=True) as tx:
+        account_id, currency = _account_of(tx, user_id)
+        values = _user_values(tx, account_id, user_id, changes, currency)
+        tx.run(update(users).where(users.c.id == user_id).values(updated_at=tx.now, **values))
+        _set_cost_rate(tx, account_id, user_id, currency, changes)
+        row = tx.one(select(users).where(users.c.id == user_id))
+        return _user_shown(row or (), currency)
+
+
+def _account_of(tx: Everywhere, user_id: int) -> tuple[int, str]:
+    same = (users.c.account_id == accounts.c.id) & (users.c.id == user_id)
+    row = tx.one(select(accounts.c.id, accounts.c.currency).join(users, same))
+    if row is None:
+        raise not_found("user")
+    return row[0], row[1]
+
+
+def _insert_user(tx: Everywhere, account_id: int, currency: str, details: UserDetails) -> tuple[int, str]:
+    password = details.password or secrets.token_urlsafe(12)
+    given = msgspec.structs.asdict(details) | {"password": password}
+    values = _user_values(tx, account_id, 0, given, currency)
+    user_id: int = tx.value(
+        insert(users)
+        .values(account_id=account_id, created_at=tx.now, updated_at=tx.now, is_active=True, **values)
+        .returning(users.c.id)
+    )
+    _set_cost_rate(tx, account_id, user_id, currency, given)
+    return user_id, password
+
+
+def _user_values(tx: Everywhere, account_id: int, user_id: int, given: dict[str, Any], currency: str) -> dict[str, Any]:
+    values = in_units(given, "hourly_rate", currency)
+    for name in ("cost_rate", "cost_rate_from"):
+        values.pop(name, None)
+    if "target_percent" in values:
+        values["target_percent"] = decimal_text(values["target_percent"])
+    if "password" in values:
+        values["password_hash"] = PasswordHasher().hash(values.pop("password"))
+    if "email" in values:
+        values["email_folded"] = casefolded(values, ("email",))
+        same = (users.c.account_id == account_id) & (users.c.email_folded == values["email_folded"])
+        if tx.one(select(users.c.id).where(same, users.c.id != user_id)):
+            raise invalid({"email": [f"Another user of account {account_id} has this address. Choose another."]})
+    return values
+
+
+def _set_cost_rate(tx: Everywhere, account_id: int, user_id: int, currency: str, given: dict[str, Any]) -> None:
+    if given.get("cost_rate") is None:
+        return
+    key = {"account_id": account_id, "user_id": user_id, "from_date": given.get("cost_rate_from", "0001-01-01")}
+    amount = in_units(given, "cost_rate", currency)["cost_rate"]
+    tx.run(delete(cost_rates).where(*(cost_rates.c[name] == value for name, value in key.items())))
+    tx.run(insert(cost_rates).values(amount=amount, **key))
+
+
+def _user_shown(row: tuple[Any, ...], currency: str) -> dict[str, Any]:
+    shown = dict(zip(users.c.keys(), row, strict=True))
+    shown["is_active"] = bool(shown["is_active"])
+    if shown["hourly_rate"] is not None:
+        shown["hourly_rate"] = str(amount_of(shown["hourly_rate"], currency))
+    return {name: value for name, value in shown.items() if name not in {"password_hash", "email_folded"}}
