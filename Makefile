@@ -10,8 +10,8 @@ READY := $(VENV)/.ready
 help:  ## list what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
 
-$(READY): pyproject.toml setup.sh
-	sh setup.sh $(PYTHON) $(VENV)
+$(READY): pyproject.toml tools/setup.sh
+	sh tools/setup.sh $(PYTHON) $(VENV)
 	@touch $@
 
 run: $(READY)  ## serve the demo: two lively agencies on the embedded database
@@ -41,7 +41,7 @@ bench: $(READY)  ## measure the server against bench/bare.py
 	$(BIN)/python bench/load.py
 
 migration: $(READY)  ## write a new migration from the tables: make migration NAME="what changes"
-	$(BIN)/python -m retainer.store.migrations "$(NAME)"
+	$(BIN)/python tools/new_migration.py "$(NAME)"
 
 clean:  ## remove what make has made
 	rm -rf $(VENV) data dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
