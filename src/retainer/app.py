@@ -12,6 +12,7 @@ from retainer.kernel.http import Request
 from retainer.kernel.limits import Window
 from retainer.kernel.resource import Routes
 from retainer.server.housekeeping import Housekeeping, KeysUsed
+from retainer.server.intake import Intake
 from retainer.server.log import Log
 from retainer.settings import BASE_PATH, Settings
 from retainer.store.engines import Sqlite
@@ -28,6 +29,7 @@ class App:
         self.settings = settings
         self.store = Store(Sqlite(settings.database_path))
         self.window = Window()
+        self.intake = Intake(settings.threads)
         self.routes = Routes(SLICES)
         self.log = Log(log)
         self.keys_used = KeysUsed()
@@ -37,7 +39,7 @@ class App:
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request: the API by the pipeline, everything outside its base path by the site."""
         path = environ["PATH_INFO"]
-        if not path.startswith(BASE_PATH):
+        if path != BASE_PATH and not path.startswith(f"{BASE_PATH}/"):
             return self.site(environ, start_response)
         environ["PATH_INFO"] = path[len(BASE_PATH) :]
         request = Request(environ, self.settings)
@@ -59,8 +61,15 @@ class Document:
         response.content_type = falcon.MEDIA_JSON
 
 
+def nothing_here(req: falcon.Request, resp: falcon.Response, **kwargs: Any) -> None:  # noqa: ARG001
+    """Answer a path that is neither the site's nor the API's."""
+    resp.status = falcon.HTTP_NOT_FOUND
+    resp.media = {"message": f"There is nothing here. The API is at {BASE_PATH}.", "code": "not_found"}
+
+
 def site(app: App) -> "falcon.App[falcon.Request, falcon.Response]":
     """What lies outside the base path."""
     pages = falcon.App()
     pages.add_route("/openapi.json", Document(app))
+    pages.add_sink(nothing_here)
     return pages

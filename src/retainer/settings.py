@@ -42,6 +42,12 @@ def _database_url(text: str) -> str:
     return text
 
 
+def _threads(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 256:
+        raise ValueError
+    return int(text)
+
+
 def _setting(default: Any, sentence: str, form: str, read: Callable[[str], Any], *, secret: bool = False) -> Any:
     return field(default=default, metadata={"sentence": sentence, "form": form, "read": read, "secret": secret})
 
@@ -68,6 +74,7 @@ class Settings:
         "address ranges, like 127.0.0.1/32,10.0.0.0/8",
         _networks,
     )
+    threads: int = _setting(16, "Requests that are served at once.", "a whole number from 1 to 256", _threads)
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property

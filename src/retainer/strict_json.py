@@ -1,6 +1,7 @@
 """JSON that can be understood in one way only."""
 
 import json
+from collections import Counter
 from decimal import Decimal
 from typing import Any
 
@@ -8,6 +9,7 @@ from retainer.domain.members import encodes
 from retainer.errors import Refusal
 
 DEEPEST = 32
+MOST_MEMBERS = 1000
 
 
 def read_json(raw: bytes) -> Any:
@@ -49,12 +51,13 @@ def _check_depth(text: str) -> None:
 
 
 def _members_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(pairs) > MOST_MEMBERS:
+        raise malformed(f"an object has more than {MOST_MEMBERS} members")
     members = dict(pairs)
     if not encodes("".join(members)):
         raise malformed("the name of a member has an unpaired surrogate")
     if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
         raise malformed(f"the member {json.dumps(twice)} is there twice")
     return members
 

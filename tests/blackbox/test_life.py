@@ -16,6 +16,7 @@ from tests.blackbox.process import (
     at_once,
     checked,
     children,
+    command,
     drained,
     free_port,
     parsed,
@@ -247,32 +248,11 @@ def alive(pid):
         return False
 
 
-def test_a_second_server_on_the_same_database_works_without_errors_of_ours(own, tmp_path):
-    """Both serve, revocation counts in both at once; only limits are counted by each for itself."""
-    agency = own.agency("North", "enterprise")
-    second_folder = tmp_path / "second"
-    second_folder.mkdir()
-    second = start(second_folder, RETAINER_DATA_DIR=str(own.folder / "data"))
-    try:
-
-        def write(number):
-            with (own if number % 2 else second).client(agency["key"]) as client:
-                made = [client.post("/clients", {"name": f"{number}-{turn}"}) for turn in range(15)]
-                once = client.post("/tags", {"name": "Once"}, Idempotency_Key="once")
-                return [*made, client.get("/clients")], once
-
-        parts = at_once(WRITERS, write)
-        assert statuses([answer for part in parts for answer in part[0]]) == {201: 120, 200: WRITERS}
-        assert set(statuses([once for _, once in parts])) <= {201, 409}
-        assert query(own.database, "SELECT count(*) FROM tags") == [(1,)]
-        own.tell("key", "revoke", agency["key_id"])
-        for server in (own, second):
-            with server.client(agency["key"]) as client:
-                assert client.get("/me").status == 401, "in every process, from the very next request"
-    finally:
-        second.stop()
-    assert numbers(own, agency["account_id"]) == gapless(120)
-    assert unsound(own.database) == []
+def test_a_second_server_on_the_same_database_is_refused_in_a_sentence(own):
+    """Limits are counted in one process, so that one serves."""
+    said = command(own.folder, "serve", "--port", str(free_port()))
+    assert said.status == 1
+    assert "Another server serves" in said.err
 
 
 def test_concurrent_creates_get_numbers_without_gap_or_duplicate(server, agency):

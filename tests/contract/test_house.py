@@ -30,7 +30,7 @@ LAYERS = [
     {"kernel"},
     {"api"},
     {"openapi"},
-    {"server.housekeeping", "server.log"},  # what the application holds
+    {"server.housekeeping", "server.intake", "server.log"},  # what the application holds
     {"app", "demo"},
     {"console", "server"},
     {"cli"},

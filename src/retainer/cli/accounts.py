@@ -8,7 +8,9 @@ from retainer.cli.common import Json, changes, opened, say, whole
 from retainer.domain import accounts, keys, users
 from retainer.domain.accounts import AccountDetails
 from retainer.domain.keys import SCOPES, KeyDetails
+from retainer.domain.members import read_members
 from retainer.domain.users import UserDetails
+from retainer.domain.values import LARGEST_INTEGER
 from retainer.errors import Faults, invalid
 
 account_cli = typer.Typer(help="Open, list, show and change accounts.", no_args_is_help=True)
@@ -16,9 +18,9 @@ api_cli = typer.Typer(help="Switch an account's API on or off.", no_args_is_help
 user_cli = typer.Typer(help="Create, list, change, deactivate and activate users.", no_args_is_help=True)
 key_cli = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help=True)
 
-Account = Annotated[int, typer.Argument(metavar="ACCOUNT", help="The account's id.")]
-User = Annotated[int, typer.Argument(metavar="USER", help="The user's id.")]
-Key = Annotated[int, typer.Argument(metavar="KEY", help="The key's id.")]
+Account = Annotated[int, typer.Argument(metavar="ACCOUNT", min=1, max=LARGEST_INTEGER, help="The account's id.")]
+User = Annotated[int, typer.Argument(metavar="USER", min=1, max=LARGEST_INTEGER, help="The user's id.")]
+Key = Annotated[int, typer.Argument(metavar="KEY", min=1, max=LARGEST_INTEGER, help="The key's id.")]
 Option = Annotated[str | None, typer.Option()]
 Whole = Annotated[int | None, typer.Option()]
 Required = Annotated[str, typer.Option()]
@@ -49,8 +51,8 @@ def create_account(
     details = whole(AccountDetails, given, faults=faults)
     first = {"name": admin_name, "email": admin_email, "role": "admin"}
     admin = whole(UserDetails, first, "admin_", faults)
-    secret = changes(UserDetails, {"password": password}) if password is not None else {}
-    if details is None or admin is None:
+    secret = read_members(UserDetails, {} if password is None else {"password": password}, faults)
+    if details is None or admin is None or faults:
         raise invalid(faults)
     admin.password = secret.get("password")
     account_id, user_id, chosen = users.open_account(opened(), details, admin)
@@ -200,7 +202,7 @@ def activate_user(user: User, *, json: Json = False) -> None:
 def create_key(
     account: Account,
     *,
-    user: Annotated[int, typer.Option(help="The user that the key acts as.")],
+    user: Annotated[int, typer.Option(min=1, max=LARGEST_INTEGER, help="The user that the key acts as.")],
     name: Required,
     scopes: Scopes,
     expires_at: Option = None,

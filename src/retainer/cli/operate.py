@@ -20,7 +20,7 @@ from retainer.store.tx import Store
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes; the embedded database takes one.")]
-Threads = Annotated[int, typer.Option(min=1, max=256, help="Requests that are served at once.")]
+Threads = Annotated[int | None, typer.Option(min=1, max=256, help="Requests that are served at once; 16.")]
 Out = Annotated[Path | None, typer.Option(help="The file to write; by default standard output.")]
 
 
@@ -31,14 +31,14 @@ def operate(cli: typer.Typer) -> None:
 
 
 def serve(
-    *, host: Host = "127.0.0.1", port: Port = 8000, workers: Workers = 1, threads: Threads = 16, json: Json = False
+    *, host: Host = "127.0.0.1", port: Port = 8000, workers: Workers = 1, threads: Threads = None, json: Json = False
 ) -> None:
     """Serve the API; migrates the database first if needed."""
     run(host, port, workers, threads, lambda: say({"base_url": base_url(host, port)}, json=json))
 
 
 def demo(
-    *, host: Host = "127.0.0.1", port: Port = 8000, workers: Workers = 1, threads: Threads = 16, json: Json = False
+    *, host: Host = "127.0.0.1", port: Port = 8000, workers: Workers = 1, threads: Threads = None, json: Json = False
 ) -> None:
     """Serve a database of its own with two lively agencies, made anew at every start."""
     from retainer.demo import fill  # noqa: PLC0415  # only this command needs it
@@ -101,17 +101,20 @@ def doctor(*, json: Json = False) -> None:
     )
 
 
-def run(host: str, port: int, workers: int, threads: int, ready: Callable[[], None]) -> None:
+def run(host: str, port: int, workers: int, threads: int | None, ready: Callable[[], None]) -> None:
     """Migrate if needed, then serve until told to stop."""
     from retainer.server.serving import serve as listen  # noqa: PLC0415  # other commands need no HTTP server
 
     if workers > 1:
         message = "the embedded database is served by one process; raise --threads instead"
         raise typer.BadParameter(message, param_hint="--workers")
-    engine = Sqlite(settings.load().database_path)
+    if threads is not None:
+        os.environ["RETAINER_THREADS"] = str(threads)
+    in_force = settings.load()
+    engine = Sqlite(in_force.database_path)
     migrate(engine)
     engine.close()
-    listen(host, port, threads=threads, ready=ready)
+    listen(host, port, settings=in_force, ready=ready)
 
 
 def base_url(host: str, port: int) -> str:

@@ -209,5 +209,5 @@ def encodes(text: str) -> bool:
 
 
 def _unknown(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(name[:64], known, n=1)
     return f"Is no member here. Did you mean {near[0]}?" if near else f"Is no member here. Known: {', '.join(known)}."

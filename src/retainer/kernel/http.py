@@ -28,12 +28,13 @@ class Response:
 class Request:
     """One request. Only named headers are ever read: the WSGI environ also holds the process environment."""
 
-    __slots__ = ("began", "environ", "id", "method", "path", "query", "settings")
+    __slots__ = ("began", "environ", "id", "method", "path", "query", "settings", "taken")
 
     def __init__(self, environ: dict[str, Any], settings: Settings) -> None:
         self.began = time.perf_counter()
         self.environ = environ
         self.settings = settings
+        self.taken = False
         self.method: str = environ["REQUEST_METHOD"]
         self.path: str = environ["PATH_INFO"]
         self.query: str = environ["QUERY_STRING"]
@@ -53,13 +54,18 @@ class Request:
         if length and (len(length) > 10 or int(length) > LARGEST_BODY):
             raise too_large()
 
+    @property
+    def has_body(self) -> bool:
+        """Whether a body comes with the request and was not read yet."""
+        sent = self.environ.get("CONTENT_LENGTH", "0") not in {"", "0"} or "HTTP_TRANSFER_ENCODING" in self.environ
+        return sent and not self.taken
+
     def read(self) -> bytes:
         """The whole body; at most a byte more than the limit is ever read."""
-        if not self.environ.get("CONTENT_LENGTH") and "HTTP_TRANSFER_ENCODING" not in self.environ:
-            return b""
         body: bytes = self.environ["wsgi.input"].read(LARGEST_BODY + 1)
         if len(body) > LARGEST_BODY:
             raise too_large()
+        self.taken = True
         return body
 
     @property

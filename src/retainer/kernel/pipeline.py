@@ -15,7 +15,7 @@ from retainer.kernel.paging import Paged
 from retainer.kernel.resource import Call, Operation
 from retainer.store.engines import Unavailable
 from retainer.store.records import Record
-from retainer.store.tx import Store, Tx
+from retainer.store.tx import Tx
 
 if TYPE_CHECKING:
     from retainer.app import App
@@ -49,7 +49,7 @@ def answer(request: Request, app: "App") -> Response:
             access.require(caller, operation.scope)  # 403 missing scope
             query = operation.read_query(request)  # 422
             call = Call(request, caller, allowance, operation, ids, query)
-            response = perform(call, app.store)  # 404, 412, 400, 413, 415, 422, 409
+            response = perform(call, app)  # 404, 412, 400, 413, 415, 422, 409
     except Exception as error:  # noqa: BLE001  # the last resort: whatever it is, it leaves as one of ours
         refusal = explain(error, request, app)
         if allowance is None:
@@ -60,13 +60,13 @@ def answer(request: Request, app: "App") -> Response:
     return response
 
 
-def perform(call: Call, store: Store) -> Response:
+def perform(call: Call, app: "App") -> Response:
     """Run the operation in its transaction, which commits here and nowhere else."""
     request, operation = call.request, call.operation
     if not operation.writes:
-        with store.begin(call.caller, write=False) as tx:
+        with app.store.begin(call.caller, write=False) as tx:
             return reply(operation, operation.call(tx, call), request)
-    body = request.read()
+    body = app.intake.read(request, call.caller.key_id)
     attempt = idempotency.attempt(request, call.caller.key_id, body)
     if operation.body is not None:
         call.sent = Sent(request, body, operation.body)
@@ -76,7 +76,7 @@ def perform(call: Call, store: Store) -> Response:
         tx.refuse_faults()
         return reply(operation, result, request)
 
-    with attempt or nullcontext(), store.begin(call.caller, write=True) as tx:
+    with attempt or nullcontext(), app.store.begin(call.caller, write=True) as tx:
         tx.if_match = request.header("IF_MATCH")
         return attempt.once(tx, lambda: run(tx)) if attempt else run(tx)
 
@@ -137,5 +137,7 @@ def finish(response: Response, request: Request, allowance: Allowance) -> None:
         ("x-request-id", request.id),
         *FIXED,
     ]
+    if request.has_body:  # it stays unread, so that the connection cannot be used again
+        response.headers.append(("connection", "close"))
     if response.status not in {204, 304}:
         response.headers.append(("content-length", str(len(response.body))))

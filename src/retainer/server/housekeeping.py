@@ -1,5 +1,7 @@
 """What a serving process does beside its requests: write its log, note used keys, forget what has expired."""
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -53,6 +55,7 @@ class Housekeeping:
 
     def __init__(self, app: "App") -> None:
         self.app = app
+        self._parent = os.getppid()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
 
@@ -71,6 +74,8 @@ class Housekeeping:
         noted = swept = time.monotonic()
         while not self._stopped.wait(LOG_SECONDS):
             now = time.monotonic()
+            if os.getppid() != self._parent:  # the main process was killed: nobody else would stop this one
+                os.kill(os.getpid(), signal.SIGTERM)
             if now - noted >= NOTE_SECONDS:
                 noted = now
                 self._try("noting used keys", lambda: self.app.keys_used.write(self.app.store))

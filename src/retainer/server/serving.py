@@ -1,9 +1,14 @@
 """The HTTP server: Granian in front of the application."""
 
+import fcntl
 import socket
 import sys
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing.util import Finalize
+from pathlib import Path
 from typing import Any
 
 from granian import Granian
@@ -13,10 +18,11 @@ from granian.log import LogLevels
 
 from retainer import settings as configuration
 from retainer.app import App
+from retainer.settings import Settings, SettingsError
 
 HEADER_SECONDS = 10
 LARGEST_HEAD = 64 * 1024
-DRAIN_SECONDS = 30
+DRAIN_SECONDS = 15
 
 # The server's own words go to standard error, beside the log; standard output belongs to the command's answer.
 STDERR = {"class": "logging.StreamHandler", "stream": "ext://sys.stderr", "formatter": "generic"}
@@ -29,31 +35,32 @@ LOGGING: dict[str, Any] = {
 }
 
 
-def serve(host: str, port: int, *, threads: int, ready: Callable[[], None]) -> None:
-    """Serve until SIGTERM or SIGINT; requests in flight are finished. `ready` is called once the port listens.
+def serve(host: str, port: int, *, settings: Settings, ready: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT; requests in flight are finished. `ready` is called once requests are answered.
 
-    Raises OSError when the port cannot be had.
+    Raises SettingsError when the port or the database is served by another process.
     """
-    _claim(host, port)
-    server = Granian(
-        "retainer.server.serving:application",
-        factory=True,
-        interface=Interfaces.WSGI,
-        address=host,
-        port=port,
-        workers=1,
-        blocking_threads=threads,
-        http=HTTPModes.http1,
-        http1_settings=HTTP1Settings(header_read_timeout=HEADER_SECONDS * 1000, max_buffer_size=LARGEST_HEAD),
-        backlog=2048,
-        websockets=False,
-        log_level=LogLevels.error,
-        log_dictconfig=LOGGING,
-        respawn_failed_workers=True,
-        workers_kill_timeout=DRAIN_SECONDS,
-    )
-    server.on_startup(ready)
-    server.serve()
+    with _alone(settings.database_path):
+        _claim(host, port)
+        server = Granian(
+            "retainer.server.serving:application",
+            factory=True,
+            interface=Interfaces.WSGI,
+            address=host,
+            port=port,
+            workers=1,
+            blocking_threads=settings.threads,
+            http=HTTPModes.http1,
+            http1_settings=HTTP1Settings(header_read_timeout=HEADER_SECONDS * 1000, max_buffer_size=LARGEST_HEAD),
+            backlog=2048,
+            websockets=False,
+            log_level=LogLevels.error,
+            log_dictconfig=LOGGING,
+            respawn_failed_workers=True,
+            workers_kill_timeout=DRAIN_SECONDS,
+        )
+        server.on_startup(threading.Thread(target=_tell, args=(host, port, ready), daemon=True).start)
+        server.serve()
 
 
 def application() -> App:
@@ -66,7 +73,38 @@ def application() -> App:
 
 def _claim(host: str, port: int) -> None:
     """Find out whether the port is free while a person can still be told in a sentence."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
+    with _socket(host) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind((host, port))
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise SettingsError(
+                f"Port {port} of {host} cannot be had: {error.strerror}. Choose another: --port."
+            ) from None
+
+
+@contextmanager
+def _alone(database: Path) -> Iterator[None]:
+    """Hold the database for this server: limits are counted in one process."""
+    with database.with_suffix(".serving").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SettingsError(
+                f"Another server serves {database}. Stop it first, or serve another database."
+            ) from None
+        yield
+
+
+def _tell(host: str, port: int, ready: Callable[[], None]) -> None:
+    """Call `ready` as soon as the port answers."""
+    for _ in range(500):
+        with _socket(host) as probe:
+            if probe.connect_ex((host, port)) == 0:
+                ready()
+                return
+        time.sleep(0.02)
+
+
+def _socket(host: str) -> socket.socket:
+    return socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)

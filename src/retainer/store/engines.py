@@ -17,15 +17,7 @@ except ImportError:  # the wheel exists for Linux only; elsewhere the standard m
 
 OLDEST_SAFE = (3, 51, 3)  # before it, two connections that write or checkpoint at once can corrupt a WAL database
 WAIT_SECONDS = 5.0
-OUT_OF_REACH = {
-    "SQLITE_BUSY",
-    "SQLITE_LOCKED",
-    "SQLITE_IOERR",
-    "SQLITE_FULL",
-    "SQLITE_CANTOPEN",
-    "SQLITE_READONLY",
-    "SQLITE_PROTOCOL",
-}
+OUT_OF_REACH = {"BUSY", "LOCKED", "IOERR", "FULL", "CANTOPEN", "READONLY", "PROTOCOL", "NOTADB", "CORRUPT"}
 
 
 # The first type is what SQLite's STRICT tables take, the second what PostgreSQL has for it.
@@ -59,7 +51,7 @@ class Sqlite:
 
     dialect = sqlite.dialect(paramstyle="named")
     version = driver.sqlite_version
-    failure: type[Exception] = driver.OperationalError
+    failure: type[Exception] = driver.DatabaseError
 
     def __init__(self, path: Path) -> None:
         if driver.sqlite_version_info < OLDEST_SAFE:
@@ -71,7 +63,7 @@ class Sqlite:
 
     def judge(self, error: Exception) -> Exception:
         """What a driver's error means to callers: out of reach, or the programming error that it is."""
-        name = "_".join(str(getattr(error, "sqlite_errorname", "")).split("_")[:2])
+        _, name, *_ = *str(getattr(error, "sqlite_errorname", "")).split("_"), ""
         return Unavailable(str(error)) if name in OUT_OF_REACH else error
 
     def connect(self) -> Any:
@@ -105,7 +97,7 @@ class Sqlite:
         try:
             connection = self.connection()
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-        except driver.OperationalError as error:
+        except driver.DatabaseError as error:
             if write:
                 self._writing.release()
             raise self.judge(error) from error
@@ -139,7 +131,7 @@ class Sqlite:
         if connection is None:
             try:
                 connection = self._local.connection = self.connect()
-            except driver.OperationalError as error:
+            except driver.DatabaseError as error:
                 raise self.judge(error) from error
         return connection
 
