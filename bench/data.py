@@ -35,7 +35,7 @@ def fill(path: Path) -> list[str]:
     scopes = ["clients:read", "clients:write"]
     made = [keys.create_key(store, account, keys.KeyDetails(f"key {n}", user, scopes))[1] for n in range(KEYS)]
     connection = bare.connect(str(path))
-    caller = connection.execute(bare.KEY, (keys.key_hash(made[0]),)).fetchone()
+    caller = connection.execute(bare.KEY, (keys.digest(made[0]),)).fetchone()
     chance = random.Random(1)
     connection.execute("BEGIN IMMEDIATE")
     connection.executemany(INSERT_TAG, [(account, f"Tag {n}", f"tag {n}") for n in range(TAGS)])

@@ -223,7 +223,7 @@ def test_a_guard_that_is_taken_away_is_missed(both, monkeypatch, fault):
 
 
 def test_a_checksum_that_is_not_looked_at_is_missed(office, tmp_path, monkeypatch):
-    monkeypatch.setattr(access, "well_formed", lambda _: True)
+    monkeypatch.setattr(access, "digest", lambda key: key)
     with pytest.raises(AssertionError):
         checks.checksum_needs_no_database(office, tmp_path)
 

@@ -18,7 +18,7 @@ from retainer.store.tx import Tx
 
 contacts = tenant_table(
     "external_contacts",
-    ref("client_id", "clients", on_delete="cascade"),
+    *ref("client_id", "clients", on_delete="cascade"),
     text("first_name", optional=True),
     text("last_name", optional=True),
     text("name"),

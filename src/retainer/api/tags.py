@@ -46,8 +46,8 @@ def tag_links(owner: str) -> Table:
     """The table that says which rows of `owner` carry which tags."""
     return keyed_table(
         f"{owner}_tags",
-        ref("record_id", owner, on_delete="cascade"),
-        ref("tag_id", "tags", on_delete="cascade"),
+        *ref("record_id", owner, on_delete="cascade"),
+        *ref("tag_id", "tags", on_delete="cascade"),
         Index(None, "account_id", "tag_id"),
         key=("record_id", "tag_id"),
     )
@@ -60,12 +60,10 @@ def links_of(table: Table) -> Table:
 
 def _tag_ids(table: Table) -> ColumnElement[Any]:
     links = links_of(table)
-    return (
-        select(func.coalesce(comma_list(links.c.tag_id), "")).where(links.c.record_id == table.c.id).scalar_subquery()
-    )
+    return select(comma_list(links.c.tag_id)).where(links.c.record_id == table.c.id).scalar_subquery()
 
 
-def _split(text: str) -> list[int]:
+def _split(text: str | None) -> list[int]:
     return sorted(map(int, text.split(","))) if text else []
 
 

@@ -5,6 +5,7 @@ import re
 import secrets
 import string
 import zlib
+from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
@@ -28,7 +29,7 @@ Scope = Annotated[str, kind(one_of(lambda: SCOPES), f"one of: {', '.join(SCOPES)
 
 api_keys = tenant_table(
     "api_keys",
-    ref("user_id", "users"),
+    *ref("user_id", "users"),
     text("name"),
     Column("hash", Text, nullable=False),
     text("prefix"),
@@ -87,8 +88,14 @@ BY_HASH = (
 
 def caller_of(store: Store, key: str) -> Caller | None:
     """Whose key this is; read from the database every time, so that every change counts from the next request on."""
-    row = store.look_up("whose key is this", BY_HASH, hash=key_hash(key))
+    row = store.look_up("whose key is this", BY_HASH, hash=digest(key))
     return None if row is None else Caller(*row)
+
+
+@lru_cache(maxsize=1024)
+def scopes_of(text: str) -> frozenset[str]:
+    """The scopes of a key as a set."""
+    return frozenset(text.split())
 
 
 def create_key(store: Store, account_id: int, details: KeyDetails) -> tuple[int, str]:
@@ -110,7 +117,7 @@ def create_key(store: Store, account_id: int, details: KeyDetails) -> tuple[int,
                 updated_at=tx.now,
                 user_id=details.user_id,
                 name=details.name,
-                hash=key_hash(value),
+                hash=digest(value),
                 prefix=value[:8],
                 last_four=value[-4:],
                 scopes=" ".join(scope for scope in SCOPES if scope in details.scopes),
@@ -146,9 +153,15 @@ def new_key() -> str:
     return body + checksum(body)
 
 
-def well_formed(value: str) -> bool:
-    """Whether a text has the form of a key and the right checksum, which is told without the database."""
-    return KEY.fullmatch(value) is not None and checksum(value[:-6]) == value[-6:]
+@lru_cache(maxsize=4096)
+def digest(value: str) -> str | None:
+    """What is kept of a key, or None for a text that is none: its form and checksum are told without the database.
+
+    A fast hash suits: 190 random bits need no slow one.
+    """
+    if not KEY.fullmatch(value) or checksum(value[:-6]) != value[-6:]:
+        return None
+    return hashlib.sha256(value.encode()).hexdigest()
 
 
 def checksum(body: str) -> str:
@@ -158,11 +171,6 @@ def checksum(body: str) -> str:
         number, digit = divmod(number, 62)
         text = BASE62[digit] + text
     return text
-
-
-def key_hash(value: str) -> str:
-    """What is kept of a key. A fast hash suits: 190 random bits need no slow one."""
-    return hashlib.sha256(value.encode()).hexdigest()
 
 
 def _key_shown(row: tuple[Any, ...]) -> dict[str, Any]:

@@ -50,7 +50,7 @@ users = tenant_table(
 
 cost_rates = keyed_table(
     "cost_rates",
-    ref("user_id", "users", on_delete="cascade"),
+    *ref("user_id", "users", on_delete="cascade"),
     day("from_date"),
     money("amount"),
     key=("user_id", "from_date"),

@@ -1,7 +1,7 @@
 """Who is calling, and may they: key, plan, switch, scope (contract 1.1 and 1.2)."""
 
 from retainer.domain.accounts import PLANS, require_api
-from retainer.domain.keys import Caller, caller_of, well_formed
+from retainer.domain.keys import Caller, caller_of, digest, scopes_of
 from retainer.errors import Refusal
 from retainer.kernel.http import Request
 from retainer.store.tx import Store, utcnow
@@ -38,7 +38,7 @@ def credential(request: Request) -> str:
     value = value.strip()
     if not value:
         raise refused("missing_key", "Send an API key: in the header Authorization: Bearer <key>, or in X-Api-Key.")
-    if not well_formed(value):
+    if digest(value) is None:
         raise refused(
             "invalid_key", "This is no key: keys are rtn_ and 38 letters or digits. Check that it was copied whole."
         )
@@ -55,7 +55,7 @@ def admit(caller: Caller) -> None:
 
 def require(caller: Caller, scope: str | None) -> None:
     """Refuse when the key does not hold the operation's scope; the message names it."""
-    if scope is not None and scope not in caller.scopes.split():
+    if scope is not None and scope not in scopes_of(caller.scopes):
         raise Refusal(
             "missing_scope",
             f"This key lacks the scope {scope}. Ask an admin for a key that holds it.",

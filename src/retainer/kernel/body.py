@@ -72,8 +72,9 @@ def read_object(request: Request, raw: bytes) -> dict[str, Any]:
     """The members of a body. Raises `unsupported_media_type` and `malformed_json`."""
     media = request.environ.get("CONTENT_TYPE", "").split(";")[0].strip().lower()
     if media != "application/json":
-        named = f"not {media}" if media else "which is missing"
-        raise Refusal("unsupported_media_type", f"Send the header Content-Type: application/json, {named}.")
+        raise Refusal(
+            "unsupported_media_type", f"Send the header Content-Type: application/json, not {media or 'none'}."
+        )
     if request.header("CONTENT_ENCODING") not in {None, "identity"}:
         raise Refusal("unsupported_media_type", "Send the body without Content-Encoding.")
     members = read_json(raw)

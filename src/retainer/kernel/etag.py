@@ -1,7 +1,6 @@
 """Entity tags: a record's state as it is answered, so that children and derived members change it too."""
 
 import hashlib
-from typing import Any
 
 import msgspec
 
@@ -14,7 +13,7 @@ encode = msgspec.json.Encoder().encode
 
 def of(data: bytes) -> str:
     """The strong tag of a record's JSON."""
-    return f'"{hashlib.blake2b(data, digest_size=12).hexdigest()}"'
+    return f'"{hashlib.sha256(data).hexdigest()[:32]}"'
 
 
 def unchanged(tx: Tx, record: R) -> R:
@@ -32,5 +31,5 @@ def matches(header: str | None, tag: str) -> bool:
     return header is not None and _names(header.replace("W/", ""), tag)
 
 
-def _names(header: str, tag: str) -> Any:
+def _names(header: str, tag: str) -> bool:
     return header.strip() == "*" or tag in (part.strip() for part in header.split(","))

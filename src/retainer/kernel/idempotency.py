@@ -5,7 +5,7 @@ import json
 import re
 import threading
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Column, Index, LargeBinary, bindparam, delete, insert, select
 
@@ -20,7 +20,7 @@ VISIBLE = re.compile(r"[!-~]{1,255}")
 
 idempotency_keys = keyed_table(
     "idempotency_keys",
-    ref("key_id", "api_keys", on_delete="cascade"),
+    *ref("key_id", "api_keys", on_delete="cascade"),
     text("value"),
     text("fingerprint"),
     instant("created_at"),
@@ -71,7 +71,7 @@ class Attempt:
     def once(self, tx: Tx, perform: Callable[[], Response]) -> Response:
         """What the first request was answered, or what this one performs, kept in the same transaction."""
         key = {"key_id": self.key_id, "value": self.value}
-        row = tx.one(STORED, since=_before(tx.now), **key)
+        row = tx.one(STORED, since=as_instant(datetime.fromisoformat(tx.now) - KEEP), **key)
         if row is None:
             response = perform()
             tx.run(REPLACED, **key)
@@ -102,8 +102,6 @@ def attempt(request: Request, key_id: int, body: bytes) -> Attempt | None:
 def purge(store: Store) -> int:
     """Forget what is older than a day; answers how many."""
     with store.everywhere("old idempotency keys are of no account's interest", write=True) as tx:
-        return tx.run(delete(idempotency_keys).where(idempotency_keys.c.created_at <= _before(tx.now)))
-
-
-def _before(now: str) -> str:
-    return as_instant(datetime.fromisoformat(now) - KEEP)
+        return tx.run(
+            delete(idempotency_keys).where(idempotency_keys.c.created_at <= as_instant(datetime.now(UTC) - KEEP))
+        )

@@ -41,6 +41,15 @@ class Call(msgspec.Struct, gc=False):
     sent: bodies.Sent | None = None
 
 
+Maker = Callable[[Tx, Call], Any]
+MADE: dict[Any, Maker] = {
+    Tx: lambda tx, _: tx,
+    Allowance: lambda _, call: call.allowance,
+    Caller: lambda _, call: call.caller,
+    Page: lambda _, call: call.query[1],
+}
+
+
 class Operation:
     """One method on one path: what its handler's declaration says."""
 
@@ -75,9 +84,7 @@ class Operation:
 
     def read_query(self, request: Request) -> Any:
         """The query of a request, as the handler's Filter and Page. Raises `unknown_parameter`, `validation_failed`."""
-        if self.filter is None:
-            return read_none(request)
-        return read_list(request, self.filter)
+        return read_none(request) if self.filter is None else read_list(request, self.filter)
 
     def call(self, tx: Tx, call: Call) -> Any:
         """Call the handler with its arguments in their order."""
@@ -89,16 +96,10 @@ class Operation:
             raise not_found(singular(self.resource.table) if self.resource.table is not None else "record")
         return int(text)
 
-    def _argument(self, where: str, name: str, hint: Any) -> Callable[[Tx, Call], Any]:
+    def _argument(self, where: str, name: str, hint: Any) -> Maker:
         """How an argument of the handler is made."""
-        if hint is Tx:
-            return lambda tx, _: tx
-        if hint is Allowance:
-            return lambda _, call: call.allowance
-        if hint is Caller:
-            return lambda _, call: call.caller
-        if hint is Page:
-            return lambda _, call: call.query[1]
+        if hint in MADE:
+            return MADE[hint]
         if isinstance(hint, type) and issubclass(hint, Filter):
             self.filter = hint
             return lambda _, call: call.query[0]

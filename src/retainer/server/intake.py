@@ -11,7 +11,7 @@ RESERVED = 4  # threads that do not wait for a body, so that other requests go o
 
 
 class Intake:
-    """Turns for reading bodies: all keys together leave some threads free, and one key takes two thirds of the turns."""
+    """Turns for reading bodies: all keys together leave threads free, and one key takes two thirds of the turns."""
 
     def __init__(self, threads: int) -> None:
         self.turns = max(1, threads - RESERVED)

@@ -4,71 +4,78 @@ import time
 import traceback
 from collections import deque
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
+from retainer.domain.keys import Caller
 from retainer.kernel.http import Request, Response
+from retainer.kernel.resource import Operation
 
-if TYPE_CHECKING:
-    from retainer.domain.keys import Caller
-    from retainer.kernel.resource import Operation
+encode_lines = msgspec.json.Encoder().encode_lines
 
-encode = msgspec.json.Encoder().encode
+
+class Answered(msgspec.Struct, gc=False, tag_field="event", tag="request"):
+    """A request and how it was answered: the key by its prefix, no query, no body, no header but the request id."""
+
+    time: datetime
+    request_id: str
+    method: str
+    path: str
+    status: int
+    duration_ms: float
+    operation: str | None
+    account_id: int | None
+    user_id: int | None
+    key: str | None
+    address: str | None
+    level: str = "info"
+
+
+class Failed(msgspec.Struct, gc=False, tag_field="event", tag="failure"):
+    """An error of ours, with its stack."""
+
+    time: datetime
+    during: str
+    request_id: str | None
+    error: str
+    level: str = "error"
 
 
 class Log:
-    """JSON lines, kept until `flush` writes them, so that no request waits for a terminal or a disk.
-
-    A line has a key's prefix, never the key; no query, no body, no header but the request id.
-    """
+    """JSON lines, kept until `flush` writes them, so that no request waits for a terminal or a disk."""
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._lines: deque[dict[str, Any]] = deque()
+        self._lines: deque[Answered | Failed] = deque()
         self._stream = stream
 
-    def request(
-        self, request: Request, response: Response, caller: "Caller | None", operation: "Operation | None"
-    ) -> None:
+    def request(self, request: Request, response: Response, caller: Caller | None, operation: Operation | None) -> None:
         """Note how a request was answered."""
         self._lines.append(
-            {
-                "time": time.time(),
-                "level": "info",
-                "event": "request",
-                "request_id": request.id,
-                "method": request.method,
-                "path": request.path,
-                "status": response.status,
-                "duration_ms": round((time.perf_counter() - request.began) * 1000, 3),
-                "operation": operation and operation.id,
-                "account_id": caller and caller.account_id,
-                "user_id": caller and caller.user_id,
-                "key": caller and caller.prefix,
-                "address": request.environ.get("REMOTE_ADDR"),
-            }
+            Answered(
+                datetime.now(UTC),
+                request.id,
+                request.method,
+                request.path,
+                response.status,
+                round((time.perf_counter() - request.began) * 1000, 3),
+                operation.id if operation else None,
+                caller.account_id if caller else None,
+                caller.user_id if caller else None,
+                caller.prefix if caller else None,
+                request.environ.get("REMOTE_ADDR"),
+            )
         )
 
     def failure(self, what: Request | str, error: Exception) -> None:
         """Note an error of ours, with its stack."""
-        self._lines.append(
-            {
-                "time": time.time(),
-                "level": "error",
-                "event": "failure",
-                "during": what if isinstance(what, str) else f"{what.method} {what.path}",
-                "request_id": None if isinstance(what, str) else what.id,
-                "error": "".join(traceback.format_exception(error)),
-            }
-        )
+        during, request_id = (what, None) if isinstance(what, str) else (f"{what.method} {what.path}", what.id)
+        stack = "".join(traceback.format_exception(error))
+        self._lines.append(Failed(datetime.now(UTC), during, request_id, stack))
 
     def flush(self) -> None:
         """Write the lines that have come together."""
-        lines = []
-        while self._lines:
-            line = self._lines.popleft()
-            line["time"] = datetime.fromtimestamp(line["time"], UTC).isoformat(timespec="milliseconds")
-            lines.append(encode(line))
+        lines = [self._lines.popleft() for _ in range(len(self._lines))]
         if lines:
-            self._stream.write(b"\n".join(lines) + b"\n")
+            self._stream.write(encode_lines(lines))
             self._stream.flush()

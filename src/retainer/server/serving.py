@@ -1,6 +1,7 @@
 """The HTTP server: Granian in front of the application."""
 
 import fcntl
+import gc
 import socket
 import sys
 import threading
@@ -67,6 +68,8 @@ def application() -> App:
     """Make the application of a serving process; its chores end with the process."""
     app = App(configuration.load(), sys.stderr.buffer)
     app.housekeeping.start()
+    gc.freeze()  # what is there now stays: no collection need look at it again
+    gc.set_threshold(20_000, 20, 50)
     Finalize(None, app.housekeeping.stop, exitpriority=10)
     return app
 

@@ -90,6 +90,14 @@ class Sqlite:
         event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
         return engine
 
+    def one(self, text: str, values: dict[str, Any]) -> tuple[Any, ...] | None:
+        """The first row of a statement outside any transaction."""
+        try:
+            row: tuple[Any, ...] | None = self.connection().execute(text, values).fetchone()
+        except driver.DatabaseError as error:
+            raise self.judge(error) from error
+        return row
+
     def begin(self, *, write: bool) -> Any:
         """Begin a transaction on this thread's connection; a writing one holds the lock until it ends."""
         if write and not self._writing.acquire(timeout=WAIT_SECONDS):

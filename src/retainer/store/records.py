@@ -26,6 +26,7 @@ class Record(msgspec.Struct, gc=False):
     updated_at: str
 
 
+Convert = Callable[[Any], Any]
 GIVEN = frozenset(Record.__struct_fields__)
 R = TypeVar("R", bound=Record)
 
@@ -63,20 +64,21 @@ class View:
         self.columns: list[ColumnElement[Any]] = []
         self.names = [name for name in fields if name in table.c and name not in GIVEN]
         self._into = [(name, table.c[name].info["into"]) for name in self.names if "into" in table.c[name].info]
-        self._out: list[tuple[int, Callable[[Any], Any]]] = []
+        self._out: list[tuple[int, Convert]] = []
+        self._derived: list[tuple[int, Convert]] = []
         self._amounts = [(fields.index(name), name) for name in self.names if table.c[name].info.get("money")]
         self._currency = fields.index("currency") if self._amounts else -1
         for position, name in enumerate(fields):
             column = table.c.get(name)
             if isinstance(column, Column):
                 self.columns.append(column)
-                out = column.info.get("out")
+                if "out" in column.info:
+                    self._out.append((position, column.info["out"]))
             else:
                 derived = next(mark for mark in hints[name].__metadata__ if isinstance(mark, Derived))
                 self.columns.append(derived.expression(table).label(name))
-                out = derived.out
-            if out is not None:
-                self._out.append((position, out))
+                if derived.out is not None:
+                    self._derived.append((position, derived.out))
         self.rows: Select[Any] = select(*self.columns).select_from(table)
         self.one = self.rows.where(table.c.id == bindparam("id"))
         self.locked = self.one.with_for_update(of=table)
@@ -84,6 +86,8 @@ class View:
     def read(self, row: Sequence[Any]) -> Any:
         """A row of `columns` as a record."""
         values = list(row)
+        for position, convert in self._derived:
+            values[position] = convert(values[position])
         for position, convert in self._out:
             if values[position] is not None:
                 values[position] = convert(values[position])

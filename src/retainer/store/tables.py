@@ -1,6 +1,5 @@
 """The tables' common ground: one metadata, and the shape that every table of an account has."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import Column, ForeignKey, Integer, MetaData, PrimaryKeyConstraint, Table, UniqueConstraint, bindparam
@@ -27,11 +26,6 @@ def account_id() -> Column[Any]:
     return Column("account_id", INTEGER, ForeignKey("accounts.id"), nullable=False)
 
 
-def flat(items: Iterable[Any]) -> list[Any]:
-    """Columns and constraints in one list; `ref` gives two at once."""
-    return [part for item in items for part in (item if isinstance(item, tuple) else (item,))]
-
-
 def tenant_table(name: str, *items: Any) -> Table:
     """A table whose rows belong to an account, with `id`, `account_id`, `created_at` and `updated_at`."""
     return Table(
@@ -41,7 +35,7 @@ def tenant_table(name: str, *items: Any) -> Table:
         account_id(),
         instant("created_at"),
         instant("updated_at"),
-        *flat(items),
+        *items,
         UniqueConstraint("account_id", "id"),
         info={"tenant": True},
         **NUMBERED,
@@ -51,13 +45,7 @@ def tenant_table(name: str, *items: Any) -> Table:
 def keyed_table(name: str, *items: Any, key: tuple[str, ...]) -> Table:
     """A table of an account without ids: its rows are found by `key` alone."""
     return Table(
-        name,
-        metadata,
-        account_id(),
-        *flat(items),
-        PrimaryKeyConstraint("account_id", *key),
-        info={"tenant": True},
-        **KEYED,
+        name, metadata, account_id(), *items, PrimaryKeyConstraint("account_id", *key), info={"tenant": True}, **KEYED
     )
 
 

@@ -52,9 +52,8 @@ class Store:
 
     def look_up(self, reason: str, statement: ClauseElement, **values: Any) -> tuple[Any, ...] | None:  # noqa: ARG002
         """One row of one statement over all accounts: for finding out whose request this is."""
-        tx = Everywhere(self, write=False)
-        tx.connection = self.engine.connection()
-        return tx.one(statement, **values)
+        text, _ = self.prepare(statement, scope=False)
+        return self.engine.one(text, values)
 
     def prepare(self, statement: ClauseElement, *, scope: bool) -> tuple[str, dict[str, Any]]:
         """A statement's text for this engine, and the values that it brings itself.
