@@ -184,7 +184,7 @@ def test_3_a_plan_without_the_api_comes_before_the_switch(office):
 
 
 def test_4_the_switch_comes_before_the_limit(office):
-    office.app.window.acquire_entry(f"key:{office.key_id}", 600, 60, 600)
+    office.spend(f"key:{office.key_id}", 600)
     assert office.get("/me").status == 429
     switched_off(office)
     assert office.get("/me").code == "api_disabled"
@@ -192,7 +192,7 @@ def test_4_the_switch_comes_before_the_limit(office):
 
 def test_5_the_limit_comes_before_an_unknown_path(office):
     assert office.get("/no-such-path").status == 404
-    office.app.window.acquire_entry(f"key:{office.key_id}", 600, 60, 599)
+    office.spend(f"key:{office.key_id}", 599)
     assert office.get("/no-such-path").status == 429
 
 

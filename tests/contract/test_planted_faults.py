@@ -242,7 +242,7 @@ def test_a_header_that_is_missing_is_seen_by_the_witness(office, monkeypatch, na
 
     def short(response: Any, *more: Any) -> None:
         finish(response, *more)
-        response.headers = [pair for pair in response.headers if pair[0] != name]
+        response.headers[:] = [pair for pair in response.headers if pair[0] != name]
 
     office.get("/me")
     monkeypatch.setattr(pipeline, "finish", short)

@@ -4,44 +4,44 @@ import random
 import re
 import time
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import Any
+from typing import Any, NamedTuple
 
 from retainer.errors import Refusal
 from retainer.settings import BASE_PATH, Settings
 
 Address = IPv4Address | IPv6Address
+NOTHING = frozenset({"", "0"})
 LARGEST_BODY = 1024 * 1024
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
-class Response:
+class Response(NamedTuple):
     """What goes back: status, headers, body."""
 
-    __slots__ = ("body", "headers", "status")
-
-    def __init__(self, status: int, headers: list[tuple[str, str]], body: bytes = b"") -> None:
-        self.status = status
-        self.headers = headers
-        self.body = body
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes = b""
 
 
 class Request:
-    """One request. Only named headers are ever read: the WSGI environ also holds the process environment."""
+    """One request, with `has_body` until its body was read.
 
-    __slots__ = ("began", "environ", "id", "method", "path", "query", "settings", "taken")
+    Only named headers are ever read: the WSGI environ also holds the process environment.
+    """
+
+    __slots__ = ("began", "environ", "has_body", "id", "method", "path", "query", "settings")
 
     def __init__(self, environ: dict[str, Any], settings: Settings) -> None:
         self.began = time.perf_counter()
         self.environ = environ
         self.settings = settings
-        self.taken = False
+        self.has_body: bool = environ.get("CONTENT_LENGTH", "0") not in NOTHING or "HTTP_TRANSFER_ENCODING" in environ
         self.method: str = environ["REQUEST_METHOD"]
         self.path: str = environ["PATH_INFO"]
         self.query: str = environ["QUERY_STRING"]
-        given: str = environ.get("HTTP_X_REQUEST_ID", "")
-        self.id: str = (
-            given if REQUEST_ID.fullmatch(given) else f"req_{random.getrandbits(96):024x}"
-        )  # a label, no secret
+        self.id: str = environ.get("HTTP_X_REQUEST_ID", "")
+        if not self.id or not REQUEST_ID.fullmatch(self.id):
+            self.id = f"req_{random.getrandbits(96):024x}"  # a label, no secret
 
     def header(self, name: str) -> str | None:
         """A header by its WSGI name, like `IF_MATCH`."""
@@ -54,18 +54,12 @@ class Request:
         if length and (len(length) > 10 or int(length) > LARGEST_BODY):
             raise too_large()
 
-    @property
-    def has_body(self) -> bool:
-        """Whether a body comes with the request and was not read yet."""
-        sent = self.environ.get("CONTENT_LENGTH", "0") not in {"", "0"} or "HTTP_TRANSFER_ENCODING" in self.environ
-        return sent and not self.taken
-
     def read(self) -> bytes:
         """The whole body; at most a byte more than the limit is ever read."""
         body: bytes = self.environ["wsgi.input"].read(LARGEST_BODY + 1)
         if len(body) > LARGEST_BODY:
             raise too_large()
-        self.taken = True
+        self.has_body = False
         return body
 
     @property

@@ -6,7 +6,6 @@ import time
 from collections import deque
 
 import msgspec
-from limits.storage import MovingWindowSupport
 
 from retainer.errors import Refusal
 
@@ -29,11 +28,11 @@ class Allowance(msgspec.Struct, frozen=True, gc=False):
             raise Refusal("rate_limited", message, headers={"Retry-After": str(self.retry_after)})
 
 
-class Window(MovingWindowSupport):
-    """The moving window of the `limits` library, in memory: thread-safe, by the monotonic clock, one deque a key.
+class Window:
+    """An exact moving window in memory: no span of 60 seconds admits more than the ceiling.
 
-    The library's own memory store (5.8) is not safe with threads, follows the wall clock, and starts a thread to copy
-    all its lists a hundred times a second; this keeps its interface, so that a shared store can take its place.
+    The memory store of the `limits` library (5.8) is not safe with threads, follows the wall clock, and starts a
+    thread to copy all its lists a hundred times a second; its shared stores are for servers on several machines.
     """
 
     def __init__(self) -> None:
@@ -43,41 +42,28 @@ class Window(MovingWindowSupport):
     def take(self, key: str, limit: int, *, charge: bool = True) -> Allowance:
         """Count a request if there is room, and answer the figures of its bucket, in one step."""
         with self._lock:
-            refused = charge and not self.acquire_entry(key, limit, WINDOW_SECONDS)
-            hits = self._fresh(key, WINDOW_SECONDS)
             now = time.monotonic()
+            hits = self._fresh(key, now - WINDOW_SECONDS)
+            wait = None
+            if charge and len(hits) < limit:
+                hits.append(now)
+            elif charge:
+                wait = max(1, math.ceil(hits[len(hits) - limit] + WINDOW_SECONDS - now))
             left = hits[-1] + WINDOW_SECONDS - now if hits else 0
-            wait = max(1, math.ceil(hits[0] + WINDOW_SECONDS - now)) if refused else None
-            return Allowance(limit, limit - len(hits), math.ceil(time.time() + left), wait)
-
-    def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
-        """Add `amount` hits unless that exceeds the limit within `expiry` seconds."""
-        hits = self._fresh(key, expiry)
-        if len(hits) + amount > limit:
-            return False
-        hits.extend([time.monotonic()] * amount)
-        return True
-
-    def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:  # noqa: ARG002
-        """When the oldest hit within `expiry` seconds was, and how many there are."""
-        hits = self._fresh(key, expiry)
-        return (hits[0] if hits else time.monotonic()), len(hits)
-
-    def clear(self, key: str) -> None:
-        """Forget a key's hits."""
-        self._hits.pop(key, None)
+            return Allowance(limit, max(0, limit - len(hits)), math.ceil(time.time() + left), wait)
 
     def sweep(self) -> None:
         """Forget the keys whose window is empty."""
         with self._lock:
             for key in list(self._hits):
-                if not self._fresh(key, WINDOW_SECONDS):
-                    self.clear(key)
+                if not self._fresh(key, time.monotonic() - WINDOW_SECONDS):
+                    del self._hits[key]
 
-    def _fresh(self, key: str, expiry: int) -> deque[float]:
-        """The hits of a key that are younger than `expiry` seconds, oldest first."""
-        hits = self._hits.setdefault(key, deque())
-        start = time.monotonic() - expiry
+    def _fresh(self, key: str, start: float) -> deque[float]:
+        """The hits of a key after `start`, oldest first."""
+        hits = self._hits.get(key)
+        if hits is None:
+            hits = self._hits[key] = deque()
         while hits and hits[0] <= start:
             hits.popleft()
         return hits

@@ -35,7 +35,8 @@ def answer(request: Request, app: "App") -> Response:
     """Take one request through every stage; any stage may refuse it."""
     caller = allowance = operation = None
     try:
-        request.check_size()  # 413
+        if request.has_body:
+            request.check_size()  # 413
         caller = access.authenticate(request, app.store)  # 401
         access.admit(caller)  # 402, 403 API off
         allowance = app.window.take(f"key:{caller.key_id}", caller.ceiling)
@@ -130,7 +131,8 @@ def of_stranger(request: Request, refusal: Refusal, app: "App") -> tuple[Allowan
 
 def finish(response: Response, request: Request, allowance: Allowance) -> None:
     """Add the headers that every response carries."""
-    response.headers += [
+    headers = response.headers
+    headers += [
         ("x-ratelimit-limit", str(allowance.limit)),
         ("x-ratelimit-remaining", str(allowance.remaining)),
         ("x-ratelimit-reset", str(allowance.reset)),
@@ -138,6 +140,6 @@ def finish(response: Response, request: Request, allowance: Allowance) -> None:
         *FIXED,
     ]
     if request.has_body:  # it stays unread, so that the connection cannot be used again
-        response.headers.append(("connection", "close"))
+        headers.append(("connection", "close"))
     if response.status not in {204, 304}:
-        response.headers.append(("content-length", str(len(response.body))))
+        headers.append(("content-length", str(len(response.body))))

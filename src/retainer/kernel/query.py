@@ -86,8 +86,7 @@ def read_pairs(request: Request) -> list[tuple[str, str]]:
 
 def read_none(request: Request) -> None:
     """Refuse any query parameter, for operations that take none."""
-    if request.query:
-        read_values(read_pairs(request), {})
+    read_values(read_pairs(request), {})
 
 
 def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str], Any]]) -> dict[str, Any]:

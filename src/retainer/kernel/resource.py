@@ -84,7 +84,9 @@ class Operation:
 
     def read_query(self, request: Request) -> Any:
         """The query of a request, as the handler's Filter and Page. Raises `unknown_parameter`, `validation_failed`."""
-        return read_none(request) if self.filter is None else read_list(request, self.filter)
+        if self.filter is not None:
+            return read_list(request, self.filter)
+        return read_none(request) if request.query else None
 
     def call(self, tx: Tx, call: Call) -> Any:
         """Call the handler with its arguments in their order."""

@@ -134,7 +134,10 @@ class Tx(Everywhere):
     scope = True
 
     def __init__(self, store: Store, actor: Actor, *, write: bool) -> None:
-        super().__init__(store, write=write)
+        self.store = store
+        self.writes = write
+        self.connection = None
+        self._now = None
         self.actor = actor
         self.faults: Faults = {}
         self.if_match: str | None = None
@@ -164,7 +167,11 @@ class Tx(Everywhere):
                 raise RuntimeError("A second statement would see another state of the database: tx.snapshot() first.")
             self._used = True
         values["account_id"] = self.actor.account_id
-        return super().execute(statement, values)
+        text, brought = self.store.prepare(statement, scope=True)
+        try:
+            return self.connection.execute(text, brought | values)
+        except self.store.engine.failure as error:
+            raise self.store.engine.judge(error) from error
 
     def fault(self, field: str, sentence: str) -> None:
         """Note what is wrong with a member of the body; it is refused with all others before anything is written."""
@@ -180,7 +187,7 @@ class Tx(Everywhere):
         if record_id is None:
             return None
         how = view(table, shape)
-        row = self.one(how.locked if self.writes else how.one, id=record_id)
+        row = self.execute(how.locked if self.writes else how.one, {"id": record_id}).fetchone()
         record: R | None = None if row is None else how.read(row)
         return record
 
