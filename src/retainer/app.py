@@ -18,6 +18,7 @@ from retainer.settings import BASE_PATH, Settings
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
 
+ROOT = f"{BASE_PATH}/"
 SLICES = [clients.api, contacts.api, tags.api, me.api]
 """Every resource of the API, in the order of the reference."""
 
@@ -39,7 +40,7 @@ class App:
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request: the API by the pipeline, everything outside its base path by the site."""
         path = environ["PATH_INFO"]
-        if path != BASE_PATH and not path.startswith(f"{BASE_PATH}/"):
+        if not path.startswith(ROOT) and path != BASE_PATH:
             return self.site(environ, start_response)
         environ["PATH_INFO"] = path[len(BASE_PATH) :]
         request = Request(environ, self.settings)

@@ -120,7 +120,7 @@ def list_clients(tx: Tx, only: ClientFilter, page: Page) -> Paged[Client]:
 def create_client(tx: Tx, body: New[Client]) -> Client:
     """Create a client; number, currency and payment terms come from the account when they are left out."""
     client = tx.insert(clients, fill(tx, body))
-    set_tags(tx, clients, client, body.tag_ids)
+    set_tags(tx, clients, client, body.tag_ids, new=True)
     return tx.get(clients, client, Client)
 
 

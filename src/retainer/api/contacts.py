@@ -97,9 +97,9 @@ def check(tx: Tx, it: Contact) -> Contact:
     return it
 
 
-def save_links(tx: Tx, contact: int, it: Contact) -> Contact:
+def save_links(tx: Tx, contact: int, it: Contact, *, new: bool = False) -> Contact:
     """Write what a contact's row does not hold: its tags, and that the client's former primary contact is none."""
-    set_tags(tx, contacts, contact, it.tag_ids)
+    set_tags(tx, contacts, contact, it.tag_ids, new=new)
     if it.is_primary:
         tx.run(STEP_BACK, client=it.client_id, own=contact, now=tx.now)
     return tx.get(contacts, contact, Contact)
@@ -117,7 +117,7 @@ def list_external_contacts(tx: Tx, only: ContactFilter, page: Page) -> Paged[Con
 @api.post()
 def create_external_contact(tx: Tx, body: New[Contact]) -> Contact:
     """Create an external contact; the first of a client becomes its primary one."""
-    return save_links(tx, tx.insert(contacts, check(tx, body)), body)
+    return save_links(tx, tx.insert(contacts, check(tx, body)), body, new=True)
 
 
 @api.get("/{external_contact}")

@@ -101,10 +101,10 @@ TagIds = Annotated[list[Id], Meta(max_length=50), Derived(_tag_ids, _split), Ref
 TagFilter = Annotated[OneOf[Id] | None, Where(_tagged)]
 
 
-def set_tags(tx: Tx, table: Table, record_id: int, tag_ids: list[int]) -> None:
-    """Let a record carry exactly these tags."""
+def set_tags(tx: Tx, table: Table, record_id: int, tag_ids: list[int], *, new: bool = False) -> None:
+    """Let a record carry exactly these tags; a new one has none yet."""
     links = links_of(table)
-    have = {row[0] for row in tx.all(_carried(links), record_id=record_id)}
+    have = set() if new else {row[0] for row in tx.all(_carried(links), record_id=record_id)}
     for tag_id in have - set(tag_ids):
         tx.run(_untag(links), record_id=record_id, tag_id=tag_id)
     for tag_id in set(tag_ids) - have:

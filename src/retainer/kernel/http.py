@@ -32,7 +32,7 @@ class Request:
     __slots__ = ("began", "environ", "has_body", "id", "method", "path", "query", "settings")
 
     def __init__(self, environ: dict[str, Any], settings: Settings) -> None:
-        self.began = time.perf_counter()
+        self.began = time.perf_counter_ns()
         self.environ = environ
         self.settings = settings
         self.has_body: bool = environ.get("CONTENT_LENGTH", "0") not in NOTHING or "HTTP_TRANSFER_ENCODING" in environ

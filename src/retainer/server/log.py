@@ -58,7 +58,7 @@ class Log:
                 request.method,
                 request.path,
                 response.status,
-                round((time.perf_counter() - request.began) * 1000, 3),
+                (time.perf_counter_ns() - request.began) // 1000 / 1000,
                 operation.id if operation else None,
                 caller.account_id if caller else None,
                 caller.user_id if caller else None,

@@ -1,6 +1,5 @@
 """Tx: one account, one transaction. It cannot see another account's rows, and it commits only as a whole."""
 
-import weakref
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Self
@@ -16,6 +15,8 @@ from retainer.store.engines import Sqlite
 from retainer.store.records import R, Record, folds, view
 from retainer.store.scope import scoped
 from retainer.store.tables import ACCOUNT, totals
+
+MOST_TEXTS = 4096
 
 
 class Actor(msgspec.Struct, frozen=True, gc=False):
@@ -40,7 +41,7 @@ class Store:
 
     def __init__(self, engine: Sqlite) -> None:
         self.engine = engine
-        self._texts: weakref.WeakKeyDictionary[ClauseElement, tuple[str, dict[str, Any]]] = weakref.WeakKeyDictionary()
+        self._texts: dict[ClauseElement, tuple[str, dict[str, Any]]] = {}
 
     def begin(self, actor: Actor, *, write: bool) -> "Tx":
         """A transaction of the actor's account; leaving its block commits, an exception rolls back."""
@@ -52,8 +53,7 @@ class Store:
 
     def look_up(self, reason: str, statement: ClauseElement, **values: Any) -> tuple[Any, ...] | None:  # noqa: ARG002
         """One row of one statement over all accounts: for finding out whose request this is."""
-        text, _ = self.prepare(statement, scope=False)
-        return self.engine.one(text, values)
+        return self.engine.one(self.prepare(statement, scope=False)[0], values)
 
     def prepare(self, statement: ClauseElement, *, scope: bool) -> tuple[str, dict[str, Any]]:
         """A statement's text for this engine, and the values that it brings itself.
@@ -62,6 +62,8 @@ class Store:
         """
         prepared = self._texts.get(statement)
         if prepared is None:
+            if len(self._texts) >= MOST_TEXTS:  # filters and orders can be combined without end
+                self._texts.clear()
             compiled = (scoped(statement) if scope else statement).compile(dialect=self.engine.dialect)
             prepared = self._texts[statement] = (str(compiled), dict(compiled.params))
         return prepared
