@@ -5,6 +5,7 @@ from sqlalchemy import bindparam, delete, func, select, update
 
 from retainer.api.clients import Client, clients
 from retainer.api.contacts import contacts
+from retainer.domain.users import users
 from retainer.errors import Refusal
 from retainer.store.engines import Unavailable
 from retainer.store.tables import totals
@@ -102,3 +103,11 @@ def test_a_record_that_was_refused_names_every_fault_and_writes_nothing(office):
         tx.insert(clients, record("N-1", tx.fault("name", "Is odd."), tag_ids=[7]))
     assert set(refused.value.members["errors"]) == {"name", "tag_ids.0"}
     assert office.get("/clients").data == []
+
+
+def test_what_others_refer_to_is_not_deleted_and_the_relation_is_named(office):
+    with pytest.raises(Refusal) as refused, office.store.begin(actor(office), write=True) as tx:
+        tx.delete(users, office.admin_id)
+    assert refused.value.code == "in_use"
+    assert refused.value.members["errors"] == {"api_keys": ["Move or delete 1 api key first."]}
+    assert office.get("/me").status == 200

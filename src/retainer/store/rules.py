@@ -94,7 +94,8 @@ def remove(tx: "Tx", table: Table, record_id: int) -> None:
     for name, statement in blockers:
         count = tx.value(statement, id=record_id)
         if count:
-            errors[name] = [f"{count} {name.replace('_', ' ')} still belong to it. Move or delete them first."]
+            what = singular(metadata.tables[name]) if count == 1 else name.replace("_", " ")
+            errors[name] = [f"Move or delete {count} {what} first."]
     if errors:
         message = f"This {singular(table)} is in use and was not deleted. See errors for what blocks."
         raise Refusal("in_use", message, errors=errors)

@@ -1,0 +1,52 @@
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+
+from retainer.settings import SettingsError, load
+
+NOWHERE = Path("/nonexistent/.env")
+
+
+def test_nothing_is_required():
+    found = load({}, NOWHERE)
+    assert found.database_path == Path("data/retainer.db")
+    assert (found.base_url, found.trusted_proxies, found.threads) == ("", (), 16)
+    assert found.sources == {}
+
+
+def test_values_are_read_and_say_where_they_came_from(tmp_path):
+    (tmp_path / ".env").write_text("RETAINER_THREADS=8\nRETAINER_BASE_URL=https://file.example\nOTHER=1\n")
+    given = {
+        "RETAINER_BASE_URL": "https://agency.example/api/public/v1/",
+        "RETAINER_TRUSTED_PROXIES": "10.0.0.0/8, ::1/128",
+    }
+    found = load(given, tmp_path / ".env")
+    assert found.base_url == "https://agency.example"
+    assert found.trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("::1/128"))
+    assert (found.threads, found.sources["threads"], found.sources["base_url"]) == (8, ".env", "environment")
+
+
+def test_a_value_may_come_from_a_file(tmp_path):
+    (tmp_path / "url").write_text("sqlite:///else.db\n")
+    found = load({"RETAINER_DATABASE_URL_FILE": str(tmp_path / "url")}, NOWHERE)
+    assert found.database_path == Path("else.db")
+    with pytest.raises(SettingsError, match="cannot be read"):
+        load({"RETAINER_DATABASE_URL_FILE": str(tmp_path / "none")}, NOWHERE)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("RETAINER_THREAD", "4", "Did you mean RETAINER_THREADS"),
+        ("RETAINER_COLOUR", "red", "is no setting"),
+        ("RETAINER_THREADS", "many", "'many'; it takes a whole number from 1 to 256"),
+        ("RETAINER_BASE_URL", "agency.example", "an address like https://"),
+        ("RETAINER_TRUSTED_PROXIES", "localhost", "address ranges"),
+        ("RETAINER_DATABASE_URL", "mysql://x", "sqlite:///path"),
+    ],
+)
+def test_what_cannot_be_understood_stops_with_the_name_and_the_accepted_form(name, value, says):
+    with pytest.raises(SettingsError, match=name) as error:
+        load({name: value}, NOWHERE)
+    assert says in str(error.value)
