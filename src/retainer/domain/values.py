@@ -23,6 +23,9 @@ DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 INSTANT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
+PLAIN_EMAIL = re.compile(
+    r"(?=[^@]{1,64}@)[A-Za-z0-9_+]+([.-][A-Za-z0-9_+]+)*@([a-z0-9]{1,20}(-[a-z0-9]{1,20}){0,2}\.){1,4}[a-z]{2,20}"
+)  # what nearly every address looks like and needs no normalising; the library takes ten times as long over it
 COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
@@ -87,8 +90,11 @@ def read_instant(value: Any) -> str:
 
 def read_email(value: Any) -> str:
     """An email address by syntax alone; addresses of internal domains are as good as public ones."""
+    text = read_text(value)
+    if len(text) <= 191 and PLAIN_EMAIL.fullmatch(text):
+        return text
     try:
-        address = validate_email(read_text(value), check_deliverability=False, globally_deliverable=False)
+        address = validate_email(text, check_deliverability=False, globally_deliverable=False)
     except EmailNotValidError:
         raise ValueError from None
     if len(address.normalized) > 191:
