@@ -55,9 +55,8 @@ def kilobytes(pid: int, name: str) -> int:
 def measure(environment: dict[str, str], folder: str) -> tuple[float, int, float, float]:
     port = free_port()
     began = time.monotonic()
-    process = subprocess.Popen(
-        [*COMMAND, "serve", "--port", str(port)], cwd=folder, env=environment, stdout=subprocess.DEVNULL
-    )
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([*COMMAND, "serve", "--port", str(port)], cwd=folder, env=environment, **quiet)
     try:
         while not answers(port):
             if process.poll() is not None or time.monotonic() - began > 30:
