@@ -41,6 +41,14 @@ def test_every_select_is_limited_to_the_account_however_deep(statements, office)
         assert len(tx.all(exists)) == 2
 
 
+def test_a_statement_that_was_run_over_all_accounts_is_still_limited_within_one(statements, office):
+    statement = select(clients.c.id)
+    with office.store.everywhere("a test looks at both") as tx:
+        assert len(tx.all(statement)) == 4
+    with office.store.begin(actor(office), write=False) as tx:
+        assert len(tx.all(statement)) == 2
+
+
 def test_changes_reach_the_account_only(statements, office, stranger):
     with office.store.begin(actor(office), write=True) as tx:
         assert tx.run(update(clients).values(city="Kiel")) == 2

@@ -73,9 +73,8 @@ def complete(shape: type[T], values: dict[str, Any], given: dict[str, Any], faul
             faults.setdefault(path + member.name, []).append(REQUIRED)
     if faults:
         return None
-    filled = {name: values.get(name, member.default) for name, member in members.items()}
-    absent = dict.fromkeys(shape.__struct_fields__)
-    return shape(**{**absent, **filled})
+    absent = {name: None for name in shape.__struct_fields__ if name not in members or members[name].default is None}
+    return shape(**{**absent, **values})
 
 
 def reader(hint: Any) -> Read:

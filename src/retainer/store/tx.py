@@ -41,7 +41,8 @@ class Store:
 
     def __init__(self, engine: Sqlite) -> None:
         self.engine = engine
-        self._texts: dict[ClauseElement, tuple[str, dict[str, Any]]] = {}
+        self._scoped: dict[ClauseElement, tuple[str, dict[str, Any]]] = {}
+        self._unscoped: dict[ClauseElement, tuple[str, dict[str, Any]]] = {}
 
     def begin(self, actor: Actor, *, write: bool) -> "Tx":
         """A transaction of the actor's account; leaving its block commits, an exception rolls back."""
@@ -56,23 +57,19 @@ class Store:
         return self.engine.one(self.prepare(statement, scope=False)[0], values)
 
     def prepare(self, statement: ClauseElement, *, scope: bool) -> tuple[str, dict[str, Any]]:
-        """A statement's text for this engine, and the values that it brings itself.
-
-        It is limited to the account when `scope` is set; a statement is run either within accounts or over all.
-        """
-        prepared = self._texts.get(statement)
+        """A statement's text for this engine, limited to the account when `scope` is set, and the values it brings."""
+        known = self._scoped if scope else self._unscoped
+        prepared = known.get(statement)
         if prepared is None:
-            if len(self._texts) >= MOST_TEXTS:  # filters and orders can be combined without end
-                self._texts.clear()
+            if len(known) >= MOST_TEXTS:  # filters and orders can be combined without end
+                known.clear()
             compiled = (scoped(statement) if scope else statement).compile(dialect=self.engine.dialect)
-            prepared = self._texts[statement] = (str(compiled), dict(compiled.params))
+            prepared = known[statement] = (str(compiled), dict(compiled.params))
         return prepared
 
 
 class Everywhere:
     """A transaction that is not limited to an account."""
-
-    scope = False
 
     def __init__(self, store: Store, *, write: bool) -> None:
         self.store = store
@@ -97,7 +94,7 @@ class Everywhere:
 
     def execute(self, statement: ClauseElement, values: dict[str, Any]) -> Any:
         """Run a statement and return the driver's cursor."""
-        text, brought = self.store.prepare(statement, scope=self.scope)
+        text, brought = self.store.prepare(statement, scope=False)
         try:
             return self.connection.execute(text, brought | values)
         except self.store.engine.failure as error:
@@ -133,13 +130,8 @@ class Tx(Everywhere):
     A reading transaction is one statement, which needs no BEGIN; whoever needs more asks for a `snapshot` first.
     """
 
-    scope = True
-
     def __init__(self, store: Store, actor: Actor, *, write: bool) -> None:
-        self.store = store
-        self.writes = write
-        self.connection = None
-        self._now = None
+        super().__init__(store, write=write)
         self.actor = actor
         self.faults: Faults = {}
         self.if_match: str | None = None
