@@ -17,8 +17,8 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from pysqlite3 import dbapi2
 
+from retainer.exact import DIGITS, decimal_text
 from retainer.kernel.limits import Window
-from retainer.store.columns import DIGITS, decimal_text
 
 PATH = "/api/public/v1/clients"
 PER_PAGE = 25

@@ -16,7 +16,7 @@ from retainer.domain.values import Id, Instant
 from retainer.errors import STATUS, Faults
 from retainer.kernel import paging, query
 from retainer.kernel.resource import Operation
-from retainer.store.records import Record, auto
+from retainer.store.records import Record, auto, wo
 
 Json = dict[str, Any]
 Types = dict[str, tuple[Any, Json]]  # the named schemas, each with the type that it describes
@@ -141,7 +141,8 @@ def _parameters(it: Operation, types: Types) -> list[Json]:
     def asked(name: str, description: str, hint: Any, **more: Any) -> Json:
         commas = {"style": "form", "explode": False} if get_origin(hint) is tuple else {}
         place = {"in": "path", "required": True} if name in it.parameters else {"in": "query", **commas}
-        return {"name": name, "description": description, "schema": _schema(hint, name, types) | more, **place}
+        schema = _schema(hint, name, types, sent=name not in it.parameters) | more
+        return {"name": name, "description": description, "schema": schema, **place}
 
     ids = [asked(name, f"Which {name.replace('_', ' ')}.", Id) for name in it.parameters]
     if it.filter is None:
@@ -158,8 +159,10 @@ def _parameters(it: Operation, types: Types) -> list[Json]:
         ),
         asked("sort", "Order; a minus descends.", tuple[order, ...], maxItems=len(sorts), default=[it.filter.sorts[0]]),
     ]
+    usual = {field.name: field.default for field in msgspec.structs.fields(it.filter) if field.default is not None}
     for name, own in query.parameters(it.filter).items():
-        found.append(asked(name, FILTERS.get(name, f"Filters by {name.replace('_', ' ')}."), own.hint))
+        default = {"default": usual[name]} if name in usual else {}
+        found.append(asked(name, FILTERS.get(name, f"Filters by {name.replace('_', ' ')}."), own.hint, **default))
     return ids + found
 
 
@@ -199,13 +202,17 @@ def _named(hint: Any, types: Types, use: str = "") -> Json:
         raise TypeError(f"{hint} and {types[name][0]} cannot both be called {name}: rename one.")
     if not types[name][1]:
         closer = {member: its for base in CLOSER if issubclass(shape, base) for member, its in CLOSER[base].items()}
-        writes = writable(shape) if use else {}
+        writes = writable(shape, use) if use else {}
         members = {}
         for field in msgspec.structs.fields(hint):
+            if field.default is wo and field.name not in writes:
+                continue
             kind, write = closer.get(field.name, field.type), writes.get(field.name)
             its = _schema(kind | None if write and field.default is auto else kind, field.name, types, sent=bool(write))
             if use and write is None:
                 its["readOnly"] = True
+            elif field.default is wo:
+                its["writeOnly"] = True
             elif use == "Create" and write and write.default not in (None, msgspec.NODEFAULT):
                 its["default"] = msgspec.to_builtins(write.default)
             members[field.encode_name] = its
@@ -234,6 +241,7 @@ def _schema(hint: Any, name: str, types: Types, *, sent: bool = False) -> Json:
     if isinstance(origin or bare, type) and issubclass(origin or bare, msgspec.Struct):
         return _named(bare, types, "Create" if sent else "")
     words = name.replace("_", " ").capitalize()
+    extra = next((meta.extra for meta in metas if isinstance(meta, Meta) and meta.extra), {}) if sent else {}
     its = msgspec.json.schema(Annotated[list[Any] if origin in {list, tuple} else bare, *metas, Meta()])
     examples: dict[Any, Any] = {
         bool: True,
@@ -249,6 +257,4 @@ def _schema(hint: Any, name: str, types: Types, *, sent: bool = False) -> Json:
         its |= {"minItems": 1, "maxItems": LONGEST_LIST} if origin is tuple else {}
     elif origin is Literal:
         its |= {"type": "string", "enum": list(parts)}
-    elif sent and bare is Decimal:
-        its["type"] = ["string", "number"]
-    return {"description": f"{words}.", "examples": its.get("enum", [example])[:1], **its}
+    return {"description": f"{words}.", "examples": its.get("enum", [example])[:1], **its, **extra.get("sent", {})}

@@ -23,7 +23,7 @@ MIGRATIONS = SRC / "store" / "migrations"
 FILES = sorted(path for path in SRC.rglob("*.py") if not path.is_relative_to(MIGRATIONS / "versions"))
 SLICE_FILES = sorted((SRC / "api").glob("*.py"))
 LAYERS = [
-    {"errors", "settings"},
+    {"errors", "exact", "settings"},
     {"store"},
     {"domain"},
     {"strict_json"},
@@ -41,7 +41,6 @@ READS_EVERYWHERE = {
     "domain/accounts.py",
     "domain/users.py",
     "domain/keys.py",
-    "kernel/idempotency.py",
     "server/housekeeping.py",
     "store/migrations/__init__.py",
 }

@@ -10,7 +10,8 @@ from sqlalchemy import Column, Table, select, update
 
 from retainer.domain.values import Currency, Instant, Money, Percent, Text50, Text191, Timezone
 from retainer.errors import Refusal, invalid, not_found
-from retainer.store.columns import amount_of, decimal, decimal_text, flag, instant, integer, minor_units, money, text
+from retainer.exact import amount_of, decimal_text, minor_units
+from retainer.store.columns import decimal, flag, instant, integer, money, text
 from retainer.store.engines import INTEGER, NUMBERED
 from retainer.store.tables import metadata
 from retainer.store.tx import Everywhere, Store
@@ -144,8 +145,8 @@ def in_units(given: dict[str, Any], name: str, currency: str) -> dict[str, Any]:
     if values.get(name) is not None:
         try:
             values[name] = minor_units(values[name], currency)
-        except ValueError:
-            raise invalid({name: [f"{currency} has fewer decimal places than {values[name]}."]}) from None
+        except ValueError as error:
+            raise invalid({name: [str(error)]}) from None
     return values
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from retainer.errors import Faults
-from retainer.store.records import Record, auto, ro
+from retainer.store.records import Only, Record, auto, ro, wo
 
 T = TypeVar("T", bound=msgspec.Struct)
 REQUIRED = "Is required."
@@ -32,15 +32,16 @@ class Member(msgspec.Struct, frozen=True):
 
 
 @cache
-def writable(shape: type[msgspec.Struct]) -> dict[str, Member]:
-    """The members of a type that a body may set, in order."""
+def writable(shape: type[msgspec.Struct], use: str = "Create") -> dict[str, Member]:
+    """The members of a type that a body may set when it is used to `Create` or to `Update`, in order."""
     hints = get_type_hints(shape, include_extras=True)
     given = set(Record.__struct_fields__) if issubclass(shape, Record) else set()
     found = {}
     for field in msgspec.structs.fields(shape):
-        if field.name in given or field.default is ro:
+        marks = getattr(hints[field.name], "__metadata__", ())
+        if field.name in given or field.default is ro or any(isinstance(it, Only) and it.use != use for it in marks):
             continue
-        filled = field.default is auto
+        filled = field.default is auto or field.default is wo
         default = None if filled else field.default
         if field.default_factory is not msgspec.NODEFAULT:
             default = field.default_factory()
@@ -49,15 +50,24 @@ def writable(shape: type[msgspec.Struct]) -> dict[str, Member]:
     return found
 
 
-def read_members(shape: type[msgspec.Struct], given: dict[str, Any], faults: Faults, path: str = "") -> dict[str, Any]:
+@cache
+def read_only(shape: type[msgspec.Struct], use: str) -> frozenset[str]:
+    """The members that are answered and cannot be set."""
+    answered = {field.name for field in msgspec.structs.fields(shape) if field.default is not wo}
+    return frozenset(answered - writable(shape, use).keys())
+
+
+def read_members(
+    shape: type[msgspec.Struct], given: dict[str, Any], faults: Faults, path: str = "", use: str = "Create"
+) -> dict[str, Any]:
     """The members that were sent, read by their declared kinds; read-only members are left out, faults are noted."""
-    members = writable(shape)
+    members = writable(shape, use)
     values = {}
     for name, value in given.items():
         member = members.get(name)
         if member is None:
-            if name not in shape.__struct_fields__:
-                faults.setdefault(path + name, []).append(_unknown(name, list(members)))
+            if name not in read_only(shape, use):
+                faults.setdefault(path + name, []).append(_unknown(shape, name, list(members)))
             continue
         read = member.read(value, path + name, faults)
         if read is not FAULTY:
@@ -97,7 +107,8 @@ def reader(hint: Any) -> Read:
 def from_text(hint: Any) -> Callable[[str], Any]:
     """How a value of a declared kind is read from text, where numbers and flags have no type of their own.
 
-    A tuple is a comma list. What is returned raises ValueError with the sentence that says what is taken.
+    A tuple is a comma list; the word `none` stands for null. What is returned raises ValueError with the sentence that
+    says what is taken.
     """
     if get_origin(hint) is tuple:
         read_one = from_text(get_args(hint)[0])
@@ -109,6 +120,9 @@ def from_text(hint: Any) -> Callable[[str], Any]:
             return tuple(read_one(part.strip()) for part in parts)
 
         return read_list
+    if NoneType in get_args(hint):
+        (inner,) = (part for part in get_args(hint) if part is not NoneType)
+        return _or_none(from_text(inner))
     bare, convert = _unwrapped(hint)[0], reader(hint)
 
     def read(given: str) -> Any:
@@ -124,6 +138,16 @@ def from_text(hint: Any) -> Callable[[str], Any]:
         return found
 
     return read
+
+
+def _or_none(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    def read_or_none(given: str) -> Any:
+        try:
+            return None if given == "none" else read(given)
+        except ValueError as fault:
+            raise ValueError(f"{str(fault).removesuffix('.')}, or none.") from None
+
+    return read_or_none
 
 
 def form_of(hint: Any, metas: tuple[Any, ...] = ()) -> str:
@@ -207,6 +231,8 @@ def encodes(text: str) -> bool:
     return True
 
 
-def _unknown(name: str, known: list[str]) -> str:
+def _unknown(shape: type[msgspec.Struct], name: str, known: list[str]) -> str:
+    if name in shape.__struct_fields__:
+        return f"Is not taken when a record is {'changed' if name in writable(shape) else 'created'}; leave it out."
     near = difflib.get_close_matches(name[:64], known, n=1)
     return f"Is no member here. Did you mean {near[0]}?" if near else f"Is no member here. Known: {', '.join(known)}."

@@ -13,21 +13,8 @@ from sqlalchemy import delete, insert, select, update
 from retainer.domain.accounts import AccountDetails, account_of, account_values, accounts, in_units
 from retainer.domain.values import Day, Email, Money, Password, Percent, Text191
 from retainer.errors import invalid, not_found
-from retainer.store.columns import (
-    amount_of,
-    as_instant,
-    casefolded,
-    day,
-    decimal,
-    decimal_text,
-    flag,
-    folded,
-    integer,
-    money,
-    ref,
-    text,
-    unique,
-)
+from retainer.exact import amount_of, as_instant, decimal_text
+from retainer.store.columns import casefolded, day, decimal, flag, folded, integer, money, ref, text, unique
 from retainer.store.tables import keyed_table, tenant_table
 from retainer.store.tx import Everywhere, Store
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
@@ -12,7 +12,7 @@ import pycountry
 from email_validator import EmailNotValidError, validate_email
 from msgspec import Meta
 
-from retainer.store.columns import DIGITS, as_instant
+from retainer.exact import DIGITS, as_instant
 
 LARGEST_INTEGER = 2**53 - 1  # what every JSON client reads exactly
 LARGEST_AMOUNT = Decimal(10) ** 12
@@ -26,19 +26,33 @@ INSTANT = re.compile(
 PLAIN_EMAIL = re.compile(
     r"(?=[^@]{1,64}@)[A-Za-z0-9_+]+([.-][A-Za-z0-9_+]+)*@([a-z0-9]{1,20}(-[a-z0-9]{1,20}){0,2}\.){1,4}[a-z]{2,20}"
 )  # what nearly every address looks like and needs no normalising; the library takes ten times as long over it
+ME: Final = -1
+"""Stands for the key's own user until the transaction knows who that is; no id."""
 COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
-def kind(read: Callable[[Any], Any], form: str, **schema: Any) -> Meta:
-    """A kind of value: `read` makes it from a JSON value or raises ValueError; `form` ends "Must be ..."."""
+def kind(read: Callable[[Any], Any], form: str, sent: dict[str, Any] | None = None, **schema: Any) -> Meta:
+    """A kind of value: `read` makes it from a JSON value or raises ValueError; `form` ends "Must be ...".
+
+    `sent` is how the JSON schema of what is taken differs from that of what is answered.
+    """
     said = f"{form[0].upper()}{form[1:]}."
-    return Meta(description=said, extra={"read": read, "form": form}, extra_json_schema=schema)
+    return Meta(description=said, extra={"read": read, "form": form, "sent": sent or {}}, extra_json_schema=schema)
 
 
 def read_text(value: Any) -> str:
     """A JSON string, and nothing that looks like one."""
     if not isinstance(value, str):
         raise ValueError  # noqa: TRY004
+    return value
+
+
+def read_user(value: Any) -> int:
+    """The id of a user, or ME for the key's own, which callers write as `"me"`."""
+    if value == "me":
+        return ME
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LARGEST_INTEGER:
+        raise ValueError
     return value
 
 
@@ -133,6 +147,16 @@ def one_of(values: Callable[[], Any]) -> Callable[[Any], str]:
 
 
 Id = Annotated[int, Meta(ge=1, le=LARGEST_INTEGER)]
+UserId = Annotated[
+    int,
+    kind(
+        read_user,
+        'the id of a user, or "me"',
+        {"type": ["integer", "string"], "pattern": "^me$"},
+        minimum=1,
+        maximum=LARGEST_INTEGER,
+    ),
+]
 Text50 = Annotated[str, Meta(min_length=1, max_length=50)]
 Text100 = Annotated[str, Meta(min_length=1, max_length=100)]
 Text191 = Annotated[str, Meta(min_length=1, max_length=191)]
@@ -190,6 +214,7 @@ Money = Annotated[
     kind(
         between(Decimal(0), LARGEST_AMOUNT, 4),
         'an amount from 0 to 1000000000000, like "120.00"',
+        {"type": ["string", "number"]},
         type="string",
         pattern=r"^-?[0-9]+(\.[0-9]+)?$",
         examples=["120.00"],
@@ -200,6 +225,7 @@ Percent = Annotated[
     kind(
         between(Decimal(0), Decimal(100), 3),
         'a percentage from 0 to 100 with at most 3 decimal places, like "7.5"',
+        {"type": ["string", "number"]},
         type="string",
         pattern=r"^[0-9]+(\.[0-9]{1,3})?$",
         examples=["7.5"],

@@ -3,8 +3,9 @@
 from retainer.domain.accounts import PLANS, require_api
 from retainer.domain.keys import Caller, caller_of, digest, scopes_of
 from retainer.errors import Refusal
+from retainer.exact import utcnow
 from retainer.kernel.http import Request
-from retainer.store.tx import Store, utcnow
+from retainer.store.tx import Store
 
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="Retainer"'}
 

@@ -25,7 +25,7 @@ class Sent:
     So no write waits while a body is read, and yet a missing record (404) or another state (412) is told first.
     """
 
-    def __init__(self, request: Request, raw: bytes, shape: type[Record]) -> None:
+    def __init__(self, request: Request, raw: bytes, shape: type[Record], use: str) -> None:
         self.shape = shape
         self.given: dict[str, Any] = {}
         self.faults: Faults = {}
@@ -34,7 +34,7 @@ class Sent:
             self.given = read_object(request, raw)
         except Refusal as refusal:
             self.refusal = refusal
-        self.values = read_members(shape, self.given, self.faults)
+        self.values = read_members(shape, self.given, self.faults, use=use)
 
     def new(self, tx: Tx, table: Table) -> Any:
         """The record that the members describe. Raises every fault at once, or what made the body unreadable."""
@@ -48,6 +48,7 @@ class Sent:
             raise self.refusal
         if self.faults:
             tx.faults |= self.faults
+            tx.codes.add("validation_failed")
             tx.check(table, self.shape, self.values, own)
             tx.refuse_faults()
 

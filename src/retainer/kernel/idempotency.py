@@ -5,15 +5,16 @@ import json
 import re
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import Column, Index, LargeBinary, bindparam, delete, insert, select
 
 from retainer.errors import Refusal
+from retainer.exact import as_instant
 from retainer.kernel.http import Request, Response
-from retainer.store.columns import as_instant, instant, integer, ref, text
+from retainer.store.columns import instant, integer, ref, text
 from retainer.store.tables import ACCOUNT, keyed_table
-from retainer.store.tx import Store, Tx
+from retainer.store.tx import Tx
 
 KEEP = timedelta(hours=24)
 VISIBLE = re.compile(r"[!-~]{1,255}")
@@ -97,11 +98,3 @@ def attempt(request: Request, key_id: int, body: bytes) -> Attempt | None:
     parts = (request.method.encode(), request.path.encode(), request.query.encode(), body)
     digest = hashlib.sha256(b"".join(len(part).to_bytes(8) + part for part in parts))
     return Attempt(key_id, value, digest.hexdigest())
-
-
-def purge(store: Store) -> int:
-    """Forget what is older than a day; answers how many."""
-    with store.everywhere("old idempotency keys are of no account's interest", write=True) as tx:
-        return tx.run(
-            delete(idempotency_keys).where(idempotency_keys.c.created_at <= as_instant(datetime.now(UTC) - KEEP))
-        )

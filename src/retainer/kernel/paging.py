@@ -5,7 +5,7 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
-from sqlalchemy import Select, Table, func, select, text
+from sqlalchemy import ColumnElement, Select, Table, bindparam, func, null, select, text
 
 from retainer.domain.members import WHOLE
 from retainer.domain.values import LARGEST_INTEGER
@@ -96,23 +96,29 @@ def _sort(names: list[str], given: str) -> tuple[str, ...]:
     return parts
 
 
-def listing(tx: Tx, table: Table, shape: type[R], only: Filter, page: Page) -> Paged[R]:
-    """A page of the account's records that pass the filters, and how many there are in all.
+def listing(tx: Tx, table: Table, shape: type[R], only: Filter, page: Page, **within: int) -> Paged[R]:
+    """A page of the records `within` a parent that pass the filters, and how many there are in all.
 
-    The first page is one statement, its total in every row; the others need the total first.
+    The first page is one statement, its total in every row. The others need the total first; a page in the second
+    half is read from the end.
     """
-    filters, values = asked(only)
+    filters, values = asked(only, tx.actor.user_id)
+    values |= within
+    limits = (type(only), filters, tuple(within))
     total, offset = 0, (page.number - 1) * page.size
     rows: list[tuple[Any, ...]] = []
-    if page.number > 1:
+    if page.number == 1:
+        rows = tx.all(_rows(table, shape, limits, page.sort, page.size, "first"), **values)
+        total = rows[0][-1] or 0 if rows else 0
+    else:
         tx.snapshot()
-        total = tx.value(_total(table, type(only), filters), **values) or 0
-    if page.number == 1 or offset < total:
-        start = {"offset": offset} if offset else {}
-        statement = _rows(table, shape, (type(only), filters), page.sort, page.size, first=not offset)
-        rows = tx.all(statement, **values, **start)
-    if rows:
-        total = rows[0][-1] or 0
+        total = tx.value(_total(table, limits), **values) or 0
+        size = min(page.size, total - offset)
+        behind = total - offset - size
+        if size > 0 and behind < offset:
+            rows = tx.all(_rows(table, shape, limits, page.sort, size, "backward"), offset=behind, **values)[::-1]
+        elif size > 0:
+            rows = tx.all(_rows(table, shape, limits, page.sort, size, "forward"), offset=offset, **values)
     read = view(table, shape).read
     return _paged([read(row[:-1]) for row in rows], page, offset, total)
 
@@ -137,34 +143,36 @@ def _paged(records: list[R], page: Page, offset: int, total: int) -> Paged[R]:
     return Paged(records, links, meta)
 
 
+Limits = tuple[type[Filter], Shape, tuple[str, ...]]
+"""What limits a list: its filters, those that are asked, and the columns of the parent that it is within."""
+
+
+def _limits(table: Table, limits: Limits) -> list[ColumnElement[bool]]:
+    only, filters, within = limits
+    return [*(table.c[name] == bindparam(name) for name in within), *conditions(table, only, filters)]
+
+
 @lru_cache(maxsize=1024)
-def _total(table: Table, only: type[Filter], filters: Shape) -> Select[Any]:
+def _total(table: Table, limits: Limits) -> Select[Any]:
     """How many rows pass; without filters that is read from the counter, for counting takes time as rows grow."""
-    if not filters:
+    if not any(limits[1:]):
         return select(totals.c.count).where(totals.c.name == table.name)
-    return select(func.count()).select_from(table).where(*conditions(table, only, filters))
+    return select(func.count()).select_from(table).where(*_limits(table, limits))
 
 
 @lru_cache(maxsize=1024)
-def _rows(
-    table: Table,
-    shape: type[Record],
-    limited: tuple[type[Filter], Shape],
-    sort: tuple[str, ...],
-    size: int,
-    *,
-    first: bool,
-) -> Select[Any]:
-    """The rows of a page and, behind each, the total.
+def _rows(table: Table, shape: type[Record], limits: Limits, sort: tuple[str, ...], size: int, way: str) -> Select[Any]:
+    """The rows of a page, `forward` or `backward`, and behind each of the `first` page the total.
 
     The size stands in the text, and the first page has no OFFSET: bound ones make SQLite's plan half as slow again.
     """
-    total = _total(table, *limited).scalar_subquery().label("total")
-    statement = view(table, shape).rows.add_columns(total).where(*conditions(table, *limited))
+    how = view(table, shape)
+    total = _total(table, limits).scalar_subquery() if way == "first" else null()
+    statement = how.rows.add_columns(total.label("total")).where(*_limits(table, limits))
     for part in (*sort, "-id" if sort[-1].startswith("-") else "id"):
-        name = part.removeprefix("-")
-        column = table.c.get(f"{name}_folded", table.c[name])
-        if column.nullable:
-            statement = statement.order_by(column.is_(None))
-        statement = statement.order_by(column.desc() if part.startswith("-") else column)
-    return statement.suffix_with(text(f"LIMIT {size}" if first else f"LIMIT {size} OFFSET :offset"))
+        its = how.order(part.removeprefix("-"))
+        ordered = its.desc() if part.startswith("-") != (way == "backward") else its.asc()
+        if getattr(its, "nullable", True):
+            ordered = ordered.nulls_first() if way == "backward" else ordered.nulls_last()
+        statement = statement.order_by(ordered)
+    return statement.suffix_with(text(f"LIMIT {size}" if way == "first" else f"LIMIT {size} OFFSET :offset"))

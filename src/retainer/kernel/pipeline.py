@@ -70,7 +70,7 @@ def perform(call: Call, app: "App") -> Response:
     body = app.intake.read(request, call.caller.key_id)
     attempt = idempotency.attempt(request, call.caller.key_id, body)
     if operation.body is not None:
-        call.sent = Sent(request, body, operation.body)
+        call.sent = Sent(request, body, operation.body, "Create" if operation.created else "Update")
 
     def run(tx: Tx) -> Response:
         result = operation.call(tx, call)

@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, get_args, get_
 from urllib.parse import parse_qsl
 
 import msgspec
-from sqlalchemy import ColumnElement, Table, bindparam
+from sqlalchemy import ColumnElement, Table, bindparam, false, or_
 
 from retainer.domain.members import from_text
-from retainer.domain.values import Id, Instant, Text191
+from retainer.domain.values import ME, Id, Instant, Text191
 from retainer.errors import Faults, Refusal, invalid
 from retainer.kernel.http import Request
 
@@ -31,6 +31,16 @@ class Where(NamedTuple):
     value: Callable[[Any], Any] = lambda value: value
 
 
+def since(name: str) -> Where:
+    """The rows whose member has this value or a later one."""
+    return Where(lambda table, value: table.c[name] >= value)
+
+
+def until(name: str) -> Where:
+    """The rows whose member has this value or an earlier one."""
+    return Where(lambda table, value: table.c[name] <= value)
+
+
 def searched(q: str) -> str:
     """The text that a search looks for, without case; its percent signs and underscores stand for themselves."""
     return re.sub(r"([/%_])", r"/\1", q.casefold())
@@ -41,9 +51,9 @@ class Filter(msgspec.Struct):
 
     ids: Annotated[OneOf[Id] | None, Where(lambda table, ids: table.c.id.in_(ids))] = None
     q: Annotated[Text191 | None, Where(lambda table, q: table.c.search.contains(q, escape="/"), searched)] = None
-    created_since: Annotated[Instant | None, Where(lambda table, at: table.c.created_at >= at)] = None
+    created_since: Annotated[Instant | None, since("created_at")] = None
     created_before: Annotated[Instant | None, Where(lambda table, at: table.c.created_at < at)] = None
-    updated_since: Annotated[Instant | None, Where(lambda table, at: table.c.updated_at >= at)] = None
+    updated_since: Annotated[Instant | None, since("updated_at")] = None
     updated_before: Annotated[Instant | None, Where(lambda table, at: table.c.updated_at < at)] = None
 
     sorts: ClassVar[tuple[str, ...]] = ("id",)
@@ -68,7 +78,8 @@ def parameters(only: type[Filter]) -> dict[str, Parameter]:
 
 def _parameter(name: str, hint: Any) -> Parameter:
     marks = hint.__metadata__ if get_origin(hint) is Annotated else ()
-    (inner,) = (part for part in get_args(hint.__origin__ if marks else hint) if part is not NoneType)
+    bare = hint.__origin__ if marks else hint
+    inner = next((part for part in get_args(bare) if part is not NoneType), bare)
     where = next((mark for mark in marks if isinstance(mark, Where)), None)
     if where is None:
         several = get_origin(inner) is tuple
@@ -82,11 +93,6 @@ def read_pairs(request: Request) -> list[tuple[str, str]]:
         return parse_qsl(request.query, keep_blank_values=True, errors="strict", max_num_fields=200)
     except ValueError:
         raise Refusal("bad_request", "The query string cannot be read: send at most 200 parameters in UTF-8.") from None
-
-
-def read_none(request: Request) -> None:
-    """Refuse any query parameter, for operations that take none."""
-    read_values(read_pairs(request), {})
 
 
 def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str], Any]]) -> dict[str, Any]:
@@ -117,17 +123,18 @@ Shape = tuple[tuple[str, Any], ...]
 """Which filters a list has, without their values: one statement serves all requests of a shape."""
 
 
-def asked(only: Filter) -> tuple[Shape, dict[str, Any]]:
-    """The shape of a filter, and the values that its statement binds."""
+def asked(only: Filter, me: int) -> tuple[Shape, dict[str, Any]]:
+    """The shape of a filter, and the values that its statement binds; `me` is the user whom that word means."""
     shape: list[tuple[str, Any]] = []
     values: dict[str, Any] = {}
     for name, parameter in parameters(type(only)).items():
         value, bound = getattr(only, name), parameter.where.value
         if isinstance(value, tuple):
-            room = 1 << (len(value) - 1).bit_length()  # few shapes: lists are filled up to a power of two
-            shape.append((name, room))
-            filled = (*value, *value[-1:] * (room - len(value)))
-            values |= {f"{name}_{position}": bound(item) for position, item in enumerate(filled)}
+            items = [me if item is ME else bound(item) for item in value if item is not None]
+            room = 1 << (len(items) - 1).bit_length() if items else 0  # few shapes: filled up to a power of two
+            shape.append((name, (room, None in value)))
+            items += items[-1:] * (room - len(items))
+            values |= {f"{name}_{position}": item for position, item in enumerate(items)}
         elif isinstance(value, bool):
             shape.append((name, value))
         elif value is not None:
@@ -138,12 +145,12 @@ def asked(only: Filter) -> tuple[Shape, dict[str, Any]]:
 
 def conditions(table: Table, only: type[Filter], shape: Shape) -> list[ColumnElement[bool]]:
     """The SQL conditions of a shape of filters."""
-    found = []
+    found: list[Any] = []
     for name, form in shape:
-        value: Any = bindparam(name)
-        if isinstance(form, bool):
-            value = form
-        elif isinstance(form, int):
-            value = [bindparam(f"{name}_{position}") for position in range(form)]
-        found.append(parameters(only)[name].where.condition(table, value))
+        value: Any = form if isinstance(form, bool) else bindparam(name)
+        room, or_none = form if isinstance(form, tuple) else (0, False)
+        if room:
+            value = [bindparam(f"{name}_{position}") for position in range(room)]
+        condition = parameters(only)[name].where.condition(table, value) if room or not or_none else false()
+        found.append(or_(condition, table.c[name].is_(None)) if or_none else condition)
     return found

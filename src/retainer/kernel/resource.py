@@ -20,7 +20,7 @@ from retainer.kernel import body as bodies
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Allowance
 from retainer.kernel.paging import Page, Paged, read_list
-from retainer.kernel.query import Filter, read_none
+from retainer.kernel.query import Filter, read_pairs, read_values
 from retainer.store.rules import singular
 from retainer.store.tx import Tx
 
@@ -86,17 +86,15 @@ class Operation:
         """The query of a request, as the handler's Filter and Page. Raises `unknown_parameter`, `validation_failed`."""
         if self.filter is not None:
             return read_list(request, self.filter)
-        return read_none(request) if request.query else None
+        return read_values(read_pairs(request), {}) if request.query else None
 
     def call(self, tx: Tx, call: Call) -> Any:
-        """Call the handler with its arguments in their order."""
+        """Call the handler with its arguments in their order, once the parent in the path was found."""
+        parent = self.resource.parent
+        if parent is not None:
+            tx.snapshot()
+            tx.require(parent, read_id(call.ids[self.parameters[0]], parent))
         return self.handler(*[argument(tx, call) for argument in self._arguments])
-
-    def _id(self, text: str) -> int:
-        """An id as a path writes it: no sign, no leading zero, at most 2^53-1; all else is no record."""
-        if not ID.fullmatch(text) or int(text) > LARGEST_INTEGER:
-            raise not_found(singular(self.resource.table) if self.resource.table is not None else "record")
-        return int(text)
 
     def _argument(self, where: str, name: str, hint: Any) -> Maker:
         """How an argument of the handler is made."""
@@ -106,7 +104,7 @@ class Operation:
             self.filter = hint
             return lambda _, call: call.query[0]
         if name in self.parameters and hint == Id:
-            return lambda _, call: self._id(call.ids[name])
+            return lambda _, call: read_id(call.ids[name], self.resource.table)
         table = self.resource.table
         if table is not None and get_origin(hint) is bodies.Change:
             (shape,) = get_args(hint)
@@ -119,14 +117,24 @@ class Operation:
         raise TypeError(f"{where} takes {name}: {hint}, which no request has.")
 
 
-class Resource:
-    """A path, its scope (None: any valid key) and its table, to which handlers are registered."""
+def read_id(text: str, table: Table | None) -> int:
+    """An id as a path writes it: no sign, no leading zero, at most 2^53-1; all else is no record."""
+    if not ID.fullmatch(text) or int(text) > LARGEST_INTEGER:
+        raise not_found("record" if table is None else singular(table))
+    return int(text)
 
-    def __init__(self, path: str, *, tag: str, scope: str | None, table: Table | None = None) -> None:
+
+class Resource:
+    """A path, its scope (None: any valid key), its table and that of the parent in its path; handlers register here."""
+
+    def __init__(
+        self, path: str, *, tag: str, scope: str | None, table: Table | None = None, parent: Table | None = None
+    ) -> None:
         self.path = path
         self.tag = tag
         self.scope = scope
         self.table = table
+        self.parent = parent
         self.operations: list[Operation] = []
         self.get, self.post, self.put, self.patch, self.delete = (partial(self._register, method) for method in METHODS)
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import bindparam, update
+from sqlalchemy import bindparam, delete, update
 
 from retainer.domain.keys import api_keys
-from retainer.kernel import idempotency
-from retainer.store.columns import as_instant
+from retainer.exact import as_instant
+from retainer.kernel.idempotency import KEEP, idempotency_keys
 from retainer.store.tx import Store
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ LOG_SECONDS = 0.1
 NOTE_SECONDS = 2.0
 SWEEP_SECONDS = 60.0
 USED = update(api_keys).where(api_keys.c.id == bindparam("key_id")).values(last_used_at=bindparam("at"))
+OLD = delete(idempotency_keys).where(idempotency_keys.c.created_at <= bindparam("before"))
 
 
 class KeysUsed:
@@ -48,6 +49,12 @@ class KeysUsed:
         for key, at in due.items():
             if self._used.get(key) == at:
                 del self._used[key]
+
+
+def forget_answers(store: Store) -> int:
+    """Forget the answers that Idempotency-Keys no longer ask for; answers how many."""
+    with store.everywhere("old idempotency keys are of no account's interest", write=True) as tx:
+        return tx.run(OLD, before=as_instant(datetime.now(UTC) - KEEP))
 
 
 class Housekeeping:
@@ -82,7 +89,7 @@ class Housekeeping:
             if now - swept >= SWEEP_SECONDS:
                 swept = now
                 self.app.window.sweep()
-                self._try("forgetting old idempotency keys", lambda: idempotency.purge(self.app.store))
+                self._try("forgetting old idempotency keys", lambda: forget_answers(self.app.store))
             self._try("writing the log", self.app.log.flush)
 
     def _try(self, what: str, chore: Callable[[], object]) -> None:

@@ -1,16 +1,12 @@
 """Kinds of column, and how their values go into the database and come out again."""
 
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from iso4217 import Currency
 from sqlalchemy import Column, ForeignKeyConstraint, Text, UniqueConstraint
 
+from retainer.exact import decimal_text
 from retainer.store.engines import DAY, FLAG, INSTANT, INTEGER
-
-DIGITS = {currency.code: currency.exponent or 0 for currency in Currency}
-"""Decimal places of each ISO 4217 currency."""
 
 
 def text(name: str, *, optional: bool = False, **options: Any) -> Column[Any]:
@@ -68,31 +64,6 @@ def ref(name: str, target: str, *, optional: bool = False, on_delete: str = "blo
 def unique(*names: str) -> UniqueConstraint:
     """Unique within the account; `Tx` names the first column's member when it is taken."""
     return UniqueConstraint("account_id", *names)
-
-
-def as_instant(moment: datetime) -> str:
-    """A moment as instants are kept and answered."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def decimal_text(value: Decimal) -> str:
-    """A decimal without exponent and without trailing zeros: `"7.5"`, `"2"`."""
-    plain = format(value, "f")
-    return plain.rstrip("0").rstrip(".") if "." in plain else plain
-
-
-def minor_units(amount: Decimal, currency: str) -> int:
-    """An amount as whole minor units; raises ValueError when it has more digits than its currency."""
-    scaled = amount.scaleb(DIGITS[currency])
-    units = int(scaled)
-    if units != scaled:
-        raise ValueError(currency)
-    return units
-
-
-def amount_of(units: int, currency: str) -> Decimal:
-    """Minor units as an amount with exactly the digits of its currency."""
-    return Decimal(units).scaleb(-DIGITS[currency])
 
 
 def casefolded(values: dict[str, Any], sources: tuple[str, ...]) -> str | None:

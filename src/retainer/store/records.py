@@ -1,14 +1,13 @@
 """Records: what a row looks like outside the database, and how a row becomes one."""
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from functools import cache
-from typing import Any, Final, NamedTuple, TypeVar, get_type_hints
+from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
-from sqlalchemy import Column, ColumnElement, Select, Table, bindparam, func, select
+from sqlalchemy import Column, ColumnElement, Select, Table, bindparam, case, func, select
 
-from retainer.store.columns import DIGITS, amount_of, minor_units
+from retainer.exact import amount_of, minor_units
 from retainer.store.tables import metadata
 
 ro: Final[Any] = object()
@@ -16,6 +15,9 @@ ro: Final[Any] = object()
 
 auto: Final[Any] = object()
 """Filled in by the server when it is left out or null; never null in an answer."""
+
+wo: Final[Any] = msgspec.UNSET
+"""Write-only: taken in a body, never answered, and no column. Such members stand last in their type."""
 
 
 class Record(msgspec.Struct, gc=False):
@@ -36,6 +38,8 @@ class Derived(NamedTuple):
 
     expression: Callable[[Table], ColumnElement[Any]]
     out: Callable[[Any], Any] | None = None
+    money: bool = False
+    """In minor units of the record's currency."""
 
 
 class RefersTo(NamedTuple):
@@ -44,12 +48,19 @@ class RefersTo(NamedTuple):
     target: str
 
 
-def count_of(child: str, column: str) -> Derived:
-    """How many rows of another table refer to the record."""
+class Only(NamedTuple):
+    """A member that can be sent in one use of a body alone, `Create` or `Update`; in the other it is read-only."""
+
+    use: str
+
+
+def count_of(child: str, column: str, *, having: Callable[[Any], ColumnElement[bool]] | None = None) -> Derived:
+    """How many rows of a table refer to the record; of those `having` a condition, if one is given."""
 
     def expression(table: Table) -> ColumnElement[Any]:
-        rows = metadata.tables[child]
-        return select(func.count()).select_from(rows).where(rows.c[column] == table.c.id).scalar_subquery()
+        rows = metadata.tables[child].alias()
+        counted = select(func.count()).select_from(rows).where(rows.c[column] == table.c.id)
+        return (counted if having is None else counted.where(having(rows))).scalar_subquery()
 
     return Derived(expression)
 
@@ -59,15 +70,17 @@ class View:
 
     def __init__(self, table: Table, shape: type[Record]) -> None:
         hints = get_type_hints(shape, include_extras=True)
-        fields = shape.__struct_fields__
-        self.shape = shape
+        answered = [field for field in msgspec.structs.fields(shape) if field.default is not wo]
+        fields = [field.name for field in answered]
+        self.shape, self.table, self.hints = shape, table, hints
         self.columns: list[ColumnElement[Any]] = []
         self.names = [name for name in fields if name in table.c and name not in GIVEN]
         self._into = [(name, table.c[name].info["into"]) for name in self.names if "into" in table.c[name].info]
         self._out: list[tuple[int, Convert]] = []
         self._derived: list[tuple[int, Convert]] = []
-        self._amounts = [(fields.index(name), name) for name in self.names if table.c[name].info.get("money")]
-        self._currency = fields.index("currency") if self._amounts else -1
+        self._money = [name for name in self.names if table.c[name].info.get("money")]
+        self._amounts = [fields.index(name) for name in self._money]
+        self._currency = fields.index("currency") if "currency" in fields else -1
         for position, name in enumerate(fields):
             column = table.c.get(name)
             if isinstance(column, Column):
@@ -77,6 +90,7 @@ class View:
             else:
                 derived = next(mark for mark in hints[name].__metadata__ if isinstance(mark, Derived))
                 self.columns.append(derived.expression(table).label(name))
+                self._amounts += [position] if derived.money else []
                 if derived.out is not None:
                     self._derived.append((position, derived.out))
         self.rows: Select[Any] = select(*self.columns).select_from(table)
@@ -91,7 +105,7 @@ class View:
         for position, convert in self._out:
             if values[position] is not None:
                 values[position] = convert(values[position])
-        for position, _ in self._amounts:
+        for position in self._amounts:
             if values[position] is not None:
                 values[position] = amount_of(values[position], values[self._currency])
         return self.shape(*values)
@@ -102,21 +116,20 @@ class View:
         for name, convert in self._into:
             if values[name] is not None:
                 values[name] = convert(values[name])
-        for _, name in self._amounts:
-            if values[name] is not None:
-                values[name] = units(name, values[name], values["currency"], fault)
+        for name in self._money:
+            try:
+                values[name] = None if values[name] is None else minor_units(values[name], values["currency"])
+            except ValueError as error:
+                fault(name, str(error))
         return values
 
-
-def units(name: str, amount: Decimal, currency: str, fault: Callable[[str, str], None]) -> int:
-    """An amount as minor units; one that its currency cannot hold is told to `fault`."""
-    try:
-        return minor_units(amount, currency)
-    except ValueError:
-        digits = DIGITS[currency]
-        places = {0: "no decimal places", 1: "1 decimal place"}.get(digits, f"{digits} decimal places")
-        fault(name, f"{currency} has {places}: {amount} has more.")
-        return 0
+    def order(self, name: str) -> Any:
+        """What a member sorts by: its text without case, its place among its words, or its value."""
+        column = self.table.c.get(f"{name}_folded", self.table.c.get(name))
+        if column is None:
+            return next(its for its in self.columns if its.name == name)
+        origin, *words = get_origin(self.hints[name]), *get_args(self.hints[name])
+        return case({word: place for place, word in enumerate(words)}, value=column) if origin is Literal else column
 
 
 @cache

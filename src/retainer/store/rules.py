@@ -4,19 +4,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from msgspec import Struct
-from sqlalchemy import (
-    ColumnElement,
-    Delete,
-    Select,
-    Table,
-    UniqueConstraint,
-    Update,
-    bindparam,
-    delete,
-    func,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Select, Table, UniqueConstraint, bindparam, delete, func, select, update
 
 from retainer.errors import Faults, Refusal
 from retainer.store.records import RefersTo
@@ -32,6 +20,12 @@ MISSING = "There is no such {} in this account."
 def exists(table: Table) -> Select[Any]:
     """One row when the table has this id."""
     return select(table.c.id).where(table.c.id == bindparam("id"))
+
+
+@cache
+def _found(given: tuple[tuple[str, Table], ...]) -> Select[Any]:
+    """For each reference, whether its record exists; in one row."""
+    return select(*(select(its.c.id).where(its.c.id == bindparam(name)).exists() for name, its in given))
 
 
 @cache
@@ -68,8 +62,10 @@ def check(tx: "Tx", table: Table, shape: type[Struct], values: dict[str, Any], o
     Another account's record is `no such` record, in the same words. Values that are missing are not judged, so
     a body with other faults can be checked as far as it could be read.
     """
-    for name, target in references(table):
-        if values.get(name) is not None and tx.one(exists(target), id=values[name]) is None:
+    given = tuple((name, target) for name, target in references(table) if values.get(name) is not None)
+    found = tx.one(_found(given), **{name: values[name] for name, _ in given}) if given else None
+    for (name, target), here in zip(given, found or (), strict=True):
+        if not here:
             tx.fault(name, MISSING.format(singular(target)))
     for name, target in lists(shape):
         for position, record_id in enumerate(values.get(name) or ()):
@@ -105,27 +101,31 @@ def remove(tx: "Tx", table: Table, record_id: int) -> None:
             tx.count(source, -changed)
 
 
-Steps = list[tuple[Table | None, Delete | Update]]
+Blockers = list[tuple[str, Select[Any]]]
+Steps = list[tuple[Table | None, Any]]
 
 
 @cache
-def _deletion(table: Table) -> tuple[tuple[tuple[str, Select[Any]], ...], Steps]:
-    blockers: list[tuple[str, Select[Any]]] = []
-    steps: Steps = []
-    _plan(table, table.c.id == bindparam("id"), blockers, steps)
-    return tuple(blockers), steps
+def _deletion(table: Table) -> tuple[Blockers, Steps]:
+    blockers, steps = Blockers(), Steps()
+    _plan((table,), table.c.id == bindparam("id"), blockers, steps)
+    return blockers, steps
 
 
-def _plan(table: Table, doomed: ColumnElement[bool], blockers: list[tuple[str, Select[Any]]], steps: Steps) -> None:
-    """Collect what stands in the way of deleting the doomed rows, and the statements that delete them."""
+def _plan(path: tuple[Table, ...], doomed: ColumnElement[bool], blockers: Blockers, steps: Steps) -> None:
+    """Collect what stands in the way of deleting the doomed rows, and the statements that delete them.
+
+    `path` leads from the deleted table to theirs. A table that refers to itself is one level deep.
+    """
+    table = path[-1]
     ids = select(table.c.id).where(doomed) if "id" in table.c else None
     for child in metadata.sorted_tables:
         for column in child.c:
-            if ids is None or column.info.get("target") != table.name:
+            if ids is None or column.info.get("target") != table.name or path[-2:] == (child, child):
                 continue
             affected = column.in_(ids)
             if column.info["on_delete"] == "cascade":
-                _plan(child, affected, blockers, steps)
+                _plan((*path, child), affected, blockers, steps)
             elif column.info["on_delete"] == "detach":
                 nothing: dict[str, Any] = {column.name: None, "updated_at": bindparam("now")}
                 steps.append((None, update(child).values(nothing).where(affected)))

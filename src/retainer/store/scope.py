@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Join, Table, and_
+from sqlalchemy import Alias, Join, Table, and_
 from sqlalchemy.sql import visitors
 from sqlalchemy.sql.elements import ClauseElement
 
@@ -40,4 +40,5 @@ def _leftmost(source: Any) -> list[Table]:
 
 
 def _is_tenant(source: Any) -> bool:
-    return isinstance(source, Table) and bool(source.info.get("tenant"))
+    table = source.element if isinstance(source, Alias) else source
+    return isinstance(table, Table) and bool(table.info.get("tenant"))

@@ -1,6 +1,5 @@
 """Tx: one account, one transaction. It cannot see another account's rows, and it commits only as a whole."""
 
-from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Self
 
@@ -9,8 +8,9 @@ from sqlalchemy import Table, bindparam, insert, update
 from sqlalchemy.sql.elements import ClauseElement
 
 from retainer.errors import Faults, invalid, not_found
+from retainer.exact import local_day, utcnow
 from retainer.store import rules
-from retainer.store.columns import as_instant, casefolded
+from retainer.store.columns import casefolded
 from retainer.store.engines import Sqlite
 from retainer.store.records import R, Record, folds, view
 from retainer.store.scope import scoped
@@ -29,11 +29,6 @@ class Actor(msgspec.Struct, frozen=True, gc=False):
     timezone: str
     payment_terms_days: int
     client_number_pattern: str
-
-
-def utcnow() -> str:
-    """The moment it is, as instants are kept."""
-    return as_instant(datetime.now(UTC))
 
 
 class Store:
@@ -94,7 +89,9 @@ class Everywhere:
 
     def execute(self, statement: ClauseElement, values: dict[str, Any]) -> Any:
         """Run a statement and return the driver's cursor."""
-        text, brought = self.store.prepare(statement, scope=False)
+        return self._run(*self.store.prepare(statement, scope=False), values)
+
+    def _run(self, text: str, brought: dict[str, Any], values: dict[str, Any]) -> Any:
         try:
             return self.connection.execute(text, brought | values)
         except self.store.engine.failure as error:
@@ -134,6 +131,7 @@ class Tx(Everywhere):
         super().__init__(store, write=write)
         self.actor = actor
         self.faults: Faults = {}
+        self.codes: set[str] = set()
         self.if_match: str | None = None
         self._begun = write
         self._used = False
@@ -147,6 +145,11 @@ class Tx(Everywhere):
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         if self._begun:
             super().__exit__(kind, *rest)
+
+    @property
+    def today(self) -> str:
+        """The day it is in the account's zone."""
+        return local_day(self.now, self.actor.timezone)
 
     def snapshot(self) -> None:
         """Let all statements that follow see one state of the database."""
@@ -162,19 +165,19 @@ class Tx(Everywhere):
             self._used = True
         values["account_id"] = self.actor.account_id
         text, brought = self.store.prepare(statement, scope=True)
-        try:
-            return self.connection.execute(text, brought | values)
-        except self.store.engine.failure as error:
-            raise self.store.engine.judge(error) from error
+        if "today" in brought:
+            values["today"] = self.today
+        return self._run(text, brought, values)
 
-    def fault(self, field: str, sentence: str) -> None:
+    def fault(self, field: str, sentence: str, code: str = "validation_failed") -> None:
         """Note what is wrong with a member of the body; it is refused with all others before anything is written."""
         self.faults.setdefault(field, []).append(sentence)
+        self.codes.add(code)
 
     def refuse_faults(self) -> None:
-        """Raise `validation_failed` when any fault was noted."""
+        """Raise the code of the faults that were noted; `validation_failed` when they have several."""
         if self.faults:
-            raise invalid(self.faults)
+            raise invalid(self.faults, self.codes.pop() if len(self.codes) == 1 else "validation_failed")
 
     def find(self, table: Table, record_id: int | None, shape: type[R]) -> R | None:
         """The record, or None: for references in a body, whose absence `insert` and `update` report."""
@@ -185,16 +188,27 @@ class Tx(Everywhere):
         record: R | None = None if row is None else how.read(row)
         return record
 
-    def get(self, table: Table, record_id: int, shape: type[R]) -> R:
-        """The record of the path; locked when this transaction writes. Raises `not_found`."""
+    def get(self, table: Table, record_id: int, shape: type[R], **within: int) -> R:
+        """The record of the path, if it is `within` its parent; locked when this transaction writes.
+
+        Raises `not_found`.
+        """
         record = self.find(table, record_id, shape)
-        if record is None:
+        if record is None or any(getattr(record, name) != parent for name, parent in within.items()):
             raise not_found(rules.singular(table))
         return record
 
+    def require(self, table: Table, record_id: int) -> None:
+        """Raise `not_found` when the table has no such row."""
+        if self.one(rules.exists(table), id=record_id) is None:
+            raise not_found(rules.singular(table))
+
     def insert(self, table: Table, record: Record) -> int:
         """Write a new row with the record's members; answers its id. Raises `validation_failed` with every fault."""
-        values = self._values(table, record, None)
+        return self.put(table, self._values(table, record, None))
+
+    def put(self, table: Table, values: dict[str, Any]) -> int:
+        """Write a new row with values that were judged before; answers its id."""
         made: int = self.value(_insert(table, tuple(values)), **values, now=self.now)
         self.count(table, 1)
         return made
@@ -221,8 +235,7 @@ class Tx(Everywhere):
     def _values(self, table: Table, record: Record, own: int | None) -> dict[str, Any]:
         """What the record's members are as columns; every fault of the body is raised here."""
         values = view(table, type(record)).write(record, self.fault)
-        for name, sources in folds(table).items():
-            values[name] = casefolded(values, sources)
+        values |= {name: casefolded(values, sources) for name, sources in folds(table).items()}
         lists = {name: getattr(record, name) for name, _ in rules.lists(type(record))}
         rules.check(self, table, type(record), values | lists, own)
         self.refuse_faults()
