@@ -9,12 +9,12 @@ from alembic.config import Config
 
 from retainer import app  # noqa: F401  # so that every table is known
 from retainer.store.engines import Sqlite
-from retainer.store.migrations import MIGRATIONS, head, migrate
+from retainer.store.migrations import MIGRATIONS, head, migrate, schema_engine
 
 with tempfile.TemporaryDirectory() as folder:
     engine = Sqlite(Path(folder) / "now.db")
     migrate(engine)
     configuration = Config()
     configuration.set_main_option("script_location", str(MIGRATIONS))
-    configuration.attributes["engine"] = engine.schema_engine()
+    configuration.attributes["engine"] = schema_engine(engine)
     command.revision(configuration, sys.argv[1], autogenerate=True, rev_id=f"{int(head()) + 1:04d}")

@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 import falcon
 
 from retainer import openapi
-from retainer.api import clients, contacts, me, tags
+from retainer.api import clients, contacts, me, milestones, projects, tags, tasks, time_entries
 from retainer.kernel import pipeline
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Window
@@ -19,7 +19,7 @@ from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
 
 ROOT = f"{BASE_PATH}/"
-SLICES = [clients.api, contacts.api, tags.api, me.api]
+SLICES = [clients.api, contacts.api, tags.api, projects.api, milestones.api, tasks.api, time_entries.api, me.api]
 """Every resource of the API, in the order of the reference."""
 
 

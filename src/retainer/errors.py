@@ -22,6 +22,7 @@ STATUS = {
     "unsupported_media_type": 415,
     "validation_failed": 422,
     "unknown_parameter": 422,
+    "invalid_transition": 422,
     "in_use": 422,
     "idempotency_key_reused": 422,
     "rate_limited": 429,

@@ -62,14 +62,14 @@ def chatty(transaction: Tx, statement: Any, **values: Any) -> Any:
     return rows
 
 
-def forgetful(shape: Any, given: dict[str, Any], faults: Any, path: str = "") -> dict[str, Any]:
+def forgetful(shape: Any, given: dict[str, Any], faults: Any, path: str = "", use: str = "Create") -> dict[str, Any]:
     known = {name: value for name, value in given.items() if name in shape.__struct_fields__}
     return members(shape, known, faults, path)
 
 
-def one_fault(shape: Any, given: dict[str, Any], faults: Any, path: str = "") -> dict[str, Any]:
+def one_fault(shape: Any, given: dict[str, Any], faults: Any, path: str = "", use: str = "Create") -> dict[str, Any]:
     found: dict[str, Any] = {}
-    values = members(shape, given, found, path)
+    values = members(shape, given, found, path, use)
     faults.update(dict(list(found.items())[:1]))
     return values
 
@@ -91,8 +91,8 @@ def refuse(code: str) -> None:
     raise Refusal(code, "No.", required_scope="", granted_scopes=[])
 
 
-def obeying(shape: Any, given: dict[str, Any], faults: Any, path: str = "") -> dict[str, Any]:
-    return members(shape, given, faults, path) | {n: v for n, v in given.items() if n in {"id", "created_at"}}
+def obeying(shape: Any, given: dict[str, Any], faults: Any, path: str = "", use: str = "Create") -> dict[str, Any]:
+    return members(shape, given, faults, path, use) | {n: v for n, v in given.items() if n in {"id", "created_at"}}
 
 
 def unscoped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,8 +100,8 @@ def unscoped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lax_queries(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("read_none", "read_list"):
-        monkeypatch.setattr(resource, name, ignoring_unknown(getattr(resource, name)))
+    monkeypatch.setattr(resource, "read_list", ignoring_unknown(resource.read_list))
+    monkeypatch.setattr(resource, "read_values", nothing)
 
 
 class Fault(NamedTuple):

@@ -1,5 +1,6 @@
 import time_machine
 
+from retainer.kernel.idempotency import Attempt
 from retainer.server.housekeeping import forget_answers
 
 
@@ -19,7 +20,7 @@ def test_old_keys_are_forgotten_and_young_ones_stay(office):
 
 
 def test_a_second_request_while_the_first_runs_is_told_to_wait(office):
-    attempt = idempotency.Attempt(office.key_id, "k", "fingerprint")
+    attempt = Attempt(office.key_id, "k", "fingerprint")
     with attempt:
         answer = office.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"})
         assert (answer.status, answer.code, answer.headers["retry-after"]) == (409, "idempotency_in_progress", "1")

@@ -6,6 +6,7 @@ from msgspec import Meta
 from sqlalchemy import Index, bindparam, select
 
 from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
+from retainer.domain import consequences
 from retainer.domain.numbering import next_number
 from retainer.domain.values import Country, Currency, Email, Id, Money, Percent, Text50, Text191, Text10000, Url
 from retainer.kernel import etag
@@ -80,6 +81,7 @@ class Client(Record):
     external_id: Text191 | None = None
     tag_ids: TagIds = []
     contacts_count: Annotated[int, count_of("external_contacts", "client_id")] = ro
+    projects_count: Annotated[int, count_of("projects", "client_id")] = ro
 
 
 class ClientFilter(Filter):
@@ -134,9 +136,12 @@ def get_client(tx: Tx, client: Id) -> Client:
 @api.patch("/{client}")
 def update_client(tx: Tx, client: Id, change: Change[Client]) -> Client:
     """Change a client; members left out keep their value."""
-    it = fill(tx, change.onto(tx.get(clients, client, Client)))
+    before = tx.get(clients, client, Client)
+    it = fill(tx, change.onto(before))
     tx.update(clients, it)
     set_tags(tx, clients, client, it.tag_ids)
+    if it.currency != before.currency:
+        consequences.of_client(tx, client, it.currency)
     return tx.get(clients, client, Client)
 
 

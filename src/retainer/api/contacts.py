@@ -5,11 +5,12 @@ from typing import Annotated, Literal
 from sqlalchemy import Index, bindparam, select, update
 
 from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
+from retainer.domain.filters import Where
 from retainer.domain.values import Email, Id, Text50, Text100, Text191, Text5000
 from retainer.kernel import etag
 from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
-from retainer.kernel.query import Filter, OneOf, Where
+from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.store.columns import flag, folded, ref, text, unique
 from retainer.store.records import Record, auto, ro

@@ -19,11 +19,12 @@ from sqlalchemy import (
     select,
 )
 
+from retainer.domain.filters import Where
 from retainer.domain.values import Color, Id, Text50
 from retainer.kernel import etag
 from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
-from retainer.kernel.query import Filter, OneOf, Where
+from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.store.columns import folded, ref, text, unique
 from retainer.store.engines import comma_list

@@ -157,12 +157,15 @@ UserId = Annotated[
         maximum=LARGEST_INTEGER,
     ),
 ]
+Text30 = Annotated[str, Meta(min_length=1, max_length=30)]
 Text50 = Annotated[str, Meta(min_length=1, max_length=50)]
 Text100 = Annotated[str, Meta(min_length=1, max_length=100)]
 Text191 = Annotated[str, Meta(min_length=1, max_length=191)]
 Password = Annotated[str, Meta(min_length=12, max_length=1000)]
+Text255 = Annotated[str, Meta(min_length=1, max_length=255)]
 Text5000 = Annotated[str, Meta(min_length=1, max_length=5000)]
 Text10000 = Annotated[str, Meta(min_length=1, max_length=10000)]
+Text20000 = Annotated[str, Meta(min_length=1, max_length=20000)]
 Email = Annotated[
     str,
     kind(

@@ -1,15 +1,15 @@
 """Query parameters: from a typed filter class to values, and from those to SQL conditions."""
 
-import re
 from collections.abc import Callable
 from functools import cache
 from types import NoneType
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
 from sqlalchemy import ColumnElement, Table, bindparam, false, or_
 
+from retainer.domain.filters import SEARCH, Where, since
 from retainer.domain.members import from_text
 from retainer.domain.values import ME, Id, Instant, Text191
 from retainer.errors import Faults, Refusal, invalid
@@ -20,37 +20,11 @@ OneOf = tuple[T, ...]
 """A comma list: one of these."""
 
 
-class Where(NamedTuple):
-    """How a filter limits the rows, when it is not `column = value`.
-
-    `condition` makes it from the table and what stands for the value: bound parameters for a comma list, the bool
-    itself for a flag, one bound parameter otherwise. `value` says what is bound for each value.
-    """
-
-    condition: Callable[[Table, Any], ColumnElement[bool]]
-    value: Callable[[Any], Any] = lambda value: value
-
-
-def since(name: str) -> Where:
-    """The rows whose member has this value or a later one."""
-    return Where(lambda table, value: table.c[name] >= value)
-
-
-def until(name: str) -> Where:
-    """The rows whose member has this value or an earlier one."""
-    return Where(lambda table, value: table.c[name] <= value)
-
-
-def searched(q: str) -> str:
-    """The text that a search looks for, without case; its percent signs and underscores stand for themselves."""
-    return re.sub(r"([/%_])", r"/\1", q.casefold())
-
-
 class Filter(msgspec.Struct):
     """The filters that every list takes; lists add their own members."""
 
     ids: Annotated[OneOf[Id] | None, Where(lambda table, ids: table.c.id.in_(ids))] = None
-    q: Annotated[Text191 | None, Where(lambda table, q: table.c.search.contains(q, escape="/"), searched)] = None
+    q: Annotated[Text191 | None, SEARCH] = None
     created_since: Annotated[Instant | None, since("created_at")] = None
     created_before: Annotated[Instant | None, Where(lambda table, at: table.c.created_at < at)] = None
     updated_since: Annotated[Instant | None, since("updated_at")] = None
@@ -134,7 +108,7 @@ def asked(only: Filter, me: int) -> tuple[Shape, dict[str, Any]]:
             room = 1 << (len(items) - 1).bit_length() if items else 0  # few shapes: filled up to a power of two
             shape.append((name, (room, None in value)))
             items += items[-1:] * (room - len(items))
-            values |= {f"{name}_{position}": item for position, item in enumerate(items)}
+            values |= {f"{name}__{position}": item for position, item in enumerate(items)}
         elif isinstance(value, bool):
             shape.append((name, value))
         elif value is not None:
@@ -150,7 +124,7 @@ def conditions(table: Table, only: type[Filter], shape: Shape) -> list[ColumnEle
         value: Any = form if isinstance(form, bool) else bindparam(name)
         room, or_none = form if isinstance(form, tuple) else (0, False)
         if room:
-            value = [bindparam(f"{name}_{position}") for position in range(room)]
+            value = [bindparam(f"{name}__{position}") for position in range(room)]
         condition = parameters(only)[name].where.condition(table, value) if room or not or_none else false()
         found.append(or_(condition, table.c[name].is_(None)) if or_none else condition)
     return found

@@ -47,7 +47,7 @@ class Log:
 
     def __init__(self, stream: BinaryIO) -> None:
         self._lines: deque[Answered | Failed] = deque()
-        self._stream = stream
+        self.stream = stream
 
     def request(self, request: Request, response: Response, caller: Caller | None, operation: Operation | None) -> None:
         """Note how a request was answered."""
@@ -77,5 +77,5 @@ class Log:
         """Write the lines that have come together."""
         lines = [self._lines.popleft() for _ in range(len(self._lines))]
         if lines:
-            self._stream.write(encode_lines(lines))
-            self._stream.flush()
+            self.stream.write(encode_lines(lines))
+            self.stream.flush()

@@ -1,9 +1,10 @@
 """Kinds of column, and how their values go into the database and come out again."""
 
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import Column, ForeignKeyConstraint, Text, UniqueConstraint
+from sqlalchemy import Column, ColumnElement, ForeignKeyConstraint, Text, UniqueConstraint, literal
 
 from retainer.exact import decimal_text
 from retainer.store.engines import DAY, FLAG, INSTANT, INTEGER
@@ -59,6 +60,11 @@ def ref(name: str, target: str, *, optional: bool = False, on_delete: str = "blo
         Column(name, INTEGER, nullable=optional, info={"target": target, "on_delete": on_delete}, index=False),
         ForeignKeyConstraint(["account_id", name], [f"{target}.account_id", f"{target}.id"]),
     )
+
+
+def among(column: ColumnElement[Any], words: Iterable[str]) -> ColumnElement[bool]:
+    """Whether a column holds one of these words, in a form that a statement can be prepared with."""
+    return column.in_([literal(word) for word in words])
 
 
 def unique(*names: str) -> UniqueConstraint:

@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import TIMESTAMP, BigInteger, Boolean, Date, Engine, Integer, NullPool, Text, create_engine, event
+from sqlalchemy import TIMESTAMP, BigInteger, Boolean, Date, Integer, Text
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
@@ -50,6 +50,7 @@ class Sqlite:
     """One SQLite file: a connection for each thread, and one write lock in the process."""
 
     dialect = sqlite.dialect(paramstyle="named")
+    driver: Any = driver
     version = driver.sqlite_version
     failure: type[Exception] = driver.DatabaseError
 
@@ -83,12 +84,6 @@ class Sqlite:
         ):
             connection.execute(f"PRAGMA {pragma}")
         return connection
-
-    def schema_engine(self) -> Engine:
-        """An engine for migrations: the same driver and promises, its transactions begun as writes."""
-        engine = create_engine("sqlite://", creator=self.connect, module=driver, poolclass=NullPool)
-        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
-        return engine
 
     def one(self, text: str, values: dict[str, Any]) -> tuple[Any, ...] | None:
         """The first row of a statement outside any transaction."""

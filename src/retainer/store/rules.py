@@ -25,7 +25,8 @@ def exists(table: Table) -> Select[Any]:
 @cache
 def _found(given: tuple[tuple[str, Table], ...]) -> Select[Any]:
     """For each reference, whether its record exists; in one row."""
-    return select(*(select(its.c.id).where(its.c.id == bindparam(name)).exists() for name, its in given))
+    whether: list[Any] = [select(its.c.id).where(its.c.id == bindparam(name)).exists() for name, its in given]
+    return select(*whether)
 
 
 @cache
@@ -85,20 +86,25 @@ def remove(tx: "Tx", table: Table, record_id: int) -> None:
 
     Raises `in_use` with one entry for each relation that blocks, and its count.
     """
-    blockers, steps = _deletion(table)
+    errors = blocking(tx, table, record_id)
+    if errors:
+        message = f"This {singular(table)} is in use and was not deleted. See errors for what blocks."
+        raise Refusal("in_use", message, errors=errors)
+    for source, step in _deletion(table)[1]:
+        changed = tx.run(step, id=record_id, now=tx.now)
+        if source is not None:
+            tx.count(source, -changed)
+
+
+def blocking(tx: "Tx", table: Table, record_id: int) -> Faults:
+    """The relations that block the deletion of a row, each with its count."""
     errors: Faults = {}
-    for name, statement in blockers:
+    for name, statement in _deletion(table)[0]:
         count = tx.value(statement, id=record_id)
         if count:
             what = singular(metadata.tables[name]) if count == 1 else name.replace("_", " ")
             errors[name] = [f"Move or delete {count} {what} first."]
-    if errors:
-        message = f"This {singular(table)} is in use and was not deleted. See errors for what blocks."
-        raise Refusal("in_use", message, errors=errors)
-    for source, step in steps:
-        changed = tx.run(step, id=record_id, now=tx.now)
-        if source is not None:
-            tx.count(source, -changed)
+    return errors
 
 
 Blockers = list[tuple[str, Select[Any]]]

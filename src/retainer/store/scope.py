@@ -19,6 +19,8 @@ def scoped(statement: ClauseElement) -> ClauseElement:
         part._where_criteria += tuple(table.c.account_id == ACCOUNT for table in tables)  # noqa: SLF001
 
     def select(part: Any) -> None:
+        if part._setup_joins:  # noqa: SLF001
+            raise TypeError("Write joins as first.join(second, condition), where the second can be limited.")
         limit(part, [table for source in part.get_final_froms() for table in _leftmost(source)])
 
     def join(part: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Column, ForeignKey, Integer, MetaData, PrimaryKeyConstraint, Table, UniqueConstraint, bindparam
 
 from retainer.store.columns import instant, integer, text
-from retainer.store.engines import INTEGER, KEYED, NUMBERED
+from retainer.store.engines import DAY, INTEGER, KEYED, NUMBERED
 
 metadata = MetaData(
     naming_convention={
@@ -19,6 +19,8 @@ metadata = MetaData(
 
 ACCOUNT = bindparam("account_id", type_=Integer)
 """The account of the transaction, in every statement that it runs."""
+TODAY = bindparam("today", type_=DAY)
+"""The day it is in the account's zone, in every statement that mentions it."""
 
 
 def account_id() -> Column[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import text
+from sqlalchemy import Engine, NullPool, create_engine, event, text
 
 from retainer.store.engines import Sqlite, Unavailable
 from retainer.store.tx import Store
@@ -49,13 +49,20 @@ def migrate(engine: Sqlite) -> tuple[str | None, str]:
     return before, newest
 
 
+def schema_engine(engine: Sqlite) -> Engine:
+    """An engine for schema changes: the same driver and promises, its transactions begun as writes."""
+    changing = create_engine("sqlite://", creator=engine.connect, module=engine.driver, poolclass=NullPool)
+    event.listen(changing, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+    return changing
+
+
 def _upgrade(engine: Sqlite) -> None:
     from alembic import command  # noqa: PLC0415  # a fifth of a second that a start without migration need not spend
     from alembic.config import Config  # noqa: PLC0415
 
     configuration = Config()
     configuration.set_main_option("script_location", str(MIGRATIONS))
-    configuration.attributes["engine"] = engine.schema_engine()
+    configuration.attributes["engine"] = schema_engine(engine)
     command.upgrade(configuration, "head")
 
 

@@ -1,0 +1,119 @@
+"""Milestones: the stages of a project, and the slices of its fixed fee."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+from sqlalchemy import Index, bindparam, func, select
+
+from retainer.api.projects import Project, projects
+from retainer.domain import consequences, relations, work
+from retainer.domain.filters import since, truth, until
+from retainer.domain.values import Currency, Day, Id, Instant, Money, Text191, Text5000
+from retainer.exact import amount_of
+from retainer.kernel import etag
+from retainer.kernel.body import Change, New
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.resource import Resource
+from retainer.store.columns import day, folded, instant, integer, money, ref, text
+from retainer.store.records import Derived, Record, auto, count_of, ro
+from retainer.store.tables import tenant_table
+from retainer.store.tx import Tx
+
+milestones = tenant_table(
+    "milestones",
+    *ref("project_id", "projects", on_delete="cascade"),
+    text("name"),
+    text("description", optional=True),
+    text("status"),
+    day("start_date", optional=True),
+    day("due_date", optional=True),
+    money("amount", optional=True),
+    text("currency"),
+    integer("position"),
+    instant("completed_at", optional=True),
+    folded("name", "description", into="search"),
+    Index(None, "account_id", "project_id", "position", "id"),
+)
+
+Status = Literal["open", "completed"]
+
+
+class Milestone(Record):
+    """A stage of a project."""
+
+    name: Text191
+    project_id: Id = ro
+    description: Text5000 | None = None
+    status: Status = "open"
+    start_date: Day | None = None
+    due_date: Day | None = None
+    amount: Money | None = None
+    currency: Currency = ro
+    position: Annotated[int, Meta(ge=0, le=1_000_000_000)] = auto
+    completed_at: Instant | None = ro
+    tasks_count: Annotated[int, count_of("tasks", "milestone_id")] = ro
+    tasks_done_count: Annotated[
+        int, count_of("tasks", "milestone_id", having=lambda tasks: tasks.c.status == "done")
+    ] = ro
+    is_overdue: Annotated[bool, Derived(work.overdue("open"), bool)] = ro
+
+
+class MilestoneFilter(Filter):
+    """Which milestones of a project."""
+
+    sorts = ("position", "due_date")
+    status: OneOf[Status] | None = None
+    due_date_from: Annotated[Day | None, since("due_date")] = None
+    due_date_to: Annotated[Day | None, until("due_date")] = None
+    overdue: Annotated[bool | None, truth(work.overdue("open"))] = None
+
+
+LAST = select(func.coalesce(func.max(milestones.c.position), 0)).where(milestones.c.project_id == bindparam("project"))
+
+
+def settle(tx: Tx, it: Milestone, project: Project) -> Milestone:
+    """A milestone has its project's currency and a slice of its fixed fee; a new one is the last."""
+    it.project_id, it.currency = project.id, project.currency
+    if it.position is None:
+        it.position = tx.value(LAST, project=project.id) + 1
+    relations.in_order(tx, it)
+    it.completed_at = (it.completed_at or tx.now) if it.status == "completed" else None
+    others = amount_of(consequences.sliced(tx, project.id, without=it.id or 0), it.currency)
+    if it.amount and project.billing_type != "fixed_fee":
+        tx.fault("amount", f"Is a slice of a fixed fee; the billing_type of the project is {project.billing_type}.")
+    elif it.amount and it.amount + others > (project.fixed_fee or 0):
+        fee = f"{project.fixed_fee} {it.currency}" if project.fixed_fee is not None else "not set"
+        tx.fault("amount", f"Exceeds the project's fixed_fee, which is {fee}; other milestones hold {others} of it.")
+    return it
+
+
+api = Resource("/projects/{project}/milestones", tag="Milestones", scope="projects", table=milestones, parent=projects)
+
+
+@api.get()
+def list_milestones(tx: Tx, project: Id, only: MilestoneFilter, page: Page) -> Paged[Milestone]:
+    """List the milestones of a project, in their order."""
+    return listing(tx, milestones, Milestone, only, page, project_id=project)
+
+
+@api.post()
+def create_milestone(tx: Tx, project: Id, body: New[Milestone]) -> Milestone:
+    """Add a milestone to a project; the last one, unless it has a position."""
+    parent = tx.get(projects, project, Project)
+    relations.open_for_more(tx, "project_id", f"Project {project}", parent.status)
+    return tx.get(milestones, tx.insert(milestones, settle(tx, body, parent)), Milestone)
+
+
+@api.patch("/{milestone}")
+def update_milestone(tx: Tx, project: Id, milestone: Id, change: Change[Milestone]) -> Milestone:
+    """Change a milestone; members left out keep their value."""
+    it = change.onto(tx.get(milestones, milestone, Milestone, project_id=project))
+    tx.update(milestones, settle(tx, it, tx.get(projects, project, Project)))
+    return tx.get(milestones, milestone, Milestone)
+
+
+@api.delete("/{milestone}")
+def delete_milestone(tx: Tx, project: Id, milestone: Id) -> None:
+    """Delete a milestone; its tasks stay, without one."""
+    tx.delete(milestones, etag.unchanged(tx, tx.get(milestones, milestone, Milestone, project_id=project)).id)

@@ -1,0 +1,200 @@
+"""Projects: work for a client, or for the agency itself, with its budget and what it has come to."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+from sqlalchemy import Index, bindparam, select
+
+from retainer.api.clients import clients
+from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
+from retainer.domain import consequences, relations, templates, work
+from retainer.domain.filters import since, truth, until
+from retainer.domain.values import Currency, Day, Id, Instant, Money, Text30, Text191, Text10000
+from retainer.exact import amount_of
+from retainer.kernel import etag
+from retainer.kernel.body import Change, New
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.resource import Resource
+from retainer.store import rules
+from retainer.store.columns import day, flag, folded, instant, integer, money, ref, text, unique
+from retainer.store.records import Derived, Only, Record, auto, ro, wo
+from retainer.store.tables import tenant_table
+from retainer.store.tx import Tx
+
+projects = tenant_table(
+    "projects",
+    *ref("client_id", "clients", optional=True),
+    text("name"),
+    text("code", optional=True),
+    text("description", optional=True),
+    text("status"),
+    text("billing_type"),
+    text("currency"),
+    money("hourly_rate", optional=True),
+    money("fixed_fee", optional=True),
+    money("retainer_amount", optional=True),
+    money("budget_amount", optional=True),
+    integer("budget_minutes", optional=True),
+    day("start_date", optional=True),
+    day("due_date", optional=True),
+    *ref("manager_id", "users", optional=True),
+    flag("is_template"),
+    instant("completed_at", optional=True),
+    instant("archived_at", optional=True),
+    text("external_id", optional=True),
+    folded("name"),
+    folded("name", "code", "description", into="search"),
+    unique("code"),
+    unique("external_id"),
+    Index(None, "account_id", "is_template", "name_folded", "id"),
+    Index(None, "account_id", "client_id"),
+    Index(None, "account_id", "created_at", "id"),
+    Index(None, "account_id", "updated_at", "id"),
+)
+tag_links("projects")
+
+Status = Literal["planned", "active", "on_hold", "completed", "archived"]
+BillingType = Literal["time_and_materials", "fixed_fee", "retainer", "non_billable"]
+
+MOVES = {
+    "planned": ("active", "on_hold", "completed", "archived"),
+    "active": ("planned", "on_hold", "completed", "archived"),
+    "on_hold": ("planned", "active", "completed", "archived"),
+    "completed": ("active", "archived"),
+    "archived": ("active",),
+}
+OPEN = ("planned", "active", "on_hold")
+ONLY_FOR = {"fixed_fee": "fixed_fee", "retainer_amount": "retainer"}
+
+
+class Project(Record):
+    """Work for a client, or, without one, for the agency itself."""
+
+    name: Text191
+    client_id: Id | None = None
+    code: Text30 | None = None
+    description: Text10000 | None = None
+    status: Status = "active"
+    billing_type: BillingType = auto
+    currency: Currency = ro
+    hourly_rate: Money | None = None
+    fixed_fee: Money | None = None
+    retainer_amount: Money | None = None
+    budget_amount: Money | None = None
+    budget_minutes: Annotated[int, Meta(ge=0, le=1_000_000_000)] | None = None
+    start_date: Day | None = None
+    due_date: Day | None = None
+    manager_id: Id | None = None
+    is_template: Annotated[bool, Only("Create")] = False
+    completed_at: Instant | None = ro
+    archived_at: Instant | None = ro
+    external_id: Text191 | None = None
+    tag_ids: TagIds = []
+    tracked_minutes: Annotated[int, work.minutes("project_id")] = ro
+    billable_minutes: Annotated[int, work.minutes("project_id", billable=True)] = ro
+    unbilled_minutes: Annotated[int, work.minutes("project_id", billable=True)] = ro
+    unbilled_amount: Annotated[Money, work.unbilled_amount("project_id")] = ro
+    budget_used_percent: Annotated[float | None, Derived(work.budget_used, work.percent)] = ro
+    progress_percent: Annotated[float | None, Derived(work.progress, work.percent)] = ro
+    template_id: Annotated[Id | None, Only("Create")] = wo
+
+
+class ProjectFilter(Filter):
+    """Which projects; templates only when they are asked for."""
+
+    sorts = ("name", "code", "due_date", "created_at", "updated_at")
+    client_id: OneOf[Id | None] | None = None
+    status: OneOf[Status] | None = None
+    billing_type: OneOf[BillingType] | None = None
+    manager_id: OneOf[Id] | None = None
+    is_template: bool = False
+    start_date_from: Annotated[Day | None, since("start_date")] = None
+    start_date_to: Annotated[Day | None, until("start_date")] = None
+    due_date_from: Annotated[Day | None, since("due_date")] = None
+    due_date_to: Annotated[Day | None, until("due_date")] = None
+    overdue: Annotated[bool | None, truth(work.overdue(*OPEN))] = None
+    over_budget: Annotated[bool | None, truth(lambda table: work.budget_used(table) > 10000)] = None
+    code: Text30 | None = None
+    external_id: Text191 | None = None
+    tag_id: TagFilter = None
+
+
+CLIENT = select(clients.c.status, clients.c.currency).where(clients.c.id == bindparam("id"))
+
+
+def settle(tx: Tx, it: Project, before: Project | None = None) -> Project:
+    """What a project has from its client, how it is billed, and when it was closed."""
+    status, it.currency = tx.one(CLIENT, id=it.client_id) or ("active", tx.actor.currency)
+    if before is None or it.client_id != before.client_id:
+        relations.open_for_more(tx, "client_id", f"Client {it.client_id}", status)
+    it.billing_type = it.billing_type or ("time_and_materials" if it.client_id else "non_billable")
+    if it.client_id is None and it.billing_type != "non_billable":
+        tx.fault("billing_type", "Must be non_billable for a project without a client: nobody could be billed.")
+    for member, billing_type in ONLY_FOR.items():
+        if getattr(it, member) is not None and it.billing_type != billing_type:
+            tx.fault(member, f"Is only for the billing_type {billing_type}, not for {it.billing_type}.")
+    relations.in_order(tx, it)
+    relations.user(tx, it, "manager_id", before.manager_id if before else None)
+    relations.move(tx, before.status if before else None, it.status, MOVES)
+    it.completed_at = None if it.status in OPEN else it.completed_at
+    it.archived_at = (it.archived_at or tx.now) if it.status == "archived" else None
+    if it.status == "completed":
+        it.completed_at = it.completed_at or tx.now
+    return it
+
+
+def check_change(tx: Tx, it: Project, before: Project) -> None:
+    """What already happened under a project limits how it can be changed."""
+    blocking = rules.blocking(tx, projects, it.id) if it.client_id != before.client_id else {}
+    for sentences in blocking.values():
+        tx.fault("client_id", f"Is fixed once work was recorded for the client. {sentences[0]}")
+    slices = amount_of(consequences.sliced(tx, it.id), before.currency)
+    if slices > (it.fixed_fee or 0):
+        tx.fault("fixed_fee", f"Its milestones hold {slices} {before.currency} of it. Change their amounts first.")
+
+
+api = Resource("/projects", tag="Projects", scope="projects", table=projects)
+
+
+@api.get()
+def list_projects(tx: Tx, only: ProjectFilter, page: Page) -> Paged[Project]:
+    """List projects, by name; templates are left out unless is_template=true."""
+    return listing(tx, projects, Project, only, page)
+
+
+@api.post()
+def create_project(tx: Tx, body: New[Project]) -> Project:
+    """Create a project; template_id names one whose milestones and tasks are copied, moved with start_date."""
+    templates.check(tx, body.template_id)
+    project = tx.insert(projects, settle(tx, body))
+    set_tags(tx, projects, project, body.tag_ids, new=True)
+    if body.template_id is not None:
+        templates.copy_work(tx, body.template_id, project)
+    return tx.get(projects, project, Project)
+
+
+@api.get("/{project}")
+def get_project(tx: Tx, project: Id) -> Project:
+    """Read a project."""
+    return tx.get(projects, project, Project)
+
+
+@api.put("/{project}")
+@api.patch("/{project}")
+def update_project(tx: Tx, project: Id, change: Change[Project]) -> Project:
+    """Change a project; members left out keep their value."""
+    before = tx.get(projects, project, Project)
+    it = settle(tx, change.onto(before), before)
+    check_change(tx, it, before)
+    tx.update(projects, it)
+    set_tags(tx, projects, project, it.tag_ids)
+    if it.client_id != before.client_id:
+        consequences.of_project(tx, project, it.client_id, it.currency)
+    return tx.get(projects, project, Project)
+
+
+@api.delete("/{project}")
+def delete_project(tx: Tx, project: Id) -> None:
+    """Delete a project with its milestones and tasks; refused while time is recorded on it."""
+    tx.delete(projects, etag.unchanged(tx, tx.get(projects, project, Project)).id)

@@ -1,0 +1,192 @@
+"""Tasks: what is to be done, by whom, and until when."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+from sqlalchemy import Index, bindparam, func, select
+
+from retainer.api.milestones import milestones
+from retainer.api.projects import projects
+from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
+from retainer.domain import consequences, relations, work
+from retainer.domain.filters import since, truth, until
+from retainer.domain.values import Day, Id, Instant, Text191, Text255, Text20000, UserId
+from retainer.kernel import etag
+from retainer.kernel.body import Change, New
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.resource import Resource
+from retainer.store.columns import among, day, flag, folded, instant, integer, ref, text, unique
+from retainer.store.records import Derived, Record, auto, count_of, ro
+from retainer.store.tables import tenant_table
+from retainer.store.tx import Tx
+
+tasks = tenant_table(
+    "tasks",
+    text("title"),
+    text("description", optional=True),
+    *ref("client_id", "clients", optional=True, on_delete="detach"),
+    *ref("project_id", "projects", optional=True, on_delete="cascade"),
+    *ref("milestone_id", "milestones", optional=True, on_delete="detach"),
+    *ref("parent_id", "tasks", optional=True, on_delete="cascade"),
+    text("status"),
+    text("priority"),
+    *ref("assignee_id", "users", optional=True),
+    day("start_date", optional=True),
+    day("due_date", optional=True),
+    integer("estimated_minutes", optional=True),
+    flag("billable"),
+    integer("position"),
+    *ref("created_by_id", "users"),
+    instant("started_at", optional=True),
+    instant("completed_at", optional=True),
+    text("external_id", optional=True),
+    folded("title", "description", into="search"),
+    unique("external_id"),
+    Index(None, "account_id", "created_at", "id"),
+    Index(None, "account_id", "updated_at", "id"),
+    Index(None, "account_id", "due_date", "id"),
+    Index(None, "account_id", "project_id", "position", "id"),
+    Index(None, "account_id", "client_id"),
+    Index(None, "account_id", "milestone_id", "status"),
+    Index(None, "account_id", "parent_id"),
+    Index(None, "account_id", "assignee_id", "status"),
+)
+tag_links("tasks")
+
+Status = Literal["todo", "in_progress", "in_review", "done", "cancelled"]
+Priority = Literal["low", "normal", "high", "urgent"]
+OPEN = ("todo", "in_progress", "in_review")
+
+
+class Task(Record):
+    """Something to be done, in a project, for a client, or by itself."""
+
+    title: Text255
+    description: Text20000 | None = None
+    client_id: Id | None = None
+    project_id: Id | None = None
+    milestone_id: Id | None = None
+    parent_id: Id | None = None
+    status: Status = "todo"
+    priority: Priority = "normal"
+    assignee_id: UserId | None = None
+    start_date: Day | None = None
+    due_date: Day | None = None
+    estimated_minutes: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
+    billable: bool = auto
+    position: Annotated[int, Meta(ge=0, le=1_000_000_000)] = auto
+    created_by_id: Id = ro
+    started_at: Instant | None = ro
+    completed_at: Instant | None = ro
+    external_id: Text191 | None = None
+    tag_ids: TagIds = []
+    tracked_minutes: Annotated[int, work.minutes("task_id")] = ro
+    remaining_minutes: Annotated[int | None, work.remaining("task_id")] = ro
+    is_overdue: Annotated[bool, Derived(work.overdue(*OPEN), bool)] = ro
+    subtasks_count: Annotated[int, count_of("tasks", "parent_id")] = ro
+
+
+class TaskFilter(Filter):
+    """Which tasks."""
+
+    sorts = ("-created_at", "due_date", "priority", "position", "status", "updated_at")
+    project_id: OneOf[Id | None] | None = None
+    client_id: OneOf[Id] | None = None
+    milestone_id: OneOf[Id | None] | None = None
+    parent_id: OneOf[Id | None] | None = None
+    assignee_id: OneOf[UserId | None] | None = None
+    status: OneOf[Status] | None = None
+    open: Annotated[bool | None, truth(lambda table: among(table.c.status, OPEN))] = None
+    priority: OneOf[Priority] | None = None
+    billable: bool | None = None
+    due_date_from: Annotated[Day | None, since("due_date")] = None
+    due_date_to: Annotated[Day | None, until("due_date")] = None
+    overdue: Annotated[bool | None, truth(work.overdue(*OPEN))] = None
+    external_id: Text191 | None = None
+    tag_id: TagFilter = None
+
+
+MILESTONE = select(milestones.c.project_id).where(milestones.c.id == bindparam("id"))
+PARENT = select(*tasks.c["project_id", "client_id", "parent_id"]).where(tasks.c.id == bindparam("id"))
+PROJECT = select(*projects.c["client_id", "status", "billing_type"]).where(projects.c.id == bindparam("id"))
+LAST = select(func.coalesce(func.max(tasks.c.position), 0)).where(
+    tasks.c.project_id.is_not_distinct_from(bindparam("project"))
+)
+
+
+def place(tx: Tx, it: Task, before: Task | None, given: set[str]) -> None:
+    """Milestone and parent say in which project a task is, the project says for which client."""
+    milestone = tx.one(MILESTONE, id=it.milestone_id) if it.milestone_id else None
+    if milestone:
+        relations.follow(tx, it, given, "milestone_id", "project_id", milestone[0])
+    parent = tx.one(PARENT, id=it.parent_id) if it.parent_id else None
+    if parent:
+        if it.parent_id == it.id or parent[2] or (before and before.subtasks_count):
+            tx.fault("parent_id", "Must be a task that is no subtask, of a task without subtasks: there is one level.")
+        relations.follow(tx, it, given, "parent_id", "project_id", parent[0])
+        if parent[0] is None:
+            relations.follow(tx, it, given, "parent_id", "client_id", parent[1])
+    project = tx.one(PROJECT, id=it.project_id) if it.project_id else None
+    if project:
+        relations.follow(tx, it, given, "project_id", "client_id", project[0])
+        if before is None or it.project_id != before.project_id:
+            relations.open_for_more(tx, "project_id", f"Project {it.project_id}", project[1])
+    if it.billable is None:
+        it.billable = project[2] != "non_billable" if project else it.client_id is not None
+
+
+def settle(tx: Tx, it: Task, before: Task | None, given: set[str]) -> Task:
+    """Where a task belongs, who does it, and when it was begun and closed."""
+    place(tx, it, before, given)
+    relations.user(tx, it, "assignee_id", before.assignee_id if before else None)
+    relations.in_order(tx, it)
+    it.created_by_id = it.created_by_id or tx.actor.user_id
+    if it.position is None:
+        it.position = tx.value(LAST, project=it.project_id) + 1
+    if it.status == "in_progress":
+        it.started_at = it.started_at or tx.now
+    it.completed_at = None if it.status in OPEN else it.completed_at or tx.now
+    return it
+
+
+api = Resource("/tasks", tag="Tasks", scope="tasks", table=tasks)
+
+
+@api.get()
+def list_tasks(tx: Tx, only: TaskFilter, page: Page) -> Paged[Task]:
+    """List tasks, newest first."""
+    return listing(tx, tasks, Task, only, page)
+
+
+@api.post()
+def create_task(tx: Tx, body: New[Task]) -> Task:
+    """Create a task; the client follows from the project, the project from a milestone or a parent task."""
+    task = tx.insert(tasks, settle(tx, body, None, set(Task.__struct_fields__)))
+    set_tags(tx, tasks, task, body.tag_ids, new=True)
+    return tx.get(tasks, task, Task)
+
+
+@api.get("/{task}")
+def get_task(tx: Tx, task: Id) -> Task:
+    """Read a task."""
+    return tx.get(tasks, task, Task)
+
+
+@api.put("/{task}")
+@api.patch("/{task}")
+def update_task(tx: Tx, task: Id, change: Change[Task]) -> Task:
+    """Change a task; members left out keep their value. Its subtasks go with it into another project."""
+    before = tx.get(tasks, task, Task)
+    it = settle(tx, change.onto(before), before, change.given)
+    if (it.project_id, it.client_id) != (before.project_id, before.client_id):
+        consequences.of_task(tx, task, it.project_id, it.client_id)
+    tx.update(tasks, it)
+    set_tags(tx, tasks, task, it.tag_ids)
+    return tx.get(tasks, task, Task)
+
+
+@api.delete("/{task}")
+def delete_task(tx: Tx, task: Id) -> None:
+    """Delete a task with its subtasks; time that was recorded on them stays, without a task."""
+    tx.delete(tasks, etag.unchanged(tx, tx.get(tasks, task, Task)).id)

@@ -1,0 +1,274 @@
+"""Time entries: who worked how long on what, and what that is worth."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+from sqlalchemy import ColumnElement, Index, Table, bindparam, case, func, select
+
+from retainer.api.clients import clients
+from retainer.api.projects import projects
+from retainer.api.tasks import tasks
+from retainer.domain import relations
+from retainer.domain.accounts import accounts
+from retainer.domain.filters import Where, since, until
+from retainer.domain.money import worth
+from retainer.domain.users import users
+from retainer.domain.values import ME, Currency, Day, Id, Instant, Money, Text191, Text5000, UserId
+from retainer.exact import amount_of, half_up, local_day
+from retainer.kernel import etag
+from retainer.kernel.body import Change, New
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.resource import Resource
+from retainer.store.columns import day, flag, folded, instant, integer, money, ref, text, unique
+from retainer.store.records import Derived, Record, auto, ro
+from retainer.store.tables import tenant_table
+from retainer.store.tx import Tx
+
+LONGEST = 1440  # minutes: a day
+RELATIONS = ("client_id", "project_id", "task_id")  # the broader first
+PRICED_BY = ("client_id", "project_id", "user_id")
+VALUE = ("billable", "currency", "duration_minutes", "amount")  # in an index, so that sums need no rows
+
+time_entries = tenant_table(
+    "time_entries",
+    *ref("client_id", "clients", optional=True),
+    *ref("project_id", "projects", optional=True),
+    *ref("task_id", "tasks", optional=True, on_delete="detach"),
+    *ref("user_id", "users"),
+    day("date"),
+    integer("duration_minutes"),
+    flag("billable"),
+    instant("started_at", optional=True),
+    instant("ended_at", optional=True),
+    text("description", optional=True),
+    text("currency"),
+    money("hourly_rate", optional=True),
+    money("amount"),
+    text("external_id", optional=True),
+    folded("description", into="search", optional=True),
+    unique("external_id"),
+    Index(None, "account_id", "date", "id"),
+    Index(None, "account_id", "created_at", "id"),
+    Index(None, "account_id", "updated_at", "id"),
+    Index(None, "account_id", "client_id", "date", "id"),
+    Index("time_entries_by_project", "account_id", "project_id", "date", "id", *VALUE),
+    Index("time_entries_by_user", "account_id", "user_id", "date", "id"),
+    Index("time_entries_by_task", "account_id", "task_id", "duration_minutes"),
+)
+
+BillingStatus = Literal["non_billable", "unbilled"]
+
+
+def standing(table: Table) -> ColumnElement[Any]:
+    """Where a time entry stands on its way onto an invoice."""
+    return case((table.c.billable, "unbilled"), else_="non_billable")
+
+
+class TimeEntry(Record):
+    """Time that a user worked. What it is worth is fixed when it is recorded."""
+
+    client_id: Id | None = None
+    project_id: Id | None = None
+    task_id: Id | None = None
+    user_id: UserId = auto
+    date: Day = auto
+    duration_minutes: Annotated[int, Meta(ge=1, le=LONGEST)] = auto
+    billable: bool = auto
+    started_at: Instant | None = None
+    ended_at: Instant | None = None
+    description: Text5000 | None = None
+    hourly_rate: Money | None = None
+    amount: Money = ro
+    currency: Currency = ro
+    billing_status: Annotated[BillingStatus, Derived(standing)] = ro
+    external_id: Text191 | None = None
+
+
+class TimeEntryFilter(Filter):
+    """Which time entries."""
+
+    sorts = ("-date", "duration_minutes", "created_at", "updated_at")
+    client_id: OneOf[Id] | None = None
+    project_id: OneOf[Id | None] | None = None
+    task_id: OneOf[Id | None] | None = None
+    user_id: OneOf[UserId] | None = None
+    date_from: Annotated[Day | None, since("date")] = None
+    date_to: Annotated[Day | None, until("date")] = None
+    billable: bool | None = None
+    billing_status: Annotated[OneOf[BillingStatus] | None, Where(lambda table, values: standing(table).in_(values))] = (
+        None
+    )
+    external_id: Text191 | None = None
+
+
+AROUND = {
+    "user_is_active": users.c.is_active,
+    "user_rate": users.c.hourly_rate,
+    "account_rate": accounts.c.hourly_rate,
+    "task": tasks.c.id,
+    "task_project": tasks.c.project_id,
+    "task_client": tasks.c.client_id,
+    "task_billable": tasks.c.billable,
+    "project": projects.c.id,
+    "project_client": projects.c.client_id,
+    "project_status": projects.c.status,
+    "is_template": projects.c.is_template,
+    "billing_type": projects.c.billing_type,
+    "project_currency": projects.c.currency,
+    "project_rate": projects.c.hourly_rate,
+    "client_status": clients.c.status,
+    "client_currency": clients.c.currency,
+    "client_rate": clients.c.hourly_rate,
+}
+"""What an entry is recorded on and by whom, as far as it exists; the narrower leads to the broader."""
+LOOK_AROUND = (
+    select(*AROUND.values())
+    .select_from(
+        users.join(accounts, accounts.c.id == users.c.account_id)
+        .outerjoin(tasks, tasks.c.id == bindparam("task"))
+        .outerjoin(projects, projects.c.id == func.coalesce(tasks.c.project_id, bindparam("project")))
+        .outerjoin(clients, clients.c.id == func.coalesce(projects.c.client_id, tasks.c.client_id, bindparam("client")))
+    )
+    .where(users.c.id == bindparam("user"))
+)
+Around = dict[str, Any]
+
+
+def settle(tx: Tx, it: TimeEntry, before: TimeEntry | None, given: set[str]) -> TimeEntry:
+    """Fill in what a time entry follows from: its relations, its user, its day and duration, its price."""
+    it.user_id = tx.actor.user_id if it.user_id in {None, ME} else it.user_id
+    found = tx.one(LOOK_AROUND, task=it.task_id, project=it.project_id, client=it.client_id, user=it.user_id)
+    around: Around = dict(zip(AROUND, found or [None] * len(AROUND), strict=True))
+    named = [name for name in RELATIONS if name in given and getattr(it, name) is not None]
+    relate(tx, it, around, given)
+    if before is None or any(getattr(it, name) != getattr(before, name) for name in RELATIONS):
+        admit(tx, it, around, named)
+    if before is None or it.user_id != before.user_id:
+        act_for(tx, it, around)
+    clock(tx, it, given)
+    price(tx, it, around, before, given)
+    return it
+
+
+def relate(tx: Tx, it: TimeEntry, around: Around, given: set[str]) -> None:
+    """The project follows from the task, the client from both; something must be said."""
+    if around["task_project"] is not None:
+        relations.follow(tx, it, given, "task_id", "project_id", around["task_project"])
+    elif around["task_client"] is not None:
+        relations.follow(tx, it, given, "task_id", "client_id", around["task_client"])
+    if around["project"] is not None:
+        relations.follow(tx, it, given, "project_id", "client_id", around["project_client"])
+    if not any(getattr(it, name) for name in RELATIONS):
+        for name in RELATIONS:
+            tx.fault(name, f"Give at least one of {', '.join(RELATIONS)}.")
+
+
+def admit(tx: Tx, it: TimeEntry, around: Around, named: list[str]) -> None:
+    """Archived clients, and projects that are archived or templates, take no time; told on the member that was sent."""
+
+    def member(*names: str) -> str:
+        return next((name for name in names if name in named), names[0])
+
+    if around["project"] is not None:
+        template = bool(around["is_template"])
+        on = member("project_id", "task_id")
+        relations.open_for_more(tx, on, f"Project {it.project_id}", around["project_status"], template=template)
+    if it.client_id is not None:
+        relations.open_for_more(tx, member(*RELATIONS), f"Client {it.client_id}", around["client_status"])
+
+
+def act_for(tx: Tx, it: TimeEntry, around: Around) -> None:
+    """Only admins record the time of others, who must be active."""
+    if it.user_id != tx.actor.user_id and tx.actor.role != "admin":
+        tx.fault("user_id", "Only an admin's key records time for others. Leave it out for the key's own user.")
+    elif around["user_is_active"] == 0:
+        tx.fault("user_id", f"User {it.user_id} is deactivated. Choose an active user.")
+
+
+def clock(tx: Tx, it: TimeEntry, given: set[str]) -> None:
+    """Start and end say the duration, to the minute; the day is that of the start, else today."""
+    if it.started_at and it.ended_at:
+        passed = datetime.fromisoformat(it.ended_at) - datetime.fromisoformat(it.started_at)
+        minutes = max(1, half_up(int(passed.total_seconds()), 60))
+        retimed = not given.isdisjoint({"started_at", "ended_at"}) and "duration_minutes" not in given
+        if not timedelta() < passed <= timedelta(minutes=LONGEST):
+            tx.fault(
+                "ended_at", f"Must be after started_at, by at most {LONGEST} minutes. Make one entry for each day."
+            )
+        elif it.duration_minutes is None or retimed:
+            it.duration_minutes = minutes
+        elif abs(passed - timedelta(minutes=it.duration_minutes)) >= timedelta(minutes=1):
+            tx.fault("duration_minutes", f"Must be the {minutes} minutes between started_at and ended_at, or left out.")
+    elif it.duration_minutes is None:
+        tx.fault("duration_minutes", "Is required, unless started_at and ended_at are given.")
+    if it.date is None:
+        it.date = local_day(it.started_at, tx.actor.timezone) if it.started_at else tx.today
+
+
+def price(tx: Tx, it: TimeEntry, around: Around, before: TimeEntry | None, given: set[str]) -> None:
+    """Fix whether an entry is billed, and at which rate: its own, or that of project, client, user or account.
+
+    A rate in another currency is none. What was recorded keeps its rate until it gets another project, client or user.
+    """
+    if it.billable is None:
+        usual = around["billing_type"] != "non_billable" if around["task"] is None else around["task_billable"]
+        it.billable = bool(usual) and it.client_id is not None
+    elif it.billable and it.client_id is None:
+        it.billable = False
+        if "billable" in given:
+            tx.fault("billable", "Must be false for time without a client: nobody could be billed.")
+    anew = before is None or any(getattr(it, name) != getattr(before, name) for name in PRICED_BY)
+    if anew:
+        it.currency = (around["client_currency"] if it.client_id else None) or tx.actor.currency
+    cleared = it.hourly_rate is None and before is not None and before.hourly_rate is not None
+    if cleared or (anew and (it.hourly_rate is None or "hourly_rate" not in given)):
+        own = tx.actor.currency
+        rates = [
+            (around["project_rate"], around["project_currency"]),
+            (around["client_rate"], around["client_currency"]),
+        ]
+        rates += [(around["user_rate"], own), (around["account_rate"], own)]
+        units = next((rate for rate, currency in rates if rate is not None and currency == it.currency), None)
+        it.hourly_rate = None if units is None else amount_of(units, it.currency)
+    rate = it.hourly_rate if it.billable and it.hourly_rate else Decimal(0)
+    it.amount = worth(it.duration_minutes or 0, rate, it.currency)
+
+
+api = Resource("/time-entries", tag="Time entries", scope="time", table=time_entries)
+
+
+@api.get()
+def list_time_entries(tx: Tx, only: TimeEntryFilter, page: Page) -> Paged[TimeEntry]:
+    """List time entries, newest day first."""
+    return listing(tx, time_entries, TimeEntry, only, page)
+
+
+@api.post()
+def create_time_entry(tx: Tx, body: New[TimeEntry]) -> TimeEntry:
+    """Record time on a client, a project or a task; what is left out follows from them, the key's user and today."""
+    entry = tx.insert(time_entries, settle(tx, body, None, set(TimeEntry.__struct_fields__)))
+    return tx.get(time_entries, entry, TimeEntry)
+
+
+@api.get("/{entry}")
+def get_time_entry(tx: Tx, entry: Id) -> TimeEntry:
+    """Read a time entry."""
+    return tx.get(time_entries, entry, TimeEntry)
+
+
+@api.put("/{entry}")
+@api.patch("/{entry}")
+def update_time_entry(tx: Tx, entry: Id, change: Change[TimeEntry]) -> TimeEntry:
+    """Change a time entry; members left out keep their value, and follow those that were sent."""
+    before = tx.get(time_entries, entry, TimeEntry)
+    tx.update(time_entries, settle(tx, change.onto(before), before, change.given))
+    return tx.get(time_entries, entry, TimeEntry)
+
+
+@api.delete("/{entry}")
+def delete_time_entry(tx: Tx, entry: Id) -> None:
+    """Delete a time entry."""
+    tx.delete(time_entries, etag.unchanged(tx, tx.get(time_entries, entry, TimeEntry)).id)

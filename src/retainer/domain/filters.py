@@ -1,0 +1,42 @@
+"""Filters: how a query parameter limits the rows of a list."""
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Table
+
+
+class Where(NamedTuple):
+    """How a filter limits the rows, when it is not `column = value`.
+
+    `condition` makes it from the table and what stands for the value: bound parameters for a comma list, the bool
+    itself for a flag, one bound parameter otherwise. `value` says what is bound for each value.
+    """
+
+    condition: Callable[[Table, Any], ColumnElement[bool]]
+    value: Callable[[Any], Any] = lambda value: value
+
+
+def since(name: str) -> Where:
+    """The rows whose member has this value or a later one."""
+    return Where(lambda table, value: table.c[name] >= value)
+
+
+def until(name: str) -> Where:
+    """The rows whose member has this value or an earlier one."""
+    return Where(lambda table, value: table.c[name] <= value)
+
+
+def truth(condition: Callable[[Table], ColumnElement[bool]]) -> Where:
+    """The rows for which a condition is true, or, asked with false, is not."""
+    return Where(lambda table, yes: condition(table).is_(True) if yes else condition(table).is_not(True))
+
+
+def searched(q: str) -> str:
+    """The text that a search looks for, without case; its percent signs and underscores stand for themselves."""
+    return re.sub(r"([/%_])", r"/\1", q.casefold())
+
+
+SEARCH = Where(lambda table, q: table.c.search.contains(q, escape="/"), searched)
+"""The rows in whose text a word or a part of it occurs."""

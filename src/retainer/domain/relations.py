@@ -1,0 +1,57 @@
+"""How records relate: the broader follows from the narrower, and a status moves as its table allows."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sqlalchemy import bindparam, select
+
+from retainer.domain.users import users
+from retainer.domain.values import ME
+from retainer.store.tx import Tx
+
+ACTIVE = select(users.c.is_active).where(users.c.id == bindparam("id"))
+
+
+def follow(tx: Tx, it: Any, given: set[str], narrow: str, broad: str, implied: int | None) -> None:
+    """Let the broader relation follow from the narrower; one that was given and differs is a fault on the narrower.
+
+    `given` are the members that the body has; null in one of them says nothing. What follows counts as given.
+    """
+    said = getattr(it, broad)
+    if said is None or broad not in given:
+        setattr(it, broad, implied)
+        given.add(broad)
+    elif said != implied:
+        what = broad.removesuffix("_id")
+        belongs = f"{what} {implied}" if implied is not None else f"no {what}"
+        tx.fault(narrow, f"Belongs to {belongs}, not to {what} {said}. Send only one of both, or two that agree.")
+
+
+def open_for_more(tx: Tx, member: str, name: str, status: str | None, *, template: bool = False) -> None:
+    """Note a fault when a client or project takes nothing new: it is archived, or a `template` that refuses this."""
+    if status == "archived":
+        tx.fault(member, f"{name} is archived and takes nothing new. Make it active first.")
+    if template:
+        tx.fault(member, f"{name} is a template and takes no time or money. Create a project from it first.")
+
+
+def move(tx: Tx, before: str | None, after: str, moves: Mapping[str, Collection[str]]) -> None:
+    """Note `invalid_transition` when the table of moves does not lead from one status to the other."""
+    if before is not None and after != before and after not in moves[before]:
+        legal = ", ".join(moves[before])
+        tx.fault("status", f"Cannot become {after} from {before}. It can become: {legal}.", "invalid_transition")
+
+
+def in_order(tx: Tx, it: Any) -> None:
+    """Note a fault when due_date is before start_date."""
+    if it.start_date and it.due_date and it.due_date < it.start_date:
+        tx.fault("due_date", f"Must not be before start_date, which is {it.start_date}.")
+
+
+def user(tx: Tx, it: Any, member: str, before: int | None) -> None:
+    """Put the key's user in for `me`; another user than before must be an active one."""
+    if getattr(it, member) == ME:
+        setattr(it, member, tx.actor.user_id)
+    chosen = getattr(it, member)
+    if chosen not in {None, before, tx.actor.user_id} and tx.value(ACTIVE, id=chosen) == 0:
+        tx.fault(member, f"User {chosen} is deactivated. Choose an active user.")
