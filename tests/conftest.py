@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from retainer.store.migrations import migrate
 from tests.cast import Office, new_store, open_agency, open_app
-from tests.witness import Witness
+from tests.witness import Witness, unlimited
 
 WITNESS = Witness()
 
@@ -29,13 +30,15 @@ def prototype(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
 
 
 @pytest.fixture
-def both(prototype: tuple[Path, dict[str, Any]], tmp_path: Path) -> tuple[Office, Office]:
-    """Both agencies on a fresh copy of the database."""
+def both(prototype: tuple[Path, dict[str, Any]], tmp_path: Path) -> Iterator[tuple[Office, Office]]:
+    """Both agencies on a fresh copy of the database; every statement that ran must have been limited to one account."""
     template, agencies = prototype
     path = tmp_path / "retainer.db"
     shutil.copy(template, path)
     app = open_app(path)
-    return Office(app, WITNESS, agencies["north"]), Office(app, WITNESS, agencies["south"])
+    yield Office(app, WITNESS, agencies["north"]), Office(app, WITNESS, agencies["south"])
+    for statement, _ in app.store._scoped.values():  # noqa: SLF001
+        assert unlimited(statement) == [], statement
 
 
 @pytest.fixture

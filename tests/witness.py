@@ -11,6 +11,7 @@ from retainer.app import SLICES
 from retainer.kernel.resource import Routes
 from retainer.openapi import document
 from retainer.settings import BASE_PATH
+from retainer.store.tables import metadata
 
 if TYPE_CHECKING:
     from tests.cast import Answer
@@ -89,6 +90,18 @@ class Witness:
             for status in operation["responses"]
             if (operation["operationId"], status) not in self.seen
         ]
+
+
+FROM = re.compile(r"\b(?:FROM|UPDATE) ((?:\w+(?: AS \w+)?(?:, )?)+)|\bJOIN (\w+(?: AS \w+)?)")
+
+
+@functools.cache
+def unlimited(statement: str) -> list[str]:
+    """The tables of an account that a statement reads or changes without being limited to the account's rows."""
+    parts = [part for found in FROM.findall(statement) for part in ", ".join(filter(None, found)).split(", ")]
+    names = [part.split(" AS ") for part in parts]
+    tenants = [name[-1] for name in names if metadata.tables[name[0]].info.get("tenant")]
+    return [name for name in tenants if f"{name}.account_id = :account_id" not in statement]
 
 
 @functools.cache

@@ -19,6 +19,7 @@ from retainer.store import rules, tx
 from retainer.store.tx import Tx
 from tests.contract import checks
 from tests.contract.cases import OPERATIONS
+from tests.witness import unlimited
 
 BY_NAME = {str(it): it for it in OPERATIONS}
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -220,6 +221,10 @@ def test_a_guard_that_is_taken_away_is_missed(both, monkeypatch, fault):
     plant(monkeypatch)
     with pytest.raises(AssertionError, match=seen):
         check(**{it: arguments[it] for it in inspect.signature(check).parameters})
+    if plant is unscoped:
+        ran = office.store._scoped  # noqa: SLF001
+        assert any(unlimited(statement) for statement, _ in ran.values())
+        ran.clear()
 
 
 def test_a_checksum_that_is_not_looked_at_is_missed(office, tmp_path, monkeypatch):

@@ -39,6 +39,10 @@ def test_every_select_is_limited_to_the_account_however_deep(statements, office)
         assert set(pairs) == {(office.account_id, office.account_id)}
         exists = select(clients.c.id).where(select(contacts.c.id).where(contacts.c.account_id != 0).exists())
         assert len(tx.all(exists)) == 2
+        other = clients.alias()
+        assert len(tx.all(select(other.c.id).where(other.c.id.in_(select(clients.c.id))))) == 2
+        with pytest.raises(TypeError, match="joins"):
+            tx.all(select(clients.c.id).join(contacts, contacts.c.client_id != clients.c.id))
 
 
 def test_a_statement_that_was_run_over_all_accounts_is_still_limited_within_one(statements, office):
