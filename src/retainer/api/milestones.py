@@ -1,4 +1,7 @@
-"""Milestones: the stages of a project, and the slices of its fixed fee."""
+"""Milestones: the stages of a project, and the slices of its fixed fee.
+
+Amounts are in the project's currency; together they stay within its `fixed_fee`.
+"""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,11 @@
-"""Projects: work for a client, or for the agency itself, with its budget and what it has come to."""
+"""Projects: work for a client, or for the agency itself, with its budget and what it has come to.
+
+A project without a client is internal and never billed. Its currency is its client's, else the account's; when the
+client gets another currency, the figures of its projects stay as they are. `budget_used_percent` is the billable value
+of `budget_amount` or the tracked time of `budget_minutes`, whichever is further on. Templates are projects that others
+begin with: a copy's dates are moved as far as its start lies from the template's, or from the earliest date in it; a
+copy without a start has no dates.
+"""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,9 @@
-"""Tasks: what is to be done, by whom, and until when."""
+"""Tasks: what is to be done, by whom, and until when.
+
+The project follows from a milestone or a parent task, the client from the project. Subtasks go with their task into
+another project; once time was recorded on any of them, project and client are fixed. `tracked_minutes` is the time on
+the task itself, without that on its subtasks.
+"""
 
 from typing import Annotated, Literal
 

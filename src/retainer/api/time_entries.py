@@ -1,4 +1,11 @@
-"""Time entries: who worked how long on what, and what that is worth."""
+"""Time entries: who worked how long on what, and what that is worth.
+
+The project follows from the task, the client from the project; when a change names only the narrower one, the
+broader follows again. `date` is the day in the account's zone on which work started: that of `started_at`, else today.
+Start and end say the duration to the minute. The hourly rate is that of the project, else of the client, the user, or
+the account; one in another currency than the entry's is passed over. It is fixed when time is recorded, and taken anew
+only when the entry gets another client, project or user without a rate of its own.
+"""
 
 from datetime import datetime, timedelta
 from decimal import Decimal

@@ -1,0 +1,90 @@
+"""The demo: two agencies with people, clients and a year of work that could be real."""
+
+import random
+from typing import Any
+
+from retainer.api import clients, contacts, tags
+from retainer.demo.agencies import HARBOUR, NORTHLIGHT, TAGS, Agency
+from retainer.demo.records import make
+from retainer.demo.work import Work
+from retainer.domain import accounts, keys, users
+from retainer.domain.accounts import AccountDetails
+from retainer.domain.keys import SCOPES, KeyDetails
+from retainer.domain.users import UserDetails
+from retainer.store.tx import Actor, Store, Tx
+
+
+def fill(store: Store) -> str:
+    """Fill an empty database with two agencies; answers a key of the first with all scopes."""
+    key = _agency(store, NORTHLIGHT)
+    _agency(store, HARBOUR)
+    return key
+
+
+def _agency(store: Store, agency: Agency) -> str:
+    """Open an agency with its people, its clients and their work; answers a key of its first admin."""
+    details = make(
+        AccountDetails,
+        name=agency.name,
+        plan=agency.plan,
+        currency=agency.currency,
+        timezone=agency.timezone,
+        hourly_rate=agency.hourly_rate,
+    )
+    team = [_person(agency, *person) for person in agency.people]
+    account_id, admin_id, _ = users.open_account(store, details, team[0])
+    people = [admin_id, *(users.create_user(store, account_id, user)[0] for user in team[1:])]
+    accounts.switch_api(store, account_id, on=True)
+    _, key = keys.create_key(store, account_id, KeyDetails("Demo", admin_id, list(SCOPES)))
+    actor = Actor(account_id, admin_id, "admin", details.currency, details.timezone, 30, "C-{0000}")
+    with store.begin(actor, write=True) as tx:
+        tag_ids = {name: tags.create_tag(tx, make(tags.Tag, name=name, color=color)).id for name, color in TAGS.items()}
+        customers = [_client(tx, customer, tag_ids) for customer in agency.customers]
+        chance = random.Random(agency.name)  # noqa: S311  # every demo is the same
+        work = Work(tx, chance, people, tag_ids)
+        work.plan(customers)
+        work.record()
+        work.close(customers)
+    return key
+
+
+def _person(agency: Agency, name: str, role: str, hourly_rate: str | None, cost_rate: str) -> UserDetails:
+    address = f"{name.split(maxsplit=1)[0].lower()}@{agency.domain}"
+    return make(UserDetails, name=name, email=address, role=role, hourly_rate=hourly_rate, cost_rate=cost_rate)
+
+
+def _client(tx: Tx, customer: Any, tag_ids: dict[str, int]) -> clients.Client:
+    """A client with its contacts; those that are archived by now are so after their work was recorded."""
+    name, city, country, currency, rate, status, tagged, people = customer
+    site = "".join(letter for letter in name.lower() if "a" <= letter <= "z")
+    client = clients.create_client(
+        tx,
+        make(
+            clients.Client,
+            name=name,
+            status="prospect" if status == "prospect" else "active",
+            email=f"office@{site}.example",
+            website=f"https://{site}.example",
+            city=city,
+            country=country,
+            currency=currency,
+            hourly_rate=rate,
+            tag_ids=[tag_ids[tag] for tag in tagged],
+        ),
+    )
+    for first, last, role, title in people:
+        address = "".join(letter for letter in last.lower() if "a" <= letter <= "z")
+        contacts.create_external_contact(
+            tx,
+            make(
+                contacts.Contact,
+                client_id=client.id,
+                first_name=first,
+                last_name=last,
+                email=f"{address}@{site}.example",
+                role=role,
+                job_title=title,
+            ),
+        )
+    client.status = status
+    return client
