@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test sure format lint types coverage bench migration clean
+.PHONY: help run test sure format lint types coverage bench depth migration clean
 
 help:  ## list what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -39,6 +39,9 @@ sure: lint types coverage  ## all that must hold before a push: format, lint, ty
 
 bench: $(READY)  ## measure the server against bench/bare.py
 	$(BIN)/python bench/load.py
+
+depth: $(READY)  ## measure how answers slow down from 10,000 to 1,000,000 time entries
+	$(BIN)/python bench/depth.py
 
 migration: $(READY)  ## write a new migration from the tables: make migration NAME="what changes"
 	$(BIN)/python tools/new_migration.py "$(NAME)"

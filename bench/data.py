@@ -1,18 +1,31 @@
 """The database that is measured, and the bodies of creates."""
 
 import random
+from datetime import date, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 import bare
+import bare_clients
+import bare_time
 from retainer.domain import accounts, keys, users
+from retainer.domain.keys import SCOPES
 from retainer.store.engines import Sqlite
 from retainer.store.migrations import migrate
 from retainer.store.tx import Store
 
-CLIENTS, CONTACTS, TAGS, KEYS = 10_000, 2_500, 12, 500
+CLIENTS, CONTACTS, TAGS, PROJECTS, ENTRIES, KEYS = 10_000, 2_500, 12, 400, 20_000, 500
 CITIES = ("Zürich", "Lyon", "Porto", "Gdańsk", "Leeds", "Austin")
+SUBJECTS = ("the shop's checkout", "the newsletter", "search results", "the brand guide", "hosting", "the press page")
+WORK = (
+    "Drafts for {}",
+    "Weekly call about {}",
+    "Fixes to {} after the review",
+    "Estimate and plan for {}",
+    "{}: tests",
+)
 
 INSERT_TAG = """
 INSERT INTO tags (account_id, created_at, updated_at, name, name_folded, search)
@@ -21,10 +34,25 @@ INSERT_CONTACT = """
 INSERT INTO external_contacts (account_id, created_at, updated_at, client_id, name, email, role, is_primary, status,
                                last_name_folded, email_folded, search)
 SELECT ?1, created_at, created_at, ?2, ?3, ?3, 'general', 0, 'active', ?3, ?3, ?3 FROM accounts WHERE id = ?1"""
+INSERT_PROJECT = """
+INSERT INTO projects (account_id, created_at, updated_at, client_id, name, status, billing_type, currency, hourly_rate,
+                      is_template, name_folded, search, tracked_minutes, billable_minutes, unbilled_minutes,
+                      billable_amount, unbilled_amount)
+SELECT account_id, created_at, created_at, id, ?3, 'active', 'time_and_materials', currency, ?4,
+       0, ?5, ?5, 0, 0, 0, 0, 0
+FROM clients WHERE account_id = ?1 AND id = ?2"""
 
 
-def fill(path: Path) -> list[str]:
-    """Make the database: one enterprise account with clients, contacts, tags and keys; answers the keys."""
+class Agency(NamedTuple):
+    """An account on the plan enterprise that was just opened."""
+
+    account: int
+    user: int
+    keys: list[str]
+
+
+def open_agency(path: Path, count: int) -> Agency:
+    """Make a database with one account, its admin and so many keys with all scopes."""
     engine = Sqlite(path)
     migrate(engine)
     store = Store(engine)
@@ -32,28 +60,60 @@ def fill(path: Path) -> list[str]:
     admin = users.UserDetails(name="Ana Lima", email="ana@north.example", role="admin")
     account, user, _ = users.open_account(store, details, admin)
     accounts.switch_api(store, account, on=True)
-    scopes = ["clients:read", "clients:write"]
-    made = [keys.create_key(store, account, keys.KeyDetails(f"key {n}", user, scopes))[1] for n in range(KEYS)]
+    made = [keys.create_key(store, account, keys.KeyDetails(f"key {n}", user, list(SCOPES)))[1] for n in range(count)]
+    engine.close()
+    return Agency(account, user, made)
+
+
+def fill(path: Path) -> list[str]:
+    """Make the database: one account with clients, contacts, tags, projects, time and keys; answers the keys."""
+    account, _, made = open_agency(path, KEYS)
     connection = bare.connect(str(path))
     caller = connection.execute(bare.KEY, (keys.digest(made[0]),)).fetchone()
     chance = random.Random(1)
+    today = date.today()  # noqa: DTZ011
     connection.execute("BEGIN IMMEDIATE")
     connection.executemany(INSERT_TAG, [(account, f"Tag {n}", f"tag {n}") for n in range(TAGS)])
     for n in range(CLIENTS):
-        bare.insert(connection, caller, bare.decode(describe(chance, n)))
+        bare_clients.insert(connection, caller, bare_clients.decode(describe(chance, n)))
     rows = [(account, chance.randint(1, CLIENTS), f"bo.{n}@example.com") for n in range(CONTACTS)]
     connection.executemany(INSERT_CONTACT, rows)
+    rates = [chance.choice((None, 9550, 12025)) for _ in range(PROJECTS)]
+    names = [f"Website {n}" for n in range(PROJECTS)]
+    rows = [(account, client_of(n + 1), names[n], rates[n], names[n].casefold()) for n in range(PROJECTS)]
+    connection.executemany(INSERT_PROJECT, rows)
+    for n in range(ENTRIES):
+        day = today - timedelta(days=365 - 365 * n // ENTRIES)
+        bare_time.insert(connection, caller, bare_time.decode(describe_time(chance, date=day.isoformat())))
     connection.execute("COMMIT")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
     return made
 
 
+def client_of(project: int) -> int:
+    """The client of a project: every 25th has one."""
+    return project * (CLIENTS // PROJECTS)
+
+
 def describe(chance: random.Random, n: int) -> bytes:
-    """The body of a create."""
+    """The body that creates a client."""
     members = {"name": f"{chance.choice(CITIES)} Studio {chance.randrange(10**6)}", "email": f"office.{n}@example.com"}
     members |= {"phone": f"+41 44 {n:07}", "website": f"https://client-{n}.example.com", "country": "CH"}
     members |= {"address_line1": f"{chance.randint(1, 200)} Long Street", "city": chance.choice(CITIES)}
     members |= {"hourly_rate": f"{chance.randint(50, 200)}.50", "tax_rate": "7.5"} if n % 2 else {}
     members |= {"notes": "Met at the fair; prefers e-mail."} if n % 4 == 0 else {}
     return msgspec.json.encode(members | {"tag_ids": chance.sample(range(1, TAGS + 1), n % 3)})
+
+
+def describe_time(chance: random.Random, **others: str) -> bytes:
+    """The body that creates a time entry."""
+    project = chance.randint(1, PROJECTS)
+    members = {"client_id": client_of(project), "project_id": project, "duration_minutes": chance.randint(1, 480)}
+    members |= {"billable": chance.random() < 0.8, "description": work_done(chance)}
+    return msgspec.json.encode(members | others)
+
+
+def work_done(chance: random.Random) -> str:
+    """What somebody notes of an hour's work."""
+    return chance.choice(WORK).format(chance.choice(SUBJECTS))

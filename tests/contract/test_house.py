@@ -113,7 +113,7 @@ def test_a_layer_imports_only_from_below(path):
 
 def test_slices_are_imported_only_where_they_come_together():
     importing = {name_of(path) for path in FILES if any(name.split(".")[0] == "api" for name in imports(path))}
-    others = {name for name in importing if name.split("/")[0] not in {"api", "app.py", "demo.py", "console", "cli"}}
+    others = {name for name in importing if name.split("/")[0] not in {"api", "app.py", "demo", "console", "cli"}}
     assert others == set()
 
 

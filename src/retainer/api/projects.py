@@ -49,6 +49,11 @@ projects = tenant_table(
     flag("is_template"),
     instant("completed_at", optional=True),
     instant("archived_at", optional=True),
+    integer("tracked_minutes"),
+    integer("billable_minutes"),
+    integer("unbilled_minutes"),
+    money("billable_amount"),
+    money("unbilled_amount"),
     text("external_id", optional=True),
     folded("name"),
     folded("name", "code", "description", into="search"),
@@ -98,10 +103,11 @@ class Project(Record):
     archived_at: Instant | None = ro
     external_id: Text191 | None = None
     tag_ids: TagIds = []
-    tracked_minutes: Annotated[int, work.minutes("project_id")] = ro
-    billable_minutes: Annotated[int, work.minutes("project_id", billable=True)] = ro
-    unbilled_minutes: Annotated[int, work.minutes("project_id", billable=True)] = ro
-    unbilled_amount: Annotated[Money, work.unbilled_amount("project_id")] = ro
+    tracked_minutes: int = ro
+    billable_minutes: int = ro
+    unbilled_minutes: int = ro
+    billable_amount: Money = ro
+    unbilled_amount: Money = ro
     budget_used_percent: Annotated[float | None, Derived(work.budget_used, work.percent)] = ro
     progress_percent: Annotated[float | None, Derived(work.progress, work.percent)] = ro
     template_id: Annotated[Id | None, Only("Create")] = wo
@@ -133,6 +139,8 @@ CLIENT = select(clients.c.status, clients.c.currency).where(clients.c.id == bind
 def settle(tx: Tx, it: Project, before: Project | None = None) -> Project:
     """What a project has from its client, how it is billed, and when it was closed."""
     status, it.currency = tx.one(CLIENT, id=it.client_id) or ("active", tx.actor.currency)
+    if before is None:
+        work.begin(it)
     if before is None or it.client_id != before.client_id:
         relations.open_for_more(tx, "client_id", f"Client {it.client_id}", status)
     it.billing_type = it.billing_type or ("time_and_materials" if it.client_id else "non_billable")

@@ -52,10 +52,11 @@ tasks = tenant_table(
     Index(None, "account_id", "updated_at", "id"),
     Index(None, "account_id", "due_date", "id"),
     Index(None, "account_id", "project_id", "position", "id"),
-    Index(None, "account_id", "client_id"),
-    Index(None, "account_id", "milestone_id", "status"),
-    Index(None, "account_id", "parent_id"),
-    Index(None, "account_id", "assignee_id", "status"),
+    Index(None, "account_id", "project_id", "created_at", "id"),
+    Index(None, "account_id", "client_id", "created_at", "id"),
+    Index(None, "account_id", "milestone_id", "created_at", "id"),
+    Index(None, "account_id", "parent_id", "created_at", "id"),
+    Index(None, "account_id", "assignee_id", "created_at", "id"),
 )
 tag_links("tasks")
 

@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Index, Table, bindparam, case, func, selec
 from retainer.api.clients import clients
 from retainer.api.projects import projects
 from retainer.api.tasks import tasks
-from retainer.domain import relations
+from retainer.domain import relations, work
 from retainer.domain.accounts import accounts
 from retainer.domain.filters import Where, since, until
 from retainer.domain.money import worth
@@ -37,7 +37,6 @@ from retainer.store.tx import Tx
 LONGEST = 1440  # minutes: a day
 RELATIONS = ("client_id", "project_id", "task_id")  # the broader first
 PRICED_BY = ("client_id", "project_id", "user_id")
-VALUE = ("billable", "currency", "duration_minutes", "amount")  # in an index, so that sums need no rows
 
 time_entries = tenant_table(
     "time_entries",
@@ -58,12 +57,12 @@ time_entries = tenant_table(
     folded("description", into="search", optional=True),
     unique("external_id"),
     Index(None, "account_id", "date", "id"),
-    Index(None, "account_id", "created_at", "id"),
-    Index(None, "account_id", "updated_at", "id"),
+    Index("time_entries_by_created_at", "account_id", "created_at", "id", "date"),  # with what lists sort by,
+    Index("time_entries_by_updated_at", "account_id", "updated_at", "id", "date"),  # so that no row need be read for it
     Index(None, "account_id", "client_id", "date", "id"),
-    Index("time_entries_by_project", "account_id", "project_id", "date", "id", *VALUE),
-    Index("time_entries_by_user", "account_id", "user_id", "date", "id"),
-    Index("time_entries_by_task", "account_id", "task_id", "duration_minutes"),
+    Index(None, "account_id", "project_id", "date", "id"),
+    Index("time_entries_by_user", "account_id", "user_id", "date", "id", "project_id", "billable", "duration_minutes"),
+    Index("time_entries_by_task", "account_id", "task_id", "date", "id", "duration_minutes"),
 )
 
 BillingStatus = Literal["non_billable", "unbilled"]
@@ -244,6 +243,13 @@ def price(tx: Tx, it: TimeEntry, around: Around, before: TimeEntry | None, given
     it.amount = worth(it.duration_minutes or 0, rate, it.currency)
 
 
+def record(tx: Tx, it: TimeEntry) -> int:
+    """Write a new time entry and count it on its project; answers its id."""
+    entry = tx.insert(time_entries, settle(tx, it, None, set(TimeEntry.__struct_fields__)))
+    work.count(tx, it, 1)
+    return entry
+
+
 api = Resource("/time-entries", tag="Time entries", scope="time", table=time_entries)
 
 
@@ -256,8 +262,7 @@ def list_time_entries(tx: Tx, only: TimeEntryFilter, page: Page) -> Paged[TimeEn
 @api.post()
 def create_time_entry(tx: Tx, body: New[TimeEntry]) -> TimeEntry:
     """Record time on a client, a project or a task; what is left out follows from them, the key's user and today."""
-    entry = tx.insert(time_entries, settle(tx, body, None, set(TimeEntry.__struct_fields__)))
-    return tx.get(time_entries, entry, TimeEntry)
+    return tx.get(time_entries, record(tx, body), TimeEntry)
 
 
 @api.get("/{entry}")
@@ -271,11 +276,16 @@ def get_time_entry(tx: Tx, entry: Id) -> TimeEntry:
 def update_time_entry(tx: Tx, entry: Id, change: Change[TimeEntry]) -> TimeEntry:
     """Change a time entry; members left out keep their value, and follow those that were sent."""
     before = tx.get(time_entries, entry, TimeEntry)
-    tx.update(time_entries, settle(tx, change.onto(before), before, change.given))
+    it = settle(tx, change.onto(before), before, change.given)
+    tx.update(time_entries, it)
+    work.count(tx, before, -1)
+    work.count(tx, it, 1)
     return tx.get(time_entries, entry, TimeEntry)
 
 
 @api.delete("/{entry}")
 def delete_time_entry(tx: Tx, entry: Id) -> None:
     """Delete a time entry."""
-    tx.delete(time_entries, etag.unchanged(tx, tx.get(time_entries, entry, TimeEntry)).id)
+    it = etag.unchanged(tx, tx.get(time_entries, entry, TimeEntry))
+    tx.delete(time_entries, entry)
+    work.count(tx, it, -1)

@@ -150,5 +150,4 @@ class Work:
             else:
                 on = {"project_id": self.chance.choice(self.internal)}
             entry = make(time_entries.TimeEntry, duration_minutes=minutes, **it, **on)
-            settled = time_entries.settle(self.tx, entry, None, set(time_entries.TimeEntry.__struct_fields__))
-            self.tx.insert(time_entries.time_entries, settled)
+            time_entries.record(self.tx, entry)

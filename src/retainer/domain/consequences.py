@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, Update, bindparam, func, select, update
 
+from retainer.domain import work
 from retainer.exact import amount_of, minor_units
 from retainer.store.rules import singular
 from retainer.store.tables import metadata
@@ -16,6 +17,7 @@ def of_client(tx: Tx, client: int, currency: str) -> None:
     """A client's currency is that of its projects and their milestones; the figures stay as they are."""
     _denominate(tx, "milestones", _of_client, client, currency, "currency")
     _denominate(tx, "projects", _of_client, client, currency, "currency")
+    work.recount(tx, client)
 
 
 def of_project(tx: Tx, project: int, client: int | None, currency: str) -> None:
@@ -78,7 +80,7 @@ def _of_project(table: Table) -> ColumnElement[bool]:
 def _priced(name: str, which: Callable[[Table], ColumnElement[bool]]) -> tuple[list[str], Select[Any], Update]:
     """The amounts of a table, the rows that are meant, and the change of one of them."""
     table = metadata.tables[name]
-    names = [column.name for column in table.c if column.info.get("money")]
+    names = [column.name for column in table.c if column.info.get("money") and column.nullable]  # sums are counted anew
     values: dict[str, Any] = {name: bindparam(name) for name in (*names, "currency")}
     change = update(table).where(table.c.id == bindparam("own")).values(updated_at=bindparam("now"), **values)
     return names, select(*table.c["id", "currency", *names]).where(which(table)), change

@@ -1,13 +1,18 @@
 """What work has come to: its time, value, budget and progress, as expressions of a table."""
 
 from collections.abc import Callable
+from decimal import Decimal
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, and_, case, func, select
+from sqlalchemy import ColumnElement, Table, Update, and_, bindparam, case, func, select, update
 
+from retainer.exact import minor_units
 from retainer.store.columns import among
+from retainer.store.engines import INTEGER
 from retainer.store.records import Derived, count_of
 from retainer.store.tables import TODAY, metadata
+from retainer.store.tx import Tx
 
 
 def percent(hundredths: int | None) -> float | None:
@@ -25,36 +30,21 @@ def overdue(*still_open: str) -> Callable[[Any], ColumnElement[bool]]:
     return lambda table: and_(among(table.c.status, still_open), table.c.due_date < TODAY)
 
 
-def total(column: str, of: str, *, billable: bool = False, same_currency: bool = False) -> Any:
-    """The sum of a column over the entries that refer to the record by another column."""
+def minutes(of: str) -> Derived:
+    """The minutes of the time entries that refer to the record by this column."""
 
     def expression(table: Table) -> ColumnElement[Any]:
         entries = metadata.tables["time_entries"]
-        added = select(func.coalesce(func.sum(entries.c[column]), 0)).select_from(entries)
-        added = added.where(entries.c[of] == table.c.id)
-        if billable:
-            added = added.where(entries.c.billable)
-        if same_currency:  # amounts of different currencies are never added
-            added = added.where(entries.c.currency == table.c.currency)
-        return added.scalar_subquery()
+        added = select(func.coalesce(func.sum(entries.c.duration_minutes), 0)).select_from(entries)
+        return added.where(entries.c[of] == table.c.id).scalar_subquery()
 
-    return expression
-
-
-def minutes(of: str, *, billable: bool = False) -> Derived:
-    """The minutes of the entries that refer to the record by this column."""
-    return Derived(total("duration_minutes", of, billable=billable))
-
-
-def unbilled_amount(of: str) -> Derived:
-    """What the billable entries that refer to the record by this column are worth, in its currency."""
-    return Derived(total("amount", of, billable=True, same_currency=True), money=True)
+    return Derived(expression)
 
 
 def remaining(of: str) -> Derived:
     """The estimated minutes that are not yet worked; never less than nothing, null without an estimate."""
-    left = total("duration_minutes", of)
-    return Derived(lambda table: table.c.estimated_minutes - left(table), lambda n: None if n is None else max(0, n))
+    worked = minutes(of).expression
+    return Derived(lambda table: table.c.estimated_minutes - worked(table), lambda n: None if n is None else max(0, n))
 
 
 def progress(table: Table) -> ColumnElement[Any]:
@@ -66,7 +56,50 @@ def progress(table: Table) -> ColumnElement[Any]:
 
 def budget_used(table: Table) -> ColumnElement[Any]:
     """Billable value of a project's budget_amount, or tracked time of its budget_minutes; the greater of both."""
-    spent = ratio(total("amount", "project_id", billable=True, same_currency=True)(table), table.c.budget_amount)
-    worked = ratio(total("duration_minutes", "project_id")(table), table.c.budget_minutes)
+    spent = ratio(table.c.billable_amount, table.c.budget_amount)
+    worked = ratio(table.c.tracked_minutes, table.c.budget_minutes)
     both = and_(table.c.budget_amount > 0, table.c.budget_minutes > 0)
     return case((both, case((spent > worked, spent), else_=worked)), (table.c.budget_amount > 0, spent), else_=worked)
+
+
+def begin(project: Any) -> None:
+    """A new project has no time yet."""
+    project.tracked_minutes = project.billable_minutes = project.unbilled_minutes = 0
+    project.billable_amount = project.unbilled_amount = Decimal(0)
+
+
+def count(tx: Tx, entry: Any, sign: int) -> None:
+    """Add a time entry to the sums that its project keeps, or, with the sign -1, take it away.
+
+    They are kept in the transaction that changes the entry: to add up all entries of the projects in a list would take
+    longer with every day of work. Amounts of another currency than the project's are not in its sums.
+    """
+    if entry.project_id is not None:
+        spent = sign * entry.duration_minutes
+        worth = sign * minor_units(entry.amount, entry.currency)
+        billable = spent if entry.billable else 0
+        tx.run(_counted(), project=entry.project_id, spent=spent, billable=billable, worth=worth, its=entry.currency)
+
+
+@cache
+def _counted() -> Update:
+    projects = metadata.tables["projects"]
+    same = case((projects.c.currency == bindparam("its"), bindparam("worth", type_=INTEGER)), else_=0)
+    sums = {"tracked_minutes": bindparam("spent"), "billable_amount": same, "unbilled_amount": same}
+    sums |= {name: bindparam("billable") for name in ("billable_minutes", "unbilled_minutes")}
+    values: dict[str, Any] = {name: projects.c[name] + more for name, more in sums.items()}
+    return update(projects).where(projects.c.id == bindparam("project")).values(values)
+
+
+def recount(tx: Tx, projects_of: int) -> None:
+    """Add up anew what the entries of a client's projects are worth, after its currency was changed."""
+    tx.run(_recounted(), client=projects_of)
+
+
+@cache
+def _recounted() -> Update:
+    projects, entries = metadata.tables["projects"], metadata.tables["time_entries"]
+    worth = select(func.coalesce(func.sum(entries.c.amount), 0)).select_from(entries)
+    worth = worth.where(entries.c.project_id == projects.c.id, entries.c.currency == projects.c.currency)
+    sums: dict[str, Any] = {name: worth.scalar_subquery() for name in ("billable_amount", "unbilled_amount")}
+    return update(projects).where(projects.c.client_id == bindparam("client")).values(sums)

@@ -171,6 +171,8 @@ def _rows(table: Table, shape: type[Record], limits: Limits, sort: tuple[str, ..
     statement = how.rows.add_columns(total.label("total")).where(*_limits(table, limits))
     for part in (*sort, "-id" if sort[-1].startswith("-") else "id"):
         its = how.order(part.removeprefix("-"))
+        if any(name == "ids" for name, _ in limits[1]):
+            its = func.coalesce(its, null())  # so few rows are sorted at once: walking an index in this order meets all
         ordered = its.desc() if part.startswith("-") != (way == "backward") else its.asc()
         if getattr(its, "nullable", True):
             ordered = ordered.nulls_first() if way == "backward" else ordered.nulls_last()

@@ -77,7 +77,6 @@ class Sqlite:
             "synchronous=FULL",
             "foreign_keys=ON",
             "trusted_schema=OFF",
-            "cell_size_check=ON",
             "journal_size_limit=67108864",
             "cache_size=-16384",
             "mmap_size=268435456",

@@ -1,0 +1,152 @@
+"""Clients by hand: read one, the first page, create."""
+
+import re
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from retainer.exact import DIGITS, decimal_text, utcnow
+
+PATH = "/api/public/v1/clients"
+SCOPE = "clients"
+PER_PAGE = 25
+ZEROS = re.compile(r"\{(0+)\}")
+
+
+class NewClient(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The body of a create."""
+
+    name: str
+    number: str | None = None
+    status: str = "active"
+    email: str | None = None
+    invoice_email: str | None = None
+    phone: str | None = None
+    website: str | None = None
+    address_line1: str | None = None
+    address_line2: str | None = None
+    city: str | None = None
+    region: str | None = None
+    postal_code: str | None = None
+    country: str | None = None
+    vat_number: str | None = None
+    registration_number: str | None = None
+    currency: str | None = None
+    hourly_rate: Decimal | None = None
+    tax_rate: Decimal | None = None
+    payment_terms_days: int | None = None
+    notes: str | None = None
+    external_id: str | None = None
+    tag_ids: list[int] = []
+
+
+COLUMNS = ["id", "created_at", "updated_at", *NewClient.__struct_fields__[:-1]]
+CURRENCY, HOURLY_RATE, TAG_IDS = COLUMNS.index("currency"), COLUMNS.index("hourly_rate"), len(COLUMNS)
+Client = msgspec.defstruct("Client", [*COLUMNS, "tag_ids", "contacts_count", "projects_count"], gc=False)
+
+SELECT = f"""
+SELECT {", ".join(COLUMNS)},
+       (SELECT group_concat(tag_id) FROM clients_tags t WHERE t.account_id = c.account_id AND t.record_id = c.id),
+       (SELECT count(*) FROM external_contacts e WHERE e.account_id = c.account_id AND e.client_id = c.id),
+       (SELECT count(*) FROM projects p WHERE p.account_id = c.account_id AND p.client_id = c.id)
+FROM clients c"""
+READ = f"{SELECT} WHERE c.account_id = ? AND c.id = ?"
+LIST = f"{SELECT} WHERE c.account_id = ? ORDER BY c.name_folded, c.id LIMIT {PER_PAGE}"
+TOTAL = "SELECT count FROM totals WHERE account_id = ? AND name = 'clients'"
+NUMBER = "UPDATE series SET last = last + 1 WHERE account_id = ? AND name = 'clients' RETURNING last"
+FIRST_NUMBER = "INSERT INTO series (account_id, name, last) VALUES (?, 'clients', 1)"
+TAKEN = "SELECT 1 FROM clients WHERE account_id = ? AND number = ?"
+WRITTEN = [*COLUMNS[1:], "name_folded", "search", "account_id"]
+INSERT = f"INSERT INTO clients ({', '.join(WRITTEN)}) VALUES ({', '.join('?' * len(WRITTEN))}) RETURNING id"
+COUNT = """
+INSERT INTO totals (account_id, name, count) VALUES (?, 'clients', 1)
+ON CONFLICT (account_id, name) DO UPDATE SET count = count + 1"""
+TAG = "INSERT INTO clients_tags (account_id, record_id, tag_id) VALUES (?, ?, ?)"
+
+encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder(NewClient).decode
+
+
+def read(connection: Any, account: int, client: int) -> bytes | None:
+    """A client, or None."""
+    row = connection.execute(READ, (account, client)).fetchone()
+    return None if row is None else encode(record(row))
+
+
+def record(row: tuple[Any, ...]) -> Any:
+    values = list(row)
+    tags, units = values[TAG_IDS], values[HOURLY_RATE]
+    values[TAG_IDS] = sorted(map(int, tags.split(","))) if tags else []
+    if units is not None:
+        values[HOURLY_RATE] = Decimal(units).scaleb(-DIGITS[values[CURRENCY]])
+    return Client(*values)
+
+
+def page(connection: Any, account: int, environ: dict[str, Any]) -> bytes:
+    """The first page by name; the total and the rows are of one moment."""
+    connection.execute("BEGIN")
+    try:
+        total = (connection.execute(TOTAL, (account,)).fetchone() or (0,))[0]
+        rows = connection.execute(LIST, (account,)).fetchall()
+    finally:
+        connection.execute("COMMIT")
+    url = f"{environ['wsgi.url_scheme']}://{environ['HTTP_HOST']}{PATH}"
+    last = max(1, -(-total // PER_PAGE))
+    return encode(
+        {
+            "data": [record(row) for row in rows],
+            "links": {
+                "first": f"{url}?page=1",
+                "last": f"{url}?page={last}",
+                "prev": None,
+                "next": f"{url}?page=2" if last > 1 else None,
+            },
+            "meta": {
+                "current_page": 1,
+                "from": 1 if rows else None,
+                "last_page": last,
+                "path": url,
+                "per_page": PER_PAGE,
+                "to": len(rows) if rows else None,
+                "total": total,
+            },
+        }
+    )
+
+
+def insert(connection: Any, key: tuple[Any, ...], it: NewClient) -> bytes:
+    """Write the row, its tags and the counter; read the row back."""
+    account, (currency, terms, pattern) = key[1], key[9:12]
+    now = utcnow()
+    it.currency = it.currency or currency
+    if it.payment_terms_days is None:
+        it.payment_terms_days = terms
+    if it.number is None:
+        it.number = next_number(connection, account, pattern)
+    rate = None if it.hourly_rate is None else int(it.hourly_rate.scaleb(DIGITS[it.currency]))
+    tax = None if it.tax_rate is None else decimal_text(it.tax_rate)
+    search = "\n".join(filter(None, (it.name, it.number, it.email, it.notes))).casefold()
+    values = [
+        *(now, now, it.name, it.number, it.status, it.email, it.invoice_email, it.phone, it.website),
+        *(it.address_line1, it.address_line2, it.city, it.region, it.postal_code, it.country, it.vat_number),
+        *(it.registration_number, it.currency, rate, tax, it.payment_terms_days, it.notes, it.external_id),
+        *(it.name.casefold(), search, account),
+    ]
+    made = connection.execute(INSERT, values).fetchone()[0]
+    for tag in it.tag_ids:
+        connection.execute(TAG, (account, made, tag))
+    connection.execute(COUNT, (account,))
+    return encode(record(connection.execute(READ, (account, made)).fetchone()))
+
+
+def next_number(connection: Any, account: int, pattern: str) -> str:
+    """The next number of the series that no client has."""
+    while True:
+        row = connection.execute(NUMBER, (account,)).fetchone()
+        if row is None:
+            connection.execute(FIRST_NUMBER, (account,))
+        last = row[0] if row else 1
+        number = ZEROS.sub(lambda zeros: str(last).zfill(len(zeros[1])), pattern)  # noqa: B023
+        if connection.execute(TAKEN, (account, number)).fetchone() is None:
+            return number

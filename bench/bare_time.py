@@ -1,0 +1,119 @@
+"""Time entries by hand: create one on a client, a project, or both."""
+
+from decimal import Decimal
+from typing import Annotated, Any
+
+import msgspec
+
+from retainer.exact import DIGITS, local_day, utcnow
+
+PATH = "/api/public/v1/time-entries"
+SCOPE = "time"
+
+
+class NewEntry(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The body of a create: no task, no other user, no clock times."""
+
+    duration_minutes: Annotated[int, msgspec.Meta(ge=1, le=1440)]
+    client_id: int | None = None
+    project_id: int | None = None
+    billable: bool | None = None
+    date: str | None = None
+    description: str | None = None
+    hourly_rate: Decimal | None = None
+    external_id: str | None = None
+
+
+COLUMNS = [
+    *("id", "created_at", "updated_at", "client_id", "project_id", "task_id", "user_id", "date", "duration_minutes"),
+    *("billable", "started_at", "ended_at", "description", "hourly_rate", "amount", "currency", "external_id"),
+]
+BILLABLE, HOURLY_RATE, AMOUNT, CURRENCY = map(COLUMNS.index, ("billable", "hourly_rate", "amount", "currency"))
+Entry = msgspec.defstruct("Entry", [*COLUMNS[:-1], "billing_status", "external_id"], gc=False)
+
+AROUND = """
+SELECT u.hourly_rate, a.hourly_rate, a.currency,
+       p.id, p.client_id, p.status, p.is_template, p.billing_type, p.currency, p.hourly_rate,
+       c.id, c.status, c.currency, c.hourly_rate
+FROM users u JOIN accounts a ON a.id = u.account_id
+LEFT JOIN projects p ON p.account_id = u.account_id AND p.id = ?
+LEFT JOIN clients c ON c.account_id = u.account_id AND c.id = coalesce(p.client_id, ?)
+WHERE u.account_id = ? AND u.id = ?"""
+WRITTEN = [
+    *("account_id", "created_at", "updated_at", "client_id", "project_id", "user_id", "date", "duration_minutes"),
+    *("billable", "description", "hourly_rate", "amount", "currency", "external_id", "search"),
+]
+INSERT = f"INSERT INTO time_entries ({', '.join(WRITTEN)}) VALUES ({', '.join('?' * len(WRITTEN))}) RETURNING id"
+COUNT = """
+INSERT INTO totals (account_id, name, count) VALUES (?, 'time_entries', 1)
+ON CONFLICT (account_id, name) DO UPDATE SET count = count + 1"""
+COUNT_ON_PROJECT = """
+UPDATE projects SET tracked_minutes = tracked_minutes + ?1, billable_minutes = billable_minutes + ?2,
+       unbilled_minutes = unbilled_minutes + ?2,
+       billable_amount = billable_amount + CASE WHEN currency = ?4 THEN ?3 ELSE 0 END,
+       unbilled_amount = unbilled_amount + CASE WHEN currency = ?4 THEN ?3 ELSE 0 END
+WHERE account_id = ?5 AND id = ?6"""
+READ = f"SELECT {', '.join(COLUMNS)} FROM time_entries WHERE account_id = ? AND id = ?"
+
+encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder(NewEntry).decode
+
+
+def insert(connection: Any, key: tuple[Any, ...], it: NewEntry) -> bytes:
+    """Check what the entry refers to, price it, write the row and the counter; read the row back."""
+    account, (user, timezone) = key[1], key[12:]
+    now = utcnow()
+    user_rate, account_rate, own, *found = connection.execute(
+        AROUND, (it.project_id, it.client_id, account, user)
+    ).fetchone()
+    project, project_client, project_status, is_template, billing_type, project_currency, project_rate = found[:7]
+    client, client_status, client_currency, client_rate = found[7:]
+    if it.project_id is None and it.client_id is None:
+        raise ValueError("Give client_id or project_id.")
+    if it.project_id != project:
+        raise ValueError("There is no such project.")
+    if project is not None and it.client_id not in {None, project_client}:
+        raise ValueError("The project belongs to another client.")
+    if it.client_id is not None and client is None:
+        raise ValueError("There is no such client.")
+    if project_status == "archived" or is_template or client_status == "archived":
+        raise ValueError("The project or the client takes nothing new.")
+    if it.billable and client is None:
+        raise ValueError("Time without a client is not billable.")
+    billable = it.billable
+    if billable is None:
+        billable = client is not None and billing_type != "non_billable"
+    currency = client_currency or own
+    if it.hourly_rate is not None:
+        rate = int(it.hourly_rate.scaleb(DIGITS[currency]))
+    else:
+        rates = (
+            (project_rate, project_currency),
+            (client_rate, client_currency),
+            (user_rate, own),
+            (account_rate, own),
+        )
+        rate = next((rate for rate, its in rates if rate is not None and its == currency), None)
+    amount = (2 * it.duration_minutes * rate + 60) // 120 if billable and rate else 0
+    search = it.description.casefold() if it.description else None
+    values = (
+        *(account, now, now, client, project, user, it.date or local_day(now, timezone), it.duration_minutes),
+        *(billable, it.description, rate, amount, currency, it.external_id, search),
+    )
+    made = connection.execute(INSERT, values).fetchone()[0]
+    connection.execute(COUNT, (account,))
+    if project is not None:
+        minutes = it.duration_minutes
+        sums = (minutes, minutes if billable else 0, amount, currency, account, project)
+        connection.execute(COUNT_ON_PROJECT, sums)
+    return encode(record(connection.execute(READ, (account, made)).fetchone()))
+
+
+def record(row: tuple[Any, ...]) -> Any:
+    *values, external_id = row
+    digits = -DIGITS[values[CURRENCY]]
+    values[BILLABLE] = bool(values[BILLABLE])
+    values[AMOUNT] = Decimal(values[AMOUNT]).scaleb(digits)
+    if values[HOURLY_RATE] is not None:
+        values[HOURLY_RATE] = Decimal(values[HOURLY_RATE]).scaleb(digits)
+    return Entry(*values, "unbilled" if values[BILLABLE] else "non_billable", external_id)

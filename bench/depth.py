@@ -1,0 +1,128 @@
+"""Measure how answers slow down as time entries grow: python bench/depth.py [--small N] [--large N] [--rounds N]."""
+
+import argparse
+import itertools
+import os
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from data import work_done
+from depth_data import DAYS, PROJECTS, USERS, Made, client_of, fill
+from servers import RETAINER, Connection, Server, request, start, stop, wait
+
+PER_PAGE = 25
+WARM_SECONDS, TURN_SECONDS, PATIENCE_SECONDS = 0.5, 0.1, 120
+FIRST, LAST = "GET /time-entries", "... last page"
+TARGETS = {FIRST: 1.5, LAST: 5.0}
+
+
+def prepare(made: Made) -> dict[str, Iterator[bytes]]:
+    """An endless stream of requests for each kind, spread evenly over the keys; POST comes last, as it adds rows."""
+    chance = random.Random(2)
+    pages = -(-made.entries // PER_PAGE)
+    projects = [chance.randint(1, PROJECTS) for _ in made.keys]
+    midst = datetime.now(UTC).date() - timedelta(days=DAYS // 2)
+    period = f"date_from={midst}&date_to={midst + timedelta(days=30)}"
+    reads = {
+        FIRST: ["/time-entries"],
+        LAST: [f"/time-entries?page={pages}"],
+        "... middle page": [f"/time-entries?page={1 + pages // 2}"],
+        "... ?user_id=": [f"/time-entries?user_id={chance.randint(1, USERS)}" for _ in made.keys],
+        "... ?project_id=": [f"/time-entries?project_id={project}" for project in projects],
+        "... ?date_from=&date_to=": [f"/time-entries?{period}"],
+        "... ?updated_since=": [f"/time-entries?updated_since={made.recent}"],
+        "GET /projects": ["/projects"],
+        "GET /projects/{id}": [f"/projects/{project}" for project in projects],
+        "GET /tasks": ["/tasks"],
+    }
+    streams = {
+        kind: [request("GET", path, key) for path, key in zip(itertools.cycle(paths), made.keys, strict=False)]
+        for kind, paths in reads.items()
+    }
+    sent = [
+        {"client_id": client_of(project), "project_id": project, "duration_minutes": chance.randint(1, 480)}
+        | {"billable": chance.random() < 0.8, "description": work_done(chance)}
+        for project in projects
+    ]
+    streams["POST /time-entries"] = [
+        request("POST", "/time-entries", key, msgspec.json.encode(body))
+        for key, body in zip(made.keys, sent, strict=True)
+    ]
+    return {kind: itertools.cycle(requests) for kind, requests in streams.items()}
+
+
+def turn(connection: Connection, requests: Iterator[bytes], seconds: float) -> float:
+    """Ask one after another for a time, once at least; answers the median in microseconds."""
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while not times or time.perf_counter() < end:
+        sent = next(requests)
+        began = time.perf_counter()
+        connection.ask(sent)
+        times.append(time.perf_counter() - began)
+    return statistics.median(times) * 1e6
+
+
+def measure(servers: list[Server], rounds: int) -> dict[str, list[list[float]]]:
+    """For each kind of request the medians of each round; the servers take turns."""
+    connections = [Connection(server.port, PATIENCE_SECONDS) for server in servers]
+    found: dict[str, list[list[float]]] = {}
+    for kind in servers[0].requests:
+        streams = [server.requests[kind] for server in servers]
+        for connection, stream in zip(connections, streams, strict=True):
+            turn(connection, stream, WARM_SECONDS)
+        found[kind] = [
+            [turn(connection, stream, TURN_SECONDS) for connection, stream in zip(connections, streams, strict=True)]
+            for _ in range(rounds)
+        ]
+    for connection in connections:
+        connection.socket.close()
+    return found
+
+
+def report(sizes: list[int], found: dict[str, list[list[float]]]) -> None:
+    """Print a line for each kind of request: medians over the rounds."""
+    line = "{:<28}{:>18}{:>18}{:>9}{:>9}"
+    print(line.format("microseconds", *(f"{size:,} entries" for size in sizes), "ratio", "target"))
+    for kind, rounds in found.items():
+        small, large = (statistics.median(column) for column in zip(*rounds, strict=True))
+        ratio = statistics.median(large / small for small, large in rounds)
+        target = f"{TARGETS[kind]:.1f}" if kind in TARGETS else ""
+        print(line.format(kind, f"{small:,.0f}", f"{large:,.0f}", f"{ratio:.1f}", target).rstrip())
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--small", type=int, default=10_000, help="time entries of the one database")
+    options.add_argument("--large", type=int, default=1_000_000, help="time entries of the other")
+    options.add_argument("--rounds", type=int, default=15, help="how often each kind of request is measured on each")
+    given = options.parse_args()
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[-1]})
+    sizes = [given.small, given.large]
+    servers: list[Server] = []
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            for name, size in zip(("small", "large"), sizes, strict=True):
+                database = Path(folder) / name / "retainer.db"
+                database.parent.mkdir()
+                made = fill(database, size)
+                servers.append(start(name, RETAINER, database, cores[0]))
+                servers[-1].requests = prepare(made)
+                wait(servers[-1])
+            found = measure(servers, given.rounds)
+        finally:
+            for server in servers:
+                stop(server)
+    report(sizes, found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""The databases of depth.py: the same agency after few and after many hours of work."""
+
+import random
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import bare
+from data import open_agency, work_done
+
+USERS, CLIENTS, PROJECTS, YEARS, KEYS = 50, 200, 500, 4, 100
+DAYS = 365 * YEARS
+TASK_ENTRIES = 50  # time entries for each task that there is
+RECENT = 100
+FAST = ("journal_mode=OFF", "synchronous=OFF", "foreign_keys=OFF", "cache_size=-262144")  # nobody minds losing it
+
+INSERT_USER = """
+INSERT INTO users (account_id, created_at, updated_at, name, email, email_folded, role, is_active,
+                   weekly_capacity_minutes, target_percent, hourly_rate, password_hash)
+SELECT account_id, created_at, created_at, ?2, ?3, ?3, 'member', 1, weekly_capacity_minutes, target_percent, ?4, ''
+FROM users WHERE id = ?1"""
+SUMS = ("tracked_minutes", "billable_minutes", "unbilled_minutes", "billable_amount", "unbilled_amount")
+SUM_UP = """
+UPDATE projects SET (tracked_minutes, billable_minutes, unbilled_minutes, billable_amount, unbilled_amount) = (
+    SELECT coalesce(sum(duration_minutes), 0), coalesce(sum(duration_minutes * billable), 0),
+           coalesce(sum(duration_minutes * billable), 0), coalesce(sum(amount), 0), coalesce(sum(amount), 0)
+    FROM time_entries t WHERE t.account_id = projects.account_id AND t.project_id = projects.id)"""
+STAMPS = ("account_id", "created_at", "updated_at")
+CLIENT = (*STAMPS, "name", "number", "status", "currency", "hourly_rate", "payment_terms_days", "name_folded", "search")
+PROJECT = (
+    *(*STAMPS, "client_id", "name", "status", "billing_type", "currency", "hourly_rate", "budget_amount"),
+    *("budget_minutes", "is_template", "name_folded", "search", *SUMS),
+)
+TASK = (
+    *(*STAMPS, "title", "client_id", "project_id", "status", "priority", "assignee_id", "due_date"),
+    *("estimated_minutes", "billable", "position", "created_by_id", "search"),
+)
+ENTRY = (
+    *(*STAMPS, "client_id", "project_id", "task_id", "user_id", "date", "duration_minutes", "billable"),
+    *("description", "currency", "hourly_rate", "amount", "search"),
+)
+
+
+class Made(NamedTuple):
+    """What the requests to a database must know of it."""
+
+    keys: list[str]
+    entries: int
+    recent: str
+    """The moment since which the last RECENT time entries were changed."""
+
+
+def fill(path: Path, count: int) -> Made:
+    """Make a database with so many time entries."""
+    account, admin, keys = open_agency(path, KEYS)
+    connection = bare.connect(str(path))
+    for pragma in FAST:
+        connection.execute(f"PRAGMA {pragma}")
+    chance = random.Random(1)
+    days = [str(datetime.now(UTC).date() - timedelta(days=DAYS - n)) for n in range(DAYS)]
+    first = (account, f"{days[0]}T08:00:00.000000Z", f"{days[0]}T08:00:00.000000Z")
+    connection.execute("BEGIN")
+    people = [(admin, f"Person {n}", f"person.{n}@north.example", 7000 + 100 * n) for n in range(1, USERS)]
+    connection.executemany(INSERT_USER, people)
+    put(connection, account, "clients", CLIENT, clients(chance, first))
+    put(connection, account, "projects", PROJECT, projects(chance, first))
+    put(connection, account, "tasks", TASK, tasks(chance, account, count // TASK_ENTRIES, days))
+    put(connection, account, "time_entries", ENTRY, time_entries(chance, account, count, days))
+    connection.execute(SUM_UP)
+    connection.execute("COMMIT")
+    last = "SELECT updated_at FROM time_entries ORDER BY account_id DESC, updated_at DESC LIMIT 1 OFFSET ?"
+    recent = connection.execute(last, (min(RECENT, count) - 1,)).fetchone()[0]
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.close()
+    return Made(keys, count, recent)
+
+
+def put(connection: Any, account: int, table: str, names: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> None:
+    """Insert rows, and set the counter of their table."""
+    places = ", ".join("?" * len(names))
+    made = connection.executemany(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({places})", rows).rowcount
+    connection.execute("INSERT INTO totals (account_id, name, count) VALUES (?, ?, ?)", (account, table, made))
+
+
+def clients(chance: random.Random, stamps: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    for n in range(1, CLIENTS + 1):
+        name, rate = f"Client {chance.randrange(10**6)}", chance.choice((None, 9000, 11050))
+        yield (*stamps, name, f"C-{n:04}", "active", "EUR", rate, 30, name.casefold(), f"{name}\nc-{n:04}".casefold())
+
+
+def projects(chance: random.Random, stamps: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    for n in range(1, PROJECTS + 1):
+        name, status = f"Project {chance.randrange(10**6)}", chance.choice(("active", "active", "completed"))
+        budget = chance.choice(((None, None), (5_000_000, None), (None, 60_000), (5_000_000, 60_000)))
+        rate, folded = chance.choice((None, 9500, 12000)), name.casefold()
+        yield (
+            *stamps,
+            client_of(n),
+            name,
+            status,
+            "time_and_materials",
+            "EUR",
+            rate,
+            *budget,
+            0,
+            folded,
+            folded,
+            *(0 for _ in SUMS),
+        )
+
+
+def tasks(chance: random.Random, account: int, count: int, days: list[str]) -> Iterator[tuple[Any, ...]]:
+    for n in range(1, count + 1):
+        project, title = project_of(n), work_done(chance)
+        status, priority = chance.choice(("todo", "in_progress", "done", "done")), chance.choice(("normal", "high"))
+        made = f"{days[n * DAYS // (count + 1)]}T09:00:00.{n:06}Z"
+        due, user = f"2026-{chance.randint(1, 12):02}-15", chance.randint(1, USERS)
+        yield (
+            *(
+                account,
+                made,
+                made,
+                title,
+                client_of(project),
+                project,
+                status,
+                priority,
+                user,
+                due,
+                60 * chance.randint(1, 40),
+            ),
+            *(1, n // PROJECTS, 1, title.casefold()),
+        )
+
+
+def time_entries(chance: random.Random, account: int, count: int, days: list[str]) -> Iterator[tuple[Any, ...]]:
+    """In the order in which they were recorded. Some projects have far more than others; few are changed later."""
+    texts = [f"{work_done(chance)} (#{n})" for n in range(5000)]
+    folded = [text.casefold() for text in texts]
+    pick, task_count = chance.random, count // TASK_ENTRIES
+    for n in range(count):
+        recorded = n * DAYS // count
+        changed = recorded if pick() < 0.98 else recorded + int(pick() * (DAYS - recorded))
+        clock = f"T{8 + int(pick() * 12):02}:{int(pick() * 60):02}:{int(pick() * 60):02}.{n % 1_000_000:06}Z"
+        task = 1 + int(pick() * task_count) if task_count and pick() < 0.5 else None
+        project = 1 + int(pick() ** 2 * PROJECTS) if task is None else project_of(task)
+        minutes, billable, text = 15 * (1 + int(pick() * 20)), pick() < 0.8, int(pick() * 5000)
+        yield (
+            *(account, days[recorded] + clock, days[changed] + clock, client_of(project), project, task),
+            *(1 + int(pick() * USERS), days[max(0, recorded - int(pick() ** 3 * 4))], minutes, billable),
+            *(texts[text], "EUR", 9000, 150 * minutes if billable else 0, folded[text]),
+        )
+
+
+def client_of(project: int) -> int:
+    return 1 + project % CLIENTS
+
+
+def project_of(task: int) -> int:
+    return 1 + (task - 1) % PROJECTS
