@@ -1,6 +1,6 @@
 """Controls: when a guard of the product is taken away, the check that watches it fails.
 
-The only place where code of the product is replaced.
+Beside the controls in test_filters.py the only place where code of the product is replaced.
 """
 
 import inspect

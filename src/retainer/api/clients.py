@@ -138,10 +138,10 @@ def update_client(tx: Tx, client: Id, change: Change[Client]) -> Client:
     """Change a client; members left out keep their value."""
     before = tx.get(clients, client, Client)
     it = fill(tx, change.onto(before))
-    tx.update(clients, it)
-    set_tags(tx, clients, client, it.tag_ids)
     if it.currency != before.currency:
         consequences.of_client(tx, client, it.currency)
+    tx.update(clients, it)
+    set_tags(tx, clients, client, it.tag_ids)
     return tx.get(clients, client, Client)
 
 

@@ -5,13 +5,12 @@ Amounts are in the project's currency; together they stay within its `fixed_fee`
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
 from sqlalchemy import Index, bindparam, func, select
 
 from retainer.api.projects import Project, projects
 from retainer.domain import consequences, relations, work
 from retainer.domain.filters import since, truth, until
-from retainer.domain.values import Currency, Day, Id, Instant, Money, Text191, Text5000
+from retainer.domain.values import Currency, Day, Id, Instant, Money, Position, Text191, Text5000
 from retainer.exact import amount_of
 from retainer.kernel import etag
 from retainer.kernel.body import Change, New
@@ -53,7 +52,7 @@ class Milestone(Record):
     due_date: Day | None = None
     amount: Money | None = None
     currency: Currency = ro
-    position: Annotated[int, Meta(ge=0, le=1_000_000_000)] = auto
+    position: Position = auto
     completed_at: Instant | None = ro
     tasks_count: Annotated[int, count_of("tasks", "milestone_id")] = ro
     tasks_done_count: Annotated[
@@ -79,7 +78,7 @@ def settle(tx: Tx, it: Milestone, project: Project) -> Milestone:
     """A milestone has its project's currency and a slice of its fixed fee; a new one is the last."""
     it.project_id, it.currency = project.id, project.currency
     if it.position is None:
-        it.position = tx.value(LAST, project=project.id) + 1
+        it.position = relations.last_but(tx.value(LAST, project=project.id))
     relations.in_order(tx, it)
     it.completed_at = (it.completed_at or tx.now) if it.status == "completed" else None
     others = amount_of(consequences.sliced(tx, project.id, without=it.id or 0), it.currency)

@@ -127,7 +127,7 @@ class ProjectFilter(Filter):
     due_date_from: Annotated[Day | None, since("due_date")] = None
     due_date_to: Annotated[Day | None, until("due_date")] = None
     overdue: Annotated[bool | None, truth(work.overdue(*OPEN))] = None
-    over_budget: Annotated[bool | None, truth(lambda table: work.budget_used(table) > 10000)] = None
+    over_budget: Annotated[bool | None, truth(work.over_budget)] = None
     code: Text30 | None = None
     external_id: Text191 | None = None
     tag_id: TagFilter = None
@@ -145,10 +145,10 @@ def settle(tx: Tx, it: Project, before: Project | None = None) -> Project:
         relations.open_for_more(tx, "client_id", f"Client {it.client_id}", status)
     it.billing_type = it.billing_type or ("time_and_materials" if it.client_id else "non_billable")
     if it.client_id is None and it.billing_type != "non_billable":
-        tx.fault("billing_type", "Must be non_billable for a project without a client: nobody could be billed.")
+        tx.fault("billing_type", "Must be non_billable, or null, without a client: nobody could be billed.")
     for member, billing_type in ONLY_FOR.items():
         if getattr(it, member) is not None and it.billing_type != billing_type:
-            tx.fault(member, f"Is only for the billing_type {billing_type}, not for {it.billing_type}.")
+            tx.fault(member, f"Is only for the billing_type {billing_type}, not for {it.billing_type}. Send null here.")
     relations.in_order(tx, it)
     relations.user(tx, it, "manager_id", before.manager_id if before else None)
     relations.move(tx, before.status if before else None, it.status, MOVES)
@@ -160,13 +160,15 @@ def settle(tx: Tx, it: Project, before: Project | None = None) -> Project:
 
 
 def check_change(tx: Tx, it: Project, before: Project) -> None:
-    """What already happened under a project limits how it can be changed."""
+    """What already happened under a project limits how it can be changed, and goes with it to another client."""
     blocking = rules.blocking(tx, projects, it.id) if it.client_id != before.client_id else {}
     for sentences in blocking.values():
         tx.fault("client_id", f"Is fixed once work was recorded for the client. {sentences[0]}")
     slices = amount_of(consequences.sliced(tx, it.id), before.currency)
     if slices > (it.fixed_fee or 0):
         tx.fault("fixed_fee", f"Its milestones hold {slices} {before.currency} of it. Change their amounts first.")
+    if it.client_id != before.client_id and (it.client_id is None or tx.one(CLIENT, id=it.client_id)):
+        consequences.of_project(tx, it.id, it.client_id, it.currency)
 
 
 api = Resource("/projects", tag="Projects", scope="projects", table=projects)
@@ -204,8 +206,6 @@ def update_project(tx: Tx, project: Id, change: Change[Project]) -> Project:
     check_change(tx, it, before)
     tx.update(projects, it)
     set_tags(tx, projects, project, it.tag_ids)
-    if it.client_id != before.client_id:
-        consequences.of_project(tx, project, it.client_id, it.currency)
     return tx.get(projects, project, Project)
 
 

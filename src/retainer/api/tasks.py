@@ -15,7 +15,7 @@ from retainer.api.projects import projects
 from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
 from retainer.domain import consequences, relations, work
 from retainer.domain.filters import since, truth, until
-from retainer.domain.values import Day, Id, Instant, Text191, Text255, Text20000, UserId
+from retainer.domain.values import Day, Id, Instant, Position, Text191, Text255, Text20000, UserId
 from retainer.kernel import etag
 from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
@@ -81,7 +81,7 @@ class Task(Record):
     due_date: Day | None = None
     estimated_minutes: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
     billable: bool = auto
-    position: Annotated[int, Meta(ge=0, le=1_000_000_000)] = auto
+    position: Position = auto
     created_by_id: Id = ro
     started_at: Instant | None = ro
     completed_at: Instant | None = ro
@@ -149,7 +149,7 @@ def settle(tx: Tx, it: Task, before: Task | None, given: set[str]) -> Task:
     relations.in_order(tx, it)
     it.created_by_id = it.created_by_id or tx.actor.user_id
     if it.position is None:
-        it.position = tx.value(LAST, project=it.project_id) + 1
+        it.position = relations.last_but(tx.value(LAST, project=it.project_id))
     if it.status == "in_progress":
         it.started_at = it.started_at or tx.now
     it.completed_at = None if it.status in OPEN else it.completed_at or tx.now

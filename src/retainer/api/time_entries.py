@@ -35,6 +35,7 @@ from retainer.store.tables import tenant_table
 from retainer.store.tx import Tx
 
 LONGEST = 1440  # minutes: a day
+MOST_WORTH = 10**10  # so that the sums of a project fit into the database's integers
 RELATIONS = ("client_id", "project_id", "task_id")  # the broader first
 PRICED_BY = ("client_id", "project_id", "user_id")
 
@@ -241,6 +242,8 @@ def price(tx: Tx, it: TimeEntry, around: Around, before: TimeEntry | None, given
         it.hourly_rate = None if units is None else amount_of(units, it.currency)
     rate = it.hourly_rate if it.billable and it.hourly_rate else Decimal(0)
     it.amount = worth(it.duration_minutes or 0, rate, it.currency)
+    if it.amount > MOST_WORTH:
+        tx.fault("hourly_rate", f"Makes the entry worth {it.amount} {it.currency}; at most {MOST_WORTH} is possible.")
 
 
 def record(tx: Tx, it: TimeEntry) -> int:

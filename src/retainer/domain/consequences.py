@@ -90,6 +90,8 @@ def _denominate(tx: Tx, name: str, which: Any, of: int, currency: str, member: s
     """Write amounts anew in another currency; one that it cannot hold is a fault of the member that changes it."""
     names, rows, change = _priced(name, which)
     for row_id, former, *amounts in tx.all(rows, of=of):
+        if former == currency:
+            continue
         values = dict(zip(names, amounts, strict=True))
         try:
             for priced, units in values.items():

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import bindparam, select
 
 from retainer.domain.users import users
-from retainer.domain.values import ME
+from retainer.domain.values import LARGEST_POSITION, ME
 from retainer.store.tx import Tx
 
 ACTIVE = select(users.c.is_active).where(users.c.id == bindparam("id"))
@@ -40,6 +40,11 @@ def move(tx: Tx, before: str | None, after: str, moves: Mapping[str, Collection[
     if before is not None and after != before and after not in moves[before]:
         legal = ", ".join(moves[before])
         tx.fault("status", f"Cannot become {after} from {before}. It can become: {legal}.", "invalid_transition")
+
+
+def last_but(position: int) -> int:
+    """The position behind another; at the end of what positions can say, the same."""
+    return min(position + 1, LARGEST_POSITION)
 
 
 def in_order(tx: Tx, it: Any) -> None:

@@ -47,6 +47,7 @@ def copy_work(tx: Tx, template: int, project: int) -> None:
     shift = _days_between(old["start_date"] or min(dates, default=None), new["start_date"])
     amounts = sum(row["amount"] or 0 for row in slices)
     fits = new["currency"] == old["currency"] and amounts <= (new["fixed_fee"] or 0)
+    internal = old["billing_type"] == "non_billable"  # what its tasks say of billing was never a choice
     active = {row[0] for row in tx.all(ACTIVE)}
     common = {"project_id": project}
     made: dict[tuple[str, int | None], int | None] = {}
@@ -55,7 +56,7 @@ def copy_work(tx: Tx, template: int, project: int) -> None:
         made["milestone", row["id"]] = _copy(tx, milestones, row, shift, common | own)
     for row in sorted(work, key=lambda row: row["parent_id"] is not None):
         own = {"client_id": new["client_id"], "created_by_id": tx.actor.user_id}
-        own |= {"billable": bool(row["billable"]) and new["billing_type"] != "non_billable"}
+        own |= {"billable": new["billing_type"] != "non_billable" and (internal or bool(row["billable"]))}
         own |= {"assignee_id": row["assignee_id"] if row["assignee_id"] in active else None}
         own |= {f"{kind}_id": made.get((kind, row[f"{kind}_id"])) for kind in ("milestone", "parent")}
         made["parent", row["id"]] = copied = _copy(tx, tasks, row, shift, common | own)
@@ -80,8 +81,12 @@ def _copy(tx: Tx, table: Table, row: dict[str, Any], shift: timedelta | None, ow
         name: value for name, value in row.items() if name not in {"id", "account_id", "created_at", "updated_at"}
     }
     for name in DATES:
-        moved = shift is not None and row[name]
-        values[name] = (date.fromisoformat(row[name]) + shift).isoformat() if moved and shift is not None else None
+        values[name] = None
+        if shift is not None and row[name]:
+            try:
+                values[name] = (date.fromisoformat(row[name]) + shift).isoformat()
+            except OverflowError:
+                tx.fault("start_date", f"Moves a date of the template, {row[name]}, out of the calendar.")
     return tx.put(table, values | FRESH[table.name] | own)
 
 

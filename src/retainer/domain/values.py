@@ -157,6 +157,8 @@ UserId = Annotated[
         maximum=LARGEST_INTEGER,
     ),
 ]
+LARGEST_POSITION = 1_000_000_000
+Position = Annotated[int, Meta(ge=0, le=LARGEST_POSITION)]
 Text30 = Annotated[str, Meta(min_length=1, max_length=30)]
 Text50 = Annotated[str, Meta(min_length=1, max_length=50)]
 Text100 = Annotated[str, Meta(min_length=1, max_length=100)]

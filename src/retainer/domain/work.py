@@ -5,7 +5,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, Update, and_, bindparam, case, func, select, update
+from sqlalchemy import ColumnElement, Table, Update, and_, bindparam, case, func, or_, select, update
 
 from retainer.exact import minor_units
 from retainer.store.columns import among
@@ -60,6 +60,12 @@ def budget_used(table: Table) -> ColumnElement[Any]:
     worked = ratio(table.c.tracked_minutes, table.c.budget_minutes)
     both = and_(table.c.budget_amount > 0, table.c.budget_minutes > 0)
     return case((both, case((spent > worked, spent), else_=worked)), (table.c.budget_amount > 0, spent), else_=worked)
+
+
+def over_budget(table: Table) -> ColumnElement[bool]:
+    """Whether a project has gone beyond its budget_amount or its budget_minutes, by however little."""
+    spent = and_(table.c.budget_amount > 0, table.c.billable_amount > table.c.budget_amount)
+    return or_(spent, and_(table.c.budget_minutes > 0, table.c.tracked_minutes > table.c.budget_minutes))
 
 
 def begin(project: Any) -> None:

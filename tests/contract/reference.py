@@ -1,0 +1,235 @@
+"""What a list should answer, told in plain Python from its records and the OpenAPI document, not from the filters.
+
+A filter is known by its name: `X` is the member X, `X_from` and `X_to` are days between which it lies, `X_since` and
+`X_before` instants. RULES has the others; a new filter that nothing of this fits fails the tests until it has a rule.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from random import Random
+from typing import Any, NamedTuple
+
+from retainer.kernel.resource import Operation
+from tests.contract.cases import NEVER, bare, described, kinds, query_parameters
+from tests.witness import resolved
+
+Row = dict[str, Any]
+PAGING = {"page", "per_page", "sort"}
+CLOSED = {"done", "cancelled", "completed", "archived"}
+CONTRACT = {
+    "/clients": ("name", "name number email notes"),
+    "/external-contacts": ("last_name", "first_name last_name name email"),
+    "/tags": ("name", "name"),
+    "/projects": ("name", "name code description"),
+    "/projects/{project}/milestones": ("position", "name description"),
+    "/tasks": ("-created_at", "title description"),
+    "/time-entries": ("-date", "description"),
+}
+"""For each list its order when none is asked for, and the members in which `q` looks."""
+USUAL = {"is_template": "false"}
+"""What filters are when they are left out."""
+UNUSED = {"^[A-Z]{2}$": "IS", "^[A-Z]{3}$": "ISK"}
+"""Values of a pattern that no record has."""
+
+
+class Rule(NamedTuple):
+    """Whether a record passes a filter: told by its `members`, what was asked for, and the day it is."""
+
+    members: set[str]
+    passes: Callable[[Row, Any, str], bool]
+
+
+def caseless(name: str) -> Rule:
+    """The member is this text, whatever the case of its letters."""
+    return Rule({name}, lambda row, text, _: (row[name] or "").casefold() == text.casefold())
+
+
+RULES = {
+    "ids": Rule({"id"}, lambda row, ids, _: row["id"] in ids),
+    "tag_id": Rule({"tag_ids"}, lambda row, ids, _: not set(ids).isdisjoint(row["tag_ids"])),
+    "open": Rule({"status"}, lambda row, yes, _: (row["status"] not in CLOSED) == yes),
+    "overdue": Rule(
+        {"status", "due_date"},
+        lambda row, yes, today: (row["status"] not in CLOSED and (row["due_date"] or today) < today) == yes,
+    ),
+    "over_budget": Rule({"budget_used_percent"}, lambda row, yes, _: ((row["budget_used_percent"] or 0) > 100) == yes),
+    "/tags name": caseless("name"),
+    "/external-contacts email": caseless("email"),
+}
+"""Filters that are more than their member; those of one list alone under its path and their name."""
+ORDERS = {
+    "/external-contacts last_name": lambda row: "\n".join(
+        filter(None, (row["last_name"], row["first_name"], row["email"]))
+    )
+}
+"""What is sorted by when it is more than the member."""
+
+
+class Reference:
+    """What one list should answer to the key of a user, on a day in the account's zone."""
+
+    def __init__(self, operation: Operation, rows: list[Row], user_id: int, today: str) -> None:
+        assert operation.path in CONTRACT, f"CONTRACT needs the order and the searched members of {operation}."
+        self.path = operation.path
+        self.default_sort, searched = CONTRACT[self.path]
+        self.searched = searched.split()
+        self.rows = rows
+        self.user_id = user_id
+        self.today = today
+        self.filters = filters_of(operation)
+        self.usual = {name: text for name, text in USUAL.items() if name in self.filters}
+        page = described(operation)["responses"]["200"]["content"]["application/json"]["schema"]
+        self.members: Row = resolved(resolved(page)["properties"]["data"]["items"])["properties"]
+        self.fullest = max(
+            self.found({}), key=lambda row: sum(value not in (None, [], False) for value in row.values())
+        )
+
+    # Which records
+
+    def found(self, query: dict[str, str]) -> list[Row]:
+        """The records that pass every filter of a query, and those that count when they are left out."""
+        tests = [self.test(name, text) for name, text in (self.usual | query).items()]
+        return [row for row in self.rows if all(test(row) for test in tests)]
+
+    def test(self, name: str, text: str) -> Callable[[Row], bool]:
+        """Whether a record passes one filter."""
+        stem, _, end = name.rpartition("_")
+        wanted = self.wanted(self.filters[name], text)
+        rule = RULES.get(f"{self.path} {name}", RULES.get(name))
+        if rule and rule.members <= self.members.keys():
+            return lambda row: rule.passes(row, wanted, self.today)
+        if name == "q":
+            return lambda row: any(text.casefold() in (row[member] or "").casefold() for member in self.searched)
+        if name in self.members:
+            return lambda row: row[name] in (wanted if isinstance(wanted, list) else [wanted])
+        if end in {"from", "to"} and stem in self.members:
+            return lambda row: row[stem] is not None and (row[stem] >= wanted if end == "from" else row[stem] <= wanted)
+        if end in {"since", "before"} and f"{stem}_at" in self.members:
+            at = f"{stem}_at"
+            return lambda row: row[at] is not None and (moment(row[at]) >= moment(wanted)) == (end == "since")
+        raise self.unknown(name)
+
+    def unknown(self, name: str) -> AssertionError:
+        """What is missing here for a new filter."""
+        return AssertionError(
+            f"The list {self.path} has the filter {name}: say in RULES what passes it; and unless it is a flag or has "
+            "the name of a member, in Reference.tried which values to try."
+        )
+
+    def wanted(self, schema: Row, text: str) -> Any:
+        """What a text asks for: a number, a truth, null for `none`, the key's user for `me`; a list of a comma list."""
+        if "items" in schema:
+            return [self.wanted(schema["items"], part) for part in text.split(",")]
+        if text == "none" and "null" in kinds(schema):
+            return None
+        if text == "me" and takes_me(schema):
+            return self.user_id
+        if "boolean" in kinds(schema):
+            return text == "true"
+        return int(text) if "integer" in kinds(schema) else text
+
+    # Which values are tried
+
+    def tried(self, name: str, random: Random) -> list[str]:
+        """Texts for a filter, in all its forms: passed by the fullest record, by others, at the bounds, by none."""
+        schema = self.filters[name]
+        stem, _, end = name.rpartition("_")
+        if "boolean" in kinds(schema):
+            return ["true", "false"]
+        if name == "q":
+            return list(self.words(random))
+        if name not in self.members and end in {"since", "before"}:
+            return list(instants(*self.chosen(name, f"{stem}_at", random)))
+        if name not in self.members and end in {"from", "to"}:
+            return list(days(*self.chosen(name, stem, random)))
+        if "items" in schema:
+            return list(self.lists(name, schema["items"], random))
+        one, *_, last = self.chosen(name, name, random)
+        return [one, last, "no-such@text.example", *([one.swapcase()] if schema.get("format") != "email" else [])]
+
+    def chosen(self, name: str, member: str, random: Random) -> list[Any]:
+        """Values of the member of a filter: of the fullest record, of two others, the least, and the greatest."""
+        if member not in self.members:
+            raise self.unknown(name)
+        found = sorted({row[member] for row in self.rows} - {None})
+        own = self.fullest[member] if self.fullest[member] is not None else random.choice(found)
+        others = random.sample(found, 2) if len(found) > 1 else found * 2
+        return [own, *others, found[0], found[-1]]
+
+    def words(self, random: Random) -> Iterator[str]:
+        """Parts of each member's texts, in another case; signs that mean something to SQL; what is found nowhere."""
+        for name in self.searched:
+            text = random.choice([text for row in self.rows if (text := row[name])])
+            start = random.randrange(max(1, len(text) - 3))
+            yield text[start : start + 4].strip().swapcase() or text
+        yield from ("STRAßE", "%", "_", "no such text")
+
+    def lists(self, name: str, schema: Row, random: Random) -> Iterator[str]:
+        """One value, a comma list, a value that no record has, and the words that stand for others."""
+        if name == "tag_id":
+            tags = sorted({tag for row in self.rows for tag in row["tag_ids"]})
+            one, two, three = (*self.fullest["tag_ids"], *random.sample(tags, 3))[:3]
+        else:
+            one, two, three = self.chosen(name, "id" if name == "ids" else name, random)[:3]
+        unused = UNUSED.get(schema.get("pattern", ""), str(NEVER))
+        present = {row.get(name) for row in self.rows}
+        yield from (str(one), f"{two},{three}")
+        yield next((word for word in schema.get("enum", [unused]) if word not in present), f"{three},{one}")
+        if "null" in kinds(schema):
+            yield from ("none", f"{two},none,{NEVER}")
+        if takes_me(schema):
+            yield from ("me", f"{NEVER},me")
+
+    # In which order
+
+    def ordered(self, rows: list[Row], sort: str) -> list[Row]:
+        """Records by the keys of a sort, nulls last; ties by id in the direction of the last key."""
+        keys = sort.split(",")
+        for key in ("-id" if keys[-1].startswith("-") else "id", *reversed(keys)):
+            ranked = [(self.rank(row, key.removeprefix("-")), row) for row in rows]
+            present = sorted((it for it in ranked if it[0] is not None), key=lambda it: it[0], reverse=key[0] == "-")
+            rows = [row for _, row in present] + [row for rank, row in ranked if rank is None]
+        return rows
+
+    def rank(self, row: Row, name: str) -> Any:
+        """What a record is sorted by: a word by its place among its kind, a text without case."""
+        order = ORDERS.get(f"{self.path} {name}")
+        value, words = order(row) if order else row[name], bare(self.members[name]).get("enum")
+        if words and value is not None:
+            return words.index(value)
+        return value.casefold() if isinstance(value, str) else value
+
+
+def filters_of(operation: Operation) -> dict[str, Row]:
+    """The schemas of a list's filters."""
+    return {name: its for name, its in query_parameters(operation).items() if name not in PAGING}
+
+
+def sorts_of(operation: Operation) -> list[str]:
+    """The keys that a list can be sorted by."""
+    return [name for name in query_parameters(operation)["sort"]["items"]["enum"] if not name.startswith("-")]
+
+
+def takes_me(schema: Row) -> bool:
+    """Whether a filter takes the word for the key's user."""
+    return "me" in schema.get("items", schema).get("pattern", "")
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def instants(*chosen: str) -> Iterator[str]:
+    """Instants at which records were made or changed, one written in another zone; and one that none reached."""
+    own, other, _, first, last = chosen
+    yield from (own, first, last)
+    yield moment(other).astimezone(timezone(timedelta(hours=-3))).isoformat()
+    yield (moment(last) + timedelta(microseconds=1)).isoformat()
+
+
+def days(*chosen: str) -> Iterator[str]:
+    """Days on which records fall, the first and the last among them, and those around."""
+    own, _, _, first, last = chosen
+    yield from (own, first, last)
+    for day, step in ((first, -1), (last, 1)):
+        yield (moment(day) + timedelta(days=step)).date().isoformat()
