@@ -1,0 +1,583 @@
+from itertools import product
+
+import pytest
+
+from retainer.domain import users
+
+STATUSES = ("todo", "in_progress", "in_review", "done", "cancelled")
+OPEN = ("todo", "in_progress", "in_review")
+
+
+@pytest.fixture
+def world(office):
+    """Two clients with a project, a milestone and a task each, an internal project, and tasks of no project."""
+    made = {"a": office.make("/clients")["id"], "b": office.make("/clients")["id"]}
+    made["p"] = office.make("/projects", client_id=made["a"])["id"]
+    made["q"] = office.make("/projects", client_id=made["b"])["id"]
+    made["internal"] = office.make("/projects", client_id=None)["id"]
+    made["in p"] = office.post(f"/projects/{made['p']}/milestones", {"name": "M"}).data["id"]
+    made["in q"] = office.post(f"/projects/{made['q']}/milestones", {"name": "M"}).data["id"]
+    made["task of p"] = office.make("/tasks", project_id=made["p"])["id"]
+    made["task of q"] = office.make("/tasks", project_id=made["q"])["id"]
+    made["subtask of p"] = office.make("/tasks", parent_id=made["task of p"])["id"]
+    made["task of a"] = office.make("/tasks", client_id=made["a"])["id"]
+    made["loose"] = office.make("/tasks")["id"]
+    return made
+
+
+def ids_of(world, members):
+    """The members with ids for the names of the world."""
+    return {name: world.get(value, value) for name, value in members.items()}
+
+
+def found(office, **query):
+    return [row["id"] for row in office.get("/tasks", query).data]
+
+
+def test_it_works(office, world):
+    tag = office.make("/tags")["id"]
+    sent = {
+        "title": "  Write the texts ",
+        "description": "All of them",
+        "client_id": world["a"],
+        "project_id": world["p"],
+        "milestone_id": world["in p"],
+        "parent_id": world["task of p"],
+        "status": "in_progress",
+        "priority": "high",
+        "assignee_id": office.member_id,
+        "start_date": "2026-03-01",
+        "due_date": "2999-03-01",
+        "estimated_minutes": 600,
+        "billable": False,
+        "position": 7,
+        "external_id": "jira-1",
+        "tag_ids": [tag],
+    }
+    answer = office.post("/tasks", sent)
+    assert answer.status == 201
+    task = answer.data
+    made = task["created_at"]
+    assert task == sent | {
+        "id": task["id"],
+        "created_at": made,
+        "updated_at": made,
+        "title": "Write the texts",
+        "created_by_id": office.admin_id,
+        "started_at": made,
+        "completed_at": None,
+        "tracked_minutes": 0,
+        "remaining_minutes": 600,
+        "is_overdue": False,
+        "subtasks_count": 0,
+    }
+    assert answer.headers["location"].endswith(f"/tasks/{task['id']}")
+    assert office.get(f"/tasks/{task['id']}").data == task
+    assert office.get("/tasks", {"ids": task["id"]}).data == [task]
+
+
+def test_a_title_is_enough(office):
+    task = office.post("/tasks", {"title": "Call back"}).data
+    filled = {"status": "todo", "priority": "normal", "billable": False, "position": 1, "tag_ids": []}
+    counted = {"tracked_minutes": 0, "subtasks_count": 0, "is_overdue": False}
+    given = {"title": "Call back", "created_by_id": office.admin_id}
+    assert task == dict.fromkeys(task) | given | filled | counted | {
+        name: task[name] for name in ("id", "created_at", "updated_at")
+    }
+    members_key = office.new_key(user_id=office.member_id)
+    assert office.post("/tasks", {"title": "x"}, key=members_key).data["created_by_id"] == office.member_id
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "sentence"),
+    [
+        ("title", " ", "Must be text of 1 to 255 characters"),
+        ("title", None, "null"),
+        ("title", "x" * 256, "this has 256"),
+        ("title", 7, "Must be text"),
+        ("description", "x" * 20001, "this has 20001"),
+        ("description", ["x"], "Must be text"),
+        ("status", "open", "Must be one of: todo, in_progress, in_review, done, cancelled"),
+        ("status", None, "null"),
+        ("priority", "medium", "Must be one of: low, normal, high, urgent"),
+        ("assignee_id", "ME", 'the id of a user, or "me"'),
+        ("assignee_id", -1, 'the id of a user, or "me"'),
+        ("assignee_id", True, 'the id of a user, or "me"'),
+        ("assignee_id", 999, "There is no such user"),
+        ("client_id", 999, "There is no such client"),
+        ("project_id", 999, "There is no such project"),
+        ("milestone_id", 999, "There is no such milestone"),
+        ("parent_id", 999, "There is no such task"),
+        ("project_id", 0, "a whole number from 1"),
+        ("project_id", "1", "a whole number from 1"),
+        ("start_date", "2026-02-29", "a date like"),
+        ("due_date", "31.03.2026", "a date like"),
+        ("due_date", "2026-03-31T00:00:00Z", "a date like"),
+        ("estimated_minutes", -1, "from 0 to 1000000"),
+        ("estimated_minutes", 1_000_001, "from 0 to 1000000"),
+        ("estimated_minutes", 1.5, "a whole number"),
+        ("billable", 1, "true or false"),
+        ("billable", "true", "true or false"),
+        ("position", -1, "a whole number from 0"),
+        ("external_id", "x" * 192, "this has 192"),
+        ("external_id", "taken", "Is already taken"),
+        ("tag_ids", None, "Must be a list"),
+        ("tag_ids", [1] * 51, "this has 51"),
+    ],
+)
+def test_a_faulty_member_is_told_in_a_sentence_on_create_and_change(office, member, value, sentence):
+    good = office.make("/tasks", external_id="taken")
+    other = office.make("/tasks")
+    for answer in (
+        office.post("/tasks", {"title": "Good", member: value}),
+        office.patch(f"/tasks/{other['id']}", {member: value}),
+    ):
+        assert sentence in answer.errors[member][0]
+        assert set(answer.errors) == {member}
+    assert office.get("/tasks").data == [other, good]
+
+
+def test_all_faults_are_named_at_once(office):
+    office.make("/tasks", external_id="x")
+    deactivated = office.member_id
+    users.set_user(office.store, deactivated, {"is_active": False})
+    faulty = {"titel": "x", "status": "x", "parent_id": 98, "tag_ids": [99], "external_id": "x"}
+    named = {"title", "titel", "status", "parent_id", "tag_ids.0", "external_id"}
+    assert set(office.post("/tasks", faulty).errors) == named
+    faulty = {"title": "x", "assignee_id": deactivated, "start_date": "2026-03-02", "due_date": "2026-03-01"}
+    named = {"assignee_id", "due_date", "milestone_id"}
+    assert set(office.post("/tasks", faulty | {"milestone_id": 97}).errors) == named
+
+
+RELATED = [
+    ({}, (None, None)),
+    ({"client_id": "a"}, ("a", None)),
+    ({"project_id": "p"}, ("a", "p")),
+    ({"project_id": "internal"}, (None, "internal")),
+    ({"client_id": "a", "project_id": "p"}, ("a", "p")),
+    ({"client_id": None, "project_id": "p"}, ("a", "p")),
+    ({"milestone_id": "in p"}, ("a", "p")),
+    ({"project_id": None, "milestone_id": "in p"}, ("a", "p")),
+    ({"parent_id": "task of p"}, ("a", "p")),
+    ({"parent_id": "task of a"}, ("a", None)),
+    ({"parent_id": "loose"}, (None, None)),
+    ({"milestone_id": "in p", "parent_id": "task of p"}, ("a", "p")),
+    ({"client_id": "a", "project_id": "p", "milestone_id": "in p", "parent_id": "task of p"}, ("a", "p")),
+    ({"client_id": "b", "project_id": "p"}, {"project_id"}),
+    ({"client_id": "a", "project_id": "internal"}, {"project_id"}),
+    ({"project_id": "q", "milestone_id": "in p"}, {"milestone_id"}),
+    ({"project_id": "internal", "milestone_id": "in p"}, {"milestone_id"}),
+    ({"project_id": "q", "parent_id": "task of p"}, {"parent_id"}),
+    ({"project_id": "p", "parent_id": "task of a"}, {"parent_id"}),
+    ({"project_id": "p", "parent_id": "loose"}, {"parent_id"}),
+    ({"client_id": "b", "parent_id": "task of a"}, {"parent_id"}),
+    ({"milestone_id": "in q", "parent_id": "task of p"}, {"parent_id"}),
+    ({"parent_id": "subtask of p"}, {"parent_id"}),
+    ({"client_id": "b", "project_id": "p", "milestone_id": "in q"}, {"project_id", "milestone_id"}),
+]
+"""What is sent, and the client and project of the task, or the members that are refused."""
+
+
+def test_the_broader_relation_follows_and_must_agree_on_create_and_change(office, world):
+    for sent, expected in RELATED:
+        members, plain = ids_of(world, sent), office.make("/tasks")
+        for answer in (office.create("/tasks", **members), office.patch(f"/tasks/{plain['id']}", members)):
+            if isinstance(expected, set):
+                assert set(answer.errors) == expected, sent
+            else:
+                related = dict(zip(("client_id", "project_id"), map(world.get, expected), strict=True))
+                related |= {name: value for name, value in members.items() if value is not None}
+                assert answer.data == answer.data | related, sent
+        if isinstance(expected, set):
+            assert office.get(f"/tasks/{plain['id']}").data == plain
+
+
+def test_a_change_of_the_narrower_relation_takes_the_broader_along_and_not_the_reverse(office, world):
+    task = office.make("/tasks", milestone_id=world["in p"])["id"]
+
+    def change(**members):
+        return office.patch(f"/tasks/{task}", ids_of(world, members))
+
+    def place():
+        return tuple(office.get(f"/tasks/{task}").data[name] for name in ("client_id", "project_id", "milestone_id"))
+
+    assert change(milestone_id="in q").status == 200
+    assert place() == (world["b"], world["q"], world["in q"])
+    assert set(change(project_id="p").errors) == {"milestone_id"}
+    assert set(change(client_id="a").errors) == {"project_id"}
+    assert change(project_id="p", milestone_id=None).status == 200
+    assert place() == (world["a"], world["p"], None)
+    assert change(parent_id="task of q").data["project_id"] == world["q"]
+    assert set(change(project_id="p").errors) == {"parent_id"}
+    assert set(change(milestone_id="in p").errors) == {"parent_id"}
+    assert change(parent_id=None).data["project_id"] == world["q"]
+    assert change(project_id=None).status == 200
+    assert place() == (world["b"], None, None)
+    assert change(client_id=None).status == 200
+    assert place() == (None, None, None)
+
+
+def test_subtasks_are_one_level_deep_and_never_in_a_circle(office):
+    a, b, c = (office.make("/tasks")["id"] for _ in "abc")
+    sub = office.make("/tasks", parent_id=a)["id"]
+    for task, parent in ((a, a), (c, c), (a, sub), (sub, sub), (a, b), (b, sub)):
+        assert "one level" in office.patch(f"/tasks/{task}", {"parent_id": parent}).errors["parent_id"][0]
+    assert "one level" in office.create("/tasks", parent_id=sub).errors["parent_id"][0]
+    assert office.patch(f"/tasks/{sub}", {"parent_id": b}).data["parent_id"] == b
+    assert office.get(f"/tasks/{a}").data["subtasks_count"] == 0
+    assert office.patch(f"/tasks/{a}", {"parent_id": b}).data["parent_id"] == b
+    assert office.get(f"/tasks/{b}").data["subtasks_count"] == 2
+    assert office.patch(f"/tasks/{a}", {"parent_id": None}).data["parent_id"] is None
+    assert office.patch(f"/tasks/{a}", {"parent_id": c}).status == 200
+
+
+def test_subtasks_go_with_their_task_into_another_project_until_time_is_on_any_of_them(office, world):
+    task, sub = world["task of p"], world["subtask of p"]
+    office.patch(f"/tasks/{sub}", {"milestone_id": world["in p"]})
+
+    def family():
+        return [office.get(f"/tasks/{it}").data for it in (task, sub)]
+
+    moved = office.patch(f"/tasks/{task}", {"milestone_id": world["in q"]}).data
+    mother, child = family()
+    assert mother == moved
+    assert (child["client_id"], child["project_id"], child["milestone_id"]) == (world["b"], world["q"], None)
+    assert child["updated_at"] == mother["updated_at"]
+    for worked_on in (task, sub):
+        entry = office.make("/time-entries", client_id=None, task_id=worked_on)["id"]
+        before = family()
+        for members in ({"project_id": world["p"], "milestone_id": None}, {"milestone_id": world["in p"]}):
+            assert "1 time entry is on the task" in office.patch(f"/tasks/{task}", members).errors["project_id"][0]
+        assert family() == before
+        assert office.patch(f"/tasks/{task}", {"title": "Same place", "milestone_id": None}).status == 200
+        assert office.delete(f"/time-entries/{entry}").status == 204
+        assert office.patch(f"/tasks/{task}", {"project_id": world["p"]}).status == 200
+        assert {(it["client_id"], it["project_id"]) for it in family()} == {(world["a"], world["p"])}
+        office.patch(f"/tasks/{task}", {"milestone_id": world["in q"]})
+
+
+def test_subtasks_of_a_task_without_a_project_have_its_client(office, world):
+    sub = office.make("/tasks", parent_id=world["task of a"])["id"]
+    office.patch(f"/tasks/{world['task of a']}", {"client_id": world["b"]})
+    assert office.get(f"/tasks/{sub}").data["client_id"] == world["b"]
+    assert set(office.patch(f"/tasks/{sub}", {"client_id": world["a"]}).errors) == {"parent_id"}
+    entry = office.make("/time-entries", client_id=None, task_id=sub)["id"]
+    moved = {"client_id": world["a"]}
+    assert office.patch(f"/tasks/{world['task of a']}", moved).status == 422
+    assert office.get(f"/tasks/{sub}").data["client_id"] == world["b"]
+    office.delete(f"/time-entries/{entry}")
+    assert office.patch(f"/tasks/{world['task of a']}", moved).status == 200
+
+
+@pytest.mark.parametrize("sent", [{"project_id": "p"}, {"milestone_id": "in p"}, {"parent_id": "task of p"}])
+def test_an_archived_project_takes_no_new_tasks_and_keeps_those_it_has_editable(office, world, sent):
+    members, mover = ids_of(world, sent), office.make("/tasks")["id"]
+    assert office.patch(f"/projects/{world['p']}", {"status": "archived"}).status == 200
+    assert "archived" in office.create("/tasks", **members).errors["project_id"][0]
+    assert "archived" in office.patch(f"/tasks/{mover}", members).errors["project_id"][0]
+    there = office.get(f"/tasks/{world['subtask of p']}").data
+    assert office.patch(f"/tasks/{there['id']}", {"status": "done", "title": "Still"}).data["title"] == "Still"
+    assert office.put(f"/tasks/{there['id']}", there).data["title"] == there["title"]
+    assert office.patch(f"/projects/{world['p']}", {"status": "active"}).status == 200
+    assert office.create("/tasks", **members).status == 201
+    assert office.patch(f"/tasks/{mover}", members).status == 200
+
+
+def test_a_template_takes_tasks(office):
+    template = office.make("/projects", is_template=True)["id"]
+    task = office.make("/tasks", project_id=template)
+    assert office.make("/tasks", parent_id=task["id"])["project_id"] == template
+    assert found(office, project_id=template, parent_id="none") == [task["id"]]
+
+
+def test_me_is_the_keys_user_in_body_and_filter(office):
+    members_key = office.new_key(user_id=office.member_id)
+    his = office.post("/tasks", {"title": "x", "assignee_id": "me"}, key=members_key).data
+    assert his["assignee_id"] == office.member_id
+    mine, nobodys = office.make("/tasks", assignee_id=" me "), office.make("/tasks")["id"]
+    assert mine["assignee_id"] == office.admin_id
+    assert found(office, assignee_id="me") == [mine["id"]]
+    assert found(office, assignee_id="none") == [nobodys]
+    assert found(office, assignee_id="none,me") == [nobodys, mine["id"]]
+    assert found(office, assignee_id=f"{office.member_id},me") == [mine["id"], his["id"]]
+    assert [row["id"] for row in office.get("/tasks", "assignee_id=me", key=members_key).data] == [his["id"]]
+    assert office.patch(f"/tasks/{nobodys}", {"assignee_id": "me"}).data["assignee_id"] == office.admin_id
+    assert office.patch(f"/tasks/{nobodys}", {"assignee_id": None}).data["assignee_id"] is None
+
+
+def test_a_deactivated_user_is_assigned_nothing_new_and_keeps_what_was_assigned(office):
+    kept, free = office.make("/tasks", assignee_id=office.member_id), office.make("/tasks")["id"]
+    new = {"assignee_id": office.member_id}
+    users.set_user(office.store, office.member_id, {"is_active": False})
+    assert "deactivated" in office.create("/tasks", **new).errors["assignee_id"][0]
+    assert "deactivated" in office.patch(f"/tasks/{free}", new).errors["assignee_id"][0]
+    path = f"/tasks/{kept['id']}"
+    assert office.patch(path, {"title": "New"}).data["assignee_id"] == office.member_id
+    assert office.put(path, kept | {"status": "done"}).data["assignee_id"] == office.member_id
+    assert office.patch(path, {"assignee_id": None}).status == 200
+    assert "deactivated" in office.patch(path, new).errors["assignee_id"][0]
+    users.set_user(office.store, office.member_id, {"is_active": True})
+    assert office.patch(path, new).status == 200
+
+
+def test_a_status_moves_to_any_other_and_the_moments_follow(office):
+    for first, second in product(STATUSES, repeat=2):
+        task = office.make("/tasks", status=first)
+        changed = office.patch(f"/tasks/{task['id']}", {"status": second}).data
+        assert changed["status"] == second
+        began = {"in_progress": task["created_at"]}.get(first)
+        assert task["started_at"] == began
+        assert changed["started_at"] == (began or (changed["updated_at"] if second == "in_progress" else None))
+        ended = None if first in OPEN else task["created_at"]
+        assert task["completed_at"] == ended
+        assert changed["completed_at"] == (None if second in OPEN else ended or changed["updated_at"])
+
+
+def test_a_task_that_is_taken_up_again_keeps_its_start_and_is_completed_anew(office):
+    path = f"/tasks/{office.make('/tasks', status='done')['id']}"
+    done = office.get(path).data["completed_at"]
+    begun = office.patch(path, {"status": "in_progress"}).data["started_at"]
+    assert office.patch(path, {"status": "todo"}).data["started_at"] == begun
+    again = office.patch(path, {"status": "in_progress", "started_at": None, "completed_at": done}).data
+    assert (again["started_at"], again["completed_at"]) == (begun, None)
+    assert office.patch(path, {"status": "done"}).data["completed_at"] > begun > done
+
+
+@pytest.mark.parametrize(
+    ("project", "billable"),
+    [
+        ({"billing_type": "time_and_materials"}, True),
+        ({"billing_type": "fixed_fee"}, True),
+        ({"billing_type": "retainer"}, True),
+        ({"billing_type": "non_billable"}, False),
+        ({"client_id": None}, False),
+    ],
+)
+def test_whether_a_task_is_billed_is_what_its_project_says_unless_it_is_sent(office, project, billable):
+    project_id = office.make("/projects", **project)["id"]
+    task = office.make("/tasks", project_id=project_id)
+    assert task["billable"] is billable
+    assert office.make("/tasks", project_id=project_id, billable=None)["billable"] is billable
+    assert office.make("/tasks", project_id=project_id, billable=not billable)["billable"] is not billable
+    path = f"/tasks/{task['id']}"
+    assert office.patch(path, {"billable": not billable}).data["billable"] is not billable
+    assert office.patch(path, {"title": "Kept"}).data["billable"] is not billable
+    assert office.patch(path, {"billable": None}).data["billable"] is billable
+
+
+def test_a_task_without_a_project_is_billed_when_it_has_a_client(office, world):
+    assert office.make("/tasks", client_id=world["a"])["billable"] is True
+    assert office.make("/tasks")["billable"] is False
+
+
+def test_a_new_task_is_the_last_of_its_project(office, world):
+    def place(**members):
+        return office.make("/tasks", **members)["position"]
+
+    assert [place(project_id=world["internal"]) for _ in range(3)] == [1, 2, 3]
+    assert place(project_id=world["internal"], position=10) == 10
+    assert place(project_id=world["internal"]) == 11
+    assert place(project_id=world["internal"], position=0) == 0
+    assert place(project_id=world["q"]) == 2
+    assert place() == 3
+    assert office.patch(f"/tasks/{world['task of q']}", {"position": None}).data["position"] == 3
+
+
+def test_tracked_and_remaining_minutes_follow_the_time_on_the_task_itself(office):
+    task = office.make("/tasks", estimated_minutes=100)["id"]
+    sub = office.make("/tasks", parent_id=task)["id"]
+
+    def minutes(it=task):
+        data = office.get(f"/tasks/{it}").data
+        return data["tracked_minutes"], data["remaining_minutes"]
+
+    def track(it, duration):
+        return office.make("/time-entries", client_id=None, task_id=it, duration_minutes=duration)["id"]
+
+    assert minutes() == (0, 100)
+    entry = track(task, 40)
+    assert minutes() == (40, 60)
+    track(sub, 30)
+    assert (minutes(), minutes(sub)) == ((40, 60), (30, None))
+    track(task, 90)
+    assert minutes() == (130, 0)
+    office.patch(f"/time-entries/{entry}", {"task_id": sub})
+    assert (minutes(), minutes(sub)) == ((90, 10), (70, None))
+    assert office.patch(f"/tasks/{task}", {"estimated_minutes": None}).data["remaining_minutes"] is None
+    assert office.patch(f"/tasks/{task}", {"estimated_minutes": 0}).data["remaining_minutes"] == 0
+
+
+def test_open_and_overdue_are_told_by_status_and_due_date(office):
+    made = {
+        (status, due): office.make("/tasks", status=status, due_date=due)["id"]
+        for status in STATUSES
+        for due in ("2020-01-01", "2999-01-01", None)
+    }
+    late = {made[status, "2020-01-01"] for status in OPEN}
+    to_do = {task for (status, _), task in made.items() if status in OPEN}
+    for task in made.values():
+        assert office.get(f"/tasks/{task}").data["is_overdue"] is (task in late)
+    for name, those in (("overdue", late), ("open", to_do)):
+        assert set(found(office, **{name: "true"})) == those
+        assert set(found(office, **{name: "false"})) == set(made.values()) - those
+    assert set(found(office, open="true", overdue="false")) == to_do - late
+
+
+def test_due_date_is_not_before_start_date_whichever_of_them_is_sent(office):
+    path = f"/tasks/{office.make('/tasks', start_date='2026-03-02', due_date='2026-03-02')['id']}"
+    for members in ({"due_date": "2026-03-01"}, {"start_date": "2026-03-03"}):
+        assert "start_date" in office.patch(path, members).errors["due_date"][0]
+    assert office.patch(path, {"start_date": "2026-04-01", "due_date": "2026-04-02"}).status == 200
+    assert office.patch(path, {"start_date": None}).status == 200
+    assert office.patch(path, {"due_date": "2020-01-01"}).status == 200
+
+
+def test_priority_and_status_sort_by_what_they_mean_and_no_due_date_is_last(office):
+    made = {
+        "a": office.make("/tasks", priority="urgent", status="done", due_date="2026-03-02", position=3),
+        "b": office.make("/tasks", priority="low", status="todo", due_date=None, position=1),
+        "c": office.make("/tasks", priority="high", status="cancelled", due_date="2026-03-01", position=2),
+        "d": office.make("/tasks", priority="normal", status="in_review", due_date=None, position=2),
+        "e": office.make("/tasks", priority="high", status="in_progress", due_date="2026-03-03", position=5),
+    }
+    office.patch(f"/tasks/{made['b']['id']}", {"title": "Changed last"})
+    names = {task["id"]: name for name, task in made.items()}
+
+    def ordered(sort):
+        rows = found(office, **({"sort": sort} if sort else {}))
+        pages = [found(office, sort=sort, per_page=2, page=page) for page in (1, 2, 3)] if sort else []
+        assert not sort or [row for page in pages for row in page] == rows
+        return "".join(names[row] for row in rows)
+
+    assert ordered("") == "edcba"
+    assert ordered("created_at") == "abcde"
+    assert ordered("priority") == "bdcea"
+    assert ordered("-priority") == "aecdb"
+    assert ordered("status") == "bedac"
+    assert ordered("-status") == "cadeb"
+    assert ordered("due_date") == "caebd"
+    assert ordered("-due_date") == "eacdb"
+    assert ordered("position") == "bcdae"
+    assert ordered("-updated_at") == "bedca"
+    assert ordered("position,-priority") == "bcdae"
+    assert ordered("-position,priority") == "eadcb"
+
+
+def test_filters_select(office, world):
+    tag = office.make("/tags")["id"]
+    p, q, internal = world["p"], world["q"], world["internal"]
+    of_p, of_q, sub, of_a, loose = (
+        world[name] for name in ("task of p", "task of q", "subtask of p", "task of a", "loose")
+    )
+    planned = office.make("/tasks", milestone_id=world["in p"], status="in_review", priority="urgent")["id"]
+    dated = office.make("/tasks", project_id=internal, due_date="2026-03-31", tag_ids=[tag], external_id="x")["id"]
+    everything = [dated, planned, loose, of_a, sub, of_q, of_p]
+    for query, those in (
+        ({}, everything),
+        ({"project_id": p}, [planned, sub, of_p]),
+        ({"project_id": "none"}, [loose, of_a]),
+        ({"project_id": f"none,{q}"}, [loose, of_a, of_q]),
+        ({"project_id": f"{q},none,{internal}"}, [dated, loose, of_a, of_q]),
+        ({"client_id": world["a"]}, [planned, of_a, sub, of_p]),
+        ({"client_id": world["b"], "project_id": "none"}, []),
+        ({"milestone_id": world["in p"]}, [planned]),
+        ({"milestone_id": f"{world['in p']},none"}, everything),
+        ({"milestone_id": "none", "project_id": p}, [sub, of_p]),
+        ({"parent_id": of_p}, [sub]),
+        ({"parent_id": "none", "project_id": p}, [planned, of_p]),
+        ({"parent_id": f"none,{of_p}"}, everything),
+        ({"status": "in_review,done"}, [planned]),
+        ({"priority": "urgent,low"}, [planned]),
+        ({"billable": "false"}, [dated, loose]),
+        ({"billable": "true", "project_id": "none"}, [of_a]),
+        ({"due_date_from": "2026-03-31"}, [dated]),
+        ({"due_date_from": "2026-04-01"}, []),
+        ({"due_date_to": "2026-03-31"}, [dated]),
+        ({"due_date_to": "2026-03-30"}, []),
+        ({"external_id": "x"}, [dated]),
+        ({"tag_id": tag}, [dated]),
+        ({"ids": f"{of_p},{loose}"}, [loose, of_p]),
+    ):
+        answer = office.get("/tasks", query)
+        assert ([row["id"] for row in answer.data], answer.json["meta"]["total"]) == (those, len(those)), query
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("project_id", "none,x"),
+        ("project_id", "me"),
+        ("client_id", "none"),
+        ("assignee_id", "you"),
+        ("assignee_id", "-1"),
+        ("status", "open"),
+        ("status", ""),
+        ("priority", "low,medium"),
+        ("open", "yes"),
+        ("overdue", "1"),
+        ("due_date_from", "2026-02-29"),
+        ("sort", "title"),
+    ],
+)
+def test_a_bad_filter_value_is_told_under_its_parameter(office, name, value):
+    answer = office.get("/tasks", {name: value})
+    assert (set(answer.errors), answer.code) == ({name}, "validation_failed")
+
+
+def test_search_looks_into_title_and_description(office):
+    a = office.make("/tasks", title="Größe der Banner", description="70% fertig")["id"]
+    b = office.make("/tasks", title="Texte", description="für die BANNER")["id"]
+    assert found(office, q="banner") == [b, a]
+    assert found(office, q="GRÖSSE") == [a]
+    assert found(office, q="70%") == [a]
+    assert found(office, q="texte", project_id="none") == [b]
+    office.patch(f"/tasks/{a}", {"title": "Neu", "description": None})
+    assert found(office, q="banner") == [b]
+
+
+def test_deleting_takes_subtasks_and_tags_along_and_leaves_the_time(office, world):
+    tag = office.make("/tags")["id"]
+    task, sub = world["task of p"], world["subtask of p"]
+    office.patch(f"/tasks/{sub}", {"tag_ids": [tag]})
+    entries = [office.make("/time-entries", client_id=None, task_id=it) for it in (task, sub, world["task of q"])]
+    total = office.get("/tasks").json["meta"]["total"]
+    assert office.delete(f"/tasks/{task}").status == 204
+    assert [office.get(f"/tasks/{it}").status for it in (task, sub, world["task of q"])] == [404, 404, 200]
+    assert office.get("/tasks").json["meta"]["total"] == total - 2
+    assert office.get("/tags").data[0]["usage_count"] == 0
+    for entry, kept in zip(entries, (None, None, world["task of q"]), strict=True):
+        now = office.get(f"/time-entries/{entry['id']}").data
+        assert now == entry | {"task_id": kept, "updated_at": now["updated_at"]}
+    assert office.get(f"/projects/{world['p']}").data["tracked_minutes"] == 180
+
+
+def test_a_task_outlives_its_client_and_its_milestone_but_not_its_project(office, world):
+    assert office.delete(f"/projects/{world['p']}").status == 204
+    assert office.get(f"/tasks/{world['task of p']}").status == 404
+    assert office.delete(f"/clients/{world['a']}").status == 204
+    assert office.get(f"/tasks/{world['task of a']}").data["client_id"] is None
+    planned = office.make("/tasks", milestone_id=world["in q"])
+    assert office.delete(f"/projects/{world['q']}/milestones/{world['in q']}").status == 204
+    left = office.get(f"/tasks/{planned['id']}").data
+    assert left == planned | {"milestone_id": None, "updated_at": left["updated_at"]}
+
+
+def test_tags_are_set_changed_and_cleared(office):
+    first, second = office.make("/tags")["id"], office.make("/tags")["id"]
+    path = f"/tasks/{office.make('/tasks', tag_ids=[second, first, second])['id']}"
+    assert office.get(path).data["tag_ids"] == [first, second]
+    assert office.patch(path, {"tag_ids": [second]}).data["tag_ids"] == [second]
+    assert office.patch(path, {"title": "Kept"}).data["tag_ids"] == [second]
+    assert set(office.patch(path, {"tag_ids": [first, 99]}).errors) == {"tag_ids.1"}
+    assert office.patch(path, {"tag_ids": []}).data["tag_ids"] == []
+
+
+def test_a_record_that_was_read_can_be_sent_back(office, world):
+    tag = office.make("/tags")["id"]
+    office.patch(f"/tasks/{world['subtask of p']}", {"tag_ids": [tag], "status": "in_progress", "assignee_id": "me"})
+    office.patch(f"/tasks/{world['subtask of p']}", {"status": "done", "estimated_minutes": 60})
+    office.make("/time-entries", client_id=None, task_id=world["subtask of p"])
+    for name in ("task of p", "subtask of p", "task of a", "loose"):
+        read = office.get(f"/tasks/{world[name]}").data
+        back = office.put(f"/tasks/{world[name]}", read).data
+        assert back == read | {"updated_at": back["updated_at"]}

@@ -1,0 +1,826 @@
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+from random import Random
+
+import pytest
+
+from retainer.api.time_entries import MOST_WORTH
+from retainer.domain import accounts, users
+
+NINE, HALF_PAST_TEN = "2026-03-10T09:00:00.000000Z", "2026-03-10T10:30:00.000000Z"
+LEVELS = ("project", "client", "user", "account")
+RATES = {"project": "100.00", "client": "90.00", "user": "80.00", "account": "70.00"}
+
+
+@pytest.fixture
+def world(office):
+    """Three clients, two with a project and a task, an internal project with a task, and tasks of no project."""
+    made = {name: office.make("/clients")["id"] for name in ("a", "b", "c")}
+    made["p"] = office.make("/projects", client_id=made["a"])["id"]
+    made["q"] = office.make("/projects", client_id=made["b"])["id"]
+    made["internal"] = office.make("/projects", client_id=None)["id"]
+    for name in ("p", "q", "internal"):
+        made[f"task of {name}"] = office.make("/tasks", project_id=made[name])["id"]
+    made["subtask of p"] = office.make("/tasks", parent_id=made["task of p"])["id"]
+    made["task of a"] = office.make("/tasks", client_id=made["a"])["id"]
+    made["loose"] = office.make("/tasks")["id"]
+    return made
+
+
+def ids_of(world, members):
+    """The members with ids for the names of the world."""
+    return {name: world.get(value, value) for name, value in members.items()}
+
+
+def log(office, **members):
+    """The answer to an entry with these members, of 90 minutes if nothing else is said; it needs no client."""
+    return office.create("/time-entries", **{"client_id": None} | members)
+
+
+def entry_of(office, **members):
+    return log(office, **members).data
+
+
+def change(office, entry, **members):
+    return office.patch(f"/time-entries/{entry['id']}", members)
+
+
+def again(office, entry):
+    return office.get(f"/time-entries/{entry['id']}").data
+
+
+def set_rates(office, project, client, /, **rates):
+    """Set the rates of the levels that are named; null takes one away."""
+    for level, rate in rates.items():
+        if level == "user":
+            users.set_user(office.store, office.admin_id, {"hourly_rate": rate and Decimal(rate)})
+        elif level == "account":
+            accounts.set_account(office.store, office.account_id, {"hourly_rate": rate and Decimal(rate)})
+        else:
+            path = f"/projects/{project}" if level == "project" else f"/clients/{client}"
+            assert office.patch(path, {"hourly_rate": rate}).status == 200
+
+
+def found(office, **query):
+    return [row["id"] for row in office.get("/time-entries", query).data]
+
+
+def test_the_four_members_of_the_specification_are_enough(office, world):
+    sent = {"client_id": world["a"], "project_id": world["p"], "duration_minutes": 90, "billable": True}
+    set_rates(office, world["p"], world["a"], account="70")
+    answer = office.post("/time-entries", sent)
+    assert answer.status == 201
+    entry = answer.data
+    assert entry == sent | {
+        "id": entry["id"],
+        "created_at": entry["created_at"],
+        "updated_at": entry["created_at"],
+        "task_id": None,
+        "user_id": office.admin_id,
+        "date": entry["date"],
+        "started_at": None,
+        "ended_at": None,
+        "description": None,
+        "hourly_rate": "70.00",
+        "amount": "105.00",
+        "currency": "EUR",
+        "billing_status": "unbilled",
+        "external_id": None,
+    }
+    assert len(entry["date"]) == 10
+    assert answer.headers["location"].endswith(f"/time-entries/{entry['id']}")
+    assert again(office, entry) == entry
+    assert office.get("/time-entries").data == [entry]
+
+
+def test_everything_can_be_sent(office, world):
+    sent = {
+        "client_id": world["a"],
+        "project_id": world["p"],
+        "task_id": world["task of p"],
+        "user_id": office.member_id,
+        "date": "2026-03-11",
+        "duration_minutes": 90,
+        "billable": False,
+        "started_at": "2026-03-10T10:00:00+01:00",
+        "ended_at": "2026-03-10T10:30:00Z",
+        "description": "  Texts ",
+        "hourly_rate": 99.5,
+        "external_id": "toggl-1",
+    }
+    entry = office.post("/time-entries", sent).data
+    shown = {"started_at": NINE, "ended_at": HALF_PAST_TEN, "description": "Texts", "hourly_rate": "99.50"}
+    worth = {"amount": "0.00", "currency": "EUR", "billing_status": "non_billable"}
+    assert entry == entry | sent | shown | worth
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "sentence"),
+    [
+        ("client_id", 999, "There is no such client"),
+        ("project_id", 999, "There is no such project"),
+        ("task_id", 999, "There is no such task"),
+        ("user_id", 999, "There is no such user"),
+        ("client_id", "1", "a whole number from 1"),
+        ("task_id", 0, "a whole number from 1"),
+        ("user_id", "ME", 'the id of a user, or "me"'),
+        ("user_id", -1, 'the id of a user, or "me"'),
+        ("date", "2026-02-29", "a date like"),
+        ("date", "2026-03-10T00:00:00Z", "a date like"),
+        ("duration_minutes", 0, "from 1 to 1440"),
+        ("duration_minutes", 1441, "from 1 to 1440"),
+        ("duration_minutes", 1.5, "a whole number"),
+        ("duration_minutes", "90", "a whole number"),
+        ("duration_minutes", True, "a whole number"),
+        ("duration_minutes", None, "Is required, unless started_at and ended_at are given"),
+        ("billable", "yes", "true or false"),
+        ("started_at", "2026-03-10T09:00:00", "a moment with its offset"),
+        ("ended_at", "2026-03-10", "a moment with its offset"),
+        ("description", "x" * 5001, "this has 5001"),
+        ("hourly_rate", "-1", "an amount from 0"),
+        ("hourly_rate", "12.345", "EUR has 2 decimal places"),
+        ("external_id", "taken", "Is already taken"),
+    ],
+)
+def test_a_faulty_member_is_told_in_a_sentence_on_create_and_change(office, member, value, sentence):
+    client = office.usual("/clients")
+    taken = entry_of(office, client_id=client, external_id="taken")
+    other = entry_of(office, client_id=client)
+    sent = {"client_id": client, "duration_minutes": 90} | {member: value}
+    for answer in (office.post("/time-entries", sent), change(office, other, **{member: value})):
+        assert sentence in answer.errors[member][0]
+        assert set(answer.errors) == {member}
+    assert office.get("/time-entries").data == [other, taken]
+
+
+def test_all_faults_are_named_at_once(office, world):
+    faulty = {"client": 1, "task_id": 99, "date": "x", "user_id": 98, "hourly_rate": "-1"}
+    assert set(office.post("/time-entries", faulty).errors) == {"client", "task_id", "date", "user_id", "hourly_rate"}
+    users.set_user(office.store, office.member_id, {"is_active": False})
+    office.patch(f"/projects/{world['p']}", {"status": "archived"})
+    faulty = ids_of(world, {"client_id": "b", "task_id": "task of a", "user_id": office.member_id})
+    named = {"task_id", "user_id", "hourly_rate", "duration_minutes"}
+    assert set(office.post("/time-entries", faulty | {"hourly_rate": "0.001"}).errors) == named
+    archived = office.post("/time-entries", {"project_id": world["p"], "user_id": office.member_id}).errors
+    assert set(archived) == {"project_id", "user_id", "duration_minutes"}
+
+
+RELATED = [
+    ({"client_id": "a"}, ("a", None, None)),
+    ({"project_id": "p"}, ("a", "p", None)),
+    ({"project_id": "internal"}, (None, "internal", None)),
+    ({"client_id": None, "project_id": "p"}, ("a", "p", None)),
+    ({"client_id": "a", "project_id": "p"}, ("a", "p", None)),
+    ({"task_id": "task of p"}, ("a", "p", "task of p")),
+    ({"task_id": "subtask of p"}, ("a", "p", "subtask of p")),
+    ({"task_id": "task of internal"}, (None, "internal", "task of internal")),
+    ({"task_id": "task of a"}, ("a", None, "task of a")),
+    ({"client_id": None, "project_id": None, "task_id": "task of p"}, ("a", "p", "task of p")),
+    ({"client_id": "a", "task_id": "task of p"}, ("a", "p", "task of p")),
+    ({"project_id": "p", "task_id": "task of p"}, ("a", "p", "task of p")),
+    ({"client_id": "a", "project_id": "p", "task_id": "task of p"}, ("a", "p", "task of p")),
+    ({"client_id": "b", "project_id": "p"}, {"project_id"}),
+    ({"client_id": "a", "project_id": "internal"}, {"project_id"}),
+    ({"project_id": "q", "task_id": "task of p"}, {"task_id"}),
+    ({"project_id": "internal", "task_id": "task of p"}, {"task_id"}),
+    ({"project_id": "p", "task_id": "task of internal"}, {"task_id"}),
+    ({"client_id": "b", "task_id": "task of a"}, {"task_id"}),
+    ({"client_id": "a", "project_id": "q", "task_id": "task of p"}, {"task_id"}),
+    ({"client_id": "b", "project_id": "p", "task_id": "task of p"}, {"project_id"}),
+]
+"""What is sent, and the client, project and task of the entry, or the members that are refused."""
+
+
+def test_the_broader_relation_follows_and_must_agree_on_create_and_change(office, world):
+    for sent, expected in RELATED:
+        members, elsewhere = ids_of(world, sent), entry_of(office, client_id=world["c"])
+        made = office.post("/time-entries", {"duration_minutes": 1} | members)
+        for answer in (made, change(office, elsewhere, **members)):
+            if isinstance(expected, set):
+                assert set(answer.errors) == expected, sent
+            else:
+                related = tuple(answer.data[name] for name in ("client_id", "project_id", "task_id"))
+                assert related == tuple(map(world.get, expected)), sent
+        if isinstance(expected, set):
+            assert again(office, elsewhere) == elsewhere
+
+
+def test_something_must_be_said_of_what_the_time_was_for(office, world):
+    nothing = {"client_id", "project_id", "task_id"}
+    assert set(office.post("/time-entries", {"duration_minutes": 90}).errors) == nothing
+    assert set(office.post("/time-entries", dict.fromkeys(nothing) | {"duration_minutes": 90}).errors) == nothing
+    loose = entry_of(office, task_id=world["loose"])
+    assert (loose["client_id"], loose["project_id"], loose["task_id"]) == (None, None, world["loose"])
+    for entry, last in (
+        (entry_of(office, client_id=world["a"]), "client_id"),
+        (entry_of(office, project_id=world["internal"]), "project_id"),
+        (loose, "task_id"),
+    ):
+        assert set(change(office, entry, **{last: None}).errors) == nothing
+        assert again(office, entry) == entry
+
+
+def test_a_change_of_the_narrower_relation_takes_the_broader_along_and_not_the_reverse(office, world):
+    entry = entry_of(office, task_id=world["task of p"])
+
+    def moved(**members):
+        answer = change(office, entry, **ids_of(world, members))
+        return set(answer.errors) if answer.status == 422 else answer.status
+
+    def place():
+        now = again(office, entry)
+        return now["client_id"], now["project_id"], now["task_id"]
+
+    assert moved(task_id="task of q") == 200
+    assert place() == (world["b"], world["q"], world["task of q"])
+    assert moved(project_id="p") == {"task_id"}
+    assert moved(client_id="a") == {"project_id"}
+    assert moved(project_id="p", task_id=None) == 200
+    assert place() == (world["a"], world["p"], None)
+    assert moved(client_id="b") == {"project_id"}
+    assert moved(project_id="internal") == 200
+    assert place() == (None, world["internal"], None)
+    assert moved(project_id=None, client_id="b") == 200
+    assert place() == (world["b"], None, None)
+    assert moved(task_id="task of a") == 200
+    assert place() == (world["a"], None, world["task of a"])
+    assert moved(client_id="b") == {"task_id"}
+    assert moved(client_id="b", task_id=None) == 200
+    assert moved(project_id="q") == 200
+    assert place() == (world["b"], world["q"], None)
+    assert moved(project_id=None) == 200
+    assert place() == (world["b"], None, None)
+
+
+@pytest.mark.parametrize(
+    ("what", "sent", "member"),
+    [
+        ("client", ("client_id",), "client_id"),
+        ("client", ("project_id",), "project_id"),
+        ("client", ("task_id",), "task_id"),
+        ("client", ("client_id", "project_id"), "client_id"),
+        ("client", ("client_id", "project_id", "task_id"), "client_id"),
+        ("project", ("project_id",), "project_id"),
+        ("project", ("task_id",), "task_id"),
+        ("project", ("client_id", "project_id"), "project_id"),
+        ("project", ("client_id", "task_id"), "task_id"),
+        ("project", ("project_id", "task_id"), "project_id"),
+        ("template", ("project_id",), "project_id"),
+        ("template", ("task_id",), "task_id"),
+        ("template", ("client_id", "project_id", "task_id"), "project_id"),
+    ],
+)
+def test_what_is_archived_or_a_template_takes_no_time_told_on_the_member_that_was_sent(
+    office, world, what, sent, member
+):
+    project = office.make("/projects", client_id=world["a"], is_template=what == "template")["id"]
+    task = office.make("/tasks", project_id=project)["id"]
+    members = {name: {"client_id": world["a"], "project_id": project, "task_id": task}[name] for name in sent}
+    mover = entry_of(office, client_id=world["c"])
+    path = {"client": f"/clients/{world['a']}", "project": f"/projects/{project}"}.get(what)
+    if path:
+        assert log(office, **members).status == 201
+        assert office.patch(path, {"status": "archived"}).status == 200
+    for answer in (log(office, **members), change(office, mover, **members)):
+        assert set(answer.errors) == {member}
+        assert ("a template" if what == "template" else "archived") in answer.errors[member][0]
+    assert again(office, mover) == mover
+    if path:
+        assert office.patch(path, {"status": "active"}).status == 200
+        assert log(office, **members).status == 201
+        assert change(office, mover, **members).status == 200
+
+
+@pytest.mark.parametrize("path", ["/clients/{a}", "/projects/{p}"])
+def test_time_that_was_recorded_before_the_archive_stays_editable_and_can_leave_it(office, world, path):
+    entry = entry_of(office, task_id=world["task of p"], hourly_rate="60")
+    office.patch(path.format(**world), {"status": "archived"})
+    changed = change(office, entry, description="x", duration_minutes=60, date="2026-01-02", billable=False).data
+    assert (changed["duration_minutes"], changed["date"], changed["billable"]) == (60, "2026-01-02", False)
+    assert change(office, entry, user_id=office.member_id, hourly_rate="10", billable=True).data["amount"] == "10.00"
+    sent_back = office.put(f"/time-entries/{entry['id']}", again(office, entry))
+    assert sent_back.status == 200
+    assert change(office, entry, task_id=world["task of q"]).data["client_id"] == world["b"]
+    assert change(office, entry, task_id=world["task of p"]).status == 422
+    assert office.delete(f"/time-entries/{entry['id']}").status == 204
+
+
+def test_only_an_admin_records_time_for_others(office, world):
+    members_key = office.new_key(user_id=office.member_id)
+    sent = {"client_id": world["a"], "duration_minutes": 90}
+
+    def recorded(key, **members):
+        answer = office.post("/time-entries", sent | members, key=key)
+        return answer.errors["user_id"][0] if answer.status == 422 else answer.data["user_id"]
+
+    assert recorded(office.key) == recorded(office.key, user_id="me") == office.admin_id
+    assert recorded(office.key, user_id=office.member_id) == office.member_id
+    assert recorded(members_key) == recorded(members_key, user_id="me") == recorded(members_key, user_id=None)
+    assert recorded(members_key, user_id=office.member_id) == office.member_id
+    assert "Only an admin's key" in recorded(members_key, user_id=office.admin_id)
+    own = office.post("/time-entries", sent, key=members_key).data
+    path = f"/time-entries/{own['id']}"
+    assert set(office.patch(path, {"user_id": office.admin_id}, key=members_key).errors) == {"user_id"}
+    assert office.patch(path, own | {"duration_minutes": 60}, key=members_key).data["user_id"] == office.member_id
+    assert office.patch(path, {"user_id": "me"}).data["user_id"] == office.admin_id
+
+
+def test_no_time_is_recorded_for_a_deactivated_user_and_theirs_stays_editable(office, world):
+    theirs, mine = (entry_of(office, client_id=world["a"], user_id=user) for user in (office.member_id, "me"))
+    users.set_user(office.store, office.member_id, {"is_active": False})
+    for answer in (
+        log(office, client_id=world["a"], user_id=office.member_id),
+        change(office, mine, user_id=office.member_id),
+    ):
+        assert "deactivated" in answer.errors["user_id"][0]
+    assert change(office, theirs, duration_minutes=5).data["user_id"] == office.member_id
+    assert office.put(f"/time-entries/{theirs['id']}", theirs).data["user_id"] == office.member_id
+    users.set_user(office.store, office.member_id, {"is_active": True})
+    assert change(office, mine, user_id=office.member_id).status == 200
+
+
+CLOCKS = [
+    (None, None, 60, 60),
+    ("T09:00:00Z", None, 60, 60),
+    (None, "T10:30:00Z", 60, 60),
+    ("T09:00:00Z", "T10:30:00Z", None, 90),
+    ("T09:00:00Z", "T10:30:00Z", 90, 90),
+    ("T09:00:00+01:00", "T08:30:00Z", None, 30),
+    ("T23:30:00-12:00", "T12:00:00+00:00", None, "ended_at"),
+    ("T00:00:00Z", "T24:00:00Z", None, "ended_at"),
+    ("T00:00:00+01:00", "T23:00:00Z", None, 1440),
+    ("T00:00:00+01:00", "T23:00:00.000001Z", None, "ended_at"),
+    ("T09:00:00Z", "T10:30:29.999999Z", None, 90),
+    ("T09:00:00Z", "T10:30:30Z", None, 91),
+    ("T09:00:00Z", "T10:30:30Z", 90, 90),
+    ("T09:00:00Z", "T10:30:30Z", 91, 91),
+    ("T09:00:00Z", "T10:30:30Z", 92, "duration_minutes"),
+    ("T09:00:00Z", "T10:30:30Z", 89, "duration_minutes"),
+    ("T09:00:00Z", "T09:00:01Z", None, 1),
+    ("T09:00:00Z", "T10:30:00Z", 89, "duration_minutes"),
+    ("T09:00:00Z", "T10:30:00Z", 91, "duration_minutes"),
+    ("T09:00:00Z", "T09:00:00Z", None, "ended_at"),
+    ("T09:00:00Z", "T08:59:59Z", 1, "ended_at"),
+    ("T09:00:00Z", None, None, "duration_minutes"),
+    (None, "T10:30:00Z", None, "duration_minutes"),
+    (None, None, None, "duration_minutes"),
+]
+"""Start, end and duration on a day, and the duration of the entry, or the member that is refused."""
+
+
+def test_start_and_end_say_the_duration_and_one_that_is_sent_must_agree(office):
+    client = office.usual("/clients")
+    for started, ended, duration, expected in CLOCKS:
+        members = {"started_at": started and f"2026-03-10{started}", "ended_at": ended and f"2026-03-10{ended}"}
+        members |= {"duration_minutes": duration}
+        before = entry_of(office, client_id=client)
+        left_out = {name: value for name, value in members.items() if value is not None}
+        for answer in (
+            office.post("/time-entries", {"client_id": client} | left_out),
+            log(office, client_id=client, **members),
+            change(office, before, **members),
+        ):
+            if isinstance(expected, str):
+                assert set(answer.errors) == {expected}, members
+            else:
+                assert answer.data["duration_minutes"] == expected, members
+
+
+RETIMED = [
+    ({"description": "x"}, (90, "09:00", "10:30")),
+    ({"duration_minutes": None}, (90, "09:00", "10:30")),
+    ({"duration_minutes": 90}, (90, "09:00", "10:30")),
+    ({"ended_at": "11:00"}, (120, "09:00", "11:00")),
+    ({"started_at": "10:00"}, (30, "10:00", "10:30")),
+    ({"started_at": "11:00", "ended_at": "11:20"}, (20, "11:00", "11:20")),
+    ({"ended_at": "11:00", "duration_minutes": 120}, (120, "09:00", "11:00")),
+    ({"ended_at": "11:00", "duration_minutes": None}, (120, "09:00", "11:00")),
+    ({"started_at": None}, (90, None, "10:30")),
+    ({"ended_at": None}, (90, "09:00", None)),
+    ({"started_at": None, "ended_at": None}, (90, None, None)),
+    ({"ended_at": None, "duration_minutes": 60}, (60, "09:00", None)),
+    ({"duration_minutes": 60}, "duration_minutes"),
+    ({"ended_at": "11:00", "duration_minutes": 90}, "duration_minutes"),
+    ({"ended_at": None, "duration_minutes": None}, "duration_minutes"),
+    ({"started_at": "10:30"}, "ended_at"),
+    ({"ended_at": "08:00"}, "ended_at"),
+]
+"""What is sent to an entry from 09:00 to 10:30, and its duration, start and end, or the member that is refused."""
+
+
+def test_a_change_of_start_or_end_changes_the_duration_unless_that_is_sent_too(office):
+    def moment(time):
+        return time and f"2026-03-10T{time}:00.000000Z"
+
+    for sent, expected in RETIMED:
+        entry = entry_of(office, client_id=office.usual("/clients"), started_at=NINE, ended_at=HALF_PAST_TEN)
+        members = {name: moment(value) if name.endswith("_at") else value for name, value in sent.items()}
+        answer = change(office, entry, **members)
+        if isinstance(expected, str):
+            assert set(answer.errors) == {expected}, sent
+            assert again(office, entry) == entry
+        else:
+            minutes, started, ended = expected
+            shown = {"duration_minutes": minutes, "started_at": moment(started), "ended_at": moment(ended)}
+            assert answer.data == answer.data | shown | {"date": "2026-03-10"}, sent
+
+
+def test_a_duration_within_the_started_minute_stays_when_something_else_changes(office):
+    members = {"client_id": office.usual("/clients"), "started_at": NINE, "ended_at": "2026-03-10T10:30:40Z"}
+    entry = entry_of(office, **members, duration_minutes=90)
+    assert change(office, entry, description="x", user_id=office.member_id).data["duration_minutes"] == 90
+    assert office.put(f"/time-entries/{entry['id']}", entry).data["duration_minutes"] == 90
+    assert change(office, entry, ended_at=members["ended_at"]).data["duration_minutes"] == 91
+
+
+def test_the_amount_follows_a_new_duration(office):
+    entry = entry_of(
+        office, client_id=office.usual("/clients"), started_at=NINE, ended_at=HALF_PAST_TEN, hourly_rate=10
+    )
+    assert entry["amount"] == "15.00"
+    assert change(office, entry, ended_at="2026-03-10T11:00:00Z").data["amount"] == "20.00"
+
+
+@pytest.mark.parametrize(
+    ("project", "task", "billable"),
+    [
+        (None, None, True),
+        ({"billing_type": "time_and_materials"}, None, True),
+        ({"billing_type": "fixed_fee"}, None, True),
+        ({"billing_type": "retainer"}, None, True),
+        ({"billing_type": "non_billable"}, None, False),
+        ({"billing_type": "time_and_materials"}, False, False),
+        ({"billing_type": "non_billable"}, True, True),
+        (None, True, True),
+        (None, False, False),
+    ],
+)
+def test_whether_time_is_billed_is_what_its_task_says_else_its_project_unless_it_is_sent(
+    office, project, task, billable
+):
+    members = {"client_id": office.usual("/clients"), "hourly_rate": "60"}
+    if project:
+        members["project_id"] = office.make("/projects", client_id=members["client_id"], **project)["id"]
+    if task is not None:
+        its = {name: members[name] for name in ("client_id", "project_id") if name in members}
+        members["task_id"] = office.make("/tasks", **its, billable=task)["id"]
+
+    def standing(answer):
+        return tuple(answer.data[name] for name in ("billable", "billing_status", "amount"))
+
+    billed = {True: (True, "unbilled", "90.00"), False: (False, "non_billable", "0.00")}
+    assert standing(log(office, **members)) == billed[billable]
+    assert standing(log(office, **members, billable=None)) == billed[billable]
+    entry = entry_of(office, **members, billable=not billable)
+    assert standing(change(office, entry)) == billed[not billable]
+    assert standing(change(office, entry, description="x")) == billed[not billable]
+    assert standing(change(office, entry, billable=None)) == billed[billable]
+
+
+def test_time_without_a_client_is_never_billed(office, world):
+    office.patch(f"/tasks/{world['loose']}", {"billable": True})
+    office.patch(f"/tasks/{world['task of internal']}", {"billable": True})
+    for members in ({"project_id": "internal"}, {"task_id": "task of internal"}, {"task_id": "loose"}):
+        related = ids_of(world, members)
+        assert entry_of(office, **related)["billable"] is False
+        assert entry_of(office, **related, billable=False)["billing_status"] == "non_billable"
+        assert "without a client" in log(office, **related, billable=True).errors["billable"][0]
+    billed = entry_of(office, client_id=world["a"], hourly_rate="60")
+    internal = {"project_id": world["internal"]}
+    assert set(change(office, billed, **internal, billable=True).errors) == {"billable"}
+    moved = change(office, billed, **internal).data
+    assert (moved["billable"], moved["billing_status"], moved["amount"]) == (False, "non_billable", "0.00")
+    assert set(change(office, billed, billable=True).errors) == {"billable"}
+
+
+def test_the_rate_is_that_of_the_project_else_the_client_the_user_the_account(office):
+    client = office.make("/clients")["id"]
+    project = office.make("/projects", client_id=client)["id"]
+
+    def price(**members):
+        entry = entry_of(office, **members)
+        assert (entry["billable"], entry["currency"]) == (True, "EUR")
+        return entry["hourly_rate"], entry["amount"]
+
+    for rates in product(*((rate, None) for rate in RATES.values())):
+        have = dict(zip(LEVELS, rates, strict=True))
+        set_rates(office, project, client, **have)
+
+        def first(*levels, have=have):
+            rate = next((have[level] for level in levels if have[level]), None)
+            return rate, f"{Decimal(rate or 0) * 3 / 2:.2f}"
+
+        assert price(project_id=project) == first("project", "client", "user", "account")
+        assert price(client_id=client) == first("client", "user", "account")
+        assert price(client_id=client, user_id=office.member_id) == first("client", "account")
+        assert price(project_id=project, hourly_rate="12.34", duration_minutes=60) == ("12.34", "12.34")
+
+
+def test_a_rate_of_nothing_is_a_rate(office, world):
+    set_rates(office, world["p"], world["a"], **RATES | {"project": "0"})
+    assert entry_of(office, project_id=world["p"])["hourly_rate"] == "0.00"
+    assert entry_of(office, project_id=world["q"], hourly_rate=0)["amount"] == "0.00"
+
+
+def test_a_later_change_of_any_rate_prices_nothing_anew(office, world):
+    unpriced = entry_of(office, project_id=world["p"])
+    set_rates(office, world["p"], world["a"], account="70")
+    entries = [entry_of(office, **ids_of(world, its)) for its in ({"project_id": "p"}, {"client_id": "a"})]
+    assert [entry["amount"] for entry in entries] == ["105.00", "105.00"]
+    for level in reversed(LEVELS):
+        set_rates(office, world["p"], world["a"], **{level: "500"})
+        assert [again(office, entry) for entry in entries] == entries
+    for entry in entries:
+        back = office.put(f"/time-entries/{entry['id']}", entry).data
+        assert back == entry | {"updated_at": back["updated_at"]}
+        longer = change(office, entry, duration_minutes=120, description="x", billable=True, date="2026-01-01").data
+        assert (longer["hourly_rate"], longer["amount"]) == ("70.00", "140.00")
+    assert entry_of(office, project_id=world["p"])["hourly_rate"] == "500.00"
+    for answer in (office.put(f"/time-entries/{unpriced['id']}", unpriced), change(office, unpriced, description="x")):
+        assert (answer.data["hourly_rate"], answer.data["amount"]) == (None, "0.00")
+    set_rates(office, world["p"], world["a"], **dict.fromkeys(LEVELS))
+    assert again(office, entries[0])["amount"] == "140.00"
+
+
+def test_another_client_project_or_user_brings_its_rate_and_another_task_does_not(office, world):
+    set_rates(office, world["p"], world["a"], project="100", client="90", user="80")
+    set_rates(office, world["q"], world["b"], project="200", account="70")
+    entry = entry_of(office, task_id=world["task of p"], duration_minutes=60)
+
+    def priced(**members):
+        changed = change(office, entry, **ids_of(world, members)).data
+        assert changed["amount"] == changed["hourly_rate"]
+        return changed["hourly_rate"]
+
+    set_rates(office, world["p"], world["a"], project="111")
+    assert priced(task_id="subtask of p") == "100.00"
+    assert priced(task_id="task of q") == "200.00"
+    assert priced(task_id="task of p") == "111.00"
+    assert priced(task_id=None, project_id=None) == "90.00"
+    assert priced(client_id="b") == "80.00"
+    assert priced(user_id=office.member_id) == "70.00"
+    assert priced(user_id="me") == "80.00"
+    assert priced(hourly_rate="33.33") == "33.33"
+    assert priced(description="x", client_id="b", user_id=office.admin_id) == "33.33"
+    assert priced(project_id="q", hourly_rate="44.44") == "44.44"
+    assert priced(hourly_rate=None) == "200.00"
+    assert priced(hourly_rate="55.55") == "55.55"
+    assert priced(project_id="p") == "111.00"
+    assert priced(project_id="q", hourly_rate=None) == "200.00"
+    assert priced(hourly_rate="") == "200.00"
+
+
+def test_a_rate_in_another_currency_than_the_entrys_is_passed_over(office):
+    set_rates(office, None, None, user="80", account="70")
+    client = office.make("/clients", currency="JPY")["id"]
+    project = office.make("/projects", client_id=client)["id"]
+
+    def price(**members):
+        entry = entry_of(office, **members)
+        return entry["hourly_rate"], entry["amount"], entry["currency"]
+
+    assert price(project_id=project) == (None, "0", "JPY")
+    set_rates(office, project, client, client="9001")
+    assert price(project_id=project) == price(client_id=client) == ("9001", "13502", "JPY")
+    set_rates(office, project, client, project="10000")
+    assert price(project_id=project) == ("10000", "15000", "JPY")
+    assert set(log(office, project_id=project, hourly_rate="99.5").errors) == {"hourly_rate"}
+    internal = office.make("/projects", client_id=None)["id"]
+    assert price(project_id=internal) == ("80.00", "0.00", "EUR")
+
+
+def test_moving_to_a_client_with_another_currency_prices_anew_in_it(office):
+    euros, yen = office.make("/clients", hourly_rate="60.5")["id"], office.make("/clients", currency="JPY")["id"]
+    entry = entry_of(office, client_id=euros, duration_minutes=60)
+
+    def moved(**members):
+        changed = change(office, entry, **members).data
+        return changed["hourly_rate"], changed["amount"], changed["currency"]
+
+    assert (
+        "JPY has no decimal places" in change(office, entry, client_id=yen, hourly_rate="1.5").errors["hourly_rate"][0]
+    )
+    assert again(office, entry) == entry
+    assert moved(client_id=yen) == (None, "0", "JPY")
+    assert moved(hourly_rate="9000") == ("9000", "9000", "JPY")
+    assert moved(client_id=euros) == ("60.50", "60.50", "EUR")
+    assert moved(client_id=yen, hourly_rate=7000) == ("7000", "7000", "JPY")
+
+
+def test_an_entry_keeps_its_currency_when_its_client_gets_another(office):
+    client = office.make("/clients", hourly_rate="60")["id"]
+    project = office.make("/projects", client_id=client)["id"]
+    entry = entry_of(office, project_id=project)
+    assert office.patch(f"/clients/{client}", {"currency": "USD", "hourly_rate": "75"}).status == 200
+    assert again(office, entry) == entry
+    assert change(office, entry, duration_minutes=60).data["amount"] == "60.00"
+    new = entry_of(office, project_id=project)
+    assert (new["amount"], new["currency"]) == ("112.50", "USD")
+    shown = office.get(f"/projects/{project}").data
+    assert (shown["unbilled_amount"], shown["currency"], shown["tracked_minutes"]) == ("112.50", "USD", 150)
+    assert change(office, entry, duration_minutes=30).status == 200
+    assert office.delete(f"/time-entries/{new['id']}").status == 204
+    shown = office.get(f"/projects/{project}").data
+    assert (shown["unbilled_amount"], shown["currency"], shown["tracked_minutes"]) == ("0.00", "USD", 30)
+    assert office.patch(f"/clients/{client}", {"currency": "EUR"}).status == 200
+    assert office.get(f"/projects/{project}").data["unbilled_amount"] == "30.00"
+
+
+@pytest.mark.parametrize(("currency", "digits"), [("EUR", 2), ("JPY", 0), ("KWD", 3)])
+def test_amounts_are_exact_and_round_half_up(office, currency, digits):
+    entry = entry_of(office, client_id=office.make("/clients", currency=currency)["id"])
+    units = [1, 3, 99, 101, 12_345, 8_000_001, 41_666_665 * 10**digits + 1, 41_666_666 * 10**digits]
+    minutes = [1, 7, 10, 30, 59, 90, 1439, 1440]
+    halves = 0
+    for rate_units, duration in product(units, minutes):
+        rate = f"{Decimal(rate_units).scaleb(-digits):f}"
+        exact = Fraction(rate) * duration / 60 * 10**digits
+        rounded = (exact + Fraction(1, 2)).__floor__()
+        halves += exact.denominator == 2
+        changed = change(office, entry, hourly_rate=rate, duration_minutes=duration).data
+        assert changed["hourly_rate"] == rate
+        assert changed["amount"] == f"{Decimal(rounded).scaleb(-digits):f}", (rate, duration)
+    assert halves > 10
+
+
+def test_what_an_entry_is_worth_has_a_limit(office):
+    client = office.usual("/clients")
+    entry = entry_of(office, client_id=client, duration_minutes=60, hourly_rate=MOST_WORTH)
+    assert entry["amount"] == f"{MOST_WORTH}.00"
+    for answer in (
+        change(office, entry, duration_minutes=61),
+        change(office, entry, hourly_rate=f"{MOST_WORTH}.01"),
+        log(office, client_id=client, duration_minutes=90, hourly_rate=MOST_WORTH),
+    ):
+        assert f"at most {MOST_WORTH}" in answer.errors["hourly_rate"][0]
+    assert again(office, entry) == entry
+    assert change(office, entry, duration_minutes=61, billable=False).status == 200
+
+
+def test_time_that_is_not_billed_is_worth_nothing_and_keeps_its_rate(office, world):
+    entry = entry_of(office, client_id=world["a"], hourly_rate="60")
+    for billable, amount in ((False, "0.00"), (True, "90.00")):
+        changed = change(office, entry, billable=billable).data
+        assert (changed["amount"], changed["hourly_rate"]) == (amount, "60.00")
+    yen = office.make("/clients", currency="JPY")["id"]
+    assert entry_of(office, client_id=yen, billable=False, hourly_rate="60")["amount"] == "0"
+
+
+def test_filters_select(office, world):
+    user = office.member_id
+    a = entry_of(office, client_id=world["a"], date="2026-03-01", description="Anruf")["id"]
+    b = entry_of(office, project_id=world["internal"], date="2026-03-03", user_id=user)["id"]
+    c = entry_of(office, task_id=world["task of p"], date="2026-03-02", external_id="x")["id"]
+    d = entry_of(office, project_id=world["q"], date="2026-03-03", billable=False)["id"]
+    e = entry_of(office, task_id=world["loose"], date="2026-02-28", user_id=user)["id"]
+    everything = [d, b, c, a, e]
+    for query, those in (
+        ({}, everything),
+        ({"client_id": world["a"]}, [c, a]),
+        ({"client_id": f"{world['a']},{world['b']}"}, [d, c, a]),
+        ({"project_id": world["p"]}, [c]),
+        ({"project_id": "none"}, [a, e]),
+        ({"project_id": f"none,{world['internal']}"}, [b, a, e]),
+        ({"project_id": "none", "client_id": world["a"]}, [a]),
+        ({"task_id": world["task of p"]}, [c]),
+        ({"task_id": f"{world['loose']},{world['task of p']}"}, [c, e]),
+        ({"task_id": "none"}, [d, b, a]),
+        ({"task_id": f"none,{world['loose']}"}, [d, b, a, e]),
+        ({"user_id": "me"}, [d, c, a]),
+        ({"user_id": user}, [b, e]),
+        ({"user_id": f"me,{user}"}, everything),
+        ({"date_from": "2026-03-02"}, [d, b, c]),
+        ({"date_to": "2026-03-02"}, [c, a, e]),
+        ({"date_from": "2026-03-01", "date_to": "2026-03-02"}, [c, a]),
+        ({"date_from": "2026-03-02", "date_to": "2026-03-01"}, []),
+        ({"billable": "true"}, [c, a]),
+        ({"billable": "false"}, [d, b, e]),
+        ({"billing_status": "unbilled"}, [c, a]),
+        ({"billing_status": "non_billable"}, [d, b, e]),
+        ({"billing_status": "non_billable,unbilled"}, everything),
+        ({"external_id": "x"}, [c]),
+        ({"q": "ANRUF"}, [a]),
+        ({"q": "anruf", "client_id": world["b"]}, []),
+        ({"ids": f"{e},{d}"}, [d, e]),
+    ):
+        answer = office.get("/time-entries", query)
+        assert ([row["id"] for row in answer.data], answer.json["meta"]["total"]) == (those, len(those)), query
+    members_key = office.new_key(user_id=user)
+    assert [row["id"] for row in office.get("/time-entries", "user_id=me", key=members_key).data] == [b, e]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("client_id", "none"),
+        ("project_id", "none,me"),
+        ("user_id", "none"),
+        ("user_id", "you"),
+        ("date_from", "today"),
+        ("billable", "1"),
+        ("billing_status", "paid"),
+        ("sort", "amount"),
+    ],
+)
+def test_a_bad_filter_value_is_told_under_its_parameter(office, name, value):
+    answer = office.get("/time-entries", {name: value})
+    assert (set(answer.errors), answer.code) == ({name}, "validation_failed")
+
+
+def test_the_newest_day_comes_first_and_within_it_the_last_that_was_made(office, world):
+    dates = ("2026-03-02", "2026-03-01", "2026-03-02", "2026-03-03", "2026-03-01")
+    made = [
+        entry_of(office, client_id=world["a"], date=date, duration_minutes=minutes)["id"]
+        for date, minutes in zip(dates, (30, 60, 10, 60, 20), strict=True)
+    ]
+    a, b, c, d, e = made
+    office.patch(f"/time-entries/{b}", {"description": "Changed last"})
+    assert found(office) == found(office, sort="-date") == [d, c, a, e, b]
+    assert [row for page in (1, 2, 3) for row in found(office, per_page=2, page=page)] == [d, c, a, e, b]
+    assert found(office, sort="date") == [b, e, a, c, d]
+    assert found(office, sort="duration_minutes") == [c, e, a, b, d]
+    assert found(office, sort="-duration_minutes,date") == [b, d, a, e, c]
+    assert found(office, sort="created_at") == made
+    assert found(office, sort="-updated_at") == [b, e, d, c, a]
+
+
+def test_search_looks_into_the_description(office, world):
+    a = entry_of(office, client_id=world["a"], description="Größe 50% der Banner")
+    entry_of(office, client_id=world["a"])
+    assert found(office, q="GRÖSSE") == found(office, q="50%") == [a["id"]]
+    change(office, a, description=None)
+    assert found(office, q="banner") == []
+
+
+def test_the_sums_of_project_and_task_follow_every_entry(office, world):
+    p, q, task = world["p"], world["q"], world["task of p"]
+    office.patch(f"/tasks/{task}", {"estimated_minutes": 200})
+
+    def sums(project):
+        data = office.get(f"/projects/{project}").data
+        assert data["unbilled_minutes"] == data["billable_minutes"]
+        assert next(row for row in office.get("/projects").data if row["id"] == project) == data
+        return data["tracked_minutes"], data["billable_minutes"], data["unbilled_amount"]
+
+    def on_task():
+        data = office.get(f"/tasks/{task}").data
+        return data["tracked_minutes"], data["remaining_minutes"]
+
+    assert (sums(p), sums(q), on_task()) == ((0, 0, "0.00"), (0, 0, "0.00"), (0, 200))
+    entry = entry_of(office, task_id=task, hourly_rate="60")
+    assert (sums(p), on_task()) == ((90, 90, "90.00"), (90, 110))
+    other = entry_of(office, project_id=p, hourly_rate="60", billable=False, duration_minutes=30)
+    assert (sums(p), on_task()) == ((120, 90, "90.00"), (90, 110))
+    change(office, entry, duration_minutes=100)
+    assert (sums(p), on_task()) == ((130, 100, "100.00"), (100, 100))
+    change(office, other, billable=True)
+    assert sums(p) == (130, 130, "130.00")
+    change(office, entry, task_id=None, project_id=q, hourly_rate="6")
+    assert (sums(p), sums(q), on_task()) == ((30, 30, "30.00"), (100, 100, "10.00"), (0, 200))
+    change(office, entry, task_id=task, hourly_rate="6")
+    assert (sums(p), sums(q), on_task()) == ((130, 130, "40.00"), (0, 0, "0.00"), (100, 100))
+    assert office.delete(f"/time-entries/{entry['id']}").status == 204
+    assert (sums(p), on_task()) == ((30, 30, "30.00"), (0, 200))
+    assert office.get(f"/time-entries/{entry['id']}").status == 404
+    assert office.get("/time-entries").json["meta"]["total"] == 1
+
+
+def test_whatever_happens_to_entries_the_sums_of_projects_are_those_of_their_entries(office, world):
+    dice = Random(7)  # the same every time
+    client, currencies = f"/clients/{world['a']}", ("EUR", "USD", "JPY")
+    places = [{"project_id": world[name]} for name in ("p", "q", "internal")]
+    places += [{"client_id": world["a"]}, {"task_id": world["task of p"]}, {"task_id": world["task of q"]}]
+    clear = {"client_id": None, "project_id": None, "task_id": None}
+    for step in range(90):
+        entries = found(office, per_page=100)
+        members = {"duration_minutes": dice.randint(1, 500), "hourly_rate": dice.choice((None, 30, 77))}
+        if step % 15 == 14:
+            assert office.patch(client, {"currency": dice.choice(currencies)}).status == 200
+        elif len(entries) < 9 or dice.random() < 0.2:
+            entry_of(office, **dice.choice(places), **members)
+        elif dice.random() < 0.2:
+            assert office.delete(f"/time-entries/{dice.choice(entries)}").status == 204
+        else:
+            change_of_place = dice.choice(({}, clear | dice.choice(places)))
+            sent = dice.choice(({"billable": False}, {"billable": None}, members)) | change_of_place
+            assert office.patch(f"/time-entries/{dice.choice(entries)}", sent).status == 200
+    rows = office.get("/time-entries", {"per_page": 100}).data
+    assert len({row["currency"] for row in rows}) > 1
+    for project in office.get("/projects").data:
+        its = [row for row in rows if row["project_id"] == project["id"]]
+        billable = [row for row in its if row["billable"]]
+        worth = sum(Decimal(row["amount"]) for row in billable if row["currency"] == project["currency"])
+        assert its
+        assert project["tracked_minutes"] == sum(row["duration_minutes"] for row in its)
+        assert project["billable_minutes"] == sum(row["duration_minutes"] for row in billable)
+        assert Decimal(project["unbilled_amount"]) == worth
+    task = office.get(f"/tasks/{world['task of p']}").data
+    assert task["tracked_minutes"] == sum(row["duration_minutes"] for row in rows if row["task_id"] == task["id"]) > 0
+
+
+def test_what_has_time_on_it_is_not_deleted(office, world):
+    entry_of(office, project_id=world["p"])
+    for path, name in ((f"/projects/{world['p']}", "time_entries"), (f"/clients/{world['a']}", "time_entries")):
+        answer = office.delete(path)
+        assert (answer.code, answer.errors[name]) == ("in_use", ["Move or delete 1 time entry first."])
