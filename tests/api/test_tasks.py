@@ -273,8 +273,9 @@ def test_subtasks_of_a_task_without_a_project_have_its_client(office, world):
 def test_an_archived_project_takes_no_new_tasks_and_keeps_those_it_has_editable(office, world, sent):
     members, mover = ids_of(world, sent), office.make("/tasks")["id"]
     assert office.patch(f"/projects/{world['p']}", {"status": "archived"}).status == 200
-    assert "archived" in office.create("/tasks", **members).errors["project_id"][0]
-    assert "archived" in office.patch(f"/tasks/{mover}", members).errors["project_id"][0]
+    (member,) = sent
+    assert "archived" in office.create("/tasks", **members).errors[member][0]
+    assert "archived" in office.patch(f"/tasks/{mover}", members).errors[member][0]
     there = office.get(f"/tasks/{world['subtask of p']}").data
     assert office.patch(f"/tasks/{there['id']}", {"status": "done", "title": "Still"}).data["title"] == "Still"
     assert office.put(f"/tasks/{there['id']}", there).data["title"] == there["title"]
@@ -581,3 +582,20 @@ def test_a_record_that_was_read_can_be_sent_back(office, world):
         read = office.get(f"/tasks/{world[name]}").data
         back = office.put(f"/tasks/{world[name]}", read).data
         assert back == read | {"updated_at": back["updated_at"]}
+
+
+def test_a_task_with_subtasks_is_not_moved_to_what_does_not_exist(office, stranger):
+    task = office.make("/tasks", project_id=office.usual("/projects"))["id"]
+    office.make("/tasks", parent_id=task)
+    for missing in (999, stranger.make("/projects")["id"] + 1000):
+        assert "no such project" in office.patch(f"/tasks/{task}", {"project_id": missing}).errors["project_id"][0]
+    loose = office.make("/tasks")["id"]
+    office.make("/tasks", parent_id=loose)
+    assert "no such client" in office.patch(f"/tasks/{loose}", {"client_id": 999}).errors["client_id"][0]
+
+
+def test_a_client_that_is_fixed_is_told_on_the_client(office):
+    a, b = office.make("/clients")["id"], office.make("/clients")["id"]
+    task = office.make("/tasks", client_id=a)["id"]
+    office.make("/time-entries", client_id=None, task_id=task)
+    assert set(office.patch(f"/tasks/{task}", {"client_id": b}).errors) == {"client_id"}

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from retainer.api.time_entries import MOST_WORTH
 from retainer.domain import accounts, users
+from retainer.domain.rates import MOST_WORTH
 
 NINE, HALF_PAST_TEN = "2026-03-10T09:00:00.000000Z", "2026-03-10T10:30:00.000000Z"
 LEVELS = ("project", "client", "user", "account")
@@ -824,3 +824,78 @@ def test_what_has_time_on_it_is_not_deleted(office, world):
     for path, name in ((f"/projects/{world['p']}", "time_entries"), (f"/clients/{world['a']}", "time_entries")):
         answer = office.delete(path)
         assert (answer.code, answer.errors[name]) == ("in_use", ["Move or delete 1 time entry first."])
+
+
+@pytest.mark.parametrize(
+    ("zone", "moment"), [("America/Los_Angeles", "0001-01-01T00:00:00Z"), ("Europe/Berlin", "9999-12-31T23:30:00Z")]
+)
+def test_a_start_at_the_edge_of_the_calendar_is_no_server_error(office, zone, moment):
+    accounts.set_account(office.store, office.account_id, {"timezone": zone})
+    assert office.create("/time-entries", started_at=moment).status in {201, 422}
+    entry = office.make("/time-entries", started_at=moment, date="2026-01-01")["id"]
+    assert office.patch(f"/time-entries/{entry}", {"date": None}).status in {200, 422}
+
+
+def test_only_the_client_that_is_archived_is_said_to_be(office):
+    active, archived = office.make("/clients")["id"], office.make("/clients")["id"]
+    project = office.make("/projects", client_id=archived)["id"]
+    office.patch(f"/clients/{archived}", {"status": "archived"})
+    errors = office.create("/time-entries", client_id=active, project_id=project).errors
+    assert not any(f"Client {active} is archived" in sentence for said in errors.values() for sentence in said)
+
+
+def test_a_contradiction_is_told_on_the_narrower_of_the_members_that_were_sent(office):
+    a, b = office.make("/clients")["id"], office.make("/clients")["id"]
+    project = office.make("/projects", client_id=a)["id"]
+    task = office.make("/tasks", project_id=project)["id"]
+    milestone = office.post(f"/projects/{project}/milestones", {"name": "M"}).data["id"]
+    assert set(office.create("/time-entries", client_id=b, task_id=task).errors) == {"task_id"}
+    assert set(office.create("/tasks", client_id=b, milestone_id=milestone).errors) == {"milestone_id"}
+    assert set(office.create("/tasks", client_id=b, parent_id=task).errors) == {"parent_id"}
+    of_a = office.make("/tasks", client_id=a)["id"]
+    internal = office.make("/projects", client_id=None)["id"]
+    refused = office.create("/time-entries", client_id=None, project_id=internal, task_id=of_a)
+    assert set(refused.errors) == {"task_id"}
+
+
+def test_a_user_that_does_not_exist_hides_no_other_fault(office):
+    a, b = office.make("/clients")["id"], office.make("/clients")["id"]
+    project = office.make("/projects", client_id=a)["id"]
+    errors = office.create("/time-entries", client_id=b, project_id=project, user_id=999).errors
+    assert set(errors) == {"user_id", "project_id"}
+
+
+def test_time_whose_only_relation_was_deleted_stays_editable(office):
+    task = office.make("/tasks")["id"]
+    entry = office.make("/time-entries", client_id=None, task_id=task)["id"]
+    assert office.delete(f"/tasks/{task}").status == 204
+    assert office.patch(f"/time-entries/{entry}", {"description": "x"}).status == 200
+    assert office.put(f"/time-entries/{entry}", office.get(f"/time-entries/{entry}").data).status == 200
+
+
+def test_null_is_not_answered_with_success_and_no_effect(office):
+    task = office.make("/tasks", project_id=office.usual("/projects"))["id"]
+    entry = office.make("/time-entries", client_id=None, task_id=task)["id"]
+    for path, members in (
+        (f"/time-entries/{entry}", {"project_id": None}),
+        (f"/time-entries/{entry}", {"client_id": None}),
+        (f"/tasks/{task}", {"client_id": None}),
+    ):
+        answer = office.patch(path, members)
+        (member,) = members
+        assert answer.status == 422 or answer.data[member] is None
+
+
+def test_a_member_takes_over_nobody_elses_time(office):
+    key = office.new_key(user_id=office.member_id)
+    entry = office.make("/time-entries")["id"]
+    for members in ({"user_id": "me"}, {"user_id": None}):
+        assert set(office.patch(f"/time-entries/{entry}", members, key=key).errors) == {"user_id"}
+
+
+def test_time_in_an_archived_project_can_lose_its_task(office):
+    project = office.make("/projects")["id"]
+    task = office.make("/tasks", project_id=project)["id"]
+    entry = office.make("/time-entries", client_id=None, task_id=task)["id"]
+    office.patch(f"/projects/{project}", {"status": "archived"})
+    assert office.patch(f"/time-entries/{entry}", {"task_id": None}).status == 200

@@ -123,6 +123,7 @@ LAST = select(func.coalesce(func.max(tasks.c.position), 0)).where(
 
 def place(tx: Tx, it: Task, before: Task | None, given: set[str]) -> None:
     """Milestone and parent say in which project a task is, the project says for which client."""
+    narrow = next((name for name in ("project_id", "milestone_id", "parent_id") if name in given), "project_id")
     milestone = tx.one(MILESTONE, id=it.milestone_id) if it.milestone_id else None
     if milestone:
         relations.follow(tx, it, given, "milestone_id", "project_id", milestone[0])
@@ -135,9 +136,9 @@ def place(tx: Tx, it: Task, before: Task | None, given: set[str]) -> None:
             relations.follow(tx, it, given, "parent_id", "client_id", parent[1])
     project = tx.one(PROJECT, id=it.project_id) if it.project_id else None
     if project:
-        relations.follow(tx, it, given, "project_id", "client_id", project[0])
+        relations.follow(tx, it, given, narrow, "client_id", project[0])
         if before is None or it.project_id != before.project_id:
-            relations.open_for_more(tx, "project_id", f"Project {it.project_id}", project[1])
+            relations.open_for_more(tx, narrow, f"Project {it.project_id}", project[1])
     if it.billable is None:
         it.billable = project[2] != "non_billable" if project else it.client_id is not None
 
@@ -168,7 +169,7 @@ def list_tasks(tx: Tx, only: TaskFilter, page: Page) -> Paged[Task]:
 @api.post()
 def create_task(tx: Tx, body: New[Task]) -> Task:
     """Create a task; the client follows from the project, the project from a milestone or a parent task."""
-    task = tx.insert(tasks, settle(tx, body, None, set(Task.__struct_fields__)))
+    task = tx.insert(tasks, settle(tx, body, None, relations.sent(body)))
     set_tags(tx, tasks, task, body.tag_ids, new=True)
     return tx.get(tasks, task, Task)
 
@@ -185,9 +186,12 @@ def update_task(tx: Tx, task: Id, change: Change[Task]) -> Task:
     """Change a task; members left out keep their value. Its subtasks go with it into another project."""
     before = tx.get(tasks, task, Task)
     it = settle(tx, change.onto(before), before, change.given)
-    if (it.project_id, it.client_id) != (before.project_id, before.client_id):
-        consequences.of_task(tx, task, it.project_id, it.client_id)
+    moved = next((name for name in ("project_id", "client_id") if getattr(it, name) != getattr(before, name)), None)
+    if moved is not None:
+        consequences.fixed_by_time(tx, task, moved)
     tx.update(tasks, it)
+    if moved is not None:
+        consequences.of_task(tx, task, it.project_id, it.client_id)
     set_tags(tx, tasks, task, it.tag_ids)
     return tx.get(tasks, task, Task)
 

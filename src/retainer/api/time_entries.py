@@ -8,7 +8,6 @@ only when the entry gets another client, project or user without a rate of its o
 """
 
 from datetime import datetime, timedelta
-from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -17,13 +16,12 @@ from sqlalchemy import ColumnElement, Index, Table, bindparam, case, func, selec
 from retainer.api.clients import clients
 from retainer.api.projects import projects
 from retainer.api.tasks import tasks
-from retainer.domain import relations, work
+from retainer.domain import rates, relations, work
 from retainer.domain.accounts import accounts
 from retainer.domain.filters import Where, since, until
-from retainer.domain.money import worth
 from retainer.domain.users import users
 from retainer.domain.values import ME, Currency, Day, Id, Instant, Money, Text191, Text5000, UserId
-from retainer.exact import amount_of, half_up, local_day
+from retainer.exact import half_up, local_day
 from retainer.kernel import etag
 from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
@@ -31,13 +29,11 @@ from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.store.columns import day, flag, folded, instant, integer, money, ref, text, unique
 from retainer.store.records import Derived, Record, auto, ro
-from retainer.store.tables import tenant_table
+from retainer.store.tables import ACCOUNT, tenant_table
 from retainer.store.tx import Tx
 
 LONGEST = 1440  # minutes: a day
-MOST_WORTH = 10**10  # so that the sums of a project fit into the database's integers
 RELATIONS = ("client_id", "project_id", "task_id")  # the broader first
-PRICED_BY = ("client_id", "project_id", "user_id")
 
 time_entries = tenant_table(
     "time_entries",
@@ -126,6 +122,7 @@ AROUND = {
     "billing_type": projects.c.billing_type,
     "project_currency": projects.c.currency,
     "project_rate": projects.c.hourly_rate,
+    "client": clients.c.id,
     "client_status": clients.c.status,
     "client_currency": clients.c.currency,
     "client_rate": clients.c.hourly_rate,
@@ -134,12 +131,12 @@ AROUND = {
 LOOK_AROUND = (
     select(*AROUND.values())
     .select_from(
-        users.join(accounts, accounts.c.id == users.c.account_id)
+        accounts.outerjoin(users, users.c.id == bindparam("user"))
         .outerjoin(tasks, tasks.c.id == bindparam("task"))
         .outerjoin(projects, projects.c.id == func.coalesce(tasks.c.project_id, bindparam("project")))
         .outerjoin(clients, clients.c.id == func.coalesce(projects.c.client_id, tasks.c.client_id, bindparam("client")))
     )
-    .where(users.c.id == bindparam("user"))
+    .where(accounts.c.id == ACCOUNT)
 )
 Around = dict[str, Any]
 
@@ -150,46 +147,52 @@ def settle(tx: Tx, it: TimeEntry, before: TimeEntry | None, given: set[str]) -> 
     found = tx.one(LOOK_AROUND, task=it.task_id, project=it.project_id, client=it.client_id, user=it.user_id)
     around: Around = dict(zip(AROUND, found or [None] * len(AROUND), strict=True))
     named = [name for name in RELATIONS if name in given and getattr(it, name) is not None]
-    relate(tx, it, around, given)
-    if before is None or any(getattr(it, name) != getattr(before, name) for name in RELATIONS):
+    relate(tx, it, around, given, named)
+    if before is None or (it.client_id, it.project_id) != (before.client_id, before.project_id):
         admit(tx, it, around, named)
+    if not on_something(it) and (before is None or on_something(before)):  # its task may have been deleted
+        for name in RELATIONS:
+            tx.fault(name, f"Give at least one of {', '.join(RELATIONS)}.")
     if before is None or it.user_id != before.user_id:
-        act_for(tx, it, around)
+        act_for(tx, it, around, before)
     clock(tx, it, given)
-    price(tx, it, around, before, given)
+    rates.price(tx, it, around, before, given)
     return it
 
 
-def relate(tx: Tx, it: TimeEntry, around: Around, given: set[str]) -> None:
-    """The project follows from the task, the client from both; something must be said."""
+def on_something(it: TimeEntry) -> bool:
+    """Whether an entry says what it was for."""
+    return any(getattr(it, name) is not None for name in RELATIONS)
+
+
+def relate(tx: Tx, it: TimeEntry, around: Around, given: set[str], named: list[str]) -> None:
+    """The project follows from the task, the client from the project, or else from the task."""
     if around["task_project"] is not None:
         relations.follow(tx, it, given, "task_id", "project_id", around["task_project"])
-    elif around["task_client"] is not None:
+    if around["project"] is not None and around["project"] == it.project_id:
+        narrow = first(named, "project_id", "task_id")
+        relations.follow(tx, it, given, narrow, "client_id", around["project_client"])
+    if around["task_project"] is None and around["task_client"] is not None:
         relations.follow(tx, it, given, "task_id", "client_id", around["task_client"])
-    if around["project"] is not None:
-        relations.follow(tx, it, given, "project_id", "client_id", around["project_client"])
-    if not any(getattr(it, name) for name in RELATIONS):
-        for name in RELATIONS:
-            tx.fault(name, f"Give at least one of {', '.join(RELATIONS)}.")
+
+
+def first(named: list[str], *members: str) -> str:
+    """The first of these members that was sent; if none was, the first."""
+    return next((member for member in members if member in named), members[0])
 
 
 def admit(tx: Tx, it: TimeEntry, around: Around, named: list[str]) -> None:
     """Archived clients, and projects that are archived or templates, take no time; told on the member that was sent."""
-
-    def member(*names: str) -> str:
-        return next((name for name in names if name in named), names[0])
-
     if around["project"] is not None:
-        template = bool(around["is_template"])
-        on = member("project_id", "task_id")
-        relations.open_for_more(tx, on, f"Project {it.project_id}", around["project_status"], template=template)
-    if it.client_id is not None:
-        relations.open_for_more(tx, member(*RELATIONS), f"Client {it.client_id}", around["client_status"])
+        on, name = first(named, "project_id", "task_id"), f"Project {it.project_id}"
+        relations.open_for_more(tx, on, name, around["project_status"], template=bool(around["is_template"]))
+    if it.client_id is not None and it.client_id == around["client"]:
+        relations.open_for_more(tx, first(named, *RELATIONS), f"Client {it.client_id}", around["client_status"])
 
 
-def act_for(tx: Tx, it: TimeEntry, around: Around) -> None:
-    """Only admins record the time of others, who must be active."""
-    if it.user_id != tx.actor.user_id and tx.actor.role != "admin":
+def act_for(tx: Tx, it: TimeEntry, around: Around, before: TimeEntry | None) -> None:
+    """Only admins record the time of others, who must be active, or say that it was another's."""
+    if (before or it.user_id != tx.actor.user_id) and tx.actor.role != "admin":
         tx.fault("user_id", "Only an admin's key records time for others. Leave it out for the key's own user.")
     elif around["user_is_active"] == 0:
         tx.fault("user_id", f"User {it.user_id} is deactivated. Choose an active user.")
@@ -212,43 +215,16 @@ def clock(tx: Tx, it: TimeEntry, given: set[str]) -> None:
     elif it.duration_minutes is None:
         tx.fault("duration_minutes", "Is required, unless started_at and ended_at are given.")
     if it.date is None:
-        it.date = local_day(it.started_at, tx.actor.timezone) if it.started_at else tx.today
-
-
-def price(tx: Tx, it: TimeEntry, around: Around, before: TimeEntry | None, given: set[str]) -> None:
-    """Fix whether an entry is billed, and at which rate: its own, or that of project, client, user or account.
-
-    A rate in another currency is none. What was recorded keeps its rate until it gets another project, client or user.
-    """
-    if it.billable is None:
-        usual = around["billing_type"] != "non_billable" if around["task"] is None else around["task_billable"]
-        it.billable = bool(usual) and it.client_id is not None
-    elif it.billable and it.client_id is None:
-        it.billable = False
-        if "billable" in given:
-            tx.fault("billable", "Must be false for time without a client: nobody could be billed.")
-    anew = before is None or any(getattr(it, name) != getattr(before, name) for name in PRICED_BY)
-    if anew:
-        it.currency = (around["client_currency"] if it.client_id else None) or tx.actor.currency
-    cleared = it.hourly_rate is None and before is not None and before.hourly_rate is not None
-    if cleared or (anew and (it.hourly_rate is None or "hourly_rate" not in given)):
-        own = tx.actor.currency
-        rates = [
-            (around["project_rate"], around["project_currency"]),
-            (around["client_rate"], around["client_currency"]),
-        ]
-        rates += [(around["user_rate"], own), (around["account_rate"], own)]
-        units = next((rate for rate, currency in rates if rate is not None and currency == it.currency), None)
-        it.hourly_rate = None if units is None else amount_of(units, it.currency)
-    rate = it.hourly_rate if it.billable and it.hourly_rate else Decimal(0)
-    it.amount = worth(it.duration_minutes or 0, rate, it.currency)
-    if it.amount > MOST_WORTH:
-        tx.fault("hourly_rate", f"Makes the entry worth {it.amount} {it.currency}; at most {MOST_WORTH} is possible.")
+        try:
+            it.date = local_day(it.started_at, tx.actor.timezone) if it.started_at else tx.today
+        except OverflowError:
+            it.date = tx.today
+            tx.fault("started_at", "Lies outside the calendar in the account's time zone.")
 
 
 def record(tx: Tx, it: TimeEntry) -> int:
     """Write a new time entry and count it on its project; answers its id."""
-    entry = tx.insert(time_entries, settle(tx, it, None, set(TimeEntry.__struct_fields__)))
+    entry = tx.insert(time_entries, settle(tx, it, None, relations.sent(it)))
     work.count(tx, it, 1)
     return entry
 

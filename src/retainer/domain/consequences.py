@@ -26,15 +26,16 @@ def of_project(tx: Tx, project: int, client: int | None, currency: str) -> None:
     _denominate(tx, "milestones", _of_project, project, currency, "client_id")
 
 
-def of_task(tx: Tx, task: int, project: int | None, client: int | None) -> None:
-    """A task's project and client are those of its subtasks, which leave the milestones of the former project.
-
-    They are fixed once time was recorded on any of them.
-    """
+def fixed_by_time(tx: Tx, task: int, member: str) -> None:
+    """A task's project and client are fixed once time was recorded on it or on its subtasks."""
     entries = tx.value(_entries_on(), of=task)
     if entries:
         what = "1 time entry is" if entries == 1 else f"{entries} time entries are"
-        tx.fault("project_id", f"Is fixed, like client_id, while {what} on the task or its subtasks. Move them first.")
+        tx.fault(member, f"Is fixed while {what} on the task or its subtasks. Move them first.")
+
+
+def of_task(tx: Tx, task: int, project: int | None, client: int | None) -> None:
+    """A task's project and client are those of its subtasks, which leave the milestones of the former project."""
     moved = {"project_id": project, "client_id": client, "milestone_id": None}
     tx.run(_moved("parent_id", *moved), of=task, now=tx.now, **moved)
 

@@ -12,19 +12,24 @@ from retainer.store.tx import Tx
 ACTIVE = select(users.c.is_active).where(users.c.id == bindparam("id"))
 
 
+def sent(it: Any) -> set[str]:
+    """The members that a new record's body says something with: null says nothing there."""
+    return {name for name in it.__struct_fields__ if getattr(it, name) is not None}
+
+
 def follow(tx: Tx, it: Any, given: set[str], narrow: str, broad: str, implied: int | None) -> None:
     """Let the broader relation follow from the narrower; one that was given and differs is a fault on the narrower.
 
-    `given` are the members that the body has; null in one of them says nothing. What follows counts as given.
+    Null beside a narrower one that was given says nothing. What follows counts as given from then on.
     """
     said = getattr(it, broad)
-    if said is None or broad not in given:
+    if broad not in given or (said is None and narrow in given):
         setattr(it, broad, implied)
         given.add(broad)
     elif said != implied:
         what = broad.removesuffix("_id")
-        belongs = f"{what} {implied}" if implied is not None else f"no {what}"
-        tx.fault(narrow, f"Belongs to {belongs}, not to {what} {said}. Send only one of both, or two that agree.")
+        own, other = (f"{what} {its}" if its is not None else f"no {what}" for its in (implied, said))
+        tx.fault(narrow, f"Belongs to {own}, not to {other}. Send what agrees, or only the narrower of both.")
 
 
 def open_for_more(tx: Tx, member: str, name: str, status: str | None, *, template: bool = False) -> None:
