@@ -121,7 +121,7 @@ LAST = select(func.coalesce(func.max(tasks.c.position), 0)).where(
 )
 
 
-def place(tx: Tx, it: Task, before: Task | None, given: set[str]) -> None:
+def place(tx: Tx, it: Task, before: Task | None, given: relations.Given) -> None:
     """Milestone and parent say in which project a task is, the project says for which client."""
     narrow = next((name for name in ("project_id", "milestone_id", "parent_id") if name in given), "project_id")
     milestone = tx.one(MILESTONE, id=it.milestone_id) if it.milestone_id else None
@@ -132,7 +132,7 @@ def place(tx: Tx, it: Task, before: Task | None, given: set[str]) -> None:
         if it.parent_id == it.id or parent[2] or (before and before.subtasks_count):
             tx.fault("parent_id", "Must be a task that is no subtask, of a task without subtasks: there is one level.")
         relations.follow(tx, it, given, "parent_id", "project_id", parent[0])
-        if parent[0] is None:
+        if it.project_id is None:
             relations.follow(tx, it, given, "parent_id", "client_id", parent[1])
     project = tx.one(PROJECT, id=it.project_id) if it.project_id else None
     if project:
@@ -143,7 +143,7 @@ def place(tx: Tx, it: Task, before: Task | None, given: set[str]) -> None:
         it.billable = project[2] != "non_billable" if project else it.client_id is not None
 
 
-def settle(tx: Tx, it: Task, before: Task | None, given: set[str]) -> Task:
+def settle(tx: Tx, it: Task, before: Task | None, given: relations.Given) -> Task:
     """Where a task belongs, who does it, and when it was begun and closed."""
     place(tx, it, before, given)
     relations.user(tx, it, "assignee_id", before.assignee_id if before else None)

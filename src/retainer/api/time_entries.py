@@ -141,7 +141,7 @@ LOOK_AROUND = (
 Around = dict[str, Any]
 
 
-def settle(tx: Tx, it: TimeEntry, before: TimeEntry | None, given: set[str]) -> TimeEntry:
+def settle(tx: Tx, it: TimeEntry, before: TimeEntry | None, given: relations.Given) -> TimeEntry:
     """Fill in what a time entry follows from: its relations, its user, its day and duration, its price."""
     it.user_id = tx.actor.user_id if it.user_id in {None, ME} else it.user_id
     found = tx.one(LOOK_AROUND, task=it.task_id, project=it.project_id, client=it.client_id, user=it.user_id)
@@ -165,7 +165,7 @@ def on_something(it: TimeEntry) -> bool:
     return any(getattr(it, name) is not None for name in RELATIONS)
 
 
-def relate(tx: Tx, it: TimeEntry, around: Around, given: set[str], named: list[str]) -> None:
+def relate(tx: Tx, it: TimeEntry, around: Around, given: relations.Given, named: list[str]) -> None:
     """The project follows from the task, the client from the project, or else from the task."""
     if around["task_project"] is not None:
         relations.follow(tx, it, given, "task_id", "project_id", around["task_project"])
@@ -198,12 +198,12 @@ def act_for(tx: Tx, it: TimeEntry, around: Around, before: TimeEntry | None) -> 
         tx.fault("user_id", f"User {it.user_id} is deactivated. Choose an active user.")
 
 
-def clock(tx: Tx, it: TimeEntry, given: set[str]) -> None:
+def clock(tx: Tx, it: TimeEntry, given: relations.Given) -> None:
     """Start and end say the duration, to the minute; the day is that of the start, else today."""
     if it.started_at and it.ended_at:
         passed = datetime.fromisoformat(it.ended_at) - datetime.fromisoformat(it.started_at)
         minutes = max(1, half_up(int(passed.total_seconds()), 60))
-        retimed = not given.isdisjoint({"started_at", "ended_at"}) and "duration_minutes" not in given
+        retimed = not given.keys().isdisjoint({"started_at", "ended_at"}) and "duration_minutes" not in given
         if not timedelta() < passed <= timedelta(minutes=LONGEST):
             tx.fault(
                 "ended_at", f"Must be after started_at, by at most {LONGEST} minutes. Make one entry for each day."

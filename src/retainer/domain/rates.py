@@ -1,6 +1,6 @@
 """Rates: what an hour is worth, by whom and for whom it was worked."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -12,7 +12,7 @@ PRICED_BY = ("client_id", "project_id", "user_id")
 MOST_WORTH = 10**10  # so that the sums of a project fit into the database's integers
 
 
-def price(tx: Tx, it: Any, around: Mapping[str, Any], before: Any, given: set[str]) -> None:
+def price(tx: Tx, it: Any, around: Mapping[str, Any], before: Any, given: Collection[str]) -> None:
     """Fix whether an entry is billed, and at which rate: its own, or that of project, client, user or account.
 
     A rate in another currency is none. What was recorded keeps its rate until it gets another project, client or user.

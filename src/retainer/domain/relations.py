@@ -12,20 +12,24 @@ from retainer.store.tx import Tx
 ACTIVE = select(users.c.is_active).where(users.c.id == bindparam("id"))
 
 
-def sent(it: Any) -> set[str]:
+Given = dict[str, str]
+"""The members that have a say: each was `sent`, or has `followed` from one that was."""
+
+
+def sent(it: Any) -> Given:
     """The members that a new record's body says something with: null says nothing there."""
-    return {name for name in it.__struct_fields__ if getattr(it, name) is not None}
+    return {name: "sent" for name in it.__struct_fields__ if getattr(it, name) is not None}
 
 
-def follow(tx: Tx, it: Any, given: set[str], narrow: str, broad: str, implied: int | None) -> None:
+def follow(tx: Tx, it: Any, given: Given, narrow: str, broad: str, implied: int | None) -> None:
     """Let the broader relation follow from the narrower; one that was given and differs is a fault on the narrower.
 
-    Null beside a narrower one that was given says nothing. What follows counts as given from then on.
+    Null that was sent beside a narrower one says nothing.
     """
     said = getattr(it, broad)
-    if broad not in given or (said is None and narrow in given):
+    if broad not in given or (said is None and given[broad] == given.get(narrow) == "sent"):
         setattr(it, broad, implied)
-        given.add(broad)
+        given[broad] = "followed"
     elif said != implied:
         what = broad.removesuffix("_id")
         own, other = (f"{what} {its}" if its is not None else f"no {what}" for its in (implied, said))

@@ -58,7 +58,7 @@ class Change(Generic[R]):
 
     def __init__(self, tx: Tx, table: Table, sent: Sent) -> None:
         self.tx, self.table, self.sent = tx, table, sent
-        self.given = set(sent.values)
+        self.given = dict.fromkeys(sent.values, "sent")
 
     def onto(self, current: R) -> R:
         """The whole that results: members sent replace, members left out keep their value (contract 1.4).
