@@ -89,9 +89,7 @@ class Everywhere:
 
     def execute(self, statement: ClauseElement, values: dict[str, Any]) -> Any:
         """Run a statement and return the driver's cursor."""
-        return self._run(*self.store.prepare(statement, scope=False), values)
-
-    def _run(self, text: str, brought: dict[str, Any], values: dict[str, Any]) -> Any:
+        text, brought = self.store.prepare(statement, scope=False)
         try:
             return self.connection.execute(text, brought | values)
         except self.store.engine.failure as error:
@@ -167,7 +165,10 @@ class Tx(Everywhere):
         text, brought = self.store.prepare(statement, scope=True)
         if "today" in brought:
             values["today"] = self.today
-        return self._run(text, brought, values)
+        try:
+            return self.connection.execute(text, brought | values)
+        except self.store.engine.failure as error:
+            raise self.store.engine.judge(error) from error
 
     def fault(self, field: str, sentence: str, code: str = "validation_failed") -> None:
         """Note what is wrong with a member of the body; it is refused with all others before anything is written."""
@@ -194,7 +195,7 @@ class Tx(Everywhere):
         Raises `not_found`.
         """
         record = self.find(table, record_id, shape)
-        if record is None or any(getattr(record, name) != parent for name, parent in within.items()):
+        if record is None or (within and any(getattr(record, name) != parent for name, parent in within.items())):
             raise not_found(rules.singular(table))
         return record
 
