@@ -1,6 +1,7 @@
 """Commands of operators: serve, demo, migrate, openapi, doctor."""
 
 import os
+import sys
 import platform
 import time
 from collections.abc import Callable
@@ -49,6 +50,8 @@ def demo(
     os.environ["RETAINER_DATABASE_URL"] = f"sqlite:///{path.resolve()}"
     engine = Sqlite(path)
     migrate(engine)
+    if sys.stderr.isatty():
+        typer.echo("Filling the demo with two agencies and a year of their work: a few seconds.", err=True)
     key = fill(Store(engine))
     engine.close()
     url = base_url(host, port)

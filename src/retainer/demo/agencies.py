@@ -38,23 +38,23 @@ class Kind(NamedTuple):
 
 
 KINDS = [
-    Kind("Website relaunch", "fixed_fee", 170, 220, ["Concept", "Design", "Build", "Launch"],
+    Kind("Website relaunch", "fixed_fee", 170, 560, ["Concept", "Design", "Build", "Launch"],
          ["Kick-off workshop", "Site map and content plan", "Wireframes", "Screen design", "Design system",
           "Templates", "Move the contents", "Forms and consent", "Test on devices", "Go live"]),
-    Kind("Care plan", "retainer", 400, 300, [],
+    Kind("Care plan", "retainer", 400, 700, [],
          ["Plugin updates", "Monthly report", "Content changes", "Speed check", "Backup test", "Small fixes"]),
-    Kind("Online shop", "time_and_materials", 220, 320, ["Catalogue", "Checkout", "Opening"],
+    Kind("Online shop", "time_and_materials", 220, 800, ["Catalogue", "Checkout", "Opening"],
          ["Product data import", "Category pages", "Payment providers", "Shipping rules", "Order e-mails",
           "Tax settings", "Search and filters", "Load test", "Train the team"]),
-    Kind("Brand identity", "fixed_fee", 100, 110, ["Strategy", "Drafts", "Manual"],
+    Kind("Brand identity", "fixed_fee", 100, 320, ["Strategy", "Drafts", "Manual"],
          ["Interviews", "Mood boards", "Logo drafts", "Colours and type", "Stationery", "Brand manual"]),
-    Kind("Landing pages", "time_and_materials", 75, 60, [],
+    Kind("Landing pages", "time_and_materials", 75, 240, [],
          ["Copy", "Layout", "Build", "Tracking", "A/B test"]),
-    Kind("Search audit", "fixed_fee", 40, 30, [],
+    Kind("Search audit", "fixed_fee", 40, 150, [],
          ["Crawl", "Keyword research", "Findings", "Workshop"]),
-    Kind("Newsletter", "time_and_materials", 150, 50, [],
+    Kind("Newsletter", "time_and_materials", 150, 330, [],
          ["Template", "Sign-up forms", "Segments", "First campaign"]),
-    Kind("Accessibility", "time_and_materials", 90, 70, ["Audit", "Repair"],
+    Kind("Accessibility", "time_and_materials", 90, 280, ["Audit", "Repair"],
          ["Screen reader test", "Contrast and focus", "Forms", "Documents", "Statement"]),
 ]  # fmt: skip
 INTERNAL = ["Own website", "Learning", "New business"]
