@@ -1,8 +1,8 @@
 """Commands of operators: serve, demo, migrate, openapi, doctor."""
 
 import os
-import sys
 import platform
+import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
