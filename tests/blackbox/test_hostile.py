@@ -446,13 +446,8 @@ def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_sent(server, a
             assert (checked(answer).status, answer.code) == (413, "body_too_large")
 
 
-def test_a_body_of_exactly_the_limit_is_read_and_a_longer_one_refused_before_it_is_sent(client, server, agency):
-    answer = client.post("/tags", json.dumps({"name": "x"}).encode().ljust(LARGEST))
-    assert answer.status == 201
-    with socket.create_connection(("127.0.0.1", server.port), timeout=5.0) as link:
-        link.sendall(head_of(agency["key"], b"Content-Length: %d" % (LARGEST + 1)))
-        (answer,) = parsed(drained(link)[0])
-    assert answer.status == 413
+def test_a_body_of_exactly_the_limit_is_read(client):
+    assert client.post("/tags", json.dumps({"name": "x"}).encode().ljust(LARGEST)).status == 201
 
 
 def flood(server, head, megabytes):
