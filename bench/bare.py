@@ -20,8 +20,8 @@ from pysqlite3 import dbapi2
 
 import bare_clients
 import bare_time
+from retainer.domain.limits import Window
 from retainer.exact import utcnow
-from retainer.kernel.limits import Window
 
 CEILINGS = {"agency": 600, "scale": 1200, "enterprise": 3000}
 TRIAL_CEILING = 600

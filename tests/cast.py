@@ -27,6 +27,8 @@ RECIPES = {
     "/projects/{project}/milestones": lambda _: {"name": "Launch"},
     "/tasks": lambda _: {"title": "Write the texts"},
     "/time-entries": lambda office: {"client_id": office.usual("/clients"), "duration_minutes": 90},
+    "/quotes": lambda office: {"client_id": office.usual("/clients")},
+    "/quotes/{quote}/lines": lambda _: {"description": "Design", "unit_price": "500"},
 }
 """What a body needs for each collection; other records that it refers to are made by the way."""
 

@@ -24,6 +24,7 @@ STATUS = {
     "unknown_parameter": 422,
     "invalid_transition": 422,
     "in_use": 422,
+    "locked": 422,
     "idempotency_key_reused": 422,
     "rate_limited": 429,
     "server_error": 500,

@@ -1,6 +1,6 @@
 """Exact values: money in minor units, decimals and moments as text. No floating point anywhere near them."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -51,3 +51,8 @@ def half_up(numerator: int, denominator: int) -> int:
     """A quotient as a whole number, halves away from zero."""
     rounded = (2 * abs(numerator) + denominator) // (2 * denominator)
     return rounded if numerator >= 0 else -rounded
+
+
+def day_after(day: str, days: int) -> str:
+    """The calendar day so many days later."""
+    return (date.fromisoformat(day) + timedelta(days=days)).isoformat()

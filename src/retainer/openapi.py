@@ -4,7 +4,7 @@ import inspect
 import sys
 from decimal import Decimal
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -16,7 +16,7 @@ from retainer.domain.values import Id, Instant
 from retainer.errors import STATUS, Faults
 from retainer.kernel import paging, query
 from retainer.kernel.resource import Operation
-from retainer.store.records import Record, auto, wo
+from retainer.store.records import Record, Single, auto, wo
 
 Json = dict[str, Any]
 Types = dict[str, tuple[Any, Json]]  # the named schemas, each with the type that it describes
@@ -108,7 +108,7 @@ def document(operations: list[Operation], base_url: str) -> Json:
 def _operation(it: Operation, types: Types) -> Json:
     about, scope = inspect.getdoc(it.handler) or "", it.scope
     needs = f"Needs the scope `{scope}`." if scope else "Needs a valid key, whatever its scopes."
-    record = isinstance(it.answers, type) and issubclass(it.answers, Record)
+    record = isinstance(it.record, type) and issubclass(it.record, Record)
     reads, changes = record and not it.writes, it.writes and not it.created
     taken = {"Idempotency-Key": it.writes, "If-Match": changes, "If-None-Match": reads}
     sent = [{"$ref": f"#/components/parameters/{name}"} for name in taken if taken[name]]
@@ -120,8 +120,10 @@ def _operation(it: Operation, types: Types) -> Json:
     if it.answers is NoneType:
         answers["204"] = done
     else:
-        data = _named(it.answers, types)
-        whole = data if it.paged else _closed("What was asked for, under data.", {"data": data}, ["data"], types)
+        data = {"data": _named(it.record, types)}
+        if it.record is not it.answers:
+            data["meta"] = _named(get_args(it.answers)[1], types)
+        whole = data["data"] if it.paged else _closed("What was asked for, under data.", data, list(data), types)
         answers["201" if it.created else "200"] = {**done, "content": {"application/json": {"schema": whole}}}
     body = it.body and {"schema": _named(it.body, types, "Create" if it.created else "Update")}
     return {
@@ -195,30 +197,60 @@ def _example(schema: Json, types: Types) -> Any:
 
 
 def _named(hint: Any, types: Types, use: str = "") -> Json:
-    """A type by its name, as it is answered, or as it is sent to Create or Update."""
+    """A type by its name, as it is answered, alone or as a `Row` of a list, or as it is sent to Create or Update."""
     shape = get_origin(hint) or hint
     name = "".join(part.__name__ for part in (shape, *get_args(hint))) + use
+    single = {name for name, its in get_type_hints(shape, include_extras=True).items() if _is_single(its)}
     if types.setdefault(name, (hint, {}))[0] != hint:
         raise TypeError(f"{hint} and {types[name][0]} cannot both be called {name}: rename one.")
     if not types[name][1]:
         closer = {member: its for base in CLOSER if issubclass(shape, base) for member, its in CLOSER[base].items()}
-        writes = writable(shape, use) if use else {}
+        writes = writable(shape, use) if use in {"Create", "Update"} else {}
         members = {}
         for field in msgspec.structs.fields(hint):
-            if field.default is wo and field.name not in writes:
+            if field.default is wo and field.name not in writes and (use == "Row" or field.name not in single):
                 continue
             kind, write = closer.get(field.name, field.type), writes.get(field.name)
-            its = _schema(kind | None if write and field.default is auto else kind, field.name, types, sent=bool(write))
-            if use and write is None:
+            if shape is paging.Paged and field.name == "data":
+                its = _rows(get_args(hint)[0], types)
+            else:
+                its = _schema(
+                    kind | None if write and field.default is auto else kind, field.name, types, sent=bool(write)
+                )
+            if use in {"Create", "Update"} and write is None:
                 its["readOnly"] = True
-            elif field.default is wo:
+            elif field.default is wo and use and field.name not in single:
                 its["writeOnly"] = True
             elif use == "Create" and write and write.default not in (None, msgspec.NODEFAULT):
                 its["default"] = msgspec.to_builtins(write.default)
             members[field.encode_name] = its
-        needed = {"": list(members), "Create": [own.name for own in writes.values() if own.required]}.get(use, [])
+        required = [own.name for own in writes.values() if own.required and not own.unless]
+        needed = {"Create": required, "Update": []}.get(use, list(members))
         types[name][1].update(_closed(inspect.getdoc(shape) or name, members, needed, types))
     return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _rows(shape: Any, types: Types) -> Json:
+    has_more = any(_is_single(hint) for hint in get_type_hints(shape, include_extras=True).values())
+    items = _named(shape, types, "Row" if has_more else "")
+    return {
+        "type": "array",
+        "description": "The records of the page.",
+        "items": items,
+        "examples": [[_example(items, types)]],
+    }
+
+
+def _or_none(schema: Json) -> Json:
+    """How a value of a comma list is written where the word `none` stands for null."""
+    words = [schema["pattern"].strip("^$"), "none"] if "pattern" in schema else ["none"]
+    kinds = dict.fromkeys([*(kind for kind in schema["type"] if kind != "null"), "string"])
+    said = f"{schema['description'].removesuffix('.')}, or none."
+    return {"type": list(kinds), "pattern": f"^({'|'.join(words)})$", "description": said}
+
+
+def _is_single(hint: Any) -> bool:
+    return any(isinstance(mark, Single) for mark in getattr(hint, "__metadata__", ()))
 
 
 def _closed(description: str, members: Json, required: list[str], types: Types) -> Json:
@@ -253,6 +285,8 @@ def _schema(hint: Any, name: str, types: Types, *, sent: bool = False) -> Json:
     example = examples.get(origin or bare, words[: its.get("maxLength")])
     if origin in {list, tuple}:
         its["items"] = _schema(parts[0], name, types, sent=sent)
+        if origin is tuple and NoneType in get_args(parts[0]):
+            its["items"] |= _or_none(its["items"])
         example = [_example(its["items"], types)]
         its |= {"minItems": 1, "maxItems": LONGEST_LIST} if origin is tuple else {}
     elif origin is Literal:

@@ -6,6 +6,7 @@ A filter is known by its name: `X` is the member X, `X_from` and `X_to` are days
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from random import Random
 from typing import Any, NamedTuple
 
@@ -24,10 +25,12 @@ CONTRACT = {
     "/projects/{project}/milestones": ("position", "name description"),
     "/tasks": ("-created_at", "title description"),
     "/time-entries": ("-date", "description"),
+    "/quotes": ("-created_at", "number title client"),
 }
 """For each list its order when none is asked for, and the members in which `q` looks."""
 USUAL = {"is_template": "false"}
 """What filters are when they are left out."""
+MONEY = r"^-?[0-9]+(\.[0-9]+)?$"
 UNUSED = {"^[A-Z]{2}$": "IS", "^[A-Z]{3}$": "ISK"}
 """Values of a pattern that no record has."""
 
@@ -52,6 +55,7 @@ RULES = {
         {"status", "due_date"},
         lambda row, yes, today: (row["status"] not in CLOSED and (row["due_date"] or today) < today) == yes,
     ),
+    "converted": Rule({"converted_project_id"}, lambda row, yes, _: (row["converted_project_id"] is not None) == yes),
     "over_budget": Rule({"budget_used_percent"}, lambda row, yes, _: ((row["budget_used_percent"] or 0) > 100) == yes),
     "/tags name": caseless("name"),
     "/external-contacts email": caseless("email"),
@@ -120,7 +124,7 @@ class Reference:
         """What a text asks for: a number, a truth, null for `none`, the key's user for `me`; a list of a comma list."""
         if "items" in schema:
             return [self.wanted(schema["items"], part) for part in text.split(",")]
-        if text == "none" and "null" in kinds(schema):
+        if text == "none" and "none" in schema.get("pattern", ""):
             return None
         if text == "me" and takes_me(schema):
             return self.user_id
@@ -175,7 +179,7 @@ class Reference:
         present = {row.get(name) for row in self.rows}
         yield from (str(one), f"{two},{three}")
         yield next((word for word in schema.get("enum", [unused]) if word not in present), f"{three},{one}")
-        if "null" in kinds(schema):
+        if "none" in schema.get("pattern", ""):
             yield from ("none", f"{two},none,{NEVER}")
         if takes_me(schema):
             yield from ("me", f"{NEVER},me")
@@ -197,6 +201,8 @@ class Reference:
         value, words = order(row) if order else row[name], bare(self.members[name]).get("enum")
         if words and value is not None:
             return words.index(value)
+        if self.members[name].get("pattern") == MONEY and value is not None:
+            return Decimal(value)
         return value.casefold() if isinstance(value, str) else value
 
 

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from retainer.domain import accounts
+from retainer.domain.limits import Window
 from retainer.kernel.http import LARGEST_BODY
-from retainer.kernel.limits import Window
 from retainer.settings import BASE_PATH
 from tests.contract.cases import (
     BODIES,

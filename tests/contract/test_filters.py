@@ -19,8 +19,8 @@ from sqlalchemy import func
 
 from retainer.domain import work
 from retainer.domain.filters import Where
+from retainer.domain.limits import Window
 from retainer.kernel import paging
-from retainer.kernel.limits import Window
 from retainer.kernel.query import parameters
 from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
@@ -94,6 +94,13 @@ class Filler:
             entry = {"project_id": project.data["id"], "duration_minutes": minutes}
             self.keep(projects, project)
             self.keep(entries, self.call("POST", entries.path, entry))
+        clients, quotes = (next(it for it in CREATES if it.path == path) for path in ("/clients", "/quotes"))
+        client = self.call("POST", clients.path, {"name": "Agreed"})
+        self.keep(clients, client)
+        for _ in range(2):
+            quote = self.call("POST", quotes.path, {"client_id": client.data["id"], "status": "accepted"})
+            self.keep(quotes, quote)
+            self.keep(projects, self.call("POST", projects.path, {"quote_id": quote.data["id"]}))
 
     def write(self, operation: Operation, path: str = "", wished: Row | None = None) -> Answer:
         """Create a record, with the members that are wished for if they are taken; or change the one at a path."""
@@ -196,11 +203,15 @@ def agency(prototype: tuple[Path, dict[str, Any]], tmp_path_factory: pytest.Temp
             filler.fill(22, seed)
         ours.add_edges()
         clock.move_to(NOW)
+        names: dict[int, str] = {}
         for operation in LISTS:
             made = [path for paths in ours.made.values() for path in paths if is_in(path, operation)]
             collections = [path.rpartition("/")[0] for path in made]
             here = filled.paths[operation] = max(collections, key=collections.count)
             rows = list(everything(filled, operation))
+            names = names or {row["id"]: row["name"] for row in rows}  # clients come first
+            for row in rows:
+                row["client"] = names.get(row.get("client_id"))
             assert {f"{here}/{row['id']}" for row in rows} == {path for path in made if path.startswith(f"{here}/")}
             filled.lists[operation] = Reference(operation, rows, office.admin_id, TODAY)
     yield filled

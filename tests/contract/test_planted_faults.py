@@ -12,9 +12,9 @@ import pytest
 
 from retainer import strict_json
 from retainer.domain import keys
+from retainer.domain.limits import Allowance
 from retainer.errors import Refusal
 from retainer.kernel import access, body, etag, idempotency, pipeline, resource
-from retainer.kernel.limits import Allowance
 from retainer.store import rules, tx
 from retainer.store.tx import Tx
 from tests.contract import checks

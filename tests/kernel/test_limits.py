@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retainer.kernel import limits
-from retainer.kernel.limits import Window
+from retainer.domain import limits
+from retainer.domain.limits import Window
 
 
 class Clock:

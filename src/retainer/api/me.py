@@ -6,9 +6,9 @@ from sqlalchemy import bindparam, select
 from retainer import __version__
 from retainer.domain.accounts import accounts
 from retainer.domain.keys import Caller, Scope, api_keys
+from retainer.domain.limits import WINDOW_SECONDS, Allowance
 from retainer.domain.users import users
 from retainer.domain.values import Currency, Instant, Timezone
-from retainer.kernel.limits import WINDOW_SECONDS, Allowance
 from retainer.kernel.resource import Resource
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx

@@ -4,7 +4,9 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Table
+from sqlalchemy import ColumnElement, Table, or_, select
+
+from retainer.store.tables import metadata
 
 
 class Where(NamedTuple):
@@ -38,5 +40,13 @@ def searched(q: str) -> str:
     return re.sub(r"([/%_])", r"/\1", q.casefold())
 
 
+def _with_client(table: Table, q: Any) -> ColumnElement[bool]:
+    clients = metadata.tables["clients"]
+    named = select(clients.c.id).where(clients.c.name_folded.contains(q, escape="/"))
+    return or_(table.c.search.contains(q, escape="/"), table.c.client_id.in_(named))
+
+
 SEARCH = Where(lambda table, q: table.c.search.contains(q, escape="/"), searched)
 """The rows in whose text a word or a part of it occurs."""
+SEARCH_WITH_CLIENT = Where(_with_client, searched)
+"""The same, or in whose client's name it occurs."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from retainer.errors import Faults
-from retainer.store.records import Only, Record, auto, ro, wo
+from retainer.store.records import Only, Record, Unless, auto, ro, wo
 
 T = TypeVar("T", bound=msgspec.Struct)
 REQUIRED = "Is required."
@@ -27,6 +27,7 @@ class Member(msgspec.Struct, frozen=True):
 
     name: str
     required: bool
+    unless: frozenset[str]
     default: Any
     read: Read
 
@@ -46,7 +47,8 @@ def writable(shape: type[msgspec.Struct], use: str = "Create") -> dict[str, Memb
         if field.default_factory is not msgspec.NODEFAULT:
             default = field.default_factory()
         hint = hints[field.name] | None if filled else hints[field.name]
-        found[field.name] = Member(field.name, default is msgspec.NODEFAULT, default, reader(hint))
+        unless = frozenset(it.other for it in marks if isinstance(it, Unless))
+        found[field.name] = Member(field.name, default is msgspec.NODEFAULT, unless, default, reader(hint))
     return found
 
 
@@ -79,11 +81,13 @@ def complete(shape: type[T], values: dict[str, Any], given: dict[str, Any], faul
     """The whole, with defaults for what was left out; None when required members are missing or faulty."""
     members = writable(shape)
     for member in members.values():
-        if member.required and member.name not in given:
+        spared = any(given.get(other) is not None for other in member.unless)
+        if member.required and member.name not in given and not spared:
             faults.setdefault(path + member.name, []).append(REQUIRED)
     if faults:
         return None
-    absent = {name: None for name in shape.__struct_fields__ if name not in members or members[name].default is None}
+    plain = {it.name for it in members.values() if it.default is not None and not it.unless}
+    absent = {name: None for name in shape.__struct_fields__ if name not in plain}
     return shape(**{**absent, **values})
 
 

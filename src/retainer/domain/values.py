@@ -160,11 +160,14 @@ UserId = Annotated[
 LARGEST_POSITION = 1_000_000_000
 Position = Annotated[int, Meta(ge=0, le=LARGEST_POSITION)]
 Text30 = Annotated[str, Meta(min_length=1, max_length=30)]
+Text20 = Annotated[str, Meta(min_length=1, max_length=20)]
 Text50 = Annotated[str, Meta(min_length=1, max_length=50)]
 Text100 = Annotated[str, Meta(min_length=1, max_length=100)]
 Text191 = Annotated[str, Meta(min_length=1, max_length=191)]
 Password = Annotated[str, Meta(min_length=12, max_length=1000)]
 Text255 = Annotated[str, Meta(min_length=1, max_length=255)]
+Text1000 = Annotated[str, Meta(min_length=1, max_length=1000)]
+Text2000 = Annotated[str, Meta(min_length=1, max_length=2000)]
 Text5000 = Annotated[str, Meta(min_length=1, max_length=5000)]
 Text10000 = Annotated[str, Meta(min_length=1, max_length=10000)]
 Text20000 = Annotated[str, Meta(min_length=1, max_length=20000)]
@@ -223,6 +226,39 @@ Money = Annotated[
         type="string",
         pattern=r"^-?[0-9]+(\.[0-9]+)?$",
         examples=["120.00"],
+    ),
+]
+SignedMoney = Annotated[
+    Decimal,
+    kind(
+        between(-LARGEST_AMOUNT, LARGEST_AMOUNT, 4),
+        'an amount from -1000000000000 to 1000000000000, like "-25.00"',
+        {"type": ["string", "number"]},
+        type="string",
+        pattern=r"^-?[0-9]+(\.[0-9]+)?$",
+        examples=["120.00"],
+    ),
+]
+Quantity = Annotated[
+    Decimal,
+    kind(
+        between(Decimal(-10) ** 9, Decimal(10) ** 9, 4),
+        'a quantity with at most 4 decimal places, like "1.5"',
+        {"type": ["string", "number"]},
+        type="string",
+        pattern=r"^-?[0-9]+(\.[0-9]{1,4})?$",
+        examples=["1.5"],
+    ),
+]
+UnitPrice = Annotated[
+    Decimal,
+    kind(
+        between(Decimal(0), LARGEST_AMOUNT, 4),
+        'a price from 0 to 1000000000000 with at most 4 decimal places, like "33.3333"',
+        {"type": ["string", "number"]},
+        type="string",
+        pattern=r"^[0-9]+(\.[0-9]+)?$",
+        examples=["33.3333"],
     ),
 ]
 Percent = Annotated[

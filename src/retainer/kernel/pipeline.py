@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from retainer.domain.limits import ADDRESS_CEILING, Allowance
 from retainer.errors import Refusal
 from retainer.kernel import access, etag, idempotency
 from retainer.kernel.body import Sent
 from retainer.kernel.http import Request, Response
-from retainer.kernel.limits import ADDRESS_CEILING, Allowance
 from retainer.kernel.paging import Paged
-from retainer.kernel.resource import Call, Operation
+from retainer.kernel.resource import Call, Operation, Told
 from retainer.store.engines import Unavailable
 from retainer.store.records import Record
 from retainer.store.tx import Tx
@@ -89,15 +89,19 @@ def reply(operation: Operation, result: Any, request: Request) -> Response:
     data = encode(result)
     if isinstance(result, Paged):
         return Response(200, [CONTENT], data)
-    headers = [CONTENT]
-    if isinstance(result, Record):
+    headers, record, meta = [CONTENT], result, b""
+    if isinstance(result, Told):
+        record, meta = result.data, b',"meta":%b' % encode(result.meta)
+        data = encode(record)
+    if isinstance(record, Record):
         tag = etag.of(data)
         if not operation.writes and etag.matches(request.header("IF_NONE_MATCH"), tag):
             return Response(304, [("etag", tag)])
         headers.append(("etag", tag))
         if operation.created:
-            headers.append(("location", f"{request.base_url}{request.path}/{result.id}"))
-    return Response(201 if operation.created else 200, headers, b'{"data":%b}' % data)
+            place = operation.resource.made_at or request.path
+            headers.append(("location", f"{request.base_url}{place}/{record.id}"))
+    return Response(201 if operation.created else 200, headers, b'{"data":%b%b}' % (data, meta))
 
 
 def refuse(refusal: Refusal, request: Request) -> Response:

@@ -7,24 +7,26 @@ import inspect
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from falcon.routing import CompiledRouter
 from sqlalchemy import Table
 
 from retainer.domain.keys import Caller
+from retainer.domain.limits import Allowance
 from retainer.domain.values import LARGEST_INTEGER, Id
 from retainer.errors import Refusal, not_found
 from retainer.kernel import body as bodies
 from retainer.kernel.http import Request
-from retainer.kernel.limits import Allowance
 from retainer.kernel.paging import Page, Paged, read_list
 from retainer.kernel.query import Filter, read_pairs, read_values
 from retainer.store.rules import singular
 from retainer.store.tx import Tx
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
+T = TypeVar("T")
+M = TypeVar("M")
 ID = re.compile(r"[1-9][0-9]{0,15}")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
@@ -39,6 +41,13 @@ class Call(msgspec.Struct, gc=False):
     ids: dict[str, str]
     query: Any
     sent: bodies.Sent | None = None
+
+
+class Told(msgspec.Struct, Generic[T, M]):
+    """A new record, and under `meta` what became of others."""
+
+    data: T
+    meta: M
 
 
 Maker = Callable[[Tx, Call], Any]
@@ -69,6 +78,7 @@ class Operation:
             raise TypeError(f"{where} does not say what it returns.")
         self.answers = hints.pop("return")
         self.paged = get_origin(self.answers) is Paged
+        self.record = get_args(self.answers)[0] if get_origin(self.answers) is Told else self.answers
         self.filter: type[Filter] | None = None
         self.body: Any = None
         self.parameters = re.findall(r"\{(\w+)\}", self.path)
@@ -125,16 +135,27 @@ def read_id(text: str, table: Table | None) -> int:
 
 
 class Resource:
-    """A path, its scope (None: any valid key), its table and that of the parent in its path; handlers register here."""
+    """A path, its scope (None: any valid key), its table and that of the parent in its path; handlers register here.
+
+    `made_at` is the path under which new records are found, when it is another.
+    """
 
     def __init__(
-        self, path: str, *, tag: str, scope: str | None, table: Table | None = None, parent: Table | None = None
+        self,
+        path: str,
+        *,
+        tag: str,
+        scope: str | None,
+        table: Table | None = None,
+        parent: Table | None = None,
+        made_at: str | None = None,
     ) -> None:
         self.path = path
         self.tag = tag
         self.scope = scope
         self.table = table
         self.parent = parent
+        self.made_at = made_at
         self.operations: list[Operation] = []
         self.get, self.post, self.put, self.patch, self.delete = (partial(self._register, method) for method in METHODS)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 from sqlalchemy import Column, ColumnElement, ForeignKeyConstraint, Text, UniqueConstraint, literal
 
 from retainer.exact import decimal_text
@@ -38,6 +39,19 @@ def instant(name: str, *, optional: bool = False) -> Column[Any]:
 def decimal(name: str, *, optional: bool = False) -> Column[Any]:
     """An exact decimal, kept as its canonical text."""
     return Column(name, Text, nullable=optional, info={"into": decimal_text, "out": Decimal})
+
+
+def price(name: str) -> Column[Any]:
+    """An exact decimal, kept as the text in which it is answered."""
+    return Column(name, Text, nullable=False, info={"into": lambda value: format(value, "f"), "out": Decimal})
+
+
+def record_list(name: str, shape: Any) -> Column[Any]:
+    """A list of records that belong to the row alone, kept as JSON."""
+    decode = msgspec.json.Decoder(list[shape]).decode
+    return Column(
+        name, Text, nullable=False, info={"into": lambda its: msgspec.json.encode(its).decode(), "out": decode}
+    )
 
 
 def money(name: str, *, optional: bool = False) -> Column[Any]:

@@ -5,9 +5,9 @@ from functools import cache
 from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
-from sqlalchemy import Column, ColumnElement, Select, Table, bindparam, case, func, select
+from sqlalchemy import ColumnElement, Select, Table, bindparam, case, func, select
 
-from retainer.exact import amount_of, minor_units
+from retainer.exact import DIGITS, amount_of, minor_units
 from retainer.store.tables import metadata
 
 ro: Final[Any] = object()
@@ -29,6 +29,7 @@ class Record(msgspec.Struct, gc=False):
 
 
 Convert = Callable[[Any], Any]
+MINOR = {currency: 10 ** (4 - digits) for currency, digits in DIGITS.items() if digits != 2}
 GIVEN = frozenset(Record.__struct_fields__)
 R = TypeVar("R", bound=Record)
 
@@ -46,6 +47,16 @@ class RefersTo(NamedTuple):
     """A list of ids that must exist in a table of the account."""
 
     target: str
+
+
+class Single(NamedTuple):
+    """A member with the default `wo` that is answered with a single record, and not in lists."""
+
+
+class Unless(NamedTuple):
+    """A required member that may be left out when this other one is sent."""
+
+    other: str
 
 
 class Only(NamedTuple):
@@ -82,13 +93,12 @@ class View:
         self._amounts = [fields.index(name) for name in self._money]
         self._currency = fields.index("currency") if "currency" in fields else -1
         for position, name in enumerate(fields):
-            column = table.c.get(name)
-            if isinstance(column, Column):
-                self.columns.append(column)
-                if "out" in column.info:
-                    self._out.append((position, column.info["out"]))
+            derived = next((it for it in getattr(hints[name], "__metadata__", ()) if isinstance(it, Derived)), None)
+            if derived is None:
+                self.columns.append(table.c[name])
+                if "out" in table.c[name].info:
+                    self._out.append((position, table.c[name].info["out"]))
             else:
-                derived = next(mark for mark in hints[name].__metadata__ if isinstance(mark, Derived))
                 self.columns.append(derived.expression(table).label(name))
                 self._amounts += [position] if derived.money else []
                 if derived.out is not None:
@@ -124,10 +134,12 @@ class View:
         return values
 
     def order(self, name: str) -> Any:
-        """What a member sorts by: its text without case, its place among its words, or its value."""
+        """What a member sorts by: its text without case, its place among its words, its figure, or its value."""
         column = self.table.c.get(f"{name}_folded", self.table.c.get(name))
         if column is None:
             return next(its for its in self.columns if its.name == name)
+        if name in self._money:  # in minor units 1000 JPY and 10.00 EUR are the same
+            return column * case(MINOR, value=self.table.c.currency, else_=100)
         origin, *words = get_origin(self.hints[name]), *get_args(self.hints[name])
         return case({word: place for place, word in enumerate(words)}, value=column) if origin is Literal else column
 

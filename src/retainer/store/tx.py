@@ -130,6 +130,7 @@ class Tx(Everywhere):
         self.actor = actor
         self.faults: Faults = {}
         self.codes: set[str] = set()
+        self.within = ""  # where the members that are judged stand in the body: `lines.0.`
         self.if_match: str | None = None
         self._begun = write
         self._used = False
@@ -172,7 +173,7 @@ class Tx(Everywhere):
 
     def fault(self, field: str, sentence: str, code: str = "validation_failed") -> None:
         """Note what is wrong with a member of the body; it is refused with all others before anything is written."""
-        self.faults.setdefault(field, []).append(sentence)
+        self.faults.setdefault(self.within + field, []).append(sentence)
         self.codes.add(code)
 
     def refuse_faults(self) -> None:
