@@ -6,10 +6,10 @@ from typing import Any, BinaryIO
 import falcon
 
 from retainer import openapi
-from retainer.api import clients, contacts, me, milestones, projects, tags, tasks, time_entries
+from retainer.api import clients, contacts, me, milestones, projects, quote_lines, quotes, tags, tasks, time_entries
+from retainer.domain.limits import Window
 from retainer.kernel import pipeline
 from retainer.kernel.http import Request
-from retainer.kernel.limits import Window
 from retainer.kernel.resource import Routes
 from retainer.server.housekeeping import Housekeeping, KeysUsed
 from retainer.server.intake import Intake
@@ -19,7 +19,18 @@ from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
 
 ROOT = f"{BASE_PATH}/"
-SLICES = [clients.api, contacts.api, tags.api, projects.api, milestones.api, tasks.api, time_entries.api, me.api]
+SLICES = [
+    clients.api,
+    contacts.api,
+    tags.api,
+    projects.api,
+    milestones.api,
+    tasks.api,
+    time_entries.api,
+    quotes.api,
+    quote_lines.api,
+    me.api,
+]
 """Every resource of the API, in the order of the reference."""
 
 

@@ -77,6 +77,7 @@ def test_it_works(office):
         "unbilled_amount": "0.000",
         "budget_used_percent": 0.0,
         "progress_percent": None,
+        "quote_id": None,
     }
     assert office.get(f"/projects/{project['id']}").data == project
     assert office.get("/projects").data == [project]

@@ -14,7 +14,7 @@ from sqlalchemy import Index, bindparam, select
 
 from retainer.api.clients import clients
 from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
-from retainer.domain import consequences, relations, templates, work
+from retainer.domain import agreed, consequences, relations, templates, work
 from retainer.domain.filters import since, truth, until
 from retainer.domain.values import Currency, Day, Id, Instant, Money, Text30, Text191, Text10000
 from retainer.exact import amount_of
@@ -25,7 +25,7 @@ from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.store import rules
 from retainer.store.columns import day, flag, folded, instant, integer, money, ref, text, unique
-from retainer.store.records import Derived, Only, Record, auto, ro, wo
+from retainer.store.records import Derived, Only, Record, Unless, auto, ro, wo
 from retainer.store.tables import tenant_table
 from retainer.store.tx import Tx
 
@@ -83,7 +83,7 @@ ONLY_FOR = {"fixed_fee": "fixed_fee", "retainer_amount": "retainer"}
 class Project(Record):
     """Work for a client, or, without one, for the agency itself."""
 
-    name: Text191
+    name: Annotated[Text191, Unless("quote_id")]
     client_id: Id | None = None
     code: Text30 | None = None
     description: Text10000 | None = None
@@ -98,6 +98,7 @@ class Project(Record):
     start_date: Day | None = None
     due_date: Day | None = None
     manager_id: Id | None = None
+    quote_id: Annotated[Id | None, Only("Create"), Derived(agreed.quote_of)] = None
     is_template: Annotated[bool, Only("Create")] = False
     completed_at: Instant | None = ro
     archived_at: Instant | None = ro
@@ -184,8 +185,10 @@ def list_projects(tx: Tx, only: ProjectFilter, page: Page) -> Paged[Project]:
 def create_project(tx: Tx, body: New[Project]) -> Project:
     """Create a project; template_id names one whose milestones and tasks are copied, moved with start_date."""
     templates.check(tx, body.template_id)
+    agreed.fill_project(tx, body)
     project = tx.insert(projects, settle(tx, body))
     set_tags(tx, projects, project, body.tag_ids, new=True)
+    agreed.convert(tx, body.quote_id, "converted_project_id", project)
     if body.template_id is not None:
         templates.copy_work(tx, body.template_id, project)
     return tx.get(projects, project, Project)

@@ -4,6 +4,7 @@ import random
 from typing import Any
 
 from retainer.api import clients, contacts, tags
+from retainer.demo import sales
 from retainer.demo.agencies import HARBOUR, NORTHLIGHT, TAGS, Agency
 from retainer.demo.records import make
 from retainer.demo.work import Work
@@ -44,6 +45,7 @@ def _agency(store: Store, agency: Agency) -> str:
         work = Work(tx, chance, people, tag_ids)
         work.plan(customers)
         work.record()
+        sales.offer(tx, chance, customers)
         work.close(customers)
     return key
 

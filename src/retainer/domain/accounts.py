@@ -53,6 +53,9 @@ accounts = Table(
     decimal("tax_rate"),
     integer("payment_terms_days"),
     text("client_number_pattern"),
+    text("quote_number_pattern", server_default="Q-{YYYY}-{0000}"),
+    text("invoice_number_pattern", server_default="INV-{YYYY}-{0000}"),
+    text("credit_note_number_pattern", server_default="CN-{YYYY}-{0000}"),
     text("working_weekdays"),
     **NUMBERED,
 )
@@ -73,6 +76,9 @@ class AccountDetails(msgspec.Struct):
     tax_rate: Percent = Decimal(0)
     payment_terms_days: PaymentTerms = 30
     client_number_pattern: Text50 = "C-{0000}"
+    quote_number_pattern: Text50 = "Q-{YYYY}-{0000}"
+    invoice_number_pattern: Text50 = "INV-{YYYY}-{0000}"
+    credit_note_number_pattern: Text50 = "CN-{YYYY}-{0000}"
     working_weekdays: list[Weekday] = msgspec.field(default_factory=lambda: ["mon", "tue", "wed", "thu", "fri"])
 
 

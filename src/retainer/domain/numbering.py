@@ -18,11 +18,14 @@ NEXT = (
 FIRST = insert(series).values(account_id=ACCOUNT, name=bindparam("series"), last=1)
 
 
-def next_number(tx: Tx, name: str, pattern: str, taken: Select[tuple[int]]) -> str:
+def next_number(tx: Tx, name: str, pattern: str, taken: Select[tuple[int]], day: str = "") -> str:
     """The next number of a series that no row has; `{0000}` in the pattern is the number with at least its digits.
 
-    `taken` finds a row by the parameter `number`: people may have given a number of the series by hand.
+    `{YYYY}` is the year of the day; a pattern with it begins anew each year. `taken` finds a row by the parameter
+    `number`: people may have given a number of the series by hand, or changed the pattern.
     """
+    if "{YYYY}" in pattern:
+        name, pattern = f"{name}:{day[:4]}", pattern.replace("{YYYY}", day[:4])
     while True:
         last = tx.value(NEXT, series=name)
         if last is None:

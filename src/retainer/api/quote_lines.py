@@ -1,0 +1,62 @@
+"""Quote lines: what a quote offers, one by one. They can be added and removed while the quote is a draft."""
+
+import msgspec
+
+from retainer.api.quotes import Quote, QuoteLine, quote_lines, quotes, whole
+from retainer.domain import documents, relations
+from retainer.domain.documents import MOST_LINES, Totals
+from retainer.domain.values import Id
+from retainer.errors import Refusal
+from retainer.kernel import etag
+from retainer.kernel.body import New
+from retainer.kernel.resource import Resource, Told
+from retainer.store.tx import Tx
+
+
+class QuoteChanged(msgspec.Struct):
+    """What became of the quote."""
+
+    quote: Totals
+
+
+def draft(tx: Tx, quote: int) -> Quote:
+    """The quote, whose lines can be changed. Raises `locked` for any but a draft."""
+    it = whole(tx, quote)
+    if it.status != "draft":
+        sentence = f"The lines of this quote are fixed: it is {it.status}. Set its status back to draft first."
+        raise Refusal("locked", sentence, errors={"quote": [sentence]})
+    return it
+
+
+def total_up(tx: Tx, it: Quote) -> QuoteChanged:
+    """Write what the quote comes to with its lines as they are now."""
+    it.lines = whole(tx, it.id).lines
+    documents.come_to(it, it.lines)
+    tx.update(quotes, it)
+    return QuoteChanged(documents.totals_of(it))
+
+
+api = Resource("/quotes/{quote}/lines", tag="Quotes", scope="invoices", table=quote_lines, parent=quotes)
+
+
+@api.post()
+def create_quote_line(tx: Tx, quote: Id, body: New[QuoteLine]) -> Told[QuoteLine, QuoteChanged]:
+    """Add a line to a draft; the last one, unless it has a position. The quote's new totals are in meta.quote."""
+    it = draft(tx, quote)
+    if len(it.lines) >= MOST_LINES:
+        tx.fault("quote", f"Has {MOST_LINES} lines, and no room for more.")
+    body.quote_id = quote
+    if body.position is None:
+        body.position = relations.last_but(max((line.position for line in it.lines), default=0))
+    documents.settle_line(tx, quote_lines, body, it, documents.for_client(tx, it, it))
+    line = tx.insert(quote_lines, body)
+    return Told(tx.get(quote_lines, line, QuoteLine), total_up(tx, it))
+
+
+@api.delete("/{line}")
+def delete_quote_line(tx: Tx, quote: Id, line: Id) -> None:
+    """Remove a line from a draft."""
+    its = etag.unchanged(tx, tx.get(quote_lines, line, QuoteLine, quote_id=quote))
+    it = draft(tx, quote)
+    tx.delete(quote_lines, its.id)
+    total_up(tx, it)

@@ -1,0 +1,248 @@
+"""Quotes: what work would cost, before it is agreed.
+
+A quote that was sent and whose `valid_until` has passed reads `expired`. An accepted one becomes a project
+(`POST /projects` with `quote_id`), once; from then on it is frozen.
+"""
+
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from sqlalchemy import ColumnElement, Index, Table, and_, bindparam, case, select
+
+from retainer.domain import documents, relations
+from retainer.domain.accounts import accounts
+from retainer.domain.documents import Lines, TaxShare
+from retainer.domain.filters import SEARCH_WITH_CLIENT, Where, since, truth, until
+from retainer.domain.members import writable
+from retainer.domain.numbering import next_number
+from retainer.domain.values import (
+    Currency,
+    Day,
+    Id,
+    Instant,
+    Percent,
+    Position,
+    Quantity,
+    SignedMoney,
+    Text20,
+    Text50,
+    Text191,
+    Text255,
+    Text1000,
+    Text2000,
+    Text10000,
+    UnitPrice,
+)
+from retainer.errors import Refusal
+from retainer.exact import day_after
+from retainer.kernel import etag
+from retainer.kernel.body import Change, New
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.resource import Resource
+from retainer.store.columns import day, folded, instant, money, record_list, ref, text, unique
+from retainer.store.records import Derived, Record, Single, auto, ro, wo
+from retainer.store.tables import ACCOUNT, TODAY, tenant_table
+from retainer.store.tx import Tx
+
+quotes = tenant_table(
+    "quotes",
+    *ref("client_id", "clients"),
+    *ref("contact_id", "external_contacts", optional=True, on_delete="detach"),
+    *ref("project_id", "projects", optional=True),
+    *ref("converted_project_id", "projects", optional=True),
+    text("number"),
+    text("title", optional=True),
+    text("status"),
+    day("issue_date"),
+    day("valid_until"),
+    text("currency"),
+    text("notes", optional=True),
+    text("terms", optional=True),
+    text("decline_reason", optional=True),
+    text("accepted_by", optional=True),
+    money("subtotal"),
+    money("tax_total"),
+    money("total"),
+    record_list("tax_breakdown", TaxShare),
+    instant("sent_at", optional=True),
+    instant("accepted_at", optional=True),
+    instant("declined_at", optional=True),
+    text("external_id", optional=True),
+    folded("number", "title", into="search"),
+    unique("number"),
+    unique("external_id"),
+    unique("converted_project_id"),
+    Index(None, "account_id", "created_at", "id"),
+    Index(None, "account_id", "updated_at", "id"),
+    Index(None, "account_id", "client_id", "created_at", "id"),
+    Index(None, "account_id", "project_id"),
+    Index(None, "account_id", "contact_id"),
+)
+
+quote_lines = documents.line_table("quote_lines", "quote", Index(None, "account_id", "quote_id", "position"))
+
+Status = Literal["draft", "sent", "accepted", "declined", "expired", "cancelled"]
+
+MOVES = {
+    "draft": ("sent", "accepted", "declined", "cancelled"),
+    "sent": ("accepted", "declined", "cancelled"),
+    "accepted": ("draft",),
+    "declined": ("draft",),
+    "expired": ("draft",),
+    "cancelled": ("draft",),
+}
+FIXED = ("client_id", "currency", "issue_date", "lines")
+"""What only a draft can change."""
+STAMPED = ("sent", "accepted", "declined")
+VALID_DAYS = 30
+
+
+def standing(table: Table) -> ColumnElement[Any]:
+    """The status of a quote; one that was sent expires by itself."""
+    return case((and_(table.c.status == "sent", table.c.valid_until < TODAY), "expired"), else_=table.c.status)
+
+
+class QuoteLine(Record):
+    """One thing that a quote offers."""
+
+    description: Text2000
+    unit_price: UnitPrice
+    quote_id: Id = ro
+    quantity: Quantity = Decimal(1)
+    unit: Text20 | None = None
+    discount_percent: Percent = Decimal(0)
+    tax_rate: Percent = auto
+    project_id: Id | None = None
+    amount: SignedMoney = ro
+    currency: Currency = ro
+    position: Position = auto
+
+
+class Quote(Record):
+    """What work would cost."""
+
+    client_id: Id
+    contact_id: Id | None = None
+    project_id: Id | None = None
+    number: Text50 = ro
+    title: Text255 | None = None
+    status: Annotated[Status, Derived(standing)] = "draft"
+    issue_date: Day = auto
+    valid_until: Day = auto
+    currency: Currency = auto
+    notes: Text10000 | None = None
+    terms: Text10000 | None = None
+    decline_reason: Text1000 | None = None
+    accepted_by: Text191 | None = None
+    subtotal: SignedMoney = ro
+    tax_total: SignedMoney = ro
+    total: SignedMoney = ro
+    tax_breakdown: list[TaxShare] = ro
+    sent_at: Instant | None = ro
+    accepted_at: Instant | None = ro
+    declined_at: Instant | None = ro
+    converted_project_id: Id | None = ro
+    external_id: Text191 | None = None
+    lines: Annotated[list[QuoteLine], Lines, Single()] = wo
+
+
+class QuoteFilter(Filter):
+    """Which quotes."""
+
+    sorts = ("-created_at", "issue_date", "valid_until", "number", "total")
+    q: Annotated[Text191 | None, SEARCH_WITH_CLIENT] = None
+    client_id: OneOf[Id] | None = None
+    project_id: OneOf[Id] | None = None
+    status: Annotated[OneOf[Status] | None, Where(lambda table, values: standing(table).in_(values))] = None
+    issue_date_from: Annotated[Day | None, since("issue_date")] = None
+    issue_date_to: Annotated[Day | None, until("issue_date")] = None
+    valid_until_from: Annotated[Day | None, since("valid_until")] = None
+    valid_until_to: Annotated[Day | None, until("valid_until")] = None
+    converted: Annotated[bool | None, truth(lambda table: table.c.converted_project_id.is_not(None))] = None
+    number: Text50 | None = None
+    external_id: Text191 | None = None
+
+
+PATTERN = select(accounts.c.quote_number_pattern).where(accounts.c.id == ACCOUNT)
+TAKEN = select(quotes.c.id).where(quotes.c.number == bindparam("number"))
+
+
+def whole(tx: Tx, quote: int) -> Quote:
+    """A quote with its lines. Raises `not_found`."""
+    it = tx.get(quotes, quote, Quote)
+    it.lines = documents.lines_of(tx, quote_lines, QuoteLine, "quote_id", quote)
+    return it
+
+
+def settle(tx: Tx, it: Quote, before: Quote | None = None) -> Quote:
+    """What a quote has from its client and its lines, its number, and the moments of its states."""
+    tax_rate = documents.for_client(tx, it, before)
+    it.lines = it.lines or []
+    it.issue_date = it.issue_date or tx.today
+    it.valid_until = it.valid_until or day_after(it.issue_date, VALID_DAYS)
+    if it.valid_until < it.issue_date:
+        tx.fault("valid_until", f"Must not be before issue_date, which is {it.issue_date}.")
+    documents.settle_lines(tx, quote_lines, it, tax_rate)
+    former = before.status if before else "draft"
+    if before and before.converted_project_id:
+        documents.locked(tx, it, before, "converted", writable(Quote))
+    elif "draft" not in {former, it.status}:
+        documents.locked(tx, it, before, former, FIXED)
+    relations.move(tx, former, it.status, MOVES)
+    if it.status == "sent" and not it.lines:
+        tx.fault("status", "A quote without lines cannot be sent. Add a line first.")
+    if it.number is None:
+        it.number = next_number(tx, "quotes", tx.value(PATTERN), TAKEN, it.issue_date)
+    if it.status == "draft":
+        it.sent_at = it.accepted_at = it.declined_at = None
+    elif it.status in STAMPED and it.status != former:
+        setattr(it, f"{it.status}_at", tx.now)
+    it.status = "sent" if it.status == "expired" else it.status
+    return it
+
+
+api = Resource("/quotes", tag="Quotes", scope="invoices", table=quotes)
+
+
+@api.get()
+def list_quotes(tx: Tx, only: QuoteFilter, page: Page) -> Paged[Quote]:
+    """List quotes, newest first; without their lines."""
+    return listing(tx, quotes, Quote, only, page)
+
+
+@api.post()
+def create_quote(tx: Tx, body: New[Quote]) -> Quote:
+    """Create a quote with its lines; number, dates and currency are filled in when they are left out."""
+    it = settle(tx, body)
+    quote = tx.insert(quotes, it)
+    documents.save_lines(tx, quote_lines, [], it.lines, quote_id=quote)
+    return whole(tx, quote)
+
+
+@api.get("/{quote}")
+def get_quote(tx: Tx, quote: Id) -> Quote:
+    """Read a quote with its lines."""
+    tx.snapshot()
+    return whole(tx, quote)
+
+
+@api.put("/{quote}")
+@api.patch("/{quote}")
+def update_quote(tx: Tx, quote: Id, change: Change[Quote]) -> Quote:
+    """Change a quote or its status; `lines` takes the place of the whole set, while it is a draft."""
+    before = whole(tx, quote)
+    it = settle(tx, change.onto(before), before)
+    tx.update(quotes, it)
+    documents.save_lines(tx, quote_lines, before.lines, it.lines, quote_id=quote)
+    return whole(tx, quote)
+
+
+@api.delete("/{quote}")
+def delete_quote(tx: Tx, quote: Id) -> None:
+    """Delete a quote with its lines; one that was accepted stays."""
+    it = etag.unchanged(tx, whole(tx, quote))
+    if it.status == "accepted":
+        sentence = "This quote was accepted and stays. Set its status to draft first, if it may go."
+        raise Refusal("locked", sentence, errors={"status": [sentence]})
+    tx.delete(quotes, quote)

@@ -1,0 +1,179 @@
+"""Documents: what invoices and quotes share: their client, their lines, what those come to, when they are locked."""
+
+from collections.abc import Collection, Sequence
+from decimal import Decimal
+from functools import cache
+from itertools import zip_longest
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+from sqlalchemy import Select, Table, bindparam, select
+
+from retainer.domain import money, relations
+from retainer.domain.accounts import accounts
+from retainer.domain.members import writable
+from retainer.domain.values import Percent, SignedMoney
+from retainer.exact import DIGITS, amount_of
+from retainer.store.columns import decimal, integer, price, ref, text
+from retainer.store.columns import money as amount_column
+from retainer.store.records import Record, view
+from retainer.store.tables import ACCOUNT, metadata, tenant_table
+from retainer.store.tx import Tx
+
+L = TypeVar("L", bound=Record)
+MOST_LINES = 200
+Lines = Meta(max_length=MOST_LINES)
+
+
+class TaxShare(msgspec.Struct):
+    """What is taxed at one rate."""
+
+    tax_rate: Percent
+    taxable_amount: SignedMoney
+    tax_amount: SignedMoney
+
+
+class Totals(msgspec.Struct):
+    """What a document comes to now."""
+
+    id: int
+    currency: str
+    subtotal: SignedMoney
+    tax_total: SignedMoney
+    total: SignedMoney
+    tax_breakdown: list[TaxShare]
+
+
+def line_table(name: str, parent: str, *items: Any) -> Table:
+    """The lines of a kind of document."""
+    return tenant_table(
+        name,
+        *ref(f"{parent}_id", f"{parent}s", on_delete="cascade"),
+        text("description"),
+        decimal("quantity"),
+        text("unit", optional=True),
+        price("unit_price"),
+        decimal("discount_percent"),
+        decimal("tax_rate"),
+        *ref("project_id", "projects", optional=True),
+        amount_column("amount"),
+        text("currency"),
+        integer("position"),
+        *items,
+    )
+
+
+@cache
+def _client() -> Select[Any]:
+    clients = metadata.tables["clients"]
+    joined = clients.join(accounts, accounts.c.id == ACCOUNT)
+    wanted = (*clients.c["status", "currency", "tax_rate"], accounts.c.tax_rate)
+    return select(*wanted).select_from(joined).where(clients.c.id == bindparam("id"))
+
+
+@cache
+def _owner(table: str) -> Select[Any]:
+    its = metadata.tables[table]
+    return select(its.c.client_id).where(its.c.id == bindparam("id"))
+
+
+def for_client(tx: Tx, it: Any, before: Any) -> Decimal:
+    """What a document has from its client, to whom its contact and project must belong; answers its lines' tax rate."""
+    status, currency, tax_rate, usual = tx.one(_client(), id=it.client_id) or ("active", tx.actor.currency, None, "0")
+    if before is None or it.client_id != before.client_id:
+        relations.open_for_more(tx, "client_id", f"Client {it.client_id}", status)
+    it.currency = it.currency or currency
+    if before and before.lines and it.currency != before.currency:
+        tx.fault("currency", f"Is fixed as {before.currency} while there are lines. Delete them first.")
+    for member, table in (("contact_id", "external_contacts"), ("project_id", "projects")):
+        belongs(tx, it, member, table, it.client_id)
+    return Decimal(tax_rate if tax_rate is not None else usual)
+
+
+def belongs(tx: Tx, it: Any, member: str, table: str, client: int) -> None:
+    """Note a fault when a contact or project is another client's."""
+    row = tx.one(_owner(table), id=getattr(it, member)) if getattr(it, member) else None
+    if row and row[0] != client:
+        owner = f"client {row[0]}" if row[0] else "no client"
+        tx.fault(member, f"Belongs to {owner}, not to client {client}. Choose one of the document's client.")
+
+
+def settle_line(tx: Tx, table: Table, line: Any, document: Any, tax_rate: Decimal) -> None:
+    """What a line has from its document, and its amount; its unit price has at least the digits of the currency."""
+    line.currency = document.currency
+    line.tax_rate = tax_rate if line.tax_rate is None else line.tax_rate
+    belongs(tx, line, "project_id", "projects", document.client_id)
+    shape: type[Record] = type(line)
+    tx.check(table, shape, {name: getattr(line, name) for name in writable(shape)}, line.id)
+    digits = -DIGITS[line.currency]
+    if line.unit_price.as_tuple().exponent > digits:
+        line.unit_price = line.unit_price.quantize(Decimal(1).scaleb(digits))
+    units = money.line_amount(line.quantity, line.unit_price, line.discount_percent, line.currency)
+    if abs(units) > money.LARGEST * 10 ** DIGITS[line.currency]:
+        tx.fault("unit_price", f"Makes the line {amount_of(units, line.currency)} {line.currency}: too much to bill.")
+        units = 0
+    line.amount = amount_of(units, line.currency)
+
+
+def settle_lines(tx: Tx, table: Table, document: Any, tax_rate: Decimal) -> None:
+    """The lines of a document, and what it comes to; their faults stand under `lines.0`, `lines.1`, ..."""
+    for place, line in enumerate(document.lines):
+        tx.within = f"lines.{place}."
+        settle_line(tx, table, line, document, tax_rate)
+    tx.within = ""
+    come_to(document, document.lines)
+
+
+def come_to(document: Any, lines: Sequence[Any]) -> None:
+    """Let a document have the totals of its lines."""
+    currency = document.currency
+    found = money.totals((int(line.amount.scaleb(DIGITS[currency])), line.tax_rate) for line in lines)
+    document.subtotal, document.tax_total = amount_of(found.subtotal, currency), amount_of(found.tax_total, currency)
+    document.total = amount_of(found.total, currency)
+    document.tax_breakdown = [
+        TaxShare(share.tax_rate, amount_of(share.taxable, currency), amount_of(share.tax, currency))
+        for share in found.shares
+    ]
+
+
+def totals_of(document: Any) -> Totals:
+    """A document's totals, to be told beside a line that changed them."""
+    return Totals(*(getattr(document, name) for name in Totals.__struct_fields__))
+
+
+def lines_of(tx: Tx, table: Table, shape: type[L], parent: str, parent_id: int) -> list[L]:
+    """The lines of a document, in their order."""
+    read = view(table, shape).read
+    return [read(row) for row in tx.all(_lines(table, shape, parent), parent=parent_id)]
+
+
+@cache
+def _lines(table: Table, shape: type[Record], parent: str) -> Select[Any]:
+    its = table.c[parent] == bindparam("parent")
+    return view(table, shape).rows.where(its).order_by(table.c.position, table.c.id)
+
+
+def save_lines(tx: Tx, table: Table, before: Sequence[Any], after: Sequence[Any], **parent: int) -> None:
+    """Write a set of lines in place of another; a line keeps the id of the one in its place."""
+    for place, (old, new) in enumerate(zip_longest(before, after), start=1):
+        if new is None:
+            tx.delete(table, old.id)
+        elif old is None:
+            tx.insert(table, msgspec.structs.replace(new, position=place, **parent))
+        elif old.position != place or not alike(old, new):
+            tx.update(table, msgspec.structs.replace(new, id=old.id, position=place, **parent))
+
+
+def alike(old: Record, new: Record) -> bool:
+    """Whether two lines say the same, wherever they stand."""
+    return all(getattr(old, name) == getattr(new, name) for name in writable(type(old)) if name != "position")
+
+
+def locked(tx: Tx, it: Any, before: Any, why: str, names: Collection[str]) -> None:
+    """Note `locked` for each of these members that a document in its state no longer changes."""
+    for name in names:
+        old, new = getattr(before, name), getattr(it, name)
+        same = len(old) == len(new) and all(map(alike, old, new)) if name == "lines" else old == new
+        if not same:
+            tx.fault(name, f"Cannot be changed any more: this one is {why}.", "locked")

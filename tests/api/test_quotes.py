@@ -1,0 +1,257 @@
+from fractions import Fraction
+
+import pytest
+import time_machine
+
+LINE = {"description": "Design", "quantity": "2", "unit": "days", "unit_price": "800", "tax_rate": "19"}
+STATES = ("draft", "sent", "accepted", "declined", "cancelled")
+LEGAL = {
+    "draft": {"sent", "accepted", "declined", "cancelled"},
+    "sent": {"accepted", "declined", "cancelled"},
+    "accepted": {"draft"},
+    "declined": {"draft"},
+    "cancelled": {"draft"},
+}
+
+
+def quote_of(office, **members):
+    return office.make("/quotes", **({"lines": [LINE]} | members))
+
+
+def test_it_works(office):
+    client = office.make("/clients", tax_rate="7")["id"]
+    contact = office.make("/external-contacts", client_id=client)["id"]
+    project = office.make("/projects", client_id=client)["id"]
+    sent = {
+        "client_id": client,
+        "contact_id": contact,
+        "project_id": project,
+        "title": "Relaunch",
+        "issue_date": "2026-03-30",
+        "currency": "EUR",
+        "notes": "Thank you",
+        "terms": "30 days",
+        "external_id": "q-1",
+        "lines": [
+            LINE | {"discount_percent": "12.5", "project_id": project},
+            {"description": "Rebate", "quantity": "-1", "unit_price": "33.3333"},
+        ],
+    }
+    answer = office.post("/quotes", sent)
+    assert answer.status == 201
+    quote = answer.data
+    assert [quote[name] for name in ("number", "status", "valid_until")] == ["Q-2026-0001", "draft", "2026-04-29"]
+    assert [line["amount"] for line in quote["lines"]] == ["1400.00", "-33.33"]
+    assert [line["unit_price"] for line in quote["lines"]] == ["800.00", "33.3333"]
+    assert [line["tax_rate"] for line in quote["lines"]] == ["19", "7"]
+    assert [line["position"] for line in quote["lines"]] == [1, 2]
+    assert quote["tax_breakdown"] == [
+        {"tax_rate": "7", "taxable_amount": "-33.33", "tax_amount": "-2.33"},
+        {"tax_rate": "19", "taxable_amount": "1400.00", "tax_amount": "266.00"},
+    ]
+    assert [quote[name] for name in ("subtotal", "tax_total", "total")] == ["1366.67", "263.67", "1630.34"]
+    assert {name: quote[name] for name in sent if name != "lines"} == {
+        name: sent[name] for name in sent if name != "lines"
+    }
+    assert office.get(f"/quotes/{quote['id']}").data == quote
+    (row,) = office.get("/quotes").data
+    assert row == {name: value for name, value in quote.items() if name != "lines"}
+
+
+@pytest.mark.parametrize(("currency", "digits"), [("EUR", 2), ("JPY", 0), ("KWD", 3)])
+def test_what_a_quote_comes_to_is_exact_and_tax_is_rounded_once_for_each_rate(office, currency, digits):
+    def rounded(exact):
+        scaled = abs(exact) * 10**digits
+        whole = int(scaled + Fraction(1, 2))
+        return Fraction(whole if exact >= 0 else -whole, 10**digits)
+
+    lines = [
+        {"description": "A", "quantity": str(n / 8), "unit_price": f"{n}.{n * 37 % 10000:04}",
+         "discount_percent": str(n % 5 * 2.5), "tax_rate": ("0", "7", "19", "8.125")[n % 4]}
+        for n in range(1, 41)
+    ]  # fmt: skip
+    quote = quote_of(office, currency=currency, lines=[*lines, {"description": "B", "quantity": -3, "unit_price": 1}])
+    taxable = {}
+    for line, made in zip([*lines, {"quantity": "-3", "unit_price": "1"}], quote["lines"], strict=True):
+        exact = Fraction(line["quantity"]) * Fraction(line["unit_price"])
+        amount = rounded(exact * (1 - Fraction(line.get("discount_percent", "0")) / 100))
+        assert Fraction(made["amount"]) == amount
+        rate = Fraction(line.get("tax_rate", "0"))
+        taxable[rate] = taxable.get(rate, 0) + amount
+    tax = {rate: rounded(amount * rate / 100) for rate, amount in taxable.items()}
+    shares = {
+        Fraction(it["tax_rate"]): (Fraction(it["taxable_amount"]), Fraction(it["tax_amount"]))
+        for it in quote["tax_breakdown"]
+    }
+    assert shares == {rate: (taxable[rate], tax[rate]) for rate in taxable}
+    assert Fraction(quote["subtotal"]) == sum(taxable.values())
+    assert Fraction(quote["total"]) == sum(taxable.values()) + sum(tax.values())
+
+
+@pytest.mark.parametrize(
+    ("members", "field", "sentence"),
+    [
+        ({"client_id": None}, "client_id", "null"),
+        ({"title": "x" * 256}, "title", "this has 256"),
+        ({"issue_date": "2026-02-30"}, "issue_date", "a date"),
+        ({"issue_date": "2026-03-01", "valid_until": "2026-02-28"}, "valid_until", "Must not be before issue_date"),
+        ({"lines": [{"unit_price": 1}]}, "lines.0.description", "Is required."),
+        ({"lines": [LINE, LINE | {"quantity": "1.23456"}]}, "lines.1.quantity", "at most 4 decimal places"),
+        ({"lines": [LINE | {"unit_price": -1}]}, "lines.0.unit_price", "a price from 0"),
+        ({"lines": [LINE | {"discount_percent": "100.5"}]}, "lines.0.discount_percent", "from 0 to 100"),
+        ({"lines": [LINE | {"project_id": 999}]}, "lines.0.project_id", "no such project"),
+        ({"lines": [LINE | {"quantity": 10**9, "unit_price": 10**6}]}, "lines.0.unit_price", "too much to bill"),
+        ({"lines": [LINE] * 201}, "lines", "this has 201"),
+        ({"lines": [LINE | {"amunt": 1}]}, "lines.0.amunt", "Did you mean"),
+        ({"status": "sent", "lines": []}, "status", "Add a line first"),
+        ({"status": "expired"}, "status", "Cannot become expired from draft"),
+    ],
+)
+def test_a_faulty_member_is_told_where_it_stands(office, members, field, sentence):
+    answer = office.create("/quotes", **members)
+    assert set(answer.errors) == {field}
+    assert sentence in answer.errors[field][0]
+    assert office.get("/quotes").data == []
+    assert office.make("/quotes")["number"].endswith("-0001"), "a refused quote takes no number"
+
+
+def test_contact_and_projects_are_those_of_the_client(office):
+    client, other = office.make("/clients")["id"], office.make("/clients")["id"]
+    contact, project = (
+        office.make("/external-contacts", client_id=other)["id"],
+        office.make("/projects", client_id=other)["id"],
+    )
+    members = {"contact_id": contact, "project_id": project, "lines": [LINE | {"project_id": project}]}
+    answer = office.create("/quotes", client_id=client, **members)
+    assert set(answer.errors) == {"contact_id", "project_id", "lines.0.project_id"}
+    assert office.create("/quotes", client_id=other, **members).status == 201
+
+
+def test_archived_clients_get_no_new_quotes_and_prospects_do(office):
+    client = office.make("/clients", status="prospect")["id"]
+    kept = quote_of(office, client_id=client)["id"]
+    office.patch(f"/clients/{client}", {"status": "archived"})
+    assert "archived" in office.create("/quotes", client_id=client).errors["client_id"][0]
+    assert office.patch(f"/quotes/{kept}", {"title": "Still"}).status == 200
+
+
+@pytest.mark.parametrize("before", STATES)
+@pytest.mark.parametrize("after", STATES)
+def test_a_quote_moves_as_its_table_says(office, before, after):
+    quote = quote_of(office, status=before)
+    answer = office.patch(f"/quotes/{quote['id']}", {"status": after})
+    if after == before or after in LEGAL[before]:
+        its = answer.data
+        stamps = {name for name in ("sent_at", "accepted_at", "declined_at") if its[name]}
+        expected = set() if after == "draft" else {f"{name}_at" for name in (before, after)}
+        assert stamps == expected & {"sent_at", "accepted_at", "declined_at"}
+    else:
+        assert answer.code == "invalid_transition"
+        assert all(word in answer.errors["status"][0] for word in LEGAL[before])
+
+
+def test_a_sent_quote_expires_by_itself_after_its_last_day(office):
+    with time_machine.travel("2026-03-01T12:00:00Z", tick=False):
+        quote = quote_of(office, status="sent", valid_until="2026-03-10")["id"]
+    path = f"/quotes/{quote}"
+    with time_machine.travel("2026-03-10T22:59:00Z", tick=False):
+        assert office.get(path).data["status"] == "sent"
+    with time_machine.travel("2026-03-10T23:01:00Z", tick=False):  # the next day in Berlin
+        assert office.get(path).data["status"] == "expired"
+        assert [row["id"] for row in office.get("/quotes", {"status": "expired"}).data] == [quote]
+        assert office.get("/quotes", {"status": "sent"}).data == []
+        assert "draft" in office.patch(path, {"status": "accepted"}).errors["status"][0]
+        assert office.patch(path, {"notes": "Seen"}).data["status"] == "expired"
+        assert office.patch(path, {"valid_until": "2026-04-01"}).data["status"] == "sent"
+
+
+def test_only_a_draft_changes_what_it_offers(office):
+    quote = quote_of(office)
+    path = f"/quotes/{quote['id']}"
+    line = office.post(f"{path}/lines", {"description": "More", "unit_price": "100", "tax_rate": "0"})
+    assert line.json["meta"]["quote"]["total"] == "2004.00"
+    assert line.json["meta"]["quote"] == {name: office.get(path).data[name] for name in line.json["meta"]["quote"]}
+    assert office.patch(path, {"status": "sent"}).status == 200
+    other = office.make("/clients")["id"]
+    refused = office.patch(path, {"lines": [], "client_id": other, "currency": "USD", "issue_date": "2026-01-01"})
+    assert set(refused.errors) >= {"lines", "client_id", "issue_date"}
+    assert office.post(f"{path}/lines", {"description": "No", "unit_price": 1}).code == "locked"
+    assert office.delete(f"{path}/lines/{line.data['id']}").code == "locked"
+    assert office.put(path, office.get(path).data).status == 200
+    office.patch(path, {"status": "cancelled"})
+    office.patch(path, {"status": "draft"})
+    assert office.delete(f"{path}/lines/{line.data['id']}").status == 204
+    assert office.get(path).data["total"] == quote["total"] == "1904.00"
+
+
+def test_lines_take_the_place_of_the_whole_set_and_keep_their_ids_by_their_place(office):
+    quote = quote_of(office, lines=[LINE, LINE | {"description": "Build"}, LINE | {"description": "Test"}])
+    first, second, _ = quote["lines"]
+    path = f"/quotes/{quote['id']}"
+    same = office.patch(path, {"lines": quote["lines"], "title": "New"}).data
+    assert same["lines"] == quote["lines"]
+    changed = office.patch(path, {"lines": [second | {"quantity": "1"}, first]}).data
+    assert [line["id"] for line in changed["lines"]] == [first["id"], second["id"]]
+    assert [line["description"] for line in changed["lines"]] == ["Build", "Design"]
+    assert changed["total"] == "2856.00"
+    assert office.patch(path, {"lines": []}).data["total"] == "0.00"
+
+
+def test_the_currency_is_fixed_while_there_are_lines(office):
+    quote = quote_of(office)
+    path = f"/quotes/{quote['id']}"
+    assert "Delete them first" in office.patch(path, {"currency": "USD"}).errors["currency"][0]
+    office.patch(path, {"lines": []})
+    assert office.patch(path, {"currency": "USD"}).data["currency"] == "USD"
+
+
+def test_an_accepted_quote_becomes_a_project_once_and_is_then_frozen(office):
+    quote = quote_of(office, title="Relaunch")
+    path = f"/quotes/{quote['id']}"
+    assert "accepted" in office.post("/projects", {"quote_id": quote["id"]}).errors["quote_id"][0]
+    office.patch(path, {"status": "accepted", "accepted_by": "Jana"})
+    project = office.post("/projects", {"quote_id": quote["id"]}).data
+    assert [project[name] for name in ("name", "client_id", "budget_amount", "quote_id")] == [
+        "Relaunch", quote["client_id"], "1600.00", quote["id"],
+    ]  # fmt: skip
+    assert office.get(path).data["converted_project_id"] == project["id"]
+    again = office.post("/projects", {"quote_id": quote["id"], "name": "Again"})
+    assert again.errors["quote_id"] == [f"Quote {quote['number']} has already become project {project['id']}."]
+    for members in ({"status": "draft"}, {"notes": "x"}, {"lines": []}):
+        assert office.patch(path, members).code in {"locked", "validation_failed"}
+    assert office.delete(path).code == "locked"
+    assert set(office.delete(f"/projects/{project['id']}").errors) == {"quotes"}
+    other = quote_of(office, status="accepted", client_id=office.make("/clients")["id"])["id"]
+    assert set(office.create("/projects", quote_id=other).errors) == {"quote_id"}
+
+
+def test_numbers_have_no_gaps_and_begin_anew_each_year(office):
+    numbers = [quote_of(office, issue_date=day)["number"] for day in ("2026-12-31", "2027-01-01", "2026-06-01")]
+    assert office.create("/quotes", title=5).status == 422
+    assert [*numbers, quote_of(office, issue_date="2027-05-05")["number"]] == [
+        "Q-2026-0001", "Q-2027-0001", "Q-2026-0002", "Q-2027-0002",
+    ]  # fmt: skip
+
+
+def test_what_was_accepted_is_not_deleted_and_anything_else_is_with_its_lines(office):
+    quote = quote_of(office, status="accepted")
+    path = f"/quotes/{quote['id']}"
+    assert office.delete(path).code == "locked"
+    office.patch(path, {"status": "draft"})
+    assert office.delete(path).status == 204
+    assert office.get(path).status == 404
+
+
+def test_a_quote_is_found_by_its_clients_name(office):
+    client = office.make("/clients", name="Übersee Handel")["id"]
+    quote = quote_of(office, client_id=client)["id"]
+    quote_of(office, title="Other")
+    assert [row["id"] for row in office.get("/quotes", {"q": "ÜBERSEE"}).data] == [quote]
+
+
+def test_totals_are_ordered_by_their_figures_whatever_the_currency(office):
+    def made(currency, price):
+        return quote_of(office, currency=currency, lines=[{"description": "A", "unit_price": price}])["id"]
+
+    cheap, dear, middle = made("EUR", "10"), made("JPY", "1000"), made("KWD", "99.5")
+    assert [row["id"] for row in office.get("/quotes", {"sort": "total"}).data] == [cheap, middle, dear]
