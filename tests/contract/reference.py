@@ -30,7 +30,7 @@ CONTRACT = {
 """For each list its order when none is asked for, and the members in which `q` looks."""
 USUAL = {"is_template": "false"}
 """What filters are when they are left out."""
-MONEY = r"^-?[0-9]+(\.[0-9]+)?$"
+MONEY = r"^-?[0-9]+(\.[0-9]{1,4})?$"
 UNUSED = {"^[A-Z]{2}$": "IS", "^[A-Z]{3}$": "ISK"}
 """Values of a pattern that no record has."""
 

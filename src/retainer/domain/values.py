@@ -16,6 +16,7 @@ from retainer.exact import DIGITS, as_instant
 
 LARGEST_INTEGER = 2**53 - 1  # what every JSON client reads exactly
 LARGEST_AMOUNT = Decimal(10) ** 12
+LARGEST_QUANTITY = Decimal(10) ** 9
 COUNTRIES = frozenset(country.alpha_2 for country in pycountry.countries)
 
 DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,10})?")
@@ -217,58 +218,28 @@ Country = Annotated[
 Timezone = Annotated[
     str, kind(one_of(available_timezones), "an IANA time zone, like Europe/Berlin", examples=["Europe/Berlin"])
 ]
-Money = Annotated[
-    Decimal,
-    kind(
-        between(Decimal(0), LARGEST_AMOUNT, 4),
-        'an amount from 0 to 1000000000000, like "120.00"',
-        {"type": ["string", "number"]},
-        type="string",
-        pattern=r"^-?[0-9]+(\.[0-9]+)?$",
-        examples=["120.00"],
-    ),
-]
+
+
+def exact(low: Decimal, high: Decimal, places: int, form: str, example: str) -> Meta:
+    """A kind of decimal within bounds: taken as a string or a number, answered as a string."""
+    sent = {"type": ["string", "number"]}
+    sign = "-?" if low < 0 else ""
+    pattern = rf"^{sign}[0-9]+(\.[0-9]{{1,{places}}})?$"
+    said = f'{form}, like "{example}"'
+    return kind(between(low, high, places), said, sent, type="string", pattern=pattern, examples=[example])
+
+
+Money = Annotated[Decimal, exact(Decimal(0), LARGEST_AMOUNT, 4, f"an amount from 0 to {LARGEST_AMOUNT:f}", "120.00")]
 SignedMoney = Annotated[
     Decimal,
-    kind(
-        between(-LARGEST_AMOUNT, LARGEST_AMOUNT, 4),
-        'an amount from -1000000000000 to 1000000000000, like "-25.00"',
-        {"type": ["string", "number"]},
-        type="string",
-        pattern=r"^-?[0-9]+(\.[0-9]+)?$",
-        examples=["120.00"],
-    ),
+    exact(-LARGEST_AMOUNT, LARGEST_AMOUNT, 4, f"an amount from -{LARGEST_AMOUNT:f} to {LARGEST_AMOUNT:f}", "120.00"),
 ]
 Quantity = Annotated[
-    Decimal,
-    kind(
-        between(Decimal(-10) ** 9, Decimal(10) ** 9, 4),
-        'a quantity with at most 4 decimal places, like "1.5"',
-        {"type": ["string", "number"]},
-        type="string",
-        pattern=r"^-?[0-9]+(\.[0-9]{1,4})?$",
-        examples=["1.5"],
-    ),
+    Decimal, exact(-LARGEST_QUANTITY, LARGEST_QUANTITY, 4, "a quantity with at most 4 decimal places", "1.5")
 ]
 UnitPrice = Annotated[
-    Decimal,
-    kind(
-        between(Decimal(0), LARGEST_AMOUNT, 4),
-        'a price from 0 to 1000000000000 with at most 4 decimal places, like "33.3333"',
-        {"type": ["string", "number"]},
-        type="string",
-        pattern=r"^[0-9]+(\.[0-9]+)?$",
-        examples=["33.3333"],
-    ),
+    Decimal, exact(Decimal(0), LARGEST_AMOUNT, 4, "a price from 0 with at most 4 decimal places", "33.3333")
 ]
 Percent = Annotated[
-    Decimal,
-    kind(
-        between(Decimal(0), Decimal(100), 3),
-        'a percentage from 0 to 100 with at most 3 decimal places, like "7.5"',
-        {"type": ["string", "number"]},
-        type="string",
-        pattern=r"^[0-9]+(\.[0-9]{1,3})?$",
-        examples=["7.5"],
-    ),
+    Decimal, exact(Decimal(0), Decimal(100), 3, "a percentage from 0 to 100 with at most 3 decimal places", "7.5")
 ]
