@@ -27,6 +27,7 @@ RECIPES = {
     "/projects/{project}/milestones": lambda _: {"name": "Launch"},
     "/tasks": lambda _: {"title": "Write the texts"},
     "/time-entries": lambda office: {"client_id": office.usual("/clients"), "duration_minutes": 90},
+    "/expenses": lambda office: {"amount": "119", "client_id": office.usual("/clients")},
     "/quotes": lambda office: {"client_id": office.usual("/clients")},
     "/quotes/{quote}/lines": lambda _: {"description": "Design", "unit_price": "500"},
 }

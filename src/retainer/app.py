@@ -6,7 +6,19 @@ from typing import Any, BinaryIO
 import falcon
 
 from retainer import openapi
-from retainer.api import clients, contacts, me, milestones, projects, quote_lines, quotes, tags, tasks, time_entries
+from retainer.api import (
+    clients,
+    contacts,
+    expenses,
+    me,
+    milestones,
+    projects,
+    quote_lines,
+    quotes,
+    tags,
+    tasks,
+    time_entries,
+)
 from retainer.domain.limits import Window
 from retainer.kernel import pipeline
 from retainer.kernel.http import Request
@@ -27,6 +39,7 @@ SLICES = [
     milestones.api,
     tasks.api,
     time_entries.api,
+    expenses.api,
     quotes.api,
     quote_lines.api,
     me.api,

@@ -25,6 +25,7 @@ CONTRACT = {
     "/projects/{project}/milestones": ("position", "name description"),
     "/tasks": ("-created_at", "title description"),
     "/time-entries": ("-date", "description"),
+    "/expenses": ("-date", "description vendor"),
     "/quotes": ("-created_at", "number title client"),
 }
 """For each list its order when none is asked for, and the members in which `q` looks."""
@@ -108,6 +109,8 @@ class Reference:
             return lambda row: row[name] in (wanted if isinstance(wanted, list) else [wanted])
         if end in {"from", "to"} and stem in self.members:
             return lambda row: row[stem] is not None and (row[stem] >= wanted if end == "from" else row[stem] <= wanted)
+        if end in {"min", "max"} and stem in self.members:
+            return lambda row: Decimal(row[stem]) >= wanted if end == "min" else Decimal(row[stem]) <= wanted
         if end in {"since", "before"} and f"{stem}_at" in self.members:
             at = f"{stem}_at"
             return lambda row: row[at] is not None and (moment(row[at]) >= moment(wanted)) == (end == "since")
@@ -130,6 +133,8 @@ class Reference:
             return self.user_id
         if "boolean" in kinds(schema):
             return text == "true"
+        if schema.get("pattern") == MONEY:
+            return Decimal(text)
         return int(text) if "integer" in kinds(schema) else text
 
     # Which values are tried
@@ -144,6 +149,8 @@ class Reference:
             return list(self.words(random))
         if name not in self.members and end in {"since", "before"}:
             return list(instants(*self.chosen(name, f"{stem}_at", random)))
+        if name not in self.members and end in {"min", "max"}:
+            return self.chosen(name, stem, random)
         if name not in self.members and end in {"from", "to"}:
             return list(days(*self.chosen(name, stem, random)))
         if "items" in schema:

@@ -16,7 +16,7 @@ from retainer.api.clients import clients
 from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
 from retainer.domain import agreed, consequences, relations, templates, work
 from retainer.domain.filters import since, truth, until
-from retainer.domain.values import Currency, Day, Id, Instant, Money, Text30, Text191, Text10000
+from retainer.domain.values import Currency, Day, Id, Instant, Money, SignedMoney, Text30, Text191, Text10000
 from retainer.exact import amount_of
 from retainer.kernel import etag
 from retainer.kernel.body import Change, New
@@ -109,6 +109,7 @@ class Project(Record):
     unbilled_minutes: int = ro
     billable_amount: Money = ro
     unbilled_amount: Money = ro
+    expense_amount: Annotated[SignedMoney, work.spent("project_id")] = ro
     budget_used_percent: Annotated[float | None, Derived(work.budget_used, work.percent)] = ro
     progress_percent: Annotated[float | None, Derived(work.progress, work.percent)] = ro
     template_id: Annotated[Id | None, Only("Create")] = wo

@@ -46,6 +46,7 @@ def _agency(store: Store, agency: Agency) -> str:
         work.plan(customers)
         work.record()
         sales.offer(tx, chance, customers)
+        sales.spend(tx, chance, people, [job.project for job in work.jobs])
         work.close(customers)
     return key
 

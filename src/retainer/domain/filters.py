@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Table, or_, select
 
+from retainer.store.records import figure
 from retainer.store.tables import metadata
 
 
@@ -28,6 +30,21 @@ def since(name: str) -> Where:
 def until(name: str) -> Where:
     """The rows whose member has this value or an earlier one."""
     return Where(lambda table, value: table.c[name] <= value)
+
+
+def at_least(name: str) -> Where:
+    """The rows whose amount is this figure or a greater one, whatever the currency."""
+    return Where(lambda table, value: figure(table, name) >= value, scaled)
+
+
+def at_most(name: str) -> Where:
+    """The rows whose amount is this figure or a smaller one, whatever the currency."""
+    return Where(lambda table, value: figure(table, name) <= value, scaled)
+
+
+def scaled(value: Decimal) -> int:
+    """A figure as `figure` counts."""
+    return int(value.scaleb(4))
 
 
 def truth(condition: Callable[[Table], ColumnElement[bool]]) -> Where:

@@ -243,3 +243,6 @@ UnitPrice = Annotated[
 Percent = Annotated[
     Decimal, exact(Decimal(0), Decimal(100), 3, "a percentage from 0 to 100 with at most 3 decimal places", "7.5")
 ]
+Markup = Annotated[
+    Decimal, exact(Decimal(0), Decimal(1000), 3, "a percentage from 0 to 1000 with at most 3 decimal places", "15")
+]

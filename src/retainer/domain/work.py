@@ -41,6 +41,18 @@ def minutes(of: str) -> Derived:
     return Derived(expression)
 
 
+def spent(of: str) -> Derived:
+    """The net of the expenses that refer to the record by this column and are in its currency."""
+
+    def expression(table: Table) -> ColumnElement[Any]:
+        expenses = metadata.tables["expenses"]
+        added = select(func.coalesce(func.sum(expenses.c.net_amount), 0)).select_from(expenses)
+        its = (expenses.c[of] == table.c.id, expenses.c.currency == table.c.currency)
+        return added.where(*its).scalar_subquery()
+
+    return Derived(expression, money=True)
+
+
 def remaining(of: str) -> Derived:
     """The estimated minutes that are not yet worked; never less than nothing, null without an estimate."""
     worked = minutes(of).expression

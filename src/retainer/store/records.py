@@ -76,6 +76,11 @@ def count_of(child: str, column: str, *, having: Callable[[Any], ColumnElement[b
     return Derived(expression)
 
 
+def figure(table: Table, name: str) -> ColumnElement[Any]:
+    """An amount in ten-thousandths of its currency's unit: in minor units 1000 JPY and 10.00 EUR are the same."""
+    return table.c[name] * case(MINOR, value=table.c.currency, else_=100)
+
+
 class View:
     """How the rows of a table are read as one type of record, and how a record is written to them."""
 
@@ -138,8 +143,8 @@ class View:
         column = self.table.c.get(f"{name}_folded", self.table.c.get(name))
         if column is None:
             return next(its for its in self.columns if its.name == name)
-        if name in self._money:  # in minor units 1000 JPY and 10.00 EUR are the same
-            return column * case(MINOR, value=self.table.c.currency, else_=100)
+        if name in self._money:
+            return figure(self.table, name)
         origin, *words = get_origin(self.hints[name]), *get_args(self.hints[name])
         return case({word: place for place, word in enumerate(words)}, value=column) if origin is Literal else column
 

@@ -1,0 +1,201 @@
+"""Expenses: what the agency spent, billable to a client or not.
+
+The client follows from the project. `net_amount` is the amount without tax, `billable_amount` that with the markup.
+Negative amounts are refunds. An expense has the client's currency unless it says another.
+"""
+
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from sqlalchemy import ColumnElement, Index, Table, bindparam, case, select
+
+from retainer.api.clients import clients
+from retainer.api.projects import projects
+from retainer.domain import relations
+from retainer.domain.filters import Where, at_least, at_most, since, until
+from retainer.domain.money import marked_up, net_of
+from retainer.domain.values import (
+    Currency,
+    Day,
+    Id,
+    Markup,
+    Percent,
+    SignedMoney,
+    Text50,
+    Text191,
+    Text2000,
+    Url,
+    UserId,
+)
+from retainer.exact import DIGITS, amount_of
+from retainer.kernel import etag
+from retainer.kernel.body import Change, New
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.resource import Resource
+from retainer.store.columns import day, decimal, flag, folded, money, ref, text, unique
+from retainer.store.records import Derived, Record, auto, ro
+from retainer.store.tables import tenant_table
+from retainer.store.tx import Tx
+
+expenses = tenant_table(
+    "expenses",
+    *ref("client_id", "clients", optional=True),
+    *ref("project_id", "projects", optional=True),
+    *ref("user_id", "users"),
+    day("date"),
+    text("category"),
+    text("vendor", optional=True),
+    text("description", optional=True),
+    money("amount"),
+    text("currency"),
+    decimal("tax_rate"),
+    flag("amount_includes_tax"),
+    money("net_amount"),
+    flag("billable"),
+    decimal("markup_percent"),
+    money("billable_amount"),
+    flag("reimbursable"),
+    text("receipt_url", optional=True),
+    text("external_id", optional=True),
+    folded("category"),
+    folded("description", "vendor", into="search", optional=True),
+    unique("external_id"),
+    Index(None, "account_id", "date", "id"),
+    Index(None, "account_id", "created_at", "id"),
+    Index(None, "account_id", "updated_at", "id"),
+    Index(None, "account_id", "client_id", "date", "id"),
+    Index(None, "account_id", "project_id", "date", "id"),
+    Index(None, "account_id", "user_id", "date", "id"),
+)
+
+BillingStatus = Literal["non_billable", "unbilled"]
+
+
+def standing(table: Table) -> ColumnElement[Any]:
+    """Where an expense stands on its way onto an invoice."""
+    return case((table.c.billable, "unbilled"), else_="non_billable")
+
+
+class Expense(Record):
+    """What the agency spent."""
+
+    amount: SignedMoney
+    client_id: Id | None = None
+    project_id: Id | None = None
+    user_id: UserId = auto
+    date: Day = auto
+    category: Text50 = "other"
+    vendor: Text191 | None = None
+    description: Text2000 | None = None
+    currency: Currency = auto
+    tax_rate: Percent = Decimal(0)
+    amount_includes_tax: bool = True
+    net_amount: SignedMoney = ro
+    billable: bool = auto
+    markup_percent: Markup = Decimal(0)
+    billable_amount: SignedMoney = ro
+    billing_status: Annotated[BillingStatus, Derived(standing)] = ro
+    reimbursable: bool = False
+    receipt_url: Url | None = None
+    external_id: Text191 | None = None
+
+
+class ExpenseFilter(Filter):
+    """Which expenses."""
+
+    sorts = ("-date", "amount", "category", "created_at", "updated_at")
+    client_id: OneOf[Id | None] | None = None
+    project_id: OneOf[Id | None] | None = None
+    user_id: OneOf[UserId] | None = None
+    date_from: Annotated[Day | None, since("date")] = None
+    date_to: Annotated[Day | None, until("date")] = None
+    category: OneOf[Text50] | None = None
+    vendor: Text191 | None = None
+    billable: bool | None = None
+    billing_status: Annotated[OneOf[BillingStatus] | None, Where(lambda table, values: standing(table).in_(values))] = (
+        None
+    )
+    reimbursable: bool | None = None
+    currency: OneOf[Currency] | None = None
+    amount_min: Annotated[SignedMoney | None, at_least("amount")] = None
+    amount_max: Annotated[SignedMoney | None, at_most("amount")] = None
+    external_id: Text191 | None = None
+
+
+PROJECT = select(*projects.c["client_id", "status", "is_template", "billing_type"]).where(
+    projects.c.id == bindparam("id")
+)
+CLIENT = select(*clients.c["status", "currency"]).where(clients.c.id == bindparam("id"))
+
+
+def settle(tx: Tx, it: Expense, before: Expense | None, given: relations.Given) -> Expense:
+    """What an expense follows from: project and client, the key's user, today; and what it comes to."""
+    named = "client_id" if given.get("client_id") and it.client_id is not None else "project_id"
+    project = tx.one(PROJECT, id=it.project_id) if it.project_id is not None else None
+    if project:
+        relations.follow(tx, it, given, "project_id", "client_id", project[0])
+    client = tx.one(CLIENT, id=it.client_id) if it.client_id is not None else None
+    if before is None or (it.client_id, it.project_id) != (before.client_id, before.project_id):
+        if project:
+            name = f"Project {it.project_id}"
+            relations.open_for_more(tx, "project_id", name, project[1], template=bool(project[2]))
+        if client:
+            relations.open_for_more(tx, named, f"Client {it.client_id}", client[0])
+    relations.acting(tx, it, before)
+    it.date = it.date or tx.today
+    it.currency = it.currency or (client[1] if client else tx.actor.currency)
+    if it.billable is None:
+        it.billable = it.client_id is not None and not (project and project[3] == "non_billable")
+    elif it.billable and it.client_id is None:
+        it.billable = False
+        if "billable" in given:
+            tx.fault("billable", "Must be false for an expense without a client: nobody could be billed.")
+    come_to(tx, it)
+    return it
+
+
+def come_to(tx: Tx, it: Expense) -> None:
+    """The net of an expense and what its client is billed, each rounded half up."""
+    if it.amount == 0:
+        tx.fault("amount", "Must not be 0.")
+    units = int(it.amount.scaleb(DIGITS[it.currency]))
+    net = net_of(units, it.tax_rate) if it.amount_includes_tax else units
+    it.net_amount = amount_of(net, it.currency)
+    it.billable_amount = amount_of(marked_up(net, it.markup_percent) if it.billable else 0, it.currency)
+
+
+api = Resource("/expenses", tag="Expenses", scope="expenses", table=expenses)
+
+
+@api.get()
+def list_expenses(tx: Tx, only: ExpenseFilter, page: Page) -> Paged[Expense]:
+    """List expenses, newest day first."""
+    return listing(tx, expenses, Expense, only, page)
+
+
+@api.post()
+def create_expense(tx: Tx, body: New[Expense]) -> Expense:
+    """Record an expense; client, user, day and currency are filled in when they are left out."""
+    return tx.get(expenses, tx.insert(expenses, settle(tx, body, None, relations.sent(body))), Expense)
+
+
+@api.get("/{expense}")
+def get_expense(tx: Tx, expense: Id) -> Expense:
+    """Read an expense."""
+    return tx.get(expenses, expense, Expense)
+
+
+@api.put("/{expense}")
+@api.patch("/{expense}")
+def update_expense(tx: Tx, expense: Id, change: Change[Expense]) -> Expense:
+    """Change an expense; members left out keep their value."""
+    before = tx.get(expenses, expense, Expense)
+    tx.update(expenses, settle(tx, change.onto(before), before, change.given))
+    return tx.get(expenses, expense, Expense)
+
+
+@api.delete("/{expense}")
+def delete_expense(tx: Tx, expense: Id) -> None:
+    """Delete an expense."""
+    tx.delete(expenses, etag.unchanged(tx, tx.get(expenses, expense, Expense)).id)
