@@ -70,7 +70,7 @@ def spend(tx: Tx, chance: random.Random, people: list[int], its: list[projects.P
             vendor=vendor,
             description=description,
             tax_rate="19",
-            markup_percent="10" if project and category == "stock" else None,
+            markup_percent="10" if project and category == "stock" else "0",
             reimbursable=category == "travel",
         )
         tx.insert(expenses.expenses, expenses.settle(tx, it, None, relations.sent(it)))
