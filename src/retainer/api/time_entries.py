@@ -20,7 +20,7 @@ from retainer.domain import rates, relations, work
 from retainer.domain.accounts import accounts
 from retainer.domain.filters import Where, since, until
 from retainer.domain.users import users
-from retainer.domain.values import ME, Currency, Day, Id, Instant, Money, Text191, Text5000, UserId
+from retainer.domain.values import Currency, Day, Id, Instant, Money, Text191, Text5000, UserId
 from retainer.exact import half_up, local_day
 from retainer.kernel import etag
 from retainer.kernel.body import Change, New
@@ -108,7 +108,6 @@ class TimeEntryFilter(Filter):
 
 
 AROUND = {
-    "user_is_active": users.c.is_active,
     "user_rate": users.c.hourly_rate,
     "account_rate": accounts.c.hourly_rate,
     "task": tasks.c.id,
@@ -143,7 +142,7 @@ Around = dict[str, Any]
 
 def settle(tx: Tx, it: TimeEntry, before: TimeEntry | None, given: relations.Given) -> TimeEntry:
     """Fill in what a time entry follows from: its relations, its user, its day and duration, its price."""
-    it.user_id = tx.actor.user_id if it.user_id in {None, ME} else it.user_id
+    relations.acting(tx, it, before)
     found = tx.one(LOOK_AROUND, task=it.task_id, project=it.project_id, client=it.client_id, user=it.user_id)
     around: Around = dict(zip(AROUND, found or [None] * len(AROUND), strict=True))
     named = [name for name in RELATIONS if name in given and getattr(it, name) is not None]
@@ -153,8 +152,6 @@ def settle(tx: Tx, it: TimeEntry, before: TimeEntry | None, given: relations.Giv
     if not on_something(it) and (before is None or on_something(before)):  # its task may have been deleted
         for name in RELATIONS:
             tx.fault(name, f"Give at least one of {', '.join(RELATIONS)}.")
-    if before is None or it.user_id != before.user_id:
-        act_for(tx, it, around, before)
     clock(tx, it, given)
     rates.price(tx, it, around, before, given)
     return it
@@ -188,14 +185,6 @@ def admit(tx: Tx, it: TimeEntry, around: Around, named: list[str]) -> None:
         relations.open_for_more(tx, on, name, around["project_status"], template=bool(around["is_template"]))
     if it.client_id is not None and it.client_id == around["client"]:
         relations.open_for_more(tx, first(named, *RELATIONS), f"Client {it.client_id}", around["client_status"])
-
-
-def act_for(tx: Tx, it: TimeEntry, around: Around, before: TimeEntry | None) -> None:
-    """Only admins record the time of others, who must be active, or say that it was another's."""
-    if (before or it.user_id != tx.actor.user_id) and tx.actor.role != "admin":
-        tx.fault("user_id", "Only an admin's key records time for others. Leave it out for the key's own user.")
-    elif around["user_is_active"] == 0:
-        tx.fault("user_id", f"User {it.user_id} is deactivated. Choose an active user.")
 
 
 def clock(tx: Tx, it: TimeEntry, given: relations.Given) -> None:
