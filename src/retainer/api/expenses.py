@@ -5,14 +5,15 @@ Negative amounts are refunds. An expense has the client's currency unless it say
 """
 
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
-from sqlalchemy import ColumnElement, Index, Table, bindparam, case, select
+from sqlalchemy import Index, bindparam, select
 
 from retainer.api.clients import clients
 from retainer.api.projects import projects
 from retainer.domain import relations
-from retainer.domain.filters import Where, at_least, at_most, since, until
+from retainer.domain.billing import Standing, StandingFilter
+from retainer.domain.filters import at_least, at_most, since, until
 from retainer.domain.money import marked_up, net_of
 from retainer.domain.values import (
     Currency,
@@ -34,7 +35,7 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.store.columns import day, decimal, flag, folded, money, ref, text, unique
-from retainer.store.records import Derived, Record, auto, ro
+from retainer.store.records import Record, auto, ro
 from retainer.store.tables import tenant_table
 from retainer.store.tx import Tx
 
@@ -69,13 +70,6 @@ expenses = tenant_table(
     Index(None, "account_id", "user_id", "date", "id"),
 )
 
-BillingStatus = Literal["non_billable", "unbilled"]
-
-
-def standing(table: Table) -> ColumnElement[Any]:
-    """Where an expense stands on its way onto an invoice."""
-    return case((table.c.billable, "unbilled"), else_="non_billable")
-
 
 class Expense(Record):
     """What the agency spent."""
@@ -95,7 +89,7 @@ class Expense(Record):
     billable: bool = auto
     markup_percent: Markup = Decimal(0)
     billable_amount: SignedMoney = ro
-    billing_status: Annotated[BillingStatus, Derived(standing)] = ro
+    billing_status: Standing = ro
     reimbursable: bool = False
     receipt_url: Url | None = None
     external_id: Text191 | None = None
@@ -113,9 +107,7 @@ class ExpenseFilter(Filter):
     category: OneOf[Text50] | None = None
     vendor: Text191 | None = None
     billable: bool | None = None
-    billing_status: Annotated[OneOf[BillingStatus] | None, Where(lambda table, values: standing(table).in_(values))] = (
-        None
-    )
+    billing_status: StandingFilter = None
     reimbursable: bool | None = None
     currency: OneOf[Currency] | None = None
     amount_min: Annotated[SignedMoney | None, at_least("amount")] = None

@@ -8,17 +8,18 @@ only when the entry gets another client, project or user without a rate of its o
 """
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import Meta
-from sqlalchemy import ColumnElement, Index, Table, bindparam, case, func, select
+from sqlalchemy import Index, bindparam, func, select
 
 from retainer.api.clients import clients
 from retainer.api.projects import projects
 from retainer.api.tasks import tasks
 from retainer.domain import rates, relations, work
 from retainer.domain.accounts import accounts
-from retainer.domain.filters import Where, since, until
+from retainer.domain.billing import Standing, StandingFilter
+from retainer.domain.filters import since, until
 from retainer.domain.users import users
 from retainer.domain.values import Currency, Day, Id, Instant, Money, Text191, Text5000, UserId
 from retainer.exact import half_up, local_day
@@ -28,7 +29,7 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.store.columns import day, flag, folded, instant, integer, money, ref, text, unique
-from retainer.store.records import Derived, Record, auto, ro
+from retainer.store.records import Record, auto, ro
 from retainer.store.tables import ACCOUNT, tenant_table
 from retainer.store.tx import Tx
 
@@ -62,13 +63,6 @@ time_entries = tenant_table(
     Index("time_entries_by_task", "account_id", "task_id", "date", "id", "duration_minutes"),
 )
 
-BillingStatus = Literal["non_billable", "unbilled"]
-
-
-def standing(table: Table) -> ColumnElement[Any]:
-    """Where a time entry stands on its way onto an invoice."""
-    return case((table.c.billable, "unbilled"), else_="non_billable")
-
 
 class TimeEntry(Record):
     """Time that a user worked. What it is worth is fixed when it is recorded."""
@@ -86,7 +80,7 @@ class TimeEntry(Record):
     hourly_rate: Money | None = None
     amount: Money = ro
     currency: Currency = ro
-    billing_status: Annotated[BillingStatus, Derived(standing)] = ro
+    billing_status: Standing = ro
     external_id: Text191 | None = None
 
 
@@ -101,9 +95,7 @@ class TimeEntryFilter(Filter):
     date_from: Annotated[Day | None, since("date")] = None
     date_to: Annotated[Day | None, until("date")] = None
     billable: bool | None = None
-    billing_status: Annotated[OneOf[BillingStatus] | None, Where(lambda table, values: standing(table).in_(values))] = (
-        None
-    )
+    billing_status: StandingFilter = None
     external_id: Text191 | None = None
 
 
