@@ -3,7 +3,7 @@ from email_validator import validate_email
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retainer.domain.values import PLAIN_EMAIL, read_day, read_email, read_instant
+from retainer.domain.values import PLAIN_EMAIL, read_day, read_email, read_instant, read_pattern
 
 PERSON = st.from_regex(r"[A-Za-z0-9_+]{1,9}([.-][A-Za-z0-9_+]{1,9}){0,4}", fullmatch=True)
 HOST = st.from_regex(r"([a-z0-9]{1,20}(-[a-z0-9]{1,20}){0,2}\.){1,2}[a-z]{2,20}", fullmatch=True)
@@ -53,3 +53,10 @@ def test_what_is_no_moment_is_refused(text):
 def test_what_is_no_day_is_refused(text):
     with pytest.raises(ValueError):
         read_day(text)
+
+
+@pytest.mark.parametrize("text", ["", "X", "{YYYY}", "{0}{0}", "{00", "x" * 46 + "{0000}", 7])
+def test_a_pattern_of_numbers_has_one_place_for_the_number(text):
+    with pytest.raises(ValueError):
+        read_pattern(text)
+    assert read_pattern("Q-{YYYY}-{0000}") == "Q-{YYYY}-{0000}"

@@ -3,6 +3,8 @@ from fractions import Fraction
 import pytest
 import time_machine
 
+from retainer.domain import accounts
+
 LINE = {"description": "Design", "quantity": "2", "unit": "days", "unit_price": "800", "tax_rate": "19"}
 STATES = ("draft", "sent", "accepted", "declined", "cancelled")
 LEGAL = {
@@ -255,3 +257,9 @@ def test_totals_are_ordered_by_their_figures_whatever_the_currency(office):
 
     cheap, dear, middle = made("EUR", "10"), made("JPY", "1000"), made("KWD", "99.5")
     assert [row["id"] for row in office.get("/quotes", {"sort": "total"}).data] == [cheap, middle, dear]
+
+
+def test_numbers_are_written_as_the_account_says(office):
+    first = quote_of(office)["number"]
+    accounts.set_account(office.store, office.account_id, {"quote_number_pattern": "Offer {00}"})
+    assert [first, quote_of(office)["number"], quote_of(office)["number"]] == [first, "Offer 01", "Offer 02"]

@@ -85,6 +85,7 @@ def set_account(
     tax_rate: Option = None,
     payment_terms_days: Whole = None,
     client_number_pattern: Option = None,
+    quote_number_pattern: Option = None,
     working_weekdays: Days = None,
     json: Json = False,
 ) -> None:
@@ -98,6 +99,7 @@ def set_account(
         "tax_rate": tax_rate,
         "payment_terms_days": payment_terms_days,
         "client_number_pattern": client_number_pattern,
+        "quote_number_pattern": quote_number_pattern,
         "working_weekdays": comma_list(working_weekdays),
     }
     say(accounts.set_account(opened(), account, changes(AccountDetails, given)), json=json)

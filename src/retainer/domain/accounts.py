@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 from sqlalchemy import Column, Table, select, update
 
-from retainer.domain.values import Currency, Instant, Money, Percent, Text50, Text191, Timezone
+from retainer.domain.values import Currency, Instant, Money, NumberPattern, Percent, Text191, Timezone
 from retainer.errors import Refusal, invalid, not_found
 from retainer.exact import amount_of, decimal_text, minor_units
 from retainer.store.columns import decimal, flag, instant, integer, money, text
@@ -54,8 +54,6 @@ accounts = Table(
     integer("payment_terms_days"),
     text("client_number_pattern"),
     text("quote_number_pattern", server_default="Q-{YYYY}-{0000}"),
-    text("invoice_number_pattern", server_default="INV-{YYYY}-{0000}"),
-    text("credit_note_number_pattern", server_default="CN-{YYYY}-{0000}"),
     text("working_weekdays"),
     **NUMBERED,
 )
@@ -75,10 +73,8 @@ class AccountDetails(msgspec.Struct):
     hourly_rate: Money | None = None
     tax_rate: Percent = Decimal(0)
     payment_terms_days: PaymentTerms = 30
-    client_number_pattern: Text50 = "C-{0000}"
-    quote_number_pattern: Text50 = "Q-{YYYY}-{0000}"
-    invoice_number_pattern: Text50 = "INV-{YYYY}-{0000}"
-    credit_note_number_pattern: Text50 = "CN-{YYYY}-{0000}"
+    client_number_pattern: NumberPattern = "C-{0000}"
+    quote_number_pattern: NumberPattern = "Q-{YYYY}-{0000}"
     working_weekdays: list[Weekday] = msgspec.field(default_factory=lambda: ["mon", "tue", "wed", "thu", "fri"])
 
 

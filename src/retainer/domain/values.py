@@ -29,6 +29,7 @@ PLAIN_EMAIL = re.compile(
 )  # what nearly every address looks like and needs no normalising; the library takes ten times as long over it
 ME: Final = -1
 """Stands for the key's own user until the transaction knows who that is; no id."""
+ZEROS = re.compile(r"\{0+\}")
 COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
@@ -127,6 +128,14 @@ def read_url(value: Any) -> str:
     return text
 
 
+def read_pattern(value: Any) -> str:
+    """A pattern of numbers, in which exactly one `{0000}` stands for the number; else all would be the same."""
+    text = read_text(value)
+    if len(text) > 50 or len(ZEROS.findall(text)) != 1:
+        raise ValueError
+    return text
+
+
 def read_color(value: Any) -> str:
     """A colour as six hexadecimal digits, in lower case."""
     text = read_text(value)
@@ -193,6 +202,9 @@ Url = Annotated[
     ),
 ]
 Color = Annotated[str, kind(read_color, "a colour like #0a84ff", pattern="^#[0-9a-fA-F]{6}$", examples=["#0a84ff"])]
+NumberPattern = Annotated[
+    str, kind(read_pattern, "text of at most 50 characters with one {0000} for the number, like Q-{YYYY}-{0000}")
+]
 Day = Annotated[str, kind(read_day, "a date like 2026-03-31", format="date", examples=["2026-03-31"])]
 Instant = Annotated[
     str,

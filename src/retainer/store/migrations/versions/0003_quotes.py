@@ -131,9 +131,3 @@ def upgrade() -> None:
         batch_op.add_column(
             sa.Column("quote_number_pattern", sa.Text(), server_default="Q-{YYYY}-{0000}", nullable=False)
         )
-        batch_op.add_column(
-            sa.Column("invoice_number_pattern", sa.Text(), server_default="INV-{YYYY}-{0000}", nullable=False)
-        )
-        batch_op.add_column(
-            sa.Column("credit_note_number_pattern", sa.Text(), server_default="CN-{YYYY}-{0000}", nullable=False)
-        )
