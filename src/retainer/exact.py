@@ -54,5 +54,8 @@ def half_up(numerator: int, denominator: int) -> int:
 
 
 def day_after(day: str, days: int) -> str:
-    """The calendar day so many days later."""
-    return (date.fromisoformat(day) + timedelta(days=days)).isoformat()
+    """The calendar day so many days later; at the end of the calendar, its last."""
+    try:
+        return (date.fromisoformat(day) + timedelta(days=days)).isoformat()
+    except OverflowError:
+        return date.max.isoformat()

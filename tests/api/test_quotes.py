@@ -259,6 +259,22 @@ def test_totals_are_ordered_by_their_figures_whatever_the_currency(office):
     assert [row["id"] for row in office.get("/quotes", {"sort": "total"}).data] == [cheap, middle, dear]
 
 
+def test_a_quote_of_the_last_days_of_the_calendar_is_valid_until_its_end(office):
+    assert quote_of(office, issue_date="9999-12-31")["valid_until"] == "9999-12-31"
+    assert quote_of(office, issue_date="9999-11-30")["valid_until"] == "9999-12-30"
+
+
+def test_a_fault_of_a_line_is_told_once(office):
+    path = office.at("/quotes/{quote}/lines")
+    answer = office.create(path, project_id=999)
+    assert answer.errors == {"project_id": ["There is no such project in this account."]}
+
+
+def test_a_quantity_of_minus_nothing_is_nothing(office):
+    (line,) = quote_of(office, lines=[LINE | {"quantity": "-0.00"}])["lines"]
+    assert (line["quantity"], line["amount"]) == ("0", "0.00")
+
+
 def test_numbers_are_written_as_the_account_says(office):
     first = quote_of(office)["number"]
     accounts.set_account(office.store, office.account_id, {"quote_number_pattern": "Offer {00}"})

@@ -80,7 +80,7 @@ def between(low: Decimal, high: Decimal, places: int) -> Callable[[Any], Decimal
         exponent = number.normalize().as_tuple().exponent
         if not low <= number <= high or not isinstance(exponent, int) or -exponent > places:
             raise ValueError
-        return number
+        return number or abs(number)  # -0 is 0
 
     return read
 

@@ -173,7 +173,9 @@ class Tx(Everywhere):
 
     def fault(self, field: str, sentence: str, code: str = "validation_failed") -> None:
         """Note what is wrong with a member of the body; it is refused with all others before anything is written."""
-        self.faults.setdefault(self.within + field, []).append(sentence)
+        said = self.faults.setdefault(self.within + field, [])
+        if sentence not in said:  # a rule may look at a line before the row is judged
+            said.append(sentence)
         self.codes.add(code)
 
     def refuse_faults(self) -> None:
