@@ -123,7 +123,7 @@ CLIENT = select(*clients.c["status", "currency"]).where(clients.c.id == bindpara
 
 def settle(tx: Tx, it: Expense, before: Expense | None, given: relations.Given) -> Expense:
     """What an expense follows from: project and client, the key's user, today; and what it comes to."""
-    named = "client_id" if given.get("client_id") and it.client_id is not None else "project_id"
+    named = relations.named(it, given, "client_id", "project_id")
     project = tx.one(PROJECT, id=it.project_id) if it.project_id is not None else None
     if project:
         relations.follow(tx, it, given, "project_id", "client_id", project[0])
@@ -133,7 +133,9 @@ def settle(tx: Tx, it: Expense, before: Expense | None, given: relations.Given) 
             name = f"Project {it.project_id}"
             relations.open_for_more(tx, "project_id", name, project[1], template=bool(project[2]))
         if client:
-            relations.open_for_more(tx, named, f"Client {it.client_id}", client[0])
+            relations.open_for_more(
+                tx, relations.first(named, "client_id", "project_id"), f"Client {it.client_id}", client[0]
+            )
     relations.acting(tx, it, before)
     it.date = it.date or tx.today
     it.currency = it.currency or (client[1] if client else tx.actor.currency)

@@ -30,7 +30,7 @@ def draft(tx: Tx, quote: int) -> Quote:
 
 def total_up(tx: Tx, it: Quote) -> QuoteChanged:
     """Write what the quote comes to with its lines as they are now."""
-    it.lines = whole(tx, it.id).lines
+    it.lines = documents.lines_of(tx, quote_lines, QuoteLine, "quote_id", it.id)
     documents.come_to(it, it.lines)
     tx.update(quotes, it)
     return QuoteChanged(documents.totals_of(it))
@@ -48,7 +48,7 @@ def create_quote_line(tx: Tx, quote: Id, body: New[QuoteLine]) -> Told[QuoteLine
     body.quote_id = quote
     if body.position is None:
         body.position = relations.last_but(max((line.position for line in it.lines), default=0))
-    documents.settle_line(tx, quote_lines, body, it, documents.for_client(tx, it, it))
+    documents.settle_line(tx, quote_lines, body, it, documents.usual_tax_rate(tx, it.client_id))
     line = tx.insert(quote_lines, body)
     return Told(tx.get(quote_lines, line, QuoteLine), total_up(tx, it))
 

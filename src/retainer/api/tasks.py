@@ -123,7 +123,8 @@ LAST = select(func.coalesce(func.max(tasks.c.position), 0)).where(
 
 def place(tx: Tx, it: Task, before: Task | None, given: relations.Given) -> None:
     """Milestone and parent say in which project a task is, the project says for which client."""
-    narrow = next((name for name in ("project_id", "milestone_id", "parent_id") if name in given), "project_id")
+    inner = ("project_id", "milestone_id", "parent_id")
+    narrow = relations.first(relations.named(it, given, *inner), *inner)
     milestone = tx.one(MILESTONE, id=it.milestone_id) if it.milestone_id else None
     if milestone:
         relations.follow(tx, it, given, "milestone_id", "project_id", milestone[0])

@@ -137,7 +137,7 @@ def settle(tx: Tx, it: TimeEntry, before: TimeEntry | None, given: relations.Giv
     relations.acting(tx, it, before)
     found = tx.one(LOOK_AROUND, task=it.task_id, project=it.project_id, client=it.client_id, user=it.user_id)
     around: Around = dict(zip(AROUND, found or [None] * len(AROUND), strict=True))
-    named = [name for name in RELATIONS if name in given and getattr(it, name) is not None]
+    named = relations.named(it, given, *RELATIONS)
     relate(tx, it, around, given, named)
     if before is None or (it.client_id, it.project_id) != (before.client_id, before.project_id):
         admit(tx, it, around, named)
@@ -159,24 +159,21 @@ def relate(tx: Tx, it: TimeEntry, around: Around, given: relations.Given, named:
     if around["task_project"] is not None:
         relations.follow(tx, it, given, "task_id", "project_id", around["task_project"])
     if around["project"] is not None and around["project"] == it.project_id:
-        narrow = first(named, "project_id", "task_id")
+        narrow = relations.first(named, "project_id", "task_id")
         relations.follow(tx, it, given, narrow, "client_id", around["project_client"])
     if around["task_project"] is None and around["task_client"] is not None:
         relations.follow(tx, it, given, "task_id", "client_id", around["task_client"])
 
 
-def first(named: list[str], *members: str) -> str:
-    """The first of these members that was sent; if none was, the first."""
-    return next((member for member in members if member in named), members[0])
-
-
 def admit(tx: Tx, it: TimeEntry, around: Around, named: list[str]) -> None:
     """Archived clients, and projects that are archived or templates, take no time; told on the member that was sent."""
     if around["project"] is not None:
-        on, name = first(named, "project_id", "task_id"), f"Project {it.project_id}"
+        on, name = relations.first(named, "project_id", "task_id"), f"Project {it.project_id}"
         relations.open_for_more(tx, on, name, around["project_status"], template=bool(around["is_template"]))
     if it.client_id is not None and it.client_id == around["client"]:
-        relations.open_for_more(tx, first(named, *RELATIONS), f"Client {it.client_id}", around["client_status"])
+        relations.open_for_more(
+            tx, relations.first(named, *RELATIONS), f"Client {it.client_id}", around["client_status"]
+        )
 
 
 def clock(tx: Tx, it: TimeEntry, given: relations.Given) -> None:

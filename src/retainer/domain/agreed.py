@@ -38,7 +38,7 @@ def fill_project(tx: Tx, it: Any) -> None:
 
 
 def convert(tx: Tx, quote: int | None, member: str, record: int) -> None:
-    """Let a quote say what it became. Raises nothing: that it is still free was judged before, in this transaction."""
+    """Let a quote say what it became; `fill_project` has locked it and judged that it is free."""
     if quote is not None:
         tx.run(_converted(member), quote=quote, record=record, now=tx.now)
 
@@ -60,7 +60,7 @@ def _converted(member: str) -> Update:
 def _quote() -> Select[Any]:
     quotes = metadata.tables["quotes"]
     wanted = ("number", "title", "client_id", "status", "currency", "subtotal", "converted_project_id")
-    return select(*quotes.c[wanted]).where(quotes.c.id == bindparam("id"))
+    return select(*quotes.c[wanted]).where(quotes.c.id == bindparam("id")).with_for_update()
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Meta
-from sqlalchemy import Select, Table, bindparam, select
+from sqlalchemy import Select, Table, bindparam, func, select
 
 from retainer.domain import money, relations
 from retainer.domain.accounts import accounts
@@ -68,7 +68,7 @@ def line_table(name: str, parent: str, *items: Any) -> Table:
 def _client() -> Select[Any]:
     clients = metadata.tables["clients"]
     joined = clients.join(accounts, accounts.c.id == ACCOUNT)
-    wanted = (*clients.c["status", "currency", "tax_rate"], accounts.c.tax_rate)
+    wanted = (*clients.c["status", "currency"], func.coalesce(clients.c.tax_rate, accounts.c.tax_rate))
     return select(*wanted).select_from(joined).where(clients.c.id == bindparam("id"))
 
 
@@ -80,7 +80,7 @@ def _owner(table: str) -> Select[Any]:
 
 def for_client(tx: Tx, it: Any, before: Any) -> Decimal:
     """What a document has from its client, to whom its contact and project must belong; answers its lines' tax rate."""
-    status, currency, tax_rate, usual = tx.one(_client(), id=it.client_id) or ("active", tx.actor.currency, None, "0")
+    status, currency, tax_rate = tx.one(_client(), id=it.client_id) or ("active", tx.actor.currency, "0")
     if before is None or it.client_id != before.client_id:
         relations.open_for_more(tx, "client_id", f"Client {it.client_id}", status)
     it.currency = it.currency or currency
@@ -88,7 +88,12 @@ def for_client(tx: Tx, it: Any, before: Any) -> Decimal:
         tx.fault("currency", f"Is fixed as {before.currency} while there are lines. Delete them first.")
     for member, table in (("contact_id", "external_contacts"), ("project_id", "projects")):
         belongs(tx, it, member, table, it.client_id)
-    return Decimal(tax_rate if tax_rate is not None else usual)
+    return Decimal(tax_rate)
+
+
+def usual_tax_rate(tx: Tx, client: int) -> Decimal:
+    """The tax rate of lines that say none: the client's, else the account's."""
+    return Decimal((tx.one(_client(), id=client) or ("", "", "0"))[2])
 
 
 def belongs(tx: Tx, it: Any, member: str, table: str, client: int) -> None:

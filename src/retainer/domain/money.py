@@ -1,6 +1,6 @@
 """Money: the only place that rounds amounts. Halves are rounded away from zero; all else is exact."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
@@ -39,13 +39,13 @@ def worth(minutes: int, hourly_rate: Decimal, currency: str) -> Decimal:
 
 def line_amount(quantity: Decimal, unit_price: Decimal, discount_percent: Decimal, currency: str) -> int:
     """Quantity x unit_price x (1 - discount), rounded half up, in minor units (contract 3.8)."""
-    return _rounded(Fraction(quantity) * Fraction(unit_price) * (1 - Fraction(discount_percent) / 100), currency)
+    exact = Fraction(quantity) * Fraction(unit_price) * (1 - Fraction(discount_percent) / 100)
+    return _rounded(exact * 10 ** DIGITS[currency])
 
 
 def tax_on(taxable: int, rate: Decimal) -> int:
     """The tax on minor units, rounded half up."""
-    exact = taxable * Fraction(rate) / 100
-    return half_up(exact.numerator, exact.denominator)
+    return _rounded(taxable * Fraction(rate) / 100)
 
 
 def totals(lines: Iterable[tuple[int, Decimal]]) -> Totals:
@@ -59,26 +59,13 @@ def totals(lines: Iterable[tuple[int, Decimal]]) -> Totals:
 
 def net_of(gross: int, rate: Decimal) -> int:
     """The net in a gross amount of minor units, rounded half up."""
-    exact = gross / (1 + Fraction(rate) / 100)
-    return half_up(exact.numerator, exact.denominator)
+    return _rounded(gross / (1 + Fraction(rate) / 100))
 
 
 def marked_up(net: int, markup_percent: Decimal) -> int:
     """Minor units with a surcharge, rounded half up."""
-    exact = net * (1 + Fraction(markup_percent) / 100)
+    return _rounded(net * (1 + Fraction(markup_percent) / 100))
+
+
+def _rounded(exact: Fraction) -> int:
     return half_up(exact.numerator, exact.denominator)
-
-
-def split(amount: int, weights: Sequence[int]) -> list[int]:
-    """An amount in parts proportional to weights, to the last minor unit: the largest remainders get what is left."""
-    whole = sum(weights)
-    parts = [amount * weight // whole for weight in weights]
-    by_remainder = sorted(range(len(weights)), key=lambda at: (-(amount * weights[at] % whole), at))
-    for at in by_remainder[: amount - sum(parts)]:
-        parts[at] += 1
-    return parts
-
-
-def _rounded(amount: Fraction, currency: str) -> int:
-    scaled = amount * 10 ** DIGITS[currency]
-    return half_up(scaled.numerator, scaled.denominator)

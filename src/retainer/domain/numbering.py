@@ -1,9 +1,8 @@
 """Numbers that people read: series of an account, and the patterns that write them."""
 
-import re
-
 from sqlalchemy import Select, bindparam, insert, update
 
+from retainer.domain.values import ZEROS
 from retainer.store.columns import integer, text
 from retainer.store.tables import ACCOUNT, keyed_table
 from retainer.store.tx import Tx
@@ -11,7 +10,6 @@ from retainer.store.tx import Tx
 series = keyed_table("series", text("name"), integer("last"), key=("name",))
 """The last number that each series of an account has given."""
 
-DIGITS = re.compile(r"\{(0+)\}")
 NEXT = (
     update(series).where(series.c.name == bindparam("series")).values(last=series.c.last + 1).returning(series.c.last)
 )
@@ -31,6 +29,6 @@ def next_number(tx: Tx, name: str, pattern: str, taken: Select[tuple[int]], day:
         if last is None:
             tx.run(FIRST, series=name)
             last = 1
-        number = DIGITS.sub(lambda zeros: str(last).zfill(len(zeros[1])), pattern)  # noqa: B023
+        number = ZEROS.sub(lambda zeros: str(last).zfill(len(zeros[1])), pattern)  # noqa: B023
         if tx.one(taken, number=number) is None:
             return number

@@ -21,6 +21,16 @@ def sent(it: Any) -> Given:
     return {name: "sent" for name in it.__struct_fields__ if getattr(it, name) is not None}
 
 
+def named(it: Any, given: Given, *members: str) -> list[str]:
+    """Those of the relations that a body names; to be asked before anything follows from them."""
+    return [member for member in members if member in given and getattr(it, member) is not None]
+
+
+def first(named: list[str], *members: str) -> str:
+    """The first of these members that was named; if none was, the first."""
+    return next((member for member in members if member in named), members[0])
+
+
 def follow(tx: Tx, it: Any, given: Given, narrow: str, broad: str, implied: int | None) -> None:
     """Let the broader relation follow from the narrower; one that was given and differs is a fault on the narrower.
 

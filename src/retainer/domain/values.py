@@ -29,7 +29,7 @@ PLAIN_EMAIL = re.compile(
 )  # what nearly every address looks like and needs no normalising; the library takes ten times as long over it
 ME: Final = -1
 """Stands for the key's own user until the transaction knows who that is; no id."""
-ZEROS = re.compile(r"\{0+\}")
+ZEROS = re.compile(r"\{(0+)\}")
 COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
