@@ -30,11 +30,20 @@ RECIPES = {
     "/expenses": lambda office: {"amount": "119", "client_id": office.usual("/clients")},
     "/quotes": lambda office: {"client_id": office.usual("/clients")},
     "/quotes/{quote}/lines": lambda _: {"description": "Design", "unit_price": "500"},
+    "/invoices": lambda office: {"client_id": office.usual("/clients")},
+    "/invoices/{invoice}/lines": lambda _: {"description": "Design", "unit_price": "500"},
+    "/invoices/{invoice}/credit-notes": lambda _: {},
 }
 """What a body needs for each collection; other records that it refers to are made by the way."""
 
 MADE_AT = {"/credit-notes": "/invoices/{invoice}/credit-notes"}
 """Collections whose records are made at another path."""
+
+
+PARENTS = {
+    "/invoices/{invoice}/credit-notes": {"status": "sent", "lines": [{"description": "Design", "unit_price": "500"}]},
+}
+"""What the parent must be like for a record to be made at a path."""
 
 
 class Answer:
@@ -176,9 +185,10 @@ class Office:
 
     def at(self, path: str) -> str:
         """A declared path with ids for its parameters; the records are made for it."""
+        needed = PARENTS.get(path, {})
         while "{" in path:
             head, _, tail = path.partition("/{")
-            path = f"{head}/{self.make(head)['id']}{tail.partition('}')[2]}"
+            path = f"{head}/{self.make(head, **needed)['id']}{tail.partition('}')[2]}"
         return path
 
     def recipe(self, path: str) -> dict[str, Any]:

@@ -9,7 +9,10 @@ from retainer import openapi
 from retainer.api import (
     clients,
     contacts,
+    credit_notes,
     expenses,
+    invoice_lines,
+    invoices,
     me,
     milestones,
     projects,
@@ -42,6 +45,10 @@ SLICES = [
     expenses.api,
     quotes.api,
     quote_lines.api,
+    invoices.api,
+    invoice_lines.api,
+    credit_notes.made,
+    credit_notes.api,
     me.api,
 ]
 """Every resource of the API, in the order of the reference."""

@@ -25,6 +25,8 @@ STATUS = {
     "invalid_transition": 422,
     "in_use": 422,
     "locked": 422,
+    "already_billed": 422,
+    "nothing_to_bill": 422,
     "idempotency_key_reused": 422,
     "rate_limited": 429,
     "server_error": 500,

@@ -210,7 +210,7 @@ def _named(hint: Any, types: Types, use: str = "") -> Json:
         for field in msgspec.structs.fields(hint):
             if field.default is wo and field.name not in writes and (use == "Row" or field.name not in single):
                 continue
-            kind, write = closer.get(field.name, field.type), writes.get(field.name)
+            kind, write = closer.get(field.name, field.type), writes.get(field.encode_name)
             if shape is paging.Paged and field.name == "data":
                 its = _rows(get_args(hint)[0], types)
             else:
@@ -224,7 +224,7 @@ def _named(hint: Any, types: Types, use: str = "") -> Json:
             elif use == "Create" and write and write.default not in (None, msgspec.NODEFAULT):
                 its["default"] = msgspec.to_builtins(write.default)
             members[field.encode_name] = its
-        required = [own.name for own in writes.values() if own.required and not own.unless]
+        required = [known for known, own in writes.items() if own.required and not own.unless]
         needed = {"Create": required, "Update": []}.get(use, list(members))
         types[name][1].update(_closed(inspect.getdoc(shape) or name, members, needed, types))
     return {"$ref": f"#/components/schemas/{name}"}

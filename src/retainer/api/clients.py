@@ -6,7 +6,8 @@ from msgspec import Meta
 from sqlalchemy import Index, bindparam, select
 
 from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
-from retainer.domain import consequences
+from retainer.domain import consequences, settlement
+from retainer.domain.filters import truth
 from retainer.domain.numbering import next_number
 from retainer.domain.values import Country, Currency, Email, Id, Money, Percent, Text50, Text191, Text10000, Url
 from retainer.kernel import etag
@@ -93,6 +94,7 @@ class ClientFilter(Filter):
     currency: OneOf[Currency] | None = None
     number: Text50 | None = None
     email: Email | None = None
+    has_overdue: Annotated[bool | None, truth(settlement.has_overdue)] = None
     external_id: Text191 | None = None
     tag_id: TagFilter = None
 
@@ -139,6 +141,7 @@ def update_client(tx: Tx, client: Id, change: Change[Client]) -> Client:
     before = tx.get(clients, client, Client)
     it = fill(tx, change.onto(before))
     if it.currency != before.currency:
+        settlement.fixed_by_invoice(tx, client, "currency")
         consequences.of_client(tx, client, it.currency)
     tx.update(clients, it)
     set_tags(tx, clients, client, it.tag_ids)

@@ -11,7 +11,7 @@ from sqlalchemy import Index, bindparam, select
 
 from retainer.api.clients import clients
 from retainer.api.projects import projects
-from retainer.domain import relations
+from retainer.domain import billing, relations
 from retainer.domain.billing import Standing, StandingFilter
 from retainer.domain.filters import at_least, at_most, since, until
 from retainer.domain.money import marked_up, net_of
@@ -44,6 +44,8 @@ expenses = tenant_table(
     *ref("client_id", "clients", optional=True),
     *ref("project_id", "projects", optional=True),
     *ref("user_id", "users"),
+    *ref("invoice_id", "invoices", optional=True, on_delete="detach"),
+    *ref("invoice_line_id", "invoice_lines", optional=True, on_delete="detach"),
     day("date"),
     text("category"),
     text("vendor", optional=True),
@@ -68,6 +70,7 @@ expenses = tenant_table(
     Index(None, "account_id", "client_id", "date", "id"),
     Index(None, "account_id", "project_id", "date", "id"),
     Index(None, "account_id", "user_id", "date", "id"),
+    *billing.indexes("expenses"),
 )
 
 
@@ -90,6 +93,8 @@ class Expense(Record):
     markup_percent: Markup = Decimal(0)
     billable_amount: SignedMoney = ro
     billing_status: Standing = ro
+    invoice_id: Id | None = ro
+    invoice_line_id: Id | None = ro
     reimbursable: bool = False
     receipt_url: Url | None = None
     external_id: Text191 | None = None
@@ -185,11 +190,15 @@ def get_expense(tx: Tx, expense: Id) -> Expense:
 def update_expense(tx: Tx, expense: Id, change: Change[Expense]) -> Expense:
     """Change an expense; members left out keep their value."""
     before = tx.get(expenses, expense, Expense)
-    tx.update(expenses, settle(tx, change.onto(before), before, change.given))
+    it = settle(tx, change.onto(before), before, change.given)
+    billing.lock(tx, it, before)
+    tx.update(expenses, it)
     return tx.get(expenses, expense, Expense)
 
 
 @api.delete("/{expense}")
 def delete_expense(tx: Tx, expense: Id) -> None:
-    """Delete an expense."""
-    tx.delete(expenses, etag.unchanged(tx, tx.get(expenses, expense, Expense)).id)
+    """Delete an expense; one that is billed stays."""
+    it = etag.unchanged(tx, tx.get(expenses, expense, Expense))
+    billing.refuse_deletion(it, "expense")
+    tx.delete(expenses, expense)

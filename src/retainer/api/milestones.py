@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 from sqlalchemy import Index, bindparam, func, select
 
 from retainer.api.projects import Project, projects
-from retainer.domain import consequences, relations, work
+from retainer.domain import billing, consequences, relations, work
 from retainer.domain.filters import since, truth, until
 from retainer.domain.values import Currency, Day, Id, Instant, Money, Position, Text191, Text5000
+from retainer.errors import Refusal
 from retainer.exact import amount_of
 from retainer.kernel import etag
 from retainer.kernel.body import Change, New
@@ -110,12 +111,19 @@ def create_milestone(tx: Tx, project: Id, body: New[Milestone]) -> Milestone:
 @api.patch("/{milestone}")
 def update_milestone(tx: Tx, project: Id, milestone: Id, change: Change[Milestone]) -> Milestone:
     """Change a milestone; members left out keep their value."""
-    it = change.onto(tx.get(milestones, milestone, Milestone, project_id=project))
-    tx.update(milestones, settle(tx, it, tx.get(projects, project, Project)))
+    before = tx.get(milestones, milestone, Milestone, project_id=project)
+    it = settle(tx, change.onto(before), tx.get(projects, project, Project))
+    if it.amount != before.amount and billing.milestone_billed(tx, milestone):
+        tx.fault("amount", "Cannot be changed any more: this milestone is on an invoice.", "locked")
+    tx.update(milestones, it)
     return tx.get(milestones, milestone, Milestone)
 
 
 @api.delete("/{milestone}")
 def delete_milestone(tx: Tx, project: Id, milestone: Id) -> None:
-    """Delete a milestone; its tasks stay, without one."""
-    tx.delete(milestones, etag.unchanged(tx, tx.get(milestones, milestone, Milestone, project_id=project)).id)
+    """Delete a milestone; its tasks stay, without one. One that is billed stays."""
+    etag.unchanged(tx, tx.get(milestones, milestone, Milestone, project_id=project))
+    if billing.milestone_billed(tx, milestone):
+        sentence = "This milestone is on an invoice and stays. Take it off there first, while that is a draft."
+        raise Refusal("in_use", sentence, errors={"invoices": [sentence]})
+    tx.delete(milestones, milestone)

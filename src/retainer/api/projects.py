@@ -54,6 +54,7 @@ projects = tenant_table(
     integer("unbilled_minutes"),
     money("billable_amount"),
     money("unbilled_amount"),
+    money("invoiced_amount", server_default="0"),
     text("external_id", optional=True),
     folded("name"),
     folded("name", "code", "description", into="search"),
@@ -98,7 +99,7 @@ class Project(Record):
     start_date: Day | None = None
     due_date: Day | None = None
     manager_id: Id | None = None
-    quote_id: Annotated[Id | None, Only("Create"), Derived(agreed.quote_of)] = None
+    quote_id: Annotated[Id | None, Only("Create"), agreed.made_from("converted_project_id")] = None
     is_template: Annotated[bool, Only("Create")] = False
     completed_at: Instant | None = ro
     archived_at: Instant | None = ro
@@ -109,6 +110,7 @@ class Project(Record):
     unbilled_minutes: int = ro
     billable_amount: Money = ro
     unbilled_amount: Money = ro
+    invoiced_amount: SignedMoney = ro
     expense_amount: Annotated[SignedMoney, work.spent("project_id")] = ro
     budget_used_percent: Annotated[float | None, Derived(work.budget_used, work.percent)] = ro
     progress_percent: Annotated[float | None, Derived(work.progress, work.percent)] = ro
@@ -189,7 +191,7 @@ def create_project(tx: Tx, body: New[Project]) -> Project:
     agreed.fill_project(tx, body)
     project = tx.insert(projects, settle(tx, body))
     set_tags(tx, projects, project, body.tag_ids, new=True)
-    agreed.convert(tx, body.quote_id, "converted_project_id", project)
+    agreed.convert(tx, body.quote_id, project)
     if body.template_id is not None:
         templates.copy_work(tx, body.template_id, project)
     return tx.get(projects, project, Project)

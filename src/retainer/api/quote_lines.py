@@ -30,8 +30,8 @@ def draft(tx: Tx, quote: int) -> Quote:
 
 def total_up(tx: Tx, it: Quote) -> QuoteChanged:
     """Write what the quote comes to with its lines as they are now."""
-    it.lines = documents.lines_of(tx, quote_lines, QuoteLine, "quote_id", it.id)
-    documents.come_to(it, it.lines)
+    it.lines = documents.parts_of(tx, quote_lines, QuoteLine, "quote_id", it.id)
+    documents.total_up(it, it.lines)
     tx.update(quotes, it)
     return QuoteChanged(documents.totals_of(it))
 

@@ -1,15 +1,16 @@
 """Quotes: what work would cost, before it is agreed.
 
 A quote that was sent and whose `valid_until` has passed reads `expired`. An accepted one becomes a project
-(`POST /projects` with `quote_id`), once; from then on it is frozen.
+(`POST /projects` with `quote_id`), an invoice (`POST /invoices` with `quote_id`), or both, each once; from then on it
+is frozen.
 """
 
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from sqlalchemy import ColumnElement, Index, Table, and_, bindparam, case, select
+from sqlalchemy import ColumnElement, Index, Table, and_, bindparam, case, or_, select
 
-from retainer.domain import documents, relations
+from retainer.domain import agreed, documents, relations
 from retainer.domain.accounts import accounts
 from retainer.domain.documents import Lines, TaxShare
 from retainer.domain.filters import SEARCH_WITH_CLIENT, Where, since, truth, until
@@ -40,9 +41,9 @@ from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.store.columns import day, folded, instant, money, record_list, ref, text, unique
+from retainer.store.columns import day, embedded, folded, instant, money, ref, text, unique
 from retainer.store.records import Derived, Record, Single, auto, ro, wo
-from retainer.store.tables import ACCOUNT, TODAY, tenant_table
+from retainer.store.tables import ACCOUNT, TODAY, metadata, tenant_table
 from retainer.store.tx import Tx
 
 quotes = tenant_table(
@@ -64,7 +65,7 @@ quotes = tenant_table(
     money("subtotal"),
     money("tax_total"),
     money("total"),
-    record_list("tax_breakdown", TaxShare),
+    embedded("tax_breakdown", list[TaxShare]),
     instant("sent_at", optional=True),
     instant("accepted_at", optional=True),
     instant("declined_at", optional=True),
@@ -101,6 +102,13 @@ VALID_DAYS = 30
 def standing(table: Table) -> ColumnElement[Any]:
     """The status of a quote; one that was sent expires by itself."""
     return case((and_(table.c.status == "sent", table.c.valid_until < TODAY), "expired"), else_=table.c.status)
+
+
+def is_converted(table: Table) -> ColumnElement[bool]:
+    """Whether a quote has become a project or an invoice."""
+    invoices = metadata.tables["invoices"]
+    invoiced = select(invoices.c.id).where(invoices.c.quote_id == table.c.id).exists()
+    return or_(table.c.converted_project_id.is_not(None), invoiced)
 
 
 class QuoteLine(Record):
@@ -142,6 +150,7 @@ class Quote(Record):
     sent_at: Instant | None = ro
     accepted_at: Instant | None = ro
     declined_at: Instant | None = ro
+    invoice_id: Annotated[Id | None, agreed.made_from("quote_id")] = ro
     converted_project_id: Id | None = ro
     external_id: Text191 | None = None
     lines: Annotated[list[QuoteLine], Lines, Single()] = wo
@@ -159,7 +168,7 @@ class QuoteFilter(Filter):
     issue_date_to: Annotated[Day | None, until("issue_date")] = None
     valid_until_from: Annotated[Day | None, since("valid_until")] = None
     valid_until_to: Annotated[Day | None, until("valid_until")] = None
-    converted: Annotated[bool | None, truth(lambda table: table.c.converted_project_id.is_not(None))] = None
+    converted: Annotated[bool | None, truth(is_converted)] = None
     number: Text50 | None = None
     external_id: Text191 | None = None
 
@@ -171,7 +180,7 @@ TAKEN = select(quotes.c.id).where(quotes.c.number == bindparam("number"))
 def whole(tx: Tx, quote: int) -> Quote:
     """A quote with its lines. Raises `not_found`."""
     it = tx.get(quotes, quote, Quote)
-    it.lines = documents.lines_of(tx, quote_lines, QuoteLine, "quote_id", quote)
+    it.lines = documents.parts_of(tx, quote_lines, QuoteLine, "quote_id", quote)
     return it
 
 
@@ -183,9 +192,11 @@ def settle(tx: Tx, it: Quote, before: Quote | None = None) -> Quote:
     it.valid_until = it.valid_until or day_after(it.issue_date, VALID_DAYS)
     if it.valid_until < it.issue_date:
         tx.fault("valid_until", f"Must not be before issue_date, which is {it.issue_date}.")
-    documents.settle_lines(tx, quote_lines, it, tax_rate)
+    for line in documents.each_line(tx, it.lines):
+        documents.settle_line(tx, quote_lines, line, it, tax_rate)
+    documents.total_up(it, it.lines)
     former = before.status if before else "draft"
-    if before and before.converted_project_id:
+    if before and (before.converted_project_id or before.invoice_id):
         documents.locked(tx, it, before, "converted", writable(Quote))
     elif "draft" not in {former, it.status}:
         documents.locked(tx, it, before, former, FIXED)

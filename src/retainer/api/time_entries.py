@@ -16,9 +16,9 @@ from sqlalchemy import Index, bindparam, func, select
 from retainer.api.clients import clients
 from retainer.api.projects import projects
 from retainer.api.tasks import tasks
-from retainer.domain import rates, relations, work
+from retainer.domain import billing, rates, relations, work
 from retainer.domain.accounts import accounts
-from retainer.domain.billing import Standing, StandingFilter
+from retainer.domain.billing import Locked, Standing, StandingFilter
 from retainer.domain.filters import since, until
 from retainer.domain.users import users
 from retainer.domain.values import Currency, Day, Id, Instant, Money, Text191, Text5000, UserId
@@ -42,6 +42,8 @@ time_entries = tenant_table(
     *ref("project_id", "projects", optional=True),
     *ref("task_id", "tasks", optional=True, on_delete="detach"),
     *ref("user_id", "users"),
+    *ref("invoice_id", "invoices", optional=True, on_delete="detach"),
+    *ref("invoice_line_id", "invoice_lines", optional=True, on_delete="detach"),
     day("date"),
     integer("duration_minutes"),
     flag("billable"),
@@ -61,6 +63,7 @@ time_entries = tenant_table(
     Index(None, "account_id", "project_id", "date", "id"),
     Index("time_entries_by_user", "account_id", "user_id", "date", "id", "project_id", "billable", "duration_minutes"),
     Index("time_entries_by_task", "account_id", "task_id", "date", "id", "duration_minutes"),
+    *billing.indexes("time_entries"),
 )
 
 
@@ -81,6 +84,9 @@ class TimeEntry(Record):
     amount: Money = ro
     currency: Currency = ro
     billing_status: Standing = ro
+    invoice_id: Id | None = ro
+    invoice_line_id: Id | None = ro
+    is_locked: Locked = ro
     external_id: Text191 | None = None
 
 
@@ -96,6 +102,7 @@ class TimeEntryFilter(Filter):
     date_to: Annotated[Day | None, until("date")] = None
     billable: bool | None = None
     billing_status: StandingFilter = None
+    invoice_id: OneOf[Id] | None = None
     external_id: Text191 | None = None
 
 
@@ -234,6 +241,7 @@ def update_time_entry(tx: Tx, entry: Id, change: Change[TimeEntry]) -> TimeEntry
     """Change a time entry; members left out keep their value, and follow those that were sent."""
     before = tx.get(time_entries, entry, TimeEntry)
     it = settle(tx, change.onto(before), before, change.given)
+    billing.lock(tx, it, before, free=("description", "external_id"))
     tx.update(time_entries, it)
     work.count(tx, before, -1)
     work.count(tx, it, 1)
@@ -242,7 +250,8 @@ def update_time_entry(tx: Tx, entry: Id, change: Change[TimeEntry]) -> TimeEntry
 
 @api.delete("/{entry}")
 def delete_time_entry(tx: Tx, entry: Id) -> None:
-    """Delete a time entry."""
+    """Delete a time entry; one that is billed stays."""
     it = etag.unchanged(tx, tx.get(time_entries, entry, TimeEntry))
+    billing.refuse_deletion(it, "time entry")
     tx.delete(time_entries, entry)
     work.count(tx, it, -1)

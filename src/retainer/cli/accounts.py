@@ -86,6 +86,8 @@ def set_account(
     payment_terms_days: Whole = None,
     client_number_pattern: Option = None,
     quote_number_pattern: Option = None,
+    invoice_number_pattern: Option = None,
+    credit_note_number_pattern: Option = None,
     working_weekdays: Days = None,
     json: Json = False,
 ) -> None:
@@ -100,6 +102,8 @@ def set_account(
         "payment_terms_days": payment_terms_days,
         "client_number_pattern": client_number_pattern,
         "quote_number_pattern": quote_number_pattern,
+        "invoice_number_pattern": invoice_number_pattern,
+        "credit_note_number_pattern": credit_note_number_pattern,
         "working_weekdays": comma_list(working_weekdays),
     }
     say(accounts.set_account(opened(), account, changes(AccountDetails, given)), json=json)

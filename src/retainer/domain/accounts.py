@@ -54,6 +54,8 @@ accounts = Table(
     integer("payment_terms_days"),
     text("client_number_pattern"),
     text("quote_number_pattern", server_default="Q-{YYYY}-{0000}"),
+    text("invoice_number_pattern", server_default="INV-{YYYY}-{0000}"),
+    text("credit_note_number_pattern", server_default="CN-{YYYY}-{0000}"),
     text("working_weekdays"),
     **NUMBERED,
 )
@@ -75,6 +77,8 @@ class AccountDetails(msgspec.Struct):
     payment_terms_days: PaymentTerms = 30
     client_number_pattern: NumberPattern = "C-{0000}"
     quote_number_pattern: NumberPattern = "Q-{YYYY}-{0000}"
+    invoice_number_pattern: NumberPattern = "INV-{YYYY}-{0000}"
+    credit_note_number_pattern: NumberPattern = "CN-{YYYY}-{0000}"
     working_weekdays: list[Weekday] = msgspec.field(default_factory=lambda: ["mon", "tue", "wed", "thu", "fri"])
 
 

@@ -1,14 +1,50 @@
-"""Agreed: what an accepted quote becomes, once."""
+"""Agreed: what an accepted quote becomes: a project, an invoice, or both, each once."""
 
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, Table, Update, bindparam, select, update
 
 from retainer.exact import amount_of
 from retainer.store import rules
+from retainer.store.records import Derived
 from retainer.store.tables import metadata
 from retainer.store.tx import Tx
+
+
+class Agreed(NamedTuple):
+    """What a quote says, and what it has become."""
+
+    number: str
+    title: str | None
+    client_id: int
+    contact_id: int | None
+    project_id: int | None
+    status: str
+    currency: str
+    subtotal: int
+    project: int | None
+    invoice: int | None
+
+
+def accepted(tx: Tx, it: Any, becomes: str) -> Agreed | None:
+    """The quote that a record is made from, locked, with its client; a fault unless it is accepted and free."""
+    row = tx.one(_quote(), id=it.quote_id)
+    if row is None:
+        tx.fault("quote_id", rules.MISSING.format("quote"))
+        return None
+    quote = Agreed(*row)
+    made = getattr(quote, becomes)
+    if made is not None:
+        tx.fault("quote_id", f"Quote {quote.number} has already become {becomes} {made}.")
+    elif quote.status != "accepted":
+        tx.fault("quote_id", f"Quote {quote.number} is {quote.status}: only an accepted quote becomes one.")
+    if it.client_id is None:
+        it.client_id = quote.client_id
+    elif it.client_id != quote.client_id:
+        tx.fault("quote_id", f"Belongs to client {quote.client_id}, not to client {it.client_id}.")
+    return quote
 
 
 def fill_project(tx: Tx, it: Any) -> None:
@@ -18,49 +54,59 @@ def fill_project(tx: Tx, it: Any) -> None:
     """
     if it.quote_id is None:
         return
-    row = tx.one(_quote(), id=it.quote_id)
-    if row is None:
-        tx.fault("quote_id", rules.MISSING.format("quote"))
+    quote = accepted(tx, it, "project")
+    if quote is None:
         it.name = it.name or ""
         return
-    number, title, client, status, currency, subtotal, project = row
-    if project is not None:
-        tx.fault("quote_id", f"Quote {number} has already become project {project}.")
-    elif status != "accepted":
-        tx.fault("quote_id", f"Quote {number} is {status}: only an accepted quote becomes a project.")
-    it.name = it.name or title or number
-    if it.client_id is None:
-        it.client_id = client
-    elif it.client_id != client:
-        tx.fault("quote_id", f"Belongs to client {client}, not to client {it.client_id}.")
-    if it.budget_amount is None and currency == tx.value(_currency(), id=it.client_id) and subtotal > 0:
-        it.budget_amount = amount_of(subtotal, currency)
+    it.name = it.name or quote.title or quote.number
+    currency = tx.value(_currency(), id=it.client_id)
+    if it.budget_amount is None and quote.currency == currency and quote.subtotal > 0:
+        it.budget_amount = amount_of(quote.subtotal, quote.currency)
 
 
-def convert(tx: Tx, quote: int | None, member: str, record: int) -> None:
-    """Let a quote say what it became; `fill_project` has locked it and judged that it is free."""
+def fill_invoice(tx: Tx, it: Any, lines_of: Callable[[Tx, int], list[Any]]) -> None:
+    """Let an invoice have client, contact, project, subject, currency and lines from its quote; its own come behind."""
+    if it.quote_id is None:
+        return
+    quote = accepted(tx, it, "invoice")
     if quote is not None:
-        tx.run(_converted(member), quote=quote, record=record, now=tx.now)
+        for member in ("contact_id", "project_id", "currency"):
+            if getattr(it, member) is None:
+                setattr(it, member, getattr(quote, member))
+        it.subject = it.subject or quote.title
+        it.lines = [*lines_of(tx, it.quote_id), *(it.lines or [])]
 
 
-def quote_of(table: Table) -> ColumnElement[Any]:
-    """The quote that a project was made from."""
-    quotes = metadata.tables["quotes"]
-    return select(quotes.c.id).where(quotes.c.converted_project_id == table.c.id).scalar_subquery()
+def convert(tx: Tx, quote: int | None, project: int) -> None:
+    """Let a quote say which project it became; `fill_project` has locked it and judged that it is free."""
+    if quote is not None:
+        tx.run(_converted(), quote=quote, project=project, now=tx.now)
+
+
+def made_from(column: str) -> Derived:
+    """The record that a quote became, or the quote that a record was made from, by this column of the other."""
+
+    def expression(table: Table) -> ColumnElement[Any]:
+        other = metadata.tables["invoices" if table.name == "quotes" else "quotes"]
+        return select(other.c.id).where(other.c[column] == table.c.id).scalar_subquery()
+
+    return Derived(expression)
 
 
 @cache
-def _converted(member: str) -> Update:
+def _converted() -> Update:
     quotes = metadata.tables["quotes"]
-    values: dict[str, Any] = {member: bindparam("record"), "updated_at": bindparam("now")}
+    values: dict[str, Any] = {"converted_project_id": bindparam("project"), "updated_at": bindparam("now")}
     return update(quotes).where(quotes.c.id == bindparam("quote")).values(values)
 
 
 @cache
 def _quote() -> Select[Any]:
-    quotes = metadata.tables["quotes"]
-    wanted = ("number", "title", "client_id", "status", "currency", "subtotal", "converted_project_id")
-    return select(*quotes.c[wanted]).where(quotes.c.id == bindparam("id")).with_for_update()
+    quotes, invoices = metadata.tables["quotes"], metadata.tables["invoices"]
+    its = ("number", "title", "client_id", "contact_id", "project_id", "status", "currency", "subtotal")
+    invoice = select(invoices.c.id).where(invoices.c.quote_id == quotes.c.id).scalar_subquery()
+    wanted = select(*quotes.c[its], quotes.c.converted_project_id, invoice)
+    return wanted.where(quotes.c.id == bindparam("id")).with_for_update(of=quotes)
 
 
 @cache

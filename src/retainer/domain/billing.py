@@ -1,20 +1,195 @@
-"""Billing: where time and expenses stand on their way onto an invoice."""
+"""Billing: which work stands on which invoice, and where time and expenses stand on their way there.
 
-from typing import Annotated, Any, Literal
+A row of `billings` says that a line bills a piece of work. Those of live invoices are unique for each piece, so that
+the database itself refuses to bill it twice; those of invoices that were voided or credited stay, as their history.
+"""
 
-from sqlalchemy import ColumnElement, Table, case
+from collections.abc import Callable, Collection
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple
 
+from sqlalchemy import (
+    ColumnElement,
+    Delete,
+    Index,
+    Insert,
+    Table,
+    Update,
+    bindparam,
+    case,
+    column,
+    delete,
+    insert,
+    select,
+    update,
+)
+
+from retainer.domain import documents, work
 from retainer.domain.filters import Where
-from retainer.store.records import Derived
+from retainer.domain.members import writable
+from retainer.errors import Refusal
+from retainer.store.columns import integer, ref
+from retainer.store.engines import comma_list
+from retainer.store.records import Derived, Record
+from retainer.store.tables import ACCOUNT, metadata, tenant_table
+from retainer.store.tx import Tx
 
-BillingStatus = Literal["non_billable", "unbilled"]
+BillingStatus = Literal["non_billable", "unbilled", "billed"]
 
 
 def _standing(table: Table) -> ColumnElement[Any]:
-    return case((table.c.billable, "unbilled"), else_="non_billable")
+    billed = table.c.invoice_line_id.is_not(None)
+    return case((billed, "billed"), (table.c.billable, "unbilled"), else_="non_billable")
 
 
 Standing = Annotated[BillingStatus, Derived(_standing)]
 """Where a record stands."""
 StandingFilter = Annotated[tuple[BillingStatus, ...] | None, Where(lambda table, its: _standing(table).in_(its))]
 """The records that stand at one of these."""
+Locked = Annotated[bool, Derived(lambda table: table.c.invoice_line_id.is_not(None), bool)]
+"""Whether a record is billed."""
+
+billings = tenant_table(
+    "billings",
+    *ref("invoice_line_id", "invoice_lines", on_delete="cascade"),
+    *ref("time_entry_id", "time_entries", optional=True, on_delete="cascade"),
+    *ref("expense_id", "expenses", optional=True, on_delete="cascade"),
+    *ref("milestone_id", "milestones", optional=True, on_delete="cascade"),
+    integer("is_live", optional=True),  # 1, or null: then it is no duplicate of any other
+    Index(None, "account_id", "invoice_line_id"),
+    *(
+        Index(f"billings_unique_{piece}", "account_id", f"{piece}_id", "is_live", unique=True)
+        for piece in ("time_entry", "expense", "milestone")
+    ),
+)
+
+
+class Kind(NamedTuple):
+    """A kind of work: the member of a line that names it, its column in `billings`, and its table."""
+
+    member: str
+    column: str
+    table: str
+
+
+KINDS = {
+    "time": Kind("time_entry_ids", "time_entry_id", "time_entries"),
+    "expense": Kind("expense_ids", "expense_id", "expenses"),
+    "milestone": Kind("milestone_id", "milestone_id", "milestones"),
+}
+MARKED = ("time_entries", "expenses")  # the tables whose rows say on which line they stand
+
+
+def billed(column: str, out: Callable[[str | None], Any]) -> Derived:
+    """The work of one kind that a line bills or, before it was voided or credited, has billed."""
+
+    def expression(table: Table) -> ColumnElement[Any]:
+        return select(comma_list(billings.c[column])).where(billings.c.invoice_line_id == table.c.id).scalar_subquery()
+
+    return Derived(expression, out)
+
+
+def ids_in(text: str | None) -> list[int]:
+    """Ids in a comma list, in their order; none when there is no list."""
+    return sorted(map(int, text.split(","))) if text else []
+
+
+def of(line: Any) -> tuple[Any, ...]:
+    """The work that a line names."""
+    return tuple(
+        tuple(ids) if isinstance(ids, list) else ids for ids in (getattr(line, it.member) for it in KINDS.values())
+    )
+
+
+def attach(tx: Tx, invoice: int, line: Any) -> None:
+    """Put the work that a line names onto it; the line was judged before."""
+    for kind in KINDS.values():
+        ids = getattr(line, kind.member) or []
+        for own in ids if isinstance(ids, list) else [ids]:
+            tx.run(_insert(kind.column), line=line.id, own=own, now=tx.now)
+    for name in MARKED:
+        tx.run(_mark(name), line=line.id, of=invoice, now=tx.now)
+    work.bill(tx, line.id, -1)
+
+
+def detach(tx: Tx, line: int) -> None:
+    """Take the work off a line of a draft, as if it never stood there."""
+    _unmark(tx, line)
+    tx.run(FORGET, line=line)
+
+
+def free(tx: Tx, lines: list[Any]) -> None:
+    """Let the work of an invoice be billed elsewhere; its lines still say what they billed."""
+    for line in lines:
+        _unmark(tx, line.id)
+        tx.run(END, line=line.id, now=tx.now)
+
+
+def _unmark(tx: Tx, line: int) -> None:
+    work.bill(tx, line, +1)
+    for name in MARKED:
+        tx.run(_clear(name), line=line, now=tx.now)
+
+
+def lock(tx: Tx, it: Any, before: Any, free: Collection[str] = ()) -> None:
+    """Note `locked` for each member of a billed record that was changed, but for those that stay free."""
+    if before.invoice_id is not None:
+        shape: type[Record] = type(before)
+        names = [name for name in writable(shape) if name not in free]
+        documents.locked(tx, it, before, f"on invoice {before.invoice_id}", names)
+
+
+def indexes(table: str) -> list[Index]:
+    """What finds the rows of a table that are billed; those that are not take no place in it."""
+    found = []
+    for name in ("invoice_id", "invoice_line_id"):
+        present = column(name).is_not(None)
+        its = Index(f"{table}_by_{name}", "account_id", name, sqlite_where=present, postgresql_where=present)
+        found.append(its)
+    return found
+
+
+def refuse_deletion(it: Any, what: str) -> None:
+    """Raise `locked` for a record that is billed."""
+    if it.invoice_id is not None:
+        sentence = (
+            f"This {what} is on invoice {it.invoice_id} and stays. Take it off there first, while that is a draft."
+        )
+        raise Refusal("locked", sentence, errors={"invoice_id": [sentence]})
+
+
+def milestone_billed(tx: Tx, milestone: int) -> bool:
+    """Whether a milestone is on an invoice."""
+    return tx.one(LIVE, milestone=milestone) is not None
+
+
+LIVE = select(billings.c.id).where(billings.c.milestone_id == bindparam("milestone"), billings.c.is_live == 1)
+FORGET: Delete = delete(billings).where(billings.c.invoice_line_id == bindparam("line"))
+END: Update = (
+    update(billings)
+    .where(billings.c.invoice_line_id == bindparam("line"))
+    .values(is_live=None, updated_at=bindparam("now"))
+)
+
+
+@cache
+def _insert(column: str) -> Insert:
+    stamps: dict[str, Any] = {"created_at": bindparam("now"), "updated_at": bindparam("now")}
+    values: dict[str, Any] = {"invoice_line_id": bindparam("line"), column: bindparam("own"), "is_live": 1}
+    return insert(billings).values(account_id=ACCOUNT, **stamps, **values)
+
+
+@cache
+def _mark(name: str) -> Update:
+    table = metadata.tables[name]
+    (column,) = (kind.column for kind in KINDS.values() if kind.table == name)
+    its = select(billings.c[column]).where(billings.c.invoice_line_id == bindparam("line"))
+    values: dict[str, Any] = {"invoice_line_id": bindparam("line"), "invoice_id": bindparam("of")}
+    return update(table).where(table.c.id.in_(its)).values(updated_at=bindparam("now"), **values)
+
+
+@cache
+def _clear(name: str) -> Update:
+    table = metadata.tables[name]
+    its = table.c.invoice_line_id == bindparam("line")
+    return update(table).where(its).values(updated_at=bindparam("now"), invoice_line_id=None, invoice_id=None)

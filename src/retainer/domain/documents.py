@@ -1,6 +1,6 @@
 """Documents: what invoices and quotes share: their client, their lines, what those come to, when they are locked."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import cache
 from itertools import zip_longest
@@ -14,13 +14,14 @@ from retainer.domain import money, relations
 from retainer.domain.accounts import accounts
 from retainer.domain.members import writable
 from retainer.domain.values import Percent, SignedMoney
-from retainer.exact import DIGITS, amount_of
+from retainer.exact import DIGITS, amount_of, minor_units
 from retainer.store.columns import decimal, integer, price, ref, text
 from retainer.store.columns import money as amount_column
 from retainer.store.records import Record, view
 from retainer.store.tables import ACCOUNT, metadata, tenant_table
 from retainer.store.tx import Tx
 
+T = TypeVar("T")
 L = TypeVar("L", bound=Record)
 MOST_LINES = 200
 Lines = Meta(max_length=MOST_LINES)
@@ -104,42 +105,45 @@ def belongs(tx: Tx, it: Any, member: str, table: str, client: int) -> None:
         tx.fault(member, f"Belongs to {owner}, not to client {client}. Choose one of the document's client.")
 
 
-def settle_line(tx: Tx, table: Table, line: Any, document: Any, tax_rate: Decimal) -> None:
-    """What a line has from its document, and its amount; its unit price has at least the digits of the currency."""
+def settle_line(tx: Tx, table: Table, line: Any, document: Any, tax_rate: Decimal, *, worth: int | None = None) -> None:
+    """What a line has from its document, and its amount: what it is `worth` in minor units, if that is known."""
     line.currency = document.currency
     line.tax_rate = tax_rate if line.tax_rate is None else line.tax_rate
     belongs(tx, line, "project_id", "projects", document.client_id)
     shape: type[Record] = type(line)
     tx.check(table, shape, {name: getattr(line, name) for name in writable(shape)}, line.id)
-    digits = -DIGITS[line.currency]
-    if line.unit_price.as_tuple().exponent > digits:
-        line.unit_price = line.unit_price.quantize(Decimal(1).scaleb(digits))
-    units = money.line_amount(line.quantity, line.unit_price, line.discount_percent, line.currency)
+    line.unit_price = money.padded(line.unit_price, line.currency)
+    units = worth
+    if units is None:
+        units = money.line_amount(line.quantity, line.unit_price, line.discount_percent, line.currency)
     if abs(units) > money.LARGEST * 10 ** DIGITS[line.currency]:
         tx.fault("unit_price", f"Makes the line {amount_of(units, line.currency)} {line.currency}: too much to bill.")
         units = 0
     line.amount = amount_of(units, line.currency)
 
 
-def settle_lines(tx: Tx, table: Table, document: Any, tax_rate: Decimal) -> None:
-    """The lines of a document, and what it comes to; their faults stand under `lines.0`, `lines.1`, ..."""
-    for place, line in enumerate(document.lines):
+def each_line(tx: Tx, lines: Sequence[T]) -> Iterator[T]:
+    """The lines of a body; while one is looked at, faults stand under `lines.0`, `lines.1`, ..."""
+    for place, line in enumerate(lines):
         tx.within = f"lines.{place}."
-        settle_line(tx, table, line, document, tax_rate)
+        yield line
     tx.within = ""
-    come_to(document, document.lines)
 
 
-def come_to(document: Any, lines: Sequence[Any]) -> None:
-    """Let a document have the totals of its lines."""
-    currency = document.currency
-    found = money.totals((int(line.amount.scaleb(DIGITS[currency])), line.tax_rate) for line in lines)
-    document.subtotal, document.tax_total = amount_of(found.subtotal, currency), amount_of(found.tax_total, currency)
-    document.total = amount_of(found.total, currency)
+def come_to(document: Any, shares: Iterable[money.Share]) -> None:
+    """Let a document have the totals of what is taxed at each rate."""
+    found, currency = list(shares), document.currency
+    taxable, tax = sum(share.taxable for share in found), sum(share.tax for share in found)
+    document.subtotal, document.tax_total = amount_of(taxable, currency), amount_of(tax, currency)
+    document.total = amount_of(taxable + tax, currency)
     document.tax_breakdown = [
-        TaxShare(share.tax_rate, amount_of(share.taxable, currency), amount_of(share.tax, currency))
-        for share in found.shares
+        TaxShare(share.tax_rate, amount_of(share.taxable, currency), amount_of(share.tax, currency)) for share in found
     ]
+
+
+def total_up(document: Any, lines: Iterable[Any]) -> None:
+    """Let a document have the totals of its lines."""
+    come_to(document, money.shares((minor_units(line.amount, document.currency), line.tax_rate) for line in lines))
 
 
 def totals_of(document: Any) -> Totals:
@@ -147,27 +151,32 @@ def totals_of(document: Any) -> Totals:
     return Totals(*(getattr(document, name) for name in Totals.__struct_fields__))
 
 
-def lines_of(tx: Tx, table: Table, shape: type[L], parent: str, parent_id: int) -> list[L]:
-    """The lines of a document, in their order."""
+def parts_of(tx: Tx, table: Table, shape: type[L], parent: str, parent_id: int) -> list[L]:
+    """The lines of a document, in their order, or what else belongs to it, the oldest first."""
     read = view(table, shape).read
-    return [read(row) for row in tx.all(_lines(table, shape, parent), parent=parent_id)]
+    return [read(row) for row in tx.all(_parts(table, shape, parent), parent=parent_id)]
 
 
 @cache
-def _lines(table: Table, shape: type[Record], parent: str) -> Select[Any]:
+def _parts(table: Table, shape: type[Record], parent: str) -> Select[Any]:
     its = table.c[parent] == bindparam("parent")
-    return view(table, shape).rows.where(its).order_by(table.c.position, table.c.id)
+    order = [table.c[name] for name in ("position", "id") if name in table.c]
+    return view(table, shape).rows.where(its).order_by(*order)
 
 
 def save_lines(tx: Tx, table: Table, before: Sequence[Any], after: Sequence[Any], **parent: int) -> None:
-    """Write a set of lines in place of another; a line keeps the id of the one in its place."""
+    """Write a set of lines in place of another; a line has the id of the one in its place, or a new one."""
     for place, (old, new) in enumerate(zip_longest(before, after), start=1):
         if new is None:
             tx.delete(table, old.id)
-        elif old is None:
-            tx.insert(table, msgspec.structs.replace(new, position=place, **parent))
-        elif old.position != place or not alike(old, new):
-            tx.update(table, msgspec.structs.replace(new, id=old.id, position=place, **parent))
+            continue
+        line = msgspec.structs.replace(new, id=old and old.id, position=place, **parent)
+        if old is None:
+            new.id = tx.insert(table, line)
+        else:
+            new.id = old.id
+            if old.position != place or old.amount != new.amount or not alike(old, new):
+                tx.update(table, line)
 
 
 def alike(old: Record, new: Record) -> bool:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from retainer.errors import Faults
-from retainer.store.records import Only, Record, Unless, auto, ro, wo
+from retainer.store.records import Only, Record, Single, Unless, auto, ro, wo
 
 T = TypeVar("T", bound=msgspec.Struct)
 REQUIRED = "Is required."
@@ -23,7 +23,7 @@ FAULTY = object()
 
 
 class Member(msgspec.Struct, frozen=True):
-    """A member that callers may write."""
+    """A member that callers may write; its `name` in the type, where JSON may know it by another."""
 
     name: str
     required: bool
@@ -34,13 +34,13 @@ class Member(msgspec.Struct, frozen=True):
 
 @cache
 def writable(shape: type[msgspec.Struct], use: str = "Create") -> dict[str, Member]:
-    """The members of a type that a body may set when it is used to `Create` or to `Update`, in order."""
+    """The members of a type that a body may set when it is used to `Create` or to `Update`, by their names in JSON."""
     hints = get_type_hints(shape, include_extras=True)
     given = set(Record.__struct_fields__) if issubclass(shape, Record) else set()
     found = {}
     for field in msgspec.structs.fields(shape):
         marks = getattr(hints[field.name], "__metadata__", ())
-        if field.name in given or field.default is ro or any(isinstance(it, Only) and it.use != use for it in marks):
+        if field.name in given or field.default is ro or any(_withheld(it, use) for it in marks):
             continue
         filled = field.default is auto or field.default is wo
         default = None if filled else field.default
@@ -48,15 +48,21 @@ def writable(shape: type[msgspec.Struct], use: str = "Create") -> dict[str, Memb
             default = field.default_factory()
         hint = hints[field.name] | None if filled else hints[field.name]
         unless = frozenset(it.other for it in marks if isinstance(it, Unless))
-        found[field.name] = Member(field.name, default is msgspec.NODEFAULT, unless, default, reader(hint))
+        found[field.encode_name] = Member(field.name, default is msgspec.NODEFAULT, unless, default, reader(hint))
     return found
+
+
+def _withheld(mark: Any, use: str) -> bool:
+    return (isinstance(mark, Only) and mark.use != use) or (isinstance(mark, Single) and mark.read_only)
 
 
 @cache
 def read_only(shape: type[msgspec.Struct], use: str) -> frozenset[str]:
     """The members that are answered and cannot be set."""
-    answered = {field.name for field in msgspec.structs.fields(shape) if field.default is not wo}
-    return frozenset(answered - writable(shape, use).keys())
+    hints = get_type_hints(shape, include_extras=True)
+    single = {name for name, hint in hints.items() if Single(read_only=True) in getattr(hint, "__metadata__", ())}
+    answered = {field.encode_name for field in msgspec.structs.fields(shape) if field.default is not wo}
+    return frozenset((answered | single) - writable(shape, use).keys())
 
 
 def read_members(
@@ -73,17 +79,17 @@ def read_members(
             continue
         read = member.read(value, path + name, faults)
         if read is not FAULTY:
-            values[name] = read
+            values[member.name] = read
     return values
 
 
 def complete(shape: type[T], values: dict[str, Any], given: dict[str, Any], faults: Faults, path: str = "") -> T | None:
     """The whole, with defaults for what was left out; None when required members are missing or faulty."""
     members = writable(shape)
-    for member in members.values():
+    for name, member in members.items():
         spared = any(given.get(other) is not None for other in member.unless)
-        if member.required and member.name not in given and not spared:
-            faults.setdefault(path + member.name, []).append(REQUIRED)
+        if member.required and name not in given and not spared:
+            faults.setdefault(path + name, []).append(REQUIRED)
     if faults:
         return None
     plain = {it.name for it in members.values() if it.default is not None and not it.unless}
@@ -236,7 +242,7 @@ def encodes(text: str) -> bool:
 
 
 def _unknown(shape: type[msgspec.Struct], name: str, known: list[str]) -> str:
-    if name in shape.__struct_fields__:
+    if name in shape.__struct_encode_fields__:
         return f"Is not taken when a record is {'changed' if name in writable(shape) else 'created'}; leave it out."
     near = difflib.get_close_matches(name[:64], known, n=1)
     return f"Is no member here. Did you mean {near[0]}?" if near else f"Is no member here. Known: {', '.join(known)}."

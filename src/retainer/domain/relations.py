@@ -54,11 +54,12 @@ def open_for_more(tx: Tx, member: str, name: str, status: str | None, *, templat
         tx.fault(member, f"{name} is a template and takes no time or money. Create a project from it first.")
 
 
-def move(tx: Tx, before: str | None, after: str, moves: Mapping[str, Collection[str]]) -> None:
+def move(tx: Tx, before: str | None, after: str, moves: Mapping[str, Collection[str]], advice: str = "") -> None:
     """Note `invalid_transition` when the table of moves does not lead from one status to the other."""
     if before is not None and after != before and after not in moves[before]:
-        legal = ", ".join(moves[before])
-        tx.fault("status", f"Cannot become {after} from {before}. It can become: {legal}.", "invalid_transition")
+        legal = f"It can become: {', '.join(moves[before])}." if moves[before] else f"It stays {before}."
+        sentence = f"Cannot become {after} from {before}. {legal} {advice}".rstrip()
+        tx.fault("status", sentence, "invalid_transition")
 
 
 def last_but(position: int) -> int:

@@ -81,9 +81,9 @@ def over_budget(table: Table) -> ColumnElement[bool]:
 
 
 def begin(project: Any) -> None:
-    """A new project has no time yet."""
+    """A new project has neither time nor invoices yet."""
     project.tracked_minutes = project.billable_minutes = project.unbilled_minutes = 0
-    project.billable_amount = project.unbilled_amount = Decimal(0)
+    project.billable_amount = project.unbilled_amount = project.invoiced_amount = Decimal(0)
 
 
 def count(tx: Tx, entry: Any, sign: int) -> None:
@@ -109,6 +109,42 @@ def _counted() -> Update:
     return update(projects).where(projects.c.id == bindparam("project")).values(values)
 
 
+def bill(tx: Tx, line: int, sign: int) -> None:
+    """Take the time on an invoice's line from what is unbilled of its projects, with the sign -1, or give it back."""
+    tx.run(_billed(), line=line, sign=sign)
+
+
+@cache
+def _billed() -> Update:
+    projects, entries = metadata.tables["projects"], metadata.tables["time_entries"]
+    on_it = entries.c.invoice_line_id == bindparam("line")
+    its = and_(on_it, entries.c.project_id == projects.c.id)
+    sign = bindparam("sign", type_=INTEGER)
+
+    def added(column: ColumnElement[Any], *limits: ColumnElement[bool]) -> ColumnElement[Any]:
+        total = select(func.coalesce(func.sum(column), 0)).select_from(entries).where(its, *limits)
+        return sign * total.scalar_subquery()
+
+    minutes = added(entries.c.duration_minutes)
+    worth = added(entries.c.amount, entries.c.currency == projects.c.currency)
+    sums = {"unbilled_minutes": minutes, "unbilled_amount": worth}
+    values: dict[str, Any] = {name: projects.c[name] + more for name, more in sums.items()}
+    return update(projects).where(projects.c.id.in_(select(entries.c.project_id).where(on_it))).values(values)
+
+
+def invoice(tx: Tx, project: int, units: int, currency: str) -> None:
+    """Add what an issued invoice bills of a project, or, less than nothing, take it away when that is void."""
+    tx.run(_invoiced(), project=project, units=units, its=currency)
+
+
+@cache
+def _invoiced() -> Update:
+    projects = metadata.tables["projects"]
+    its = and_(projects.c.id == bindparam("project"), projects.c.currency == bindparam("its"))
+    more: dict[str, Any] = {"invoiced_amount": projects.c.invoiced_amount + bindparam("units", type_=INTEGER)}
+    return update(projects).where(its).values(more)
+
+
 def recount(tx: Tx, projects_of: int) -> None:
     """Add up anew what the entries of a client's projects are worth, after its currency was changed."""
     tx.run(_recounted(), client=projects_of)
@@ -119,5 +155,6 @@ def _recounted() -> Update:
     projects, entries = metadata.tables["projects"], metadata.tables["time_entries"]
     worth = select(func.coalesce(func.sum(entries.c.amount), 0)).select_from(entries)
     worth = worth.where(entries.c.project_id == projects.c.id, entries.c.currency == projects.c.currency)
-    sums: dict[str, Any] = {name: worth.scalar_subquery() for name in ("billable_amount", "unbilled_amount")}
+    unbilled = worth.where(entries.c.invoice_line_id.is_(None))
+    sums: dict[str, Any] = {"billable_amount": worth.scalar_subquery(), "unbilled_amount": unbilled.scalar_subquery()}
     return update(projects).where(projects.c.client_id == bindparam("client")).values(sums)

@@ -46,17 +46,17 @@ def price(name: str) -> Column[Any]:
     return Column(name, Text, nullable=False, info={"into": lambda value: format(value, "f"), "out": Decimal})
 
 
-def record_list(name: str, shape: Any) -> Column[Any]:
-    """A list of records that belong to the row alone, kept as JSON."""
-    decode = msgspec.json.Decoder(list[shape]).decode
+def embedded(name: str, shape: Any, *, optional: bool = False) -> Column[Any]:
+    """A structure, or a list of them, that belongs to the row alone, kept as JSON."""
+    decode = msgspec.json.Decoder(shape).decode
     return Column(
-        name, Text, nullable=False, info={"into": lambda its: msgspec.json.encode(its).decode(), "out": decode}
+        name, Text, nullable=optional, info={"into": lambda its: msgspec.json.encode(its).decode(), "out": decode}
     )
 
 
-def money(name: str, *, optional: bool = False) -> Column[Any]:
+def money(name: str, *, optional: bool = False, **options: Any) -> Column[Any]:
     """An amount in minor units of the row's `currency` column."""
-    return Column(name, INTEGER, nullable=optional, info={"money": True})
+    return Column(name, INTEGER, nullable=optional, info={"money": True}, **options)
 
 
 def folded(*sources: str, into: str | None = None, optional: bool = False) -> Column[Any]:

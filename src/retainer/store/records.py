@@ -52,6 +52,8 @@ class RefersTo(NamedTuple):
 class Single(NamedTuple):
     """A member with the default `wo` that is answered with a single record, and not in lists."""
 
+    read_only: bool = False
+
 
 class Unless(NamedTuple):
     """A required member that may be left out when this other one is sent."""

@@ -15,6 +15,12 @@ def by_name(what: str, item: Any, _: Any) -> str | Literal[False]:
     return KINDS.get(id(item), False) if what == "type" else False
 
 
+def last_ids(connection: Any) -> dict[str, int]:
+    """The last id that each table has given."""
+    known = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE name = 'sqlite_sequence'").fetchone()
+    return dict(connection.exec_driver_sql("SELECT name, seq FROM sqlite_sequence").all()) if known else {}
+
+
 engine = context.config.attributes["engine"]
 with engine.connect() as connection:
     connection.exec_driver_sql("PRAGMA foreign_keys=OFF")  # a table that is rebuilt must not take its children along
@@ -27,7 +33,11 @@ with engine.connect() as connection:
         transactional_ddl=True,
     )
     with context.begin_transaction():
+        given = last_ids(connection)
         context.run_migrations()
+        for name, last in given.items():  # a table that was rebuilt must not hand out an id again
+            connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
+            connection.exec_driver_sql("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (name, last))
         broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()
         if broken:
             message = f"The migration left references to nothing: {broken[:5]}"

@@ -1,0 +1,96 @@
+"""Credit notes: what is taken back of an invoice after it was issued; they are final.
+
+A credit note takes back a gross amount, lines, or all that is left. It lowers what is due first (`applied_amount`);
+the rest is `refundable_amount`. None takes back more than the invoice has, in all and at each tax rate; the last one
+takes back exactly what is left. When all is credited, the invoice's work can be billed again.
+"""
+
+from typing import Annotated
+
+from sqlalchemy import bindparam, select
+
+from retainer.api.invoices import Invoice, invoices, whole
+from retainer.domain import billing, crediting, settlement
+from retainer.domain.accounts import accounts
+from retainer.domain.crediting import CreditNote, Reason, credit_note_shares, credit_notes
+from retainer.domain.filters import since, until
+from retainer.domain.numbering import next_number
+from retainer.domain.values import Day, Id, Text50
+from retainer.errors import Refusal
+from retainer.kernel.body import New
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.resource import Resource
+from retainer.store.tables import ACCOUNT
+from retainer.store.tx import Tx
+
+
+class CreditNoteFilter(Filter):
+    """Which credit notes."""
+
+    sorts = ("-created_at", "issue_date", "number", "total")
+    client_id: OneOf[Id] | None = None
+    invoice_id: OneOf[Id] | None = None
+    reason: OneOf[Reason] | None = None
+    issue_date_from: Annotated[Day | None, since("issue_date")] = None
+    issue_date_to: Annotated[Day | None, until("issue_date")] = None
+    number: Text50 | None = None
+
+
+PATTERN = select(accounts.c.credit_note_number_pattern).where(accounts.c.id == ACCOUNT)
+TAKEN = select(credit_notes.c.id).where(credit_notes.c.number == bindparam("number"))
+
+
+def settle(tx: Tx, it: CreditNote, invoice: Invoice) -> CreditNote:
+    """What a credit note has from its invoice, what it comes to, and its number. Raises `locked` for a draft."""
+    if invoice.status not in settlement.ISSUED:
+        why = "is a draft: change its lines instead" if invoice.status == "draft" else "is void: nothing is left of it"
+        sentence = f"Only what was issued can be credited; this invoice {why}."
+        raise Refusal("locked", sentence, errors={"invoice": [sentence]})
+    it.invoice_id, it.client_id, it.currency = invoice.id, invoice.client_id, invoice.currency
+    it.issue_date = it.issue_date or tx.today
+    if invoice.issue_date and it.issue_date < invoice.issue_date:
+        tx.fault("issue_date", f"Must not be before the invoice's, which is {invoice.issue_date}.")
+    crediting.come_to(tx, it, invoice)
+    it.applied_amount = min(it.total, invoice.balance_due)
+    it.refundable_amount = it.total - it.applied_amount
+    it.number = next_number(tx, "credit_notes", tx.value(PATTERN), TAKEN, it.issue_date)
+    return it
+
+
+api = Resource("/credit-notes", tag="Credit notes", scope="invoices", table=credit_notes)
+made = Resource(
+    "/invoices/{invoice}/credit-notes",
+    tag="Credit notes",
+    scope="invoices",
+    table=credit_notes,
+    parent=invoices,
+    made_at="/credit-notes",
+)
+
+
+@made.post()
+def create_credit_note(tx: Tx, invoice: Id, body: New[CreditNote]) -> CreditNote:
+    """Credit an issued invoice: an amount with its tax, lines, or, when neither is sent, all that is left."""
+    its = whole(tx, invoice)
+    it = settle(tx, body, its)
+    note = tx.insert(credit_notes, it)
+    for project, units in crediting.shares(tx, it, its).items():
+        share = {"credit_note_id": note, "project_id": project, "currency": it.currency, "amount": units}
+        tx.put(credit_note_shares, share)
+    if it.total == its.total - sum(other.total for other in its.credit_notes):
+        billing.free(tx, its.lines)
+    settlement.settle(tx, invoice, by_payment=False)
+    return tx.get(credit_notes, note, CreditNote)
+
+
+@api.get()
+def list_credit_notes(tx: Tx, only: CreditNoteFilter, page: Page) -> Paged[CreditNote]:
+    """List credit notes, newest first."""
+    return listing(tx, credit_notes, CreditNote, only, page)
+
+
+@api.get("/{credit_note}")
+def get_credit_note(tx: Tx, credit_note: Id) -> CreditNote:
+    """Read a credit note."""
+    return tx.get(credit_notes, credit_note, CreditNote)

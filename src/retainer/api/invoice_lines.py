@@ -1,0 +1,64 @@
+"""Invoice lines: what an invoice bills, one by one. They can be added and removed while the invoice is a draft."""
+
+import msgspec
+
+from retainer.api.invoices import Invoice, invoices, total_up, whole
+from retainer.domain import billing, documents, lines, relations
+from retainer.domain.documents import MOST_LINES, Totals
+from retainer.domain.lines import InvoiceLine, invoice_lines
+from retainer.domain.values import Id
+from retainer.errors import Refusal
+from retainer.kernel import etag
+from retainer.kernel.body import New
+from retainer.kernel.resource import Resource, Told
+from retainer.store.tx import Tx
+
+
+class InvoiceChanged(msgspec.Struct):
+    """What became of the invoice."""
+
+    invoice: Totals
+
+
+def draft(tx: Tx, invoice: int) -> Invoice:
+    """The invoice, whose lines can be changed. Raises `locked` for any but a draft."""
+    it = whole(tx, invoice)
+    if it.status != "draft":
+        sentence = f"The lines of this invoice are fixed: it is {it.status}. POST a credit note for what is wrong."
+        raise Refusal("locked", sentence, errors={"invoice": [sentence]})
+    return it
+
+
+def update_totals(tx: Tx, it: Invoice) -> InvoiceChanged:
+    """Write what the invoice comes to with its lines as they are now."""
+    total_up(it, documents.parts_of(tx, invoice_lines, InvoiceLine, "invoice_id", it.id))
+    tx.update(invoices, it)
+    return InvoiceChanged(documents.totals_of(it))
+
+
+api = Resource("/invoices/{invoice}/lines", tag="Invoices", scope="invoices", table=invoice_lines, parent=invoices)
+
+
+@api.post()
+def create_invoice_line(tx: Tx, invoice: Id, body: New[InvoiceLine]) -> Told[InvoiceLine, InvoiceChanged]:
+    """Add a line to a draft; the last one, unless it has a position. The invoice's new totals are in meta.invoice."""
+    it = draft(tx, invoice)
+    if len(it.lines) >= MOST_LINES:
+        tx.fault("invoice", f"Has {MOST_LINES} lines, and no room for more.")
+    body.invoice_id = invoice
+    if body.position is None:
+        body.position = relations.last_but(max((line.position for line in it.lines), default=0))
+    lines.settle(tx, body, it, documents.usual_tax_rate(tx, it.client_id), (), set())
+    body.id = tx.insert(invoice_lines, body)
+    billing.attach(tx, invoice, body)
+    return Told(tx.get(invoice_lines, body.id, InvoiceLine), update_totals(tx, it))
+
+
+@api.delete("/{line}")
+def delete_invoice_line(tx: Tx, invoice: Id, line: Id) -> None:
+    """Remove a line from a draft; the work on it can be billed again."""
+    its = etag.unchanged(tx, tx.get(invoice_lines, line, InvoiceLine, invoice_id=invoice))
+    it = draft(tx, invoice)
+    billing.detach(tx, its.id)
+    tx.delete(invoice_lines, its.id)
+    update_totals(tx, it)

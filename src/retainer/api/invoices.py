@@ -1,0 +1,278 @@
+"""Invoices: what clients owe, from the draft to the last payment.
+
+A draft can be changed freely. With the status `sent` it is issued: it gets its number, its days and a snapshot of its
+client, and only notes, due_date, purchase_order, contact_id and external_id can change from then on. What is wrong is
+credited (`POST /invoices/{invoice}/credit-notes`); while nothing is paid or credited it can be void. Lines bill time,
+expenses and milestones by their ids, `unbilled_work` everything that matches; whatever is on an invoice is locked there
+until its line or draft is deleted, the invoice is void, or credited as a whole. `record_payment` records a payment; one
+with the reference of an earlier one adds nothing. `status: "paid"` pays all that is due, today.
+"""
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from sqlalchemy import Index
+
+from retainer.api.quotes import QuoteLine, quote_lines
+from retainer.domain import agreed, documents, issuing, lines, payments, relations, settlement, unbilled
+from retainer.domain.crediting import CreditNote, credit_notes
+from retainer.domain.documents import Lines, TaxShare
+from retainer.domain.filters import SEARCH_WITH_CLIENT, Where, at_least, at_most, since, until
+from retainer.domain.issuing import ClientSnapshot
+from retainer.domain.lines import InvoiceLine, invoice_lines
+from retainer.domain.members import writable
+from retainer.domain.payments import Payment
+from retainer.domain.unbilled import UnbilledWork
+from retainer.domain.values import (
+    Currency,
+    Day,
+    Id,
+    Instant,
+    Money,
+    SignedMoney,
+    Text50,
+    Text100,
+    Text191,
+    Text255,
+    Text10000,
+)
+from retainer.errors import Refusal
+from retainer.kernel import etag
+from retainer.kernel.body import Change, New
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.resource import Resource
+from retainer.store.columns import day, embedded, folded, instant, money, ref, text, unique
+from retainer.store.records import Derived, Only, Record, Single, Unless, auto, ro, wo
+from retainer.store.tables import tenant_table
+from retainer.store.tx import Tx
+
+invoices = tenant_table(
+    "invoices",
+    *ref("client_id", "clients"),
+    *ref("project_id", "projects", optional=True),
+    *ref("contact_id", "external_contacts", optional=True, on_delete="detach"),
+    *ref("quote_id", "quotes", optional=True),
+    text("number", optional=True),
+    text("status"),
+    day("issue_date", optional=True),
+    day("due_date", optional=True),
+    text("purchase_order", optional=True),
+    text("subject", optional=True),
+    text("notes", optional=True),
+    text("terms", optional=True),
+    text("currency"),
+    money("subtotal"),
+    money("tax_total"),
+    money("total"),
+    embedded("tax_breakdown", list[TaxShare]),
+    money("amount_paid"),
+    money("amount_credited"),
+    money("balance_due"),
+    embedded("client_snapshot", ClientSnapshot, optional=True),
+    instant("sent_at", optional=True),
+    instant("paid_at", optional=True),
+    instant("voided_at", optional=True),
+    instant("written_off_at", optional=True),
+    text("external_id", optional=True),
+    folded("number", "subject", "purchase_order", into="search", optional=True),
+    unique("number"),
+    unique("external_id"),
+    Index("invoices_unique_quote_id", "account_id", "quote_id", unique=True),  # what it became is told by `agreed`
+    Index(None, "account_id", "created_at", "id"),
+    Index(None, "account_id", "updated_at", "id"),
+    Index(None, "account_id", "client_id", "created_at", "id"),
+    Index(None, "account_id", "status", "due_date"),
+    Index(None, "account_id", "issue_date", "id"),
+    Index(None, "account_id", "project_id"),
+    Index(None, "account_id", "contact_id"),
+)
+
+Status = Literal["draft", "sent", "partially_paid", "paid", "void", "written_off"]
+Standing = Literal["draft", "sent", "partially_paid", "paid", "void", "written_off", "overdue", "open"]
+
+MOVES = {
+    "draft": ("sent",),
+    "sent": ("paid", "void", "written_off"),
+    "partially_paid": ("paid", "written_off"),
+    "written_off": ("paid",),
+    "paid": (),
+    "void": (),
+}
+"""The statuses that can be asked for; payments and credit notes lead to partially_paid and paid by themselves."""
+FIXED = ("client_id", "project_id", "issue_date", "subject", "terms", "currency", "lines")
+"""What only a draft can change."""
+CREDIT = "What is wrong with an issued invoice is credited: POST /invoices/{invoice}/credit-notes."
+
+
+class Invoice(Record):
+    """What a client owes."""
+
+    client_id: Annotated[Id, Unless("quote_id")]
+    project_id: Id | None = None
+    contact_id: Id | None = None
+    quote_id: Annotated[Id | None, Only("Create")] = None
+    number: Text50 | None = ro
+    status: Status = "draft"
+    is_overdue: Annotated[bool, Derived(settlement.overdue, bool)] = ro
+    days_overdue: Annotated[int, settlement.days_overdue] = ro
+    issue_date: Day | None = None
+    due_date: Day | None = None
+    purchase_order: Text100 | None = None
+    subject: Text255 | None = None
+    notes: Text10000 | None = None
+    terms: Text10000 | None = None
+    currency: Currency = auto
+    subtotal: SignedMoney = ro
+    tax_total: SignedMoney = ro
+    total: SignedMoney = ro
+    tax_breakdown: list[TaxShare] = ro
+    amount_paid: Money = ro
+    amount_credited: Money = ro
+    balance_due: SignedMoney = ro
+    client_snapshot: ClientSnapshot | None = ro
+    sent_at: Instant | None = ro
+    paid_at: Instant | None = ro
+    voided_at: Instant | None = ro
+    written_off_at: Instant | None = ro
+    external_id: Text191 | None = None
+    lines: Annotated[list[InvoiceLine], Lines, Single()] = wo
+    payments: Annotated[list[Payment], Single(read_only=True)] = wo
+    credit_notes: Annotated[list[CreditNote], Single(read_only=True)] = wo
+    unbilled_work: UnbilledWork = wo
+    record_payment: Annotated[Payment | None, Only("Update")] = wo
+
+
+class InvoiceFilter(Filter):
+    """Which invoices."""
+
+    sorts = ("-created_at", "issue_date", "due_date", "number", "total", "balance_due", "updated_at")
+    q: Annotated[Text191 | None, SEARCH_WITH_CLIENT] = None
+    client_id: OneOf[Id] | None = None
+    project_id: OneOf[Id] | None = None
+    status: Annotated[OneOf[Standing] | None, Where(settlement.any_of)] = None
+    issue_date_from: Annotated[Day | None, since("issue_date")] = None
+    issue_date_to: Annotated[Day | None, until("issue_date")] = None
+    due_date_from: Annotated[Day | None, since("due_date")] = None
+    due_date_to: Annotated[Day | None, until("due_date")] = None
+    number: Text50 | None = None
+    currency: OneOf[Currency] | None = None
+    total_min: Annotated[SignedMoney | None, at_least("total")] = None
+    total_max: Annotated[SignedMoney | None, at_most("total")] = None
+    quote_id: OneOf[Id] | None = None
+    external_id: Text191 | None = None
+
+
+def whole(tx: Tx, invoice: int) -> Invoice:
+    """An invoice with its lines, payments and credit notes. Raises `not_found`."""
+    it = tx.get(invoices, invoice, Invoice)
+    it.lines = documents.parts_of(tx, invoice_lines, InvoiceLine, "invoice_id", invoice)
+    it.payments = documents.parts_of(tx, payments.payments, Payment, "invoice_id", invoice)
+    it.credit_notes = documents.parts_of(tx, credit_notes, CreditNote, "invoice_id", invoice)
+    return it
+
+
+def of_quote(tx: Tx, quote: int) -> list[InvoiceLine]:
+    """What a quote offers, as lines of an invoice."""
+    offered = documents.parts_of(tx, quote_lines, QuoteLine, "quote_id", quote)
+    return [lines.new_line(**{name: getattr(line, name) for name in writable(QuoteLine)}) for line in offered]
+
+
+def settle(tx: Tx, it: Invoice, before: Invoice | None = None) -> Invoice:
+    """What an invoice has from its client, its work and its lines, and the step that its status asks for."""
+    former = before.status if before else "draft"
+    asked, it.status = it.status, former
+    if before is None:
+        agreed.fill_invoice(tx, it, of_quote)
+        it.amount_paid = it.amount_credited = Decimal(0)
+        it.payments = []
+    tax_rate = documents.for_client(tx, it, before)
+    if former == "draft":
+        settle_draft(tx, it, before, tax_rate)
+    else:
+        documents.locked(tx, it, before, former, FIXED)
+        if it.unbilled_work:
+            tx.fault("unbilled_work", f"Nothing can be added any more: this one is {former}.", "locked")
+    relations.move(tx, former, asked, MOVES, "" if former == "draft" else CREDIT)
+    if asked != former and asked in MOVES[former]:
+        issuing.STEPS[asked](tx, it)
+    if it.sent_at and it.due_date is None:
+        tx.fault("due_date", "Must not be null once an invoice was issued.")
+    elif it.issue_date and it.due_date and it.due_date < it.issue_date:
+        tx.fault("due_date", f"Must not be before issue_date, which is {it.issue_date}.")
+    it.record_payment = payments.judged(tx, it.record_payment or None, it, whole=asked == "paid" != former)
+    return it
+
+
+def settle_draft(tx: Tx, it: Invoice, before: Invoice | None, tax_rate: Decimal) -> None:
+    """The lines of a draft, with all unbilled work that was asked for, and what they come to."""
+    it.lines = list(it.lines or ())
+    own = {line.id: line for line in before.lines} if before else {}
+    if before and it.client_id != before.client_id and any(line.kind != "item" for line in before.lines):
+        tx.fault(
+            "client_id", f"Is fixed as {before.client_id} while work is attached. Delete the lines with work first."
+        )
+    if it.unbilled_work:
+        it.lines += unbilled.gather(tx, it.unbilled_work, it)
+    seen: set[tuple[str, int]] = set()
+    for line in documents.each_line(tx, it.lines):
+        lines.settle(tx, line, it, tax_rate, own.keys(), seen)
+    total_up(it, it.lines)
+
+
+def total_up(it: Invoice, its_lines: list[InvoiceLine]) -> None:
+    """Let a draft have the totals of its lines; all of that is due."""
+    documents.total_up(it, its_lines)
+    it.balance_due = it.total
+
+
+api = Resource("/invoices", tag="Invoices", scope="invoices", table=invoices)
+
+
+@api.get()
+def list_invoices(tx: Tx, only: InvoiceFilter, page: Page) -> Paged[Invoice]:
+    """List invoices, newest first; without their lines, payments and credit notes."""
+    return listing(tx, invoices, Invoice, only, page)
+
+
+@api.post()
+def create_invoice(tx: Tx, body: New[Invoice]) -> Invoice:
+    """Create an invoice with its lines, from a quote or from unbilled work; with the status sent it is issued."""
+    it = settle(tx, body)
+    invoice = it.id = tx.insert(invoices, it)
+    lines.save(tx, invoice, [], it.lines)
+    issuing.count(tx, it, "draft")
+    return whole(tx, invoice)
+
+
+@api.get("/{invoice}")
+def get_invoice(tx: Tx, invoice: Id) -> Invoice:
+    """Read an invoice with its lines, payments and credit notes."""
+    tx.snapshot()
+    return whole(tx, invoice)
+
+
+@api.put("/{invoice}")
+@api.patch("/{invoice}")
+def update_invoice(tx: Tx, invoice: Id, change: Change[Invoice]) -> Invoice:
+    """Change an invoice or its status, or record a payment; `lines` takes the place of the whole set of a draft."""
+    before = whole(tx, invoice)
+    it = settle(tx, change.onto(before), before)
+    tx.update(invoices, it)
+    if before.status == "draft":
+        lines.save(tx, invoice, before.lines, it.lines)
+    issuing.count(tx, it, before.status)
+    if it.record_payment:
+        payments.record(tx, it.record_payment)
+    return whole(tx, invoice)
+
+
+@api.delete("/{invoice}")
+def delete_invoice(tx: Tx, invoice: Id) -> None:
+    """Delete a draft; the work on it can be billed again."""
+    it = etag.unchanged(tx, whole(tx, invoice))
+    if it.status != "draft":
+        sentence = f"This invoice is {it.status} and stays. {CREDIT}"
+        raise Refusal("locked", sentence, errors={"status": [sentence]})
+    lines.save(tx, invoice, it.lines, [])
+    tx.delete(invoices, invoice)

@@ -1,0 +1,266 @@
+"""Crediting: what credit notes take back of an invoice, never more of any tax rate than it has.
+
+What is credited is known for each tax rate and for each project: with the last credit, every one of them comes to
+nothing, to the cent.
+"""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+from sqlalchemy import Index, bindparam, func, select
+
+from retainer.domain import documents, lines, money
+from retainer.domain.documents import MOST_LINES, TaxShare
+from retainer.domain.lines import InvoiceLine
+from retainer.domain.money import Share
+from retainer.domain.values import Currency, Day, Id, Money, Percent, Quantity, SignedMoney, Text50, Text2000, UnitPrice
+from retainer.errors import invalid
+from retainer.exact import amount_of, decimal_text, minor_units
+from retainer.store import rules
+from retainer.store.columns import day, embedded, folded, ref, text, unique
+from retainer.store.columns import money as amount_column
+from retainer.store.records import Record, auto, ro, wo
+from retainer.store.tables import tenant_table
+from retainer.store.tx import Tx
+
+
+class CreditNoteLine(msgspec.Struct):
+    """One thing that is credited: part of an invoice's line, or anything else that its tax rates have room for."""
+
+    description: Text2000 = auto
+    unit_price: UnitPrice = auto
+    invoice_line_id: Id | None = None
+    quantity: Quantity = auto
+    discount_percent: Percent = ro
+    tax_rate: Percent = auto
+    amount: SignedMoney = ro
+
+
+credit_notes = tenant_table(
+    "credit_notes",
+    *ref("invoice_id", "invoices"),
+    *ref("client_id", "clients"),
+    text("number"),
+    text("currency"),
+    day("issue_date"),
+    text("reason"),
+    text("description", optional=True),
+    embedded("lines", list[CreditNoteLine]),
+    amount_column("subtotal"),
+    amount_column("tax_total"),
+    amount_column("total"),
+    embedded("tax_breakdown", list[TaxShare]),
+    amount_column("applied_amount"),
+    amount_column("refundable_amount"),
+    folded("number", "description", into="search"),
+    unique("number"),
+    Index(None, "account_id", "created_at", "id"),
+    Index(None, "account_id", "updated_at", "id"),
+    Index(None, "account_id", "invoice_id"),
+    Index(None, "account_id", "client_id", "created_at", "id"),
+    Index(None, "account_id", "issue_date"),
+)
+
+credit_note_shares = tenant_table(
+    "credit_note_shares",
+    *ref("credit_note_id", "credit_notes", on_delete="cascade"),
+    *ref("project_id", "projects", optional=True, on_delete="cascade"),  # the invoice is what keeps a project
+    text("currency"),
+    amount_column("amount"),
+    Index(None, "account_id", "credit_note_id"),
+    Index(None, "account_id", "project_id"),
+)
+"""How much of the subtotal of a credit note is taken back from each project."""
+
+Reason = Literal["correction", "duplicate", "goodwill", "cancellation", "other"]
+
+
+class CreditNote(Record):
+    """What an agency takes back of an invoice: it lowers what is due, and what was already paid can be refunded."""
+
+    invoice_id: Id = ro
+    client_id: Id = ro
+    number: Text50 = ro
+    currency: Currency = ro
+    issue_date: Day = auto
+    reason: Reason = "correction"
+    description: Text2000 | None = None
+    lines: Annotated[list[CreditNoteLine], Meta(max_length=MOST_LINES)] = auto
+    subtotal: SignedMoney = ro
+    tax_total: SignedMoney = ro
+    total: Money = ro
+    tax_breakdown: list[TaxShare] = ro
+    applied_amount: Money = ro
+    refundable_amount: Money = ro
+    amount: Money = wo
+
+
+OWNER = select(lines.invoice_lines.c.invoice_id).where(lines.invoice_lines.c.id == bindparam("id"))
+CREDITED = (
+    select(credit_note_shares.c.project_id, func.sum(credit_note_shares.c.amount))
+    .select_from(credit_note_shares.join(credit_notes, credit_notes.c.id == credit_note_shares.c.credit_note_id))
+    .where(credit_notes.c.invoice_id == bindparam("invoice"))
+    .group_by(credit_note_shares.c.project_id)
+)
+
+
+def left(invoice: Any) -> dict[Decimal, Share]:
+    """What of an invoice is not yet credited at each tax rate."""
+    found: dict[Decimal, Share] = {}
+    for document, sign in [(invoice, 1), *((note, -1) for note in invoice.credit_notes)]:
+        for its in document.tax_breakdown:
+            _, taxable, tax = found.get(its.tax_rate, Share(its.tax_rate, 0, 0))
+            taxable += sign * minor_units(its.taxable_amount, document.currency)
+            tax += sign * minor_units(its.tax_amount, document.currency)
+            found[its.tax_rate] = Share(its.tax_rate, taxable, tax)
+    return found
+
+
+def come_to(tx: Tx, it: CreditNote, invoice: Any) -> None:
+    """What a credit note takes back: an amount, what its lines say, or, when it says neither, all that is left."""
+    room = left(invoice)
+    whole = sum(share.gross for share in room.values())
+    if whole == 0:
+        raise invalid({"amount": ["Nothing is left to credit: the invoice comes to 0, or was credited as a whole."]})
+    if it.amount is not None and it.lines:
+        tx.fault("amount", "Send either an amount or lines.")
+    elif it.amount is None and not it.lines and not invoice.credit_notes:
+        it.lines = [part_of(line) for line in invoice.lines if line.quantity]
+    if it.lines:
+        documents.come_to(it, by_lines(tx, it, invoice, room))
+    else:
+        gross = whole if it.amount is None else in_units(tx, it.amount, invoice.currency)
+        documents.come_to(it, by_amount(tx, it, gross, list(room.values()), invoice))
+    if it.total <= 0:
+        tx.fault("lines" if it.lines else "amount", f"Must come to more than 0; comes to {it.total}.")
+
+
+def part_of(line: InvoiceLine) -> CreditNoteLine:
+    """An invoice's line, to be credited as far as it is not yet."""
+    return CreditNoteLine(line.description, line.unit_price, line.id, None, None, None, None)  # type: ignore[arg-type]
+
+
+def in_units(tx: Tx, amount: Decimal, currency: str) -> int:
+    """An amount that was sent, in minor units; a fault when its currency has fewer digits."""
+    try:
+        return minor_units(amount, currency)
+    except ValueError as error:
+        tx.fault("amount", str(error))
+        return 1
+
+
+def by_amount(tx: Tx, it: CreditNote, gross: int, room: list[Share], invoice: Any) -> list[Share]:
+    """What a gross amount takes back at each rate, in proportion to what is left there."""
+    whole = sum(share.gross for share in room)
+    if gross > whole:
+        tx.fault("amount", f"Must be at most what is left to credit: {amount_of(whole, it.currency)} {it.currency}.")
+        return []
+    found, it.lines = [], []
+    parts = money.spread(gross, [share.gross for share in room]) if whole else []
+    for part, share in zip(parts, room, strict=False):
+        net = share.taxable if gross == whole else money.net_of_part(part, share)
+        tax = share.tax if gross == whole else part - net
+        if net or tax:
+            found.append(Share(share.tax_rate, net, tax))
+            sign, price = Decimal(-1 if net < 0 else 1), amount_of(abs(net), it.currency)
+            said, amount = it.description or f"Credit on invoice {invoice.number}", amount_of(net, it.currency)
+            it.lines.append(CreditNoteLine(said, price, None, sign, Decimal(0), share.tax_rate, amount))
+    return found
+
+
+def by_lines(tx: Tx, it: CreditNote, invoice: Any, room: dict[Decimal, Share]) -> list[Share]:
+    """What lines take back at each rate; a fault where that is more than is left."""
+    taxable: dict[Decimal, int] = {}
+    its_lines = {line.id: line for line in invoice.lines}
+    former = [line for note in invoice.credit_notes for line in note.lines]
+    for line in documents.each_line(tx, it.lines):
+        if line.invoice_line_id is None:
+            settle_free(tx, line, it.currency, list(room))
+        elif line.invoice_line_id in its_lines:
+            settle_part(tx, line, its_lines[line.invoice_line_id], it.currency, former)
+        else:
+            row = tx.one(OWNER, id=line.invoice_line_id)
+            its = f"Is a line of invoice {row[0]}, not of this one." if row else rules.MISSING.format("invoice line")
+            tx.fault("invoice_line_id", its)
+            continue
+        former.append(line)
+        if line.tax_rate in room:
+            taxable[line.tax_rate] = taxable.get(line.tax_rate, 0) + minor_units(line.amount, it.currency)
+    found = []
+    for rate, net in sorted(taxable.items()):
+        share = room[rate]
+        if net != money.within(net, 0, share.taxable):
+            rest = f"{amount_of(share.taxable, it.currency)} {it.currency} before tax is left to credit"
+            tx.fault("lines", f"Come to {amount_of(net, it.currency)} at {rate:f} % tax, where {rest}.")
+        found.append(Share(rate, net, money.tax_of_part(net, share)))
+    return found
+
+
+def settle_free(tx: Tx, line: CreditNoteLine, currency: str, rates: Sequence[Decimal]) -> None:
+    """What a line of its own comes to, at one of the invoice's tax rates: the only one, unless it says which."""
+    known = ", ".join(f"{rate:f}" for rate in rates)
+    if line.tax_rate is None and len(rates) == 1:
+        line.tax_rate = rates[0]
+    elif line.tax_rate not in rates:
+        tx.fault("tax_rate", f"Must be one of the invoice's: {known}.")
+    for member in ("description", "unit_price"):
+        if getattr(line, member) is None:
+            tx.fault(member, "Is required, unless invoice_line_id says what is credited.")
+    line.quantity = Decimal(1) if line.quantity is None else line.quantity
+    line.discount_percent = Decimal(0)
+    line.unit_price = money.padded(line.unit_price or Decimal(0), currency)
+    units = money.line_amount(line.quantity, line.unit_price, Decimal(0), currency)
+    line.amount = amount_of(units, currency)
+
+
+def settle_part(
+    tx: Tx, line: CreditNoteLine, whole: InvoiceLine, currency: str, former: Sequence[CreditNoteLine]
+) -> None:
+    """What part of an invoice's line is credited: so much of its quantity, or all that is left of it."""
+    others = [other for other in former if other.invoice_line_id == whole.id]
+    rest = whole.quantity - sum((other.quantity for other in others), Decimal(0))
+    units = minor_units(whole.amount, currency)
+    rest_units = units - sum(minor_units(other.amount, currency) for other in others)
+    line.description, line.unit_price = line.description or whole.description, whole.unit_price
+    line.discount_percent, line.tax_rate = whole.discount_percent, whole.tax_rate
+    line.quantity = rest if line.quantity is None else line.quantity
+    if line.quantity == 0 or not min(rest, Decimal(0)) <= line.quantity <= max(rest, Decimal(0)):
+        tx.fault("quantity", f"Must not be 0 and at most what is left of the line: {decimal_text(rest)}.")
+        line.amount = Decimal(0)
+    elif line.quantity == rest:
+        line.amount = amount_of(rest_units, currency)
+    else:
+        part = money.part_of(units, line.quantity, whole.quantity)
+        line.amount = amount_of(money.within(part, 0, rest_units), currency)
+
+
+def shares(tx: Tx, it: CreditNote, invoice: Any) -> dict[int | None, int]:
+    """How much of a credit note's subtotal is taken back from each project, in minor units.
+
+    Parts of lines are those lines' projects; the rest is spread over what is left of all. With the last credit all
+    that is left goes.
+    """
+    rest = lines.by_project(invoice)
+    for project, credited in tx.all(CREDITED, invoice=invoice.id):
+        rest[project] = rest.get(project, 0) - credited
+    net = minor_units(it.subtotal, it.currency)
+    if net == sum(rest.values()):
+        return rest
+    of_line = {line.id: line.project_id or invoice.project_id for line in invoice.lines}
+    taken: dict[int | None, int] = {}
+    for line in it.lines:
+        if line.invoice_line_id is not None:
+            project = of_line[line.invoice_line_id]
+            taken[project] = taken.get(project, 0) + minor_units(line.amount, it.currency)
+    weights = {project: units - taken.get(project, 0) for project, units in rest.items()}
+    others = net - sum(taken.values())
+    if sum(weights.values()):
+        spread = money.spread(others, list(weights.values()))
+    else:
+        spread = [others, *[0] * (len(weights) - 1)]
+    for project, units in zip(weights, spread, strict=True):
+        taken[project] = taken.get(project, 0) + units
+    return taken

@@ -1,0 +1,225 @@
+"""Invoice lines: what an invoice bills, be it time, expenses, a milestone, or anything else."""
+
+from collections.abc import Collection
+from decimal import Decimal
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple
+
+from msgspec import Meta
+from sqlalchemy import ColumnElement, Index, Select, bindparam, literal, null, select
+
+from retainer.domain import billing, documents, money
+from retainer.domain.billing import KINDS, billings
+from retainer.domain.members import complete
+from retainer.domain.values import Currency, Id, Percent, Position, Quantity, SignedMoney, Text20, Text2000, UnitPrice
+from retainer.exact import amount_of, minor_units
+from retainer.store import rules
+from retainer.store.columns import text
+from retainer.store.records import Record, auto, ro
+from retainer.store.tables import metadata
+from retainer.store.tx import Tx
+
+MOST_PIECES = 1000
+
+invoice_lines = documents.line_table(
+    "invoice_lines",
+    "invoice",
+    text("kind"),
+    Index(None, "account_id", "invoice_id", "position"),
+    Index(None, "account_id", "project_id"),
+)
+
+Kind = Literal["item", "time", "expense", "milestone"]
+Ids = Annotated[list[Id], Meta(max_length=MOST_PIECES)]
+
+
+class InvoiceLine(Record):
+    """One thing that an invoice bills; one with work has its quantity and price from there, whatever is sent."""
+
+    description: Text2000 = auto
+    unit_price: UnitPrice = auto
+    invoice_id: Id = ro
+    kind: Kind = ro
+    quantity: Quantity = Decimal(1)
+    unit: Text20 | None = None
+    discount_percent: Percent = Decimal(0)
+    tax_rate: Percent = auto
+    project_id: Id | None = None
+    time_entry_ids: Annotated[Ids, billing.billed("time_entry_id", billing.ids_in)] = []
+    expense_ids: Annotated[Ids, billing.billed("expense_id", billing.ids_in)] = []
+    milestone_id: Annotated[Id | None, billing.billed("milestone_id", lambda own: int(own) if own else None)] = None
+    amount: SignedMoney = ro
+    currency: Currency = ro
+    position: Position = auto
+
+
+class Piece(NamedTuple):
+    """A piece of work as it can be billed; its amount and rate in minor units, its minutes if it is time."""
+
+    id: int
+    client_id: int | None
+    project_id: int | None
+    currency: str
+    billable: int
+    amount: int | None
+    day: str | None
+    description: str | None
+    invoice_id: int | None
+    invoice_line_id: int | None
+    minutes: int
+    rate: int | None
+
+
+def new_line(**members: Any) -> InvoiceLine:
+    """A line with these members and the usual others."""
+    line = complete(InvoiceLine, members, members, {})
+    if line is None:
+        raise TypeError(f"A line needs more than {members}.")
+    return line
+
+
+def settle(
+    tx: Tx, line: InvoiceLine, invoice: Any, tax_rate: Decimal, own: Collection[int], seen: set[tuple[str, int]]
+) -> None:
+    """What a line has from its work and its invoice.
+
+    Work on its `own` lines, those that the invoice has now, can move among them; `seen` is what other lines bill.
+    """
+    named = [name for name, kind in KINDS.items() if getattr(line, kind.member)]
+    line.kind = named[0] if named else "item"  # type: ignore[assignment]
+    worth = None
+    if named:
+        for name in named[1:]:
+            tx.fault(KINDS[name].member, f"A line bills one kind of work; this one has {KINDS[named[0]].member}, too.")
+        pieces = found(tx, line, invoice, own, seen)
+        worth = price(tx, line, pieces)
+    else:
+        for member in ("description", "unit_price"):
+            if getattr(line, member) is None:
+                tx.fault(member, "Is required, unless the line bills work.")
+        line.description, line.unit_price = line.description or "", line.unit_price or Decimal(0)
+    documents.settle_line(tx, invoice_lines, line, invoice, tax_rate, worth=worth)
+
+
+def found(tx: Tx, line: InvoiceLine, invoice: Any, own: Collection[int], seen: set[tuple[str, int]]) -> list[Piece]:
+    """The work that a line names, locked; a fault for each that it cannot bill."""
+    kind = KINDS[line.kind]
+    named = getattr(line, kind.member)
+    ids = named if isinstance(named, list) else [named]
+    what = rules.singular(metadata.tables[kind.table])
+    pieces = []
+    for place, piece_id in sorted(enumerate(ids), key=lambda it: it[1]):  # in one order, so that no two wait in a ring
+        row = tx.one(_piece(line.kind), id=piece_id)
+        piece = Piece(*row) if row else None
+        sentence, code = judge(piece, what, invoice, own)
+        if (line.kind, piece_id) in seen:
+            sentence, code = f"Stands twice in this request: {what} {piece_id}. Name it once.", "validation_failed"
+        seen.add((line.kind, piece_id))
+        if sentence:
+            tx.fault(f"{kind.member}.{place}" if isinstance(named, list) else kind.member, sentence, code)
+        elif piece:
+            pieces.append(piece)
+    if isinstance(named, list):
+        setattr(line, kind.member, sorted(ids))
+    return pieces
+
+
+def judge(piece: Piece | None, what: str, invoice: Any, own: Collection[int]) -> tuple[str, str]:
+    """Why a piece of work cannot be billed by an invoice, and the code of that; empty when it can."""
+    if piece is None:
+        return rules.MISSING.format(what), "validation_failed"
+    name = f"{what.capitalize()} {piece.id}"
+    if piece.invoice_line_id is not None and piece.invoice_line_id not in own:
+        return f"{name} is already on invoice {piece.invoice_id}. Leave it out.", "already_billed"
+    sentence = ""
+    if piece.client_id != invoice.client_id:
+        sentence = f"{name} is not for client {invoice.client_id}. Bill it to its own client."
+    elif not piece.billable:
+        sentence = f"{name} is not billable. Set billable first, or leave it out."
+    elif piece.currency != invoice.currency:
+        sentence = (
+            f"{name} is in {piece.currency}, the invoice in {invoice.currency}. Bill it on one in {piece.currency}."
+        )
+    elif piece.amount is None:
+        sentence = f"{name} has no amount. Give it one first."
+    return sentence, "validation_failed"
+
+
+def price(tx: Tx, line: InvoiceLine, pieces: list[Piece]) -> int:
+    """Let a line have quantity, price, project and words from its work; answers its amount in minor units."""
+    if line.discount_percent:
+        tx.fault(
+            "discount_percent", "Work has no discount: the amount is that of the work. Add a line with quantity -1."
+        )
+        line.discount_percent = Decimal(0)
+    line.currency = pieces[0].currency if pieces else "EUR"
+    units = sum(piece.amount or 0 for piece in pieces)
+    minutes = sum(piece.minutes for piece in pieces)
+    line.quantity = money.hours(minutes) if minutes else Decimal(-1 if units < 0 else 1)
+    rates = {piece.rate for piece in pieces}
+    rate = rates.pop() if len(rates) == 1 else None
+    each = money.each(units, line.quantity, line.currency)
+    line.unit_price = each if rate is None else amount_of(rate, line.currency)
+    line.unit = line.unit or ("hours" if minutes else None)
+    projects = {piece.project_id for piece in pieces}
+    if line.kind == "milestone" and line.project_id not in {None, *projects}:
+        tx.fault("project_id", "Is not that of the milestone. Leave it out.")
+    elif line.project_id is None and len(projects) == 1:
+        (line.project_id,) = projects
+    line.description = line.description or words(line.kind, pieces)
+    return units
+
+
+def words(kind: Kind, pieces: list[Piece]) -> str:
+    """What a line says when nobody said more: the work's own words, else when it was done."""
+    said = {piece.description for piece in pieces}
+    if len(said) == 1 and None not in said:
+        return str(said.pop())[:2000]
+    days = sorted(piece.day for piece in pieces if piece.day)
+    what = {"time": "Work", "expense": "Expenses", "milestone": "Milestone"}.get(kind, "Item")
+    span = f"from {days[0]} to {days[-1]}" if days and days[0] != days[-1] else f"on {days[0]}" if days else ""
+    return f"{what} {span}".strip()
+
+
+def save(tx: Tx, invoice: int, before: list[InvoiceLine], after: list[InvoiceLine]) -> None:
+    """Write the lines of an invoice in place of those before, and let them have their work."""
+    kept = {old.id for old, new in zip(before, after, strict=False) if billing.of(old) == billing.of(new)}
+    for old in before:
+        if old.id not in kept and old.kind != "item":
+            billing.detach(tx, old.id)
+    documents.save_lines(tx, invoice_lines, before, after, invoice_id=invoice)
+    for new in after:
+        if new.id not in kept and new.kind != "item":
+            billing.attach(tx, invoice, new)
+
+
+def by_project(invoice: Any) -> dict[int | None, int]:
+    """What an invoice bills of each project, in minor units; lines without one count for the invoice's."""
+    billed: dict[int | None, int] = {}
+    for line in invoice.lines:
+        project = line.project_id or invoice.project_id
+        billed[project] = billed.get(project, 0) + minor_units(line.amount, line.currency)
+    return billed
+
+
+@cache
+def _piece(kind: Kind) -> Select[Any]:
+    """A piece of work in the order of Piece."""
+    its = metadata.tables[KINDS[kind].table]
+    nothing: ColumnElement[Any] = null()
+    if kind == "time":
+        wanted: list[Any] = [*its.c["client_id", "project_id", "currency", "billable", "amount", "date", "description"]]
+        wanted += its.c["invoice_id", "invoice_line_id", "duration_minutes", "hourly_rate"]
+    elif kind == "expense":
+        wanted = [*its.c["client_id", "project_id", "currency", "billable", "billable_amount", "date", "description"]]
+        wanted += [*its.c["invoice_id", "invoice_line_id"], literal(0), nothing]
+    else:
+        projects = metadata.tables["projects"]
+        client = select(projects.c.client_id).where(projects.c.id == its.c.project_id).scalar_subquery()
+        live = (billings.c.milestone_id == its.c.id, billings.c.is_live == 1)
+        line = select(billings.c.invoice_line_id).where(*live).scalar_subquery()
+        on_line = invoice_lines.join(billings, billings.c.invoice_line_id == invoice_lines.c.id)
+        invoice = select(invoice_lines.c.invoice_id).select_from(on_line).where(*live).scalar_subquery()
+        wanted = [client, *its.c["project_id", "currency"], literal(1), *its.c["amount", "completed_at", "name"]]
+        wanted += [invoice, line, literal(0), nothing]
+    return select(its.c.id, *wanted).select_from(its).where(its.c.id == bindparam("id")).with_for_update(of=its)

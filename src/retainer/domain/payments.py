@@ -1,0 +1,102 @@
+"""Payments: what clients have paid on invoices. They are recorded with the invoice and removed by operators."""
+
+from typing import Any, Literal
+
+import msgspec
+from sqlalchemy import Index, bindparam, select
+
+from retainer.domain import audit, settlement
+from retainer.domain.accounts import accounts
+from retainer.domain.members import complete
+from retainer.domain.values import Currency, Day, Id, Money, Text191, Text10000
+from retainer.errors import Refusal
+from retainer.exact import minor_units
+from retainer.store.columns import day, money, ref, text
+from retainer.store.records import Record, auto, ro
+from retainer.store.tables import tenant_table
+from retainer.store.tx import Actor, Store, Tx
+
+payments = tenant_table(
+    "payments",
+    *ref("invoice_id", "invoices"),
+    money("amount"),
+    text("currency"),
+    day("paid_date"),
+    text("method"),
+    text("reference", optional=True),
+    text("notes", optional=True),
+    Index("payments_unique_reference", "account_id", "invoice_id", "reference", unique=True),
+    Index(None, "account_id", "paid_date"),
+)
+
+Method = Literal["bank_transfer", "card", "direct_debit", "cash", "cheque", "other"]
+
+
+class Payment(Record):
+    """What a client has paid on an invoice."""
+
+    invoice_id: Id = ro
+    amount: Money = auto
+    currency: Currency = ro
+    paid_date: Day = auto
+    method: Method = "bank_transfer"
+    reference: Text191 | None = None
+    notes: Text10000 | None = None
+
+
+TAKES = (*settlement.OPEN, "written_off")
+"""The statuses of an invoice that takes payments."""
+OWNER = (
+    select(payments.c.account_id, *accounts.c["currency", "timezone", "payment_terms_days", "client_number_pattern"])
+    .join(accounts, accounts.c.id == payments.c.account_id)
+    .where(payments.c.id == bindparam("id"))
+)
+
+
+def judged(tx: Tx, it: Payment | None, invoice: Any, *, whole: bool) -> Payment | None:
+    """A payment as it will be recorded, its faults noted; of all that is due when the `whole` is to be paid.
+
+    None when there is none, or when one with its reference was recorded before.
+    """
+    if whole and it is None:
+        it = complete(Payment, {}, {}, {})
+    if it is None or (it.reference and it.reference in {payment.reference for payment in invoice.payments}):
+        return None
+    it.invoice_id, it.currency = invoice.id, invoice.currency
+    it.amount = invoice.balance_due if it.amount is None else it.amount
+    it.paid_date = it.paid_date or tx.today
+    if invoice.status not in TAKES:
+        why = "a draft: set its status to sent first" if invoice.status == "draft" else invoice.status
+        tx.fault("record_payment", f"Nothing is due: the invoice is {why}.")
+        return None
+    if it.paid_date > tx.today:
+        tx.fault("record_payment.paid_date", f"Must not be in the future; today is {tx.today}.")
+    if not 0 < it.amount <= invoice.balance_due:
+        tx.fault("record_payment.amount", f"Must be more than 0 and at most what is due: {invoice.balance_due}.")
+    elif whole and it.amount < invoice.balance_due:
+        tx.fault("status", f"Is not paid with {it.amount}: {invoice.balance_due} is due. Leave status out.")
+    try:
+        minor_units(it.amount, it.currency)
+    except ValueError as error:
+        tx.fault("record_payment.amount", str(error))
+    return it
+
+
+def record(tx: Tx, it: Payment) -> None:
+    """Write a payment that was judged, and what it leaves due of its invoice."""
+    tx.insert(payments, it)
+    settlement.settle(tx, it.invoice_id, by_payment=True)
+
+
+def remove(store: Store, payment: int) -> Payment:
+    """Remove a payment that was recorded by mistake; what it paid is due again. Raises `not_found`."""
+    owner = store.look_up("an operator names a payment of any account", OWNER, id=payment)
+    if owner is None:
+        raise Refusal("not_found", f"There is no payment {payment}.")
+    account_id, *usual = owner
+    with store.begin(Actor(account_id, 0, "operator", *usual), write=True) as tx:
+        it = tx.get(payments, payment, Payment)
+        tx.delete(payments, payment)
+        settlement.settle(tx, it.invoice_id, by_payment=False)
+        audit.note(tx, "payment removed", msgspec.to_builtins(it))
+    return it

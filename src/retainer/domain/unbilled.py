@@ -1,0 +1,129 @@
+"""Unbilled work: everything of a client that is billable and not yet billed, as lines of an invoice."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Literal
+
+import msgspec
+from sqlalchemy import Select, bindparam, select
+
+from retainer.domain.documents import MOST_LINES
+from retainer.domain.lines import MOST_PIECES, Ids, InvoiceLine, new_line
+from retainer.domain.values import Day
+from retainer.store import rules
+from retainer.store.tables import metadata
+from retainer.store.tx import Tx
+
+
+class UnbilledTime(msgspec.Struct):
+    """Which time to bill, and how it is put together: one line for each entry, task, user or project."""
+
+    project_ids: Ids | None = None
+    from_: Day | None = msgspec.field(name="from", default=None)
+    to: Day | None = None
+    group_by: Literal["entry", "task", "user", "project"] = "project"
+
+
+class UnbilledExpenses(msgspec.Struct):
+    """Which expenses to bill, and how they are put together: one line for each expense, category or project."""
+
+    project_ids: Ids | None = None
+    from_: Day | None = msgspec.field(name="from", default=None)
+    to: Day | None = None
+    group_by: Literal["entry", "category", "project"] = "project"
+
+
+class UnbilledWork(msgspec.Struct):
+    """Which work to bill: what is billable, not yet billed, of the invoice's client and in its currency."""
+
+    time: UnbilledTime | None = None
+    expenses: UnbilledExpenses | None = None
+
+
+FIRST, LAST = "0001-01-01", "9999-12-31"
+WITHOUT = {"task": "Other work", "project": "Work without a project"}
+BY = {
+    "task": ("tasks", "task_id", "title"),
+    "user": ("users", "user_id", "name"),
+    "project": ("projects", "project_id", "name"),
+}
+
+
+def gather(tx: Tx, asked: UnbilledWork, invoice: Any) -> list[InvoiceLine]:
+    """Lines for all work that was asked for; `nothing_to_bill` is noted when there is none."""
+    if asked.time is None and asked.expenses is None:
+        tx.fault("unbilled_work", 'Say what to bill: {"time": {}}, {"expenses": {}}, or both.')
+        return []
+    made: list[InvoiceLine] = []
+    for name, member, its in (("time", "time_entry_ids", asked.time), ("expenses", "expense_ids", asked.expenses)):
+        if its is not None:
+            check(tx, f"unbilled_work.{name}", its, invoice.client_id)
+            for description, ids in grouped(tx, name, its, invoice):
+                made.append(new_line(description=description, **{member: ids}))
+    if not made:
+        sentence = f"Client {invoice.client_id} has nothing in {invoice.currency} that is billable and not yet billed"
+        tx.fault("unbilled_work", f"{sentence}, among what was asked for.", "nothing_to_bill")
+    if len(made) + len(invoice.lines) > MOST_LINES:
+        tx.fault("unbilled_work", f"Makes more than {MOST_LINES} lines. Bill less at once, or group_by project.")
+    return made
+
+
+def check(tx: Tx, where: str, its: Any, client: int) -> None:
+    """Note a fault for each project that is not the client's, and for days in the wrong order."""
+    for place, project in enumerate(its.project_ids or ()):
+        row = tx.one(_client(), id=project)
+        if row is None:
+            tx.fault(f"{where}.project_ids.{place}", rules.MISSING.format("project"))
+        elif row[0] != client:
+            tx.fault(f"{where}.project_ids.{place}", f"Is not a project of client {client}.")
+    if its.from_ and its.to and its.to < its.from_:
+        tx.fault(f"{where}.to", f"Must not be before from, which is {its.from_}.")
+
+
+def grouped(tx: Tx, name: str, its: Any, invoice: Any) -> Iterator[tuple[str | None, list[int]]]:
+    """What each line says and the ids that it bills, in the order of days; no more than one request can name."""
+    limits = {"client": invoice.client_id, "currency": invoice.currency}
+    groups: dict[Any, tuple[str | None, list[int]]] = {}
+    for own, project, key, label in tx.all(
+        _unbilled("time_entries" if name == "time" else "expenses", its.group_by),
+        first=its.from_ or FIRST,
+        last=its.to or LAST,
+        **limits,
+    ):
+        if not its.project_ids or project in its.project_ids:
+            groups.setdefault(key, (label or WITHOUT.get(its.group_by), []))[1].append(own)
+    for label, ids in groups.values():
+        for start in range(0, len(ids), MOST_PIECES):
+            yield label, ids[start : start + MOST_PIECES]
+
+
+@cache
+def _client() -> Select[Any]:
+    projects = metadata.tables["projects"]
+    return select(projects.c.client_id).where(projects.c.id == bindparam("id"))
+
+
+@cache
+def _unbilled(name: str, group_by: str) -> Select[Any]:
+    """Each piece of work: its id, its project, what it is grouped by, and the words for that."""
+    its = metadata.tables[name]
+    source: Any = its
+    if group_by in BY:
+        other_name, column, label = BY[group_by]
+        other = metadata.tables[other_name]
+        source = its.outerjoin(other, other.c.id == its.c[column])
+        key, words = its.c[column], other.c[label]
+    elif group_by == "category":
+        key = words = its.c.category
+    else:
+        key, words = its.c.id, its.c.description
+    limits = (
+        its.c.client_id == bindparam("client"),
+        its.c.currency == bindparam("currency"),
+        its.c.billable.is_(True),
+        its.c.invoice_line_id.is_(None),
+        its.c.date.between(bindparam("first"), bindparam("last")),
+    )
+    return (
+        select(its.c.id, its.c.project_id, key, words).select_from(source).where(*limits).order_by(its.c.date, its.c.id)
+    )
