@@ -6,6 +6,7 @@ import typer
 
 from retainer.cli.accounts import account_cli, api_cli, key_cli, user_cli
 from retainer.cli.operate import operate
+from retainer.cli.payments import payment_cli
 from retainer.errors import Refusal
 from retainer.settings import SettingsError
 from retainer.store.engines import Unavailable
@@ -22,6 +23,7 @@ cli.add_typer(account_cli, name="account")
 cli.add_typer(api_cli, name="api")
 cli.add_typer(user_cli, name="user")
 cli.add_typer(key_cli, name="key")
+cli.add_typer(payment_cli, name="payment")
 
 
 def main() -> None:

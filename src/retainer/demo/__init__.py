@@ -5,7 +5,8 @@ from typing import Any
 
 from retainer.api import clients, contacts, tags
 from retainer.demo import sales
-from retainer.demo.agencies import HARBOUR, NORTHLIGHT, TAGS, Agency
+from retainer.demo.agencies import HARBOUR, NORTHLIGHT, STREETS, TAGS, Agency
+from retainer.demo.bills import Bills
 from retainer.demo.records import make
 from retainer.demo.work import Work
 from retainer.domain import accounts, keys, users
@@ -31,6 +32,7 @@ def _agency(store: Store, agency: Agency) -> str:
         currency=agency.currency,
         timezone=agency.timezone,
         hourly_rate=agency.hourly_rate,
+        tax_rate=agency.tax_rate,
     )
     team = [_person(agency, *person) for person in agency.people]
     account_id, admin_id, _ = users.open_account(store, details, team[0])
@@ -40,13 +42,14 @@ def _agency(store: Store, agency: Agency) -> str:
     actor = Actor(account_id, admin_id, "admin", details.currency, details.timezone, 30, "C-{0000}")
     with store.begin(actor, write=True) as tx:
         tag_ids = {name: tags.create_tag(tx, make(tags.Tag, name=name, color=color)).id for name, color in TAGS.items()}
-        customers = [_client(tx, customer, tag_ids) for customer in agency.customers]
         chance = random.Random(agency.name)  # noqa: S311  # every demo is the same
+        customers = [_client(tx, customer, tag_ids, chance) for customer in agency.customers]
         work = Work(tx, chance, people, tag_ids)
         work.plan(customers)
         work.record()
         sales.offer(tx, chance, customers)
         sales.spend(tx, chance, people, [job.project for job in work.jobs])
+        Bills(tx, chance, work.jobs).send(customers)
         work.close(customers)
     return key
 
@@ -56,7 +59,7 @@ def _person(agency: Agency, name: str, role: str, hourly_rate: str | None, cost_
     return make(UserDetails, name=name, email=address, role=role, hourly_rate=hourly_rate, cost_rate=cost_rate)
 
 
-def _client(tx: Tx, customer: Any, tag_ids: dict[str, int]) -> clients.Client:
+def _client(tx: Tx, customer: Any, tag_ids: dict[str, int], chance: random.Random) -> clients.Client:
     """A client with its contacts; those that are archived by now are so after their work was recorded."""
     name, city, country, currency, rate, status, tagged, people = customer
     site = "".join(letter for letter in name.lower() if "a" <= letter <= "z")
@@ -68,8 +71,10 @@ def _client(tx: Tx, customer: Any, tag_ids: dict[str, int]) -> clients.Client:
             status="prospect" if status == "prospect" else "active",
             email=f"office@{site}.example",
             website=f"https://{site}.example",
+            address_line1=f"{chance.choice(STREETS)} {chance.randint(1, 120)}",
             city=city,
             country=country,
+            vat_number=f"{country}{chance.randint(10**8, 10**9 - 1)}",
             currency=currency,
             hourly_rate=rate,
             tag_ids=[tag_ids[tag] for tag in tagged],

@@ -21,6 +21,7 @@ class Agency(NamedTuple):
     currency: str
     timezone: str
     hourly_rate: str
+    tax_rate: str
     domain: str
     people: list[tuple[str, str, str | None, str]]
     customers: list[Any]
@@ -67,6 +68,7 @@ WORK = {
 """What people write on their time, by the kind of work."""
 
 # name, city, country, currency, hourly rate, status, tags, contacts (first name, last name, role, job title)
+STREETS = ("Mill Lane", "Station Road", "Harbour Street", "Park Avenue", "Linden Square", "Bridge Street")
 NORTHLIGHT_CUSTOMERS = [
     ("Bergmann Optik", "Hamburg", "DE", "EUR", "110.00", "active", ["Website", "Retainer"],
      [("Jana", "Bergmann", "decision_maker", "Owner"), ("Timo", "Lenz", "technical", "IT")]),
@@ -107,7 +109,7 @@ HARBOUR_CUSTOMERS = [
 ]  # fmt: skip
 
 NORTHLIGHT = Agency(
-    "Northlight Studio", "agency", "EUR", "Europe/Berlin", "98.00", "northlight.example",
+    "Northlight Studio", "agency", "EUR", "Europe/Berlin", "98.00", "19", "northlight.example",
     [
         ("Lena Hartwig", "admin", "130.00", "62.00"),
         ("Omar Said", "member", "105.00", "44.50"),
@@ -122,7 +124,7 @@ NORTHLIGHT = Agency(
     NORTHLIGHT_CUSTOMERS,
 )  # fmt: skip
 HARBOUR = Agency(
-    "Harbour & Pine", "scale", "USD", "America/Los_Angeles", "115.00", "harbourpine.example",
+    "Harbour & Pine", "scale", "USD", "America/Los_Angeles", "115.00", "8.25", "harbourpine.example",
     [
         ("Beth Carver", "admin", "150.00", "70.00"),
         ("Andre Silva", "member", None, "48.00"),

@@ -1,19 +1,20 @@
 """Payments: what clients have paid on invoices. They are recorded with the invoice and removed by operators."""
 
+from functools import cache
 from typing import Any, Literal
 
 import msgspec
-from sqlalchemy import Index, bindparam, select
+from sqlalchemy import Index, Select, bindparam, select
 
 from retainer.domain import audit, settlement
 from retainer.domain.accounts import accounts
 from retainer.domain.members import complete
 from retainer.domain.values import Currency, Day, Id, Money, Text191, Text10000
 from retainer.errors import Refusal
-from retainer.exact import minor_units
+from retainer.exact import amount_of, minor_units
 from retainer.store.columns import day, money, ref, text
 from retainer.store.records import Record, auto, ro
-from retainer.store.tables import tenant_table
+from retainer.store.tables import metadata, tenant_table
 from retainer.store.tx import Actor, Store, Tx
 
 payments = tenant_table(
@@ -88,7 +89,19 @@ def record(tx: Tx, it: Payment) -> None:
     settlement.settle(tx, it.invoice_id, by_payment=True)
 
 
-def remove(store: Store, payment: int) -> Payment:
+class Removed(msgspec.Struct):
+    """A payment that was removed, and what became of its invoice."""
+
+    payment_id: int
+    amount: str
+    currency: str
+    invoice_id: int
+    invoice_number: str
+    invoice_status: str
+    balance_due: str
+
+
+def remove(store: Store, payment: int) -> Removed:
     """Remove a payment that was recorded by mistake; what it paid is due again. Raises `not_found`."""
     owner = store.look_up("an operator names a payment of any account", OWNER, id=payment)
     if owner is None:
@@ -99,4 +112,13 @@ def remove(store: Store, payment: int) -> Payment:
         tx.delete(payments, payment)
         settlement.settle(tx, it.invoice_id, by_payment=False)
         audit.note(tx, "payment removed", msgspec.to_builtins(it))
-    return it
+        number, status, due = tx.one(_invoice(), id=it.invoice_id) or ("", "", 0)
+    return Removed(
+        payment, str(it.amount), it.currency, it.invoice_id, number, status, str(amount_of(due, it.currency))
+    )
+
+
+@cache
+def _invoice() -> Select[Any]:
+    its = metadata.tables["invoices"]
+    return select(*its.c["number", "status", "balance_due"]).where(its.c.id == bindparam("id"))

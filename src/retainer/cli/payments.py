@@ -1,0 +1,21 @@
+"""Commands of operators on money: removing a payment that was recorded by mistake."""
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from retainer import app  # noqa: F401  # so that every table is known
+from retainer.cli.common import Json, opened, say
+from retainer.domain import payments
+from retainer.domain.values import LARGEST_INTEGER
+
+payment_cli = typer.Typer(help="Remove payments that were recorded by mistake.", no_args_is_help=True)
+
+Payment = Annotated[int, typer.Argument(metavar="PAYMENT", min=1, max=LARGEST_INTEGER, help="The payment's id.")]
+
+
+@payment_cli.command("remove")
+def remove_payment(payment: Payment, *, json: Json = False) -> None:
+    """Remove a payment; what it paid is due again. What is known of it is kept in the audit."""
+    say(msgspec.structs.asdict(payments.remove(opened(), payment)), json=json)

@@ -1,0 +1,138 @@
+"""A year of invoices: what was worked in a month is billed in the next, and most of it is paid."""
+
+import random
+from datetime import date, timedelta
+from typing import Any
+
+import msgspec
+from sqlalchemy import and_, select
+
+from retainer.api import clients, credit_notes, invoices, milestones, quotes
+from retainer.api.expenses import expenses
+from retainer.api.time_entries import time_entries
+from retainer.demo.records import make
+from retainer.demo.work import Job
+from retainer.domain import issuing, payments
+from retainer.domain.crediting import CreditNote
+from retainer.domain.payments import Payment
+from retainer.store.tx import Tx
+
+METHODS = ("bank_transfer", "bank_transfer", "bank_transfer", "card", "direct_debit", "cheque")
+
+
+class Bills:
+    """The invoices of one agency, month by month, so that their numbers follow their days."""
+
+    def __init__(self, tx: Tx, chance: random.Random, jobs: list[Job]) -> None:
+        self.tx, self.chance, self.jobs = tx, chance, jobs
+        self.today = date.fromisoformat(tx.today)
+        self.sent: list[invoices.Invoice] = []
+
+    def send(self, customers: list[clients.Client]) -> None:
+        """Twelve months of invoices; the work of this month stays unbilled, but for a draft."""
+        busy = [customer for customer in customers if customer.status != "prospect"]
+        first = (self.today - timedelta(days=365)).replace(day=1)
+        while (following := (first + timedelta(days=32)).replace(day=1)) <= self.today:
+            for customer in busy:
+                self._month(customer, first, following)
+            first = following
+        self._from_quotes()
+        self._correct()
+        self._draft(busy[0])
+
+    def _month(self, customer: clients.Client, first: date, following: date) -> None:
+        """What a client is billed for a month: hours, expenses, its retainer, milestones that were reached."""
+        last = following - timedelta(days=1)
+        its = [job for job in self.jobs if job.project.client_id == customer.id]
+        hourly = [job.project.id for job in its if job.project.billing_type == "time_and_materials"]
+        work: dict[str, Any] = {}
+        if hourly and self._unbilled(time_entries, customer, hourly, last):
+            by = self.chance.choice(("project", "project", "task", "user"))
+            work["time"] = {"project_ids": hourly, "to": last.isoformat(), "group_by": by}
+        if self._unbilled(expenses, customer, [job.project.id for job in its], last):
+            work["expenses"] = {"to": last.isoformat(), "group_by": self.chance.choice(("entry", "category"))}
+        lines = [*self._retainers(its, first), *self._milestones(its, first, last)]
+        if work or lines:
+            self._issue(customer, following, unbilled_work=work or None, lines=lines)
+
+    def _unbilled(self, table: Any, customer: clients.Client, projects: list[int], last: date) -> bool:
+        its = and_(table.c.client_id == customer.id, table.c.currency == customer.currency, table.c.billable.is_(True))
+        until = and_(table.c.invoice_line_id.is_(None), table.c.date <= last.isoformat())
+        found = {row[0] for row in self.tx.all(select(table.c.project_id).where(its, until).distinct())}
+        return not found.isdisjoint(projects)
+
+    def _retainers(self, its: list[Job], first: date) -> list[dict[str, Any]]:
+        return [
+            {
+                "description": f"{job.project.name}, {first:%B %Y}",
+                "unit": "months",
+                "unit_price": str(job.project.retainer_amount),
+                "project_id": job.project.id,
+            }
+            for job in its
+            if job.project.billing_type == "retainer" and job.start <= first <= job.end
+        ]
+
+    def _milestones(self, its: list[Job], first: date, last: date) -> list[dict[str, Any]]:
+        table = milestones.milestones
+        reached = and_(table.c.status == "completed", table.c.due_date.between(str(first), str(last)))
+        found = self.tx.all(select(*table.c["id", "project_id"]).where(table.c.amount > 0, reached))
+        projects = {job.project.id for job in its}
+        return [{"milestone_id": own} for own, project in found if project in projects]
+
+    def _issue(self, customer: clients.Client, day: date, **members: Any) -> None:
+        """Send an invoice, and let the client pay as clients do."""
+        members |= {"issue_date": day.isoformat(), "status": "sent", "client_id": customer.id}
+        it = invoices.create_invoice(self.tx, make(invoices.Invoice, **members))
+        self.sent.append(it)
+        due, late = date.fromisoformat(str(it.due_date)), "Elbe" in customer.name or "Cedar" in customer.name
+        paid = due + timedelta(days=self.chance.randint(10, 60) if late else self.chance.randint(-20, 6))
+        habit = self.chance.random()
+        if paid <= self.today and it.status == "sent" and habit < 0.93:
+            part = str((it.total / 2).quantize(it.total)) if habit < 0.08 else None
+            self._pay(it, max(paid, day), part)
+        elif due < self.today - timedelta(days=240):
+            self._step(it, "written_off")
+
+    def _pay(self, it: invoices.Invoice, day: date, amount: str | None) -> None:
+        payment = make(
+            Payment,
+            amount=amount,
+            paid_date=day.isoformat(),
+            method=self.chance.choice(METHODS),
+            reference=f"{self.chance.choice(('TRF', 'ZV', 'PAY'))}-{self.chance.randint(10**6, 10**7)}",
+        )
+        if payments.judged(self.tx, payment, it, whole=False):
+            payments.record(self.tx, payment)
+
+    def _step(self, it: invoices.Invoice, status: str) -> None:
+        before = invoices.whole(self.tx, it.id)
+        after = invoices.settle(self.tx, msgspec.structs.replace(before, status=status), before)
+        self.tx.update(invoices.invoices, after)
+        issuing.count(self.tx, after, before.status)
+
+    def _from_quotes(self) -> None:
+        """Two accepted quotes become drafts."""
+        its = quotes.quotes.c
+        accepted = select(its.id).where(its.status == "accepted").order_by(its.issue_date.desc())
+        for (quote,) in self.tx.all(accepted)[:2]:
+            invoices.create_invoice(self.tx, make(invoices.Invoice, quote_id=quote))
+
+    def _correct(self) -> None:
+        """What went wrong: an invoice that was void at once, a discount afterwards, one that was cancelled."""
+        self._step(next(it for it in reversed(self.sent) if self._status(it) == "sent"), "void")
+        some = self.chance.sample(self.sent[: len(self.sent) // 2], 3)
+        for it, reason, part in zip(some, ("goodwill", "correction", "cancellation"), (20, 10, 1), strict=True):
+            left = invoices.whole(self.tx, it.id)
+            if left.status not in {"void", "draft"} and it.total > 0:
+                members = {} if part == 1 else {"amount": str((it.total / part).quantize(it.total))}
+                note = make(CreditNote, reason=reason, **members)
+                credit_notes.create_credit_note(self.tx, it.id, note)
+
+    def _status(self, it: invoices.Invoice) -> str:
+        return str(self.tx.value(select(invoices.invoices.c.status).where(invoices.invoices.c.id == it.id)))
+
+    def _draft(self, customer: clients.Client) -> None:
+        lines = [{"description": "Workshop: the year ahead", "quantity": "1", "unit": "days", "unit_price": "960"}]
+        it = make(invoices.Invoice, client_id=customer.id, subject="Workshop", lines=lines, notes="Thank you!")
+        invoices.create_invoice(self.tx, it)
