@@ -39,10 +39,9 @@ RECIPES = {
 MADE_AT = {"/credit-notes": "/invoices/{invoice}/credit-notes"}
 """Collections whose records are made at another path."""
 
-
-PARENTS = {
-    "/invoices/{invoice}/credit-notes": {"status": "sent", "lines": [{"description": "Design", "unit_price": "500"}]},
-}
+SENT = {"status": "sent", "lines": [{"description": "Design", "unit_price": "500"}]}
+"""With these a document is issued as soon as it is made."""
+PARENTS = {"/invoices/{invoice}/credit-notes": SENT}
 """What the parent must be like for a record to be made at a path."""
 
 

@@ -36,6 +36,8 @@ def test_it_works(office):
         "billable": True,
         "billable_amount": "112.50",
         "billing_status": "unbilled",
+        "invoice_id": None,
+        "invoice_line_id": None,
     }
     assert office.get(f"/expenses/{expense['id']}").data == expense
     assert office.get("/expenses").data == [expense]

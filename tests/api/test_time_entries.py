@@ -86,6 +86,9 @@ def test_the_four_members_of_the_specification_are_enough(office, world):
         "amount": "105.00",
         "currency": "EUR",
         "billing_status": "unbilled",
+        "invoice_id": None,
+        "invoice_line_id": None,
+        "is_locked": False,
         "external_id": None,
     }
     assert len(entry["date"]) == 10

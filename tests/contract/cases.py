@@ -36,6 +36,8 @@ PATHS = {it.path: [other for other in OPERATIONS if other.path == it.path] for i
 SUCCESS = {200, 201, 204}
 NEVER = 987_654_321
 """An id that no record ever gets."""
+FIT = {"quotes": {"status": "accepted"}}
+"""What records must be like for others to be made from them."""
 OWN_WORDS = {"template_id": "projects"}
 """Members of a body that are no columns and are not named after the table that they refer to."""
 PASSING = {"date", "x-request-id", "x-ratelimit-remaining", "x-ratelimit-reset"}
@@ -45,6 +47,11 @@ PASSING = {"date", "x-request-id", "x-ratelimit-remaining", "x-ratelimit-reset"}
 def each(operations: Iterable[Operation]) -> pytest.MarkDecorator:
     """Run a test for each of these operations."""
     return pytest.mark.parametrize("operation", list(operations), ids=str)
+
+
+def home(operation: Operation) -> str:
+    """The declared path under which what an operation makes is found."""
+    return operation.resource.made_at or operation.path
 
 
 def rows_of(name: str) -> list[tuple[str, ...]]:
@@ -228,12 +235,12 @@ def target_of(operation: Operation, path: tuple[str, ...]) -> Table:
 
 
 def some(office: Office, table: Table) -> int:
-    """The id of a new record of a table; a user is one who is there."""
+    """The id of a new record of a table, that others can be made from; a user is one who is there."""
     if table.name == "users":
         return office.member_id
     paths = [it.path for it in CREATES if it.resource.table is table]
     assert paths, f"no operation makes a record of {table.name}"
-    return office.make(paths[0])["id"]
+    return office.make(paths[0], **FIT.get(table.name, {}))["id"]
 
 
 def reference_filters(operation: Operation) -> dict[str, Table]:

@@ -27,11 +27,13 @@ CONTRACT = {
     "/time-entries": ("-date", "description"),
     "/expenses": ("-date", "description vendor"),
     "/quotes": ("-created_at", "number title client"),
+    "/invoices": ("-created_at", "number subject purchase_order client"),
+    "/credit-notes": ("-created_at", "number description"),
 }
 """For each list its order when none is asked for, and the members in which `q` looks."""
 USUAL = {"is_template": "false"}
 """What filters are when they are left out."""
-MONEY = r"^-?[0-9]+(\.[0-9]{1,4})?$"
+MONEY = (r"^[0-9]+(\.[0-9]{1,4})?$", r"^-?[0-9]+(\.[0-9]{1,4})?$")
 UNUSED = {"^[A-Z]{2}$": "IS", "^[A-Z]{3}$": "ISK"}
 """Values of a pattern that no record has."""
 
@@ -41,6 +43,31 @@ class Rule(NamedTuple):
 
     members: set[str]
     passes: Callable[[Row, Any, str], bool]
+
+
+def is_late(invoice: Row, today: str) -> bool:
+    """Whether an invoice is not paid in time."""
+    due, is_open = invoice["due_date"], invoice["status"] in {"sent", "partially_paid"}
+    return is_open and Decimal(invoice["balance_due"]) > 0 and due < today
+
+
+def stands(invoice: Row, words: list[str], today: str) -> bool:
+    """Whether an invoice has one of these statuses, or one of the two that it has beside them."""
+    is_open = invoice["status"] in {"sent", "partially_paid"}
+    return (
+        invoice["status"] in words or ("open" in words and is_open) or ("overdue" in words and is_late(invoice, today))
+    )
+
+
+def expires(quote: Row, words: list[str], today: str) -> bool:
+    """Whether a quote has one of these statuses; one that was sent has the day to say which."""
+    was_sent = quote["status"] in {"sent", "expired"}
+    return (("expired" if quote["valid_until"] < today else "sent") if was_sent else quote["status"]) in words
+
+
+def billing_status(work: Row) -> str:
+    """Where time or an expense stands on its way onto an invoice."""
+    return "billed" if work["invoice_id"] is not None else "unbilled" if work["billable"] else "non_billable"
 
 
 def caseless(name: str) -> Rule:
@@ -56,7 +83,14 @@ RULES = {
         {"status", "due_date"},
         lambda row, yes, today: (row["status"] not in CLOSED and (row["due_date"] or today) < today) == yes,
     ),
-    "converted": Rule({"converted_project_id"}, lambda row, yes, _: (row["converted_project_id"] is not None) == yes),
+    "converted": Rule(
+        {"converted_project_id", "invoice_id"},
+        lambda row, yes, _: ({row["converted_project_id"], row["invoice_id"]} != {None}) == yes,
+    ),
+    "has_overdue": Rule({"id"}, lambda row, yes, today: any(is_late(it, today) for it in row["invoices"]) == yes),
+    "billing_status": Rule({"invoice_id", "billable"}, lambda row, words, _: billing_status(row) in words),
+    "/quotes status": Rule({"status", "valid_until"}, expires),
+    "/invoices status": Rule({"status", "due_date", "balance_due"}, stands),
     "over_budget": Rule({"budget_used_percent"}, lambda row, yes, _: ((row["budget_used_percent"] or 0) > 100) == yes),
     "/tags name": caseless("name"),
     "/external-contacts email": caseless("email"),
@@ -133,7 +167,7 @@ class Reference:
             return self.user_id
         if "boolean" in kinds(schema):
             return text == "true"
-        if schema.get("pattern") == MONEY:
+        if schema.get("pattern") in MONEY:
             return Decimal(text)
         return int(text) if "integer" in kinds(schema) else text
 
@@ -176,7 +210,7 @@ class Reference:
         yield from ("STRAßE", "%", "_", "no such text")
 
     def lists(self, name: str, schema: Row, random: Random) -> Iterator[str]:
-        """One value, a comma list, a value that no record has, and the words that stand for others."""
+        """One value, a comma list, every word or a value that no record has, and the words that stand for others."""
         if name == "tag_id":
             tags = sorted({tag for row in self.rows for tag in row["tag_ids"]})
             one, two, three = (*self.fullest["tag_ids"], *random.sample(tags, 3))[:3]
@@ -185,7 +219,9 @@ class Reference:
         unused = UNUSED.get(schema.get("pattern", ""), str(NEVER))
         present = {row.get(name) for row in self.rows}
         yield from (str(one), f"{two},{three}")
-        yield next((word for word in schema.get("enum", [unused]) if word not in present), f"{three},{one}")
+        words = schema.get("enum", [unused])
+        yield from words
+        yield from [f"{word},{one}" for word in words if word not in present] or [f"{three},{one}"]
         if "none" in schema.get("pattern", ""):
             yield from ("none", f"{two},none,{NEVER}")
         if takes_me(schema):
@@ -208,7 +244,7 @@ class Reference:
         value, words = order(row) if order else row[name], bare(self.members[name]).get("enum")
         if words and value is not None:
             return words.index(value)
-        if self.members[name].get("pattern") == MONEY and value is not None:
+        if self.members[name].get("pattern") in MONEY and value is not None:
             return Decimal(value)
         return value.casefold() if isinstance(value, str) else value
 

@@ -44,7 +44,7 @@ def accepted(tx: Tx, it: Any, becomes: str) -> Agreed | None:
         it.client_id = quote.client_id
     elif it.client_id != quote.client_id:
         tx.fault("quote_id", f"Belongs to client {quote.client_id}, not to client {it.client_id}.")
-    return quote
+    return None if "quote_id" in tx.faults else quote
 
 
 def fill_project(tx: Tx, it: Any) -> None:
@@ -65,7 +65,7 @@ def fill_project(tx: Tx, it: Any) -> None:
 
 
 def fill_invoice(tx: Tx, it: Any, lines_of: Callable[[Tx, int], list[Any]]) -> None:
-    """Let an invoice have client, contact, project, subject, currency and lines from its quote; its own come behind."""
+    """Let an invoice have client, contact, project, subject, currency and lines from its quote; its own come first."""
     if it.quote_id is None:
         return
     quote = accepted(tx, it, "invoice")
@@ -74,7 +74,7 @@ def fill_invoice(tx: Tx, it: Any, lines_of: Callable[[Tx, int], list[Any]]) -> N
             if getattr(it, member) is None:
                 setattr(it, member, getattr(quote, member))
         it.subject = it.subject or quote.title
-        it.lines = [*lines_of(tx, it.quote_id), *(it.lines or [])]
+        it.lines = [*(it.lines or []), *lines_of(tx, it.quote_id)]  # so that faults name the places of those sent
 
 
 def convert(tx: Tx, quote: int | None, project: int) -> None:
