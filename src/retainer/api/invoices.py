@@ -200,7 +200,8 @@ def settle(tx: Tx, it: Invoice, before: Invoice | None = None) -> Invoice:
         tx.fault("due_date", "Must not be null once an invoice was issued.")
     elif it.issue_date and it.due_date and it.due_date < it.issue_date:
         tx.fault("due_date", f"Must not be before issue_date, which is {it.issue_date}.")
-    it.record_payment = payments.judged(tx, it.record_payment or None, it, whole=asked == "paid" != former)
+    pays = asked == "paid" != former and asked in MOVES[former]
+    it.record_payment = payments.judged(tx, it.record_payment or None, it, whole=pays)
     return it
 
 

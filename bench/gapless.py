@@ -1,0 +1,304 @@
+"""Show that numbers have neither gap nor duplicate: python -m bench.gapless [--issued N] [--writers W] [--kills K].
+
+Writers issue invoices and credit notes in two accounts and two years at once. Every fifth attempt is one that is
+refused, most of them after it has taken a number; some callers hang up before they are answered; the server is killed.
+"""
+
+import argparse
+import contextlib
+import http.client
+import itertools
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.blackbox.process import Answer, Server, children, free_port, prepared, query, start, unsound, until
+
+from retainer.settings import BASE_PATH
+
+ACCOUNTS = ("North", "South")
+YEARS = (2024, 2025)
+EVERY = 5  # of so many attempts one is refused
+NOBODY = 2**53 - 1
+PATIENCE = 60
+LINE = {"description": "Design", "unit_price": "100"}
+
+REFUSALS: dict[str, tuple[str, dict[str, Any]]] = {
+    "no line": ("status", {"lines": []}),
+    "less than nothing": ("status", {"lines": [LINE | {"quantity": "-1"}]}),
+    "no price": ("lines.0.unit_price", {"lines": [{"description": "Design"}]}),
+    "no such hours": ("lines.0.time_entry_ids.0", {"lines": [{"time_entry_ids": [NOBODY]}]}),
+    "nothing to bill": ("unbilled_work", {"unbilled_work": {"time": {}}}),
+    "no such contact": ("contact_id", {"contact_id": NOBODY}),
+    "due too early": ("due_date", {"due_date": "2000-01-01"}),
+    "external id taken": ("external_id", {"external_id": "taken"}),
+}
+"""What a body that issues is refused for, with POST and with PATCH: the field, and what is wrong."""
+OF_DRAFTS = {"paid too much": ("record_payment.amount", {"record_payment": {"amount": "1000000"}})}
+"""The same, with PATCH only."""
+OF_CREDIT_NOTES = {  # of an invoice of the second year
+    "credited too much": ("amount", {"amount": "1000000"}),
+    "credited too early": ("issue_date", {"amount": "1", "issue_date": f"{YEARS[1]}-01-01"}),
+}
+STALE = "changed since"
+"""The one refusal that comes before a number is taken: If-Match names another state."""
+KINDS = [
+    *(f"{kind} ({method})" for kind in REFUSALS for method in ("POST", "PATCH")),
+    *(f"{kind} (PATCH)" for kind in OF_DRAFTS),
+    *OF_CREDIT_NOTES,
+    STALE,
+]
+
+
+@dataclass
+class Book:
+    """What was sent and what was told, kept outside the server."""
+
+    told: dict[str, dict[int, str]] = field(default_factory=lambda: {"invoices": {}, "credit_notes": {}})
+    ways: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    answers: Counter[int] = field(default_factory=Counter)
+    hung_up: Counter[str] = field(default_factory=Counter)
+    unanswered: int = 0
+    replayed: int = 0
+    wrong: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Writer:
+    """One caller with a key and a connection of its own; it sends again, under its Idempotency-Key, what was lost."""
+
+    def __init__(self, book: Book, server: Server, agency: dict[str, Any], name: int) -> None:
+        self.book = book
+        self.name = name
+        self.key = server.new_key(agency)
+        self.port = server.port
+        self.client = server.client(self.key)
+        self.attempts = itertools.count(1)
+        self.kinds = itertools.islice(itertools.cycle(KINDS), name, None)
+        self.body = {"client_id": self.sent("POST", "/clients", {"name": f"Client {name}"}).data["id"]}
+        self.parked = f"/invoices/{self.sent('POST', '/invoices', self.body).data['id']}"
+        self.last = {"id": 0, "issue_date": ""}
+
+    def write(self, issued: int) -> None:
+        """Issue so many invoices; after every fourth comes an attempt that is refused."""
+        for turn in range(issued):
+            self.issue(turn)
+            if turn % 5 in {0, 2}:
+                path = f"/invoices/{self.last['id']}/credit-notes"
+                self.keep("credit_notes", self.sent("POST", path, {"amount": "1", **self.day()}))
+            if turn % (EVERY - 1) == EVERY - 2:
+                self.be_refused(next(self.kinds), YEARS[turn // EVERY % 2])
+
+    def issue(self, turn: int) -> None:
+        """Issue one invoice, in one step or two; sometimes the caller hangs up, and asks again or gives up."""
+        issuing = {"status": "sent", "issue_date": f"{YEARS[turn // 2 % 2]}-06-{self.name % 28 + 1:02}"}
+        new, hang_up = self.body | issuing | {"lines": [LINE]}, turn % 6 in {3, 4}
+        if turn % 2:
+            way, draft = "a draft, then sent", self.sent("POST", "/invoices", self.body | {"lines": [LINE]}).data
+            answer = self.sent("PATCH", f"/invoices/{draft['id']}", issuing, hang_up=hang_up)
+        else:
+            way, answer = "sent at once", self.sent("POST", "/invoices", new, hang_up=hang_up)
+        with self.book.lock:
+            self.book.ways[way] += 1
+        self.keep("invoices", answer)
+        if turn % 12 == 5:
+            self.hang_up("for ever, a half sent", "POST", "/invoices", new | {"subject": "half sent"}, part=2)
+        elif turn % 12 == 11:
+            self.hang_up("for ever, a whole sent", "POST", "/invoices", new | {"subject": "given up"})
+
+    def be_refused(self, kind: str, year: int) -> None:
+        """Send what is refused, and see that it is refused for that."""
+        name, _, method = kind.removesuffix(")").partition(" (")
+        fault, wrong = (REFUSALS | OF_DRAFTS | OF_CREDIT_NOTES).get(name, ("", {}))
+        body = self.body | {"status": "sent", "issue_date": f"{year}-03-01", "lines": [LINE]} | wrong
+        if name == STALE:
+            answer = self.sent("PATCH", self.parked, body, If_Match='"another"')
+        elif name in OF_CREDIT_NOTES:
+            answer = self.sent("POST", f"/invoices/{self.last['id']}/credit-notes", self.day() | wrong)
+        else:
+            answer = self.sent(method, "/invoices" if method == "POST" else self.parked, body)
+        expected = 412 if name == STALE else 422
+        with self.book.lock:
+            self.book.refused[kind] += 1
+            if answer.status != expected or (fault and set(answer.json["errors"]) != {fault}):
+                self.book.wrong.append(f"{kind}: {answer}")
+
+    def day(self) -> dict[str, str]:
+        """A credit note is of the day of its invoice, so that both are of one year."""
+        return {"issue_date": self.last["issue_date"]}
+
+    def keep(self, table: str, answer: Answer) -> None:
+        """Note what was acknowledged."""
+        with self.book.lock:
+            if answer.status not in {200, 201}:
+                self.book.wrong.append(f"{table}: {answer}")
+                return
+            self.book.told[table][answer.data["id"]] = answer.data["number"]
+        if table == "invoices":
+            self.last = answer.data
+
+    def sent(self, method: str, path: str, body: Any, *, hang_up: bool = False, **headers: str) -> Answer:
+        """The answer to a request, sent as often as it takes."""
+        key = f"{self.name}-{next(self.attempts)}"
+        if hang_up:
+            self.hang_up("and asked again", method, path, body, key=key)
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            try:
+                answer = self.client.send(method, BASE_PATH + path, body, Idempotency_Key=key, **headers)
+            except (OSError, http.client.HTTPException):
+                with self.book.lock:
+                    self.book.unanswered += 1
+            else:
+                with self.book.lock:
+                    self.book.answers[answer.status] += 1
+                    self.book.replayed += "idempotency-replayed" in answer.headers
+                if answer.status != 409:
+                    return answer
+            time.sleep(0.05)
+        raise TimeoutError(f"No answer for {PATIENCE} seconds: {method} {path}")
+
+    def hang_up(self, way: str, method: str, path: str, body: Any, *, key: str = "", part: int = 1) -> None:
+        """Send a request, or a part of it, and close the connection before the answer comes."""
+        content = json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        headers |= {"Content-Length": str(len(content))} | ({"Idempotency-Key": key} if key else {})
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        with self.book.lock:
+            self.book.hung_up[way] += 1
+        with contextlib.suppress(OSError), contextlib.closing(connection):
+            connection.request(method, BASE_PATH + path, content[: len(content) // part], headers)
+
+
+def run(folder: Path, issued: int, *, writers: int = 50, kills: int = 0) -> tuple[Book, dict[str, Any]]:
+    """Issue so many invoices and one more in each series, with so many writers, and kill the server so many times.
+
+    Answers what was told, with whatever is wrong, and the figures of what is there.
+    """
+    book = Book()
+    server = start(prepared(folder), port=free_port())
+    try:
+        agencies = [server.agency(name, "enterprise") for name in ACCOUNTS]
+        desks = [Writer(book, server, agencies[number % len(agencies)], number) for number in range(writers)]
+        for desk in desks[: len(agencies)]:
+            desk.sent("POST", "/invoices", desk.body | {"external_id": "taken"})
+        with ThreadPoolExecutor(writers) as pool:
+            work = [pool.submit(desk.write, issued // writers) for desk in desks]
+            for kill in range(kills):
+                enough = issued * (kill + 1) // (kills + 1)
+                until(arrived(book, enough, work), f"{enough} invoices are issued", seconds=3600)
+                server = killed(server, whole=kill % 2 == 0)
+            book.wrong += [f"A writer ended: {done.exception()}" for done in work if done.exception()]
+        for desk in desks[: len(agencies)]:
+            desk.issue(0)
+            desk.issue(2)  # the other year: a number that was taken last and lost is a gap now
+        for desk in desks:
+            desk.client.close()
+        if server.stop() != 0:
+            book.wrong.append("The server did not end as it was asked to.")
+    finally:
+        server.kill()
+    if book.unanswered and not kills:
+        book.wrong.append(f"{book.unanswered} requests were not answered by a server that ran on.")
+    return book, judge(server, book, drafts=writers + len(agencies))
+
+
+def arrived(book: Book, enough: int, work: list[Future[None]]) -> Callable[[], bool]:
+    """Whether enough invoices are issued, or a writer has ended."""
+    return lambda: len(book.told["invoices"]) >= enough or any(each.done() for each in work)
+
+
+def killed(server: Server, *, whole: bool) -> Server:
+    """Kill the process that serves, which the main one replaces, or all of them, and start anew."""
+    if not whole:
+        for pid in children(server.process.pid):
+            os.kill(pid, signal.SIGKILL)
+        return server
+    server.kill()
+    return start(server.folder, port=server.port)
+
+
+def judge(server: Server, book: Book, *, drafts: int) -> dict[str, Any]:
+    """What the database holds; all that differs from what was told is noted."""
+    database = server.database
+    figures: dict[str, Any] = {"gaps": 0, "duplicates": 0, "lost": 0, "series": {}}
+    for table, prefix, mark in (("invoices", "INV", "subject"), ("credit_notes", "CN", "description")):
+        columns = f"id, account_id, issue_date, number, {mark}"
+        rows = query(database, f"SELECT {columns} FROM {table} WHERE number IS NOT NULL")
+        series: dict[tuple[str, int, str], list[str]] = {}
+        for _, account, day, number, _ in rows:
+            series.setdefault((prefix, account, day[:4]), []).append(number)
+        for name, numbers in sorted(series.items()):
+            found = {int(number.rpartition("-")[2]) for number in numbers}
+            figures["gaps"] += max(found) - len(found)
+            figures["duplicates"] += len(numbers) - len(found)
+            figures["series"][name] = len(numbers)
+            if set(numbers) != {f"{prefix}-{name[2]}-{n:04}" for n in range(1, len(numbers) + 1)}:
+                book.wrong.append(f"{name}: not 1 to {len(numbers)}: {sorted(numbers)[:20]}")
+        here = {own: number for own, _, _, number, subject in rows if subject is None}
+        figures["lost"] += len(book.told[table].items() - here.items())
+        if here != book.told[table]:
+            book.wrong.append(f"{table}: told {book.told[table].items() ^ here.items()}")
+        figures[table] = len(rows)
+    found = dict(query(database, "SELECT subject, count(*) FROM invoices WHERE subject IS NOT NULL GROUP BY subject"))
+    figures["given up"] = found.pop("given up", 0)
+    ((unissued,),) = query(database, "SELECT count(*) FROM invoices WHERE number IS NULL")
+    ((lines,),) = query(database, "SELECT count(*) FROM invoice_lines")
+    if found or (unissued, lines) != (drafts, figures["invoices"]):
+        book.wrong.append(f"half made: {found}, {unissued} drafts of {drafts}, {lines} lines of {figures['invoices']}")
+    book.wrong += map(str, unsound(database))
+    return figures
+
+
+def report(book: Book, figures: dict[str, Any]) -> None:
+    """Print the figures."""
+    refused = sum(book.refused.values())
+    rows = [("invoices issued and told", len(book.told["invoices"]))]
+    rows += [(f"  {way}", count) for way, count in sorted(book.ways.items())]
+    rows += [("issued for callers that had given up", figures["given up"])]
+    rows += [("credit notes", figures["credit_notes"]), ("refused", refused)]
+    rows += [(f"  {kind}", count) for kind, count in sorted(book.refused.items())]
+    rows += [(f"hung up {way}", count) for way, count in sorted(book.hung_up.items())]
+    rows += [("sent, not answered, sent again", book.unanswered), ("answered as the first time", book.replayed)]
+    rows += [(f"answered {status}", count) for status, count in sorted(book.answers.items())]
+    for (prefix, account, year), count in figures["series"].items():
+        rows += [(f"account {account}: {prefix}-{year}-0001 to {prefix}-{year}-{count:04}", count)]
+    rows += [(name, figures[name]) for name in ("gaps", "duplicates", "lost")]
+    for name, count in rows:
+        print(f"{name:<48}{count:>8,}")
+    for sentence in book.wrong[:20]:
+        print("WRONG", sentence[:500])
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--issued", type=int, default=10_000, help="invoices in each of both runs")
+    options.add_argument("--writers", type=int, default=50)
+    options.add_argument("--kills", type=int, default=8, help="in the second run")
+    given = options.parse_args()
+    wrong = 0
+    for kills in (0, given.kills):
+        with tempfile.TemporaryDirectory() as folder:
+            began = time.monotonic()
+            book, figures = run(Path(folder), given.issued, writers=given.writers, kills=kills)
+        print(f"{given.writers} writers, {kills} kills, {time.monotonic() - began:.0f} seconds")
+        report(book, figures)
+        wrong += len(book.wrong)
+        print()
+    print("As it should be." if not wrong else f"{wrong} things are wrong.")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

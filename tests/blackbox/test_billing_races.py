@@ -1,0 +1,434 @@
+import random
+import threading
+from collections import Counter
+from decimal import ROUND_HALF_UP, Decimal
+
+import pytest
+from bench import gapless
+
+from retainer.store.engines import driver
+from tests.blackbox.process import at_once, query, statuses, unsound
+
+RATE = 9999  # cents an hour: most amounts have to be rounded
+DAYS = [f"2026-03-{day:02}" for day in range(1, 11)]
+MISSING = "There is no such time entry in this account."
+NOT_BILLABLE = "Time entry {} is not billable. Set billable first, or leave it out."
+DESIGN = {"description": "Design", "unit_price": "500"}
+
+
+def worth(minutes):
+    """Minutes at the rate, half a cent up."""
+    return Decimal((2 * minutes * RATE + 60) // 120) / 100
+
+
+def added(values):
+    return sum(map(Decimal, values), Decimal(0))
+
+
+class Desk:
+    """A client of the agency with a project, and some hours that were worked on it."""
+
+    def __init__(self, server, agency):
+        self.server = server
+        self.key = agency["key"]
+        self.account = agency["account_id"]
+        self.client = self.one("POST", "/clients", {"name": "Bergmann", "tax_rate": "19"}).data["id"]
+        project = {"client_id": self.client, "name": "Webshop", "hourly_rate": f"{Decimal(RATE) / 100}"}
+        self.project = self.one("POST", "/projects", project).data["id"]
+
+    def one(self, *call, **headers):
+        with self.server.client(self.key) as client:
+            return client.call(*call, **headers)
+
+    def get(self, path):
+        return self.one("GET", path).data
+
+    def together(self, calls, **headers):
+        """The answers to requests that are sent at the same moment, each over a connection of its own."""
+        barrier = threading.Barrier(len(calls))
+
+        def send(number):
+            with self.server.client(self.key) as client:
+                client.get("/me")
+                barrier.wait(timeout=20)
+                return client.call(*calls[number], **headers)
+
+        return at_once(len(calls), send)
+
+    def worked(self, count):
+        """The ids of entries of 1 to 1440 minutes, on ten days in turn."""
+        bodies = [
+            {"project_id": self.project, "date": DAYS[n % 10], "duration_minutes": n * 37 % 1440 + 1}
+            for n in range(count)
+        ]
+        return sorted(self.made("/time-entries", bodies))
+
+    def drafts(self, count, **members):
+        """The paths of new drafts."""
+        bodies = [{"client_id": self.client, **members}] * count
+        return [f"/invoices/{own}" for own in self.made("/invoices", bodies)]
+
+    def made(self, path, bodies):
+        return [answer.data["id"] for answer in at_once(8, lambda n: self.one("POST", path, bodies[n]), len(bodies))]
+
+    def invoices(self):
+        """Every invoice as it is answered alone."""
+        found = query(self.server.database, f"SELECT id FROM invoices WHERE account_id = {self.account} ORDER BY id")
+        return at_once(8, lambda n: self.get(f"/invoices/{found[n][0]}"), len(found))
+
+    def billed(self):
+        """Where each hour stands; entries, lines, invoices and the project must say the same about it."""
+        entries = {it["id"]: it for it in self.get("/time-entries?per_page=100")}
+        standing, invoiced = {}, Decimal(0)
+        for invoice in self.invoices():
+            assert added(line["amount"] for line in invoice["lines"]) == Decimal(invoice["subtotal"])
+            if invoice["status"] not in {"draft", "void"}:
+                invoiced += Decimal(invoice["subtotal"])
+            credited = added(note["total"] for note in invoice["credit_notes"])
+            if invoice["status"] == "void" or (credited and credited == Decimal(invoice["total"])):
+                continue
+            for line in invoice["lines"]:
+                its = [entries[entry] for entry in line["time_entry_ids"]]
+                assert not standing.keys() & {it["id"] for it in its}, "an hour stands on two lines"
+                standing |= {it["id"]: (invoice["id"], line["id"]) for it in its}
+                assert all(it["billable"] for it in its)
+                if its:
+                    hours = Decimal(sum(it["duration_minutes"] for it in its)) / 60
+                    assert Decimal(line["quantity"]) == hours.quantize(Decimal("0.0001"), ROUND_HALF_UP)
+                    assert Decimal(line["amount"]) == added(it["amount"] for it in its)
+        told = {own: (it["invoice_id"], it["invoice_line_id"]) for own, it in entries.items() if it["is_locked"]}
+        assert told == standing
+        for it in entries.values():
+            assert Decimal(it["amount"]) == (worth(it["duration_minutes"]) if it["billable"] else 0)
+        project = self.get(f"/projects/{self.project}")
+        rest = [own for own, it in entries.items() if it["billable"] and own not in standing]
+        assert project["unbilled_minutes"] == sum(entries[own]["duration_minutes"] for own in rest)
+        assert Decimal(project["unbilled_amount"]) == added(entries[own]["amount"] for own in rest)
+        assert project["tracked_minutes"] == sum(it["duration_minutes"] for it in entries.values())
+        assert Decimal(project["invoiced_amount"]) == invoiced
+        assert unsound(self.server.database) == []
+        return {own: invoice for own, (invoice, _) in standing.items()}
+
+
+@pytest.fixture
+def desk(server, agency):
+    return Desk(server, agency)
+
+
+def naming(way, desk, hours, draft):
+    """A request that bills hours by their ids."""
+    line = {"time_entry_ids": hours}
+    if way == "line":
+        return ("POST", f"{draft}/lines", line)
+    if way == "patch":
+        return ("PATCH", draft, {"lines": [DESIGN, line]})
+    issued = {"status": "sent"} if way == "issue" else {}
+    return ("POST", "/invoices", {"client_id": desk.client, "lines": [line], **issued})
+
+
+def gathering(desk, draft, **limits):
+    """A request that bills whatever is not yet billed."""
+    asked = {"unbilled_work": {"time": limits}}
+    return ("PATCH", draft, asked) if draft else ("POST", "/invoices", {"client_id": desk.client, **asked})
+
+
+def blamed(answer, call):
+    """The hours that a refusal names, each with what it says of it."""
+    members = call[2]
+    prefix, lines = ("", [members]) if "time_entry_ids" in members else ("lines.", members["lines"])
+    said = {}
+    for name, (sentence,) in answer.json["errors"].items():
+        *line, member, place = name.removeprefix(prefix).split(".")
+        assert member == "time_entry_ids"
+        said[lines[int(line[0]) if line else 0]["time_entry_ids"][int(place)]] = sentence
+    return said
+
+
+def already(hour, invoice):
+    return f"Time entry {hour} is already on invoice {invoice}. Leave it out."
+
+
+@pytest.mark.parametrize(("issued", "kills"), [(600, 0), (400, 2)])
+def test_numbers_of_fifty_writers_have_neither_gap_nor_duplicate(tmp_path, issued, kills):
+    book, figures = gapless.run(tmp_path, issued, kills=kills)
+    assert book.wrong == []
+    assert (figures["gaps"], figures["duplicates"], figures["lost"]) == (0, 0, 0)
+    assert len(book.told["invoices"]) == issued + 4, "one more in each series"
+    assert sum(book.refused.values()) == issued // 4
+    assert set(book.refused) == set(gapless.KINDS)
+    assert set(book.answers) <= {200, 201, 409, 412, 422}
+    assert len(figures["series"]) == 8, "invoices and credit notes of two accounts in two years"
+
+
+def test_of_fifty_callers_that_bill_the_same_hundred_hours_one_wins(desk):
+    hours = desk.worked(100)
+    drafts = desk.drafts(25, lines=[DESIGN])
+    calls = [naming(way, desk, hours, drafts.pop()) for way in ("line", "patch") * 10]
+    calls += [naming(way, desk, hours, None) for way in ("create", "issue") * 10]
+    calls += [gathering(desk, draft, group_by="user") for draft in [*drafts, *[None] * 5]]
+    for _ in range(3):
+        random.shuffle(calls)
+        before = {invoice["id"]: invoice for invoice in desk.invoices()}
+        answers = desk.together(calls)
+        (won,) = [answer for answer in answers if answer.status in {200, 201}]
+        where = desk.billed()
+        assert sorted(where) == hours
+        (invoice,) = set(where.values())
+        for answer, call in zip(answers, calls, strict=True):
+            if answer is not won and "unbilled_work" in call[2]:
+                assert (answer.status, answer.code) == (422, "nothing_to_bill")
+                assert list(answer.json["errors"]) == ["unbilled_work"]
+            elif answer is not won:
+                assert (answer.status, answer.code) == (422, "already_billed")
+                assert blamed(answer, call) == {hour: already(hour, invoice) for hour in hours}
+        after = {one["id"]: one for one in desk.invoices()}
+        assert after | {invoice: None} == before | {invoice: None}, "whoever lost has left nothing"
+        if after[invoice]["status"] == "draft":
+            assert desk.one("DELETE", f"/invoices/{invoice}").status == 204
+            calls = [call for call in calls if str(invoice) not in call[1].split("/")]
+        else:
+            assert desk.one("PATCH", f"/invoices/{invoice}", {"status": "void"}).status == 200
+        assert desk.billed() == {}
+
+
+def test_overlapping_hours_are_each_billed_once_and_losers_are_told_which(desk):
+    hours, chance = desk.worked(100), random.Random(7)
+    drafts = desk.drafts(25)
+    ways = ("line", "patch", "create", "issue")
+    calls = [naming(ways[n // 10], desk, chance.sample(hours, 8), drafts[n % 20]) for n in range(40)]
+    calls += [
+        gathering(desk, draft, **{"from": day, "to": day, "group_by": "entry"})
+        for day in DAYS[:5]
+        for draft in (drafts.pop(), None)
+    ]
+    chance.shuffle(calls)
+    answers = desk.together(calls)
+    where = desk.billed()
+    won = [answer.status in {200, 201} for answer in answers]
+    assert 2 <= sum(won) < 50
+    for answer, call in zip(answers, calls, strict=True):
+        if answer.status not in {200, 201} and "unbilled_work" in call[2]:
+            assert (answer.status, answer.code) == (422, "nothing_to_bill")
+        elif answer.status not in {200, 201}:
+            assert (answer.status, answer.code) == (422, "already_billed")
+            said = blamed(answer, call)
+            assert said
+            assert said == {hour: already(hour, where[hour]) for hour in said}
+    made = [answer for answer, call in zip(answers, calls, strict=True) if call[1] == "/invoices"]
+    assert len(desk.invoices()) == 25 + statuses(made)[201]
+    rest = desk.together([gathering(desk, None)] * 50)
+    assert statuses(rest) == {201: 1, 422: 49}
+    assert sorted(desk.billed()) == hours
+
+
+def test_hours_that_are_changed_and_deleted_meanwhile_are_billed_as_they_are(desk):
+    hours, drafts = desk.worked(100), desk.drafts(50, lines=[DESIGN])
+    seen = Counter()
+
+    def bill(chance, draft):
+        call = naming(chance.choice(["create", "line", "patch"]), desk, chance.sample(hours, 2), draft)
+        answer = desk.one(*call)
+        if answer.status == 422:
+            said = blamed(answer, call)
+            assert said
+            gone = [hour for hour, why in said.items() if why in (MISSING, NOT_BILLABLE.format(hour))]
+            taken = [hour for hour, why in said.items() if why.startswith(f"Time entry {hour} is already on invoice ")]
+            assert len(gone) + len(taken) == len(said)
+            assert answer.code == ("validation_failed" if gone else "already_billed")
+        elif answer.status == 201 and call[1] == "/invoices" and chance.random() < 0.7:
+            assert desk.one("DELETE", f"/invoices/{answer.data['id']}").status == 204
+        return answer
+
+    def gather(chance, _):
+        day = chance.choice(DAYS)
+        answer = desk.one(*gathering(desk, None, **{"from": day, "to": day}))
+        if answer.status == 201:
+            assert desk.one("DELETE", f"/invoices/{answer.data['id']}").status == 204
+        return answer
+
+    def change(chance, _):
+        change = chance.choice([{"duration_minutes": chance.randint(1, 1440)}, {"billable": chance.random() < 0.85}])
+        return desk.one("PATCH", f"/time-entries/{chance.choice(hours)}", change)
+
+    def erase(chance, _):
+        return desk.one("DELETE", f"/time-entries/{chance.choice(hours)}")
+
+    barrier = threading.Barrier(50)
+
+    def work(number):
+        chance = random.Random(number)
+        barrier.wait(timeout=20)
+        for _ in range(6):
+            act = chance.choices([bill, gather, change, erase], [8, 1, 8, 1])[0]
+            answer = act(chance, drafts[number])
+            seen[act.__name__, answer.status, answer.code if answer.status >= 400 else ""] += 1
+
+    at_once(50, work)
+    assert set(seen) <= {
+        *(("bill", status, "") for status in (200, 201)),
+        *(("bill", 422, code) for code in ("already_billed", "validation_failed")),
+        *(("gather", 201, ""), ("gather", 422, "nothing_to_bill")),
+        *(("change", 200, ""), ("change", 422, "locked"), ("change", 404, "not_found")),
+        *(("erase", 204, ""), ("erase", 422, "locked"), ("erase", 404, "not_found")),
+    }
+    assert seen["change", 422, "locked"] > 0
+    assert seen["bill", 422, "already_billed"] > 0
+    where = desk.billed()
+    assert where
+    refused = desk.together([("PATCH", f"/time-entries/{hour}", {"duration_minutes": 1440}) for hour in where][:50])
+    assert {answer.code for answer in refused if answer.status != 200} == {"locked"}
+    assert desk.billed() == where
+
+
+def test_a_draft_that_many_delete_frees_its_hours_once(desk):
+    hours = desk.worked(20)
+    draft = f"/invoices/{desk.one(*naming('create', desk, hours, None)).data['id']}"
+    calls = [("DELETE", draft)] * 20 + [naming("create", desk, hours, None)] * 20
+    random.shuffle(calls)
+    answers = desk.together(calls)
+    deleted = [answer for answer, call in zip(answers, calls, strict=True) if call[0] == "DELETE"]
+    billed = [answer for answer, call in zip(answers, calls, strict=True) if call[0] == "POST"]
+    assert statuses(deleted) == {204: 1, 404: 19}
+    assert statuses(billed) in ({422: 20}, {201: 1, 422: 19})
+    won = [answer.data["id"] for answer in billed if answer.status == 201]
+    assert desk.billed() == {hour: invoice for hour in hours for invoice in won}
+    assert [invoice["id"] for invoice in desk.invoices()] == won
+
+
+def test_twenty_clicks_with_one_idempotency_key_make_one_invoice(desk):
+    hours = desk.worked(10)
+    answers = desk.together([naming("issue", desk, hours, None)] * 20, Idempotency_Key="click")
+    assert set(statuses(answers)) <= {201, 409}
+    (body,) = {answer.body for answer in answers if answer.status == 201}
+    assert {answer.code for answer in answers if answer.status == 409} <= {"idempotency_in_progress"}
+    again = desk.one(*naming("issue", desk, hours, None), Idempotency_Key="click")
+    assert (again.status, again.body, again.headers["idempotency-replayed"]) == (201, body, "true")
+    (invoice,) = desk.invoices()
+    assert desk.billed() == dict.fromkeys(hours, invoice["id"])
+
+
+def test_the_database_itself_refuses_an_hour_on_two_live_invoices(desk):
+    first, second = desk.worked(2)
+    desk.one(*naming("create", desk, [first], None))
+    desk.one(*naming("create", desk, [second], None))
+    with driver.connect(str(desk.server.database), timeout=10) as connection:
+        twice = f"UPDATE billings SET time_entry_id = {first} WHERE time_entry_id = {second}"
+        with pytest.raises(driver.IntegrityError, match="UNIQUE"):
+            connection.execute(twice)
+    connection.close()
+
+
+def settled(desk, path):
+    """An invoice, which says the same as its payments and credit notes."""
+    it = desk.get(path)
+    total, paid = Decimal(it["total"]), added(payment["amount"] for payment in it["payments"])
+    credited = added(note["total"] for note in it["credit_notes"])
+    applied = min(credited, total - paid)
+    assert credited <= total
+    assert paid <= total
+    assert (Decimal(it["amount_paid"]), Decimal(it["amount_credited"])) == (paid, applied)
+    assert added(note["applied_amount"] for note in it["credit_notes"]) == applied
+    assert added(note["refundable_amount"] for note in it["credit_notes"]) == credited - applied
+    if it["status"] == "void":
+        assert (it["payments"], it["credit_notes"], it["balance_due"]) == ([], [], "0.00")
+    else:
+        due = total - paid - applied
+        assert Decimal(it["balance_due"]) == due
+        assert it["status"] == ("paid" if due == 0 else "partially_paid" if paid + applied else "sent")
+        assert (it["paid_at"] is not None) == (due == 0)
+    return it
+
+
+def issued(desk, lines):
+    body = {"client_id": desk.client, "status": "sent", "lines": lines}
+    return f"/invoices/{desk.one('POST', '/invoices', body).data['id']}"
+
+
+@pytest.mark.parametrize(("payment", "paid"), [({"amount": "100"}, "100.00"), ({}, "595.00")])
+def test_fifty_payments_with_one_reference_are_one_payment(desk, payment, paid):
+    path = issued(desk, [DESIGN])
+    answers = desk.together([("PATCH", path, {"record_payment": payment | {"reference": "wire"}})] * 50)
+    assert statuses(answers) == {200: 50}
+    assert {answer.data["amount_paid"] for answer in answers} == {paid}
+    assert [each["amount"] for each in settled(desk, path)["payments"]] == [paid]
+
+
+def cents(chance, count):
+    """Amounts of 5.00 to 60.00."""
+    return [f"{Decimal(chance.randint(500, 6000)) / 100:.2f}" for _ in range(count)]
+
+
+def test_fifty_payments_never_pay_more_than_is_due(desk):
+    path, amounts = issued(desk, [DESIGN]), cents(random.Random(3), 50)
+    answers = desk.together(
+        [
+            ("PATCH", path, {"record_payment": {"amount": sum_, "reference": f"wire {n}"}})
+            for n, sum_ in enumerate(amounts)
+        ]
+    )
+    it = settled(desk, path)
+    taken = [amount for amount, answer in zip(amounts, answers, strict=True) if answer.status == 200]
+    assert sorted(taken) == sorted(payment["amount"] for payment in it["payments"])
+    for amount, answer in zip(amounts, answers, strict=True):
+        if answer.status != 200:
+            assert (answer.status, answer.code) == (422, "validation_failed")
+            assert set(answer.json["errors"]) <= {"record_payment", "record_payment.amount"}
+            assert Decimal(amount) > Decimal(it["balance_due"])
+
+
+def test_fifty_credit_notes_never_credit_more_than_the_invoice(desk):
+    lines = [DESIGN, {"description": "Books", "unit_price": "300", "tax_rate": "7"}]
+    path, amounts = issued(desk, lines), cents(random.Random(4), 50)
+    answers = desk.together([("POST", f"{path}/credit-notes", {"amount": amount}) for amount in amounts])
+    it = settled(desk, path)
+    taken = [amount for amount, answer in zip(amounts, answers, strict=True) if answer.status == 201]
+    assert sorted(taken) == sorted(note["total"] for note in it["credit_notes"])
+    for amount, answer in zip(amounts, answers, strict=True):
+        if answer.status != 201:
+            assert (answer.status, answer.code) == (422, "validation_failed")
+            assert list(answer.json["errors"]) == ["amount"]
+            assert Decimal(amount) > Decimal(it["balance_due"])
+    last = desk.together([("POST", f"{path}/credit-notes", {})] * 50)
+    assert statuses(last) == {201: 1, 422: 49}
+    it = settled(desk, path)
+    assert (it["status"], it["amount_credited"]) == ("paid", "916.00")
+    shares = [share for note in it["credit_notes"] for share in note["tax_breakdown"]]
+    for rate, taxable, tax in (("7", 300, 21), ("19", 500, 95)):
+        assert added(share["taxable_amount"] for share in shares if share["tax_rate"] == rate) == taxable
+        assert added(share["tax_amount"] for share in shares if share["tax_rate"] == rate) == tax
+    numbers = sorted(int(note["number"][-4:]) for note in it["credit_notes"])
+    assert numbers == list(range(1, len(taken) + 2))
+
+
+def test_void_payment_and_credit_at_once_leave_one_state_and_free_the_hours_once(desk):
+    hours = desk.worked(20)
+    for _ in range(3):
+        pairs = {issued(desk, [{"time_entry_ids": pair}]): pair for pair in zip(hours[::2], hours[1::2], strict=True)}
+        steps = [
+            ("PATCH", "", {"status": "void"}),
+            ("PATCH", "", {"record_payment": {"amount": "1", "reference": "wire"}}),
+            ("POST", "/credit-notes", {}),
+            ("PATCH", "", {"status": "paid"}),
+        ]
+        calls = [(method, path + more, body) for path in pairs for method, more, body in steps]
+        calls += [naming("create", desk, pair, None) for pair in pairs.values()]
+        order = random.sample(range(50), 50)
+        shuffled = desk.together([calls[n] for n in order])
+        answers = [shuffled[order.index(n)] for n in range(50)]
+        again = {}
+        for n, (path, pair) in enumerate(pairs.items()):
+            void, payment, credit, paid = answers[4 * n : 4 * n + 4]
+            it, new = settled(desk, path), answers[40 + n]
+            if it["status"] == "void":
+                assert (void.status, payment.code, credit.code) == (200, "validation_failed", "locked")
+                assert "Cannot become paid from void." in paid.json["errors"]["status"][0]
+            else:
+                assert (void.code, credit.status, paid.status) == ("invalid_transition", 201, 200)
+                assert payment.status == 200 or list(payment.json["errors"]) == ["record_payment"]
+            if new.status == 201:
+                again |= dict.fromkeys(pair, new.data["id"])
+            else:
+                assert (new.status, new.code) == (422, "already_billed")
+        assert desk.billed() == again
+        for invoice in set(again.values()):
+            assert desk.one("DELETE", f"/invoices/{invoice}").status == 204
