@@ -6,7 +6,7 @@ from msgspec import Meta
 from sqlalchemy import Index, bindparam, select
 
 from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
-from retainer.domain import consequences, settlement
+from retainer.domain import billing, consequences, settlement
 from retainer.domain.filters import truth
 from retainer.domain.numbering import next_number
 from retainer.domain.values import Country, Currency, Email, Id, Money, Percent, Text50, Text191, Text10000, Url
@@ -142,6 +142,7 @@ def update_client(tx: Tx, client: Id, change: Change[Client]) -> Client:
     it = fill(tx, change.onto(before))
     if it.currency != before.currency:
         settlement.fixed_by_invoice(tx, client, "currency")
+        billing.fixed_by_milestone(tx, client, "currency")
         consequences.of_client(tx, client, it.currency)
     tx.update(clients, it)
     set_tags(tx, clients, client, it.tag_ids)

@@ -16,7 +16,7 @@ from sqlalchemy import Index
 from retainer.api.quotes import QuoteLine, quote_lines
 from retainer.domain import agreed, documents, issuing, lines, payments, relations, settlement, unbilled
 from retainer.domain.crediting import CreditNote, credit_notes
-from retainer.domain.documents import Lines, TaxShare
+from retainer.domain.documents import MOST_LINES, Lines, TaxShare
 from retainer.domain.filters import SEARCH_WITH_CLIENT, Where, at_least, at_most, since, until
 from retainer.domain.issuing import ClientSnapshot
 from retainer.domain.lines import InvoiceLine, invoice_lines
@@ -210,11 +210,15 @@ def settle_draft(tx: Tx, it: Invoice, before: Invoice | None, tax_rate: Decimal)
     it.lines = list(it.lines or ())
     own = {line.id: line for line in before.lines} if before else {}
     if before and it.client_id != before.client_id and any(line.kind != "item" for line in before.lines):
-        tx.fault(
-            "client_id", f"Is fixed as {before.client_id} while work is attached. Delete the lines with work first."
-        )
+        why = "work is attached: delete the lines with work first"
+        tx.fault("client_id", f"Is fixed as {before.client_id} while {why}.")
+        it.client_id = before.client_id  # so that its lines are not blamed
     if it.unbilled_work:
         it.lines += unbilled.gather(tx, it.unbilled_work, it)
+    if len(it.lines) > MOST_LINES:
+        tx.fault(
+            "lines", f"Would be {len(it.lines)}; at most {MOST_LINES} are possible. Bill less at once, or group more."
+        )
     seen: set[tuple[str, int]] = set()
     for line in documents.each_line(tx, it.lines):
         lines.settle(tx, line, it, tax_rate, own.keys(), seen)

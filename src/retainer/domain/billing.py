@@ -13,6 +13,7 @@ from sqlalchemy import (
     Delete,
     Index,
     Insert,
+    Select,
     Table,
     Update,
     bindparam,
@@ -101,12 +102,18 @@ def of(line: Any) -> tuple[Any, ...]:
     )
 
 
+def pieces_of(line: Any, kind: Kind) -> list[int]:
+    """The ids of one kind of work that a line names."""
+    ids = getattr(line, kind.member)
+    return ids if isinstance(ids, list) else [ids] if ids else []
+
+
 def attach(tx: Tx, invoice: int, line: Any) -> None:
     """Put the work that a line names onto it; the line was judged before."""
-    for kind in KINDS.values():
-        ids = getattr(line, kind.member) or []
-        for own in ids if isinstance(ids, list) else [ids]:
-            tx.run(_insert(kind.column), line=line.id, own=own, now=tx.now)
+    pieces = [(kind.column, own) for kind in KINDS.values() for own in pieces_of(line, kind)]
+    for its_column, own in pieces:
+        tx.run(_insert(its_column), line=line.id, own=own, now=tx.now)
+    tx.count(billings, len(pieces))
     for name in MARKED:
         tx.run(_mark(name), line=line.id, of=invoice, now=tx.now)
     work.bill(tx, line.id, -1)
@@ -115,7 +122,7 @@ def attach(tx: Tx, invoice: int, line: Any) -> None:
 def detach(tx: Tx, line: int) -> None:
     """Take the work off a line of a draft, as if it never stood there."""
     _unmark(tx, line)
-    tx.run(FORGET, line=line)
+    tx.count(billings, -tx.run(FORGET, line=line))
 
 
 def free(tx: Tx, lines: list[Any]) -> None:
@@ -161,6 +168,22 @@ def refuse_deletion(it: Any, what: str) -> None:
 def milestone_billed(tx: Tx, milestone: int) -> bool:
     """Whether a milestone is on an invoice."""
     return tx.one(LIVE, milestone=milestone) is not None
+
+
+def fixed_by_milestone(tx: Tx, client: int, member: str) -> None:
+    """Note a fault of a client's member that is fixed while a milestone of its projects is on an invoice."""
+    milestone = tx.value(_billed_of(), client=client)
+    if milestone is not None:
+        tx.fault(member, f"Is fixed while milestone {milestone} is on an invoice. Take it off there first.")
+
+
+@cache
+def _billed_of() -> Select[Any]:
+    milestones, projects = metadata.tables["milestones"], metadata.tables["projects"]
+    joined = billings.join(milestones, milestones.c.id == billings.c.milestone_id)
+    joined = joined.join(projects, projects.c.id == milestones.c.project_id)
+    its = (billings.c.is_live == 1, projects.c.client_id == bindparam("client"))
+    return select(billings.c.milestone_id).select_from(joined).where(*its).limit(1)
 
 
 LIVE = select(billings.c.id).where(billings.c.milestone_id == bindparam("milestone"), billings.c.is_live == 1)

@@ -20,6 +20,7 @@ from retainer.store.tables import metadata
 from retainer.store.tx import Tx
 
 MOST_PIECES = 1000
+LONGEST_WORDS = 2000
 
 invoice_lines = documents.line_table(
     "invoice_lines",
@@ -92,7 +93,7 @@ def settle(
         for name in named[1:]:
             tx.fault(KINDS[name].member, f"A line bills one kind of work; this one has {KINDS[named[0]].member}, too.")
         pieces = found(tx, line, invoice, own, seen)
-        worth = price(tx, line, pieces)
+        worth = price(tx, line, pieces, invoice.currency)
     else:
         for member in ("description", "unit_price"):
             if getattr(line, member) is None:
@@ -135,7 +136,7 @@ def judge(piece: Piece | None, what: str, invoice: Any, own: Collection[int]) ->
     if piece.client_id != invoice.client_id:
         sentence = f"{name} is not for client {invoice.client_id}. Bill it to its own client."
     elif not piece.billable:
-        sentence = f"{name} is not billable. Set billable first, or leave it out."
+        sentence = f"{name} is not billable. Leave it out, or make it billable first."
     elif piece.currency != invoice.currency:
         sentence = (
             f"{name} is in {piece.currency}, the invoice in {invoice.currency}. Bill it on one in {piece.currency}."
@@ -145,24 +146,23 @@ def judge(piece: Piece | None, what: str, invoice: Any, own: Collection[int]) ->
     return sentence, "validation_failed"
 
 
-def price(tx: Tx, line: InvoiceLine, pieces: list[Piece]) -> int:
+def price(tx: Tx, line: InvoiceLine, pieces: list[Piece], currency: str) -> int:
     """Let a line have quantity, price, project and words from its work; answers its amount in minor units."""
     if line.discount_percent:
         tx.fault(
             "discount_percent", "Work has no discount: the amount is that of the work. Add a line with quantity -1."
         )
         line.discount_percent = Decimal(0)
-    line.currency = pieces[0].currency if pieces else "EUR"
     units = sum(piece.amount or 0 for piece in pieces)
     minutes = sum(piece.minutes for piece in pieces)
     line.quantity = money.hours(minutes) if minutes else Decimal(-1 if units < 0 else 1)
     rates = {piece.rate for piece in pieces}
     rate = rates.pop() if len(rates) == 1 else None
-    each = money.each(units, line.quantity, line.currency)
-    line.unit_price = each if rate is None else amount_of(rate, line.currency)
+    each = money.each(units, line.quantity, currency)
+    line.unit_price = each if rate is None else amount_of(rate, currency)
     line.unit = line.unit or ("hours" if minutes else None)
     projects = {piece.project_id for piece in pieces}
-    if line.kind == "milestone" and line.project_id not in {None, *projects}:
+    if line.kind == "milestone" and pieces and line.project_id not in {None, *projects}:
         tx.fault("project_id", "Is not that of the milestone. Leave it out.")
     elif line.project_id is None and len(projects) == 1:
         (line.project_id,) = projects
@@ -174,7 +174,7 @@ def words(kind: Kind, pieces: list[Piece]) -> str:
     """What a line says when nobody said more: the work's own words, else when it was done."""
     said = {piece.description for piece in pieces}
     if len(said) == 1 and None not in said:
-        return str(said.pop())[:2000]
+        return str(said.pop())[:LONGEST_WORDS].rstrip()
     days = sorted(piece.day for piece in pieces if piece.day)
     what = {"time": "Work", "expense": "Expenses", "milestone": "Milestone"}.get(kind, "Item")
     span = f"from {days[0]} to {days[-1]}" if days and days[0] != days[-1] else f"on {days[0]}" if days else ""
@@ -215,11 +215,13 @@ def _piece(kind: Kind) -> Select[Any]:
         wanted += [*its.c["invoice_id", "invoice_line_id"], literal(0), nothing]
     else:
         projects = metadata.tables["projects"]
-        client = select(projects.c.client_id).where(projects.c.id == its.c.project_id).scalar_subquery()
+        its_project = projects.c.id == its.c.project_id
+        client = select(projects.c.client_id).where(its_project).scalar_subquery()
+        counts = select(projects.c.is_template.is_(False)).where(its_project).scalar_subquery()
         live = (billings.c.milestone_id == its.c.id, billings.c.is_live == 1)
         line = select(billings.c.invoice_line_id).where(*live).scalar_subquery()
         on_line = invoice_lines.join(billings, billings.c.invoice_line_id == invoice_lines.c.id)
         invoice = select(invoice_lines.c.invoice_id).select_from(on_line).where(*live).scalar_subquery()
-        wanted = [client, *its.c["project_id", "currency"], literal(1), *its.c["amount", "completed_at", "name"]]
+        wanted = [client, *its.c["project_id", "currency"], counts, *its.c["amount", "completed_at", "name"]]
         wanted += [invoice, line, literal(0), nothing]
     return select(its.c.id, *wanted).select_from(its).where(its.c.id == bindparam("id")).with_for_update(of=its)

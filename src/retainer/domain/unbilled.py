@@ -5,10 +5,9 @@ from functools import cache
 from typing import Any, Literal
 
 import msgspec
-from sqlalchemy import Select, bindparam, select
+from sqlalchemy import Select, bindparam, or_, select
 
-from retainer.domain.documents import MOST_LINES
-from retainer.domain.lines import MOST_PIECES, Ids, InvoiceLine, new_line
+from retainer.domain.lines import LONGEST_WORDS, MOST_PIECES, Ids, InvoiceLine, new_line
 from retainer.domain.values import Day
 from retainer.store import rules
 from retainer.store.tables import metadata
@@ -41,7 +40,11 @@ class UnbilledWork(msgspec.Struct):
 
 
 FIRST, LAST = "0001-01-01", "9999-12-31"
-WITHOUT = {"task": "Other work", "project": "Work without a project"}
+WITHOUT = {
+    ("time", "task"): "Other work",
+    ("time", "project"): "Work without a project",
+    ("expenses", "project"): "Expenses without a project",
+}
 BY = {
     "task": ("tasks", "task_id", "title"),
     "user": ("users", "user_id", "name"),
@@ -58,13 +61,12 @@ def gather(tx: Tx, asked: UnbilledWork, invoice: Any) -> list[InvoiceLine]:
     for name, member, its in (("time", "time_entry_ids", asked.time), ("expenses", "expense_ids", asked.expenses)):
         if its is not None:
             check(tx, f"unbilled_work.{name}", its, invoice.client_id)
-            for description, ids in grouped(tx, name, its, invoice):
+            named = {own for line in invoice.lines for own in getattr(line, member)}
+            for description, ids in grouped(tx, name, its, invoice, named):
                 made.append(new_line(description=description, **{member: ids}))
-    if not made:
+    if not made and not tx.faults and tx.one(rules.exists(metadata.tables["clients"]), id=invoice.client_id):
         sentence = f"Client {invoice.client_id} has nothing in {invoice.currency} that is billable and not yet billed"
         tx.fault("unbilled_work", f"{sentence}, among what was asked for.", "nothing_to_bill")
-    if len(made) + len(invoice.lines) > MOST_LINES:
-        tx.fault("unbilled_work", f"Makes more than {MOST_LINES} lines. Bill less at once, or group_by project.")
     return made
 
 
@@ -80,9 +82,12 @@ def check(tx: Tx, where: str, its: Any, client: int) -> None:
         tx.fault(f"{where}.to", f"Must not be before from, which is {its.from_}.")
 
 
-def grouped(tx: Tx, name: str, its: Any, invoice: Any) -> Iterator[tuple[str | None, list[int]]]:
-    """What each line says and the ids that it bills, in the order of days; no more than one request can name."""
-    limits = {"client": invoice.client_id, "currency": invoice.currency}
+def grouped(tx: Tx, name: str, its: Any, invoice: Any, named: set[int]) -> Iterator[tuple[str | None, list[int]]]:
+    """What each line says and the ids that it bills, in the order of days; no more than one request can name.
+
+    What lines of the invoice name is left out; what stood on it and is named no more can be billed anew.
+    """
+    limits = {"client": invoice.client_id, "currency": invoice.currency, "invoice": invoice.id or 0}
     groups: dict[Any, tuple[str | None, list[int]]] = {}
     for own, project, key, label in tx.all(
         _unbilled("time_entries" if name == "time" else "expenses", its.group_by),
@@ -90,8 +95,9 @@ def grouped(tx: Tx, name: str, its: Any, invoice: Any) -> Iterator[tuple[str | N
         last=its.to or LAST,
         **limits,
     ):
-        if not its.project_ids or project in its.project_ids:
-            groups.setdefault(key, (label or WITHOUT.get(its.group_by), []))[1].append(own)
+        if own not in named and (its.project_ids is None or project in its.project_ids):
+            said = label and label[:LONGEST_WORDS].rstrip()
+            groups.setdefault(key, (said or WITHOUT.get((name, its.group_by)), []))[1].append(own)
     for label, ids in groups.values():
         for start in range(0, len(ids), MOST_PIECES):
             yield label, ids[start : start + MOST_PIECES]
@@ -121,7 +127,7 @@ def _unbilled(name: str, group_by: str) -> Select[Any]:
         its.c.client_id == bindparam("client"),
         its.c.currency == bindparam("currency"),
         its.c.billable.is_(True),
-        its.c.invoice_line_id.is_(None),
+        or_(its.c.invoice_line_id.is_(None), its.c.invoice_id == bindparam("invoice")),
         its.c.date.between(bindparam("first"), bindparam("last")),
     )
     return (

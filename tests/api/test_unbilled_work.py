@@ -1,0 +1,504 @@
+from collections import Counter
+from random import Random
+from types import SimpleNamespace
+
+import pytest
+
+from retainer.store.tables import metadata
+
+LINE = {"description": "Design", "unit_price": "500"}
+COLLECTIONS = {"time": "/time-entries", "expenses": "/expenses"}
+MEMBERS = {"time": "time_entry_ids", "expenses": "expense_ids"}
+
+
+@pytest.fixture
+def world(office):
+    """A client with two projects and work on them and beside them, and more work that is not to be billed."""
+    made = {name: office.make("/clients", hourly_rate="60")["id"] for name in ("a", "b")}
+    made |= {name: office.make("/projects", client_id=made["a"], name=name)["id"] for name in ("Shop", "Blog")}
+    made["other"] = office.make("/projects", client_id=made["b"])["id"]
+    texts, photos = (office.make("/tasks", project_id=made["Shop"], title=title)["id"] for title in ("Texts", "Photos"))
+
+    def work(collection, **members):
+        needed = {"client_id": None if {"project_id", "task_id"} & members.keys() else made["a"]}
+        return office.make(collection, **needed | members)["id"]
+
+    for day, members in {
+        "2026-03-02": {"task_id": photos, "description": "Took photos"},
+        "2026-03-03": {"project_id": made["Blog"], "user_id": office.member_id},
+        "2026-03-04": {"task_id": texts, "user_id": office.member_id, "description": "Wrote texts"},
+        "2026-03-05": {"project_id": made["Shop"]},
+        "2026-03-01": {},
+        "2026-03-06": {"task_id": photos},
+    }.items():
+        work("/time-entries", date=day, duration_minutes=int(day[-1]), **members)
+    for day, members in {
+        "2026-03-02": {"category": "travel", "description": "Train"},
+        "2026-03-03": {"project_id": made["Shop"]},
+        "2026-03-01": {"project_id": made["Blog"], "category": "travel"},
+        "2026-03-04": {"project_id": made["Shop"], "category": "hosting", "description": "Server"},
+    }.items():
+        work("/expenses", date=day, amount=day[-1], **members)
+    for collection in COLLECTIONS.values():
+        work(collection, project_id=made["Shop"], billable=False)
+        work(collection, project_id=made["other"])
+    work("/expenses", project_id=made["Shop"], currency="USD")
+    billed = work("/time-entries", project_id=made["Shop"])
+    office.make("/invoices", client_id=made["a"], lines=[{"time_entry_ids": [billed]}])
+    return SimpleNamespace(office=office, ids=made, a=made["a"])
+
+
+def bill(world, **work):
+    """The answer to an invoice of this unbilled work."""
+    return world.office.create("/invoices", client_id=world.a, unbilled_work=work)
+
+
+def shown(invoice, name):
+    return [(line["description"], line[MEMBERS[name]]) for line in invoice["lines"] if line[MEMBERS[name]]]
+
+
+def unbilled(world, name):
+    rows = world.office.get(
+        COLLECTIONS[name], {"billing_status": "unbilled", "client_id": world.a, "sort": "created_at"}
+    ).data
+    return [row["id"] for row in rows]
+
+
+def copies(world, table, own, times):
+    """Record a piece of work so many times more."""
+    names = ", ".join(name for name in metadata.tables[table].c.keys() if name != "id")  # noqa: SIM118
+    world.office.store.engine.connection().execute(
+        f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
+        f"INSERT INTO {table} ({names}) SELECT {names} FROM {table}, n WHERE id = ?",
+        (times, own),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "group_by", "lines"),
+    [
+        (
+            "time", "entry", [
+                ("Work on 2026-03-01", [5]), ("Took photos", [1]), ("Work on 2026-03-03", [2]), ("Wrote texts", [3]),
+                ("Work on 2026-03-05", [4]), ("Work on 2026-03-06", [6]),
+            ],
+        ),
+        ("time", "task", [("Other work", [2, 4, 5]), ("Photos", [1, 6]), ("Texts", [3])]),
+        ("time", "user", [("Ana Admin", [1, 4, 5, 6]), ("Max Member", [2, 3])]),
+        ("time", "project", [("Work without a project", [5]), ("Shop", [1, 3, 4, 6]), ("Blog", [2])]),
+        (
+            "expenses",
+            "entry",
+            [("Expenses on 2026-03-01", [3]), ("Train", [1]), ("Expenses on 2026-03-03", [2]), ("Server", [4])],
+        ),
+        ("expenses", "category", [("travel", [1, 3]), ("other", [2]), ("hosting", [4])]),
+        ("expenses", "project", [("Blog", [3]), ("Expenses without a project", [1]), ("Shop", [2, 4])]),
+    ],
+)  # fmt: skip
+def test_all_that_can_be_billed_becomes_lines_in_the_order_of_days(world, name, group_by, lines):
+    invoice = bill(world, **{name: {"group_by": group_by}}).data
+    assert shown(invoice, name) == lines
+    assert unbilled(world, name) == ([7] if name == "expenses" else []), "one is in USD"
+    figures = dict(enumerate((2, 3, 4, 5, 1, 6) if name == "time" else (2, 3, 1, 4), start=1))
+    amounts = [f"{sum(figures[own] for own in ids)}.00" for _, ids in lines]
+    assert [line["amount"] for line in invoice["lines"]] == amounts
+    kind = {"time": "time", "expenses": "expense"}[name]
+    assert {(line["kind"], line["invoice_id"]) for line in invoice["lines"]} == {(kind, invoice["id"])}
+    assert bill(world, **{name: {"group_by": group_by}}).code == "nothing_to_bill"
+
+
+def test_work_is_put_together_by_project_unless_something_else_is_said_and_time_comes_first(world):
+    invoice = bill(world, expenses={}, time={}).data
+    assert [len(line["time_entry_ids"]) for line in invoice["lines"]] == [1, 4, 1, 0, 0, 0]
+    projects = [None, world.ids["Shop"], world.ids["Blog"]]
+    assert [line["project_id"] for line in invoice["lines"]] == [*projects, projects[2], None, projects[1]]
+    assert invoice["subtotal"] == "31.00"  # 1 + ... + 6, and 1 + ... + 4
+
+
+@pytest.mark.parametrize("name", ["time", "expenses"])
+@pytest.mark.parametrize(
+    ("limits", "time", "expenses"),
+    [
+        ({"from": "2026-03-03"}, [2, 3, 4, 6], [2, 4]),
+        ({"to": "2026-03-03"}, [1, 2, 5], [1, 2, 3]),
+        ({"from": "2026-03-02", "to": "2026-03-02"}, [1], [1]),
+        ({"project_ids": ["Blog"]}, [2], [3]),
+        ({"project_ids": ["Blog", "Shop"]}, [1, 2, 3, 4, 6], [2, 3, 4]),
+        ({"project_ids": ["Shop"], "from": "2026-03-04", "to": "2026-03-05"}, [3, 4], [4]),
+        ({"from": "2026-03-07"}, [], []),
+        ({"project_ids": ["Blog"], "from": "2026-03-04"}, [], []),
+    ],
+)
+def test_only_what_was_asked_for_is_billed(world, name, limits, time, expenses):
+    asked = limits | {"project_ids": [world.ids[its] for its in limits.get("project_ids", [])] or None}
+    expected, before = time if name == "time" else expenses, unbilled(world, name)
+    answer = bill(world, **{name: asked | {"group_by": "entry"}})
+    if expected:
+        assert sorted(own for _, ids in shown(answer.data, name) for own in ids) == expected
+    else:
+        assert (answer.code, set(answer.errors)) == ("nothing_to_bill", {"unbilled_work"})
+        assert world.office.get("/invoices").json["meta"]["total"] == 1
+    assert unbilled(world, name) == [own for own in before if own not in expected]
+
+
+def test_work_in_another_currency_is_billed_by_an_invoice_in_that_currency(world):
+    invoice = world.office.make("/invoices", client_id=world.a, currency="USD", unbilled_work={"expenses": {}})
+    assert (invoice["currency"], invoice["subtotal"]) == ("USD", "119.00")
+    refused = world.office.create("/invoices", client_id=world.a, currency="USD", unbilled_work={"time": {}})
+    assert "nothing in USD" in refused.errors["unbilled_work"][0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "field", "sentence"),
+    [
+        ({}, "unbilled_work", "Say what to bill"),
+        ({"time": None}, "unbilled_work", "Say what to bill"),
+        ({"time": {"group_by": "category"}}, "unbilled_work.time.group_by", "entry, task, user, project"),
+        ({"expenses": {"group_by": "task"}}, "unbilled_work.expenses.group_by", "entry, category, project"),
+        ({"time": {"from": "2026-02-30"}}, "unbilled_work.time.from", "a date"),
+        ({"time": {"from_": "2026-02-03"}}, "unbilled_work.time.from_", "Did you mean from?"),
+        ({"expenses": {"from": "2026-03-04", "to": "2026-03-03"}}, "unbilled_work.expenses.to", "not be before from"),
+        ({"tasks": {}}, "unbilled_work.tasks", "Known: time, expenses"),
+        ([], "unbilled_work", "an object"),
+    ],
+)
+def test_a_fault_of_what_was_asked_for_is_told_where_it_stands(world, asked, field, sentence):
+    answer = world.office.create("/invoices", client_id=world.a, unbilled_work=asked)
+    assert sentence in answer.errors[field][0]
+    assert answer.code == "validation_failed"
+    assert (len(unbilled(world, "time")), len(unbilled(world, "expenses"))) == (6, 5)
+
+
+@pytest.mark.parametrize("name", ["time", "expenses"])
+def test_only_projects_of_the_client_can_be_asked_for(world, stranger, name):
+    foreign = [world.ids["Shop"], 999, stranger.make("/projects")["id"], world.ids["other"]]
+    answer = bill(world, **{name: {"project_ids": foreign}})
+    missing = ["There is no such project in this account."]
+    assert answer.errors == {
+        f"unbilled_work.{name}.project_ids.1": missing,
+        f"unbilled_work.{name}.project_ids.2": missing,
+        f"unbilled_work.{name}.project_ids.3": [f"Is not a project of client {world.a}."],
+    }
+    assert len(unbilled(world, name)) == {"time": 6, "expenses": 5}[name]
+
+
+def test_it_is_added_to_the_lines_that_there_are_and_to_those_that_are_sent(world):
+    office = world.office
+    invoice = office.make("/invoices", client_id=world.a, lines=[LINE])
+    path = f"/invoices/{invoice['id']}"
+    its = office.patch(path, {"unbilled_work": {"time": {"to": "2026-03-02"}}}).data
+    assert its["lines"][0] == invoice["lines"][0]
+    assert shown(its, "time") == [("Work without a project", [5]), ("Shop", [1])]
+    asked = {"time": {"group_by": "user"}, "expenses": {"group_by": "category"}}
+    its = office.patch(path, {"lines": [*its["lines"][1:], LINE], "unbilled_work": asked}).data
+    said = ["Work without a project", "Shop", "Design", "Max Member", "Ana Admin", "travel", "other", "hosting"]
+    assert [line["description"] for line in its["lines"]] == said
+    assert [ids for _, ids in shown(its, "time")] == [[5], [1], [2, 3], [4, 6]]
+    assert its["subtotal"] == "531.00"  # 500, 1 + ... + 6, and 1 + ... + 4
+
+
+def test_it_is_billed_and_issued_in_one_request_and_never_added_to_what_is_issued(world):
+    invoice = world.office.make("/invoices", client_id=world.a, status="sent", unbilled_work={"time": {}})
+    assert (invoice["status"], invoice["total"], len(invoice["number"])) == ("sent", "21.00", 13)
+    path = f"/invoices/{invoice['id']}"
+    refused = world.office.patch(path, {"unbilled_work": {"expenses": {}}})
+    assert (refused.code, set(refused.errors)) == ("locked", {"unbilled_work"})
+    assert len(unbilled(world, "expenses")) == 5
+    assert world.office.get(path).data == invoice
+
+
+def test_no_more_than_two_hundred_lines_are_made(world):
+    copies(world, "time_entries", 1, 194)
+    draft = world.office.make("/invoices", client_id=world.a, lines=[LINE])
+    path, asked = f"/invoices/{draft['id']}", {"unbilled_work": {"time": {"group_by": "entry"}}}
+    refused = world.office.patch(path, asked)
+    assert "at most 200" in refused.errors["lines"][0]
+    assert world.office.get(path).data == draft
+    open_entries = {"billing_status": "unbilled", "client_id": world.a}
+    assert world.office.get("/time-entries", open_entries).json["meta"]["total"] == 200
+    assert len(world.office.patch(path, asked | {"lines": []}).data["lines"]) == 200
+
+
+def test_what_lines_name_is_not_billed_twice_and_a_draft_can_be_grouped_anew(world):
+    found = world.office.get("/time-entries", {"client_id": world.a, "billing_status": "unbilled", "sort": "id"}).data
+    entries = [it["id"] for it in found if it["currency"] == "EUR"]
+    asked = {"client_id": world.a, "unbilled_work": {"time": {}}, "lines": [{"time_entry_ids": entries[:2]}]}
+    lines = world.office.post("/invoices", asked).data
+    named = [line["time_entry_ids"] for line in lines["lines"]]
+    assert named[0] == entries[:2]
+    assert sorted(own for ids in named for own in ids) == entries
+    path = f"/invoices/{lines['id']}"
+    anew = world.office.patch(path, {"lines": [], "unbilled_work": {"time": {"group_by": "entry"}}}).data
+    assert sorted(line["time_entry_ids"] for line in anew["lines"]) == [[own] for own in entries]
+    nothing = world.office.patch(path, {"unbilled_work": {"time": {}}})
+    assert nothing.code == "nothing_to_bill"
+    assert bill(world, time={"project_ids": []}).code == "nothing_to_bill"
+
+
+def test_words_too_long_for_a_line_are_cut(world):
+    entry = world.office.make("/time-entries", client_id=world.a, description=f"{'x' * 1999} {'y' * 3000}")["id"]
+    lines = bill(world, time={"group_by": "entry"}).data["lines"]
+    (line,) = [line for line in lines if line["time_entry_ids"] == [entry]]
+    assert line["description"] == "x" * 1999
+
+
+def test_a_faulty_request_for_work_is_told_without_what_follows_from_it(world):
+    assert set(bill(world, time={"project_ids": [999]}).errors) == {"unbilled_work.time.project_ids.0"}
+    assert set(world.office.post("/invoices", {"client_id": 999, "unbilled_work": {"time": {}}}).errors) == {
+        "client_id"
+    }
+
+
+def test_groups_of_more_than_a_thousand_are_split(world):
+    copies(world, "time_entries", 1, 2000)
+    lines = bill(world, time={}).data["lines"]
+    assert [(line["description"], len(line["time_entry_ids"])) for line in lines] == [
+        ("Work without a project", 1), ("Shop", 1000), ("Shop", 1000), ("Shop", 4), ("Blog", 1),
+    ]  # fmt: skip
+    assert [line["quantity"] for line in lines[1:3]] == ["33.3333"] * 2  # 1000 times 2 minutes
+    assert len({own for line in lines for own in line["time_entry_ids"]}) == 2006
+
+
+KINDS = ("time_entry_ids", "expense_ids", "milestone_id")
+MOVES = {
+    "sent": ("PATCH", "", {"status": "sent"}, {"draft", "sent"}),
+    "void": ("PATCH", "", {"status": "void"}, {"sent", "void"}),
+    "credited": ("POST", "/credit-notes", {}, {"sent"}),
+}
+"""For each state of an invoice, how it is asked for, and from which states that is legal."""
+
+
+class Walk:
+    """Bills, frees and changes work at random, and knows what must come of it: 1.00 for each minute.
+
+    A piece of work has a key: the member of a line that names its kind, and its id.
+    """
+
+    def __init__(self, office, dice):
+        self.office, self.dice, self.seen = office, dice, Counter()
+        self.projects, self.pieces, self.invoices = {}, {}, {}
+        self.live, self.past = {}, []  # the line that a piece is on; each line and piece of former times
+        for client in [office.make("/clients", hourly_rate="60")["id"] for _ in range(3)]:
+            for members in ({}, {"billing_type": "fixed_fee", "fixed_fee": "9999"}):
+                project = office.make("/projects", client_id=client, **members)["id"]
+                self.projects[project] = SimpleNamespace(client=client, currency="EUR")
+                for kind in KINDS[: 3 if members else 2]:
+                    self.record(kind, project)
+        office.patch(f"/clients/{client}", {"currency": "USD"})
+        self.pieces["milestone_id", 3].currency = "USD"
+        for own, project in self.projects.items():
+            project.currency = "USD" if project.client == client else "EUR"
+            for kind in KINDS[:2]:
+                self.record(kind, own)
+
+    def record(self, kind, project):
+        its, worth = self.projects[project], self.dice.randint(1, 90)
+        members = {"client_id": None, "project_id": project, "date": "2026-03-02"}
+        path, members = {
+            "time_entry_ids": ("/time-entries", members | {"duration_minutes": worth}),
+            "expense_ids": ("/expenses", members | {"amount": worth}),
+            "milestone_id": (f"/projects/{project}/milestones", {"amount": worth}),
+        }[kind]
+        own = self.office.make(path, **members)["id"]
+        self.pieces[kind, own] = SimpleNamespace(
+            path=f"{path}/{own}", project=project, client=its.client, currency=its.currency, worth=worth, billable=True
+        )
+
+    def fits(self, key, invoice, own=()):
+        its = self.pieces.get(key)
+        free = key not in self.live or self.live[key] in own
+        return its and free and its.billable and (its.client, its.currency) == (invoice.client, invoice.currency)
+
+    def some_lines(self, invoice, most, own=()):
+        """What some lines bill, how they are sent, and whether an invoice that has its `own` lines may have them."""
+        careless = self.dice.random() < 0.3
+        pool = [key for key in [*self.pieces, (KINDS[0], 10**6)] if careless or self.fits(key, invoice, own)]
+        lines = []
+        while pool and len(lines) < most and self.dice.random() < 0.8:
+            kind = self.dice.choice(pool)[0]
+            same = [key for key in pool if key[0] == kind]
+            most_pieces = 1 if kind == "milestone_id" else min(3, len(same))
+            lines.append(sorted(self.dice.sample(same, self.dice.randint(1, most_pieces))))
+            pool = [key for key in pool if key not in lines[-1] or self.dice.random() < 0.05]
+        keys = [key for line in lines for key in line]
+        sent = [
+            {line[0][0]: line[0][1] if line[0][0] == "milestone_id" else [own for _, own in line]} for line in lines
+        ]
+        return lines, sent, len(keys) == len(set(keys)) and all(self.fits(key, invoice, own) for key in keys)
+
+    def put(self, invoice, made, lines):
+        for line, keys in zip(made, lines, strict=True):
+            projects = {self.pieces[key].project for key in keys}
+            worth, project = sum(self.pieces[key].worth for key in keys), projects.pop() if len(projects) == 1 else None
+            invoice.lines[line["id"]] = SimpleNamespace(keys=keys, project=project, worth=worth)
+            self.live |= dict.fromkeys(keys, line["id"])
+
+    def free(self, invoice, lines):
+        for line in lines:
+            for key in invoice.lines[line].keys:
+                del self.live[key]
+            if invoice.status == "draft":
+                del invoice.lines[line]
+            else:
+                self.past += [(line, key) for key in invoice.lines[line].keys]
+
+    def judged(self, action, answer, legal):
+        assert answer.status in ({200, 201, 204} if legal else {422}), (action, legal, answer)
+        self.seen[action, bool(legal)] += 1
+        return legal
+
+    def create(self):
+        client, currency = self.dice.choice(
+            [(its.client, its.currency) for its in self.projects.values()] + [(3, "EUR")]
+        )
+        status = self.dice.choice(("draft", "draft", "sent"))
+        invoice = SimpleNamespace(client=client, currency=currency, status=status, lines={})
+        if self.dice.random() < 0.3:
+            groups = {}
+            for key in sorted(self.pieces, key=lambda key: (KINDS.index(key[0]), key[1])):
+                if key[0] != "milestone_id" and self.fits(key, invoice):
+                    groups.setdefault((key[0], self.pieces[key].project), []).append(key)
+            lines, sent, legal = list(groups.values()), {"unbilled_work": {"expenses": {}, "time": {}}}, bool(groups)
+        else:
+            lines, sent, legal = self.some_lines(invoice, 3)
+            sent, legal = {"lines": sent}, legal and (lines or status == "draft")
+        answer = self.office.post("/invoices", {"client_id": client, "currency": currency, "status": status} | sent)
+        if self.judged("create", answer, legal):
+            self.invoices[answer.data["id"]] = invoice
+            self.put(invoice, answer.data["lines"], lines)
+
+    def replace(self, path, invoice):
+        lines, sent, legal = self.some_lines(invoice, 4, own=invoice.lines)
+        answer = self.office.patch(path, {"lines": sent})
+        if self.judged("replace", answer, legal and invoice.status == "draft"):
+            self.free(invoice, list(invoice.lines))
+            self.put(invoice, answer.data["lines"], lines)
+
+    def add(self, path, invoice):
+        lines, sent, legal = self.some_lines(invoice, 1)
+        if lines:
+            answer = self.office.post(f"{path}/lines", sent[0])
+            if self.judged("add", answer, legal and invoice.status == "draft"):
+                self.put(invoice, [answer.data], lines)
+
+    def remove(self, path, invoice):
+        whole = not invoice.lines or self.dice.random() < 0.3
+        lines = list(invoice.lines) if whole else [self.dice.choice(list(invoice.lines))]
+        answer = self.office.delete(path if whole else f"{path}/lines/{lines[0]}")
+        if self.judged("remove", answer, invoice.status == "draft"):
+            self.free(invoice, lines)
+            if whole:
+                del self.invoices[int(path.split("/")[2])]
+
+    def move(self, path, invoice):
+        after = self.dice.choice(list(MOVES))
+        method, tail, members, legal = MOVES[after]
+        answer = self.office.call(method, path + tail, members)
+        if self.judged(after, answer, invoice.status in legal and invoice.lines) and invoice.status != after:
+            invoice.status = after
+            self.free(invoice, invoice.lines if after != "sent" else ())
+
+    def edit(self):
+        key, its = self.dice.choice(list(self.pieces.items()))
+        amount = {"time_entry_ids": "duration_minutes"}.get(key[0], "amount")
+        other = next(own for own, it in self.projects.items() if it.client == its.client and own != its.project)
+        change = self.dice.choice(({amount: its.worth + 1}, {"billable": not its.billable}, {"project_id": other}))
+        if key[0] == "milestone_id":
+            change = {amount: its.worth + 1}
+        if self.judged("edit", self.office.patch(its.path, change), key not in self.live):
+            its.worth, its.billable = change.get(amount, its.worth), change.get("billable", its.billable)
+            if "project_id" in change:
+                its.project = other
+                its.currency = self.projects[other].currency if key[0] == "time_entry_ids" else its.currency
+
+    def discard(self):
+        former = {key for _, key in self.past}
+        key = self.dice.choice([key for key in self.pieces if key in self.live or key not in former])
+        if self.judged("discard", self.office.delete(self.pieces[key].path), key not in self.live):
+            self.record(key[0], self.pieces.pop(key).project)
+
+    def step(self):
+        self.office.key = self.office.new_key()  # each key has its own limit of requests
+        on_an_invoice = (self.replace, self.add, self.remove, self.move)
+        (action,) = self.dice.choices([self.create, self.edit, self.discard, *on_an_invoice], (6, 4, 2, 5, 3, 3, 9))
+        if action not in on_an_invoice:
+            action()
+        elif self.invoices:
+            own, invoice = self.dice.choice(list(self.invoices.items())[-6:])
+            action(f"/invoices/{own}", invoice)
+
+    def check_pieces(self):
+        """Where each piece stands, and on which line of which invoice."""
+        lines = {line: own for own, invoice in self.invoices.items() for line in invoice.lines}
+        expected = {}
+        for key, its in self.pieces.items():
+            line = self.live.get(key)
+            expected[key] = (
+                "billed" if line else "unbilled" if its.billable else "non_billable",
+                line,
+                lines.get(line),
+            )
+        for kind, collection in zip(KINDS, COLLECTIONS.values(), strict=False):
+            rows = self.office.get(collection, {"per_page": 100}).data
+            found = {
+                (kind, row["id"]): (row["billing_status"], row["invoice_line_id"], row["invoice_id"]) for row in rows
+            }
+            assert found == {key: its for key, its in expected.items() if key[0] == kind}
+
+    def check_sums(self):
+        """What each project has that is unbilled, and what was invoiced of it."""
+        unbilled = [
+            it for key, it in self.pieces.items() if key[0] == KINDS[0] and it.billable and key not in self.live
+        ]
+        issued = [
+            ((line.project, invoice.currency), line.worth)
+            for invoice in self.invoices.values()
+            for line in invoice.lines.values()
+            if invoice.status in {"sent", "credited"}
+        ]
+        for row in self.office.get("/projects").data:
+            its = [piece for piece in unbilled if piece.project == row["id"]]
+            worth = sum(piece.worth for piece in its if piece.currency == row["currency"])
+            invoiced = sum(worth for where, worth in issued if where == (row["id"], row["currency"]))
+            assert row["unbilled_minutes"] == sum(piece.worth for piece in its)
+            assert (row["unbilled_amount"], row["invoiced_amount"]) == (f"{worth}.00", f"{invoiced}.00")
+
+    def check_database(self):
+        """The rows of billings are those of the lines, once each, and agree with what they bill."""
+        connection = self.office.store.engine.connection()
+        its = "invoice_line_id, time_entry_id, expense_id, milestone_id"
+        for is_live, expected in ((1, [(line, key) for key, line in self.live.items()]), (None, self.past)):
+            rows = connection.execute(f"SELECT {its} FROM billings WHERE is_live IS ?", (is_live,)).fetchall()
+            found = [(line, key) for line, *ids in rows for key in zip(KINDS, ids, strict=True) if key[1]]
+            assert sorted(found) == sorted(expected)
+        for table, column in (("time_entries", "time_entry_id"), ("expenses", "expense_id")):
+            differing = connection.execute(
+                f"SELECT its.id FROM {table} its LEFT JOIN billings ON {column} = its.id AND is_live = 1 "
+                "LEFT JOIN invoice_lines line ON line.id = billings.invoice_line_id "
+                "WHERE line.id IS NOT its.invoice_line_id OR line.invoice_id IS NOT its.invoice_id"
+            )
+            assert differing.fetchall() == []
+
+    def check_lines(self):
+        """What each invoice says that it bills, or has billed."""
+        for own, invoice in self.invoices.items():
+            found = {}
+            for line in self.office.get(f"/invoices/{own}").data["lines"]:
+                keys = [(kind, piece) for kind in KINDS[:2] for piece in line[kind]]
+                keys += [("milestone_id", line["milestone_id"])] if line["milestone_id"] else []
+                found[line["id"]] = (line["amount"], keys)
+            assert found == {line: (f"{its.worth}.00", its.keys) for line, its in invoice.lines.items()}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_work_is_on_two_live_lines_whatever_is_done(office, seed):
+    walk = Walk(office, Random(seed))
+    for place in range(150):
+        walk.step()
+        walk.check_pieces()
+        walk.check_sums()
+        walk.check_database()
+        if place % 30 == 29:
+            walk.check_lines()
+    actions = ("create", "replace", "add", "remove", *MOVES, "edit", "discard")
+    assert {(action, legal) for action in actions for legal in (True, False)} == walk.seen.keys()
