@@ -5,6 +5,7 @@ the rest is `refundable_amount`. None takes back more than the invoice has, in a
 takes back exactly what is left. When all is credited, the invoice's work can be billed again.
 """
 
+from decimal import Decimal
 from typing import Annotated
 
 from sqlalchemy import bindparam, select
@@ -48,12 +49,12 @@ def settle(tx: Tx, it: CreditNote, invoice: Invoice) -> CreditNote:
         sentence = f"Only what was issued can be credited; this invoice {why}."
         raise Refusal("locked", sentence, errors={"invoice": [sentence]})
     it.invoice_id, it.client_id, it.currency = invoice.id, invoice.client_id, invoice.currency
-    it.issue_date = it.issue_date or tx.today
-    if invoice.issue_date and it.issue_date < invoice.issue_date:
-        tx.fault("issue_date", f"Must not be before the invoice's, which is {invoice.issue_date}.")
+    issued = invoice.issue_date or tx.today
+    it.issue_date = it.issue_date or max(tx.today, issued)
+    if it.issue_date < issued:
+        tx.fault("issue_date", f"Must not be before the invoice's, which is {issued}.")
     crediting.come_to(tx, it, invoice)
-    it.applied_amount = min(it.total, invoice.balance_due)
-    it.refundable_amount = it.total - it.applied_amount
+    it.applied_amount, it.refundable_amount = Decimal(0), it.total  # until it is settled
     it.number = next_number(tx, "credit_notes", tx.value(PATTERN), TAKEN, it.issue_date)
     return it
 

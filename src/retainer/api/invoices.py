@@ -186,13 +186,14 @@ def settle(tx: Tx, it: Invoice, before: Invoice | None = None) -> Invoice:
         agreed.fill_invoice(tx, it, of_quote)
         it.amount_paid = it.amount_credited = Decimal(0)
         it.payments = []
+    if former != "draft":
+        documents.locked(tx, it, before, former, FIXED)
+        it.lines = before.lines if before else []
     tax_rate = documents.for_client(tx, it, before)
     if former == "draft":
         settle_draft(tx, it, before, tax_rate)
-    else:
-        documents.locked(tx, it, before, former, FIXED)
-        if it.unbilled_work:
-            tx.fault("unbilled_work", f"Nothing can be added any more: this one is {former}.", "locked")
+    elif it.unbilled_work:
+        tx.fault("unbilled_work", f"Nothing can be added any more: this one is {former}.", "locked")
     relations.move(tx, former, asked, MOVES, "" if former == "draft" else CREDIT)
     if asked != former and asked in MOVES[former]:
         issuing.STEPS[asked](tx, it)

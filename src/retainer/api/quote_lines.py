@@ -23,7 +23,9 @@ def draft(tx: Tx, quote: int) -> Quote:
     """The quote, whose lines can be changed. Raises `locked` for any but a draft."""
     it = whole(tx, quote)
     if it.status != "draft":
-        sentence = f"The lines of this quote are fixed: it is {it.status}. Set its status back to draft first."
+        frozen = it.converted_project_id or it.invoice_id
+        rest = "It has become a project or an invoice." if frozen else "Set its status back to draft first."
+        sentence = f"The lines of this quote are fixed: it is {it.status}. {rest}"
         raise Refusal("locked", sentence, errors={"quote": [sentence]})
     return it
 

@@ -6,9 +6,9 @@ is frozen.
 """
 
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from sqlalchemy import ColumnElement, Index, Table, and_, bindparam, case, or_, select
+from sqlalchemy import ColumnElement, Index, Table, bindparam, or_, select
 
 from retainer.domain import agreed, documents, relations
 from retainer.domain.accounts import accounts
@@ -43,7 +43,7 @@ from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.store.columns import day, embedded, folded, instant, money, ref, text, unique
 from retainer.store.records import Derived, Record, Single, auto, ro, wo
-from retainer.store.tables import ACCOUNT, TODAY, metadata, tenant_table
+from retainer.store.tables import ACCOUNT, metadata, tenant_table
 from retainer.store.tx import Tx
 
 quotes = tenant_table(
@@ -99,11 +99,6 @@ STAMPED = ("sent", "accepted", "declined")
 VALID_DAYS = 30
 
 
-def standing(table: Table) -> ColumnElement[Any]:
-    """The status of a quote; one that was sent expires by itself."""
-    return case((and_(table.c.status == "sent", table.c.valid_until < TODAY), "expired"), else_=table.c.status)
-
-
 def is_converted(table: Table) -> ColumnElement[bool]:
     """Whether a quote has become a project or an invoice."""
     invoices = metadata.tables["invoices"]
@@ -135,7 +130,7 @@ class Quote(Record):
     project_id: Id | None = None
     number: Text50 = ro
     title: Text255 | None = None
-    status: Annotated[Status, Derived(standing)] = "draft"
+    status: Annotated[Status, Derived(agreed.standing)] = "draft"
     issue_date: Day = auto
     valid_until: Day = auto
     currency: Currency = auto
@@ -163,7 +158,7 @@ class QuoteFilter(Filter):
     q: Annotated[Text191 | None, SEARCH_WITH_CLIENT] = None
     client_id: OneOf[Id] | None = None
     project_id: OneOf[Id] | None = None
-    status: Annotated[OneOf[Status] | None, Where(lambda table, values: standing(table).in_(values))] = None
+    status: Annotated[OneOf[Status] | None, Where(lambda table, values: agreed.standing(table).in_(values))] = None
     issue_date_from: Annotated[Day | None, since("issue_date")] = None
     issue_date_to: Annotated[Day | None, until("issue_date")] = None
     valid_until_from: Annotated[Day | None, since("valid_until")] = None
@@ -254,6 +249,7 @@ def delete_quote(tx: Tx, quote: Id) -> None:
     """Delete a quote with its lines; one that was accepted stays."""
     it = etag.unchanged(tx, whole(tx, quote))
     if it.status == "accepted":
-        sentence = "This quote was accepted and stays. Set its status to draft first, if it may go."
+        became = "has become a project or an invoice" if it.converted_project_id or it.invoice_id else "was accepted"
+        sentence = f"This quote {became} and stays."
         raise Refusal("locked", sentence, errors={"status": [sentence]})
     tx.delete(quotes, quote)

@@ -4,13 +4,18 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, Table, Update, bindparam, select, update
+from sqlalchemy import ColumnElement, Select, Table, Update, and_, bindparam, case, select, update
 
 from retainer.exact import amount_of
 from retainer.store import rules
 from retainer.store.records import Derived
-from retainer.store.tables import metadata
+from retainer.store.tables import TODAY, metadata
 from retainer.store.tx import Tx
+
+
+def standing(quotes: Table) -> ColumnElement[Any]:
+    """The status of a quote; one that was sent expires by itself."""
+    return case((and_(quotes.c.status == "sent", quotes.c.valid_until < TODAY), "expired"), else_=quotes.c.status)
 
 
 class Agreed(NamedTuple):
@@ -70,6 +75,8 @@ def fill_invoice(tx: Tx, it: Any, lines_of: Callable[[Tx, int], list[Any]]) -> N
         return
     quote = accepted(tx, it, "invoice")
     if quote is not None:
+        if it.currency not in {None, quote.currency}:
+            tx.fault("currency", f"Is {quote.currency}, that of the quote's lines. Leave it out.")
         for member in ("contact_id", "project_id", "currency"):
             if getattr(it, member) is None:
                 setattr(it, member, getattr(quote, member))
@@ -103,9 +110,12 @@ def _converted() -> Update:
 @cache
 def _quote() -> Select[Any]:
     quotes, invoices = metadata.tables["quotes"], metadata.tables["invoices"]
-    its = ("number", "title", "client_id", "contact_id", "project_id", "status", "currency", "subtotal")
+    contacts = metadata.tables["external_contacts"]
+    its_contact = (contacts.c.id == quotes.c.contact_id, contacts.c.client_id == quotes.c.client_id)
+    contact = select(contacts.c.id).where(*its_contact).scalar_subquery()  # who may be another client's by now
     invoice = select(invoices.c.id).where(invoices.c.quote_id == quotes.c.id).scalar_subquery()
-    wanted = select(*quotes.c[its], quotes.c.converted_project_id, invoice)
+    its = (*quotes.c["number", "title", "client_id"], contact, quotes.c.project_id, standing(quotes))
+    wanted = select(*its, *quotes.c["currency", "subtotal", "converted_project_id"], invoice)
     return wanted.where(quotes.c.id == bindparam("id")).with_for_update(of=quotes)
 
 

@@ -88,7 +88,7 @@ class CreditNote(Record):
     issue_date: Day = auto
     reason: Reason = "correction"
     description: Text2000 | None = None
-    lines: Annotated[list[CreditNoteLine], Meta(max_length=MOST_LINES)] = auto
+    lines: Annotated[list[CreditNoteLine], Meta(min_length=1, max_length=MOST_LINES)] = auto
     subtotal: SignedMoney = ro
     tax_total: SignedMoney = ro
     total: Money = ro
@@ -134,8 +134,21 @@ def come_to(tx: Tx, it: CreditNote, invoice: Any) -> None:
     else:
         gross = whole if it.amount is None else in_units(tx, it.amount, invoice.currency)
         documents.come_to(it, by_amount(tx, it, gross, list(room.values()), invoice))
+    if not tx.faults:
+        bound(tx, it, room, amount_of(whole, invoice.currency))
+
+
+def bound(tx: Tx, it: CreditNote, room: dict[Decimal, Share], whole: Decimal) -> None:
+    """Note a fault when a credit note comes to nothing, or to more than the whole that is left.
+
+    One that comes to all that is left must leave nothing at any rate.
+    """
     if it.total <= 0:
         tx.fault("lines" if it.lines else "amount", f"Must come to more than 0; comes to {it.total}.")
+    elif it.total > whole:
+        tx.fault("lines", f"Come to {it.total} {it.currency}, where {whole} is left to credit.")
+    elif it.total == whole and len(it.tax_breakdown) < sum(share.taxable != 0 for share in room.values()):
+        tx.fault("lines", f"Come to all {whole} that is left, but not at each tax rate. Leave lines out to credit all.")
 
 
 def part_of(line: InvoiceLine) -> CreditNoteLine:
@@ -161,10 +174,9 @@ def by_amount(tx: Tx, it: CreditNote, gross: int, room: list[Share], invoice: An
     found, it.lines = [], []
     parts = money.spread(gross, [share.gross for share in room]) if whole else []
     for part, share in zip(parts, room, strict=False):
-        net = share.taxable if gross == whole else money.net_of_part(part, share)
-        tax = share.tax if gross == whole else part - net
-        if net or tax:
-            found.append(Share(share.tax_rate, net, tax))
+        net = money.net_of_part(part, share)
+        if part:
+            found.append(Share(share.tax_rate, net, part - net))
             sign, price = Decimal(-1 if net < 0 else 1), amount_of(abs(net), it.currency)
             said, amount = it.description or f"Credit on invoice {invoice.number}", amount_of(net, it.currency)
             it.lines.append(CreditNoteLine(said, price, None, sign, Decimal(0), share.tax_rate, amount))
@@ -224,6 +236,11 @@ def settle_part(
     rest = whole.quantity - sum((other.quantity for other in others), Decimal(0))
     units = minor_units(whole.amount, currency)
     rest_units = units - sum(minor_units(other.amount, currency) for other in others)
+    for member in ("unit_price", "tax_rate"):
+        if getattr(line, member) not in {None, getattr(whole, member)}:
+            tx.fault(
+                member, f"Is that of the invoice's line: {getattr(whole, member):f}. Leave it out, or invoice_line_id."
+            )
     line.description, line.unit_price = line.description or whole.description, whole.unit_price
     line.discount_percent, line.tax_rate = whole.discount_percent, whole.tax_rate
     line.quantity = rest if line.quantity is None else line.quantity

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Meta
-from sqlalchemy import Select, Table, bindparam, func, select
+from sqlalchemy import Select, Table, bindparam, func, literal, select
 
 from retainer.domain import money, relations
 from retainer.domain.accounts import accounts
@@ -76,7 +76,8 @@ def _client() -> Select[Any]:
 @cache
 def _owner(table: str) -> Select[Any]:
     its = metadata.tables[table]
-    return select(its.c.client_id).where(its.c.id == bindparam("id"))
+    is_template = its.c.is_template if table == "projects" else literal(0)
+    return select(its.c.client_id, is_template).where(its.c.id == bindparam("id"))
 
 
 def for_client(tx: Tx, it: Any, before: Any) -> Decimal:
@@ -88,7 +89,8 @@ def for_client(tx: Tx, it: Any, before: Any) -> Decimal:
     if before and before.lines and it.currency != before.currency:
         tx.fault("currency", f"Is fixed as {before.currency} while there are lines. Delete them first.")
     for member, table in (("contact_id", "external_contacts"), ("project_id", "projects")):
-        belongs(tx, it, member, table, it.client_id)
+        if before is None or any(getattr(it, name) != getattr(before, name) for name in (member, "client_id")):
+            belongs(tx, it, member, table, it.client_id)
     return Decimal(tax_rate)
 
 
@@ -100,6 +102,8 @@ def usual_tax_rate(tx: Tx, client: int) -> Decimal:
 def belongs(tx: Tx, it: Any, member: str, table: str, client: int) -> None:
     """Note a fault when a contact or project is another client's."""
     row = tx.one(_owner(table), id=getattr(it, member)) if getattr(it, member) else None
+    if row and row[1]:
+        tx.fault(member, "Is a template, and takes no time or money. Create a project from it first.")
     if row and row[0] != client:
         owner = f"client {row[0]}" if row[0] else "no client"
         tx.fault(member, f"Belongs to {owner}, not to client {client}. Choose one of the document's client.")
@@ -165,7 +169,14 @@ def _parts(table: Table, shape: type[Record], parent: str) -> Select[Any]:
 
 
 def save_lines(tx: Tx, table: Table, before: Sequence[Any], after: Sequence[Any], **parent: int) -> None:
-    """Write a set of lines in place of another; a line has the id of the one in its place, or a new one."""
+    """Write a set of lines in place of another; a line has the id of the one in its place, or a new one.
+
+    Their positions are counted anew, unless nothing has changed.
+    """
+    if len(before) == len(after) and all(map(same, before, after)):
+        for old, new in zip(before, after, strict=True):
+            new.id = old.id
+        return
     for place, (old, new) in enumerate(zip_longest(before, after), start=1):
         if new is None:
             tx.delete(table, old.id)
@@ -175,8 +186,13 @@ def save_lines(tx: Tx, table: Table, before: Sequence[Any], after: Sequence[Any]
             new.id = tx.insert(table, line)
         else:
             new.id = old.id
-            if old.position != place or old.amount != new.amount or not alike(old, new):
+            if old.position != place or not same(old, new):
                 tx.update(table, line)
+
+
+def same(old: Any, new: Any) -> bool:
+    """Whether two lines say the same and come to the same."""
+    return old.amount == new.amount and alike(old, new)
 
 
 def alike(old: Record, new: Record) -> bool:
@@ -185,9 +201,11 @@ def alike(old: Record, new: Record) -> bool:
 
 
 def locked(tx: Tx, it: Any, before: Any, why: str, names: Collection[str]) -> None:
-    """Note `locked` for each of these members that a document in its state no longer changes."""
+    """Note `locked` for each of these members that a document in its state no longer changes; they stay as they are."""
     for name in names:
         old, new = getattr(before, name), getattr(it, name)
-        same = len(old) == len(new) and all(map(alike, old, new)) if name == "lines" else old == new
-        if not same:
+        lines = name == "lines"
+        kept = len(old) == len(new or ()) and all(map(alike, old, new or ())) if lines else old == new
+        if not kept:
+            setattr(it, name, old)  # so that nothing else is said of it
             tx.fault(name, f"Cannot be changed any more: this one is {why}.", "locked")

@@ -59,9 +59,16 @@ def judged(tx: Tx, it: Payment | None, invoice: Any, *, whole: bool) -> Payment 
 
     None when there is none, or when one with its reference was recorded before.
     """
+    where = "status" if it is None else "record_payment.amount"
     if whole and it is None:
         it = complete(Payment, {}, {}, {})
-    if it is None or (it.reference and it.reference in {payment.reference for payment in invoice.payments}):
+    if it is None:
+        return None
+    if it.reference and it.reference in {payment.reference for payment in invoice.payments}:
+        if whole:
+            tx.fault(
+                "status", f"Is not paid: {it.reference} was recorded before. Leave record_payment out to pay the rest."
+            )
         return None
     it.invoice_id, it.currency = invoice.id, invoice.currency
     it.amount = invoice.balance_due if it.amount is None else it.amount
@@ -73,7 +80,7 @@ def judged(tx: Tx, it: Payment | None, invoice: Any, *, whole: bool) -> Payment 
     if it.paid_date > tx.today:
         tx.fault("record_payment.paid_date", f"Must not be in the future; today is {tx.today}.")
     if not 0 < it.amount <= invoice.balance_due:
-        tx.fault("record_payment.amount", f"Must be more than 0 and at most what is due: {invoice.balance_due}.")
+        tx.fault(where, f"Takes more than 0 and at most what is due: {invoice.balance_due}.")
     elif whole and it.amount < invoice.balance_due:
         tx.fault("status", f"Is not paid with {it.amount}: {invoice.balance_due} is due. Leave status out.")
     try:

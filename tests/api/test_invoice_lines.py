@@ -1,0 +1,458 @@
+import json
+from decimal import Decimal
+from fractions import Fraction
+from random import Random
+
+import pytest
+
+from retainer.domain import accounts
+
+LINE = {"description": "Design", "unit_price": "100"}
+ISSUED = {
+    "sent": {},
+    "partially_paid": {"record_payment": {"amount": "1"}},
+    "paid": {"status": "paid"},
+    "void": {"status": "void"},
+    "written_off": {"status": "written_off"},
+}
+FROZEN = (
+    "client_id", "project_id", "quote_id", "number", "issue_date", "subject", "terms", "currency", "subtotal",
+    "tax_total", "total", "tax_breakdown", "client_snapshot", "sent_at", "lines",
+)  # fmt: skip
+ADDRESS = {
+    "name": "Optik Bergmann GmbH",
+    "address_line1": "Lange Gasse 1",
+    "address_line2": "Hof",
+    "city": "Graz",
+    "region": "Steiermark",
+    "postal_code": "8010",
+    "country": "AT",
+    "vat_number": "ATU12345678",
+}
+TOTALS = ("id", "currency", "subtotal", "tax_total", "total", "tax_breakdown")
+
+
+def draft_of(office, *lines, **members):
+    return office.make("/invoices", lines=list(lines), **members)
+
+
+def path_of(invoice):
+    return f"/invoices/{invoice['id']}"
+
+
+def again(office, invoice):
+    return office.get(path_of(invoice)).data
+
+
+def add(office, invoice, **members):
+    return office.post(f"{path_of(invoice)}/lines", LINE | members)
+
+
+def remove(office, invoice, line, **options):
+    return office.delete(f"{path_of(invoice)}/lines/{line['id']}", **options)
+
+
+def test_it_works(office):
+    invoice = draft_of(office, LINE | {"tax_rate": "7"})
+    project = office.make("/projects", client_id=invoice["client_id"])["id"]
+    sent = {
+        "description": "Texts",
+        "quantity": "2.5",
+        "unit": "pages",
+        "unit_price": "33.3333",
+        "discount_percent": "12.5",
+        "tax_rate": "19",
+        "project_id": project,
+        "position": 7,
+    }
+    answer = office.post(f"{path_of(invoice)}/lines", sent)
+    assert answer.status == 201
+    line = answer.data
+    assert line == sent | {
+        **{name: line[name] for name in ("id", "created_at", "updated_at")},
+        "invoice_id": invoice["id"],
+        "kind": "item",
+        "time_entry_ids": [],
+        "expense_ids": [],
+        "milestone_id": None,
+        "amount": "72.92",  # 2.5 x 33.3333 x 0.875 = 72.916...
+        "currency": "EUR",
+    }
+    assert answer.headers["location"].endswith(f"{path_of(invoice)}/lines/{line['id']}")
+    now = again(office, invoice)
+    assert now["lines"] == [*invoice["lines"], line]
+    assert answer.json["meta"] == {"invoice": {name: now[name] for name in TOTALS}}
+    assert [now[name] for name in ("subtotal", "tax_total", "total", "balance_due")] == [
+        "172.92", "20.85", "193.77", "193.77",
+    ]  # fmt: skip
+    assert remove(office, invoice, line).status == 204
+    now = again(office, invoice)
+    assert {name: now[name] for name in now if name != "updated_at"} == {
+        name: invoice[name] for name in invoice if name != "updated_at"
+    }
+    assert remove(office, invoice, line).status == 404
+
+
+def test_a_description_and_a_price_are_enough(office):
+    invoice = draft_of(office, currency="JPY")
+    line = add(office, invoice).data
+    usual = {"quantity": "1", "unit": None, "discount_percent": "0", "tax_rate": "0", "project_id": None, "position": 1}
+    assert line == line | LINE | usual | {"amount": "100", "currency": "JPY"}
+
+
+@pytest.mark.parametrize(
+    ("clients", "accounts_rate", "usual"),
+    [("7.5", "19", "7.5"), ("0", "19", "0"), (None, "19", "19"), (None, "0", "0")],
+)
+def test_the_usual_tax_rate_is_the_clients_or_else_the_accounts(office, clients, accounts_rate, usual):
+    accounts.set_account(office.store, office.account_id, {"tax_rate": Decimal(accounts_rate)})
+    invoice = draft_of(office, LINE, client_id=office.make("/clients", tax_rate=clients)["id"])
+    lines = [*invoice["lines"], add(office, invoice).data]
+    assert [line["tax_rate"] for line in lines] == [usual, usual]
+    for own in ("3", "0"):
+        assert add(office, invoice, tax_rate=own).data["tax_rate"] == own
+
+
+FAULTS = [
+    ({"description": None}, "description", "Is required"),
+    ({"description": " "}, "description", "Is required"),
+    ({"description": "x" * 2001}, "description", "this has 2001"),
+    ({"unit_price": None}, "unit_price", "Is required"),
+    ({"unit_price": -1}, "unit_price", "a price from 0"),
+    ({"unit_price": "0.00001"}, "unit_price", "at most 4 decimal places"),
+    ({"quantity": "1.23456"}, "quantity", "at most 4 decimal places"),
+    ({"quantity": 10**9, "unit_price": 10**6}, "unit_price", "too much to bill"),
+    ({"unit": "x" * 21}, "unit", "this has 21"),
+    ({"discount_percent": "-1"}, "discount_percent", "from 0 to 100"),
+    ({"discount_percent": "100.001"}, "discount_percent", "from 0 to 100"),
+    ({"discount_percent": "1.0001"}, "discount_percent", "at most 3 decimal places"),
+    ({"tax_rate": "101"}, "tax_rate", "from 0 to 100"),
+    ({"project_id": 999}, "project_id", "no such project"),
+    ({"project_id": "another client's"}, "project_id", "Choose one of the document's client"),
+    ({"position": -1}, "position", "a whole number from 0"),
+    ({"milestone": 1}, "milestone", "Did you mean milestone_id"),
+]
+
+
+@pytest.mark.parametrize(("members", "field", "sentence"), FAULTS)
+def test_a_faulty_line_is_refused_alone_and_among_others(office, members, field, sentence):
+    invoice = draft_of(office, LINE)
+    other = office.make("/projects", client_id=office.make("/clients")["id"])["id"]
+    line = LINE | {name: other if value == "another client's" else value for name, value in members.items()}
+    alone = office.post(f"{path_of(invoice)}/lines", line).errors
+    among = office.patch(path_of(invoice), {"lines": [LINE, line]}).errors
+    assert set(alone) == {field}
+    assert sentence in alone[field][0]
+    assert among == {f"lines.1.{field}": alone[field]}
+    assert again(office, invoice) == invoice
+
+
+def test_all_faults_of_a_line_are_named_at_once(office):
+    invoice = draft_of(office)
+    assert set(add(office, invoice, unit="x" * 21, quantity="x", project_id=999).errors) == {
+        "unit", "quantity", "project_id",
+    }  # fmt: skip
+    assert set(office.post(f"{path_of(invoice)}/lines").errors) == {"description", "unit_price"}
+
+
+def test_a_line_stands_where_its_position_says_else_last(office):
+    invoice = draft_of(office, LINE, LINE)
+    for name, position in (
+        ("last", None),
+        ("first", 0),
+        ("far", 1_000_000_000),
+        ("behind the second", 2),
+        ("end", None),
+    ):
+        add(office, invoice, description=name, **({} if position is None else {"position": position}))
+    assert [(line["description"], line["position"]) for line in again(office, invoice)["lines"]] == [
+        ("first", 0), ("Design", 1), ("Design", 2), ("behind the second", 2), ("last", 3),
+        ("far", 1_000_000_000), ("end", 1_000_000_000),
+    ]  # fmt: skip
+
+
+def test_a_line_of_another_invoice_is_not_there(office):
+    one, two = draft_of(office, LINE), draft_of(office, LINE)
+    assert remove(office, one, two["lines"][0]).status == 404
+    assert [again(office, one), again(office, two)] == [one, two]
+
+
+@pytest.mark.parametrize("status", ISSUED)
+def test_the_lines_of_an_issued_invoice_are_locked(office, status):
+    invoice = draft_of(office, LINE, LINE, status="sent")
+    office.patch(path_of(invoice), ISSUED[status])
+    before = again(office, invoice)
+    assert before["status"] == status
+    for answer in (add(office, invoice), remove(office, invoice, invoice["lines"][1])):
+        assert (answer.status, answer.code) == (422, "locked")
+        assert "credit note" in answer.errors["invoice"][0]
+    assert again(office, invoice) == before
+
+
+def test_an_invoice_has_room_for_200_lines(office):
+    invoice = draft_of(office, *[LINE] * 199)
+    assert add(office, invoice).json["meta"]["invoice"]["total"] == "20000.00"
+    assert "200 lines" in add(office, invoice).errors["invoice"][0]
+    full = again(office, invoice)
+    assert len(full["lines"]) == 200
+    assert office.patch(path_of(invoice), {"lines": [*full["lines"], LINE]}).status == 422
+    assert again(office, invoice) == full
+    assert remove(office, invoice, full["lines"][0]).status == 204
+    assert add(office, invoice).status == 201
+
+
+def test_a_set_of_lines_takes_the_place_of_another_and_keeps_its_ids_by_place(office):
+    invoice = draft_of(office, LINE, LINE | {"description": "Build"}, LINE | {"description": "Test"})
+    first, second, third = invoice["lines"]
+    path = path_of(invoice)
+    assert office.put(path, {"lines": invoice["lines"], "notes": "Same"}).data["lines"] == [first, second, third]
+    changed = office.patch(path, {"lines": [second | {"quantity": "3", "position": 9}, first, third, LINE]}).data
+    assert [line["id"] for line in changed["lines"][:3]] == [first["id"], second["id"], third["id"]]
+    assert changed["lines"][3]["id"] not in {first["id"], second["id"], third["id"]}
+    assert [(line["description"], line["amount"], line["position"]) for line in changed["lines"]] == [
+        ("Build", "300.00", 1), ("Design", "100.00", 2), ("Test", "100.00", 3), ("Design", "100.00", 4),
+    ]  # fmt: skip
+    assert changed["lines"][2] == third
+    assert [changed["total"], changed["balance_due"]] == ["600.00", "600.00"]
+    fewer = office.patch(path, {"lines": [LINE]}).data
+    assert [line["id"] for line in fewer["lines"]] == [first["id"]]
+    assert remove(office, invoice, third).status == 404
+    assert office.patch(path, {"lines": []}).data["total"] == "0.00"
+
+
+def test_a_line_that_was_changed_is_not_removed_by_its_former_tag(office):
+    invoice = draft_of(office)
+    line = add(office, invoice)
+    office.patch(path_of(invoice), {"lines": [LINE | {"quantity": "2"}]})
+    assert remove(office, invoice, line.data, headers={"If-Match": line.headers["etag"]}).status == 412
+    assert again(office, invoice)["total"] == "200.00"
+    newest = add(office, invoice)
+    assert remove(office, invoice, newest.data, headers={"If-Match": newest.headers["etag"]}).status == 204
+
+
+@pytest.mark.parametrize(
+    ("currency", "quantity", "unit_price", "discount", "amount"),
+    [
+        ("EUR", "1", "1.005", "0", "1.01"),
+        ("EUR", "-1", "1.005", "0", "-1.01"),
+        ("EUR", "3", "33.3333", "0", "100.00"),
+        ("EUR", "0.3333", "0.015", "0", "0.00"),
+        ("EUR", "1", "0.01", "50", "0.01"),
+        ("EUR", "-1", "0.01", "50.001", "0.00"),
+        ("EUR", "-7", "19.99", "12.5", "-122.44"),  # 139.93 x 0.875 = 122.43875
+        ("EUR", "1", "99.9999", "100", "0.00"),
+        ("EUR", "-0.00", "5", "0", "0.00"),
+        ("JPY", "1.5", "333", "0", "500"),
+        ("JPY", "-1.5", "333", "0", "-500"),
+        ("JPY", "1", "0.4999", "0", "0"),
+        ("KWD", "1", "1.0005", "0", "1.001"),
+        ("KWD", "0.0001", "4.9999", "0", "0.000"),
+        ("KWD", "-0.5", "0.001", "0", "-0.001"),
+        ("EUR", "1000000", "999999.9999", "0", "999999999900.00"),
+    ],
+)
+def test_an_amount_is_exact_and_rounded_half_up(office, currency, quantity, unit_price, discount, amount):
+    invoice = draft_of(office, currency=currency)
+    line = {"quantity": quantity, "unit_price": unit_price, "discount_percent": discount}
+    made = add(office, invoice, **line)
+    assert [made.data["amount"], made.json["meta"]["invoice"]["total"]] == [amount, amount]
+    assert office.patch(path_of(invoice), {"lines": [LINE | line]}).data["lines"][0]["amount"] == amount
+
+
+def rounded(exact, digits):
+    scaled = abs(exact) * 10**digits
+    whole = int(scaled + Fraction(1, 2))
+    return Fraction(whole if exact >= 0 else -whole, 10**digits)
+
+
+@pytest.mark.parametrize(("currency", "digits"), [("EUR", 2), ("JPY", 0), ("KWD", 3)])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_tax_is_rounded_once_for_each_rate(office, currency, digits, seed):
+    chance = Random(f"{currency} {seed}")
+    lines = [
+        {
+            "description": "A",
+            "quantity": f"{chance.choice(['', '', '-'])}{chance.randrange(10**6) / 10**4}",
+            "unit_price": f"{chance.randrange(10**7) / 10**4}",
+            "discount_percent": f"{chance.choice([0, chance.randrange(10**5) / 10**3])}",
+            "tax_rate": chance.choice(["0", "7", "19", "8.125", "99.999"]),
+        }
+        for _ in range(60)
+    ]
+    invoice = draft_of(office, *lines, currency=currency)
+    taxable = {}
+    for line, made in zip(lines, invoice["lines"], strict=True):
+        exact = Fraction(line["quantity"]) * Fraction(line["unit_price"])
+        amount = rounded(exact * (1 - Fraction(line["discount_percent"]) / 100), digits)
+        assert Fraction(made["amount"]) == amount
+        taxable[line["tax_rate"]] = taxable.get(line["tax_rate"], 0) + amount
+    tax = {rate: rounded(amount * Fraction(rate) / 100, digits) for rate, amount in taxable.items()}
+    assert {
+        it["tax_rate"]: (Fraction(it["taxable_amount"]), Fraction(it["tax_amount"])) for it in invoice["tax_breakdown"]
+    } == {rate: (taxable[rate], tax[rate]) for rate in taxable}
+    assert [Fraction(invoice[name]) for name in ("subtotal", "tax_total", "total", "balance_due")] == [
+        sum(taxable.values()), sum(tax.values()), *[sum(taxable.values()) + sum(tax.values())] * 2,
+    ]  # fmt: skip
+    assert len(invoice["total"].partition(".")[2]) == digits
+    emptied = draft_of(office, currency=currency)
+    for line in lines[:10]:
+        told = add(office, emptied, **line).json["meta"]["invoice"]
+    assert {name: again(office, emptied)[name] for name in TOTALS} == told
+    at_once = draft_of(office, *lines[:10], currency=currency)
+    assert told | {"id": at_once["id"]} == {name: at_once[name] for name in TOTALS}
+
+
+def frozen(office, invoice):
+    data = office.get(path_of(invoice)).json["data"]
+    return {name: json.dumps(data[name]).encode() for name in FROZEN}
+
+
+def test_an_issued_invoice_answers_the_same_bytes_whatever_becomes_of_its_client(office):
+    here, there = ADDRESS, {name: "DE" if name == "country" else f"New {value}" for name, value in ADDRESS.items()}
+    client = office.make("/clients", tax_rate="19", hourly_rate="90", payment_terms_days=14, **here)["id"]
+    project = office.make("/projects", client_id=client, hourly_rate="100")["id"]
+    members = {"client_id": client, "project_id": project, "subject": "Relaunch", "terms": "Net", "status": "sent"}
+    invoice = draft_of(office, LINE, LINE | {"discount_percent": "2.5", "project_id": project}, **members)
+    before, row = office.get(path_of(invoice)), office.get("/invoices").data
+    assert invoice["client_snapshot"] == here
+    its = frozen(office, invoice)
+    changes = there | {"tax_rate": "7", "hourly_rate": "10", "payment_terms_days": 60, "notes": "Moved"}
+    assert office.patch(f"/clients/{client}", changes).status == 200
+    assert office.patch(f"/projects/{project}", {"name": "Other", "hourly_rate": "1"}).status == 200
+    rates = {"name": "South", "hourly_rate": Decimal(1), "tax_rate": Decimal(3), "payment_terms_days": 1}
+    accounts.set_account(office.store, office.account_id, rates | {"invoice_number_pattern": "X-{0}"})
+    newer = draft_of(office, LINE, **members)
+    assert [newer["client_snapshot"], newer["lines"][0]["tax_rate"], newer["number"]] == [there, "7", "X-1"]
+    assert office.patch(f"/projects/{project}", {"status": "archived"}).status == 200
+    assert office.patch(f"/clients/{client}", {"tax_rate": None, "status": "archived"}).status == 200
+    after = office.get(path_of(invoice))
+    assert (after.body, after.headers["etag"]) == (before.body, before.headers["etag"])
+    assert office.get("/invoices", {"ids": invoice["id"]}).data == row
+    for allowed in ({"notes": "N", "due_date": "2099-01-01"}, {"record_payment": {"amount": "1"}}, {"status": "paid"}):
+        assert office.patch(path_of(invoice), allowed).status == 200
+        assert frozen(office, invoice) == its
+    its = frozen(office, newer)
+    assert office.patch(path_of(newer), {"status": "void"}).status == 200
+    assert frozen(office, newer) == its
+
+
+def test_a_project_shows_what_was_invoiced_for_it_before_tax(office):
+    client = office.make("/clients", tax_rate="19")["id"]
+    one, two = (office.make("/projects", client_id=client)["id"] for _ in range(2))
+
+    def invoiced():
+        return [office.get(f"/projects/{project}").data["invoiced_amount"] for project in (one, two)]
+
+    lines = [LINE, LINE | {"project_id": two, "quantity": "-0.5"}]
+    invoice = draft_of(office, *lines, client_id=client, project_id=one)
+    assert invoiced() == ["0.00", "0.00"]
+    office.patch(path_of(invoice), {"status": "sent"})
+    assert invoiced() == ["100.00", "-50.00"]
+    draft_of(office, LINE, client_id=client, project_id=two, status="sent")
+    assert invoiced() == ["100.00", "50.00"]
+    office.patch(path_of(invoice), {"status": "void"})
+    assert invoiced() == ["0.00", "100.00"]
+
+
+def quote_of(office, **members):
+    return office.make("/quotes", **({"lines": [LINE], "status": "accepted"} | members))
+
+
+def test_an_accepted_quote_becomes_an_invoice(office):
+    client = office.make("/clients", tax_rate="19")["id"]
+    contact = office.make("/external-contacts", client_id=client)["id"]
+    project = office.make("/projects", client_id=client)["id"]
+    lines = [
+        LINE | {"quantity": "1.5", "unit": "days", "discount_percent": "12.5", "project_id": project},
+        LINE | {"description": "Rebate", "quantity": "-1", "unit_price": "33.3333", "tax_rate": "7"},
+    ]
+    members = {"client_id": client, "contact_id": contact, "project_id": project, "currency": "USD"}
+    quote = quote_of(office, **members, title="Relaunch", lines=lines)
+    office.patch(f"/clients/{client}", {"tax_rate": "3"})
+    tag = office.get(f"/quotes/{quote['id']}").headers["etag"]
+    assert office.get("/quotes", {"converted": "true"}).data == []
+    answer = office.post("/invoices", {"quote_id": quote["id"]})
+    assert answer.status == 201
+    invoice = answer.data
+    totals = {name: quote[name] for name in ("subtotal", "tax_total", "total", "tax_breakdown")}
+    assert invoice == invoice | members | totals | {"quote_id": quote["id"], "subject": "Relaunch", "status": "draft"}
+    own = {"id", "created_at", "updated_at", "quote_id"}
+    assert [{name: made[name] for name in made if name in line and name not in own}
+            for made, line in zip(invoice["lines"], quote["lines"], strict=True)] == [
+        {name: line[name] for name in line if name not in own} for line in quote["lines"]
+    ]  # fmt: skip
+    assert [row["id"] for row in office.get("/invoices", {"quote_id": quote["id"]}).data] == [invoice["id"]]
+    assert [row["invoice_id"] for row in office.get("/quotes", {"converted": "true"}).data] == [invoice["id"]]
+    assert office.get(f"/quotes/{quote['id']}").headers["etag"] != tag
+
+
+def test_an_invoice_of_a_quote_says_what_differs(office):
+    client = office.make("/clients")["id"]
+    contacts = [office.make("/external-contacts", client_id=client)["id"] for _ in range(2)]
+    projects = [office.make("/projects", client_id=client)["id"] for _ in range(2)]
+    quote = quote_of(office, client_id=client, contact_id=contacts[0], project_id=projects[0], title="Theirs")
+    own = {"client_id": client, "contact_id": contacts[1], "project_id": projects[1], "subject": "Ours", "terms": "Net"}
+    invoice = office.post("/invoices", own | {"quote_id": quote["id"], "status": "sent"}).data
+    assert invoice == invoice | own | {"status": "sent", "total": "100.00"}
+    assert invoice["number"]
+
+
+def test_lines_beside_a_quote_come_before_its_own_and_count_with_them(office):
+    quote, own = quote_of(office, lines=[LINE] * 199)["id"], LINE | {"description": "Own"}
+    assert "201" in office.post("/invoices", {"quote_id": quote, "lines": [own, own]}).errors["lines"][0]
+    invoice = office.post("/invoices", {"quote_id": quote, "lines": [own]}).data
+    assert [line["description"] for line in invoice["lines"]] == ["Own", *["Design"] * 199]
+
+
+@pytest.mark.parametrize("status", ["draft", "sent", "declined", "cancelled", "expired"])
+def test_only_an_accepted_quote_becomes_an_invoice(office, status):
+    days = {"issue_date": "2020-01-01", "valid_until": "2020-01-02"}
+    quote = quote_of(office, **(days | {"status": "sent"} if status == "expired" else {"status": status}))
+    answer = office.post("/invoices", {"quote_id": quote["id"]})
+    assert list(answer.errors) == ["quote_id"]
+    assert "only an accepted" in answer.errors["quote_id"][0]
+    assert office.get("/invoices").data == []
+
+
+def test_a_quote_of_another_or_of_an_archived_client_becomes_no_invoice(office):
+    client, other = office.make("/clients")["id"], office.make("/clients")["id"]
+    quote = {"quote_id": quote_of(office, client_id=client)["id"]}
+    assert "Belongs to client" in office.post("/invoices", quote | {"client_id": other}).errors["quote_id"][0]
+    office.patch(f"/clients/{client}", {"status": "archived"})
+    assert "archived" in office.post("/invoices", quote).errors["client_id"][0]
+    assert office.get("/invoices").data == []
+
+
+def test_a_quote_becomes_one_invoice_and_is_frozen_until_its_draft_is_deleted(office):
+    quote = quote_of(office)
+    path = f"/quotes/{quote['id']}"
+    invoice = office.post("/invoices", {"quote_id": quote["id"]}).data
+    again_sentence = f"Quote {quote['number']} has already become invoice {invoice['id']}."
+    before = office.get(path).data
+    assert before["invoice_id"] == invoice["id"]
+    assert office.post("/invoices", {"quote_id": quote["id"]}).errors == {"quote_id": [again_sentence]}
+    for members in ({"status": "draft"}, {"status": "declined"}, {"notes": "x"}, {"lines": []}, {"title": "x"}):
+        assert set(office.patch(path, members).errors) == set(members)
+    line = quote["lines"][0]["id"]
+    for refused in (office.post(f"{path}/lines", LINE), office.delete(f"{path}/lines/{line}"), office.delete(path)):
+        assert refused.code == "locked"
+    assert office.put(path, before).status == 200
+    assert office.delete(path_of(invoice)).status == 204
+    assert office.get(path).data["invoice_id"] is None
+    second = office.post("/invoices", {"quote_id": quote["id"], "status": "sent"}).data
+    office.patch(path_of(second), {"status": "void"})
+    assert office.get(path).data["invoice_id"] == second["id"]
+    assert set(office.post("/invoices", {"quote_id": quote["id"]}).errors) == {"quote_id"}
+    assert office.patch(path, {"status": "draft"}).status == 422
+
+
+@pytest.mark.parametrize("first", ["/projects", "/invoices"])
+def test_a_quote_becomes_a_project_and_an_invoice(office, first):
+    quote = {"quote_id": quote_of(office, title="Relaunch")["id"]}
+    made = {path: office.post(path, quote).data["id"] for path in sorted(["/projects", "/invoices"], key=first.__ne__)}
+    its = office.get(f"/quotes/{quote['quote_id']}").data
+    assert [its["converted_project_id"], its["invoice_id"]] == [made["/projects"], made["/invoices"]]
+    for path in made:
+        assert "already become" in office.post(path, quote).errors["quote_id"][0]
+    assert office.delete(f"/invoices/{made['/invoices']}").status == 204
+    assert office.patch(f"/quotes/{quote['quote_id']}", {"status": "draft"}).status == 422

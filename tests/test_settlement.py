@@ -1,0 +1,457 @@
+import json
+import random
+from collections import Counter, defaultdict
+from decimal import Decimal
+from fractions import Fraction
+from types import SimpleNamespace
+
+import pytest
+import time_machine
+from sqlalchemy import select
+
+from retainer.domain import payments
+from retainer.domain.audit import audit_entries
+from retainer.domain.crediting import credit_note_shares
+from retainer.errors import Refusal
+
+LINE = {"description": "Design", "unit_price": "100", "tax_rate": "19"}  # 119.00 with tax
+
+
+def issued(office, *lines, **members):
+    return office.make("/invoices", status="sent", lines=list(lines or [LINE]), **members)
+
+
+def credit(office, invoice, **members):
+    return office.post(f"/invoices/{invoice['id']}/credit-notes", members)
+
+
+def change(office, invoice, **members):
+    return office.patch(f"/invoices/{invoice['id']}", members)
+
+
+def pay(office, invoice, amount, **members):
+    return change(office, invoice, record_payment={"amount": amount} | members)
+
+
+def remove(office, invoice, place):
+    return payments.remove(office.store, now(office, invoice)["payments"][place]["id"])
+
+
+def now(office, invoice):
+    return office.get(f"/invoices/{invoice['id']}").data
+
+
+def pick(record, *names):
+    return [record[name] for name in names]
+
+
+@pytest.mark.parametrize(
+    ("paid", "credited", "after", "status"),
+    [
+        ("0.00", "19", ["19.00", "0.00", "100.00"], "partially_paid"),
+        ("0.00", "119", ["119.00", "0.00", "0.00"], "paid"),
+        ("100.00", "18.99", ["18.99", "0.00", "0.01"], "partially_paid"),
+        ("100.00", "19", ["19.00", "0.00", "0.00"], "paid"),
+        ("100.00", "50", ["19.00", "31.00", "0.00"], "paid"),
+        ("119.00", "119", ["0.00", "119.00", "0.00"], "paid"),
+    ],
+)
+def test_a_credit_lowers_what_is_due_and_the_rest_can_be_refunded(office, paid, credited, after, status):
+    invoice = issued(office)
+    paid_at = pay(office, invoice, paid).data["paid_at"] if paid != "0.00" else None
+    note = credit(office, invoice, amount=credited).data
+    its = now(office, invoice)
+    assert [*pick(note, "applied_amount", "refundable_amount"), its["balance_due"]] == after
+    assert pick(its, "status", "amount_credited", "amount_paid") == [status, after[0], paid]
+    assert (its["paid_at"] is not None) == (status == "paid")
+    assert paid_at in {None, its["paid_at"]}
+
+
+def test_what_was_credited_need_not_be_paid(office):
+    invoice = issued(office)
+    note = credit(office, invoice, amount="19").data
+    assert change(office, invoice, status="void").code == "invalid_transition"
+    assert "100.00" in pay(office, invoice, "100.01").errors["record_payment.amount"][0]
+    assert pay(office, invoice, "60").data["balance_due"] == "40.00"
+    paid = change(office, invoice, status="paid").data
+    assert [it["amount"] for it in paid["payments"]] == ["60.00", "40.00"]
+    assert pick(paid, "status", "amount_paid", "amount_credited", "balance_due") == ["paid", "100.00", "19.00", "0.00"]
+    assert paid["credit_notes"] == [note]
+
+
+def test_what_was_written_off_stays_so_when_it_is_credited_and_not_when_it_is_paid(office):
+    invoice, other = issued(office), issued(office)
+    for its in (invoice, other):
+        written_off_at = change(office, its, status="written_off").data["written_off_at"]
+        assert credit(office, its, amount="19").data["applied_amount"] == "19.00"
+        after = now(office, its)
+        assert pick(after, "status", "balance_due", "paid_at") == ["written_off", "100.00", None]
+        assert after["written_off_at"] == written_off_at
+    credit(office, invoice)
+    assert pick(now(office, invoice), "status", "balance_due", "paid_at") == ["written_off", "0.00", None]
+    assert pick(pay(office, other, "40").data, "status", "balance_due", "written_off_at") == [
+        "partially_paid", "60.00", None,
+    ]  # fmt: skip
+    credit(office, other)
+    assert pick(now(office, other), "status", "balance_due") == ["paid", "0.00"]
+
+
+def test_what_a_removed_payment_had_paid_is_due_again(office):
+    invoice = issued(office)
+    pay(office, invoice, "40")
+    first = pay(office, invoice, "79").data
+    tag = office.get(f"/invoices/{invoice['id']}").headers["etag"]
+    assert pick(first, "status", "balance_due") == ["paid", "0.00"]
+    removed = remove(office, invoice, 1)
+    after = now(office, invoice)
+    told = (removed.payment_id, removed.amount, removed.invoice_number, removed.invoice_status, removed.balance_due)
+    assert told == (first["payments"][1]["id"], "79.00", invoice["number"], "partially_paid", "79.00")
+    assert after["payments"] == first["payments"][:1]
+    assert pick(after, "status", "amount_paid", "balance_due", "paid_at") == ["partially_paid", "40.00", "79.00", None]
+    assert after["updated_at"] > first["updated_at"]
+    assert office.get(f"/invoices/{invoice['id']}").headers["etag"] != tag
+    remove(office, invoice, 0)
+    after = now(office, invoice)
+    assert pick(after, "status", "amount_paid", "balance_due", "payments") == ["sent", "0.00", "119.00", []]
+    assert change(office, invoice, status="void").data["status"] == "void"
+
+
+@pytest.mark.parametrize(
+    ("paid", "credited", "removed", "notes", "after"),
+    [
+        (["100"], ["50"], 0, [("50.00", "0.00")], ["partially_paid", "0.00", "50.00", "69.00"]),
+        (["100", "19"], ["50"], 0, [("50.00", "0.00")], ["partially_paid", "19.00", "50.00", "50.00"]),
+        (["100", "19"], ["50"], 1, [("19.00", "31.00")], ["paid", "100.00", "19.00", "0.00"]),
+        (["119"], ["60", "59"], 0, [("60.00", "0.00"), ("59.00", "0.00")], ["paid", "0.00", "119.00", "0.00"]),
+        (["60", "59"], ["50", "30"], 1, [("50.00", "0.00"), ("9.00", "21.00")], ["paid", "60.00", "59.00", "0.00"]),
+        (["60", "59"], ["9"], 1, [("9.00", "0.00")], ["partially_paid", "60.00", "9.00", "50.00"]),
+    ],
+)  # fmt: skip
+def test_what_could_be_refunded_is_applied_when_a_payment_is_removed(office, paid, credited, removed, notes, after):
+    invoice = issued(office)
+    for amount in paid:
+        paid_at = pay(office, invoice, amount).data["paid_at"]
+    for amount in credited:
+        credit(office, invoice, amount=amount)
+    paid_at = now(office, invoice)["paid_at"] or paid_at
+    remove(office, invoice, removed)
+    its = now(office, invoice)
+    assert [(note["applied_amount"], note["refundable_amount"]) for note in its["credit_notes"]] == notes
+    assert pick(its, "status", "amount_paid", "amount_credited", "balance_due") == after
+    assert its["paid_at"] == (paid_at if after[0] == "paid" else None)
+    assert [office.get(f"/credit-notes/{note['id']}").data for note in its["credit_notes"]] == its["credit_notes"]
+
+
+def test_after_a_removal_it_can_be_paid_again_with_the_same_reference(office):
+    with time_machine.travel("2026-05-01T10:00:00Z", tick=False):
+        invoice = issued(office)
+        pay(office, invoice, "119", reference="r-1")
+    remove(office, invoice, 0)
+    with time_machine.travel("2026-05-03T10:00:00Z", tick=False):
+        its = pay(office, invoice, "119", reference="r-1").data
+    assert pick(its, "status", "amount_paid", "paid_at") == ["paid", "119.00", "2026-05-03T10:00:00.000000Z"]
+    assert [payment["reference"] for payment in its["payments"]] == ["r-1"]
+
+
+def test_what_was_written_off_stays_so_when_a_payment_is_removed(office):
+    invoice = issued(office)
+    pay(office, invoice, "40")
+    written_off_at = change(office, invoice, status="written_off").data["written_off_at"]
+    remove(office, invoice, 0)
+    its = now(office, invoice)
+    assert pick(its, "status", "amount_paid", "balance_due", "payments") == ["written_off", "0.00", "119.00", []]
+    assert its["written_off_at"] == written_off_at
+
+
+def test_all_that_was_known_of_a_removed_payment_is_kept_in_the_audit(office, stranger):
+    told = {"paid_date": "2026-05-01", "method": "card", "reference": "r-1", "notes": "By mistake"}
+    its = issued(stranger)
+    theirs = pay(stranger, its, "1").data["payments"]
+    invoice = issued(office)
+    known = pay(office, invoice, "119", **told).data["payments"][0]
+    remove(office, invoice, 0)
+    wanted = audit_entries.c["account_id", "action", "details", "created_at"]
+    with office.store.everywhere("a test looks at the table") as tx:
+        rows = tx.all(select(*wanted))
+    ((account_id, action, details, created_at),) = rows
+    assert (account_id, action) == (office.account_id, "payment removed")
+    assert json.loads(details) == known
+    assert created_at == now(office, invoice)["updated_at"]
+    assert now(stranger, its)["payments"] == theirs
+
+
+def test_of_a_payment_that_is_not_there_nothing_is_removed(office):
+    invoice = issued(office)
+    payment = pay(office, invoice, "40").data["payments"][0]["id"]
+    payments.remove(office.store, payment)
+    before = now(office, invoice)
+    for unknown in (payment, 10**15):
+        with pytest.raises(Refusal, match=f"no payment {unknown}") as refusal:
+            payments.remove(office.store, unknown)
+        assert refusal.value.code == "not_found"
+    assert now(office, invoice) == before
+    with office.store.everywhere("a test looks at the table") as tx:
+        assert len(tx.all(select(audit_entries.c.id))) == 1
+
+
+DIGITS = {"EUR": 2, "JPY": 0, "KWD": 3}
+
+
+def half_up(exact):
+    return int(exact + Fraction(1, 2)) if exact >= 0 else -int(Fraction(1, 2) - exact)
+
+
+def between(units, one, other):
+    low, high = min(one, other), max(one, other)
+    return min(max(units, low), high)
+
+
+class Model:
+    """An invoice, in minor units, by the rules alone."""
+
+    def __init__(self, currency, lines):
+        self.scale = 10 ** DIGITS[currency]
+        self.lines = [(Fraction(q), half_up(Fraction(q) * Fraction(p) * self.scale), Fraction(r)) for q, p, r in lines]
+        rates = sorted({rate for *_, rate in self.lines})
+        net = {rate: sum(amount for _, amount, its in self.lines if its == rate) for rate in rates}
+        self.net, self.tax = net, {rate: half_up(net[rate] * rate / 100) for rate in rates}
+        self.total = sum(self.net.values()) + sum(self.tax.values())
+        self.left = [(quantity, amount) for quantity, amount, _ in self.lines]
+        self.paid, self.notes, self.status = [], [], "sent"
+
+    def settle(self, *, by_payment=False):
+        due = self.total - sum(self.paid)
+        for note in self.notes:
+            note.applied = min(note.net + note.tax, due)
+            due -= note.applied
+        if by_payment or self.status != "written_off":
+            settled = self.paid or any(note.applied for note in self.notes)
+            self.status = "paid" if due == 0 else "partially_paid" if settled else "sent"
+
+    @property
+    def due(self):
+        return self.total - sum(self.paid) - sum(note.applied for note in self.notes)
+
+    @property
+    def room(self):
+        return sum(self.net.values()) + sum(self.tax.values())
+
+    def pay(self, amount):
+        if self.status == "paid" or not 0 < amount <= self.due:
+            return False
+        self.paid.append(amount)
+        self.settle(by_payment=True)
+        return True
+
+    def remove(self, place):
+        del self.paid[place]
+        self.settle()
+
+    def write_off(self):
+        if self.status not in {"sent", "partially_paid"}:
+            return False
+        self.status = "written_off"
+        return True
+
+    def credit(self, gross, parts, free):
+        """What is credited at each rate, or nothing when it is refused."""
+        left = list(self.left)
+        if gross is None and not parts and not free and not self.notes:
+            parts = [(place, None) for place in range(len(self.lines))]
+        if parts or free:
+            shares = self.by_lines(parts, free, left)
+        else:
+            shares = self.by_amount(self.room if gross is None else gross)
+        net, tax = (sum(share[n] for share in shares.values()) for n in (0, 1))
+        if net + tax <= 0:
+            return False
+        for rate, share in shares.items():
+            self.net[rate] -= share[0]
+            self.tax[rate] -= share[1]
+        self.left = left
+        self.notes.append(SimpleNamespace(net=net, tax=tax, shares=shares, applied=0))
+        self.settle()
+        return True
+
+    def by_amount(self, gross):
+        if not 0 < gross <= self.room:
+            return {}
+        exact = {rate: Fraction(gross * (self.net[rate] + self.tax[rate]), self.room) for rate in self.net}
+        parts = {rate: int(part) for rate, part in exact.items()}
+        for rate in sorted(exact, key=lambda rate: parts[rate] - exact[rate])[: gross - sum(parts.values())]:
+            parts[rate] += 1
+        shares = {}
+        for rate, part in parts.items():
+            fewest, most = max(0, part - self.tax[rate]), min(part, self.net[rate])
+            net = between(half_up(part / (1 + rate / 100)), fewest, most)
+            if part:
+                shares[rate] = (net, part - net)
+        return shares
+
+    def by_lines(self, parts, free, left):
+        nets = {}
+        for place, asked in parts:
+            (quantity, amount, rate), (rest, worth) = self.lines[place], left[place]
+            taken = rest if asked is None else asked
+            if not 0 < taken / quantity <= rest / quantity:
+                return {}
+            part = worth if taken == rest else between(half_up(amount * taken / quantity), 0, worth)
+            left[place] = (rest - taken, worth - part)
+            nets[rate] = nets.get(rate, 0) + part
+        for price, rate in free:
+            nets[rate] = nets.get(rate, 0) + half_up(price * self.scale)
+        if any(not 0 <= net <= self.net[rate] for rate, net in nets.items()):
+            return {}
+        taxes = {rate: min(half_up(net * rate / 100), self.tax[rate]) for rate, net in nets.items()}
+        return {
+            rate: (net, self.tax[rate] if net == self.net[rate] else taxes[rate]) for rate, net in sorted(nets.items())
+        }
+
+    def money(self):
+        """All amounts, as they are shown."""
+        credited = sum(note.applied for note in self.notes)
+        return {
+            "invoice": [self.status, self.total, sum(self.paid), credited, self.due],
+            "payments": self.paid,
+            "notes": [[it.net, it.tax, it.net + it.tax, it.applied, it.net + it.tax - it.applied] for it in self.notes],
+            "shares": [note.shares for note in self.notes],
+        }
+
+
+def money_of(its):
+    """All amounts of an invoice that was read, in minor units."""
+    scale = 10 ** DIGITS[its["currency"]]
+
+    def units(record, *names):
+        return [Fraction(record[name]) * scale for name in names]
+
+    def shares(note):
+        rows = ((Fraction(it["tax_rate"]), units(it, "taxable_amount", "tax_amount")) for it in note["tax_breakdown"])
+        return {rate: tuple(amounts) for rate, amounts in rows}
+
+    names = ("subtotal", "tax_total", "total", "applied_amount", "refundable_amount")
+    return {
+        "invoice": [its["status"], *units(its, "total", "amount_paid", "amount_credited", "balance_due")],
+        "payments": [units(payment, "amount")[0] for payment in its["payments"]],
+        "notes": [units(note, *names) for note in its["credit_notes"]],
+        "shares": [shares(note) for note in its["credit_notes"]],
+    }
+
+
+INVOICES = [
+    ("EUR", [("7", "14.2857", "19"), ("3", "33.33", "7"), ("1", "0.05", "7")]),
+    ("EUR", [("2.5", "17.777", "19"), ("-1", "9.99", "19"), ("12", "1.01", "0"), ("0.3333", "99", "8.125")]),
+    ("JPY", [("3", "333.3", "10"), ("5", "41", "8")]),
+    ("KWD", [("3", "0.0037", "5"), ("9", "1.2345", "5")]),
+]
+
+
+class Walk:
+    """Random steps, each taken with the application and in the model."""
+
+    def __init__(self, office, seed):
+        self.office, self.any = office, random.Random(seed)
+        client = office.make("/clients")["id"]
+        projects = [None, *(office.make("/projects", client_id=client)["id"] for _ in range(2))]
+        self.pairs, self.taken = [], Counter()
+        for currency, lines in INVOICES:
+            sent = [
+                {"description": "A", "quantity": q, "unit_price": p, "tax_rate": r, "project_id": projects[n % 3]}
+                for n, (q, p, r) in enumerate(lines)
+            ]
+            made = issued(office, *sent, currency=currency, client_id=client)
+            self.pairs.append((made, Model(currency, lines)))
+
+    def text(self, units, model):
+        return str(Decimal(units) / model.scale)
+
+    def some(self, most):
+        """An amount: mostly a small part of it, at times a few units, all of it, or too much."""
+        part, few = self.any.randint(0, most // 6), self.any.randint(1, 3)
+        return self.any.choices([part, few, most, most + 1], (7, 2, 1, 1))[0]
+
+    def pay(self, invoice, model):
+        amount = self.some(model.due)
+        return pay(self.office, invoice, self.text(amount, model)), model.pay(amount)
+
+    def write_off(self, invoice, model):
+        if self.any.random() < 0.7 or model.status == "written_off":
+            return None
+        return change(self.office, invoice, status="written_off"), model.write_off()
+
+    def remove(self, invoice, model):
+        if model.paid:
+            place = self.any.randrange(len(model.paid))
+            remove(self.office, invoice, place)
+            model.remove(place)
+
+    def credit_amount(self, invoice, model):
+        gross = self.some(model.room)
+        return credit(self.office, invoice, amount=self.text(gross, model)), model.credit(gross, [], [])
+
+    def credit_lines(self, invoice, model):
+        parts, sent, free = [], [], []
+        for place in self.any.sample(range(len(model.lines)), self.any.randint(1, 2)):
+            rest = model.left[place][0]
+            asked = self.any.choice([None, *(Fraction(int(rest * some), 10000) for some in (5000, 2500, 999, 10000))])
+            parts.append((place, asked))
+            quantity = {} if asked is None else {"quantity": str(Decimal(asked.numerator) / asked.denominator)}
+            sent.append({"invoice_line_id": invoice["lines"][place]["id"]} | quantity)
+        if self.any.random() < 0.4:
+            rate = self.any.choice(list(model.net))
+            price = Fraction(self.any.randint(0, model.net[rate] * 2), model.scale * 10)
+            free.append((price, rate))
+            said = {"unit_price": str(Decimal(price.numerator) / price.denominator), "tax_rate": str(float(rate))}
+            sent.append({"description": "B"} | said)
+        return credit(self.office, invoice, lines=sent), model.credit(None, parts, free)
+
+    def credit_rest(self, invoice, model):
+        if self.any.random() < 0.7:
+            return None
+        return credit(self.office, invoice), model.credit(None, [], [])
+
+    def step(self):
+        invoice, model = self.any.choice(self.pairs)
+        steps = (self.pay, self.write_off, self.remove, self.credit_amount, self.credit_lines, self.credit_rest)
+        (take,) = self.any.choices(steps, (4, 1, 3, 4, 4, 1))
+        took = take(invoice, model)
+        if took:
+            answer, accepted = took
+            assert answer.status in ({200, 201} if accepted else {422}), (answer, model.money())
+            self.taken[take.__name__, accepted] += 1
+        its = now(self.office, invoice)
+        assert money_of(its) == model.money()
+        stamped = [status for status in ("paid", "written_off") if its[f"{status}_at"]]
+        assert stamped == [status for status in ("paid", "written_off") if status == model.status]
+
+
+def credited_of_projects(office):
+    """What each credit note takes back of each project."""
+    with office.store.everywhere("a test looks at the table") as tx:
+        rows = tx.all(select(*credit_note_shares.c["credit_note_id", "project_id", "amount"]))
+    found = defaultdict(Counter)
+    for note, project, amount in rows:
+        found[note][project] += amount
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_all_amounts_are_right_whatever_is_paid_credited_removed_and_written_off(office, seed):
+    walk = Walk(office, seed)
+    for _ in range(100):
+        walk.step()
+    assert set(walk.taken) >= {
+        (name, accepted) for name in ("pay", "credit_amount", "credit_lines") for accepted in (True, False)
+    }
+    credited = credited_of_projects(office)
+    for invoice, model in walk.pairs:
+        its = now(office, invoice)
+        assert money_of(its) == model.money()
+        of_notes = [credited[note["id"]] for note in its["credit_notes"]]
+        assert [share.total() for share in of_notes] == [net for net, *_ in model.money()["notes"]]
+        rest = Counter()
+        for line, (_, amount, _) in zip(invoice["lines"], model.lines, strict=True):
+            rest[line["project_id"]] += amount
+        for share in of_notes:
+            rest.subtract(share)
+        assert model.room or not any(rest.values())
