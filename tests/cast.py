@@ -33,6 +33,9 @@ RECIPES = {
     "/invoices": lambda office: {"client_id": office.usual("/clients")},
     "/invoices/{invoice}/lines": lambda _: {"description": "Design", "unit_price": "500"},
     "/invoices/{invoice}/credit-notes": lambda _: {},
+    "/tickets": lambda _: {"subject": "The checkout is slow"},
+    "/tickets/{ticket}/replies": lambda _: {"body": "We are looking into it."},
+    "/sites": lambda office: {"url": f"https://shop{office.next()}.example"},
 }
 """What a body needs for each collection; other records that it refers to are made by the way."""
 

@@ -18,8 +18,11 @@ from retainer.api import (
     projects,
     quote_lines,
     quotes,
+    sites,
     tags,
     tasks,
+    ticket_replies,
+    tickets,
     time_entries,
 )
 from retainer.domain.limits import Window
@@ -49,6 +52,9 @@ SLICES = [
     invoice_lines.api,
     credit_notes.made,
     credit_notes.api,
+    tickets.api,
+    ticket_replies.api,
+    sites.api,
     me.api,
 ]
 """Every resource of the API, in the order of the reference."""

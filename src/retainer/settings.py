@@ -48,6 +48,10 @@ def _threads(text: str) -> int:
     return int(text)
 
 
+def _yes_or_no(text: str) -> bool:
+    return {"yes": True, "no": False}[text]
+
+
 def _setting(default: Any, sentence: str, form: str, read: Callable[[str], Any], *, secret: bool = False) -> Any:
     return field(default=default, metadata={"sentence": sentence, "form": form, "read": read, "secret": secret})
 
@@ -75,6 +79,13 @@ class Settings:
         _networks,
     )
     threads: int = _setting(16, "Requests that are served at once.", "a whole number from 1 to 256", _threads)
+    monitor: bool = _setting(True, "Whether `serve` checks the sites.", "yes or no", _yes_or_no)  # noqa: FBT003
+    monitor_allow: tuple[Network, ...] = _setting(
+        (),
+        "Networks beside the public ones that the monitor may connect to.",
+        "address ranges, like 10.20.0.0/16",
+        _networks,
+    )
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
@@ -108,7 +119,7 @@ def load(environment: Mapping[str, str] | None = None, dotenv: Path = Path(".env
         value = text if name in known else _secret(name, text)
         try:
             values[setting.name] = setting.metadata["read"](value)
-        except ValueError:
+        except (ValueError, KeyError):
             shown = "***" if setting.metadata["secret"] else repr(value)
             form = setting.metadata["form"]
             raise SettingsError(f"{name} (from {source}) is {shown}; it takes {form}.") from None

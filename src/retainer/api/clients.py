@@ -83,6 +83,7 @@ class Client(Record):
     tag_ids: TagIds = []
     contacts_count: Annotated[int, count_of("external_contacts", "client_id")] = ro
     projects_count: Annotated[int, count_of("projects", "client_id")] = ro
+    sites_count: Annotated[int, count_of("sites", "client_id")] = ro
 
 
 class ClientFilter(Filter):

@@ -34,7 +34,7 @@ from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.store.columns import day, decimal, flag, folded, money, ref, text, unique
+from retainer.store.columns import day, decimal, flag, folded, money, ref, sparse, text, unique
 from retainer.store.records import Record, auto, ro
 from retainer.store.tables import tenant_table
 from retainer.store.tx import Tx
@@ -70,7 +70,8 @@ expenses = tenant_table(
     Index(None, "account_id", "client_id", "date", "id"),
     Index(None, "account_id", "project_id", "date", "id"),
     Index(None, "account_id", "user_id", "date", "id"),
-    *billing.indexes("expenses"),
+    sparse("expenses", "invoice_id"),
+    sparse("expenses", "invoice_line_id"),
 )
 
 

@@ -168,6 +168,8 @@ def check_change(tx: Tx, it: Project, before: Project) -> None:
     blocking = rules.blocking(tx, projects, it.id) if it.client_id != before.client_id else {}
     for sentences in blocking.values():
         tx.fault("client_id", f"Is fixed once work was recorded for the client. {sentences[0]}")
+    if it.client_id != before.client_id and consequences.cared_for(tx, it.id):
+        tx.fault("client_id", "Is fixed while tickets or sites refer to the project. Move them first.")
     slices = amount_of(consequences.sliced(tx, it.id), before.currency)
     if slices > (it.fixed_fee or 0):
         tx.fault("fixed_fee", f"Its milestones hold {slices} {before.currency} of it. Change their amounts first.")

@@ -1,8 +1,8 @@
 """Tasks: what is to be done, by whom, and until when.
 
-The project follows from a milestone or a parent task, the client from the project. Subtasks go with their task into
-another project; once time was recorded on any of them, project and client are fixed. `tracked_minutes` is the time on
-the task itself, without that on its subtasks.
+The project follows from a milestone, a parent task or a ticket, the client from the project. Subtasks go with their
+task into another project; once time was recorded on any of them, project and client are fixed. `tracked_minutes` is the
+time on the task itself, without that on its subtasks.
 """
 
 from typing import Annotated, Literal
@@ -13,6 +13,7 @@ from sqlalchemy import Index, bindparam, func, select
 from retainer.api.milestones import milestones
 from retainer.api.projects import projects
 from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
+from retainer.api.tickets import tickets
 from retainer.domain import consequences, relations, work
 from retainer.domain.filters import since, truth, until
 from retainer.domain.values import Day, Id, Instant, Position, Text191, Text255, Text20000, UserId
@@ -21,7 +22,7 @@ from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.store.columns import among, day, flag, folded, instant, integer, ref, text, unique
+from retainer.store.columns import among, day, flag, folded, instant, integer, ref, sparse, text, unique
 from retainer.store.records import Derived, Record, auto, count_of, ro
 from retainer.store.tables import tenant_table
 from retainer.store.tx import Tx
@@ -34,6 +35,7 @@ tasks = tenant_table(
     *ref("project_id", "projects", optional=True, on_delete="cascade"),
     *ref("milestone_id", "milestones", optional=True, on_delete="detach"),
     *ref("parent_id", "tasks", optional=True, on_delete="cascade"),
+    *ref("ticket_id", "tickets", optional=True, on_delete="detach"),
     text("status"),
     text("priority"),
     *ref("assignee_id", "users", optional=True),
@@ -57,6 +59,7 @@ tasks = tenant_table(
     Index(None, "account_id", "milestone_id", "created_at", "id"),
     Index(None, "account_id", "parent_id", "created_at", "id"),
     Index(None, "account_id", "assignee_id", "created_at", "id"),
+    sparse("tasks", "ticket_id", "created_at", "id"),
 )
 tag_links("tasks")
 
@@ -74,6 +77,7 @@ class Task(Record):
     project_id: Id | None = None
     milestone_id: Id | None = None
     parent_id: Id | None = None
+    ticket_id: Id | None = None
     status: Status = "todo"
     priority: Priority = "normal"
     assignee_id: UserId | None = None
@@ -101,6 +105,7 @@ class TaskFilter(Filter):
     client_id: OneOf[Id] | None = None
     milestone_id: OneOf[Id | None] | None = None
     parent_id: OneOf[Id | None] | None = None
+    ticket_id: OneOf[Id] | None = None
     assignee_id: OneOf[UserId | None] | None = None
     status: OneOf[Status] | None = None
     open: Annotated[bool | None, truth(lambda table: among(table.c.status, OPEN))] = None
@@ -115,6 +120,7 @@ class TaskFilter(Filter):
 
 MILESTONE = select(milestones.c.project_id).where(milestones.c.id == bindparam("id"))
 PARENT = select(*tasks.c["project_id", "client_id", "parent_id"]).where(tasks.c.id == bindparam("id"))
+TICKET = select(*tickets.c["project_id", "client_id"]).where(tickets.c.id == bindparam("id"))
 PROJECT = select(*projects.c["client_id", "status", "billing_type"]).where(projects.c.id == bindparam("id"))
 LAST = select(func.coalesce(func.max(tasks.c.position), 0)).where(
     tasks.c.project_id.is_not_distinct_from(bindparam("project"))
@@ -122,8 +128,8 @@ LAST = select(func.coalesce(func.max(tasks.c.position), 0)).where(
 
 
 def place(tx: Tx, it: Task, before: Task | None, given: relations.Given) -> None:
-    """Milestone and parent say in which project a task is, the project says for which client."""
-    inner = ("project_id", "milestone_id", "parent_id")
+    """Milestone, parent and ticket say in which project a task is, the project says for which client."""
+    inner = ("project_id", "milestone_id", "parent_id", "ticket_id")
     narrow = relations.first(relations.named(it, given, *inner), *inner)
     milestone = tx.one(MILESTONE, id=it.milestone_id) if it.milestone_id else None
     if milestone:
@@ -135,11 +141,16 @@ def place(tx: Tx, it: Task, before: Task | None, given: relations.Given) -> None
         relations.follow(tx, it, given, "parent_id", "project_id", parent[0])
         if it.project_id is None:
             relations.follow(tx, it, given, "parent_id", "client_id", parent[1])
+    ticket = tx.one(TICKET, id=it.ticket_id) if it.ticket_id else None
+    if ticket and ticket[0] is not None:
+        relations.follow(tx, it, given, "ticket_id", "project_id", ticket[0])
     project = tx.one(PROJECT, id=it.project_id) if it.project_id else None
     if project:
         relations.follow(tx, it, given, narrow, "client_id", project[0])
         if before is None or it.project_id != before.project_id:
             relations.open_for_more(tx, narrow, f"Project {it.project_id}", project[1])
+    if ticket and ticket[0] is None and ticket[1] is not None:
+        relations.follow(tx, it, given, "ticket_id", "client_id", ticket[1])
     if it.billable is None:
         it.billable = project[2] != "non_billable" if project else it.client_id is not None
 
@@ -189,7 +200,7 @@ def update_task(tx: Tx, task: Id, change: Change[Task]) -> Task:
     it = settle(tx, change.onto(before), before, change.given)
     moved = next((name for name in ("project_id", "client_id") if getattr(it, name) != getattr(before, name)), None)
     if moved is not None:
-        consequences.fixed_by_time(tx, task, moved)
+        consequences.fixed_by_time(tx, "task", task, moved)
     tx.update(tasks, it)
     if moved is not None:
         consequences.of_task(tx, task, it.project_id, it.client_id)

@@ -1,10 +1,10 @@
 """Time entries: who worked how long on what, and what that is worth.
 
-The project follows from the task, the client from the project; when a change names only the narrower one, the
-broader follows again. `date` is the day in the account's zone on which work started: that of `started_at`, else today.
-Start and end say the duration to the minute. The hourly rate is that of the project, else of the client, the user, or
-the account; one in another currency than the entry's is passed over. It is fixed when time is recorded, and taken anew
-only when the entry gets another client, project or user without a rate of its own.
+The project follows from the task or the ticket, the client from the project; when a change names only the narrower
+one, the broader follows again. `date` is the day in the account's zone on which work started: that of `started_at`,
+else today. Start and end say the duration to the minute. The hourly rate is that of the project, else of the client,
+the user, or the account; one in another currency than the entry's is passed over. It is fixed when time is recorded,
+and taken anew only when the entry gets another client, project or user without a rate of its own.
 """
 
 from datetime import datetime, timedelta
@@ -16,6 +16,7 @@ from sqlalchemy import Index, bindparam, func, select
 from retainer.api.clients import clients
 from retainer.api.projects import projects
 from retainer.api.tasks import tasks
+from retainer.api.tickets import tickets
 from retainer.domain import billing, rates, relations, work
 from retainer.domain.accounts import accounts
 from retainer.domain.billing import Locked, Standing, StandingFilter
@@ -28,18 +29,19 @@ from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.store.columns import day, flag, folded, instant, integer, money, ref, text, unique
+from retainer.store.columns import day, flag, folded, instant, integer, money, ref, sparse, text, unique
 from retainer.store.records import Record, auto, ro
 from retainer.store.tables import ACCOUNT, tenant_table
 from retainer.store.tx import Tx
 
 LONGEST = 1440  # minutes: a day
-RELATIONS = ("client_id", "project_id", "task_id")  # the broader first
+RELATIONS = ("client_id", "project_id", "ticket_id", "task_id")  # the broader first
 
 time_entries = tenant_table(
     "time_entries",
     *ref("client_id", "clients", optional=True),
     *ref("project_id", "projects", optional=True),
+    *ref("ticket_id", "tickets", optional=True, on_delete="detach"),
     *ref("task_id", "tasks", optional=True, on_delete="detach"),
     *ref("user_id", "users"),
     *ref("invoice_id", "invoices", optional=True, on_delete="detach"),
@@ -63,7 +65,9 @@ time_entries = tenant_table(
     Index(None, "account_id", "project_id", "date", "id"),
     Index("time_entries_by_user", "account_id", "user_id", "date", "id", "project_id", "billable", "duration_minutes"),
     Index("time_entries_by_task", "account_id", "task_id", "date", "id", "duration_minutes"),
-    *billing.indexes("time_entries"),
+    sparse("time_entries", "invoice_id"),
+    sparse("time_entries", "invoice_line_id"),
+    sparse("time_entries", "ticket_id", "date", "id", "duration_minutes"),
 )
 
 
@@ -72,6 +76,7 @@ class TimeEntry(Record):
 
     client_id: Id | None = None
     project_id: Id | None = None
+    ticket_id: Id | None = None
     task_id: Id | None = None
     user_id: UserId = auto
     date: Day = auto
@@ -97,6 +102,7 @@ class TimeEntryFilter(Filter):
     client_id: OneOf[Id] | None = None
     project_id: OneOf[Id | None] | None = None
     task_id: OneOf[Id | None] | None = None
+    ticket_id: OneOf[Id] | None = None
     user_id: OneOf[UserId] | None = None
     date_from: Annotated[Day | None, since("date")] = None
     date_to: Annotated[Day | None, until("date")] = None
@@ -112,7 +118,11 @@ AROUND = {
     "task": tasks.c.id,
     "task_project": tasks.c.project_id,
     "task_client": tasks.c.client_id,
+    "task_ticket": tasks.c.ticket_id,
     "task_billable": tasks.c.billable,
+    "ticket": tickets.c.id,
+    "ticket_project": tickets.c.project_id,
+    "ticket_client": tickets.c.client_id,
     "project": projects.c.id,
     "project_client": projects.c.client_id,
     "project_status": projects.c.status,
@@ -131,8 +141,15 @@ LOOK_AROUND = (
     .select_from(
         accounts.outerjoin(users, users.c.id == bindparam("user"))
         .outerjoin(tasks, tasks.c.id == bindparam("task"))
-        .outerjoin(projects, projects.c.id == func.coalesce(tasks.c.project_id, bindparam("project")))
-        .outerjoin(clients, clients.c.id == func.coalesce(projects.c.client_id, tasks.c.client_id, bindparam("client")))
+        .outerjoin(tickets, tickets.c.id == func.coalesce(tasks.c.ticket_id, bindparam("ticket")))
+        .outerjoin(
+            projects, projects.c.id == func.coalesce(tasks.c.project_id, tickets.c.project_id, bindparam("project"))
+        )
+        .outerjoin(
+            clients,
+            clients.c.id
+            == func.coalesce(projects.c.client_id, tasks.c.client_id, tickets.c.client_id, bindparam("client")),
+        )
     )
     .where(accounts.c.id == ACCOUNT)
 )
@@ -142,7 +159,8 @@ Around = dict[str, Any]
 def settle(tx: Tx, it: TimeEntry, before: TimeEntry | None, given: relations.Given) -> TimeEntry:
     """Fill in what a time entry follows from: its relations, its user, its day and duration, its price."""
     relations.acting(tx, it, before)
-    found = tx.one(LOOK_AROUND, task=it.task_id, project=it.project_id, client=it.client_id, user=it.user_id)
+    asked = {"client": it.client_id, "project": it.project_id, "ticket": it.ticket_id, "task": it.task_id}
+    found = tx.one(LOOK_AROUND, **asked, user=it.user_id)
     around: Around = dict(zip(AROUND, found or [None] * len(AROUND), strict=True))
     named = relations.named(it, given, *RELATIONS)
     relate(tx, it, around, given, named)
@@ -162,20 +180,27 @@ def on_something(it: TimeEntry) -> bool:
 
 
 def relate(tx: Tx, it: TimeEntry, around: Around, given: relations.Given, named: list[str]) -> None:
-    """The project follows from the task, the client from the project, or else from the task."""
+    """The ticket follows from the task, the project from either, the client from the project or else from them."""
+    own_ticket = around["task_ticket"] is None
+    if not own_ticket:
+        relations.follow(tx, it, given, "task_id", "ticket_id", around["task_ticket"])
     if around["task_project"] is not None:
         relations.follow(tx, it, given, "task_id", "project_id", around["task_project"])
+    if around["ticket_project"] is not None and (own_ticket or around["task_project"] is None):
+        relations.follow(tx, it, given, "ticket_id", "project_id", around["ticket_project"])
     if around["project"] is not None and around["project"] == it.project_id:
-        narrow = relations.first(named, "project_id", "task_id")
+        narrow = relations.first(named, "project_id", "ticket_id", "task_id")
         relations.follow(tx, it, given, narrow, "client_id", around["project_client"])
     if around["task_project"] is None and around["task_client"] is not None:
         relations.follow(tx, it, given, "task_id", "client_id", around["task_client"])
+    if around["ticket_project"] is None and around["ticket_client"] is not None and own_ticket:
+        relations.follow(tx, it, given, "ticket_id", "client_id", around["ticket_client"])
 
 
 def admit(tx: Tx, it: TimeEntry, around: Around, named: list[str]) -> None:
     """Archived clients, and projects that are archived or templates, take no time; told on the member that was sent."""
     if around["project"] is not None:
-        on, name = relations.first(named, "project_id", "task_id"), f"Project {it.project_id}"
+        on, name = relations.first(named, *RELATIONS[1:]), f"Project {it.project_id}"
         relations.open_for_more(tx, on, name, around["project_status"], template=bool(around["is_template"]))
     if it.client_id is not None and it.client_id == around["client"]:
         relations.open_for_more(
@@ -225,7 +250,7 @@ def list_time_entries(tx: Tx, only: TimeEntryFilter, page: Page) -> Paged[TimeEn
 
 @api.post()
 def create_time_entry(tx: Tx, body: New[TimeEntry]) -> TimeEntry:
-    """Record time on a client, a project or a task; what is left out follows from them, the key's user and today."""
+    """Record time on a client, project, ticket or task; what is left out follows from it, the key's user and today."""
     return tx.get(time_entries, record(tx, body), TimeEntry)
 
 

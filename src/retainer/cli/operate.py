@@ -1,7 +1,8 @@
-"""Commands of operators: serve, demo, migrate, openapi, doctor."""
+"""Commands of operators: serve, demo, monitor, migrate, openapi, doctor."""
 
 import os
 import platform
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -22,28 +23,44 @@ Host = Annotated[str, typer.Option(help="The address to listen on.")]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes; the embedded database takes one.")]
 Threads = Annotated[int | None, typer.Option(min=1, max=256, help="Requests that are served at once; 16.")]
+NoMonitor = Annotated[bool, typer.Option("--no-monitor", help="Do not check the sites.")]
+Once = Annotated[bool, typer.Option(help="Check what is due, then end.")]
 Out = Annotated[Path | None, typer.Option(help="The file to write; by default standard output.")]
 
 
 def operate(cli: typer.Typer) -> None:
     """Add the commands of operators."""
-    for command in (serve, demo, migrate_database, openapi, doctor):
+    for command in (serve, demo, monitor, migrate_database, openapi, doctor):
         cli.command("migrate" if command is migrate_database else None)(command)
 
 
 def serve(
-    *, host: Host = "127.0.0.1", port: Port = 8000, workers: Workers = 1, threads: Threads = None, json: Json = False
+    *,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    workers: Workers = 1,
+    threads: Threads = None,
+    no_monitor: NoMonitor = False,
+    json: Json = False,
 ) -> None:
-    """Serve the API; migrates the database first if needed."""
+    """Serve the API and check the sites; migrates the database first if needed."""
+    watch(no_monitor=no_monitor)
     run(host, port, workers, threads, lambda: say({"base_url": base_url(host, port)}, json=json))
 
 
 def demo(
-    *, host: Host = "127.0.0.1", port: Port = 8000, workers: Workers = 1, threads: Threads = None, json: Json = False
+    *,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    workers: Workers = 1,
+    threads: Threads = None,
+    no_monitor: NoMonitor = False,
+    json: Json = False,
 ) -> None:
     """Serve a database of its own with two lively agencies, made anew at every start."""
     from retainer.demo import fill  # noqa: PLC0415  # only this command needs it
 
+    watch(no_monitor=no_monitor)
     path = settings.load().data_dir / "demo.db"
     for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
         file.unlink(missing_ok=True)
@@ -57,6 +74,32 @@ def demo(
     url = base_url(host, port)
     curl = f'curl -H "Authorization: Bearer {key}" {url}/clients'
     run(host, port, workers, threads, lambda: say({"base_url": url, "key": key, "curl": curl}, json=json))
+
+
+def monitor(*, once: Once = False, json: Json = False) -> None:
+    """Check the sites of all accounts, beside a server or several; until SIGTERM, or once."""
+    from retainer.monitor.loop import Monitor  # noqa: PLC0415  # only this command and the server need it
+    from retainer.server.log import Log  # noqa: PLC0415
+
+    in_force = settings.load()
+    engine = Sqlite(in_force.database_path)
+    migrate(engine)
+    log = Log(sys.stderr.buffer)
+
+    def failed(what: str, error: Exception) -> None:
+        log.failure(what, error)
+        log.flush()
+
+    its = Monitor(Store(engine), in_force.monitor_allow, failed)
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda *_: its.stop())
+    say({"checked": its.run(once=once)}, json=json)
+
+
+def watch(*, no_monitor: bool) -> None:
+    """Let the serving process know whether it checks the sites."""
+    if no_monitor:
+        os.environ["RETAINER_MONITOR"] = "no"
 
 
 def migrate_database(*, json: Json = False) -> None:

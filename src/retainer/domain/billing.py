@@ -18,7 +18,6 @@ from sqlalchemy import (
     Update,
     bindparam,
     case,
-    column,
     delete,
     insert,
     select,
@@ -144,16 +143,6 @@ def lock(tx: Tx, it: Any, before: Any, free: Collection[str] = ()) -> None:
         shape: type[Record] = type(before)
         names = [name for name in writable(shape) if name not in free]
         documents.locked(tx, it, before, f"on invoice {before.invoice_id}", names)
-
-
-def indexes(table: str) -> list[Index]:
-    """What finds the rows of a table that are billed; those that are not take no place in it."""
-    found = []
-    for name in ("invoice_id", "invoice_line_id"):
-        present = column(name).is_not(None)
-        its = Index(f"{table}_by_{name}", "account_id", name, sqlite_where=present, postgresql_where=present)
-        found.append(its)
-    return found
 
 
 def refuse_deletion(it: Any, what: str) -> None:

@@ -26,12 +26,23 @@ def of_project(tx: Tx, project: int, client: int | None, currency: str) -> None:
     _denominate(tx, "milestones", _of_project, project, currency, "client_id")
 
 
-def fixed_by_time(tx: Tx, task: int, member: str) -> None:
-    """A task's project and client are fixed once time was recorded on it or on its subtasks."""
-    entries = tx.value(_entries_on(), of=task)
+def cared_for(tx: Tx, project: int) -> bool:
+    """Whether tickets or sites of a client refer to a project."""
+    return any(tx.one(_of_care(name), of=project) for name in ("tickets", "sites"))
+
+
+@cache
+def _of_care(name: str) -> Select[Any]:
+    its = metadata.tables[name]
+    return select(its.c.id).where(its.c.project_id == bindparam("of"), its.c.client_id.is_not(None)).limit(1)
+
+
+def fixed_by_time(tx: Tx, what: str, own: int, member: str) -> None:
+    """The project and client of a task or ticket are fixed once time was recorded on it or on a task within it."""
+    entries = tx.value(_entries_on(what), of=own)
     if entries:
-        what = "1 time entry is" if entries == 1 else f"{entries} time entries are"
-        tx.fault(member, f"Is fixed while {what} on the task or its subtasks. Move them first.")
+        count = "1 time entry is" if entries == 1 else f"{entries} time entries are"
+        tx.fault(member, f"Is fixed while {count} on the {what} or the tasks within. Move them first.")
 
 
 def of_task(tx: Tx, task: int, project: int | None, client: int | None) -> None:
@@ -48,10 +59,12 @@ def _moved(of: str, *names: str) -> Update:
 
 
 @cache
-def _entries_on() -> Select[Any]:
+def _entries_on(what: str) -> Select[Any]:
     tasks, entries = metadata.tables["tasks"], metadata.tables["time_entries"]
-    its = select(tasks.c.id).where((tasks.c.id == bindparam("of")) | (tasks.c.parent_id == bindparam("of")))
-    return select(func.count()).select_from(entries).where(entries.c.task_id.in_(its))
+    within = tasks.c.parent_id if what == "task" else tasks.c.ticket_id
+    on_tasks = entries.c.task_id.in_(select(tasks.c.id).where(within == bindparam("of")))
+    its = entries.c[f"{what}_id"] == bindparam("of")
+    return select(func.count()).select_from(entries).where(its | on_tasks)
 
 
 def sliced(tx: Tx, project: int, without: int = 0) -> int:

@@ -4,6 +4,7 @@ from sqlalchemy import Select, bindparam, insert, update
 
 from retainer.domain.values import ZEROS
 from retainer.store.columns import integer, text
+from retainer.store.engines import INTEGER
 from retainer.store.tables import ACCOUNT, keyed_table
 from retainer.store.tx import Tx
 
@@ -13,7 +14,16 @@ series = keyed_table("series", text("name"), integer("last"), key=("name",))
 NEXT = (
     update(series).where(series.c.name == bindparam("series")).values(last=series.c.last + 1).returning(series.c.last)
 )
-FIRST = insert(series).values(account_id=ACCOUNT, name=bindparam("series"), last=1)
+FIRST = insert(series).values(account_id=ACCOUNT, name=bindparam("series"), last=bindparam("first", type_=INTEGER))
+
+
+def next_in(tx: Tx, name: str, first: int = 1) -> int:
+    """The next number of a series, which begins with the first."""
+    last: int | None = tx.value(NEXT, series=name)
+    if last is None:
+        tx.run(FIRST, series=name, first=first)
+        return first
+    return last
 
 
 def next_number(tx: Tx, name: str, pattern: str, taken: Select[tuple[int]], day: str = "") -> str:
@@ -25,10 +35,7 @@ def next_number(tx: Tx, name: str, pattern: str, taken: Select[tuple[int]], day:
     if "{YYYY}" in pattern:
         name, pattern = f"{name}:{day[:4]}", pattern.replace("{YYYY}", day[:4])
     while True:
-        last = tx.value(NEXT, series=name)
-        if last is None:
-            tx.run(FIRST, series=name)
-            last = 1
+        last = next_in(tx, name)
         number = ZEROS.sub(lambda zeros: str(last).zfill(len(zeros[1])), pattern)  # noqa: B023
         if tx.one(taken, number=number) is None:
             return number

@@ -4,10 +4,12 @@ import re
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
+from ipaddress import ip_address
 from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 from zoneinfo import available_timezones
 
+import idna
 import pycountry
 from email_validator import EmailNotValidError, validate_email
 from msgspec import Meta
@@ -30,6 +32,7 @@ PLAIN_EMAIL = re.compile(
 ME: Final = -1
 """Stands for the key's own user until the transaction knows who that is; no id."""
 ZEROS = re.compile(r"\{(0+)\}")
+PLAIN_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?")
 COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
@@ -128,6 +131,23 @@ def read_url(value: Any) -> str:
     return text
 
 
+def read_site_url(value: Any) -> str:
+    """An http or https address without credentials, as it is compared: host in ASCII, no usual port, no fragment."""
+    url = urlsplit(read_url(value))
+    if url.username is not None or url.password is not None:
+        raise ValueError
+    host = str(url.hostname)
+    if ":" in host:
+        host = f"[{ip_address(host).compressed}]"
+    elif not host.replace("_", "").isascii() or not PLAIN_HOST.fullmatch(host):
+        host = idna.encode(host, uts46=True).decode()  # its errors are ValueErrors
+    port = "" if url.port in {None, {"http": 80, "https": 443}[url.scheme]} else f":{url.port}"
+    found = urlunsplit((url.scheme, f"{host}{port}", url.path or "/", url.query, ""))
+    if len(found) > 2048:
+        raise ValueError
+    return found
+
+
 def read_pattern(value: Any) -> str:
     """A pattern of numbers, in which exactly one `{0000}` stands for the number; else all would be the same."""
     text = read_text(value)
@@ -181,6 +201,7 @@ Text2000 = Annotated[str, Meta(min_length=1, max_length=2000)]
 Text5000 = Annotated[str, Meta(min_length=1, max_length=5000)]
 Text10000 = Annotated[str, Meta(min_length=1, max_length=10000)]
 Text20000 = Annotated[str, Meta(min_length=1, max_length=20000)]
+Text50000 = Annotated[str, Meta(min_length=1, max_length=50000)]
 Email = Annotated[
     str,
     kind(
@@ -201,6 +222,17 @@ Url = Annotated[
         examples=["https://agency.example"],
     ),
 ]
+SiteUrl = Annotated[
+    str,
+    kind(
+        read_site_url,
+        "an http or https address without user and password, like https://shop.example",
+        format="uri",
+        maxLength=2048,
+        examples=["https://shop.example/"],
+    ),
+]
+HttpStatus = Annotated[int, Meta(ge=100, le=599)]
 Color = Annotated[str, kind(read_color, "a colour like #0a84ff", pattern="^#[0-9a-fA-F]{6}$", examples=["#0a84ff"])]
 NumberPattern = Annotated[
     str, kind(read_pattern, "text of at most 50 characters with one {0000} for the number, like Q-{YYYY}-{0000}")

@@ -68,10 +68,21 @@ def application() -> App:
     """Make the application of a serving process; its chores end with the process."""
     app = App(configuration.load(), sys.stderr.buffer)
     app.housekeeping.start()
+    if app.settings.monitor:
+        start_monitor(app)
     gc.freeze()  # what is there now stays: no collection need look at it again
     gc.set_threshold(20_000, 20, 50)
     Finalize(None, app.housekeeping.stop, exitpriority=10)
     return app
+
+
+def start_monitor(app: App) -> None:
+    """Check the sites beside the requests; what is being looked at when the process ends is finished first."""
+    from retainer.monitor.loop import Monitor  # noqa: PLC0415  # who does not check sites need not load what does
+
+    monitor = Monitor(app.store, app.settings.monitor_allow, app.log.failure)
+    monitor.start()
+    Finalize(None, monitor.stop, exitpriority=11)
 
 
 def _claim(host: str, port: int) -> None:

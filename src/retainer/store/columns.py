@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
-from sqlalchemy import Column, ColumnElement, ForeignKeyConstraint, Text, UniqueConstraint, literal
+from sqlalchemy import Column, ColumnElement, ForeignKeyConstraint, Index, Text, UniqueConstraint, column, literal
 
 from retainer.exact import decimal_text
 from retainer.store.engines import DAY, FLAG, INSTANT, INTEGER
@@ -76,9 +76,21 @@ def ref(name: str, target: str, *, optional: bool = False, on_delete: str = "blo
     )
 
 
+def hidden(column: Column[Any]) -> Column[Any]:
+    """A column that no record shows or writes: what it holds is told in other words."""
+    column.info["hidden"] = True
+    return column
+
+
 def among(column: ColumnElement[Any], words: Iterable[str]) -> ColumnElement[bool]:
     """Whether a column holds one of these words, in a form that a statement can be prepared with."""
     return column.in_([literal(word) for word in words])
+
+
+def sparse(table: str, *names: str) -> Index:
+    """An index in which rows without a value in the first of these columns take no place."""
+    present = column(names[0]).is_not(None)
+    return Index(f"{table}_by_{names[0]}", "account_id", *names, sqlite_where=present, postgresql_where=present)
 
 
 def unique(*names: str) -> UniqueConstraint:

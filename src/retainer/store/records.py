@@ -142,13 +142,14 @@ class View:
 
     def order(self, name: str) -> Any:
         """What a member sorts by: its text without case, its place among its words, its figure, or its value."""
-        column = self.table.c.get(f"{name}_folded", self.table.c.get(name))
+        column: Any = self.table.c.get(f"{name}_folded", self.table.c.get(name))
+        kind = self.hints[name]
         if column is None:
-            return next(its for its in self.columns if its.name == name)
+            column, kind = next(its for its in self.columns if its.name == name), kind.__origin__
         if name in self._money:
             return figure(self.table, name)
-        origin, *words = get_origin(self.hints[name]), *get_args(self.hints[name])
-        return case({word: place for place, word in enumerate(words)}, value=column) if origin is Literal else column
+        words = {word: place for place, word in enumerate(get_args(kind))} if get_origin(kind) is Literal else {}
+        return case(words, value=getattr(column, "element", column)) if words else column
 
 
 @cache

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Column, ForeignKey, Integer, MetaData, PrimaryKeyConstraint, Table, UniqueConstraint, bindparam
 
 from retainer.store.columns import instant, integer, text
-from retainer.store.engines import DAY, INTEGER, KEYED, NUMBERED
+from retainer.store.engines import DAY, INSTANT, INTEGER, KEYED, NUMBERED
 
 metadata = MetaData(
     naming_convention={
@@ -21,6 +21,8 @@ ACCOUNT = bindparam("account_id", type_=Integer)
 """The account of the transaction, in every statement that it runs."""
 TODAY = bindparam("today", type_=DAY)
 """The day it is in the account's zone, in every statement that mentions it."""
+NOW = bindparam("moment", type_=INSTANT)
+"""The moment of the transaction, in every statement that mentions it."""
 
 
 def account_id() -> Column[Any]:

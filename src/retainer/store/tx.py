@@ -166,6 +166,8 @@ class Tx(Everywhere):
         text, brought = self.store.prepare(statement, scope=True)
         if "today" in brought:
             values["today"] = self.today
+        if "moment" in brought:
+            values["moment"] = self.now
         try:
             return self.connection.execute(text, brought | values)
         except self.store.engine.failure as error:

@@ -1,0 +1,252 @@
+"""Tickets: what clients ask for, and how it was answered.
+
+The client follows from the contact, the site or the project. A ticket that is resolved or closed and becomes open again
+was reopened. `awaiting` says whose turn it is: `us` until a user has replied in public, the `requester` then, nobody's
+once it is resolved. `first_response_minutes` and `resolution_minutes` count from the creation. Descriptions and replies
+are kept as they were sent; whoever shows them as HTML must escape them.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from sqlalchemy import ColumnElement, Index, Table, Text, and_, bindparam, case, cast, literal, or_, select
+
+from retainer.api.clients import clients
+from retainer.api.contacts import contacts
+from retainer.api.projects import projects
+from retainer.api.sites import sites
+from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
+from retainer.domain import consequences, relations, work
+from retainer.domain.filters import Where, searched, truth
+from retainer.domain.numbering import next_in
+from retainer.domain.values import Email, Id, Instant, Text191, Text255, Text50000, UserId
+from retainer.exact import half_up
+from retainer.kernel import etag
+from retainer.kernel.body import Change, New
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.resource import Resource
+from retainer.store.columns import among, folded, instant, integer, ref, text, unique
+from retainer.store.records import Derived, Record, count_of, ro
+from retainer.store.tables import NOW, tenant_table
+from retainer.store.tx import Tx
+
+FIRST_NUMBER = 1001
+UNRESOLVED = ("open", "pending", "on_hold")
+
+tickets = tenant_table(
+    "tickets",
+    *ref("client_id", "clients", optional=True),
+    *ref("contact_id", "external_contacts", optional=True, on_delete="detach"),
+    *ref("site_id", "sites", optional=True, on_delete="detach"),
+    *ref("project_id", "projects", optional=True, on_delete="detach"),
+    integer("number"),
+    text("subject"),
+    text("description", optional=True),
+    text("requester_name", optional=True),
+    text("requester_email", optional=True),
+    text("status"),
+    text("priority"),
+    text("type"),
+    *ref("assignee_id", "users", optional=True),
+    instant("due_at", optional=True),
+    instant("first_response_at", optional=True),
+    integer("first_response_minutes", optional=True),
+    instant("resolved_at", optional=True),
+    instant("closed_at", optional=True),
+    integer("resolution_minutes", optional=True),
+    integer("reopened_count"),
+    instant("last_reply_at", optional=True),
+    text("last_reply_by", optional=True),
+    text("external_id", optional=True),
+    folded("subject", "description", into="search"),
+    unique("number"),
+    unique("external_id"),
+    Index(None, "account_id", "created_at", "id"),
+    Index(None, "account_id", "updated_at", "id"),
+    Index(None, "account_id", "status", "created_at", "id"),
+    Index(None, "account_id", "client_id", "created_at", "id"),
+    Index(None, "account_id", "assignee_id", "created_at", "id"),
+    Index(None, "account_id", "contact_id"),
+    Index(None, "account_id", "site_id"),
+    Index(None, "account_id", "project_id"),
+)
+tag_links("tickets")
+
+Status = Literal["open", "pending", "on_hold", "resolved", "closed"]
+Asked = Literal["open", "pending", "on_hold", "resolved", "closed", "unresolved"]
+Priority = Literal["low", "normal", "high", "urgent"]
+Type = Literal["question", "incident", "problem", "change_request", "task"]
+Author = Literal["user", "contact"]
+Awaiting = Literal["us", "requester"]
+
+
+def is_unresolved(table: Table) -> ColumnElement[bool]:
+    """Whether a ticket is neither resolved nor closed."""
+    return among(table.c.status, UNRESOLVED)
+
+
+def whose_turn(table: Table) -> ColumnElement[Any]:
+    """Whose turn it is, while a ticket is not resolved."""
+    return case(
+        (and_(is_unresolved(table), table.c.last_reply_by == "user"), "requester"), (is_unresolved(table), "us")
+    )
+
+
+def is_unanswered(table: Table) -> ColumnElement[bool]:
+    """Whether no user has replied in public to a ticket that is not resolved."""
+    return and_(is_unresolved(table), table.c.first_response_at.is_(None))
+
+
+def is_overdue(table: Table) -> ColumnElement[bool]:
+    """Whether a ticket should be resolved by now."""
+    return and_(is_unresolved(table), table.c.due_at < NOW)
+
+
+def any_of(table: Table, statuses: Any) -> ColumnElement[bool]:
+    """Whether a ticket has one of these statuses, or is `unresolved` when they say so."""
+    return or_(table.c.status.in_(statuses), and_(literal("unresolved").in_(statuses), is_unresolved(table)))
+
+
+def mentions(table: Table, q: Any) -> ColumnElement[bool]:
+    """Whether a text occurs in a ticket or in its number."""
+    return or_(table.c.search.contains(q, escape="/"), cast(table.c.number, Text).contains(q, escape="/"))
+
+
+class Ticket(Record):
+    """What a client asks for."""
+
+    subject: Text255
+    description: Text50000 | None = None
+    number: int = ro
+    client_id: Id | None = None
+    contact_id: Id | None = None
+    site_id: Id | None = None
+    project_id: Id | None = None
+    requester_name: Text191 | None = None
+    requester_email: Email | None = None
+    status: Status = "open"
+    priority: Priority = "normal"
+    type: Type = "question"
+    assignee_id: UserId | None = None
+    due_at: Instant | None = None
+    first_response_at: Instant | None = ro
+    first_response_minutes: int | None = ro
+    resolved_at: Instant | None = ro
+    closed_at: Instant | None = ro
+    resolution_minutes: int | None = ro
+    reopened_count: int = ro
+    last_reply_at: Instant | None = ro
+    last_reply_by: Author | None = ro
+    awaiting: Annotated[Awaiting | None, Derived(whose_turn)] = ro
+    replies_count: Annotated[int, count_of("ticket_replies", "ticket_id")] = ro
+    tracked_minutes: Annotated[int, work.minutes("ticket_id")] = ro
+    external_id: Text191 | None = None
+    tag_ids: TagIds = []
+
+
+class TicketFilter(Filter):
+    """Which tickets."""
+
+    sorts = ("-created_at", "updated_at", "last_reply_at", "priority", "due_at", "number")
+    q: Annotated[Text191 | None, Where(mentions, searched)] = None
+    status: Annotated[OneOf[Asked] | None, Where(any_of)] = None
+    priority: OneOf[Priority] | None = None
+    type: OneOf[Type] | None = None
+    client_id: OneOf[Id | None] | None = None
+    contact_id: OneOf[Id] | None = None
+    site_id: OneOf[Id] | None = None
+    project_id: OneOf[Id] | None = None
+    assignee_id: OneOf[UserId | None] | None = None
+    awaiting: Annotated[OneOf[Awaiting] | None, Where(lambda table, its: whose_turn(table).in_(its))] = None
+    unanswered: Annotated[bool | None, truth(is_unanswered)] = None
+    overdue: Annotated[bool | None, truth(is_overdue)] = None
+    number: OneOf[Id] | None = None
+    external_id: Text191 | None = None
+    tag_id: TagFilter = None
+
+
+CONTACT = select(*contacts.c["client_id", "name", "email"]).where(contacts.c.id == bindparam("id"))
+SITE = select(sites.c.client_id).where(sites.c.id == bindparam("id"))
+PROJECT = select(projects.c.client_id).where(projects.c.id == bindparam("id"))
+CLIENT = select(clients.c.status).where(clients.c.id == bindparam("id"))
+NARROW = {"project_id": PROJECT, "site_id": SITE, "contact_id": CONTACT}
+
+
+def settle(tx: Tx, it: Ticket, before: Ticket | None, given: relations.Given) -> Ticket:
+    """Whom a ticket is from and for, its number, and when it was resolved."""
+    named = relations.named(it, given, "client_id", *NARROW)
+    for member, statement in NARROW.items():
+        row = tx.one(statement, id=getattr(it, member)) if getattr(it, member) else None
+        if row and row[0] is not None:
+            relations.follow(tx, it, given, member, "client_id", row[0])
+        if row and member == "contact_id" and (before is None or it.contact_id != before.contact_id):
+            it.requester_name = it.requester_name if "requester_name" in given else row[1]
+            it.requester_email = it.requester_email if "requester_email" in given else row[2]
+    if it.client_id and (before is None or it.client_id != before.client_id):
+        status = tx.value(CLIENT, id=it.client_id)
+        relations.open_for_more(tx, relations.first(named, "client_id", *NARROW), f"Client {it.client_id}", status)
+    relations.user(tx, it, "assignee_id", before.assignee_id if before else None)
+    if before is None:
+        it.number, it.reopened_count = next_in(tx, "tickets", FIRST_NUMBER), 0
+    close(it, before.status if before else "open", before.created_at if before else tx.now, tx.now)
+    return it
+
+
+def close(it: Ticket, former: str, created_at: str, now: str) -> None:
+    """When a ticket was resolved and closed; one that is opened again counts that."""
+    if it.status in UNRESOLVED:
+        it.reopened_count += former not in UNRESOLVED
+        it.resolved_at = it.closed_at = it.resolution_minutes = None
+        return
+    it.closed_at = (it.closed_at or now) if it.status == "closed" else None
+    if it.resolved_at is None:
+        it.resolved_at, it.resolution_minutes = now, minutes_between(created_at, now)
+
+
+def minutes_between(start: str, end: str) -> int:
+    """Whole minutes between two moments, rounded half up."""
+    return half_up(int((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()), 60)
+
+
+api = Resource("/tickets", tag="Tickets", scope="tickets", table=tickets)
+
+
+@api.get()
+def list_tickets(tx: Tx, only: TicketFilter, page: Page) -> Paged[Ticket]:
+    """List tickets, newest first."""
+    return listing(tx, tickets, Ticket, only, page)
+
+
+@api.post()
+def create_ticket(tx: Tx, body: New[Ticket]) -> Ticket:
+    """Create a ticket; the client follows from contact, site or project, the requester from the contact."""
+    ticket = tx.insert(tickets, settle(tx, body, None, relations.sent(body)))
+    set_tags(tx, tickets, ticket, body.tag_ids, new=True)
+    return tx.get(tickets, ticket, Ticket)
+
+
+@api.get("/{ticket}")
+def get_ticket(tx: Tx, ticket: Id) -> Ticket:
+    """Read a ticket; its replies are at /tickets/{ticket}/replies."""
+    return tx.get(tickets, ticket, Ticket)
+
+
+@api.put("/{ticket}")
+@api.patch("/{ticket}")
+def update_ticket(tx: Tx, ticket: Id, change: Change[Ticket]) -> Ticket:
+    """Change a ticket; members left out keep their value."""
+    before = tx.get(tickets, ticket, Ticket)
+    it = settle(tx, change.onto(before), before, change.given)
+    moved = next((name for name in ("project_id", "client_id") if getattr(it, name) != getattr(before, name)), None)
+    if moved is not None:
+        consequences.fixed_by_time(tx, "ticket", ticket, moved)
+    tx.update(tickets, it)
+    set_tags(tx, tickets, ticket, it.tag_ids)
+    return tx.get(tickets, ticket, Ticket)
+
+
+@api.delete("/{ticket}")
+def delete_ticket(tx: Tx, ticket: Id) -> None:
+    """Delete a ticket with its replies; time and tasks that belong to it stay, without a ticket."""
+    tx.delete(tickets, etag.unchanged(tx, tx.get(tickets, ticket, Ticket)).id)

@@ -1,0 +1,1 @@
+"""The uptime monitor: claim what is due, probe it, record what was found."""

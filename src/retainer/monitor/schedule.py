@@ -1,0 +1,244 @@
+"""The schedule: which sites are due, who checks them, and what becomes of what was found.
+
+A site is claimed by a conditional update, so that any number of monitors can work side by side; whoever took it and
+died leaves it due again at the end of the lease. Sums are rolled up as results are written: reading adds up nothing.
+"""
+
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
+
+import msgspec
+from sqlalchemy import (
+    ColumnElement,
+    Delete,
+    Insert,
+    Select,
+    Table,
+    Update,
+    and_,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
+
+from retainer.domain.uptime import site_checks, site_hours
+from retainer.exact import as_instant, half_up
+from retainer.store.tables import metadata
+from retainer.store.tx import Everywhere
+
+FAILURES = 2  # in a row: one alone may be the network's
+DAY, WEEK, MONTH = timedelta(days=1), timedelta(days=7), timedelta(days=30)
+
+
+class Due(msgspec.Struct):
+    """A site that should be checked: what to ask it, and the moments around its check."""
+
+    account_id: int
+    site_id: int
+    url: str
+    expected_status: list[int] | None
+    keyword: str | None
+    interval: int
+    due_at: str
+    leased_until: str = ""
+
+
+class Finding(msgspec.Struct):
+    """What a check has found; `error` is for the tenant and says no more than they could see themselves."""
+
+    is_up: bool
+    status_code: int | None = None
+    milliseconds: int | None = None
+    error: str | None = None
+    ssl_expires_at: str | None = None
+
+
+def claim(tx: Everywhere, most: int, lease: timedelta) -> list[Due]:
+    """Take sites that are due, the longest due first, so that no other monitor takes them while the lease lasts.
+
+    Whoever took a site and died leaves it due again at the end of the lease.
+    """
+    until = later(tx.now, lease)
+    taken = []
+    for account_id, site_id, url, expected, keyword, interval, due_at in tx.all(_due(), now=tx.now, most=most):
+        if tx.run(_take(), site=site_id, seen=due_at, until=until):
+            statuses = msgspec.json.decode(expected) if expected else None
+            taken.append(Due(account_id, site_id, url, statuses, keyword, interval, due_at, until))
+    return taken
+
+
+def anything_due(tx: Everywhere) -> bool:
+    """Whether a site should be checked by now."""
+    return bool(tx.all(_due(), now=tx.now, most=1))
+
+
+def record(tx: Everywhere, due: Due, found: Finding) -> None:
+    """Write what a check has found, and when the next one is due, unless the site was taken by another or is gone."""
+    row = tx.one(_site(), site=due.site_id, until=due.leased_until)
+    if row is None:
+        return
+    observed, failures, down_since, maintenance_until = row
+    excused = maintenance_until is not None and maintenance_until > tx.now
+    if found.is_up:
+        observed, failures, down_since = "up", 0, None
+    elif not excused:
+        failures += 1
+        down_since = down_since or tx.now
+        observed = "down" if failures >= FAILURES else observed
+    if not excused:
+        count(tx, due.account_id, due.site_id, found)
+    following = later(due.due_at, timedelta(seconds=due.interval))
+    tx.run(
+        _found(),
+        site=due.site_id,
+        observed=observed,
+        failures=failures,
+        down_since=down_since,
+        last_checked_at=tx.now,
+        last_status_code=found.status_code,
+        response_time_ms=found.milliseconds,
+        last_error=found.error,
+        ssl_expires_at=found.ssl_expires_at,
+        next_check_at=following if following > tx.now else later(tx.now, timedelta(seconds=due.interval)),
+    )
+    summarise(tx, due.account_id, due.site_id)
+
+
+def count(tx: Everywhere, account_id: int, site_id: int, found: Finding) -> None:
+    """Add a check to those of its day and of its hour, and forget what is older than any figure looks."""
+    its = {"account": account_id, "site": site_id}
+    tx.run(_check(), **its, at=tx.now, up=found.is_up)
+    hour = {"hour": tx.now[:13], "up": int(found.is_up), "down": int(not found.is_up)}
+    if not tx.run(_hour(), **its, **hour):
+        tx.run(_new_hour(), **its, **hour)
+
+
+def summarise(tx: Everywhere, account_id: int, site_id: int) -> None:
+    """Write the shares of a site's checks that were up, as of now, and forget what no share counts any more."""
+    its = {"account": account_id, "site": site_id}
+    day, week, month = (later(tx.now, -span) for span in (DAY, WEEK, MONTH))
+    tx.run(_old_checks(), **its, before=day)
+    tx.run(_old_hours(), **its, before=month[:13])
+    up, total = tx.one(_of_day(), **its) or (0, 0)
+    up7, total7, up30, total30 = tx.one(_of_month(), **its, week=week[:13]) or (0, 0, 0, 0)
+    shares = {"day": share(up, total), "week": share(up7, total7), "month": share(up30, total30)}
+    tx.run(_shares(), site=site_id, at=tx.now, **shares)
+
+
+def refresh(tx: Everywhere, most: int) -> int:
+    """Bring the shares of sites up to date that nobody checks any more: time passes for them, too."""
+    stale = tx.all(_stale(), before=later(tx.now, -timedelta(hours=1)), most=most)
+    for account_id, site_id in stale:
+        summarise(tx, account_id, site_id)
+    return len(stale)
+
+
+def share(up: int | None, total: int | None) -> int | None:
+    """Thousandths of a percent, rounded half up; none without checks."""
+    return half_up((up or 0) * 100_000, total) if total else None
+
+
+def later(moment: str, span: timedelta) -> str:
+    """The moment so long after another."""
+    return as_instant(datetime.fromisoformat(moment) + span)
+
+
+@cache
+def _due() -> Select[Any]:
+    sites = metadata.tables["sites"]
+    names = ("account_id", "id", "url", "expected_status", "keyword", "check_interval_seconds", "next_check_at")
+    its = and_(sites.c.monitoring_enabled.is_(True), sites.c.next_check_at <= bindparam("now"))
+    return select(*sites.c[names]).where(its).order_by(sites.c.next_check_at).limit(bindparam("most"))
+
+
+@cache
+def _take() -> Update:
+    sites = metadata.tables["sites"]
+    its = and_(sites.c.id == bindparam("site"), sites.c.next_check_at == bindparam("seen"))
+    return update(sites).where(its).values(next_check_at=bindparam("until"))
+
+
+@cache
+def _site() -> Select[Any]:
+    sites = metadata.tables["sites"]
+    its = and_(sites.c.id == bindparam("site"), sites.c.next_check_at == bindparam("until"))
+    return select(*sites.c["observed", "failures", "down_since", "maintenance_until"]).where(its).with_for_update()
+
+
+@cache
+def _found() -> Update:
+    sites = metadata.tables["sites"]
+    names = ("observed", "failures", "down_since", "last_checked_at", "last_status_code", "response_time_ms")
+    values: dict[str, Any] = {name: bindparam(name) for name in (*names, "last_error", "next_check_at")}
+    known: Any = func.coalesce(
+        bindparam("ssl_expires_at"), sites.c.ssl_expires_at
+    )  # a site that is down keeps its date
+    return update(sites).where(sites.c.id == bindparam("site")).values(ssl_expires_at=known, **values)
+
+
+@cache
+def _shares() -> Update:
+    sites = metadata.tables["sites"]
+    spans = {"uptime_24h": "day", "uptime_7d": "week", "uptime_30d": "month", "uptime_at": "at"}
+    values: dict[str, Any] = {name: bindparam(span) for name, span in spans.items()}
+    return update(sites).where(sites.c.id == bindparam("site")).values(values)
+
+
+@cache
+def _stale() -> Select[Any]:
+    sites = metadata.tables["sites"]
+    its = and_(sites.c.uptime_30d.is_not(None), sites.c.uptime_at < bindparam("before"))
+    return select(*sites.c["account_id", "id"]).where(its).limit(bindparam("most"))
+
+
+def _its(table: Table) -> ColumnElement[bool]:
+    return and_(table.c.account_id == bindparam("account"), table.c.site_id == bindparam("site"))
+
+
+@cache
+def _check() -> Insert:
+    values: dict[str, Any] = {"checked_at": bindparam("at"), "is_up": bindparam("up")}
+    return insert(site_checks).values(account_id=bindparam("account"), site_id=bindparam("site"), **values)
+
+
+@cache
+def _hour() -> Update:
+    more: dict[str, Any] = {name: site_hours.c[name] + bindparam(name) for name in ("up", "down")}
+    return update(site_hours).where(_its(site_hours), site_hours.c.hour == bindparam("hour")).values(more)
+
+
+@cache
+def _new_hour() -> Insert:
+    values: dict[str, Any] = {name: bindparam(name) for name in ("hour", "up", "down")}
+    return insert(site_hours).values(account_id=bindparam("account"), site_id=bindparam("site"), **values)
+
+
+@cache
+def _old_checks() -> Delete:
+    return delete(site_checks).where(_its(site_checks), site_checks.c.checked_at <= bindparam("before"))
+
+
+@cache
+def _old_hours() -> Delete:
+    return delete(site_hours).where(_its(site_hours), site_hours.c.hour <= bindparam("before"))
+
+
+@cache
+def _of_day() -> Select[Any]:
+    up: Any = func.sum(case((site_checks.c.is_up, 1), else_=0))
+    total: Any = func.count()
+    return select(up, total).select_from(site_checks).where(_its(site_checks))
+
+
+@cache
+def _of_month() -> Select[Any]:
+    hours = site_hours.c
+    of_week = hours.hour > bindparam("week")
+    total = hours.up + hours.down
+    sums: Any = (case((of_week, hours.up), else_=0), case((of_week, total), else_=0), hours.up, total)
+    return select(*(func.sum(its) for its in sums)).where(_its(site_hours))
