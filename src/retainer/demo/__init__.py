@@ -1,13 +1,15 @@
 """The demo: two agencies with people, clients and a year of work that could be real."""
 
 import random
+from datetime import date, timedelta
 from typing import Any
 
 from retainer.api import clients, contacts, tags
 from retainer.demo import sales
 from retainer.demo.agencies import HARBOUR, NORTHLIGHT, STREETS, TAGS, Agency
 from retainer.demo.bills import Bills
-from retainer.demo.records import make
+from retainer.demo.care import Care
+from retainer.demo.records import at, make
 from retainer.demo.work import Work
 from retainer.domain import accounts, keys, users
 from retainer.domain.accounts import AccountDetails
@@ -43,13 +45,19 @@ def _agency(store: Store, agency: Agency) -> str:
     with store.begin(actor, write=True) as tx:
         tag_ids = {name: tags.create_tag(tx, make(tags.Tag, name=name, color=color)).id for name, color in TAGS.items()}
         chance = random.Random(agency.name)  # noqa: S311  # every demo is the same
+        today = date.fromisoformat(tx.today)
+        at(tx, today - timedelta(days=400))
         customers = [_client(tx, customer, tag_ids, chance) for customer in agency.customers]
+        at(tx, today)
         work = Work(tx, chance, people, tag_ids)
         work.plan(customers)
         work.record()
         sales.offer(tx, chance, customers)
         sales.spend(tx, chance, people, [job.project for job in work.jobs])
         Bills(tx, chance, work.jobs).send(customers)
+        care = Care(tx, chance, people)
+        care.host(customers)
+        care.support(customers)
         work.close(customers)
     return key
 

@@ -68,6 +68,84 @@ WORK = {
 """What people write on their time, by the kind of work."""
 
 # name, city, country, currency, hourly rate, status, tags, contacts (first name, last name, role, job title)
+PLUGINS = [
+    ("woocommerce", "WooCommerce", ("9.8.5", "9.8.5", "9.7.1", "8.9.3")),
+    ("wordpress-seo", "Yoast SEO", ("25.1", "25.1", "24.9")),
+    ("contact-form-7", "Contact Form 7", ("6.0.6", "6.0.6", "5.9.8")),
+    ("wp-rocket", "WP Rocket", ("3.18.3", "3.17.4")),
+    ("advanced-custom-fields", "Advanced Custom Fields", ("6.4.2", "6.4.2", "6.3.12")),
+    ("wordfence", "Wordfence Security", ("8.0.5", "8.0.5", "7.11.7")),
+    ("updraftplus", "UpdraftPlus", ("1.25.5", "1.24.12")),
+    ("redirection", "Redirection", ("5.5.2", "5.5.2")),
+]
+"""What sites run: slug, name, and versions, the newest first."""
+ASKED = [
+    (
+        "Checkout shows the wrong tax",
+        "Orders from Norway are charged 19 %.",
+        "incident",
+        "high",
+        "Thank you for telling us. We see the same and correct the tax table today.",
+        "It is right now, thank you!",
+    ),
+    (
+        "How do I add a team member?",
+        "We have a new colleague for the team page.",
+        "question",
+        "low",
+        "Under Team, Add new: name, photo, and the order. Shall we do it this once?",
+        None,
+    ),
+    (
+        "Contact form sends nothing",
+        "Since Monday no message has reached us.",
+        "incident",
+        "urgent",
+        "The mail server refused the form's sender. We have changed it; please try once.",
+        "Works again.",
+    ),
+    (
+        "Please put the winter banner live",
+        "The file is in the shared folder.",
+        "change_request",
+        "normal",
+        "It is live, and will be taken down on 1 February.",
+        None,
+    ),
+    (
+        "Site is slow in the evening",
+        "The start page takes ten seconds.",
+        "problem",
+        "high",
+        "A backup runs at that hour. We have moved it to the night and watch the times.",
+        "Much better.",
+    ),
+    (
+        "Newsletter sign-up twice",
+        "Some people are in the list twice.",
+        "problem",
+        "normal",
+        "We remove the doubles and make the address unique.",
+        None,
+    ),
+    (
+        "New opening hours",
+        "From next week we open at nine.",
+        "change_request",
+        "normal",
+        "Changed on the contact page and in the footer.",
+        "Great, thanks!",
+    ),
+    (
+        "Can you renew the font licence?",
+        "The invoice came to us by mistake.",
+        "task",
+        "low",
+        "Please forward it; we take care of it.",
+        None,
+    ),
+]
+"""What clients ask: subject, description, type, priority, the agency's answer, and what they say to it."""
 STREETS = ("Mill Lane", "Station Road", "Harbour Street", "Park Avenue", "Linden Square", "Bridge Street")
 NORTHLIGHT_CUSTOMERS = [
     ("Bergmann Optik", "Hamburg", "DE", "EUR", "110.00", "active", ["Website", "Retainer"],

@@ -10,7 +10,7 @@ from sqlalchemy import and_, select
 from retainer.api import clients, credit_notes, invoices, milestones, quotes
 from retainer.api.expenses import expenses
 from retainer.api.time_entries import time_entries
-from retainer.demo.records import make
+from retainer.demo.records import at, make
 from retainer.demo.work import Job
 from retainer.domain import issuing, payments
 from retainer.domain.crediting import CreditNote
@@ -34,8 +34,10 @@ class Bills:
         first = (self.today - timedelta(days=365)).replace(day=1)
         while (following := (first + timedelta(days=32)).replace(day=1)) <= self.today:
             for customer in busy:
+                at(self.tx, following)
                 self._month(customer, first, following)
             first = following
+        at(self.tx, self.today)
         self._from_quotes()
         self._correct()
         self._draft(busy[0])
@@ -95,6 +97,7 @@ class Bills:
             self._step(it, "written_off")
 
     def _pay(self, it: invoices.Invoice, day: date, amount: str | None) -> None:
+        at(self.tx, day)
         payment = make(
             Payment,
             amount=amount,

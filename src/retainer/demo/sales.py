@@ -5,7 +5,7 @@ from datetime import date, timedelta
 
 from retainer.api import clients, expenses, projects, quotes
 from retainer.demo.agencies import KINDS
-from retainer.demo.records import make
+from retainer.demo.records import at, make
 from retainer.domain import relations
 from retainer.store.tx import Tx
 
@@ -29,6 +29,7 @@ def offer(tx: Tx, chance: random.Random, customers: list[clients.Client]) -> Non
         for turn in range(2 + place % 2):
             kind = KINDS[(place + turn * 3) % len(KINDS)]
             issued = today - timedelta(days=chance.randint(1, 360))
+            at(tx, issued)
             recent = today - issued < timedelta(days=45)
             status = chance.choice(("draft", "sent", "sent")) if recent else chance.choice(OUTCOMES)
             rate = str(customer.hourly_rate or 100)
@@ -52,6 +53,7 @@ def offer(tx: Tx, chance: random.Random, customers: list[clients.Client]) -> Non
                     decline_reason=chance.choice(REASONS) if status == "declined" else None,
                 ),
             )
+    at(tx, today)
 
 
 def spend(tx: Tx, chance: random.Random, people: list[int], its: list[projects.Project]) -> None:

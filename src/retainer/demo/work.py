@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from retainer.api import clients, milestones, projects, tasks, time_entries
 from retainer.demo.agencies import INTERNAL, KINDS, WORK, Kind
-from retainer.demo.records import make
+from retainer.demo.records import at, make
 from retainer.store.tx import Tx
 
 YEAR = timedelta(days=365)
@@ -51,10 +51,12 @@ class Work:
         """What everybody did, day by day."""
         day = self.today - YEAR
         while day < self.today:
+            at(self.tx, day)
             for user in self.people if day.weekday() < 5 else []:
                 if self.chance.random() > 0.07:  # away otherwise
                     self._day(user, day)
             day += timedelta(days=1)
+        at(self.tx, self.today)
 
     def close(self, customers: list[clients.Client]) -> None:
         """What is archived by now, and took work before."""
@@ -67,6 +69,7 @@ class Work:
         gone = customer.status == "archived"
         earliest, latest = -365, -250 if gone else 20
         start = self.today + timedelta(days=self.chance.randint(earliest, latest))
+        at(self.tx, start - timedelta(days=10))
         project = self._project(kind, f"{kind.name} {customer.name}", customer, start)
         team = self.chance.sample(self.people, min(len(self.people), self.chance.randint(2, 4)))
         end = min(start + length * 1.1, self.today - timedelta(days=150)) if gone else start + length * 1.1

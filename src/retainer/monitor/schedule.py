@@ -4,35 +4,18 @@ A site is claimed by a conditional update, so that any number of monitors can wo
 died leaves it due again at the end of the lease. Sums are rolled up as results are written: reading adds up nothing.
 """
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
 import msgspec
-from sqlalchemy import (
-    ColumnElement,
-    Delete,
-    Insert,
-    Select,
-    Table,
-    Update,
-    and_,
-    bindparam,
-    case,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import Select, Update, and_, bindparam, func, select, update
 
-from retainer.domain.uptime import site_checks, site_hours
-from retainer.exact import as_instant, half_up
+from retainer.domain import uptime
 from retainer.store.tables import metadata
 from retainer.store.tx import Everywhere
 
 FAILURES = 2  # in a row: one alone may be the network's
-DAY, WEEK, MONTH = timedelta(days=1), timedelta(days=7), timedelta(days=30)
 
 
 class Due(msgspec.Struct):
@@ -63,7 +46,7 @@ def claim(tx: Everywhere, most: int, lease: timedelta) -> list[Due]:
 
     Whoever took a site and died leaves it due again at the end of the lease.
     """
-    until = later(tx.now, lease)
+    until = uptime.later(tx.now, lease)
     taken = []
     for account_id, site_id, url, expected, keyword, interval, due_at in tx.all(_due(), now=tx.now, most=most):
         if tx.run(_take(), site=site_id, seen=due_at, until=until):
@@ -91,8 +74,9 @@ def record(tx: Everywhere, due: Due, found: Finding) -> None:
         down_since = down_since or tx.now
         observed = "down" if failures >= FAILURES else observed
     if not excused:
-        count(tx, due.account_id, due.site_id, found)
-    following = later(due.due_at, timedelta(seconds=due.interval))
+        uptime.check(tx, due.account_id, due.site_id, is_up=found.is_up)
+        uptime.count(tx, due.account_id, due.site_id, up=int(found.is_up), down=int(not found.is_up))
+    following = uptime.later(due.due_at, timedelta(seconds=due.interval))
     tx.run(
         _found(),
         site=due.site_id,
@@ -104,48 +88,17 @@ def record(tx: Everywhere, due: Due, found: Finding) -> None:
         response_time_ms=found.milliseconds,
         last_error=found.error,
         ssl_expires_at=found.ssl_expires_at,
-        next_check_at=following if following > tx.now else later(tx.now, timedelta(seconds=due.interval)),
+        next_check_at=following if following > tx.now else uptime.later(tx.now, timedelta(seconds=due.interval)),
     )
-    summarise(tx, due.account_id, due.site_id)
-
-
-def count(tx: Everywhere, account_id: int, site_id: int, found: Finding) -> None:
-    """Add a check to those of its day and of its hour, and forget what is older than any figure looks."""
-    its = {"account": account_id, "site": site_id}
-    tx.run(_check(), **its, at=tx.now, up=found.is_up)
-    hour = {"hour": tx.now[:13], "up": int(found.is_up), "down": int(not found.is_up)}
-    if not tx.run(_hour(), **its, **hour):
-        tx.run(_new_hour(), **its, **hour)
-
-
-def summarise(tx: Everywhere, account_id: int, site_id: int) -> None:
-    """Write the shares of a site's checks that were up, as of now, and forget what no share counts any more."""
-    its = {"account": account_id, "site": site_id}
-    day, week, month = (later(tx.now, -span) for span in (DAY, WEEK, MONTH))
-    tx.run(_old_checks(), **its, before=day)
-    tx.run(_old_hours(), **its, before=month[:13])
-    up, total = tx.one(_of_day(), **its) or (0, 0)
-    up7, total7, up30, total30 = tx.one(_of_month(), **its, week=week[:13]) or (0, 0, 0, 0)
-    shares = {"day": share(up, total), "week": share(up7, total7), "month": share(up30, total30)}
-    tx.run(_shares(), site=site_id, at=tx.now, **shares)
+    uptime.summarise(tx, due.account_id, due.site_id)
 
 
 def refresh(tx: Everywhere, most: int) -> int:
     """Bring the shares of sites up to date that nobody checks any more: time passes for them, too."""
-    stale = tx.all(_stale(), before=later(tx.now, -timedelta(hours=1)), most=most)
+    stale = tx.all(_stale(), before=uptime.later(tx.now, -timedelta(hours=1)), most=most)
     for account_id, site_id in stale:
-        summarise(tx, account_id, site_id)
+        uptime.summarise(tx, account_id, site_id)
     return len(stale)
-
-
-def share(up: int | None, total: int | None) -> int | None:
-    """Thousandths of a percent, rounded half up; none without checks."""
-    return half_up((up or 0) * 100_000, total) if total else None
-
-
-def later(moment: str, span: timedelta) -> str:
-    """The moment so long after another."""
-    return as_instant(datetime.fromisoformat(moment) + span)
 
 
 @cache
@@ -182,63 +135,7 @@ def _found() -> Update:
 
 
 @cache
-def _shares() -> Update:
-    sites = metadata.tables["sites"]
-    spans = {"uptime_24h": "day", "uptime_7d": "week", "uptime_30d": "month", "uptime_at": "at"}
-    values: dict[str, Any] = {name: bindparam(span) for name, span in spans.items()}
-    return update(sites).where(sites.c.id == bindparam("site")).values(values)
-
-
-@cache
 def _stale() -> Select[Any]:
     sites = metadata.tables["sites"]
     its = and_(sites.c.uptime_30d.is_not(None), sites.c.uptime_at < bindparam("before"))
     return select(*sites.c["account_id", "id"]).where(its).limit(bindparam("most"))
-
-
-def _its(table: Table) -> ColumnElement[bool]:
-    return and_(table.c.account_id == bindparam("account"), table.c.site_id == bindparam("site"))
-
-
-@cache
-def _check() -> Insert:
-    values: dict[str, Any] = {"checked_at": bindparam("at"), "is_up": bindparam("up")}
-    return insert(site_checks).values(account_id=bindparam("account"), site_id=bindparam("site"), **values)
-
-
-@cache
-def _hour() -> Update:
-    more: dict[str, Any] = {name: site_hours.c[name] + bindparam(name) for name in ("up", "down")}
-    return update(site_hours).where(_its(site_hours), site_hours.c.hour == bindparam("hour")).values(more)
-
-
-@cache
-def _new_hour() -> Insert:
-    values: dict[str, Any] = {name: bindparam(name) for name in ("hour", "up", "down")}
-    return insert(site_hours).values(account_id=bindparam("account"), site_id=bindparam("site"), **values)
-
-
-@cache
-def _old_checks() -> Delete:
-    return delete(site_checks).where(_its(site_checks), site_checks.c.checked_at <= bindparam("before"))
-
-
-@cache
-def _old_hours() -> Delete:
-    return delete(site_hours).where(_its(site_hours), site_hours.c.hour <= bindparam("before"))
-
-
-@cache
-def _of_day() -> Select[Any]:
-    up: Any = func.sum(case((site_checks.c.is_up, 1), else_=0))
-    total: Any = func.count()
-    return select(up, total).select_from(site_checks).where(_its(site_checks))
-
-
-@cache
-def _of_month() -> Select[Any]:
-    hours = site_hours.c
-    of_week = hours.hour > bindparam("week")
-    total = hours.up + hours.down
-    sums: Any = (case((of_week, hours.up), else_=0), case((of_week, total), else_=0), hours.up, total)
-    return select(*(func.sum(its) for its in sums)).where(_its(site_hours))

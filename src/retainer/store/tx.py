@@ -79,6 +79,10 @@ class Everywhere:
             self._now = utcnow()
         return self._now
 
+    @now.setter
+    def now(self, moment: str) -> None:  # the demo tells of the past
+        self._now = moment
+
     def __enter__(self) -> Self:
         self.connection = self.store.engine.begin(write=self.writes)
         return self

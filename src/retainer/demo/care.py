@@ -1,0 +1,142 @@
+"""What the agency looks after: websites with a month of checks, and a year of tickets with their threads."""
+
+import random
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import select, update
+
+from retainer.api import clients, contacts, sites, ticket_replies, tickets, time_entries
+from retainer.demo.agencies import ASKED, PLUGINS
+from retainer.demo.records import make
+from retainer.domain import uptime
+from retainer.exact import as_instant
+from retainer.store.tx import Tx
+
+INTERVAL = 300
+WORDPRESS, PHP = ("6.8.3", "6.8.2", "6.7.4"), ("8.3.27", "8.2.29", "8.1.33")
+NEWEST = WORDPRESS[0]
+
+
+class Care:
+    """The sites and tickets of one agency."""
+
+    def __init__(self, tx: Tx, chance: random.Random, people: list[int]) -> None:
+        self.tx, self.chance, self.people = tx, chance, people
+        self.now = datetime.fromisoformat(tx.now)
+        self.sites: dict[int, int] = {}
+
+    def host(self, customers: list[clients.Client]) -> None:
+        """A site for every client, a staging site for some."""
+        self.tx.now = as_instant(self.now - uptime.MONTH)
+        for customer in customers:
+            if customer.status == "active":
+                self.sites[customer.id] = self._site(customer, "production", str(customer.website))
+                if self.chance.random() < 0.3:
+                    self._site(customer, "staging", str(customer.website).replace("https://", "https://staging."))
+        self.tx.now = as_instant(self.now)
+
+    def support(self, customers: list[clients.Client]) -> None:
+        """A few tickets a month for every client that has a site; the newest wait for an answer."""
+        for place, customer in enumerate(it for it in customers if it.id in self.sites):
+            people = self.tx.all(select(contacts.contacts.c.id).where(contacts.contacts.c.client_id == customer.id))
+            for turn in range(6 + place % 4):
+                subject, description, kind, priority, answer, thanks = ASKED[(place * 5 + turn) % len(ASKED)]
+                members = {"subject": subject, "description": description, "type": kind, "priority": priority}
+                contact = self.chance.choice(people)[0]
+                self._ticket({**members, "contact_id": contact, "site_id": self.sites[customer.id]}, answer, thanks)
+        self.tx.now = as_instant(self.now)
+
+    def _site(self, customer: clients.Client, environment: str, url: str) -> int:
+        shop = any(tag in customer.name for tag in ("Optik", "Coffee", "Outfitters", "Fjordlys"))
+        version = self.chance.choice(WORDPRESS)
+        plugins = [
+            {
+                "slug": slug,
+                "name": name,
+                "version": self.chance.choice(versions),
+                "update_version": versions[0],
+                "auto_update": self.chance.random() < 0.3,
+            }
+            for slug, name, versions in PLUGINS
+            if self.chance.random() < 0.7 or (shop and slug == "woocommerce")
+        ]
+        it = make(
+            sites.Site,
+            url=url,
+            client_id=customer.id,
+            environment=environment,
+            platform="woocommerce" if shop else "wordpress",
+            wp_version=version,
+            wp_update_version=None if version == NEWEST else NEWEST,
+            php_version=self.chance.choice(PHP),
+            plugins=plugins,
+        )
+        site = sites.create_site(self.tx, it).id
+        self._history(site)
+        return site
+
+    def _history(self, site: int) -> None:
+        """A month of checks, in sums for each hour and one by one for the last day."""
+        account = self.tx.actor.account_id
+        each_hour = 3600 // INTERVAL
+        down_at = {
+            self.chance.randint(30, 710): self.chance.randint(2, each_hour) for _ in range(self.chance.randint(0, 3))
+        }
+        for hours in range(719, 0, -1):
+            self.tx.now = as_instant(self.now - timedelta(hours=hours))
+            down = down_at.get(hours, 0)
+            uptime.count(self.tx, account, site, up=each_hour - down, down=down)
+        for back in range(int(uptime.DAY.total_seconds()) // INTERVAL - 1, -1, -1):
+            self.tx.now = as_instant(self.now - timedelta(seconds=back * INTERVAL + 7))
+            uptime.check(self.tx, account, site, is_up=True)
+        values: dict[str, Any] = {
+            "observed": "up",
+            "last_checked_at": self.tx.now,
+            "last_status_code": 200,
+            "response_time_ms": self.chance.randint(80, 900),
+            "ssl_expires_at": as_instant(self.now + timedelta(days=self.chance.randint(6, 85))),
+            "next_check_at": as_instant(self.now + timedelta(days=365)),  # it is nowhere; a new one is really checked
+        }
+        self.tx.run(update(sites.sites).where(sites.sites.c.id == site).values(values))
+        uptime.summarise(self.tx, account, site)
+
+    def _ticket(self, members: dict[str, Any], answer: str, thanks: str | None) -> None:
+        """A ticket from the first word to its end, as far as that has come."""
+        asked = self.now - timedelta(days=self.chance.randint(0, 180) ** 2 // 180, minutes=self.chance.randint(5, 900))
+        old = self.now - asked > timedelta(days=6)
+        self._at(asked)
+        it = make(tickets.Ticket, **members, assignee_id=self.chance.choice(self.people))
+        ticket = tickets.create_ticket(self.tx, it).id
+        if not old and self.chance.random() < 0.5:
+            return
+        answered = self._at(asked + timedelta(minutes=self.chance.randint(12, 600)))
+        if answered > self.now:
+            return
+        self._reply(ticket, body=answer, status="pending")
+        if self.chance.random() < 0.3:
+            self._reply(ticket, body="Looked at the log: it began with the last update.", is_internal=True)
+        self._worked(ticket, answered)
+        if thanks and self._at(answered + timedelta(minutes=self.chance.randint(30, 2000))) < self.now:
+            self._reply(ticket, body=thanks, author_type="contact")
+        if old:
+            self._at(min(answered + timedelta(hours=self.chance.randint(20, 90)), self.now))
+            self._reply(ticket, body="All done. Write again if anything is left.", status="resolved")
+
+    def _at(self, moment: datetime) -> datetime:
+        self.tx.now = as_instant(min(moment, self.now))
+        return moment
+
+    def _reply(self, ticket: int, **members: Any) -> None:
+        ticket_replies.create_ticket_reply(self.tx, ticket, make(ticket_replies.Reply, **members))
+
+    def _worked(self, ticket: int, when: datetime) -> None:
+        entry = make(
+            time_entries.TimeEntry,
+            ticket_id=ticket,
+            duration_minutes=self.chance.choice((10, 15, 20, 30, 45)),
+            date=when.date().isoformat(),
+            user_id=self.chance.choice(self.people),
+            description="Support",
+        )
+        time_entries.record(self.tx, entry)
