@@ -1,7 +1,9 @@
 """The loop of the monitor: claim what is due, look at it, write what was found; until it is told to stop."""
 
 import asyncio
+import math
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -15,6 +17,7 @@ from retainer.store.tx import Store
 
 TICK_SECONDS = 0.5
 AT_ONCE = 100
+DRAIN_SECONDS = 5.0
 LEASE = timedelta(seconds=4 * TOTAL_SECONDS)  # longer than any look and its writing can take
 REFRESH_TICKS = 120
 MOST_REFRESHED = 100
@@ -41,10 +44,10 @@ class Monitor:
         self._thread.start()
 
     def stop(self) -> None:
-        """Claim nothing more; what is being looked at is finished and written."""
+        """Claim nothing more; what is being looked at and ends within seconds is written."""
         self._stopped.set()
         if self._thread.is_alive():
-            self._thread.join(timeout=TOTAL_SECONDS + 5)
+            self._thread.join(timeout=2 * DRAIN_SECONDS)
 
     def run(self, *, once: bool = False) -> int:
         """Check what is due, for ever or `once`; answers how many sites were checked."""
@@ -54,9 +57,13 @@ class Monitor:
     async def _run(self, *, once: bool) -> None:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(AT_ONCE, "monitor-names"))
         prober = Prober(self.opened, AT_ONCE)
-        ticks = 0
+        ticks, ends = 0, math.inf
         while True:
             stopping = self._stopped.is_set()
+            ends = min(ends, time.monotonic() + DRAIN_SECONDS) if stopping else ends
+            if time.monotonic() >= ends:  # what takes longer is due again when its lease ends
+                for task in self._running:
+                    task.cancel()
             found, self._found = self._found, []
             free = 0 if stopping else AT_ONCE - len(self._running)
             for due in await self._try(self._tick, found, free) or []:
