@@ -43,13 +43,14 @@ class NewClient(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 COLUMNS = ["id", "created_at", "updated_at", *NewClient.__struct_fields__[:-1]]
 CURRENCY, HOURLY_RATE, TAG_IDS = COLUMNS.index("currency"), COLUMNS.index("hourly_rate"), len(COLUMNS)
-Client = msgspec.defstruct("Client", [*COLUMNS, "tag_ids", "contacts_count", "projects_count"], gc=False)
+Client = msgspec.defstruct("Client", [*COLUMNS, "tag_ids", "contacts_count", "projects_count", "sites_count"], gc=False)
 
 SELECT = f"""
 SELECT {", ".join(COLUMNS)},
        (SELECT group_concat(tag_id) FROM clients_tags t WHERE t.account_id = c.account_id AND t.record_id = c.id),
        (SELECT count(*) FROM external_contacts e WHERE e.account_id = c.account_id AND e.client_id = c.id),
-       (SELECT count(*) FROM projects p WHERE p.account_id = c.account_id AND p.client_id = c.id)
+       (SELECT count(*) FROM projects p WHERE p.account_id = c.account_id AND p.client_id = c.id),
+       (SELECT count(*) FROM sites s WHERE s.account_id = c.account_id AND s.client_id = c.id)
 FROM clients c"""
 READ = f"{SELECT} WHERE c.account_id = ? AND c.id = ?"
 LIST = f"{SELECT} WHERE c.account_id = ? ORDER BY c.name_folded, c.id LIMIT {PER_PAGE}"

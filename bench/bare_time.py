@@ -25,11 +25,13 @@ class NewEntry(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 COLUMNS = [
-    *("id", "created_at", "updated_at", "client_id", "project_id", "task_id", "user_id", "date", "duration_minutes"),
-    *("billable", "started_at", "ended_at", "description", "hourly_rate", "amount", "currency", "external_id"),
+    *("id", "created_at", "updated_at", "client_id", "project_id", "ticket_id", "task_id", "user_id", "date"),
+    *("duration_minutes", "billable", "started_at", "ended_at", "description", "hourly_rate", "amount", "currency"),
+    *("invoice_id", "invoice_line_id", "external_id"),
 ]
 BILLABLE, HOURLY_RATE, AMOUNT, CURRENCY = map(COLUMNS.index, ("billable", "hourly_rate", "amount", "currency"))
-Entry = msgspec.defstruct("Entry", [*COLUMNS[:-1], "billing_status", "external_id"], gc=False)
+LATER = ["billing_status", "invoice_id", "invoice_line_id", "is_locked", "external_id"]
+Entry = msgspec.defstruct("Entry", [*COLUMNS[:-3], *LATER], gc=False)
 
 AROUND = """
 SELECT u.hourly_rate, a.hourly_rate, a.currency,
@@ -110,10 +112,11 @@ def insert(connection: Any, key: tuple[Any, ...], it: NewEntry) -> bytes:
 
 
 def record(row: tuple[Any, ...]) -> Any:
-    *values, external_id = row
+    *values, invoice, line, external_id = row
     digits = -DIGITS[values[CURRENCY]]
     values[BILLABLE] = bool(values[BILLABLE])
     values[AMOUNT] = Decimal(values[AMOUNT]).scaleb(digits)
     if values[HOURLY_RATE] is not None:
         values[HOURLY_RATE] = Decimal(values[HOURLY_RATE]).scaleb(digits)
-    return Entry(*values, "unbilled" if values[BILLABLE] else "non_billable", external_id)
+    standing = "billed" if line is not None else "unbilled" if values[BILLABLE] else "non_billable"
+    return Entry(*values, standing, invoice, line, line is not None, external_id)

@@ -1,4 +1,4 @@
-"""Sites to be checked: answers every request, and writes down when each came. python bench/local_sites.py PORT FILE"""
+"""Sites to be checked: they answer every request and write down when it came. python bench/local_sites.py PORT FILE."""
 
 import asyncio
 import sys
