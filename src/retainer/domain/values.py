@@ -232,7 +232,7 @@ SiteUrl = Annotated[
         examples=["https://shop.example/"],
     ),
 ]
-HttpStatus = Annotated[int, Meta(ge=100, le=599)]
+HttpStatus = Annotated[int, Meta(ge=200, le=599)]
 Color = Annotated[str, kind(read_color, "a colour like #0a84ff", pattern="^#[0-9a-fA-F]{6}$", examples=["#0a84ff"])]
 NumberPattern = Annotated[
     str, kind(read_pattern, "text of at most 50 characters with one {0000} for the number, like Q-{YYYY}-{0000}")

@@ -16,9 +16,15 @@ Address = IPv4Address | IPv6Address
 
 METADATA = (ip_network("169.254.0.0/16"), ip_network("fe80::/10"), ip_network("fd00:ec2::/32"))
 """Link-local addresses and those of cloud metadata: no setting opens them."""
+NOT_PUBLIC = tuple(
+    ip_network(its)
+    for its in ("192.0.0.0/24", "168.63.129.16/32", "fec0::/10", "3fff::/20", "5f00::/16", "100::/64", "2001::/23")
+)
+"""What some versions of Python call global, and clouds keep for their own."""
 NAT64 = ip_network("64:ff9b::/96")
-EMBEDDING = (NAT64, ip_network("64:ff9b:1::/48"), ip_network("::/96"))
-"""Networks whose last 32 bits are an IPv4 address (RFC 6052, RFC 8215, RFC 4291)."""
+LOCAL_NAT64 = ip_network("64:ff9b:1::/48")
+EMBEDDING = (NAT64, LOCAL_NAT64, ip_network("::/96"), ip_network("::ffff:0:0:0/96"))
+"""Networks whose last 32 bits are an IPv4 address (RFC 6052, RFC 8215, RFC 4291, RFC 2765)."""
 ISATAP = {0x00005EFE, 0x02005EFE}  # what stands before an IPv4 address in an interface identifier (RFC 5214)
 ALL_ONES = 0xFFFFFFFF
 
@@ -41,11 +47,14 @@ def embedded(address: Address) -> Iterator[Address]:
         yield from address.teredo
     if any(address in network for network in EMBEDDING) or middle in ISATAP:
         yield IPv4Address(last)
+    if address in LOCAL_NAT64:  # where the prefix is as short as it may be, the address stands around bit 64
+        yield IPv4Address((int(address) >> 64 & 0xFFFF) << 16 | int(address) >> 40 & 0xFFFF)
 
 
 def is_public(address: Address) -> bool:
     """Whether an address is one of the public internet's: unicast, global, and nothing of the sort that is reserved."""
-    return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
+    other = address.is_multicast or address.is_reserved or address.is_unspecified
+    return address.is_global and not other and not any(address in network for network in NOT_PUBLIC)
 
 
 def is_allowed(address: Address, opened: Sequence[Network]) -> bool:
@@ -53,6 +62,8 @@ def is_allowed(address: Address, opened: Sequence[Network]) -> bool:
     its = list(embedded(address))
     if any(one in network for one in its for network in METADATA):
         return False
+    if any(address in network for network in opened):
+        return True
     mapped = isinstance(address, IPv6Address) and address.ipv4_mapped is not None
     judged = its[1:] if mapped or address in NAT64 else its  # the outer address is only a way to write the inner one
     return all(is_public(one) or any(one in network for network in opened) for one in judged)

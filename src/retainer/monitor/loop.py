@@ -80,7 +80,8 @@ class Monitor:
 
     async def _look(self, prober: Prober, due: Due) -> None:
         try:
-            self._found.append((due, await prober.look(due)))
+            finding = await prober.look(due)
+            self._found.append((due, finding))  # only now: the list is another after every tick
         except Exception as error:  # noqa: BLE001  # no finding: the site is due again when its lease ends
             self.failed(f"looking at site {due.site_id}", error)
 

@@ -81,7 +81,9 @@ class Prober:
         """The answer to one request, from an address that was judged, whatever the name means next."""
         if url.scheme not in PORTS or not url.host or url.userinfo:
             raise Forbidden
-        port = url.port or PORTS[url.scheme]
+        port = PORTS[url.scheme] if url.port is None else url.port
+        if not 0 < port < 65536:
+            raise Forbidden
         addresses = await resolve(url.raw_host.decode(), port, self.opened)
         headers = {**SENT, "Host": url.netloc.decode()}
         extensions = {"sni_hostname": url.raw_host.decode(), "timeout": TIMEOUT}
@@ -104,17 +106,16 @@ class Prober:
             read += part
             if len(read) >= LARGEST_BODY:
                 break
-        text = bytes(read[:LARGEST_BODY]).decode(encoding_of(response), errors="ignore")
+        text = decoded(bytes(read[:LARGEST_BODY]), response.charset_encoding)
         return None if due.keyword in text else NO_KEYWORD
 
 
-def encoding_of(response: httpx2.Response) -> str:
-    """The encoding that a page says it has, if there is such a one."""
+def decoded(page: bytes, encoding: str | None) -> str:
+    """A page as text, in the encoding that it says it has, or else in UTF-8."""
     try:
-        "".encode(response.charset_encoding or "utf-8")
-    except LookupError:
-        return "utf-8"
-    return response.charset_encoding or "utf-8"
+        return page.decode(encoding or "utf-8", errors="ignore")
+    except (LookupError, UnicodeError):  # there is no such encoding, or none of text
+        return page.decode(errors="ignore")
 
 
 def end_of_certificate(response: httpx2.Response) -> str | None:

@@ -65,14 +65,14 @@ def record(tx: Everywhere, due: Due, found: Finding) -> None:
     row = tx.one(_site(), site=due.site_id, until=due.leased_until)
     if row is None:
         return
-    observed, failures, down_since, maintenance_until = row
+    observed, failures, down_since, maintenance_until, last_checked_at = row
     excused = maintenance_until is not None and maintenance_until > tx.now
     if found.is_up:
         observed, failures, down_since = "up", 0, None
     elif not excused:
         failures += 1
-        down_since = down_since or tx.now
-        observed = "down" if failures >= FAILURES else observed
+        if failures >= FAILURES:
+            observed, down_since = "down", down_since or last_checked_at  # when it failed first
     if not excused:
         uptime.check(tx, due.account_id, due.site_id, is_up=found.is_up)
         uptime.count(tx, due.account_id, due.site_id, up=int(found.is_up), down=int(not found.is_up))
@@ -120,7 +120,11 @@ def _take() -> Update:
 def _site() -> Select[Any]:
     sites = metadata.tables["sites"]
     its = and_(sites.c.id == bindparam("site"), sites.c.next_check_at == bindparam("until"))
-    return select(*sites.c["observed", "failures", "down_since", "maintenance_until"]).where(its).with_for_update()
+    return (
+        select(*sites.c["observed", "failures", "down_since", "maintenance_until", "last_checked_at"])
+        .where(its)
+        .with_for_update()
+    )
 
 
 @cache

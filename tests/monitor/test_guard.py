@@ -1,0 +1,461 @@
+"""Where the monitor never connects, however an address is spelled, named or redirected to."""
+
+import asyncio
+import errno
+import socket
+from ipaddress import IPv4Address, ip_address, ip_network
+
+import pytest
+
+from retainer.monitor import guard, loop, probe, schedule
+from retainer.monitor.probe import Prober
+from tests.monitor.test_probe import Place, due, said
+
+CIRCLED = "\u24ea\u2460\u2461\u2462\u2463\u2464\u2465\u2466\u2467\u2468"
+PUBLIC, OTHER = "93.184.215.14", "93.184.215.15"  # they stand for the internet, and are led to loopback here
+NOT_REACHED = "The site cannot be reached."
+EVERYWHERE = (ip_network("0.0.0.0/0"), ip_network("::/0"))
+
+FORBIDDEN = [
+    "0.0.0.0",
+    "10.0.0.1",
+    "10.255.255.254",
+    "100.64.0.1",
+    "100.127.255.254",
+    "127.0.0.1",
+    "127.0.0.2",
+    "127.255.255.254",
+    "169.254.0.1",
+    "169.254.169.254",
+    "172.16.0.1",
+    "172.31.255.254",
+    "192.168.0.1",
+    "192.168.255.254",
+    "198.18.0.1",
+    "192.0.2.1",
+    "224.0.0.1",
+    "239.255.255.255",
+    "240.0.0.1",
+    "255.255.255.255",
+]
+FORBIDDEN_6 = [
+    "::",
+    "::1",
+    "0:0:0:0:0:0:0:1",
+    "0000:0000:0000:0000:0000:0000:0000:0001",
+    "fe80::1",
+    "FE80::1",
+    "febf::1",
+    "fc00::1",
+    "fd00::1",
+    "fd00:ec2::254",
+    "fdff:ffff::1",
+    "ff02::1",
+    "ff0e::1",
+    "2001:db8::1",
+    "100::1",
+    "64:ff9b:1::1",
+    "2001::1",
+    "2002::1",
+    "4000::1",
+]
+RESOLVED = {
+    "localhost": ["::1", "127.0.0.1"],
+    "localhost.": ["127.0.0.1"],
+    "shop.localhost": ["127.0.0.1"],
+    "inside.example": ["127.0.0.1"],
+    "inside.example.": ["127.0.0.1"],
+    "inside_1.example": ["127.0.0.1"],
+    "xn--bcher-kva.example": ["127.0.0.2"],
+    "ten.example": ["10.1.2.3"],
+    "mapped.example": ["::ffff:127.0.0.1"],
+    "metadata.example": ["169.254.169.254"],
+    "linklocal.example": ["fe80::1"],
+    "first.example": ["127.0.0.1", PUBLIC],
+    "last.example": [PUBLIC, "127.0.0.1"],
+    "six.example": [PUBLIC, "::1"],
+}
+ONLY_TEXT = [
+    "http://user@127.0.0.1:{port}/",
+    "http://user:secret@127.0.0.1:{port}/",
+    "http://@127.0.0.1:{port}/",
+    "http://shop.example@127.0.0.1:{port}/",
+    "http://127.0.0.1.:{port}/",
+    "http://%31%32%37.0.0.1:{port}/",
+    "http://127.0.0.1%00:{port}/",
+    "http://127.0.0.1%2f@shop.example:{port}/",
+    "http://[::1%25lo]:{port}/",
+    "http://[::ffff:127.0.0.1%25lo]:{port}/",
+    "http:127.0.0.1:{port}/",
+    "http:/127.0.0.1:{port}/",
+    "http:///127.0.0.1:{port}/",
+    "http://127.0.0.1\\@shop.example:{port}/",
+    "http:\\\\127.0.0.1:{port}/",
+    "http://[v1.fe80]:{port}/",
+    "http://127.0.0.1:{port}:80/",
+    "http://127.0.0.256:{port}/",
+    "http://4294967296:{port}/",
+    "//127.0.0.1:{port}/",
+    "ftp://127.0.0.1:{port}/",
+    "file:///etc/passwd",
+    "gopher://127.0.0.1:{port}/",
+    "unix:///run/x.sock",
+    "http://nothing.example:{port}/",
+    "http://[::1:{port}/",
+    "http://::1:{port}/",
+    "http://0177.0.0.08:{port}/",
+]
+
+
+def numbers(text):
+    """What the system reads as an IPv4 address."""
+    whole = int(IPv4Address(text))
+    a, b, c, d = whole.to_bytes(4)
+    return [
+        text,
+        f"{whole}",
+        f"{whole:#x}",
+        f"0X{whole:X}",
+        f"0{whole:o}",
+        f"{a:#x}.{b:#x}.{c:#x}.{d:#x}",
+        f"{a:#x}.{b}.0{c:o}.{d}",
+        f"{a}.{whole & 0xFFFFFF}",
+        f"{a}.{b}.{whole & 0xFFFF}",
+        text.replace(".", "\u3002"),
+    ]
+
+
+def within(text):
+    """IPv6 addresses that hold an IPv4 one: mapped, translated, compatible, NAT64, 6to4, Teredo, ISATAP."""
+    whole = int(IPv4Address(text))
+    pair, turned = (f"{each >> 16:x}:{each & 0xFFFF:x}" for each in (whole, whole ^ 0xFFFFFFFF))
+    return [
+        f"::ffff:{text}",
+        f"::ffff:{pair}",
+        f"::FFFF:{pair.upper()}",
+        f"0:0:0:0:0:ffff:{pair}",
+        f"0000:0000:0000:0000:0000:ffff:{text}",
+        f"::ffff:0:{text}",
+        f"::{text}",
+        f"64:ff9b::{text}",
+        f"64:ff9b::{pair}",
+        f"0064:ff9b:0:0:0:0:{pair}",
+        f"64:ff9b:1::{text}",
+        f"2002:{pair}::",
+        f"2002:{pair}::1",
+        f"2001:0:{pair}:0:0:f7f7:f7f7",
+        f"2001:0:808:808:0:0:{turned}",
+        f"2606:4700::5efe:{pair}",
+        f"2606:4700::200:5efe:{pair}",
+    ]
+
+
+def unread(text):
+    """What the system does not read as an address, but others do: digits of other alphabets, four octal numbers."""
+    a, b, c, d = int(IPv4Address(text)).to_bytes(4)
+    return [
+        "".join(chr(0xFF10 + int(each)) if each.isdigit() else each for each in text),
+        "".join(CIRCLED[int(each)] if each.isdigit() else each for each in text),
+        f"0{a:o}.0{b:o}.0{c:o}.0{d:o}",
+        f"000{a:o}.000{b:o}.000{c:o}.000{d:o}",
+    ]
+
+
+def urls(hosts):
+    return [f"http://{f'[{host}]' if ':' in host else host}:{{port}}/" for host in hosts]
+
+
+REACHING = {
+    **{f"numbers of {text}": urls(numbers(text)) for text in FORBIDDEN},
+    **{f"within IPv6, {text}": urls(within(text)) for text in FORBIDDEN},
+    "IPv6": urls(FORBIDDEN_6),
+    "names": urls([*RESOLVED, "LOCALHOST", "LocalHost", "INSIDE.EXAMPLE", "b\u00fccher.example"]),
+    "other ways to write it": [
+        "HTTP://127.0.0.1:{port}",
+        "hTTp://LOCALHOST:{port}/a?b#c",
+        "http://127.0.0.1:{port}/%2e%2e/",
+    ],
+    "TLS and usual ports": [
+        "https://127.0.0.1:{port}/",
+        "https://[::1]:{port}/",
+        "http://127.0.0.1/",
+        "http://10.0.0.1:22/",
+    ],
+}
+"""Addresses of sites; each is connected to when nobody judges it."""
+UNREADABLE = {"unread numbers": urls(each for text in FORBIDDEN for each in unread(text)), "only text": ONLY_TEXT}
+"""Those that lead nowhere, or would if they were read in another way."""
+
+
+class World:
+    """What lies outside: names and their answers, places on every loopback address, and every attempt to connect."""
+
+    def __init__(self, monkeypatch):
+        self.names = {name: [addresses] for name, addresses in RESOLVED.items()}
+        self.roads = {}
+        self.asked = []
+        self.tried = []
+        self.tries = {}
+        self.places = [Place()]
+        self.port = self.places[0].port
+        self.places += [Place(address=each, port=self.port) for each in ("127.0.0.2", *["::1"] * has_ipv6())]
+        self._look_up, self._connect = socket.getaddrinfo, socket.socket.connect
+        monkeypatch.setattr(socket, "getaddrinfo", self.getaddrinfo)
+
+        def connect(link, address):
+            return self.connect(link, address)
+
+        monkeypatch.setattr(socket.socket, "connect", connect)
+
+    def getaddrinfo(self, host, port, *_, **__):
+        self.asked.append(host)
+        answers = self.names.get(host, [[host]])
+        addresses = answers.pop(0) if len(answers) > 1 else answers[0]
+        how = {"type": socket.SOCK_STREAM, "flags": socket.AI_NUMERICHOST}  # nothing is asked outside
+        return [row for each in addresses for row in self._look_up(each, port, **how)]
+
+    def connect(self, link, address):
+        self.tried.append(address[0])
+        its = ip_address(address[0])
+        its = getattr(its, "ipv4_mapped", None) or its
+        if address[0] in self.roads:
+            return self._connect(link, ("127.0.0.1", self.roads[address[0]]))
+        if its.is_loopback or its.is_unspecified:
+            return self._connect(link, address)
+        raise OSError(errno.ENETUNREACH, "nothing leaves this machine")
+
+    @property
+    def connections(self):
+        return sum(each.connections for each in self.places)
+
+    def look(self, spellings, opened=()):
+        """What the monitor finds at each."""
+
+        async def looked():
+            prober, found = Prober(opened, 50), []
+            for spelling in spellings:
+                before = len(self.tried)
+                found.append(await prober.look(due(spelling.replace("{port}", str(self.port)))))
+                self.tries[spelling] = len(self.tried) - before
+            await prober.close()
+            return found
+
+        return asyncio.run(looked())
+
+
+def has_ipv6():
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.fixture
+def world(monkeypatch):
+    its = World(monkeypatch)
+    yield its
+    for each in its.places:
+        each.close()
+
+
+@pytest.fixture
+def hole(monkeypatch):
+    """Nobody judges an address."""
+    monkeypatch.setattr(guard, "is_allowed", lambda *_: True)
+    monkeypatch.setattr(probe, "TIMEOUT", dict.fromkeys(probe.TIMEOUT, 0.2))
+
+
+def lead(world, address, answer):
+    """Have an address of the internet answer."""
+    world.places.append(Place(answer))
+    world.roads[address] = world.places[-1].port
+    return world.places[-1]
+
+
+def test_there_are_enough_spellings():
+    every = [each for group in (*REACHING.values(), *UNREADABLE.values()) for each in group]
+    assert len(every) == len(set(every)) > 600
+
+
+@pytest.mark.parametrize("spellings", [*REACHING.values(), *UNREADABLE.values()], ids=[*REACHING, *UNREADABLE])
+def test_nothing_connects_to_a_forbidden_place(world, spellings):
+    for spelling, found in zip(spellings, world.look(spellings), strict=True):
+        assert (found.is_up, found.status_code, found.milliseconds, found.error) == (False, None, None, NOT_REACHED), (
+            spelling
+        )
+    assert (world.tried, world.connections) == ([], 0)
+
+
+@pytest.mark.parametrize("spellings", REACHING.values(), ids=REACHING)
+def test_if_nobody_judged_each_of_them_would_connect(world, hole, spellings):
+    world.look(spellings)
+    assert [spelling for spelling in spellings if not world.tries[spelling]] == []
+
+
+def test_if_nobody_judged_the_places_on_loopback_would_be_connected_to(world, hole):
+    hosts = ["127.0.0.1", "127.0.0.2", "0.0.0.0", "::ffff:127.0.0.1", "localhost", *["::1", "::"] * has_ipv6()]
+    assert [found.is_up for found in world.look(urls(hosts))] == [True] * len(hosts)
+    assert world.connections == len(hosts)
+
+
+@pytest.mark.parametrize(
+    "opened", [EVERYWHERE, (ip_network("127.0.0.0/8"),), (ip_network("127.0.0.1/32"),)], ids=["all", "8", "32"]
+)
+def test_an_opened_network_is_connected_to_however_it_is_spelled(world, opened):
+    spellings = urls([*numbers("127.0.0.1"), "::ffff:127.0.0.1", "::ffff:7f00:1", "inside.example"])
+    assert [found.is_up for found in world.look(spellings, opened)] == [True] * len(spellings)
+    assert world.connections == len(spellings)
+
+
+@pytest.mark.parametrize("text", ["169.254.0.1", "169.254.169.254"])
+def test_no_setting_opens_link_local_and_metadata_addresses(world, text):
+    spellings = urls(
+        [
+            *numbers(text),
+            *(each for each in within(text) if "ffff:0:" not in each),
+            "fe80::1",
+            "fd00:ec2::254",
+            "metadata.example",
+            "linklocal.example",
+        ]
+    )
+    assert {found.error for found in world.look(spellings, EVERYWHERE)} == {NOT_REACHED}
+    assert world.tried == []
+
+
+def test_an_opened_network_opens_no_other(world):
+    spellings = urls(["10.0.0.1", "10.1.0.1", "ten.example"])
+    world.look(spellings, (ip_network("10.1.0.0/16"),))
+    assert sorted(world.tried) == ["10.1.0.1", "10.1.2.3"]
+
+
+BESIDE = [
+    "1.1.1.1",
+    "9.255.255.255",
+    "11.0.0.0",
+    "100.63.255.255",
+    "100.128.0.0",
+    "126.255.255.255",
+    "128.0.0.1",
+    "172.15.255.255",
+    "172.32.0.0",
+    "192.167.255.255",
+    "192.169.0.0",
+    "169.253.255.255",
+    "223.255.255.1",
+    "2606:4700::1111",
+    "2a00:1450::5e",
+    "::ffff:1.1.1.1",
+    "64:ff9b::1.1.1.1",
+    "2002:101:101::1",
+]
+
+
+@pytest.mark.parametrize("address", BESIDE)
+def test_public_addresses_beside_the_forbidden_ones_are_connected_to(world, address):
+    world.look(urls([address]))
+    assert [ip_address(each) for each in world.tried] == [ip_address(address)]
+
+
+def test_a_name_is_looked_up_once_and_the_address_that_was_judged_is_connected_to(world):
+    there = lead(world, PUBLIC, said(200))
+    world.names["turning.example"] = [[PUBLIC], ["127.0.0.1"]]
+    assert world.look(urls(["turning.example"]))[0].is_up
+    assert (world.asked, world.tried, there.connections) == (["turning.example"], [PUBLIC], 1)
+
+
+def test_a_name_that_turns_inside_before_a_redirect_is_followed_is_judged_again(world):
+    there = lead(world, PUBLIC, said(302, Location="/again"))
+    world.names["turning.example"] = [[PUBLIC], ["127.0.0.1"], [PUBLIC]]
+    assert world.look(urls(["turning.example"]))[0].error == NOT_REACHED
+    assert (world.tried, there.connections) == ([PUBLIC], 1)
+
+
+INSIDE = [
+    "http://127.0.0.1:{port}/",
+    "//127.0.0.1:{port}/",
+    "https://127.0.0.1:{port}/",
+    "http://2130706433:{port}/",
+    "http://0x7f.1:{port}/",
+    "http://[::1]:{port}/",
+    "http://[::ffff:7f00:1]:{port}/",
+    "http://[64:ff9b::127.0.0.1]:{port}/",
+    "http://localhost:{port}/",
+    "http://inside.example:{port}/",
+    "http://last.example:{port}/",
+    "http://169.254.169.254/latest/meta-data/",
+    "http://user:secret@shop.example/",
+    "http://user@127.0.0.1:{port}/",
+    "http://127.0.0.1\t:{port}/",
+]
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_leads_to_a_forbidden_place(world, status):
+    world.names["shop.example"] = [[PUBLIC]]
+    for location in INSIDE:
+        there = lead(world, PUBLIC, said(status, Location=location.replace("{port}", str(world.port))))
+        world.tried.clear()
+        (found,) = world.look(["http://shop.example/"])
+        assert (found.is_up, found.status_code, found.error) == (False, None, NOT_REACHED), location
+        assert (world.tried, there.connections) == ([PUBLIC], 1), location
+    assert sum(each.connections for each in world.places[:3]) == 0
+
+
+def test_a_redirect_between_public_places_leads_inside_only_in_the_end(world):
+    world.names |= {"shop.example": [[PUBLIC]], "other.example": [[OTHER]]}
+    lead(world, PUBLIC, said(301, Location="http://other.example/"))
+    lead(world, OTHER, said(301, Location=f"http://localhost:{world.port}/"))
+    (found,) = world.look(["http://shop.example/"])
+    assert (found.error, world.tried) == (NOT_REACHED, [PUBLIC, OTHER])
+    lead(world, OTHER, said(200))
+    assert world.look(["http://shop.example/"])[0].is_up
+
+
+def test_what_is_sent_to_sites_is_refused_or_never_connected_to(office, world):
+    taken, key = [], None
+    every = [each for group in (*REACHING.values(), *UNREADABLE.values()) for each in group]
+    for number, spelling in enumerate(every[::3]):
+        key = office.new_key() if number % 100 == 0 else key
+        answer = office.post("/sites", {"url": spelling.replace("{port}", str(world.port))}, key=key)
+        assert answer.status == 201 or answer.errors["url"], answer
+        taken += [answer.data["url"]] if answer.status == 201 else []
+    assert len(taken) > 100
+    assert {found.error for found in world.look(taken)} == {NOT_REACHED}
+    assert (world.tried, world.connections) == ([], 0)
+
+
+def test_nobody_is_told_whether_a_place_is_forbidden_or_silent_or_not_there(office, world):
+    lead(world, PUBLIC, said(302, Location=f"http://127.0.0.1:{world.port}/"))
+    world.names |= {"refused.example": [[OTHER]], "leading.example": [[PUBLIC]], "none.example": [[]]}
+    world.roads[OTHER] = free_port()
+    hosts = [
+        "refused.example",
+        "127.0.0.1",
+        "10.0.0.1",
+        "metadata.example",
+        "none.example",
+        "9.9.9.9",
+        "leading.example",
+    ]
+    sites = [office.make("/sites", url=f"http://{host}/")["id"] for host in hosts]
+    with office.store.everywhere("a test", write=True) as tx:
+        taken = schedule.claim(tx, 100, loop.LEASE)
+    found = world.look([its.url for its in taken])
+    with office.store.everywhere("a test", write=True) as tx:
+        for its, finding in zip(taken, found, strict=True):
+            schedule.record(tx, its, finding)
+    told = [office.get(f"/sites/{site}").data for site in sites]
+    own = ("id", "url", "name", "created_at", "updated_at", "last_checked_at", "down_since")
+    assert [{name: each[name] for name in each if name not in own} for each in told] == [
+        {name: told[0][name] for name in told[0] if name not in own}
+    ] * len(hosts)
+    assert told[0]["last_error"] == NOT_REACHED
+    assert (told[0]["last_status_code"], told[0]["response_time_ms"], told[0]["ssl_expires_at"]) == (None, None, None)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,462 @@
+"""The monitor at work: what is due is checked once, what was found is written, and nobody's fault is another's."""
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections import Counter
+from datetime import datetime, timedelta
+from ipaddress import ip_network
+
+import pytest
+import time_machine
+
+from retainer.monitor import loop, schedule
+from retainer.monitor.loop import Monitor
+from retainer.monitor.probe import Prober
+from retainer.monitor.schedule import Finding
+from tests.monitor.test_probe import KB, UP, Place, said
+
+LOOPBACK = (ip_network("127.0.0.0/8"),)
+DOWN = said(500)
+START = datetime.fromisoformat("2026-03-02T12:00:00.000000+00:00")
+FIGURES = ("uptime_percent_24h", "uptime_percent_7d", "uptime_percent_30d")
+
+
+class Watch:
+    """Sites of an agency at a place whose answer can be changed, and monitors that check them."""
+
+    def __init__(self, office):
+        self.office = office
+        self.place = Place()
+        self.failures = []
+
+    def site(self, path="", **members):
+        """A new site at the place."""
+        return self.office.make("/sites", url=self.place.url + path, **members)["id"]
+
+    def monitor(self):
+        return Monitor(self.office.store, LOOPBACK, lambda what, error: self.failures.append((what, str(error))))
+
+    def check(self, answer=None):
+        """Check what is due, as the loop does, but all at once; answers how many sites were."""
+        self.place.answer = answer or self.place.answer
+
+        async def looked(taken):
+            prober = Prober(LOOPBACK, 100)
+            found = await asyncio.gather(*(prober.look(due) for due in taken))
+            await prober.close()
+            return found
+
+        with self.office.store.everywhere("a test", write=True) as tx:
+            taken = schedule.claim(tx, 100, loop.LEASE)
+        found = asyncio.run(looked(taken))
+        with self.office.store.everywhere("a test", write=True) as tx:
+            for due, finding in zip(taken, found, strict=True):
+                schedule.record(tx, due, finding)
+        return len(taken)
+
+    def note(self, *, is_up):
+        """Let every site be due and be found like this."""
+        self.due_again()
+        with self.office.store.everywhere("a test", write=True) as tx:
+            for due in schedule.claim(tx, 100, loop.LEASE):
+                schedule.record(tx, due, Finding(is_up))
+
+    def read(self, site):
+        return self.office.get(f"/sites/{site}").data
+
+    def sql(self, statement, **values):
+        with contextlib.closing(self.office.store.engine.connect()) as connection:
+            return connection.execute(statement, values).fetchall()
+
+    def due_again(self):
+        """Let every site be due; the interval is over."""
+        self.sql("UPDATE sites SET next_check_at = '2020-01-01T00:00:00.000000Z'")
+
+    def next_at(self, site):
+        ((moment,),) = self.sql("SELECT next_check_at FROM sites WHERE id = :id", id=site)
+        return datetime.fromisoformat(moment)
+
+    def asked(self):
+        """How often each path was asked for."""
+        return Counter(head.split(" ")[1].strip("/") for head in self.place.asked)
+
+
+@pytest.fixture
+def watch(office):
+    its = Watch(office)
+    yield its
+    its.place.close()
+
+
+@pytest.fixture
+def at():
+    """Sets the clock to a time after the start; it stands still."""
+    with time_machine.travel(START, tick=False) as traveller:
+        yield lambda **span: traveller.move_to(START + timedelta(**span))
+
+
+def written(moment):
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z"
+
+
+def test_a_new_site_is_checked_at_once_and_told_as_it_was_found(watch, at):
+    site = watch.site()
+    before = watch.read(site)
+    assert (before["status"], before["last_checked_at"], before["uptime_percent_24h"]) == ("unknown", None, None)
+    at(minutes=1)
+    assert watch.check() == 1
+    found = watch.read(site)
+    assert (found["status"], found["last_status_code"], found["last_error"]) == ("up", 200, None)
+    assert found["last_checked_at"] == written(START + timedelta(minutes=1))
+    assert found["response_time_ms"] >= 0
+    assert [found[name] for name in FIGURES] == [100, 100, 100]
+    assert found["updated_at"] == before["updated_at"]
+    assert watch.check() == 0, "the next check is due after the interval"
+    assert watch.failures == []
+
+
+def test_a_site_is_down_after_two_failures_in_a_row_and_up_after_one_success(watch, at):
+    site = watch.site()
+    told = []
+    for number, answer in enumerate([DOWN, UP, DOWN, UP, DOWN, DOWN, DOWN, UP]):
+        at(minutes=5 * number)
+        assert watch.check(answer) == 1
+        told.append(watch.read(site))
+    status = ["unknown", "up", "up", "up", "up", "down", "down", "up"]
+    assert [each["status"] for each in told] == status
+    assert [each["last_status_code"] for each in told] == [500, 200, 500, 200, 500, 500, 500, 200]
+    since = written(START + timedelta(minutes=20))  # the first failure of those in a row
+    assert [each["down_since"] for each in told if each["status"] == "down"] == [since, since]
+    assert [told[place]["down_since"] for place in (1, 3, 7)] == [None, None, None]
+    assert told[5]["last_error"] == "The site answered 500."
+    assert told[7]["uptime_percent_24h"] == 37.5  # 3 of 8
+
+
+@pytest.mark.parametrize(
+    ("checks", "percent"),
+    [("ud", 50), ("uud", 66.667), ("udd", 33.333), ("uuuuuud", 85.714), ("d", 0), ("u", 100), ("u" * 7 + "d", 87.5)],
+)
+def test_uptime_is_the_share_of_checks_that_were_up_to_three_places(watch, at, checks, percent):
+    site = watch.site(check_interval_seconds=60)
+    for number, check in enumerate(checks):
+        at(minutes=number)
+        watch.note(is_up=check == "u")
+    assert [watch.read(site)[name] for name in FIGURES] == [percent] * 3
+
+
+def percent(checks, since):
+    """A plain count, in thousandths rounded half up."""
+    counted = [is_up for moment, is_up in checks if moment > since]
+    return (sum(counted) * 200_000 + len(counted)) // (2 * len(counted)) / 1000
+
+
+def test_days_weeks_and_months_are_counted_from_checks_that_lie_in_them(watch, at):
+    site = watch.site(check_interval_seconds=86400)
+    now = START + timedelta(days=40)
+    ages = [(days * 24 + hours, (days + hours) % 3 != 0) for days in range(40) for hours in (1, 5, 17)]
+    checks = [(now - timedelta(hours=age, minutes=30), is_up) for age, is_up in ages]
+    for moment, is_up in sorted(checks):
+        at(seconds=(moment - START).total_seconds())
+        watch.note(is_up=is_up)
+    at(days=40)
+    watch.note(is_up=True)
+    checks.append((now, True))
+    expected = [percent(checks, now - timedelta(days=days)) for days in (1, 7, 30)]
+    assert len(set(expected)) == 3
+    assert [watch.read(site)[name] for name in FIGURES] == expected
+    ((kept,),) = watch.sql("SELECT count(*) FROM site_checks")
+    ((hours,),) = watch.sql("SELECT count(*) FROM site_hours")
+    assert (kept, hours) == (4, 91), "what no share counts any more is forgotten: 3 a day, and the last"
+
+
+def test_checks_in_maintenance_count_for_nothing_and_bring_no_site_down(watch, at):
+    site = watch.site(maintenance_until=written(START + timedelta(hours=1)))
+    for minutes in (0, 5, 10):
+        at(minutes=minutes)
+        assert watch.check(DOWN) == 1
+    found = watch.read(site)
+    assert (found["status"], found["last_status_code"], found["down_since"]) == ("maintenance", 500, None)
+    assert [found[name] for name in FIGURES] == [None] * 3
+    at(hours=2)
+    watch.check(UP)
+    found = watch.read(site)
+    assert (found["status"], found["uptime_percent_24h"]) == ("up", 100)
+
+
+def test_a_paused_site_is_not_checked_and_keeps_its_figures(watch, at):
+    site = watch.site()
+    watch.check(UP)
+    watch.office.patch(f"/sites/{site}", {"monitoring_enabled": False})
+    at(hours=1)
+    assert watch.check(DOWN) == 0
+    found = watch.read(site)
+    assert (found["status"], found["uptime_percent_24h"]) == ("paused", 100)
+    watch.office.patch(f"/sites/{site}", {"monitoring_enabled": True})
+    assert watch.check(UP) == 1, "due at once"
+    assert watch.read(site)["status"] == "up"
+
+
+def test_time_passes_for_the_figures_of_paused_sites(watch, at):
+    site = watch.site()
+    watch.check(UP)
+    watch.office.patch(f"/sites/{site}", {"monitoring_enabled": False})
+    told = []
+    for days in (0.5, 2, 8, 31):
+        at(days=days)
+        with watch.office.store.everywhere("time passes", write=True) as tx:
+            schedule.refresh(tx, 100)
+        told.append([watch.read(site)[name] for name in FIGURES])
+    assert told == [[100, 100, 100], [None, 100, 100], [None, None, 100], [None, None, None]]
+
+
+def test_the_loop_refreshes_the_figures_of_paused_sites(watch, monkeypatch):
+    monkeypatch.setattr(loop, "REFRESH_TICKS", 1)
+    monkeypatch.setattr(loop, "TICK_SECONDS", 0.05)
+    site = watch.site()
+    watch.check(UP)
+    watch.office.patch(f"/sites/{site}", {"monitoring_enabled": False})
+    watch.sql("DELETE FROM site_checks")
+    watch.sql("UPDATE sites SET uptime_at = '2020-01-01T00:00:00.000000Z'")
+    running(watch, lambda: watch.read(site)["uptime_percent_24h"] is None)
+
+
+def running(watch, condition):
+    """A monitor in its thread, until a condition holds; it is stopped then."""
+    monitor = watch.monitor()
+    monitor.start()
+    try:
+        end = time.monotonic() + 15
+        while not condition():
+            assert time.monotonic() < end, "waited in vain"
+            time.sleep(0.02)
+    finally:
+        monitor.stop()
+    return monitor
+
+
+def test_the_next_check_keeps_its_place_in_time_and_what_was_missed_is_skipped(watch, at):
+    site = watch.site(check_interval_seconds=300)
+    for seconds in (40, 310, 660):  # due at 0, 300 and 600, each seen to a little late
+        at(seconds=seconds)
+        assert watch.check() == 1
+    assert watch.next_at(site) == START + timedelta(seconds=900)
+    at(hours=5)
+    assert watch.check() == 1, "one check, not sixty"
+    assert START + timedelta(hours=5) < watch.next_at(site) <= START + timedelta(hours=5, seconds=300)
+
+
+@pytest.mark.parametrize(
+    ("members", "is_due"),
+    [
+        ({"expected_status": [500]}, True),
+        ({"keyword": "ok"}, True),
+        ({"check_interval_seconds": 60}, True),
+        ({"name": "Shop"}, False),
+        ({"wp_version": "6.9"}, False),
+        ({"environment": "staging"}, False),
+    ],
+)
+def test_a_change_of_what_is_asked_is_checked_at_once(watch, members, is_due):
+    site = watch.site()
+    assert watch.check() == 1
+    watch.office.patch(f"/sites/{site}", members)
+    assert watch.check() == int(is_due)
+    assert watch.failures == []
+
+
+def test_a_site_with_another_address_begins_anew(watch):
+    site = watch.site()
+    for _ in range(2):
+        watch.check(DOWN)
+        watch.due_again()
+    assert watch.read(site)["status"] == "down"
+    found = watch.office.patch(f"/sites/{site}", {"url": watch.place.url + "new"}).data
+    assert (found["status"], found["last_checked_at"], found["down_since"]) == ("unknown", None, None)
+    assert (found["last_status_code"], found["last_error"], found["response_time_ms"]) == (None, None, None)
+    assert watch.check(DOWN) == 1
+    assert watch.read(site)["status"] == "unknown", "the first failure of the new address"
+
+
+def test_an_answer_that_names_no_keyword_is_down_and_its_own_expected_status_is_up(watch):
+    keyword = watch.site("keyword", keyword="nothing of the sort")
+    expected = watch.site("expected", expected_status=[200, 503])
+    large = watch.site("large", keyword="ok")
+    for answer in (said(503), said(503)):
+        watch.check(answer)
+        watch.due_again()
+    assert watch.read(expected)["status"] == "up"
+    for _ in range(2):
+        watch.check(said(200, b"x" * 64 * KB + b"ok"))
+        watch.due_again()
+    assert [watch.read(site)["status"] for site in (keyword, expected, large)] == ["down", "up", "down"]
+
+
+def test_any_number_of_monitors_check_each_site_once_in_an_interval(watch):
+    paths = [str(number) for number in range(130)]
+    for path in paths:
+        watch.site(path)
+    for rounds in (1, 2, 3):
+        monitors = [watch.monitor() for _ in range(3)]
+        threads = [threading.Thread(target=monitor.run, kwargs={"once": True}) for monitor in monitors]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=30)
+        assert sum(monitor.checked for monitor in monitors) == len(paths)
+        assert watch.asked() == dict.fromkeys(paths, rounds)
+        watch.due_again()
+    ((checks,),) = watch.sql("SELECT count(*) FROM site_checks")
+    assert (checks, watch.failures) == (390, [])
+
+
+def test_what_cannot_be_written_of_one_site_stops_no_other(watch):
+    sites = [watch.site(str(number)) for number in range(5)]
+    watch.sql(
+        f"CREATE TRIGGER planted BEFORE UPDATE OF last_checked_at ON sites WHEN new.id = {sites[2]}"
+        " BEGIN SELECT raise(ABORT, 'planted'); END"
+    )
+    assert watch.monitor().run(once=True) == 4
+    assert [watch.read(site)["status"] for site in sites] == ["up", "up", "unknown", "up", "up"]
+    assert any(f"site {sites[2]}" in what and "planted" in error for what, error in watch.failures)
+    ((checks,),) = watch.sql("SELECT count(*) FROM site_checks")
+    assert checks == 4, "nothing is left of the fifth"
+    watch.sql("DROP TRIGGER planted")
+    watch.due_again()
+    assert watch.monitor().run(once=True) == 5
+    assert watch.read(sites[2])["status"] == "up"
+
+
+def meanwhile(watch, change):
+    """Check what is due, and change something while the site is being looked at."""
+
+    def answer(link, _):
+        change()
+        link.sendall(UP)
+
+    return watch.check(answer)
+
+
+def test_a_site_that_is_deleted_while_it_is_looked_at_is_gone(watch):
+    site, other = watch.site("a"), watch.site("b")
+    once = iter([True])
+    meanwhile(watch, lambda: next(once, False) and watch.office.delete(f"/sites/{site}"))
+    assert watch.office.get(f"/sites/{site}").status == 404
+    assert watch.read(other)["status"] == "up"
+    assert watch.sql("SELECT count(*) FROM site_checks WHERE site_id = :id", id=site) == [(0,)]
+    assert watch.failures == []
+
+
+@pytest.mark.parametrize(
+    "members", [{"monitoring_enabled": False}, {"url": "http://127.0.0.1:1/"}, {"keyword": "else"}]
+)
+def test_what_was_found_of_a_site_as_it_was_is_not_written_to_it_as_it_is(watch, members):
+    site = watch.site()
+    changed = iter([members])
+    seen = []
+
+    def change():
+        for each in changed:
+            watch.office.patch(f"/sites/{site}", each)
+            watch.sql("UPDATE sites SET next_check_at = '9999-01-01T00:00:00.000000Z'")
+        seen.append(True)
+
+    meanwhile(watch, change)
+    found = watch.read(site)
+    assert seen == [True]
+    assert (found["last_checked_at"], found["uptime_percent_24h"]) == (None, None)
+    assert watch.sql("SELECT count(*) FROM site_checks") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("members", "status"), [({"name": "Shop"}, "up"), ({"maintenance_until": "2099-01-01T00:00:00Z"}, "maintenance")]
+)
+def test_other_changes_while_a_site_is_looked_at_stay_and_so_does_what_was_found(watch, members, status):
+    site = watch.site()
+    changed = []
+    meanwhile(watch, lambda: changed.append(watch.office.patch(f"/sites/{site}", members).data))
+    found = watch.read(site)
+    assert (found["status"], found["last_status_code"]) == (status, 200)
+    assert found["uptime_percent_24h"] == (None if status == "maintenance" else 100)
+    assert found["updated_at"] == changed[0]["updated_at"]
+    assert found["name"] == changed[0]["name"]
+
+
+def test_a_finding_that_comes_after_the_lease_is_not_written_beside_that_of_another_monitor(watch):
+    site = watch.site()
+    second = []
+
+    def change():
+        if not second:
+            second.append(True)
+            watch.due_again()  # the lease is over
+            watch.check()
+
+    meanwhile(watch, change)
+    assert watch.place.connections == 2
+    assert watch.sql("SELECT count(*) FROM site_checks WHERE site_id = :id", id=site) == [(1,)]
+
+
+def test_a_monitor_checks_sites_of_all_agencies_and_ends_when_it_is_told_to(watch, stranger, monkeypatch):
+    monkeypatch.setattr(loop, "TICK_SECONDS", 0.05)
+    own, other = watch.site(), stranger.make("/sites", url=watch.place.url)["id"]
+    monitor = running(
+        watch, lambda: stranger.get(f"/sites/{other}").data["status"] == watch.read(own)["status"] == "up"
+    )
+    assert monitor.checked == 2
+    assert watch.failures == []
+    watch.due_again()
+    time.sleep(0.2)
+    assert watch.place.connections == 2
+
+
+def test_a_stopped_monitor_writes_what_it_was_looking_at(watch, monkeypatch):
+    monkeypatch.setattr(loop, "TICK_SECONDS", 0.05)
+    site, asked = watch.site(), threading.Event()
+
+    def answer(link, _):
+        asked.set()
+        time.sleep(0.5)
+        link.sendall(UP)
+
+    watch.place.answer = answer
+    monitor = running(watch, asked.is_set)
+    assert (monitor.checked, watch.read(site)["status"]) == (1, "up")
+
+
+def test_a_stopped_monitor_waits_for_no_site_that_takes_too_long(watch, monkeypatch):
+    monkeypatch.setattr(loop, "TICK_SECONDS", 0.05)
+    monkeypatch.setattr(loop, "DRAIN_SECONDS", 0.3)
+    site, asked = watch.site(), threading.Event()
+
+    def answer(*_):
+        asked.set()
+        time.sleep(3)
+
+    watch.place.answer = answer
+    began = time.monotonic()
+    monitor = running(watch, asked.is_set)
+    assert time.monotonic() - began < 2.5
+    assert (monitor.checked, watch.read(site)["status"]) == (0, "unknown")
+    watch.due_again()
+    assert watch.check(UP) == 1
+
+
+def test_of_many_sites_no_more_than_a_hundred_are_looked_at_at_a_time(watch):
+    now, most, lock = [0], [0], threading.Lock()
+
+    def answer(link, _):
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        time.sleep(0.3)
+        with lock:
+            now[0] -= 1
+        link.sendall(UP)
+
+    for number in range(120):
+        watch.site(str(number))
+    watch.place.answer = answer
+    assert watch.monitor().run(once=True) == 120
+    assert 2 <= most[0] <= 100

@@ -1,0 +1,456 @@
+"""One look at a site: what counts as up, how far it goes, and that it always ends. Also the servers of these tests."""
+
+import asyncio
+import contextlib
+import re
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from datetime import UTC, datetime
+from ipaddress import ip_network
+
+import pytest
+
+from retainer import __version__
+from retainer.monitor import probe
+from retainer.monitor.probe import Prober
+from retainer.monitor.schedule import Due
+
+LOOPBACK = (ip_network("127.0.0.0/8"),)
+UP = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+KB = 1024
+
+
+class Place:
+    """A listener on a loopback address; `answer` is bytes, or says something to a connection as it likes."""
+
+    def __init__(self, answer=UP, address="127.0.0.1", port=0, tls=None):
+        self.answer, self.tls = answer, tls
+        self.asked = []
+        self.connections = 0
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        self.listener = socket.create_server((address, port), family=family, backlog=256)
+        self.port = self.listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                link, _ = self.listener.accept()
+                self.connections += 1
+                threading.Thread(target=self._serve, args=(link,), daemon=True).start()
+
+    def _serve(self, link):
+        with contextlib.suppress(OSError, ValueError), link:
+            link.settimeout(5)
+            spoken = self.tls.wrap_socket(link, server_side=True) if self.tls else link
+            with spoken:
+                head = b""
+                while b"\r\n\r\n" not in head:
+                    part = spoken.recv(65536)
+                    if not part:
+                        return
+                    head += part
+                self.asked.append(head.decode())
+                if isinstance(self.answer, bytes):
+                    spoken.sendall(self.answer)
+                else:
+                    self.answer(spoken, head.decode())
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+@pytest.fixture
+def place():
+    """Opens places, and closes them after the test."""
+    opened = []
+
+    def open_place(answer=UP, **options):
+        opened.append(Place(answer, **options))
+        return opened[-1]
+
+    yield open_place
+    for each in opened:
+        each.close()
+
+
+def due(url, expected=None, keyword=None):
+    return Due(1, 1, url, expected, keyword, 60, "2026-03-01T00:00:00.000000Z")
+
+
+def look(url, expected=None, keyword=None, opened=LOOPBACK):
+    async def looked():
+        prober = Prober(opened, 10)
+        try:
+            return await prober.look(due(url, expected, keyword))
+        finally:
+            await prober.close()
+
+    return asyncio.run(looked())
+
+
+def said(status, body=b"", **headers):
+    """An answer with its length."""
+    lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    head = "\r\n".join([f"HTTP/1.1 {status} Said", f"Content-Length: {len(body)}", *lines])
+    return head.encode() + b"\r\n\r\n" + body
+
+
+def route(monkeypatch, **names):
+    """Names of the outside world; `_` in a name stands for a dot. Others do not exist."""
+    known = {name.replace("_", "."): addresses for name, addresses in names.items()}
+    real = socket.getaddrinfo
+
+    def getaddrinfo(host, port, *args, **options):
+        found = [real(each, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST) for each in known.get(host, ())]
+        if not found:
+            return real(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        return [row for rows in found for row in rows]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """The whole time for a look is 0.4 seconds."""
+    monkeypatch.setattr(probe, "TOTAL_SECONDS", 0.4)
+    monkeypatch.setattr(probe, "TIMEOUT", {"connect": 0.3, "read": 0.4, "write": 0.3, "pool": 0.4})
+
+
+@pytest.mark.parametrize(
+    ("status", "expected", "is_up"),
+    [
+        (200, None, True),
+        (204, None, True),
+        (304, None, True),
+        (399, None, True),
+        (400, None, False),
+        (404, None, False),
+        (500, None, False),
+        (599, None, False),
+        (200, [200], True),
+        (204, [200], False),
+        (404, [404], True),
+        (503, [200, 401, 503], True),
+        (402, [200, 401, 503], False),
+    ],
+)
+def test_a_site_is_up_when_it_answers_what_is_expected(place, status, expected, is_up):
+    found = look(place(said(status)).url, expected)
+    assert (found.is_up, found.status_code) == (is_up, status)
+    assert found.error == (None if is_up else f"The site answered {status}.")
+    assert 0 <= found.milliseconds < 5000
+    assert found.ssl_expires_at is None
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects_are_followed_unless_they_are_what_is_expected(place, status):
+    end = place(said(404))
+    start = place(said(status, Location=end.url + "there?a=b"))
+    found = look(start.url)
+    assert (found.is_up, found.status_code) == (False, 404)
+    assert end.asked[0].startswith("GET /there?a=b HTTP/1.1\r\n")
+    assert look(start.url, [status]).status_code == status
+    assert end.connections == 1, "the second look stayed where it was"
+
+
+@pytest.mark.parametrize("status", [300, 304, 305, 306])
+def test_other_answers_with_a_location_are_taken_as_they_are(place, status):
+    end = place()
+    found = look(place(said(status, Location=end.url)).url)
+    assert (found.is_up, found.status_code, end.connections) == (True, status, 0)
+
+
+@pytest.mark.parametrize(("redirects", "is_up"), [(1, True), (3, True), (4, False), (9, False)])
+def test_three_redirects_are_followed_and_a_fourth_is_a_failure(place, redirects, is_up):
+    def answer(link, head):
+        number = int(head.split(" ")[1].rpartition("/")[2] or 0)
+        link.sendall(said(302, Location=f"/{number + 1}") if number < redirects else UP)
+
+    there = place(answer)
+    found = look(there.url)
+    assert found.is_up is is_up
+    assert there.connections == min(redirects, 3) + 1
+    assert found.error == (None if is_up else "The site redirects more than 3 times.")
+
+
+@pytest.mark.parametrize(
+    ("location", "asked"),
+    [("next", "/a/next"), ("/next", "/next"), ("?q=1", "/a/b?q=1"), ("../c", "/c"), ("//127.0.0.1:{port}/d", "/d")],
+)
+def test_a_relative_redirect_is_meant_from_where_it_was_said(place, location, asked):
+    def answer(link, head):
+        start = head.startswith("GET /a/b HTTP")
+        link.sendall(said(302, Location=location.format(port=there.port)) if start else UP)
+
+    there = place(answer)
+    assert look(f"{there.url}a/b").is_up
+    assert there.asked[1].split(" ")[1] == asked
+
+
+@pytest.mark.parametrize("location", ["ftp://127.0.0.1/", "javascript:alert(1)", "file:///etc/passwd", "http://["])
+def test_a_redirect_to_nothing_that_can_be_asked_is_a_failure(place, location):
+    found = look(place(said(302, Location=location)).url)
+    assert (found.is_up, found.error) == (False, "The site cannot be reached.")
+
+
+def page(body, **headers):
+    return said(200, body, **headers)
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "keyword", "is_up"),
+    [
+        (b"Welcome to the shop", {}, "shop", True),
+        (b"Welcome to the shop", {}, "Shop", False),
+        (b"", {}, "shop", False),
+        (b"x" * (64 * KB - 4) + b"shop", {}, "shop", True),
+        (b"x" * (64 * KB - 3) + b"shop", {}, "shop", False),
+        (b"x" * 200 * KB + b"shop", {}, "shop", False),
+        ("Grüße".encode(), {}, "Grüße", True),
+        ("Grüße".encode("latin-1"), {"Content_Type": "text/html; charset=ISO-8859-1"}, "Grüße", True),
+        ("Grüße".encode("utf-16"), {"Content_Type": "text/html; charset=utf-16"}, "Grüße", True),
+        ("店".encode("shift_jis"), {"Content_Type": 'text/html; charset="Shift_JIS"'}, "店", True),
+        ("Grüße".encode("latin-1"), {}, "Grüße", False),
+        (b"a shop", {"Content_Type": "text/html; charset=no-such-thing"}, "shop", True),
+        (b"a shop", {"Content_Type": "text/html; charset=base64"}, "shop", True),
+        (b"a shop", {"Content_Type": "text/html; charset="}, "shop", True),
+        (b"\xff\xfe\xfd shop", {}, "shop", True),
+    ],
+)
+def test_the_keyword_is_looked_for_in_the_first_64_kb(place, body, headers, keyword, is_up):
+    found = look(place(page(body, **headers)).url, keyword=keyword)
+    assert (found.is_up, found.status_code) == (is_up, 200)
+    assert found.error == (None if is_up else "The keyword is not in the first 64 KB of the page.")
+
+
+@pytest.mark.parametrize("pieces", [[b"sh", b"op"], [b"Gr\xc3", b"\xbc\xc3", b"\x9fe shop"], [b"s", b"h", b"o", b"p"]])
+def test_the_keyword_is_found_across_the_borders_of_what_comes(place, pieces):
+    def answer(link, _):
+        link.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for piece in pieces:
+            link.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
+            time.sleep(0.02)
+        link.sendall(b"0\r\n\r\n")
+
+    assert look(place(answer).url, keyword="shop").is_up
+
+
+def endless(first, again, pause=0.0):
+    """Says something for ever, or until nobody listens."""
+
+    def answer(link, _):
+        link.sendall(first)
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            link.sendall(again)
+            time.sleep(pause)
+
+    return answer
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+ENDLESS = {
+    "says nothing": endless(b"", b"", 0.05),
+    "dribbles its first line": endless(b"HTTP/1.1 200 ", b"O", 0.05),
+    "dribbles headers": endless(HEAD, b"X: y\r\n", 0.05),
+    "floods headers": endless(HEAD, b"X: " + b"y" * 1000 + b"\r\n"),
+    "one endless header": endless(HEAD + b"X: ", b"y" * 10000),
+    "floods 1xx answers": endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100),
+    "dribbles the page": endless(HEAD + b"\r\n", b"x", 0.05),
+    "dribbles chunks": endless(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n", 0.05),
+    "one endless chunk size": endless(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"0"),
+}
+
+
+@pytest.mark.parametrize("answer", ENDLESS.values(), ids=ENDLESS)
+def test_a_site_without_end_ends_with_the_time(place, short, answer):
+    began = time.monotonic()
+    found = look(place(answer).url, keyword="shop")
+    assert time.monotonic() - began < 2
+    assert not found.is_up
+    assert found.error in {"The site did not answer within 15 seconds.", "The site cannot be reached."}
+
+
+def test_the_time_is_that_of_all_redirects_together(place, short):
+    def answer(link, _):
+        time.sleep(0.15)
+        link.sendall(said(302, Location="/again"))
+
+    there = place(answer)
+    assert look(there.url).error == "The site did not answer within 15 seconds."
+    assert there.connections == 3, "0.4 seconds hold two redirects of 0.15 and the beginning of a third"
+
+
+def test_no_more_than_64_kb_of_an_endless_page_is_read(place):
+    sent = []
+
+    def answer(link, _):
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16 * KB)
+        link.sendall(HEAD + b"\r\n")
+        for _ in range(20_000):
+            link.sendall(b"x" * KB)
+            sent.append(KB)
+
+    began = time.monotonic()
+    found = look(place(answer).url, keyword="shop")
+    assert (found.status_code, found.error) == (200, "The keyword is not in the first 64 KB of the page.")
+    assert time.monotonic() - began < 3
+    assert sum(sent) < 10_000 * KB, "the rest was still in the buffers of the sockets"
+
+
+def test_without_a_keyword_the_page_is_not_waited_for(place, short):
+    assert look(place(endless(HEAD + b"\r\n", b"x", 0.05)).url).is_up
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"\r\n",
+        b"hello\r\n\r\n",
+        b"SSH-2.0-x\r\n",
+        b"HTTP/1.1 999999 No\r\n\r\n",
+        b"HTTP/1.1 abc\r\n\r\n",
+        b"\x16\x03\x01\x00\x00",
+        b"\x00" * 500,
+        HEAD + b"no colon\r\n\r\n",
+        HEAD + b"Content-Length: -1\r\n\r\n",
+        HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    ],
+)
+def test_what_is_not_http_is_not_reached(place, answer):
+    found = look(place(answer).url, keyword="shop")
+    assert (found.is_up, found.error) == (False, "The site cannot be reached.")
+
+
+def test_a_page_that_breaks_off_is_not_reached(place):
+    found = look(place(HEAD + b"Content-Length: 100\r\n\r\nshop").url, keyword="nothing")
+    assert (found.is_up, found.error) == (False, "The site cannot be reached.")
+
+
+def test_a_site_is_asked_as_a_stranger_would_without_what_the_environment_holds(place, monkeypatch):
+    proxy = place()
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+    monkeypatch.setenv("no_proxy", "")
+
+    def answer(link, head):
+        first = head.startswith("GET / HTTP")
+        link.sendall(said(302, Location="/next", Set_Cookie="a=b; Path=/") if first else UP)
+
+    there = place(answer)
+    assert look(there.url).is_up
+    assert look(there.url).is_up
+    assert proxy.connections == 0
+    assert there.connections == 4, "no connection is kept"
+    for asked in there.asked:
+        lines = asked.rstrip().split("\r\n")[1:]
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+        assert headers["host"] == f"127.0.0.1:{there.port}"
+        assert headers["user-agent"] == f"Retainer-Monitor/{__version__}"
+        assert not {"cookie", "authorization", "referer"} & set(headers)
+
+
+def test_the_name_and_the_port_are_told_to_the_host_and_no_usual_port(place, monkeypatch):
+    there = place()
+    route(monkeypatch, shop_example=["127.0.0.1"])
+    assert look(f"http://shop.example:{there.port}/a?b=c").is_up
+    assert there.asked[0].startswith("GET /a?b=c HTTP/1.1\r\n")
+    assert re.search(rf"(?im)^host: shop\.example:{there.port}\r$", there.asked[0])
+
+
+def test_another_address_of_a_name_is_asked_when_the_first_does_not_answer(place, monkeypatch):
+    there = place(address="127.0.0.2")
+    route(monkeypatch, shop_example=["127.0.0.1", "127.0.0.2"])
+    assert look(f"http://shop.example:{there.port}/").is_up
+    assert there.connections == 1
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory):
+    """An authority of our own, and what it has signed: a good certificate, an old one; and one that nobody signed."""
+    folder = tmp_path_factory.mktemp("certificates")
+
+    def openssl(*words):
+        done = subprocess.run(["openssl", *words], cwd=folder, capture_output=True, text=True, timeout=20, check=True)
+        return done.stdout
+
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    (folder / "names").write_text("subjectAltName=DNS:shop.example", encoding="utf-8")
+    try:
+        for name in ("ca", "alone"):
+            own = ("-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", "/CN=Own", "-days", "9")
+            openssl("req", "-x509", *key, *own)
+    except FileNotFoundError:
+        pytest.skip("There is no openssl command to make certificates with.")
+    openssl("req", *key, "-keyout", "shop.key", "-out", "shop.csr", "-subj", "/CN=shop.example")
+    signed = ("x509", "-req", "-in", "shop.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial")
+    openssl(*signed, "-extfile", "names", "-days", "30", "-out", "shop.pem")
+    openssl(*signed, "-extfile", "names", "-days", "-1", "-out", "old.pem")
+    (folder / "old.key").write_bytes((folder / "shop.key").read_bytes())
+    end = openssl("x509", "-in", "shop.pem", "-noout", "-enddate").strip().removeprefix("notAfter=")
+    return folder, datetime.strptime(end, "%b %d %H:%M:%S %Y GMT").replace(tzinfo=UTC)
+
+
+def tls(folder, name):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / f"{name}.pem", folder / f"{name}.key")
+    return context
+
+
+@pytest.fixture
+def secure(place, certificates, monkeypatch):
+    """Opens places that speak TLS, at names; our own authority is trusted."""
+    folder, _ = certificates
+    monkeypatch.setenv("SSL_CERT_FILE", str(folder / "ca.pem"))
+    route(monkeypatch, shop_example=["127.0.0.1"], other_example=["127.0.0.1"])
+    return lambda name="shop", answer=UP: place(answer, tls=tls(folder, name))
+
+
+def test_the_end_of_a_valid_certificate_is_told(secure, certificates):
+    found = look(f"https://shop.example:{secure().port}/")
+    assert found.is_up
+    assert found.ssl_expires_at == f"{certificates[1]:%Y-%m-%dT%H:%M:%S}.000000Z"
+
+
+@pytest.mark.parametrize(("name", "host"), [("old", "shop"), ("alone", "shop"), ("shop", "other")])
+def test_a_certificate_that_is_old_or_unsigned_or_anothers_is_not_valid(secure, name, host):
+    there = secure(name)
+    found = look(f"https://{host}.example:{there.port}/")
+    assert (found.is_up, found.error) == (False, "The site's certificate is not valid.")
+    assert (found.status_code, found.ssl_expires_at) == (None, None)
+    assert there.asked == []
+
+
+def test_a_redirect_may_change_between_https_and_http_and_the_first_certificate_counts(secure, place, certificates):
+    plain = place()
+    there = secure(answer=said(302, Location=plain.url))
+    found = look(f"https://shop.example:{there.port}/")
+    assert found.is_up
+    assert found.ssl_expires_at == f"{certificates[1]:%Y-%m-%dT%H:%M:%S}.000000Z"
+    assert plain.connections == 1
+    to = place(said(301, Location=f"https://shop.example:{secure().port}/"))
+    assert look(to.url).ssl_expires_at == found.ssl_expires_at
+
+
+def test_http_at_a_port_of_https_is_not_reached(place, short):
+    found = look(place().url.replace("http:", "https:"))
+    assert (found.is_up, found.error) == (False, "The site cannot be reached.")
+
+
+def test_every_redirect_is_judged_anew(place, monkeypatch):
+    route(monkeypatch, shop_example=["127.0.0.2"])
+    end = place(address="127.0.0.2")
+    start = place(said(302, Location=f"http://shop.example:{end.port}/"))
+    assert look(start.url).is_up
+    first_only = (ip_network("127.0.0.1/32"),)
+    found = look(start.url, opened=first_only)
+    assert (found.is_up, found.error) == (False, "The site cannot be reached.")
+    assert (start.connections, end.connections) == (2, 1)
