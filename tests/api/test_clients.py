@@ -38,6 +38,7 @@ def test_it_works(office):
         "tax_rate": "7.5",
         "contacts_count": 0,
         "projects_count": 0,
+        "sites_count": 0,
     }
     assert answer.headers["location"] == f"http://agency.example/api/public/v1/clients/{client['id']}"
     assert office.get(f"/clients/{client['id']}").data == client

@@ -43,6 +43,7 @@ def test_it_works(office, world):
         "project_id": world["p"],
         "milestone_id": world["in p"],
         "parent_id": world["task of p"],
+        "ticket_id": office.make("/tickets", project_id=world["p"])["id"],
         "status": "in_progress",
         "priority": "high",
         "assignee_id": office.member_id,

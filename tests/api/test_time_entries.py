@@ -77,6 +77,7 @@ def test_the_four_members_of_the_specification_are_enough(office, world):
         "created_at": entry["created_at"],
         "updated_at": entry["created_at"],
         "task_id": None,
+        "ticket_id": None,
         "user_id": office.admin_id,
         "date": entry["date"],
         "started_at": None,
@@ -210,7 +211,7 @@ def test_the_broader_relation_follows_and_must_agree_on_create_and_change(office
 
 
 def test_something_must_be_said_of_what_the_time_was_for(office, world):
-    nothing = {"client_id", "project_id", "task_id"}
+    nothing = {"client_id", "project_id", "task_id", "ticket_id"}
     assert set(office.post("/time-entries", {"duration_minutes": 90}).errors) == nothing
     assert set(office.post("/time-entries", dict.fromkeys(nothing) | {"duration_minutes": 90}).errors) == nothing
     loose = entry_of(office, task_id=world["loose"])

@@ -38,7 +38,7 @@ NEVER = 987_654_321
 """An id that no record ever gets."""
 FIT = {"quotes": {"status": "accepted"}}
 """What records must be like for others to be made from them."""
-OWN_WORDS = {"template_id": "projects"}
+OWN_WORDS = {"template_id": "projects", "assignee_id": "users"}
 """Members of a body that are no columns and are not named after the table that they refer to."""
 PASSING = {"date", "x-request-id", "x-ratelimit-remaining", "x-ratelimit-reset"}
 """Headers that differ between two answers to the same request."""

@@ -17,6 +17,7 @@ from tests.witness import resolved
 Row = dict[str, Any]
 PAGING = {"page", "per_page", "sort"}
 CLOSED = {"done", "cancelled", "completed", "archived"}
+RESOLVED = {"resolved", "closed"}
 CONTRACT = {
     "/clients": ("name", "name number email notes"),
     "/external-contacts": ("last_name", "first_name last_name name email"),
@@ -29,20 +30,40 @@ CONTRACT = {
     "/quotes": ("-created_at", "number title client"),
     "/invoices": ("-created_at", "number subject purchase_order client"),
     "/credit-notes": ("-created_at", "number description"),
+    "/tickets": ("-created_at", "number subject description"),
+    "/tickets/{ticket}/replies": ("created_at", "body"),
+    "/sites": ("name", "name url"),
 }
 """For each list its order when none is asked for, and the members in which `q` looks."""
 USUAL = {"is_template": "false"}
 """What filters are when they are left out."""
+LADDER = ("trunk", "9.0", "9.1-beta", "9.1-rc1", "9.1 9.1.0", "9.1.1", "9.2", "9.9.2", "9.10", "10.0 10", "2026.3")
+"""Versions of software, older ones first; those that stand together are one and the same."""
+RUNGS = {version: place for place, step in enumerate(LADDER) for version in step.split()}
+VERSIONS = tuple(RUNGS)
+PLUGINS = ("woocommerce", "akismet", "wordpress-seo")
+NEEDED = {"plugin_version_lt": {"plugin": PLUGINS[0]}}
+"""Filters that mean nothing without others."""
+TRIED = {"plugin": (*PLUGINS, PLUGINS[0].upper(), "no-such-plugin"), "plugin_version_lt": VERSIONS}
+"""Values of filters that no member of the list has."""
 MONEY = (r"^[0-9]+(\.[0-9]{1,4})?$", r"^-?[0-9]+(\.[0-9]{1,4})?$")
 UNUSED = {"^[A-Z]{2}$": "IS", "^[A-Z]{3}$": "ISK"}
 """Values of a pattern that no record has."""
 
 
+class Asked(NamedTuple):
+    """A query, the day and the moment at which it is asked."""
+
+    query: dict[str, str]
+    today: str
+    now: datetime
+
+
 class Rule(NamedTuple):
-    """Whether a record passes a filter: told by its `members`, what was asked for, and the day it is."""
+    """Whether a record passes a filter: told by its `members`, what the filter wants, and what was asked."""
 
     members: set[str]
-    passes: Callable[[Row, Any, str], bool]
+    passes: Callable[[Row, Any, Asked], bool]
 
 
 def is_late(invoice: Row, today: str) -> bool:
@@ -51,23 +72,41 @@ def is_late(invoice: Row, today: str) -> bool:
     return is_open and Decimal(invoice["balance_due"]) > 0 and due < today
 
 
-def stands(invoice: Row, words: list[str], today: str) -> bool:
+def stands(invoice: Row, words: list[str], asked: Asked) -> bool:
     """Whether an invoice has one of these statuses, or one of the two that it has beside them."""
     is_open = invoice["status"] in {"sent", "partially_paid"}
-    return (
-        invoice["status"] in words or ("open" in words and is_open) or ("overdue" in words and is_late(invoice, today))
-    )
+    late = is_late(invoice, asked.today)
+    return invoice["status"] in words or ("open" in words and is_open) or ("overdue" in words and late)
 
 
-def expires(quote: Row, words: list[str], today: str) -> bool:
+def expires(quote: Row, words: list[str], asked: Asked) -> bool:
     """Whether a quote has one of these statuses; one that was sent has the day to say which."""
     was_sent = quote["status"] in {"sent", "expired"}
-    return (("expired" if quote["valid_until"] < today else "sent") if was_sent else quote["status"]) in words
+    return (("expired" if quote["valid_until"] < asked.today else "sent") if was_sent else quote["status"]) in words
 
 
 def billing_status(work: Row) -> str:
     """Where time or an expense stands on its way onto an invoice."""
     return "billed" if work["invoice_id"] is not None else "unbilled" if work["billable"] else "non_billable"
+
+
+def awaiting(ticket: Row) -> str | None:
+    """Whose turn it is: ours until we have said something to the requester."""
+    return None if ticket["status"] in RESOLVED else "requester" if ticket["last_reply_by"] == "user" else "us"
+
+
+def site_status(site: Row, asked: Asked) -> str:
+    """What was observed of a site, unless nobody looks or nobody should."""
+    until = site["maintenance_until"]
+    if not site["monitoring_enabled"]:
+        return "paused"
+    return "maintenance" if until is not None and moment(until) > asked.now else site["observed"]
+
+
+def runs_older(site: Row, than: str, asked: Asked) -> bool:
+    """Whether the plugin that is asked for has an older version than this; one of no version has not."""
+    versions = [it["version"] for it in site["plugins"] if it["slug"] == asked.query["plugin"]]
+    return any(version is not None and RUNGS[version] < RUNGS[than] for version in versions)
 
 
 def caseless(name: str) -> Rule:
@@ -81,17 +120,41 @@ RULES = {
     "open": Rule({"status"}, lambda row, yes, _: (row["status"] not in CLOSED) == yes),
     "overdue": Rule(
         {"status", "due_date"},
-        lambda row, yes, today: (row["status"] not in CLOSED and (row["due_date"] or today) < today) == yes,
+        lambda row, yes, its: (row["status"] not in CLOSED and (row["due_date"] or its.today) < its.today) == yes,
     ),
     "converted": Rule(
         {"converted_project_id", "invoice_id"},
         lambda row, yes, _: ({row["converted_project_id"], row["invoice_id"]} != {None}) == yes,
     ),
-    "has_overdue": Rule({"id"}, lambda row, yes, today: any(is_late(it, today) for it in row["invoices"]) == yes),
+    "has_overdue": Rule({"id"}, lambda row, yes, its: any(is_late(it, its.today) for it in row["invoices"]) == yes),
     "billing_status": Rule({"invoice_id", "billable"}, lambda row, words, _: billing_status(row) in words),
     "/quotes status": Rule({"status", "valid_until"}, expires),
     "/invoices status": Rule({"status", "due_date", "balance_due"}, stands),
     "over_budget": Rule({"budget_used_percent"}, lambda row, yes, _: ((row["budget_used_percent"] or 0) > 100) == yes),
+    "/tickets status": Rule(
+        {"status"},
+        lambda row, words, _: row["status"] in words or ("unresolved" in words and row["status"] not in RESOLVED),
+    ),
+    "awaiting": Rule({"status", "last_reply_by"}, lambda row, words, _: awaiting(row) in words),
+    "unanswered": Rule(
+        {"status", "first_response_at"},
+        lambda row, yes, _: (row["status"] not in RESOLVED and row["first_response_at"] is None) == yes,
+    ),
+    "/tickets overdue": Rule(
+        {"status", "due_at"},
+        lambda row, yes, its: (
+            (row["status"] not in RESOLVED and row["due_at"] is not None and moment(row["due_at"]) < its.now) == yes
+        ),
+    ),
+    "/sites status": Rule(
+        {"monitoring_enabled", "maintenance_until"}, lambda row, words, its: site_status(row, its) in words
+    ),
+    "has_updates": Rule(
+        {"plugin_updates_count", "core_update_available"},
+        lambda row, yes, _: (row["plugin_updates_count"] > 0 or row["core_update_available"]) == yes,
+    ),
+    "plugin": Rule({"id"}, lambda row, slug, _: slug in {it["slug"] for it in row["plugins"]}),
+    "plugin_version_lt": Rule({"id"}, runs_older),
     "/tags name": caseless("name"),
     "/external-contacts email": caseless("email"),
 }
@@ -105,9 +168,9 @@ ORDERS = {
 
 
 class Reference:
-    """What one list should answer to the key of a user, on a day in the account's zone."""
+    """What one list should answer to the key of a user, at a moment and on its day in the account's zone."""
 
-    def __init__(self, operation: Operation, rows: list[Row], user_id: int, today: str) -> None:
+    def __init__(self, operation: Operation, rows: list[Row], user_id: int, today: str, now: datetime) -> None:
         assert operation.path in CONTRACT, f"CONTRACT needs the order and the searched members of {operation}."
         self.path = operation.path
         self.default_sort, searched = CONTRACT[self.path]
@@ -115,6 +178,7 @@ class Reference:
         self.rows = rows
         self.user_id = user_id
         self.today = today
+        self.now = now
         self.filters = filters_of(operation)
         self.usual = {name: text for name, text in USUAL.items() if name in self.filters}
         page = described(operation)["responses"]["200"]["content"]["application/json"]["schema"]
@@ -127,18 +191,23 @@ class Reference:
 
     def found(self, query: dict[str, str]) -> list[Row]:
         """The records that pass every filter of a query, and those that count when they are left out."""
-        tests = [self.test(name, text) for name, text in (self.usual | query).items()]
+        asked = Asked(self.complete(query), self.today, self.now)
+        tests = [self.test(name, text, asked) for name, text in (self.usual | asked.query).items()]
         return [row for row in self.rows if all(test(row) for test in tests)]
 
-    def test(self, name: str, text: str) -> Callable[[Row], bool]:
+    def complete(self, query: dict[str, str]) -> dict[str, str]:
+        """A query with the filters that its filters need."""
+        return {other: text for name in query for other, text in NEEDED.get(name, {}).items()} | query
+
+    def test(self, name: str, text: str, asked: Asked) -> Callable[[Row], bool]:
         """Whether a record passes one filter."""
         stem, _, end = name.rpartition("_")
         wanted = self.wanted(self.filters[name], text)
         rule = RULES.get(f"{self.path} {name}", RULES.get(name))
         if rule and rule.members <= self.members.keys():
-            return lambda row: rule.passes(row, wanted, self.today)
+            return lambda row: rule.passes(row, wanted, asked)
         if name == "q":
-            return lambda row: any(text.casefold() in (row[member] or "").casefold() for member in self.searched)
+            return lambda row: any(text.casefold() in str(row[it] or "").casefold() for it in self.searched)
         if name in self.members:
             return lambda row: row[name] in (wanted if isinstance(wanted, list) else [wanted])
         if end in {"from", "to"} and stem in self.members:
@@ -154,7 +223,7 @@ class Reference:
         """What is missing here for a new filter."""
         return AssertionError(
             f"The list {self.path} has the filter {name}: say in RULES what passes it; and unless it is a flag or has "
-            "the name of a member, in Reference.tried which values to try."
+            "the name of a member, in TRIED which values to try."
         )
 
     def wanted(self, schema: Row, text: str) -> Any:
@@ -181,6 +250,8 @@ class Reference:
             return ["true", "false"]
         if name == "q":
             return list(self.words(random))
+        if name in TRIED:
+            return list(TRIED[name])
         if name not in self.members and end in {"since", "before"}:
             return list(instants(*self.chosen(name, f"{stem}_at", random)))
         if name not in self.members and end in {"min", "max"}:
@@ -204,9 +275,9 @@ class Reference:
     def words(self, random: Random) -> Iterator[str]:
         """Parts of each member's texts, in another case; signs that mean something to SQL; what is found nowhere."""
         for name in self.searched:
-            text = random.choice([text for row in self.rows if (text := row[name])])
+            text = random.choice([str(text) for row in self.rows if (text := row[name])])
             start = random.randrange(max(1, len(text) - 3))
-            yield text[start : start + 4].strip().swapcase() or text
+            yield text[start : start + min(4, len(text) - 1)].strip().swapcase() or text
         yield from ("STRAßE", "%", "_", "no such text")
 
     def lists(self, name: str, schema: Row, random: Random) -> Iterator[str]:
@@ -221,7 +292,8 @@ class Reference:
         yield from (str(one), f"{two},{three}")
         words = schema.get("enum", [unused])
         yield from words
-        yield from [f"{word},{one}" for word in words if word not in present] or [f"{three},{one}"]
+        known = [word for word in words if word in present] or [one]
+        yield from [f"{word},{its}" for word in words if word not in present for its in known] or [f"{three},{one}"]
         if "none" in schema.get("pattern", ""):
             yield from ("none", f"{two},none,{NEVER}")
         if takes_me(schema):

@@ -1,0 +1,261 @@
+"""Fills an account through the API with drawn records, and with what is drawn too rarely."""
+
+import itertools
+import re
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+import time_machine
+
+from retainer.domain.limits import Window
+from retainer.kernel.resource import Operation
+from retainer.settings import BASE_PATH
+from tests.cast import PARENTS, SENT, Answer, Office
+from tests.contract.cases import CREATES, OPERATIONS, bare, body_schema, kinds, members_of, references, target_of
+from tests.contract.reference import PLUGINS, VERSIONS, Row
+
+NOW = datetime(2026, 3, 31, 22, 30, tzinfo=UTC)
+TODAY, YESTERDAY = "2026-04-01", "2026-03-31"  # in Berlin, where the account is
+DAYS = ("2026-01-15", "2026-03-30", YESTERDAY, TODAY, "2026-06-30")
+AROUND = tuple((NOW + timedelta(microseconds=step)).isoformat() for step in (-1, 0, 1))
+"""The moment before now, now, and the one after."""
+FORMATS = {
+    "date": DAYS,
+    "date-time": ("2026-03-30T08:00:00Z", "2026-03-30T09:30:00Z", "2026-03-31T22:15:00Z"),
+    "decimal": ("0", "20", "75.50", "1000"),
+    "email": ("Ana@x.example", "BOB@y.example", "eva@z.example", "Jo.Ott@x.example"),
+    "uri": ("https://x.example",),
+}
+PATTERNS = {
+    "^[A-Z]{2}$": ("DE", "AT", "CH"),
+    "^[A-Z]{3}$": ("EUR", "USD", "JPY"),
+    "^#[0-9a-fA-F]{6}$": ("#0a84ff", "#ffffff"),
+}
+WORDS = ("Ahorn", "BIRKE", "100%", "straße", "Öl_werk", "c/d", "zebra", "äpfel")
+MINUTES = (0, 1, 30, 90, 480)
+STEPS = {
+    "/invoices": {
+        "sent": {},
+        "partially_paid": {"record_payment": {"amount": "1"}},
+        "paid": {"status": "paid"},
+        "void": {"status": "void"},
+        "written_off": {"status": "written_off"},
+    }
+}
+"""For each status that is not there from the start the change by which what was sent comes to it."""
+MARKS = {"number": "X-{}", "code": "X-{}", "external_id": "X-{}", "url": "https://x{}.example/shop"}
+"""Members of which each record has another, and how they are written."""
+OWN = {
+    **dict.fromkeys(("due_at", "maintenance_until"), AROUND),
+    **dict.fromkeys(("version", "update_version", "wp_version", "wp_update_version"), VERSIONS),
+    "slug": PLUGINS,
+}
+"""Values of members whose schema does not tell what they are."""
+LATE = {"due_date": (YESTERDAY, TODAY), "due_at": AROUND}
+"""The edges of being late."""
+OBSERVED = {
+    "observed": ("up", "down", "unknown"),
+    "uptime_30d": (None, 0, 99_990, 99_999, 100_000),
+    "ssl_expires_at": (None, "2026-04-01T00:00:00.000000Z", "2026-06-30T12:00:00.000000Z"),
+}
+"""What only the monitor writes, in the columns of sites."""
+THREADS = (
+    [],
+    [{"author_type": "contact"}],
+    [{"is_internal": True}],
+    [{}, {"is_internal": True}],
+    [{}, {"author_type": "contact"}],
+    [{"author_type": "contact"}, {}],
+    [{"status": "resolved"}, {"author_type": "contact"}],
+)
+"""The replies to a ticket; what a reply does not say it is not."""
+LEFT_OUT = object()
+
+
+class Filler:
+    """Fills an account with records whose members are drawn; those that are refused are drawn anew."""
+
+    def __init__(self, office: Office, clock: time_machine.Traveller) -> None:
+        self.office = office
+        self.clock = clock
+        self.random = Random()
+        self.ids: dict[str, list[int]] = {"users": [office.admin_id, office.member_id]}
+        self.made: dict[str, list[str]] = {}
+
+    def fill(self, count: int, seed: str) -> None:
+        """Make so many records of each kind, and change half of them; some are deleted again."""
+        for operation in sorted(CREATES, key=lambda it: "{" in it.path or bool(references(it))):
+            self.random.seed(f"{seed} {operation}")  # so that one more resource leaves the others as they are
+            for _ in range(count):
+                answer = self.write(operation)
+                if self.random.random() > 0.1 or self.call("DELETE", where(answer)).status != 204:
+                    self.keep(operation, answer)
+        for operation in (it for it in OPERATIONS if it.method == "PATCH"):
+            self.random.seed(f"{seed} {operation}")
+            for path in self.random.sample(self.made[operation.path.rpartition("/{")[0]], count // 2):
+                self.write(operation, path)
+
+    def keep(self, operation: Operation, answer: Answer) -> None:
+        """Remember what was made."""
+        self.made.setdefault(operation.path, []).append(where(answer))
+        self.ids.setdefault(operation.resource.table.name, []).append(answer.data["id"])
+
+    def add_edges(self) -> None:
+        """Make what is drawn too rarely.
+
+        Every status at the edges of being late; budgets spent exactly; what becomes of quotes; work that is billed,
+        and work that was.
+        """
+        for operation in CREATES:
+            members = members_of(body_schema(operation))
+            edges = [(name, edge) for name in LATE if {"status", name} <= members.keys() for edge in LATE[name]]
+            for word, (name, edge) in itertools.product(members["status"]["enum"], edges) if edges else ():
+                self.reach(operation, word, {"start_date": None, name: edge, "is_template": False})
+        for minutes in (89, 90, 91, 480):
+            project = self.make("/projects", name="Budget", budget_minutes=90)
+            self.make("/time-entries", project_id=project, duration_minutes=minutes)
+        client = self.make("/clients", name="Agreed")
+        for day in (YESTERDAY, TODAY):
+            self.make("/quotes", client_id=client, issue_date=DAYS[0], valid_until=day, **SENT)
+        for became in ((), ("/projects",), ("/projects",), ("/invoices",), ("/invoices",), ("/projects", "/invoices")):
+            quote = self.make("/quotes", client_id=client, status="accepted")
+            for path in became:
+                self.make(path, quote_id=quote)
+        for steps in ([], [{"status": "sent"}], [{"status": "sent"}, {"status": "void"}]):
+            time = self.make("/time-entries", client_id=client, duration_minutes=90)
+            expense = self.make("/expenses", client_id=client, amount="75")
+            lines = [{"time_entry_ids": [time]}, {"expense_ids": [expense]}]
+            invoice = self.make("/invoices", client_id=client, lines=lines)
+            for step in steps:
+                assert self.call("PATCH", f"/invoices/{invoice}", step).status == 200
+
+    def add_care(self) -> None:
+        """Make tickets of every status after every thread; and sites with every version, paused and in maintenance."""
+        for thread, word in itertools.product(THREADS, ("open", "pending", "on_hold", "resolved", "closed")):
+            ticket = self.make("/tickets", subject="Thread")
+            for reply in thread:
+                assert self.call("POST", f"/tickets/{ticket}/replies", {"body": "Said"} | reply).status == 201
+            assert self.call("PATCH", f"/tickets/{ticket}", {"status": word}).data["status"] == word
+        looked_after = itertools.cycle(itertools.product((True, False), (None, *AROUND)))
+        for place, (version, (enabled, until)) in enumerate(zip((None, *VERSIONS), looked_after, strict=False)):
+            plugin = {"slug": PLUGINS[0], "version": version, "update_version": self.random.choice(VERSIONS)}
+            other = {"slug": PLUGINS[1], "version": VERSIONS[-place]}
+            more = {"monitoring_enabled": enabled, "maintenance_until": until, "plugins": [plugin, other]}
+            self.make("/sites", url=f"https://edge{place}.example", name="Care", **more)
+
+    def observe(self) -> None:
+        """Write what the monitor would have found out about the sites."""
+        connection = self.office.store.engine.connection()
+        for site, known in itertools.product(self.ids["sites"], OBSERVED):
+            value = self.random.choice(OBSERVED[known])
+            connection.execute(f"UPDATE sites SET {known} = ? WHERE id = ?", (value, site))
+
+    def make(self, path: str, **members: Any) -> int:
+        """Make a record of these members alone; answers its id."""
+        answer = self.call("POST", path, members)
+        self.keep(next(it for it in CREATES if it.path == path), answer)
+        return answer.data["id"]
+
+    def reach(self, operation: Operation, word: str, wished: Row) -> None:
+        """Make a record that has a status, by the step that leads there if it has one; each for another client."""
+        steps = STEPS.get(operation.path)
+        wished["status"] = word
+        if steps:
+            wished |= {"client_id": self.make("/clients", name="Debtor"), "issue_date": DAYS[0]}
+            wished |= SENT if word in steps else {}
+        members = members_of(body_schema(operation))
+        answer = self.write(operation, wished={name: value for name, value in wished.items() if name in members})
+        self.keep(operation, answer)
+        if steps and steps.get(word):
+            assert self.call("PATCH", where(answer), steps[word]).data["status"] == word
+
+    def write(self, operation: Operation, path: str = "", wished: Row | None = None) -> Answer:
+        """Create a record, with the members that are wished for if they are taken; or change the one at a path."""
+        members = {name: its for name, its in members_of(body_schema(operation)).items() if is_drawn(name, its)}
+        place = path or self.place(operation)
+        body = wished or {}
+        anew = members.keys() - body.keys()
+        for _ in range(100):
+            if path:
+                body, anew = {}, set(self.random.sample(sorted(members), min(3, len(members))))
+            drawn = {name: self.draw(operation, (name,), members[name]) for name in sorted(anew)}
+            body = {name: value for name, value in (body | drawn).items() if value is not LEFT_OUT}
+            answer = self.call(operation.method, place, body)
+            if answer.status in {200, 201}:
+                return answer
+            faulty = {field.partition(".")[0] for field in answer.errors} & set(members)
+            anew = faulty - set(wished or ()) or faulty
+            if not path and (not anew or self.random.random() < 0.1):
+                place = self.place(operation)
+        assert path, f"{operation} takes nothing that is drawn for it: {body}: {answer}"
+        return answer
+
+    def call(self, method: str, path: str, body: Any = None) -> Answer:
+        """Send a request; often at the same instant as the one before, or a microsecond later."""
+        self.clock.shift(self.random.choice((0, 0, 0.000001, 1, 3600)))
+        self.office.app.window = Window()
+        return self.office.call(method, path, body)
+
+    def place(self, operation: Operation) -> str:
+        """Where a record is made; most have the same parent, unless it must be like what PARENTS says."""
+        head, _, tail = operation.path.partition("/{")
+        if not tail:
+            return head
+        if operation.path in PARENTS:
+            parent = next(it for it in CREATES if it.path == head)
+            self.keep(parent, self.write(parent, wished=PARENTS[operation.path]))
+            return f"{self.made[head][-1]}{tail.partition('}')[2]}"
+        if operation.path in self.made and self.random.random() < 0.8:
+            return self.made[operation.path][0].rpartition("/")[0]
+        return f"{self.random.choice(self.made[head])}{tail.partition('}')[2]}"
+
+    def draw(self, operation: Operation, path: tuple[str, ...], schema: Row) -> Any:
+        """A value of a member, or none."""
+        random, name = self.random, path[-1]
+        reference = next((its for its in references(operation) if its in {path, (*path, "0")}), None)
+        required = path[1:] == () and name in body_schema(operation).get("required", [])
+        if not required and random.random() < (0.8 if path[1:] and reference else 0.5 if reference else 0.3):
+            return None if "null" in kinds(schema) else LEFT_OUT
+        if reference:
+            ids = self.ids.get(target_of(operation, reference).name, [])
+            several = random.sample(ids[:5], min(len(ids), random.randrange(1, 3)))
+            one = random.choice((*ids[:5], random.choice(ids))) if ids else LEFT_OUT
+            return several if reference[-1] == "0" else one
+        if "array" in kinds(schema):
+            drawn = [self.draw_item(operation, (*path, "0"), bare(schema["items"])) for _ in range(random.randrange(3))]
+            return [one for one in drawn if one is not LEFT_OUT]
+        if "enum" in schema:
+            return random.choice([word for word in schema["enum"] if word is not None])
+        if "boolean" in kinds(schema):
+            return random.random() < 0.4
+        if "integer" in kinds(schema):
+            return random.choice([it for it in MINUTES if it >= schema.get("minimum", 0)])
+        if name in MARKS:
+            return MARKS[name].format(random.randrange(100))
+        words = " ".join(random.sample(WORDS, random.randrange(1, 4)))
+        usual = PATTERNS.get(schema.get("pattern"), FORMATS.get(schema.get("format"), (words,)))
+        return random.choice(OWN.get(name, usual))
+
+    def draw_item(self, operation: Operation, path: tuple[str, ...], schema: Row) -> Any:
+        """An entry of a list: a value or none, or a record of drawn members."""
+        if "properties" not in schema:
+            return self.draw(operation, path, schema)
+        its = members_of(schema)
+        part = {member: self.draw(operation, (*path, member), its[member]) for member in sorted(its)}
+        return {member: value for member, value in part.items() if value is not LEFT_OUT}
+
+
+def is_drawn(name: str, schema: Row) -> bool:
+    """Whether a member is drawn: not what makes other records by the way."""
+    return not (schema.get("writeOnly") and ("properties" in schema or name.endswith("_id")))
+
+
+def where(answer: Answer) -> str:
+    """The path of a record that was made."""
+    return answer.headers["location"].partition(BASE_PATH)[2]
+
+
+def is_in(path: str, operation: Operation) -> bool:
+    """Whether a record is one of those that an operation lists, for one parent or another."""
+    return re.fullmatch(re.sub(r"\{\w+\}", r"\\d+", operation.path) + r"/\d+", path) is not None
