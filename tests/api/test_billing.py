@@ -386,8 +386,8 @@ def test_a_credit_of_less_than_all_frees_nothing(world):
 
 CHANGES = {
     "/time-entries": {
-        "client_id": "b", "project_id": "a1", "task_id": "task", "user_id": "member", "date": "2026-01-01",
-        "duration_minutes": 61, "billable": False, "started_at": "2026-03-02T09:00:00Z",
+        "client_id": "b", "project_id": "a1", "task_id": "task", "ticket_id": "ticket", "user_id": "member",
+        "date": "2026-01-01", "duration_minutes": 61, "billable": False, "started_at": "2026-03-02T09:00:00Z",
         "ended_at": "2026-03-02T09:00:00Z", "hourly_rate": "61",
     },
     "/expenses": {
@@ -408,7 +408,8 @@ CHANGES = {
 def test_billed_work_is_fixed(world, collection, shape, free, status):
     office, changes = world.office, CHANGES[collection]
     assert changes.keys() | free == writable(shape).keys()
-    names = world.ids | {"member": office.member_id, "task": office.make("/tasks", client_id=world.a)["id"]}
+    names = world.ids | {"member": office.member_id}
+    names |= {name: office.make(f"/{name}s", client_id=world.a)["id"] for name in ("task", "ticket")}
     billed, unbilled = (f"{collection}/{office.make(collection, client_id=world.a)['id']}" for _ in range(2))
     member = "time_entry_ids" if shape is TimeEntry else "expense_ids"
     invoice = invoice_of(world, {member: [int(billed.split("/")[2])]}, status=status)

@@ -6,7 +6,7 @@ once it is resolved. `first_response_minutes` and `resolution_minutes` count fro
 are kept as they were sent; whoever shows them as HTML must escape them.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from sqlalchemy import ColumnElement, Index, Table, Text, and_, bindparam, case, cast, literal, or_, select
@@ -206,7 +206,7 @@ def close(it: Ticket, former: str, created_at: str, now: str) -> None:
 
 def minutes_between(start: str, end: str) -> int:
     """Whole minutes between two moments, rounded half up."""
-    return half_up(int((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()), 60)
+    return half_up((datetime.fromisoformat(end) - datetime.fromisoformat(start)) // timedelta(seconds=1), 60)
 
 
 api = Resource("/tickets", tag="Tickets", scope="tickets", table=tickets)
