@@ -192,12 +192,14 @@ NONE_LEFT = delete(site_plugins).where(site_plugins.c.site_id == bindparam("site
 
 def settle(tx: Tx, it: Site, before: Site | None, given: relations.Given) -> Site:
     """Whose site it is, what it is called, and how many updates it waits for."""
-    row = tx.one(PROJECT, id=it.project_id) if it.project_id else None
-    if row and row[0] is not None:
+    said = relations.said(before, given, "project_id", "client_id")
+    row = tx.one(PROJECT, id=it.project_id) if said and it.project_id else None
+    if row:
         relations.follow(tx, it, given, "project_id", "client_id", row[0])
     if it.client_id and (before is None or it.client_id != before.client_id):
         status = tx.value(CLIENT, id=it.client_id)
-        relations.open_for_more(tx, "client_id", f"Client {it.client_id}", status)
+        on = relations.first(relations.named(it, given, "client_id", "project_id"), "client_id", "project_id")
+        relations.open_for_more(tx, on, f"Client {it.client_id}", status)
     it.name = it.name or (urlsplit(it.url).hostname or it.url)[:191]
     it.core_update_available = newer(it.wp_update_version, it.wp_version)
     it.plugins = it.plugins or []

@@ -65,6 +65,7 @@ tag_links("tasks")
 
 Status = Literal["todo", "in_progress", "in_review", "done", "cancelled"]
 Priority = Literal["low", "normal", "high", "urgent"]
+RELATIONS = ("client_id", "project_id", "milestone_id", "parent_id", "ticket_id")
 OPEN = ("todo", "in_progress", "in_review")
 
 
@@ -157,7 +158,8 @@ def place(tx: Tx, it: Task, before: Task | None, given: relations.Given) -> None
 
 def settle(tx: Tx, it: Task, before: Task | None, given: relations.Given) -> Task:
     """Where a task belongs, who does it, and when it was begun and closed."""
-    place(tx, it, before, given)
+    if it.billable is None or relations.said(before, given, *RELATIONS):
+        place(tx, it, before, given)
     relations.user(tx, it, "assignee_id", before.assignee_id if before else None)
     relations.in_order(tx, it)
     it.created_by_id = it.created_by_id or tx.actor.user_id
@@ -198,11 +200,11 @@ def update_task(tx: Tx, task: Id, change: Change[Task]) -> Task:
     """Change a task; members left out keep their value. Its subtasks go with it into another project."""
     before = tx.get(tasks, task, Task)
     it = settle(tx, change.onto(before), before, change.given)
-    moved = next((name for name in ("project_id", "client_id") if getattr(it, name) != getattr(before, name)), None)
-    if moved is not None:
-        consequences.fixed_by_time(tx, "task", task, moved)
+    changed = [name for name in ("project_id", "client_id", "ticket_id") if getattr(it, name) != getattr(before, name)]
+    if changed:
+        consequences.fixed_by_time(tx, "task", task, changed[0])
     tx.update(tasks, it)
-    if moved is not None:
+    if changed and changed != ["ticket_id"]:
         consequences.of_task(tx, task, it.project_id, it.client_id)
     set_tags(tx, tasks, task, it.tag_ids)
     return tx.get(tasks, task, Task)

@@ -72,8 +72,8 @@ def settle(tx: Tx, it: Reply, ticket: Ticket) -> Reply:
         if it.contact_id is not None:
             tx.fault("contact_id", "Is only for replies with the author_type contact.")
         return it
-    it.contact_id = ticket.contact_id if it.contact_id is None else it.contact_id
     row = tx.one(CONTACT, id=it.contact_id) if it.contact_id else None
+    it.contact_id = ticket.contact_id if it.contact_id is None else it.contact_id
     if row and ticket.client_id is not None and row[0] != ticket.client_id:
         tx.fault("contact_id", f"Is a contact of client {row[0]}; the ticket is client {ticket.client_id}'s.")
     if it.is_internal:

@@ -176,9 +176,9 @@ NARROW = {"project_id": PROJECT, "site_id": SITE, "contact_id": CONTACT}
 def settle(tx: Tx, it: Ticket, before: Ticket | None, given: relations.Given) -> Ticket:
     """Whom a ticket is from and for, its number, and when it was resolved."""
     named = relations.named(it, given, "client_id", *NARROW)
-    for member, statement in NARROW.items():
+    for member, statement in NARROW.items() if relations.said(before, given, "client_id", *NARROW) else ():
         row = tx.one(statement, id=getattr(it, member)) if getattr(it, member) else None
-        if row and row[0] is not None:
+        if row and (row[0] is not None or member == "project_id"):
             relations.follow(tx, it, given, member, "client_id", row[0])
         if row and member == "contact_id" and (before is None or it.contact_id != before.contact_id):
             it.requester_name = it.requester_name if "requester_name" in given else row[1]

@@ -163,7 +163,8 @@ def settle(tx: Tx, it: TimeEntry, before: TimeEntry | None, given: relations.Giv
     found = tx.one(LOOK_AROUND, **asked, user=it.user_id)
     around: Around = dict(zip(AROUND, found or [None] * len(AROUND), strict=True))
     named = relations.named(it, given, *RELATIONS)
-    relate(tx, it, around, given, named)
+    if relations.said(before, given, *RELATIONS):
+        relate(tx, it, around, given, named)
     if before is None or (it.client_id, it.project_id) != (before.client_id, before.project_id):
         admit(tx, it, around, named)
     if not on_something(it) and (before is None or on_something(before)):  # its task may have been deleted

@@ -27,22 +27,24 @@ def of_project(tx: Tx, project: int, client: int | None, currency: str) -> None:
 
 
 def cared_for(tx: Tx, project: int) -> bool:
-    """Whether tickets or sites of a client refer to a project."""
+    """Whether tickets or sites refer to a project."""
     return any(tx.one(_of_care(name), of=project) for name in ("tickets", "sites"))
 
 
 @cache
 def _of_care(name: str) -> Select[Any]:
     its = metadata.tables[name]
-    return select(its.c.id).where(its.c.project_id == bindparam("of"), its.c.client_id.is_not(None)).limit(1)
+    return select(its.c.id).where(its.c.project_id == bindparam("of")).limit(1)
 
 
 def fixed_by_time(tx: Tx, what: str, own: int, member: str) -> None:
-    """The project and client of a task or ticket are fixed once time was recorded on it or on a task within it."""
+    """A task's or ticket's project and client are fixed once time is on it or on a task within; a ticket's by tasks."""
     entries = tx.value(_entries_on(what), of=own)
     if entries:
         count = "1 time entry is" if entries == 1 else f"{entries} time entries are"
         tx.fault(member, f"Is fixed while {count} on the {what} or the tasks within. Move them first.")
+    elif what == "ticket":
+        _fixed_by_tasks(tx, own, member)
 
 
 def of_task(tx: Tx, task: int, project: int | None, client: int | None) -> None:
@@ -56,6 +58,19 @@ def _moved(of: str, *names: str) -> Update:
     tasks = metadata.tables["tasks"]
     values: dict[str, Any] = {name: bindparam(name) for name in names}
     return update(tasks).where(tasks.c[of] == bindparam("of")).values(updated_at=bindparam("now"), **values)
+
+
+def _fixed_by_tasks(tx: Tx, ticket: int, member: str) -> None:
+    tasks = tx.value(_tasks_of(), of=ticket)
+    if tasks:
+        count = "1 task belongs" if tasks == 1 else f"{tasks} tasks belong"
+        tx.fault(member, f"Is fixed while {count} to the ticket. Move them first.")
+
+
+@cache
+def _tasks_of() -> Select[Any]:
+    tasks = metadata.tables["tasks"]
+    return select(func.count()).select_from(tasks).where(tasks.c.ticket_id == bindparam("of"))
 
 
 @cache

@@ -21,6 +21,11 @@ def sent(it: Any) -> Given:
     return {name: "sent" for name in it.__struct_fields__ if getattr(it, name) is not None}
 
 
+def said(before: Any, given: Given, *members: str) -> bool:
+    """Whether a body says anything of these relations; what it does not speak of stays, whatever it led to."""
+    return before is None or not given.keys().isdisjoint(members)
+
+
 def named(it: Any, given: Given, *members: str) -> list[str]:
     """Those of the relations that a body names; to be asked before anything follows from them."""
     return [member for member in members if member in given and getattr(it, member) is not None]

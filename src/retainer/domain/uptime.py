@@ -71,6 +71,8 @@ def observed_columns() -> list[Column[Any]]:
 def begin(tx: Tx, site: int, *, anew: bool = False) -> None:
     """Let a site be checked at once; `anew`, as if it had never been."""
     tx.run(_anew() if anew else _now(), site=site, now=tx.now)
+    for table in (site_checks, site_hours) if anew else ():
+        tx.run(_forget(table), site=site)
 
 
 def standing(table: Table) -> ColumnElement[Any]:
@@ -127,8 +129,23 @@ def _now() -> Update:
 
 
 @cache
+def _forget(table: Table) -> Delete:
+    return delete(table).where(table.c.site_id == bindparam("site"))
+
+
+@cache
 def _anew() -> Update:
-    nothing = ("last_checked_at", "down_since", "last_status_code", "response_time_ms", "last_error", "ssl_expires_at")
+    nothing = (
+        "uptime_24h",
+        "uptime_7d",
+        "uptime_30d",
+        "last_checked_at",
+        "down_since",
+        "last_status_code",
+        "response_time_ms",
+        "last_error",
+        "ssl_expires_at",
+    )
     values: dict[str, Any] = {"observed": "unknown", "failures": 0, **dict.fromkeys(nothing)}
     return _now().values(values)
 

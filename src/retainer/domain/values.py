@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
-from ipaddress import ip_address
+from ipaddress import IPv6Address
 from typing import Annotated, Any, Final
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 from zoneinfo import available_timezones
 
 import idna
@@ -32,7 +32,8 @@ PLAIN_EMAIL = re.compile(
 ME: Final = -1
 """Stands for the key's own user until the transaction knows who that is; no id."""
 ZEROS = re.compile(r"\{(0+)\}")
-PLAIN_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?")
+LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+KEPT = "%/:?#[]@!$&'()*+,;=~"  # what stands for itself in a path or query, and what is encoded already
 COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
@@ -136,13 +137,16 @@ def read_site_url(value: Any) -> str:
     url = urlsplit(read_url(value))
     if url.username is not None or url.password is not None:
         raise ValueError
-    host = str(url.hostname)
-    if ":" in host:
-        host = f"[{ip_address(host).compressed}]"
-    elif not host.replace("_", "").isascii() or not PLAIN_HOST.fullmatch(host):
-        host = idna.encode(host, uts46=True).decode()  # its errors are ValueErrors
+    host = str(url.hostname).rstrip(".")
+    if "[" in url.netloc:
+        host = f"[{IPv6Address(host).compressed}]"
+    else:
+        host = host if host.isascii() else idna.encode(host, uts46=True).decode()  # its errors are ValueErrors
+        if len(host) > 253 or not all(LABEL.fullmatch(label) for label in host.split(".")):
+            raise ValueError
     port = "" if url.port in {None, {"http": 80, "https": 443}[url.scheme]} else f":{url.port}"
-    found = urlunsplit((url.scheme, f"{host}{port}", url.path or "/", url.query, ""))
+    path, query = (quote(part, safe=KEPT) for part in (url.path or "/", url.query))
+    found = urlunsplit((url.scheme, f"{host}{port}", path, query, ""))
     if len(found) > 2048:
         raise ValueError
     return found

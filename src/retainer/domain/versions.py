@@ -5,7 +5,7 @@ import re
 from packaging.version import InvalidVersion, Version
 
 NUMBERS = re.compile(r"[0-9]+(\.[0-9]+)*")
-DIGITS = 12
+DIGITS = 20
 LARGEST = 10**DIGITS - 1
 STAGES = {"a": "!1", "b": "!2", "rc": "!3"}  # signs that sort before the dot of a longer version, the final's last
 DEVELOPMENT, FINAL, POST = "!0", "#", "$"
