@@ -458,6 +458,10 @@ def test_a_tickets_client_and_project_are_fixed_while_time_is_on_it_or_on_its_ta
         if count.startswith("2"):
             office.delete(f"/time-entries/{entries[0]['id']}")
     office.delete(f"/time-entries/{entries[1]['id']}")
+    if through_a_task:
+        refused = office.patch(path, {"project_id": other["project_id"]})
+        assert refused.errors == {"project_id": ["Is fixed while 1 task belongs to the ticket. Move them first."]}
+        office.delete(f"/tasks/{on['task_id']}")
     assert office.patch(path, {"project_id": other["project_id"]}).data["client_id"] == other["client_id"]
 
 
@@ -485,3 +489,28 @@ def test_a_projects_client_is_fixed_while_tickets_refer_to_it(office):
     assert office.patch(path, {"name": "New", "client_id": its["client_id"]}).status == 200
     office.patch(ticket, {"project_id": None})
     assert office.patch(path, {"client_id": other["client_id"]}).data["client_id"] == other["client_id"]
+
+
+def test_a_change_that_speaks_of_no_relation_moves_nothing(office):
+    here, there = (office.make("/clients")["id"] for _ in range(2))
+    contact = office.make("/external-contacts", client_id=here)["id"]
+    ticket = office.make("/tickets", contact_id=contact)
+    task = office.make("/tasks", client_id=here)["id"]
+    entry = office.make("/time-entries", client_id=None, task_id=task)["id"]
+    office.make("/invoices", client_id=here, lines=[{"time_entry_ids": [entry]}])
+    office.patch(f"/external-contacts/{contact}", {"client_id": there})
+    assert office.patch(f"/tickets/{ticket['id']}", {"subject": "New"}).data["client_id"] == here
+    replied = office.post(f"/tickets/{ticket['id']}/replies", {"body": "Hello", "author_type": "contact"})
+    assert replied.data["contact_id"] == contact
+    fixed = office.patch(f"/tasks/{task}", {"ticket_id": office.make("/tickets", client_id=here)["id"]})
+    assert "1 time entry is" in fixed.errors["ticket_id"][0]
+    assert office.patch(f"/time-entries/{entry}", {"description": "New"}).status == 200
+
+
+def test_an_internal_project_and_a_client_contradict_each_other(office):
+    internal, client = office.make("/projects", client_id=None)["id"], office.make("/clients")["id"]
+    for collection in ("/tickets", "/sites"):
+        refused = office.create(collection, project_id=internal, client_id=client)
+        assert list(refused.errors) == ["project_id"]
+        office.make(collection, project_id=internal)
+    assert "client_id" in office.patch(f"/projects/{internal}", {"client_id": client}).errors
