@@ -14,7 +14,7 @@ import pycountry
 from email_validator import EmailNotValidError, validate_email
 from msgspec import Meta
 
-from retainer.exact import DIGITS, as_instant
+from retainer.exact import DIGITS, as_instant, decimal_text
 
 LARGEST_INTEGER = 2**53 - 1  # what every JSON client reads exactly
 LARGEST_AMOUNT = Decimal(10) ** 12
@@ -84,7 +84,7 @@ def between(low: Decimal, high: Decimal, places: int) -> Callable[[Any], Decimal
         exponent = number.normalize().as_tuple().exponent
         if not low <= number <= high or not isinstance(exponent, int) or -exponent > places:
             raise ValueError
-        return number or abs(number)  # -0 is 0
+        return Decimal(decimal_text(number or abs(number)))  # 7.0 is 7, and -0 is 0
 
     return read
 

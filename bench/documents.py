@@ -1,0 +1,305 @@
+"""Compare what documents come to with fractions: python bench/documents.py [--documents N] [--seed N]."""
+
+import argparse
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+from sqlalchemy import bindparam, delete, insert
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from tests import money_reference as reference
+from tests.cast import Office, new_store, open_agency, open_app
+from tests.money_reference import Halves, Ledger, Line, Note, Refused
+from tests.witness import Witness
+
+from retainer.api import expenses
+from retainer.api.invoices import Invoice
+from retainer.domain import crediting, documents, lines, money
+from retainer.domain.crediting import CreditNote, CreditNoteLine, credit_note_shares
+from retainer.domain.lines import InvoiceLine, Piece
+from retainer.errors import Refusal
+from retainer.exact import minor_units
+from retainer.store.migrations import migrate
+from retainer.store.tables import ACCOUNT
+from retainer.store.tx import Actor, Tx
+
+MOST_NOTES = 6
+ELSE = Decimal(77)
+"""The tax rate of lines that say none: there are none."""
+TURN = 2000
+SHARE = {name: bindparam(name) for name in ("credit_note_id", "project_id", "currency", "amount")}
+STAMPS = {"created_at": bindparam("now"), "updated_at": bindparam("now")}
+ADD = insert(credit_note_shares).values(account_id=ACCOUNT, **STAMPS, **SHARE)
+CLEAR = delete(credit_note_shares).where(credit_note_shares.c.credit_note_id == bindparam("credit_note"))
+
+
+class Difference(Exception):
+    """The product came to something else than the reference."""
+
+
+class Undone(Exception):
+    """Ends a transaction that is not to be committed."""
+
+
+class Product:
+    """The product's own functions on its own types, in one transaction that is never committed.
+
+    An invoice with as many credit notes as a chain has is in the database, so that what each takes back of the
+    projects can be written and read; what documents come to is not read from there.
+    """
+
+    def __init__(self, office: Office) -> None:
+        client = office.make("/clients")["id"]
+        project = [office.make("/projects", client_id=client)["id"] for _ in range(reference.PROJECTS)]
+        self.projects: dict[int | None, int | None] = {None: None, **dict(enumerate(project))}
+        first = {"description": "Design", "unit_price": "100"}
+        self.invoice = office.make("/invoices", client_id=client, status="sent", lines=[first])
+        path = f"/invoices/{self.invoice['id']}/credit-notes"
+        self.notes = [office.post(path, {"amount": "1"}).data["id"] for _ in range(MOST_NOTES)]
+        self.store = office.store
+        self.written: list[int] = []
+        self.actor = Actor(office.account_id, office.admin_id, "admin", "EUR", "UTC", 30, "C-{0000}")
+
+    @contextmanager
+    def opened(self) -> Iterator[Tx]:
+        """The transaction; what it wrote is forgotten."""
+        with suppress(Undone), self.store.begin(self.actor, write=True) as tx:
+            self.written = self.notes
+            yield tx
+            raise Undone
+
+    def bill(self, tx: Tx, document: dict[str, Any]) -> Invoice:
+        """An invoice of these lines."""
+        for note in self.written:
+            tx.run(CLEAR, credit_note=note)
+        self.written = []
+        tx.faults.clear()
+        days = "2026-03-31T00:00:00.000000Z"
+        it = Invoice(self.invoice["id"], days, days, self.invoice["client_id"], currency=document["currency"])
+        it.project_id = self.projects[document["project"]]
+        it.number, it.credit_notes = "INV-1", []
+        it.lines = [self.line(tx, it, each, place) for place, each in enumerate(document["lines"], start=1)]
+        documents.total_up(it, it.lines)
+        return it
+
+    def line(self, tx: Tx, invoice: Invoice, sent: dict[str, Any], place: int) -> InvoiceLine:
+        """A line, with the amount that it comes to."""
+        it = lines.new_line(description="Design", unit_price=Decimal(sent.get("unit_price", "0")))
+        it.id, it.kind, it.tax_rate = place, "item", Decimal(sent["tax_rate"])
+        it.project_id, worth = self.projects[sent["project"]], None
+        if "unit_price" in sent:
+            it.quantity, it.discount_percent = Decimal(sent["quantity"]), Decimal(sent["discount_percent"])
+        else:
+            it.kind = "time" if "time" in sent else "expense"
+            pieces = sent.get("time") or sent["expenses"]
+            worth = lines.price(tx, it, [self.piece(tx, each, invoice.currency) for each in pieces], invoice.currency)
+        documents.settle_line(tx, lines.invoice_lines, it, invoice, ELSE, worth=worth)
+        return it
+
+    def piece(self, tx: Tx, sent: dict[str, Any], currency: str) -> Piece:
+        """A piece of work, with what it is worth."""
+        if "minutes" in sent:
+            rate = Decimal(sent["hourly_rate"])
+            units = minor_units(money.worth(sent["minutes"], rate, currency), currency)
+            rated = (sent["minutes"], minor_units(rate, currency))
+        else:
+            it = expenses.Expense(1, "", "", Decimal(sent["amount"]), currency=currency, billable=True)
+            it.tax_rate, it.amount_includes_tax = Decimal(sent["tax_rate"]), sent["amount_includes_tax"]
+            it.markup_percent = Decimal(sent["markup_percent"])
+            expenses.come_to(tx, it)
+            net, _ = reference.expense(sent, reference.DIGITS[currency])
+            agree("the net of an expense", minor_units(it.net_amount, currency), net)
+            units, rated = minor_units(it.billable_amount, currency), (0, None)
+        return Piece(1, 1, None, currency, 1, units, "2026-03-31", None, None, None, *rated)
+
+    def credit(self, tx: Tx, invoice: Invoice, sent: dict[str, Any]) -> tuple[CreditNote, dict[int | None, int]]:
+        """A credit note, and what it takes back of each project. Raises Refused."""
+        it = CreditNote(1, "", "", invoice_id=invoice.id, currency=invoice.currency, lines=None, amount=None)
+        if "amount" in sent:
+            it.amount = Decimal(sent["amount"])
+        elif sent:
+            it.lines = [part(each) for each in sent["lines"]]
+        try:
+            crediting.come_to(tx, it, invoice)
+        except Refusal as refusal:
+            raise Refused(*refusal.members["errors"]) from None
+        if tx.faults:
+            raise Refused(*tx.faults)
+        taken = crediting.shares(tx, it, invoice)
+        note = self.notes[len(invoice.credit_notes)]
+        self.written.append(note)
+        for project, units in taken.items():
+            tx.run(ADD, credit_note_id=note, project_id=project, currency=it.currency, amount=units, now=tx.now)
+        invoice.credit_notes.append(it)
+        return it, taken
+
+
+def part(sent: dict[str, Any]) -> CreditNoteLine:
+    """A line of a credit note as it was sent; the place of an invoice's line is its id, from 1."""
+    place = sent.get("invoice_line_id")
+    given = {name: Decimal(sent[name]) for name in ("quantity", "unit_price", "tax_rate") if name in sent}
+    it = msgspec.structs.replace(CreditNoteLine(None, None, None, None, None, None, None), **given)
+    if place is None:
+        it.description = "Goodwill"
+    else:
+        it.invoice_line_id = place + 1
+    return it
+
+
+def agree(what: str, found: Any, expected: Any) -> None:
+    if found != expected:
+        raise Difference(f"{what}: {found}, and not {expected}")
+
+
+def agree_on_totals(it: Any, shares: dict[Fraction, reference.Share]) -> None:
+    """The shares of a document at each rate, in their order, and its totals; each with the digits of its currency."""
+    digits = reference.DIGITS[it.currency]
+    found = [(Fraction(its.tax_rate), its.taxable_amount, its.tax_amount) for its in it.tax_breakdown]
+    amounts = [it.subtotal, it.tax_total, it.total, *(amount for share in found for amount in share[1:])]
+    agree("decimal places", {-amount.as_tuple().exponent for amount in amounts}, {digits})
+    units = [(rate, minor_units(net, it.currency), minor_units(tax, it.currency)) for rate, net, tax in found]
+    wanted = [(rate, *shares[rate]) for rate in sorted(shares)]
+    agree("shares", [its for its in units if its[1:] != (0, 0)], [its for its in wanted if its[1:] != (0, 0)])
+    net, tax = sum(share.net for share in shares.values()), sum(share.tax for share in shares.values())
+    totals = [minor_units(amount, it.currency) for amount in (it.subtotal, it.tax_total, it.total)]
+    agree("totals", totals, [net, tax, net + tax])
+
+
+def agree_on_lines(found: list[InvoiceLine], expected: list[Line], currency: str) -> None:
+    for its, line in zip(found, expected, strict=True):
+        agree("a line's amount", minor_units(its.amount, currency), line.amount)
+        agree("a line's quantity and price", (its.quantity, its.unit_price), (line.quantity, line.unit_price))
+
+
+def agree_on_note(it: CreditNote, taken: dict[int | None, int], note: Note, projects: dict[Any, int | None]) -> None:
+    found = [(minor_units(its.amount, it.currency), its.quantity, its.tax_rate) for its in it.lines]
+    agree("what is credited", found, [(part.amount, part.quantity, part.rate) for part in note.parts])
+    agree_on_totals(it, note.shares)
+    wanted = {projects[project]: units for project, units in note.projects.items() if units}
+    agree("what is taken of projects", {project: units for project, units in taken.items() if units}, wanted)
+
+
+def compare(product: Product, tx: Tx, chance: Random, seen: Counter[str]) -> None:
+    """Make an invoice and its credit notes, twice. Raises Difference."""
+    document = reference.document(chance)
+    digits = reference.DIGITS[document["currency"]]
+    expected = reference.bill(document)
+    invoice = product.bill(tx, document)
+    seen["documents"] += 1
+    seen["lines"] += len(expected)
+    large = [place for place, line in enumerate(expected) if abs(line.amount) > reference.LARGEST * 10**digits]
+    agree("which lines are too large", len(tx.faults.get("unit_price", ())) > 0, bool(large))
+    if large:
+        seen["refused documents"] += 1
+        return
+    agree_on_lines(invoice.lines, expected, invoice.currency)
+    ledger = Ledger(expected, digits)
+    agree_on_totals(invoice, ledger.rates)
+    if ledger.gross <= 0:
+        return
+    for request in reference.requests(chance, ledger):
+        tx.faults.clear()
+        try:
+            note = ledger.credit(request)
+        except Refused as expected_fault:
+            refuse(product, tx, invoice, request, expected_fault.args[0])
+            seen["refused credit notes"] += 1
+            continue
+        try:
+            agree_on_note(*product.credit(tx, invoice, request), note, product.projects)
+        except Refused as fault:
+            raise Difference(f"{request} is refused: {fault.args} {tx.faults}") from None
+        seen["credit notes"] += 1
+        seen["lines of credit notes"] += len(note.parts)
+        if not request:
+            agree("what is left in the end", {its[1:] for its in crediting.left(invoice).values()}, {(0, 0)})
+            seen["credited as a whole"] += 1
+    left = {Fraction(rate): (its.taxable, its.tax) for rate, its in crediting.left(invoice).items()}
+    agree("what is left at each rate", left, ledger.rates)
+
+
+def refuse(product: Product, tx: Tx, invoice: Invoice, request: dict[str, Any], member: str) -> None:
+    """A request that is refused for this member, perhaps among others."""
+    try:
+        product.credit(tx, invoice, request)
+    except Refused as fault:
+        if member not in fault.args:
+            raise Difference(f"{request} is refused for {fault.args}, and not for {member}") from None
+    else:
+        raise Difference(f"{request} is not refused for {member}")
+
+
+def compare_all(product: Product, seed: int, numbers: range) -> tuple[Counter[str], list[str]]:
+    """Compare these documents of a seed; answers how much was compared, and the differences."""
+    seen: Counter[str] = Counter()
+    differences = []
+    met = Halves.met
+    with product.opened() as tx:
+        for number in numbers:
+            try:
+                compare(product, tx, Random(seed * 10**9 + number), seen)
+            except Exception as difference:  # noqa: BLE001  # whatever goes wrong
+                differences.append(f"seed {seed}, document {number}: {difference!r}")
+    seen["ties"] = Halves.met - met
+    return seen, differences
+
+
+WORKER: list[Product] = []
+
+
+def begin(folder: str) -> None:
+    """Let a process have a product of its own, on an empty database."""
+    path = Path(folder) / f"{os.getpid()}.db"
+    store = new_store(path)
+    migrate(store.engine)
+    agency = open_agency(store, "North", "agency")
+    store.engine.close()
+    WORKER.append(Product(Office(open_app(path), Witness(), agency)))
+
+
+def turn(what: tuple[int, range]) -> tuple[Counter[str], list[str]]:
+    return compare_all(WORKER[0], *what)
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--documents", type=int, default=1_000_000, help="how many to compare")
+    options.add_argument("--seed", type=int, default=1, help="other seeds make other documents")
+    options.add_argument("--processes", type=int, default=2, help="how many compare at the same time")
+    given = options.parse_args()
+    turns = [
+        (given.seed, range(first, min(first + TURN, given.documents))) for first in range(0, given.documents, TURN)
+    ]
+    seen: Counter[str] = Counter()
+    differences: list[str] = []
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder, multiprocessing.Pool(given.processes, begin, (folder,)) as pool:
+        for its, found in pool.imap_unordered(turn, turns):
+            seen += its
+            differences += found
+            took = time.monotonic() - began
+            print(f"{seen['documents']:>12,} documents, {len(differences)} differences, {took:,.0f} s", flush=True)
+    for difference in differences[:20]:
+        print(difference)
+    for what in sorted(seen):
+        print(f"{what:<24}{seen[what]:>14,}")
+    print(f"{'differences':<24}{len(differences):>14,}")
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
