@@ -528,7 +528,7 @@ class Agency:
     # quotes and invoices, as far as they are alike
 
     def settle(self, faults, it, body, before, fixed):
-        """Client, project and currency of a document; what is fixed stays, and the currency does with the first line."""
+        """Client, project and currency of a document; what is fixed stays, the currency from the first line on."""
         it.client = self.named(faults, body, "client_id", it.client)
         it.project = self.named(faults, body, "project_id", it.project)
         it.currency = body.get("currency") or it.currency or it.client.currency

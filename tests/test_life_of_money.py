@@ -32,7 +32,7 @@ PRICES = st.one_of(
     st.sampled_from(["800", "33.3333", "0.5", "19.99", "0", "1", "0.0049"]),
     st.integers(0, 9_999_999).map(lambda n: f"{n // 10_000}.{n % 10_000:04}"),
 )
-QUANTITIES = st.sampled_from(["1", "2", "0.5", "3.3333", "-1", "1.25", "12", "0"])
+QUANTITIES = st.sampled_from(["1", "3", "0.5", "3.3333", "-1", "1.25", "12", "0"])
 RATES = st.sampled_from(["19", "7.0", "0", "8.125"])
 HOURLY = st.sampled_from(["95", "33", "0"])
 UNITS = st.integers(-3_000, 30_000).filter(bool)
@@ -42,8 +42,8 @@ WORDS = st.sampled_from(["Design", "Build", "Travel"])
 MOVES = st.sampled_from(["written_off", "void", "paid", "sent", "draft", "partially_paid"])
 QUOTE_MOVES = st.sampled_from(["accepted", "sent", "draft", "declined", "cancelled", "expired"])
 FEW = st.sampled_from(["1", "0.5", "19.99", "0.004"])
-CREDITS = ["part", "amount", "", "free", "part part", "free free", "part free", "amount free"]
-PARTS = st.sampled_from(["1", "0.50", "0.0001", "2", "0", "-1"])
+CREDITS = ["part", "amount", "part", "", "free", "part part part", "part part", "free free", "part free", "amount free"]
+PARTS = st.sampled_from(["1", "0.50", "0.25", "0.50", "1", "2", "0.0001", "0", "-1"])
 ITEM = {"quantity": QUANTITIES, "discount_percent": st.sampled_from(["10", "2.5", "100"])}
 TIME = {"billable": st.sampled_from([True, True, False]), "hourly_rate": HOURLY, "description": WORDS}
 EXPENSE = {
@@ -163,7 +163,9 @@ class Life(RuleBasedStateMachine):
         body = self.draw(some({"tax_rate": RATES, "unit": WORDS, "description": WORDS}))
         if self.sometimes(3):
             body["project_id"] = self.project_of(client)
-        works = self.model.works if free is not None and self.sometimes(6) else free
+        works = free
+        if free is not None and self.sometimes(6):
+            works = [it for it in self.model.works if it.client is client or self.sometimes(2)]
         if works and self.draw(st.booleans()):
             kind = type(self.draw(st.sampled_from(works)))
             alike = [it for it in works if type(it) is kind]
@@ -186,7 +188,11 @@ class Life(RuleBasedStateMachine):
             if (it.client, it.currency, it.billable) == (client, currency, True)
             and (it.invoice_line is None or (document and it.invoice_line in document.lines))
         ]
-        return [self.line(client, free) for _ in range(self.draw(st.sampled_from([2, 1, 3, 0])))]
+        lines = [self.line(client, free) for _ in range(self.draw(st.sampled_from([2, 1, 3, 0])))]
+        if self.sometimes(5):
+            rebate = {"description": "Rebate", "quantity": "-1", "unit_price": self.draw(FEW)}
+            lines.append(rebate | {"tax_rate": self.draw(RATES)})
+        return lines
 
     def offered(self, client):
         return [self.line(client) for _ in range(self.draw(st.sampled_from([1, 2, 0])))]
@@ -351,25 +357,32 @@ class Life(RuleBasedStateMachine):
         body |= self.draw(some({"subject": WORDS, "status": st.just("sent")}))
         if self.sometimes(5):
             body |= self.draw(one(currency=CURRENCIES, status=MOVES))
-        if self.sometimes(3):
-            body["project_id"] = self.project_of(client)
         if not self.sometimes(4):
             body["lines"] = self.lines(client, body.get("currency", client.currency))
         if self.sometimes(3):
             body["unbilled_work"] = self.unbilled(client)
+        elif self.sometimes(2):
+            body["project_id"] = self.project_of(client)
         self.ask("POST", "/invoices", body, self.model.write_invoice)
 
     def change_an_invoice(self):
-        it = self.pick(self.model.invoices)
+        drafts = [it for it in self.model.invoices if it.status == "draft"]
+        it = self.pick(drafts if drafts and self.sometimes(2) else self.model.invoices)
         body = self.draw(some({"subject": WORDS, "notes": WORDS})) | self.days("issue_date", "due_date")
         body |= self.change_of_client(8)
-        if self.sometimes(3):
-            kept = [line.said() for line in it.lines]
-            kept = [*kept, *self.lines(it.client, it.currency, it)] if it.status == "draft" else kept[1:]
-            body["lines"] = self.draw(st.permutations(kept))
+        if self.sometimes(2):
+            lines, change = (
+                [line.said() for line in it.lines],
+                one(description=WORDS, tax_rate=RATES, unit_price=PRICES),
+            )
+            if it in drafts and self.sometimes(3):
+                lines = self.lines(it.client, it.currency, it)
+            elif it in drafts:
+                lines = [line | (self.draw(change) if self.sometimes(3) else {}) for line in lines]
+            body["lines"] = self.draw(st.permutations(lines))
         if self.sometimes(5):
             body["unbilled_work"] = self.unbilled(it.client)
-        if self.sometimes(5):
+        elif self.sometimes(4):
             body["project_id"] = self.project_of(it.client)
         if self.sometimes(10):
             body["due_date"] = None
@@ -388,7 +401,7 @@ class Life(RuleBasedStateMachine):
         self.ask("PATCH", path_of(it), body, self.model.write_invoice, it)
 
     def end(self):
-        it = self.pick(self.model.invoices, payable)
+        it = self.pick(self.model.invoices, lambda it: half_way(it) and payable(it), payable)
         body = {"status": self.draw(MOVES)}
         if body["status"] in {"void", "written_off"} and self.sometimes():
             body["record_payment"] = {}
@@ -439,8 +452,11 @@ class Life(RuleBasedStateMachine):
             units = st.one_of(st.integers(1, 3), st.integers(1, left + 1), st.just(left))
             body["amount"] = "0.0005" if self.sometimes(15) else money(self.draw(units), it.currency)
         if it.lines and {"part", "free"} & {*kinds}:
-            ways = {"part": self.part, "free": self.anything}
-            body["lines"] = [ways[kind](it) for kind in kinds if kind in ways]
+            begun = [part.invoice_line for note in it.credit_notes for part in note.lines if part.invoice_line]
+            line = self.draw(st.sampled_from(begun if begun and self.sometimes(2) else it.lines))
+            body["lines"] = [
+                self.part(it, line) if kind == "part" else self.anything(it) for kind in kinds if kind != "amount"
+            ]
         note = self.ask("POST", f"{path_of(it)}/credit-notes", body, self.model.credit, it)
         self.touched.append(it)
         if note:
@@ -449,10 +465,10 @@ class Life(RuleBasedStateMachine):
             told = {project and project.id: units for project, units in note.by_project.items() if units}
             assert {project: units for project, units in rows if units} == told
 
-    def part(self, it):
-        begun = [part.invoice_line for note in it.credit_notes for part in note.lines]
-        body = {"invoice_line_id": self.pick(it.lines, lambda line: line in begun and self.sometimes(2)).id}
-        return body | self.draw(some({"quantity": PARTS}))
+    def part(self, it, line):
+        """A part of a line, or of another."""
+        line = self.draw(st.sampled_from(it.lines)) if self.sometimes(3) else line
+        return {"invoice_line_id": line.id} | self.draw(some({"quantity": PARTS}))
 
     def anything(self, it):
         body = {"description": "Sorry", "unit_price": self.draw(st.one_of(FEW, PRICES))}

@@ -12,7 +12,7 @@ from tests.blackbox.process import at_once, query, statuses, unsound
 RATE = 9999  # cents an hour: most amounts have to be rounded
 DAYS = [f"2026-03-{day:02}" for day in range(1, 11)]
 MISSING = "There is no such time entry in this account."
-NOT_BILLABLE = "Time entry {} is not billable. Set billable first, or leave it out."
+NOT_BILLABLE = "Time entry {} is not billable. Leave it out, or make it billable first."
 DESIGN = {"description": "Design", "unit_price": "500"}
 
 
