@@ -290,8 +290,8 @@ class Document(Taxed):
 class Quote(Document):
     SAID, IDS = (*Taxed.SAID, "title", "valid_until", "status"), (*Document.IDS, "invoice", "converted_project")
     MOMENTS = ("sent_at", "accepted_at", "declined_at")
-    FIXED = ("client", "currency", "issue_date")
-    FROZEN = (*FIXED, "project", "title", "valid_until")
+    FIXED = ("client_id", "currency", "issue_date")
+    FROZEN = (*FIXED, "project_id", "title", "valid_until")
     title = valid_until = converted_project = None
 
     invoice = property(lambda self: next((it for it in self.agency.invoices if it.quote is self), None))
@@ -310,7 +310,7 @@ class Invoice(Document):
     AMOUNTS = (*Taxed.AMOUNTS, "amount_paid", "amount_credited", "balance_due")
     IDS = (*Document.IDS, "quote")
     MOMENTS = ("sent_at", "paid_at", "voided_at", "written_off_at")
-    FIXED = ("client", "project", "issue_date", "subject", "currency")
+    FIXED = ("client_id", "project_id", "issue_date", "subject", "currency")
     quote = due_date = subject = notes = billed_to = None
 
     def __init__(self, **values):
@@ -527,12 +527,19 @@ class Agency:
 
     # quotes and invoices, as far as they are alike
 
-    def settle(self, faults, it, body, before, fixed):
-        """Client, project and currency of a document; what is fixed stays, the currency from the first line on."""
+    @staticmethod
+    def without(fixed, faults, body, before):
+        """A body without what is fixed; what was told can be sent back, and nothing else."""
+        for name in fixed:
+            if body.get(name, before.told()[name]) != before.told()[name]:
+                faults.note(name, "locked")
+        return {name: value for name, value in body.items() if name not in fixed}
+
+    def settle(self, faults, it, body, before):
+        """Client, project and currency of a document; its first line fixes the currency, and work on it the client."""
         it.client = self.named(faults, body, "client_id", it.client)
         it.project = self.named(faults, body, "project_id", it.project)
         it.currency = body.get("currency") or it.currency or it.client.currency
-        it.lock(faults, before, *fixed)
         if before and any(line.kind != "item" for line in before.lines) and it.client is not before.client:
             faults.note("client_id")
             it.client = before.client
@@ -647,8 +654,9 @@ class Agency:
         asked = body.get("status", former)
         frozen = before and before.converted
         fixed = Quote.FROZEN if frozen else () if "draft" in {former, asked} else Quote.FIXED
+        body = self.without(fixed, faults, body, before)
         it.take(body, "issue_date", "valid_until", "title")
-        self.settle(faults, it, body, before, fixed)
+        self.settle(faults, it, body, before)
         self.settle_lines(Refused() if fixed else faults, it, body.get("lines", said(it.lines)), before)
         it.lock(faults, before, *(["lines"] if fixed else []))
         it.valid_until = it.valid_until or day_after(it.issue_date, 30)
@@ -683,8 +691,9 @@ class Agency:
             if body.get("currency", quote.currency) != quote.currency:
                 faults.note("currency")
             it.client, it.currency, it.project, it.subject = quote.client, quote.currency, quote.project, quote.title
+        body = self.without(() if former == "draft" else Invoice.FIXED, faults, body, before)
         it.take(body, "issue_date", "due_date", "subject", "notes")
-        self.settle(faults, it, body, before, () if former == "draft" else Invoice.FIXED)
+        self.settle(faults, it, body, before)
         if former == "draft":
             self.settle_draft(faults, it, body, before)
         else:

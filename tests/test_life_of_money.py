@@ -32,7 +32,7 @@ PRICES = st.one_of(
     st.sampled_from(["800", "33.3333", "0.5", "19.99", "0", "1", "0.0049"]),
     st.integers(0, 9_999_999).map(lambda n: f"{n // 10_000}.{n % 10_000:04}"),
 )
-QUANTITIES = st.sampled_from(["1", "3", "0.5", "3.3333", "-1", "1.25", "12", "0"])
+QUANTITIES = st.sampled_from(["1", "3", "0.5", "3.3333", "2", "1.25", "12", "7.5", "-1", "0"])
 RATES = st.sampled_from(["19", "7.0", "0", "8.125"])
 HOURLY = st.sampled_from(["95", "33", "0"])
 UNITS = st.integers(-3_000, 30_000).filter(bool)
@@ -43,7 +43,7 @@ MOVES = st.sampled_from(["written_off", "void", "paid", "sent", "draft", "partia
 QUOTE_MOVES = st.sampled_from(["accepted", "sent", "draft", "declined", "cancelled", "expired"])
 FEW = st.sampled_from(["1", "0.5", "19.99", "0.004"])
 CREDITS = ["part", "amount", "part", "", "free", "part part part", "part part", "free free", "part free", "amount free"]
-PARTS = st.sampled_from(["1", "0.50", "0.25", "0.50", "1", "2", "0.0001", "0", "-1"])
+SHARES = st.sampled_from([Fraction(share) for share in ("1/2", "1/3", "1", "1/4", "0.001", "3/2", "0", "-1")])
 ITEM = {"quantity": QUANTITIES, "discount_percent": st.sampled_from(["10", "2.5", "100"])}
 TIME = {"billable": st.sampled_from([True, True, False]), "hourly_rate": HOURLY, "description": WORDS}
 EXPENSE = {
@@ -188,7 +188,7 @@ class Life(RuleBasedStateMachine):
             if (it.client, it.currency, it.billable) == (client, currency, True)
             and (it.invoice_line is None or (document and it.invoice_line in document.lines))
         ]
-        lines = [self.line(client, free) for _ in range(self.draw(st.sampled_from([2, 1, 3, 0])))]
+        lines = [self.line(client, free) for _ in range(self.draw(st.sampled_from([2, 1, 3, 1, 2, 0])))]
         if self.sometimes(5):
             rebate = {"description": "Rebate", "quantity": "-1", "unit_price": self.draw(FEW)}
             lines.append(rebate | {"tax_rate": self.draw(RATES)})
@@ -466,14 +466,19 @@ class Life(RuleBasedStateMachine):
             assert {project: units for project, units in rows if units} == told
 
     def part(self, it, line):
-        """A part of a line, or of another."""
+        """A part of what is left of a line, or of another, or all of it."""
         line = self.draw(st.sampled_from(it.lines)) if self.sometimes(3) else line
-        return {"invoice_line_id": line.id} | self.draw(some({"quantity": PARTS}))
+        parts = [part for note in it.credit_notes for part in note.lines if part.invoice_line is line]
+        left = line.quantity - sum(part.quantity for part in parts)
+        quantity = plain(Fraction(int(left * self.draw(SHARES) * 10_000), 10_000))
+        return {"invoice_line_id": line.id} | self.draw(some({"quantity": st.just(quantity)}))
 
     def anything(self, it):
-        body = {"description": "Sorry", "unit_price": self.draw(st.one_of(FEW, PRICES))}
-        body |= self.draw(some({"quantity": QUANTITIES}))
-        body["tax_rate"] = self.draw(st.sampled_from([plain(rate) for rate in it.shares]))
+        rate, (net, _) = self.draw(st.sampled_from(list(it.room().items())))
+        price = money(max(0, net * self.draw(SHARES)), it.currency)
+        body = {"description": "Sorry", "unit_price": price, "tax_rate": plain(rate)}
+        if self.sometimes(3):
+            body |= {"quantity": self.draw(QUANTITIES), "unit_price": self.draw(FEW)}
         if self.sometimes():
             body |= self.draw(one(tax_rate=RATES, invoice_line_id=st.just(NOWHERE)))
         elif self.sometimes():

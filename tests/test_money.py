@@ -61,6 +61,16 @@ def credit_to_send(request, ids):
     return request | ({"lines": lines} if lines else {})
 
 
+def not_shortest(document, *names):
+    """The figures that have trailing zeros; those of a unit price end with the digits of its currency."""
+    its = [*document["lines"], *document["tax_breakdown"]]
+    figures = [each[name] for each in its for name in names if name in each]
+    wrong = [figure for figure in figures if not SHORTEST.fullmatch(figure)]
+    digits = reference.DIGITS[document["currency"]]
+    prices = [line["unit_price"].partition(".")[2] for line in document["lines"]]
+    return wrong + [places for places in prices if len(places) < digits or places[digits:].endswith("0")]
+
+
 def credit(office, invoice, request, ledger, projects):
     body = credit_to_send(request, [line.id for line in invoice.lines])
     answer = sent(office, f"/invoices/{invoice.id}/credit-notes", body, invoice.id)
@@ -75,6 +85,7 @@ def credit(office, invoice, request, ledger, projects):
             taken = dict(tx.all(SHARES, note=its.id))
         agree_on_note(its, taken, note, projects)
         assert (its.applied_amount, its.refundable_amount) == (its.total, 0)
+        assert not_shortest(answer.data, "discount_percent", "tax_rate") == []
         assert office.get(f"/credit-notes/{its.id}").data == answer.data
     after = office.get(f"/invoices/{invoice.id}").data
     assert Fraction(after["balance_due"]) * 10**ledger.digits == ledger.gross
@@ -96,8 +107,7 @@ def test_two_hundred_invoices_and_their_credit_notes_are_exact_through_the_api(o
         status = "sent" if ledger.gross > 0 else "draft"
         members = {"client_id": client, "currency": currency, "project_id": projects[document["project"]]}
         made = sent(office, "/invoices", members | {"status": status, "lines": lines}, number).data
-        figures = [line[name] for line in made["lines"] for name in ("quantity", "discount_percent", "tax_rate")]
-        assert [figure for figure in figures if not SHORTEST.fullmatch(figure)] == []
+        assert not_shortest(made, "quantity", "discount_percent", "tax_rate") == []
         invoice = msgspec.convert(made, Invoice)
         agree_on_lines(invoice.lines, ledger.lines, currency)
         agree_on_totals(invoice, ledger.rates)
