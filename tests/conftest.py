@@ -65,8 +65,12 @@ def pytest_testnodedown(node: Any) -> None:
     WITNESS.seen |= {(operation, status) for operation, status in json.loads(seen)}
 
 
+FEW = 200  # of some tests alone most are unseen
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     unseen = WITNESS.unseen() if WITNESS.seen else []
     if unseen:
         terminalreporter.section(f"{len(unseen)} documented answers that no test has produced")
-        terminalreporter.write_line(", ".join(unseen))
+        if terminalreporter.config.option.verbose > 0 or len(unseen) < FEW:
+            terminalreporter.write_line(", ".join(unseen))

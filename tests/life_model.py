@@ -511,10 +511,12 @@ class Agency:
         it.take(body, "amount", read=lambda amount: in_units(amount, it.currency))
         if it.billable and it.client is None:
             faults.note("billable")
-        if it.amount == 0 or it.amount.denominator > 1:
+        if it.amount == 0:
             faults.note("amount")
         if before and before.invoice_line:
             it.lock(faults, before, *Expense.FIXED)
+        if it.amount.denominator > 1:
+            faults.note("amount")
         faults.refuse()
         return self.keep(self.expenses, before, it)
 
@@ -726,8 +728,9 @@ class Agency:
 
     @staticmethod
     def lock_lines(faults, body, before):
-        old = said(before.lines)
-        if [{name: line.get(name) for name in old[0]} for line in body.get("lines", old)] != old:
+        old, names = said(before.lines), before.lines[0].said().keys() - {"id"}  # a line keeps its place, not its id
+        new = body.get("lines", old)
+        if [[line.get(name) for name in names] for line in new] != [[line[name] for name in names] for line in old]:
             faults.note("lines", "locked")
         if "unbilled_work" in body:
             faults.note("unbilled_work", "locked")

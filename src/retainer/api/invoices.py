@@ -189,6 +189,10 @@ def settle(tx: Tx, it: Invoice, before: Invoice | None = None) -> Invoice:
     if former != "draft":
         documents.locked(tx, it, before, former, FIXED)
         it.lines = before.lines if before else []
+    elif before and it.client_id != before.client_id and any(line.kind != "item" for line in before.lines):
+        why = "work is attached: delete the lines with work first"
+        tx.fault("client_id", f"Is fixed as {before.client_id} while {why}.")
+        it.client_id = before.client_id  # so that its project and its lines are not blamed
     tax_rate = documents.for_client(tx, it, before)
     if former == "draft":
         settle_draft(tx, it, before, tax_rate)
@@ -210,10 +214,6 @@ def settle_draft(tx: Tx, it: Invoice, before: Invoice | None, tax_rate: Decimal)
     """The lines of a draft, with all unbilled work that was asked for, and what they come to."""
     it.lines = list(it.lines or ())
     own = {line.id: line for line in before.lines} if before else {}
-    if before and it.client_id != before.client_id and any(line.kind != "item" for line in before.lines):
-        why = "work is attached: delete the lines with work first"
-        tx.fault("client_id", f"Is fixed as {before.client_id} while {why}.")
-        it.client_id = before.client_id  # so that its lines are not blamed
     if it.unbilled_work:
         it.lines += unbilled.gather(tx, it.unbilled_work, it)
     if len(it.lines) > MOST_LINES:

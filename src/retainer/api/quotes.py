@@ -181,6 +181,11 @@ def whole(tx: Tx, quote: int) -> Quote:
 
 def settle(tx: Tx, it: Quote, before: Quote | None = None) -> Quote:
     """What a quote has from its client and its lines, its number, and the moments of its states."""
+    former = before.status if before else "draft"
+    if before and (before.converted_project_id or before.invoice_id):
+        documents.locked(tx, it, before, "converted", writable(Quote))
+    elif "draft" not in {former, it.status}:
+        documents.locked(tx, it, before, former, FIXED)
     tax_rate = documents.for_client(tx, it, before)
     it.lines = it.lines or []
     it.issue_date = it.issue_date or tx.today
@@ -190,13 +195,8 @@ def settle(tx: Tx, it: Quote, before: Quote | None = None) -> Quote:
     for line in documents.each_line(tx, it.lines):
         documents.settle_line(tx, quote_lines, line, it, tax_rate)
     documents.total_up(it, it.lines)
-    former = before.status if before else "draft"
-    if before and (before.converted_project_id or before.invoice_id):
-        documents.locked(tx, it, before, "converted", writable(Quote))
-    elif "draft" not in {former, it.status}:
-        documents.locked(tx, it, before, former, FIXED)
     relations.move(tx, former, it.status, MOVES)
-    if it.status == "sent" and not it.lines:
+    if it.status == "sent" and former == "draft" and not it.lines:
         tx.fault("status", "A quote without lines cannot be sent. Add a line first.")
     if it.number is None:
         it.number = next_number(tx, "quotes", tx.value(PATTERN), TAKEN, it.issue_date)

@@ -17,7 +17,6 @@ from retainer.domain.documents import MOST_LINES, TaxShare
 from retainer.domain.lines import InvoiceLine
 from retainer.domain.money import Share
 from retainer.domain.values import Currency, Day, Id, Money, Percent, Quantity, SignedMoney, Text50, Text2000, UnitPrice
-from retainer.errors import invalid
 from retainer.exact import amount_of, decimal_text, minor_units
 from retainer.store import rules
 from retainer.store.columns import day, embedded, folded, ref, text, unique
@@ -124,7 +123,8 @@ def come_to(tx: Tx, it: CreditNote, invoice: Any) -> None:
     room = left(invoice)
     whole = sum(share.gross for share in room.values())
     if whole == 0:
-        raise invalid({"amount": ["Nothing is left to credit: the invoice comes to 0, or was credited as a whole."]})
+        tx.fault("amount", "Nothing is left to credit: the invoice comes to 0, or was credited as a whole.")
+        tx.refuse_faults()
     if it.amount is not None and it.lines:
         tx.fault("amount", "Send either an amount or lines.")
     elif it.amount is None and not it.lines and not invoice.credit_notes:
@@ -243,10 +243,10 @@ def settle_part(
             )
     line.description, line.unit_price = line.description or whole.description, whole.unit_price
     line.discount_percent, line.tax_rate = whole.discount_percent, whole.tax_rate
-    line.quantity = rest if line.quantity is None else line.quantity
+    line.quantity = Decimal(decimal_text(rest)) if line.quantity is None else line.quantity
     if line.quantity == 0 or not min(rest, Decimal(0)) <= line.quantity <= max(rest, Decimal(0)):
         tx.fault("quantity", f"Must not be 0 and at most what is left of the line: {decimal_text(rest)}.")
-        line.amount = Decimal(0)
+        line.quantity = line.amount = Decimal(0)  # so that it leaves the line to the others that take from it
     elif line.quantity == rest:
         line.amount = amount_of(rest_units, currency)
     else:
