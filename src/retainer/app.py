@@ -15,15 +15,19 @@ from retainer.api import (
     invoices,
     me,
     milestones,
+    overview,
+    profitability,
     projects,
     quote_lines,
     quotes,
+    revenue,
     sites,
     tags,
     tasks,
     ticket_replies,
     tickets,
     time_entries,
+    utilisation,
 )
 from retainer.domain.limits import Window
 from retainer.kernel import pipeline
@@ -55,6 +59,11 @@ SLICES = [
     tickets.api,
     ticket_replies.api,
     sites.api,
+    overview.api,
+    revenue.by_client,
+    revenue.by_month,
+    utilisation.api,
+    profitability.api,
     me.api,
 ]
 """Every resource of the API, in the order of the reference."""

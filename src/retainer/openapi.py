@@ -66,7 +66,12 @@ SENT: dict[str, tuple[str, int | str]] = {
     "If-None-Match": ("Answer 304 if the record still has this ETag.", '"5f2b8c0d"'),
 }
 ON_REFUSAL = {401: ["WWW-Authenticate"], 409: ["Retry-After"], 429: ["Retry-After"], 503: ["Retry-After"]}
-FILTERS = {"q": "Only records in which this text occurs.", "ids": "Only the records with these ids."}
+FILTERS = {
+    "q": "Only records in which this text occurs.",
+    "ids": "Only the records with these ids.",
+    "from": "The first day.",
+    "to": "The last day.",
+}
 Address = Annotated[str, Meta(examples=["https://agency.example/?page=1"], extra_json_schema={"format": "uri"})]
 CLOSER: dict[type, Json] = {  # what members of the base types are, more closely than their plain types say
     Record: {"id": Id, "created_at": Instant, "updated_at": Instant},
@@ -146,26 +151,22 @@ def _parameters(it: Operation, types: Types) -> list[Json]:
         schema = _schema(hint, name, types, sent=name not in it.parameters) | more
         return {"name": name, "description": description, "schema": schema, **place}
 
-    ids = [asked(name, f"Which {name.replace('_', ' ')}.", Id) for name in it.parameters]
-    if it.filter is None:
-        return ids
-    sorts = list(dict.fromkeys([*(name.removeprefix("-") for name in it.filter.sorts), "id"]))
-    order: Any = Literal[tuple(sign + name for name in sorts for sign in ("", "-"))]
-    found = [
-        asked("page", "Which page.", Id, default=1),
-        asked(
-            "per_page",
-            "How many records on a page.",
-            Annotated[int, Meta(ge=1, le=paging.LARGEST_PAGE)],
-            default=paging.PER_PAGE,
-        ),
-        asked("sort", "Order; a minus descends.", tuple[order, ...], maxItems=len(sorts), default=[it.filter.sorts[0]]),
-    ]
-    usual = {field.name: field.default for field in msgspec.structs.fields(it.filter) if field.default is not None}
-    for name, own in query.parameters(it.filter).items():
-        default = {"default": usual[name]} if name in usual else {}
+    found = [asked(name, f"Which {name.replace('_', ' ')}.", Id) for name in it.parameters]
+    if it.paged:
+        sorts = list(dict.fromkeys([*(name.removeprefix("-") for name in it.query.sorts), "id"]))
+        order: Any = Literal[tuple(sign + name for name in sorts for sign in ("", "-"))]
+        size = Annotated[int, Meta(ge=1, le=paging.LARGEST_PAGE)]
+        usual = {"maxItems": len(sorts), "default": [it.query.sorts[0]]}
+        found += [
+            asked("page", "Which page.", Id, default=1),
+            asked("per_page", "How many records on a page.", size, default=paging.PER_PAGE),
+            asked("sort", "Order; a minus descends.", tuple[order, ...], **usual),
+        ]
+    defaults = {field.name: field.default for field in msgspec.structs.fields(it.query) if field.default is not None}
+    for name, own in query.parameters(it.query).items():
+        default = {"default": defaults[own.member]} if own.member in defaults else {}
         found.append(asked(name, FILTERS.get(name, f"Filters by {name.replace('_', ' ')}."), own.hint, **default))
-    return ids + found
+    return found
 
 
 def _refusal(status: int, types: Types) -> Json:

@@ -460,7 +460,7 @@ def read_only_members_are_ignored(office: Office, operation: Operation) -> None:
 def list_costs_the_same(office: Office, operation: Operation) -> None:
     """A list takes as many statements for seven records as for one; sorted, filtered, or on a later page."""
     path = sample(office, operation).path
-    queries = ["", "per_page=1&page=1", "updated_since=2020-01-01T00:00:00Z", f"sort={operation.filter.sorts[-1]}"]
+    queries = ["", "per_page=1&page=1", "updated_since=2020-01-01T00:00:00Z", f"sort={operation.query.sorts[-1]}"]
     office.make(path)
     few = [statements(office, path, query) for query in queries]
     for _ in range(6):

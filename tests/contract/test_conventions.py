@@ -60,7 +60,7 @@ from tests.contract.checks import (
 
 CREATED_LISTS = [it for it in LISTS if it.path in map(home, CREATES)]
 SORTS = [
-    (it, sort) for it in CREATED_LISTS for sort in (*sorted({name.removeprefix("-") for name in it.filter.sorts}), "id")
+    (it, sort) for it in CREATED_LISTS for sort in (*sorted({name.removeprefix("-") for name in it.query.sorts}), "id")
 ]
 
 # Paths and methods
@@ -231,7 +231,7 @@ def test_a_list_is_in_its_default_order_when_none_is_asked_for(office, operation
     path = sample(office, operation).path
     for _ in range(4):
         office.make(path)
-    default = operation.filter.sorts[0]
+    default = operation.query.sorts[0]
     assert office.get(path).data == office.get(path, {"sort": default}).data
 
 

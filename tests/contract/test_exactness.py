@@ -24,14 +24,24 @@ SECONDS = "seconds that a server waits or measures"
 RATIO = "report ratios are JSON numbers (contract 1.4)"
 NO_FIGURES = "texts and whole numbers that the product wrote itself"
 ALLOWED = {
+    ("api/overview.py", "Quotes", "float"): RATIO,
+    ("api/overview.py", "Time", "float"): RATIO,
+    ("api/profitability.py", "Profit", "float"): RATIO,
+    ("api/profitability.py", "ProjectProfit", "float"): RATIO,
     ("api/projects.py", "Project", "float"): RATIO,
+    ("api/revenue.py", "ClientRevenue", "float"): RATIO,
+    ("api/revenue.py", "RevenueByClient", "float"): RATIO,
     ("api/sites.py", "Site", "float"): RATIO,
     ("api/time_entries.py", "clock", "float"): "whole seconds of a day",
+    ("api/utilisation.py", "Use", "float"): RATIO,
+    ("api/utilisation.py", "Utilisation", "float"): RATIO,
     ("domain/accounts.py", "_shown", "json"): NO_FIGURES,
     ("domain/limits.py", "", "math"): SECONDS,
     ("domain/limits.py", "__init__", "float"): SECONDS,
     ("domain/limits.py", "_fresh", "float"): SECONDS,
     ("domain/money.py", "padded", "rounding"): "adds zeros: a price with more places than its currency is left alone",
+    ("domain/periods.py", "working_days", "json"): NO_FIGURES,
+    ("domain/ratios.py", "ratio", "float"): RATIO,
     ("domain/uptime.py", "percent", "division"): RATIO,
     ("domain/work.py", "percent", "division"): RATIO,
     ("domain/work.py", "percent", "float"): RATIO,
@@ -139,7 +149,13 @@ def test_no_floating_point_is_anywhere_near_money():
 def test_one_module_rounds_money_and_few_others_minutes_and_shares():
     used = {name: {it.id for it in ast.walk(tree) if isinstance(it, ast.Name)} for name, tree in TREES.items()}
     rounding = {name for name, names in used.items() if "half_up" in names}
-    assert rounding == {"domain/money.py", "domain/uptime.py", "api/time_entries.py", "api/tickets.py"}
+    assert rounding == {
+        "domain/money.py",
+        "domain/ratios.py",
+        "domain/uptime.py",
+        "api/time_entries.py",
+        "api/tickets.py",
+    }
 
 
 def test_columns_keep_whole_numbers_or_text():

@@ -211,7 +211,7 @@ def at(target: Any, name: str, value: Any) -> Plant:
 
 def meaning(operation: str, name: str, condition: Callable[[Any, Any], Any]) -> Plant:
     """Let a filter of a list mean something else."""
-    filters = parameters(BY_NAME[operation].filter)
+    filters = parameters(BY_NAME[operation].query)
     other = msgspec.structs.replace(filters[name], where=Where(condition))
     return lambda monkeypatch: monkeypatch.setitem(filters, name, other)
 

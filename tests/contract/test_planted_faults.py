@@ -102,7 +102,7 @@ def unscoped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def lax_queries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "read_list", ignoring_unknown(resource.read_list))
-    monkeypatch.setattr(resource, "read_values", nothing)
+    monkeypatch.setattr(resource, "read_query", ignoring_unknown(resource.read_query))
 
 
 class Fault(NamedTuple):

@@ -6,7 +6,7 @@ from msgspec import Meta
 from sqlalchemy import Index, bindparam, select
 
 from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
-from retainer.domain import billing, consequences, settlement
+from retainer.domain import billing, consequences, settlement, work
 from retainer.domain.filters import truth
 from retainer.domain.numbering import next_number
 from retainer.domain.values import Country, Currency, Email, Id, Money, Percent, Text50, Text191, Text10000, Url
@@ -16,7 +16,7 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.store.columns import decimal, folded, integer, money, text, unique
-from retainer.store.records import Record, auto, count_of, ro
+from retainer.store.records import Record, auto, ro
 from retainer.store.tables import tenant_table
 from retainer.store.tx import Tx
 
@@ -81,9 +81,9 @@ class Client(Record):
     notes: Text10000 | None = None
     external_id: Text191 | None = None
     tag_ids: TagIds = []
-    contacts_count: Annotated[int, count_of("external_contacts", "client_id")] = ro
-    projects_count: Annotated[int, count_of("projects", "client_id")] = ro
-    sites_count: Annotated[int, count_of("sites", "client_id")] = ro
+    contacts_count: Annotated[int, work.count_of("external_contacts", "client_id")] = ro
+    projects_count: Annotated[int, work.count_of("projects", "client_id")] = ro
+    sites_count: Annotated[int, work.count_of("sites", "client_id")] = ro
 
 
 class ClientFilter(Filter):

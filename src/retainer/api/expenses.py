@@ -11,7 +11,7 @@ from sqlalchemy import Index, bindparam, select
 
 from retainer.api.clients import clients
 from retainer.api.projects import projects
-from retainer.domain import billing, relations
+from retainer.domain import billing, relations, sources, summaries
 from retainer.domain.billing import Standing, StandingFilter
 from retainer.domain.filters import at_least, at_most, since, until
 from retainer.domain.money import marked_up, net_of
@@ -165,6 +165,13 @@ def come_to(tx: Tx, it: Expense) -> None:
     it.billable_amount = amount_of(marked_up(net, it.markup_percent) if it.billable else 0, it.currency)
 
 
+def record(tx: Tx, it: Expense) -> int:
+    """Write a new expense; answers its id."""
+    expense = tx.insert(expenses, settle(tx, it, None, relations.sent(it)))
+    summaries.add(tx, sources.EXPENSES, expense)
+    return expense
+
+
 api = Resource("/expenses", tag="Expenses", scope="expenses", table=expenses)
 
 
@@ -177,7 +184,7 @@ def list_expenses(tx: Tx, only: ExpenseFilter, page: Page) -> Paged[Expense]:
 @api.post()
 def create_expense(tx: Tx, body: New[Expense]) -> Expense:
     """Record an expense; client, user, day and currency are filled in when they are left out."""
-    return tx.get(expenses, tx.insert(expenses, settle(tx, body, None, relations.sent(body))), Expense)
+    return tx.get(expenses, record(tx, body), Expense)
 
 
 @api.get("/{expense}")
@@ -193,7 +200,8 @@ def update_expense(tx: Tx, expense: Id, change: Change[Expense]) -> Expense:
     before = tx.get(expenses, expense, Expense)
     it = settle(tx, change.onto(before), before, change.given)
     billing.lock(tx, it, before)
-    tx.update(expenses, it)
+    with summaries.kept(tx, sources.EXPENSES, own=expense):
+        tx.update(expenses, it)
     return tx.get(expenses, expense, Expense)
 
 
@@ -202,4 +210,5 @@ def delete_expense(tx: Tx, expense: Id) -> None:
     """Delete an expense; one that is billed stays."""
     it = etag.unchanged(tx, tx.get(expenses, expense, Expense))
     billing.refuse_deletion(it, "expense")
+    summaries.add(tx, sources.EXPENSES, expense, -1)
     tx.delete(expenses, expense)

@@ -42,7 +42,7 @@ from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.store.columns import day, embedded, folded, instant, money, ref, text, unique
+from retainer.store.columns import day, embedded, folded, hidden, instant, money, ref, text, unique
 from retainer.store.records import Derived, Only, Record, Single, Unless, auto, ro, wo
 from retainer.store.tables import tenant_table
 from retainer.store.tx import Tx
@@ -74,6 +74,7 @@ invoices = tenant_table(
     instant("paid_at", optional=True),
     instant("voided_at", optional=True),
     instant("written_off_at", optional=True),
+    hidden(day("settled_date", optional=True)),
     text("external_id", optional=True),
     folded("number", "subject", "purchase_order", into="search", optional=True),
     unique("number"),
@@ -84,6 +85,7 @@ invoices = tenant_table(
     Index(None, "account_id", "client_id", "created_at", "id"),
     Index(None, "account_id", "status", "due_date"),
     Index(None, "account_id", "issue_date", "id"),
+    Index(None, "account_id", "settled_date", "issue_date"),
     Index(None, "account_id", "project_id"),
     Index(None, "account_id", "contact_id"),
 )

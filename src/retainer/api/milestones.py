@@ -19,7 +19,7 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.store.columns import day, folded, instant, integer, money, ref, text
-from retainer.store.records import Derived, Record, auto, count_of, ro
+from retainer.store.records import Derived, Record, auto, ro
 from retainer.store.tables import tenant_table
 from retainer.store.tx import Tx
 
@@ -55,9 +55,9 @@ class Milestone(Record):
     currency: Currency = ro
     position: Position = auto
     completed_at: Instant | None = ro
-    tasks_count: Annotated[int, count_of("tasks", "milestone_id")] = ro
+    tasks_count: Annotated[int, work.count_of("tasks", "milestone_id")] = ro
     tasks_done_count: Annotated[
-        int, count_of("tasks", "milestone_id", having=lambda tasks: tasks.c.status == "done")
+        int, work.count_of("tasks", "milestone_id", having=lambda tasks: tasks.c.status == "done")
     ] = ro
     is_overdue: Annotated[bool, Derived(work.overdue("open"), bool)] = ro
 

@@ -79,6 +79,7 @@ quotes = tenant_table(
     Index(None, "account_id", "client_id", "created_at", "id"),
     Index(None, "account_id", "project_id"),
     Index(None, "account_id", "contact_id"),
+    Index("quotes_by_moments", "account_id", "sent_at", "accepted_at", "declined_at", "client_id"),
 )
 
 quote_lines = documents.line_table("quote_lines", "quote", Index(None, "account_id", "quote_id", "position"))

@@ -23,7 +23,7 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.store.columns import among, day, flag, folded, instant, integer, ref, sparse, text, unique
-from retainer.store.records import Derived, Record, auto, count_of, ro
+from retainer.store.records import Derived, Record, auto, ro
 from retainer.store.tables import tenant_table
 from retainer.store.tx import Tx
 
@@ -60,6 +60,8 @@ tasks = tenant_table(
     Index(None, "account_id", "parent_id", "created_at", "id"),
     Index(None, "account_id", "assignee_id", "created_at", "id"),
     sparse("tasks", "ticket_id", "created_at", "id"),
+    sparse("tasks", "completed_at"),
+    Index(None, "account_id", "status", "due_date"),
 )
 tag_links("tasks")
 
@@ -95,7 +97,7 @@ class Task(Record):
     tracked_minutes: Annotated[int, work.minutes("task_id")] = ro
     remaining_minutes: Annotated[int | None, work.remaining("task_id")] = ro
     is_overdue: Annotated[bool, Derived(work.overdue(*OPEN), bool)] = ro
-    subtasks_count: Annotated[int, count_of("tasks", "parent_id")] = ro
+    subtasks_count: Annotated[int, work.count_of("tasks", "parent_id")] = ro
 
 
 class TaskFilter(Filter):

@@ -26,8 +26,8 @@ from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.store.columns import among, folded, instant, integer, ref, text, unique
-from retainer.store.records import Derived, Record, count_of, ro
+from retainer.store.columns import among, folded, instant, integer, ref, sparse, text, unique
+from retainer.store.records import Derived, Record, ro
 from retainer.store.tables import NOW, tenant_table
 from retainer.store.tx import Tx
 
@@ -70,6 +70,7 @@ tickets = tenant_table(
     Index(None, "account_id", "contact_id"),
     Index(None, "account_id", "site_id"),
     Index(None, "account_id", "project_id"),
+    sparse("tickets", "resolved_at"),
 )
 tag_links("tickets")
 
@@ -139,7 +140,7 @@ class Ticket(Record):
     last_reply_at: Instant | None = ro
     last_reply_by: Author | None = ro
     awaiting: Annotated[Awaiting | None, Derived(whose_turn)] = ro
-    replies_count: Annotated[int, count_of("ticket_replies", "ticket_id")] = ro
+    replies_count: Annotated[int, work.count_of("ticket_replies", "ticket_id")] = ro
     tracked_minutes: Annotated[int, work.minutes("ticket_id")] = ro
     external_id: Text191 | None = None
     tag_ids: TagIds = []

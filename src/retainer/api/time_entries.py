@@ -17,7 +17,7 @@ from retainer.api.clients import clients
 from retainer.api.projects import projects
 from retainer.api.tasks import tasks
 from retainer.api.tickets import tickets
-from retainer.domain import billing, rates, relations, work
+from retainer.domain import billing, rates, relations, sources, summaries, work
 from retainer.domain.accounts import accounts
 from retainer.domain.billing import Locked, Standing, StandingFilter
 from retainer.domain.filters import since, until
@@ -237,6 +237,7 @@ def record(tx: Tx, it: TimeEntry) -> int:
     """Write a new time entry and count it on its project; answers its id."""
     entry = tx.insert(time_entries, settle(tx, it, None, relations.sent(it)))
     work.count(tx, it, 1)
+    summaries.add(tx, sources.TIME, entry)
     return entry
 
 
@@ -268,7 +269,8 @@ def update_time_entry(tx: Tx, entry: Id, change: Change[TimeEntry]) -> TimeEntry
     before = tx.get(time_entries, entry, TimeEntry)
     it = settle(tx, change.onto(before), before, change.given)
     billing.lock(tx, it, before, free=("description", "external_id"))
-    tx.update(time_entries, it)
+    with summaries.kept(tx, sources.TIME, own=entry):
+        tx.update(time_entries, it)
     work.count(tx, before, -1)
     work.count(tx, it, 1)
     return tx.get(time_entries, entry, TimeEntry)
@@ -279,5 +281,6 @@ def delete_time_entry(tx: Tx, entry: Id) -> None:
     """Delete a time entry; one that is billed stays."""
     it = etag.unchanged(tx, tx.get(time_entries, entry, TimeEntry))
     billing.refuse_deletion(it, "time entry")
+    summaries.add(tx, sources.TIME, entry, -1)
     tx.delete(time_entries, entry)
     work.count(tx, it, -1)

@@ -6,7 +6,6 @@ from datetime import date, timedelta
 from retainer.api import clients, expenses, projects, quotes
 from retainer.demo.agencies import KINDS
 from retainer.demo.records import at, make
-from retainer.domain import relations
 from retainer.store.tx import Tx
 
 OUTCOMES = ("accepted", "accepted", "accepted", "declined", "sent", "sent", "cancelled", "draft")
@@ -75,4 +74,4 @@ def spend(tx: Tx, chance: random.Random, people: list[int], its: list[projects.P
             markup_percent="10" if project and category == "stock" else "0",
             reimbursable=category == "travel",
         )
-        tx.insert(expenses.expenses, expenses.settle(tx, it, None, relations.sent(it)))
+        expenses.record(tx, it)

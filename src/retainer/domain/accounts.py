@@ -14,7 +14,7 @@ from retainer.exact import amount_of, decimal_text, minor_units
 from retainer.store.columns import decimal, flag, instant, integer, money, text
 from retainer.store.engines import INTEGER, NUMBERED
 from retainer.store.tables import metadata
-from retainer.store.tx import Everywhere, Store
+from retainer.store.tx import Actor, Everywhere, Store
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -59,6 +59,9 @@ accounts = Table(
     text("working_weekdays"),
     **NUMBERED,
 )
+
+ACTING = accounts.c["id", "currency", "timezone", "payment_terms_days", "client_number_pattern"]
+"""What an operator has to know of an account to act in it."""
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 PaymentTerms = Annotated[int, Meta(ge=0, le=365)]
@@ -125,6 +128,11 @@ def require_api(plan: str, trial_ends_at: str | None, now: str) -> None:
         f"The trial ended on {trial_ends_at[:10]} and the plan {plan} does not include the API. {change}",
         plan=plan,
     )
+
+
+def operator(account_id: int, *usual: Any) -> Actor:
+    """Who acts when an operator changes what belongs to an account; takes a row of ACTING."""
+    return Actor(account_id, 0, "operator", *usual)
 
 
 def account_of(tx: Everywhere, account_id: int) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from sqlalchemy import (
     update,
 )
 
-from retainer.domain import documents, work
+from retainer.domain import documents, sources, summaries, work
 from retainer.domain.filters import Where
 from retainer.domain.members import writable
 from retainer.errors import Refusal
@@ -77,6 +77,7 @@ KINDS = {
     "expense": Kind("expense_ids", "expense_id", "expenses"),
     "milestone": Kind("milestone_id", "milestone_id", "milestones"),
 }
+BILLED = (sources.BILLED_TIME, sources.BILLED_EXPENSES)
 MARKED = ("time_entries", "expenses")  # the tables whose rows say on which line they stand
 
 
@@ -116,6 +117,8 @@ def attach(tx: Tx, invoice: int, line: Any) -> None:
     for name in MARKED:
         tx.run(_mark(name), line=line.id, of=invoice, now=tx.now)
     work.bill(tx, line.id, -1)
+    for source in BILLED:
+        summaries.add(tx, source, line.id)
 
 
 def detach(tx: Tx, line: int) -> None:
@@ -133,6 +136,8 @@ def free(tx: Tx, lines: list[Any]) -> None:
 
 def _unmark(tx: Tx, line: int) -> None:
     work.bill(tx, line, +1)
+    for source in BILLED:
+        summaries.add(tx, source, line, -1)
     for name in MARKED:
         tx.run(_clear(name), line=line, now=tx.now)
 

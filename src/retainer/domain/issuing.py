@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Select, bindparam, select
 
-from retainer.domain import billing, lines, work
+from retainer.domain import billing, lines, settlement, sources, summaries, work
 from retainer.domain.accounts import accounts
 from retainer.domain.numbering import next_number
 from retainer.domain.values import Country, Text50, Text191
@@ -69,12 +69,24 @@ STEPS: dict[str, Callable[[Tx, Any], None]] = {
 }
 
 
+ENDS: dict[str, Callable[[Tx, Any], str]] = {
+    "paid": lambda _, it: it.issue_date,  # it came to nothing; payments end it otherwise
+    "void": lambda _, it: it.issue_date,
+    "written_off": lambda tx, _: tx.today,
+}
+"""From the end of which day on nothing is outstanding of an invoice that a step has ended."""
+
+
 def count(tx: Tx, it: Any, former: str) -> None:
     """Count what was issued on its projects; a void invoice takes it back and frees its work."""
+    if it.status != former and it.status in ENDS:
+        settlement.end(tx, it.id, ENDS[it.status](tx, it))
     sign = 0 if it.status == former else 1 if former == "draft" else -1 if it.status == "void" else 0
     for project, units in lines.by_project(it).items() if sign else ():
         if project is not None:
             work.invoice(tx, project, sign * units, it.currency)
+    for source in (sources.INVOICES, sources.LINES) if sign else ():
+        summaries.add(tx, source, it.id, sign)
     if sign == -1:
         billing.free(tx, it.lines)
 

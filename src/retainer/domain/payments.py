@@ -6,8 +6,8 @@ from typing import Any, Literal
 import msgspec
 from sqlalchemy import Index, Select, bindparam, select
 
-from retainer.domain import audit, settlement
-from retainer.domain.accounts import accounts
+from retainer.domain import audit, settlement, sources, summaries
+from retainer.domain.accounts import ACTING, accounts, operator
 from retainer.domain.members import complete
 from retainer.domain.values import Currency, Day, Id, Money, Text191, Text10000
 from retainer.errors import Refusal
@@ -15,7 +15,7 @@ from retainer.exact import amount_of, minor_units
 from retainer.store.columns import day, money, ref, text
 from retainer.store.records import Record, auto, ro
 from retainer.store.tables import metadata, tenant_table
-from retainer.store.tx import Actor, Store, Tx
+from retainer.store.tx import Store, Tx
 
 payments = tenant_table(
     "payments",
@@ -48,7 +48,8 @@ class Payment(Record):
 TAKES = (*settlement.OPEN, "written_off")
 """The statuses of an invoice that takes payments."""
 OWNER = (
-    select(payments.c.account_id, *accounts.c["currency", "timezone", "payment_terms_days", "client_number_pattern"])
+    select(*ACTING)
+    .select_from(payments)
     .join(accounts, accounts.c.id == payments.c.account_id)
     .where(payments.c.id == bindparam("id"))
 )
@@ -92,7 +93,7 @@ def judged(tx: Tx, it: Payment | None, invoice: Any, *, whole: bool) -> Payment 
 
 def record(tx: Tx, it: Payment) -> None:
     """Write a payment that was judged, and what it leaves due of its invoice."""
-    tx.insert(payments, it)
+    summaries.add(tx, sources.PAYMENTS, tx.insert(payments, it))
     settlement.settle(tx, it.invoice_id, by_payment=True)
 
 
@@ -113,9 +114,9 @@ def remove(store: Store, payment: int) -> Removed:
     owner = store.look_up("an operator names a payment of any account", OWNER, id=payment)
     if owner is None:
         raise Refusal("not_found", f"There is no payment {payment}.")
-    account_id, *usual = owner
-    with store.begin(Actor(account_id, 0, "operator", *usual), write=True) as tx:
+    with store.begin(operator(*owner), write=True) as tx:
         it = tx.get(payments, payment, Payment)
+        summaries.add(tx, sources.PAYMENTS, payment, -1)
         tx.delete(payments, payment)
         settlement.settle(tx, it.invoice_id, by_payment=False)
         audit.note(tx, "payment removed", msgspec.to_builtins(it))

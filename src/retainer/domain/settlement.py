@@ -85,17 +85,18 @@ def settle(tx: Tx, invoice: int, *, by_payment: bool) -> None:
 
     One that was written off stays so until something is paid.
     """
-    status, total, paid_at, written_off_at = tx.one(_invoice(), id=invoice) or ("", 0, None, None)
-    paid = tx.value(_sum(metadata.tables["payments"]), invoice=invoice)
-    due = total - paid
-    credited = 0
-    for note, its_total in tx.all(_notes(), invoice=invoice):
+    status, total, paid_at, written_off_at, last_day = tx.one(_invoice(), id=invoice) or ("", 0, None, None, "")
+    paid, paid_date = tx.one(_paid(), invoice=invoice) or (0, None)
+    due, credited, last_day = total - paid, 0, max(last_day, paid_date or "")
+    for note, its_total, issue_date in tx.all(_notes(), invoice=invoice):
+        last_day = max(last_day, issue_date)
         applied = min(its_total, due - credited)
         tx.run(_applied(), own=note, applied=applied, refundable=its_total - applied, now=tx.now)
         credited += applied
     due -= credited
     if by_payment or status != "written_off":
         status, written_off_at = standing(due, paid + credited), None
+        end(tx, invoice, last_day if status == "paid" else None)
     paid_at = (paid_at or tx.now) if status == "paid" else None
     amounts = {"amount_paid": paid, "amount_credited": credited, "balance_due": due}
     moments = {"paid_at": paid_at, "written_off_at": written_off_at}
@@ -107,22 +108,36 @@ def standing(due: int, settled: int) -> str:
     return "paid" if due == 0 else "partially_paid" if settled else "sent"
 
 
+def end(tx: Tx, invoice: int, day: str | None) -> None:
+    """Write down the day from whose end on nothing is outstanding of an invoice; none while something is."""
+    tx.run(_ended(), own=invoice, day=day)
+
+
+@cache
+def _ended() -> Update:
+    its = metadata.tables["invoices"]
+    return update(its).where(its.c.id == bindparam("own")).values(settled_date=bindparam("day"))
+
+
 @cache
 def _invoice() -> Select[Any]:
     its = metadata.tables["invoices"]
-    wanted = its.c["status", "total", "paid_at", "written_off_at"]
+    wanted = its.c["status", "total", "paid_at", "written_off_at", "issue_date"]
     return select(*wanted).where(its.c.id == bindparam("id")).with_for_update()
 
 
 @cache
-def _sum(table: Table) -> Select[Any]:
-    return select(func.coalesce(func.sum(table.c.amount), 0)).where(table.c.invoice_id == bindparam("invoice"))
+def _paid() -> Select[Any]:
+    its = metadata.tables["payments"].c
+    added = select(func.coalesce(func.sum(its.amount), 0), func.max(its.paid_date))
+    return added.where(its.invoice_id == bindparam("invoice"))
 
 
 @cache
 def _notes() -> Select[Any]:
     notes = metadata.tables["credit_notes"]
-    return select(notes.c.id, notes.c.total).where(notes.c.invoice_id == bindparam("invoice")).order_by(notes.c.id)
+    its = notes.c.invoice_id == bindparam("invoice")
+    return select(*notes.c["id", "total", "issue_date"]).where(its).order_by(notes.c.id)
 
 
 @cache

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from argon2 import PasswordHasher
 from msgspec import Meta
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
-from retainer.domain.accounts import AccountDetails, account_of, account_values, accounts, in_units
+from retainer.domain import sources, summaries
+from retainer.domain.accounts import ACTING, AccountDetails, account_of, account_values, accounts, in_units, operator
 from retainer.domain.values import Day, Email, Money, Password, Percent, Text191
 from retainer.errors import invalid, not_found
 from retainer.exact import amount_of, as_instant, decimal_text
@@ -59,6 +60,14 @@ class UserDetails(msgspec.Struct):
     password: Password | None = None
 
 
+OWNER = (
+    select(*ACTING)
+    .select_from(users)
+    .join(accounts, accounts.c.id == users.c.account_id)
+    .where(users.c.id == bindparam("id"))
+)
+
+
 def open_account(store: Store, details: AccountDetails, admin: UserDetails) -> tuple[int, int, str]:
     """Open an account with its first admin; answers both ids and the admin's password."""
     with store.everywhere("an account is opened by the operator", write=True) as tx:
@@ -89,21 +98,17 @@ def list_users(store: Store, account_id: int) -> list[dict[str, Any]]:
 
 def set_user(store: Store, user_id: int, changes: dict[str, Any]) -> dict[str, Any]:
     """Change what a user is; `is_active=False` stops the user's keys at once. Raises `not_found`."""
-    with store.everywhere("a user is changed by an admin", write=True) as tx:
-        account_id, currency = _account_of(tx, user_id)
+    owner = store.look_up("an admin names a user of any account", OWNER, id=user_id)
+    if owner is None:
+        raise not_found("user")
+    with store.begin(operator(*owner), write=True) as tx:
+        account_id, currency = tx.actor.account_id, tx.actor.currency
         values = _user_values(tx, account_id, user_id, changes, currency)
         tx.run(update(users).where(users.c.id == user_id).values(updated_at=tx.now, **values))
-        _set_cost_rate(tx, account_id, user_id, currency, changes)
+        with summaries.kept(tx, sources.TIME, by="user_id", own=user_id):
+            _set_cost_rate(tx, account_id, user_id, currency, changes)
         row = tx.one(select(users).where(users.c.id == user_id))
         return _user_shown(row or (), currency)
-
-
-def _account_of(tx: Everywhere, user_id: int) -> tuple[int, str]:
-    same = (users.c.account_id == accounts.c.id) & (users.c.id == user_id)
-    row = tx.one(select(accounts.c.id, accounts.c.currency).join(users, same))
-    if row is None:
-        raise not_found("user")
-    return row[0], row[1]
 
 
 def _insert_user(tx: Everywhere, account_id: int, currency: str, details: UserDetails) -> tuple[int, str]:

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Table, Update, and_, bindparam, case, func
 from retainer.exact import minor_units
 from retainer.store.columns import among
 from retainer.store.engines import INTEGER
-from retainer.store.records import Derived, count_of
+from retainer.store.records import Derived
 from retainer.store.tables import TODAY, metadata
 from retainer.store.tx import Tx
 
@@ -28,6 +28,17 @@ def ratio(part: ColumnElement[Any], whole: ColumnElement[Any]) -> ColumnElement[
 def overdue(*still_open: str) -> Callable[[Any], ColumnElement[bool]]:
     """Whether something should be done by now and is in one of these states."""
     return lambda table: and_(among(table.c.status, still_open), table.c.due_date < TODAY)
+
+
+def count_of(child: str, column: str, *, having: Callable[[Any], ColumnElement[bool]] | None = None) -> Derived:
+    """How many rows of a table refer to the record; of those `having` a condition, if one is given."""
+
+    def expression(table: Table) -> ColumnElement[Any]:
+        rows = metadata.tables[child].alias()
+        counted = select(func.count()).select_from(rows).where(rows.c[column] == table.c.id)
+        return (counted if having is None else counted.where(having(rows))).scalar_subquery()
+
+    return Derived(expression)
 
 
 def minutes(of: str) -> Derived:

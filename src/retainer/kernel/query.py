@@ -20,7 +20,11 @@ OneOf = tuple[T, ...]
 """A comma list: one of these."""
 
 
-class Filter(msgspec.Struct):
+class Query(msgspec.Struct):
+    """The query parameters of an operation."""
+
+
+class Filter(Query):
     """The filters that every list takes; lists add their own members."""
 
     ids: Annotated[OneOf[Id] | None, Where(lambda table, ids: table.c.id.in_(ids))] = None
@@ -35,19 +39,19 @@ class Filter(msgspec.Struct):
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A query parameter: how its text is read, and how it limits the rows."""
+    """A query parameter: how its text is read, and, in a list, how it limits the rows."""
 
-    name: str
+    member: str
     hint: Any
     read: Callable[[str], Any]
     where: Where
 
 
 @cache
-def parameters(only: type[Filter]) -> dict[str, Parameter]:
-    """The filters of a list, by name."""
+def parameters(only: type[Query]) -> dict[str, Parameter]:
+    """The query parameters of an operation, by name."""
     hints = get_type_hints(only, include_extras=True)
-    return {name: _parameter(name, hint) for name, hint in hints.items() if name != "sorts"}
+    return {field.encode_name: _parameter(field.name, hints[field.name]) for field in msgspec.structs.fields(only)}
 
 
 def _parameter(name: str, hint: Any) -> Parameter:
@@ -91,6 +95,15 @@ def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str],
     if faults:
         raise invalid(faults, "unknown_parameter" if faults.keys() - readers.keys() else "validation_failed")
     return values
+
+
+def read_query(request: Request, only: Any) -> Any:
+    """The query of an operation that is no list."""
+    if not request.query:
+        return only()
+    known = parameters(only)
+    values = read_values(read_pairs(request), {name: its.read for name, its in known.items()})
+    return only(**{known[name].member: value for name, value in values.items()})
 
 
 Shape = tuple[tuple[str, Any], ...]

@@ -20,7 +20,7 @@ from retainer.errors import Refusal, not_found
 from retainer.kernel import body as bodies
 from retainer.kernel.http import Request
 from retainer.kernel.paging import Page, Paged, read_list
-from retainer.kernel.query import Filter, read_pairs, read_values
+from retainer.kernel.query import Query, read_query
 from retainer.store.rules import singular
 from retainer.store.tx import Tx
 
@@ -44,7 +44,7 @@ class Call(msgspec.Struct, gc=False):
 
 
 class Told(msgspec.Struct, Generic[T, M]):
-    """A new record, and under `meta` what became of others."""
+    """What is answered, and under `meta` what stands beside it: what became of others, or when it was so."""
 
     data: T
     meta: M
@@ -79,7 +79,7 @@ class Operation:
         self.answers = hints.pop("return")
         self.paged = get_origin(self.answers) is Paged
         self.record = get_args(self.answers)[0] if get_origin(self.answers) is Told else self.answers
-        self.filter: type[Filter] | None = None
+        self.query: Any = Query
         self.body: Any = None
         self.parameters = re.findall(r"\{(\w+)\}", self.path)
         self._arguments = [
@@ -93,10 +93,8 @@ class Operation:
         return f"{self.method} {self.path}"
 
     def read_query(self, request: Request) -> Any:
-        """The query of a request, as the handler's Filter and Page. Raises `unknown_parameter`, `validation_failed`."""
-        if self.filter is not None:
-            return read_list(request, self.filter)
-        return read_values(read_pairs(request), {}) if request.query else None
+        """The query of a request, and the page of a list. Raises `unknown_parameter`, `validation_failed`."""
+        return read_list(request, self.query) if self.paged else (read_query(request, self.query), None)
 
     def call(self, tx: Tx, call: Call) -> Any:
         """Call the handler with its arguments in their order, once the parent in the path was found."""
@@ -110,8 +108,8 @@ class Operation:
         """How an argument of the handler is made."""
         if hint in MADE:
             return MADE[hint]
-        if isinstance(hint, type) and issubclass(hint, Filter):
-            self.filter = hint
+        if isinstance(hint, type) and issubclass(hint, Query):
+            self.query = hint
             return lambda _, call: call.query[0]
         if name in self.parameters and hint == Id:
             return lambda _, call: read_id(call.ids[name], self.resource.table)

@@ -5,10 +5,9 @@ from functools import cache
 from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, Table, bindparam, case, func, select
+from sqlalchemy import ColumnElement, Select, Table, bindparam, case, select
 
 from retainer.exact import DIGITS, amount_of, minor_units
-from retainer.store.tables import metadata
 
 ro: Final[Any] = object()
 """Read-only: always answered; accepted in a body, so that a record can be sent back, and ignored."""
@@ -65,17 +64,6 @@ class Only(NamedTuple):
     """A member that can be sent in one use of a body alone, `Create` or `Update`; in the other it is read-only."""
 
     use: str
-
-
-def count_of(child: str, column: str, *, having: Callable[[Any], ColumnElement[bool]] | None = None) -> Derived:
-    """How many rows of a table refer to the record; of those `having` a condition, if one is given."""
-
-    def expression(table: Table) -> ColumnElement[Any]:
-        rows = metadata.tables[child].alias()
-        counted = select(func.count()).select_from(rows).where(rows.c[column] == table.c.id)
-        return (counted if having is None else counted.where(having(rows))).scalar_subquery()
-
-    return Derived(expression)
 
 
 def figure(table: Table, name: str) -> ColumnElement[Any]:

@@ -1,0 +1,247 @@
+"""Overview: one look at everything, of a period or, where it says so, as of now.
+
+Money has a row for each currency; see the other reports for what its members mean. `unbilled_time` and
+`unbilled_expenses` are the billable time and expenses of the period that are on no invoice now. Of clients, `active` is
+as of now, `new` those created in the period; projects are as of now, `over_budget` and `overdue` those that are not
+completed; tasks are `open` and `overdue` now, `completed` in the period. Quotes were `sent`, `accepted` and `declined`
+in the period; `win_rate_percent` is accepted of accepted and declined. Tickets were `opened` and `resolved` in the
+period; the median is that of the tickets opened in it which have been answered. Sites are as of now.
+"""
+
+from functools import cache
+from typing import Any
+
+import msgspec
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, select
+
+from retainer.api import projects, tasks, tickets
+from retainer.api.clients import clients
+from retainer.api.quotes import quotes
+from retainer.api.reports import Asked, Generated, begin, told
+from retainer.api.revenue import SUMS, usual
+from retainer.api.sites import awaits_updates, sites
+from retainer.api.utilisation import by_currency, capacities, worked
+from retainer.domain import outstanding, periods, sources, summaries, uptime, work
+from retainer.domain.periods import Days, Period
+from retainer.domain.ratios import median, ratio
+from retainer.domain.values import Currency, SignedMoney
+from retainer.exact import amount_of
+from retainer.kernel.resource import Resource, Told
+from retainer.store.columns import among
+from retainer.store.engines import INSTANT
+from retainer.store.tx import Tx
+
+SPENT = ("expenses", "billable_value", "billed_value", "billable_expenses", "billed_expenses")
+
+
+class Money(msgspec.Struct):
+    """Money in a currency."""
+
+    currency: Currency
+    invoiced: SignedMoney
+    credited: SignedMoney
+    revenue: SignedMoney
+    tax: SignedMoney
+    collected: SignedMoney
+    outstanding: SignedMoney
+    overdue: SignedMoney
+    overdue_count: int
+    expenses: SignedMoney
+    unbilled_time: SignedMoney
+    unbilled_expenses: SignedMoney
+
+
+class Time(msgspec.Struct):
+    """The time of all users."""
+
+    tracked_minutes: int
+    billable_minutes: int
+    available_minutes: int
+    utilisation_percent: float | None
+    billable_utilisation_percent: float | None
+
+
+class Clients(msgspec.Struct):
+    """How many clients."""
+
+    active: int
+    new: int
+
+
+class Projects(msgspec.Struct):
+    """How many projects, templates left out."""
+
+    active: int
+    over_budget: int
+    overdue: int
+
+
+class Tasks(msgspec.Struct):
+    """How many tasks."""
+
+    open: int
+    overdue: int
+    completed: int
+
+
+class Quotes(msgspec.Struct):
+    """How many quotes."""
+
+    sent: int
+    accepted: int
+    declined: int
+    win_rate_percent: float | None
+
+
+class Tickets(msgspec.Struct):
+    """How many tickets."""
+
+    opened: int
+    resolved: int
+    open_now: int
+    unanswered_now: int
+    median_first_response_minutes: int | None
+
+
+class Sites(msgspec.Struct):
+    """How many sites; those that are paused or in maintenance are in the total alone."""
+
+    total: int
+    up: int
+    down: int
+    unknown: int
+    with_updates: int
+
+
+class Overview(msgspec.Struct):
+    """How the agency is doing."""
+
+    period: Period
+    money: list[Money]
+    time: Time
+    clients: Clients
+    projects: Projects
+    tasks: Tasks
+    quotes: Quotes
+    tickets: Tickets
+    sites: Sites
+
+
+api = Resource("/reports/overview", tag="Reports", scope="reports")
+
+
+@api.get()
+def get_report_overview(tx: Tx, asked: Asked) -> Told[Overview, Generated]:
+    """Read how the agency is doing: its money, time, work and care; of this month, unless days are given."""
+    period, days = begin(tx, asked, periods.month_begins)
+    limits = () if asked.client_id is None else ("client_id",)
+    its = period.moments() | ({"client_id": asked.client_id} if limits else {})
+    seen: dict[str, Any] = {name: tx.one(statement, **its) or () for name, statement in _counts(limits).items()}
+    sent, accepted, declined = seen["quotes"]
+    care: Any = (
+        *seen["tickets"],
+        *seen["open_tickets"],
+        median([minutes for (minutes,) in tx.all(_answered(limits), **its)]),
+    )
+    overview = Overview(
+        period,
+        money(tx, period, days, asked),
+        time(tx, period, days, asked),
+        Clients(*seen["clients"]),
+        Projects(*seen["projects"]),
+        Tasks(*seen["open_tasks"], *seen["done_tasks"]),
+        Quotes(sent, accepted, declined, ratio(accepted, accepted + declined)),
+        Tickets(*care),
+        Sites(*seen["sites"]),
+    )
+    return told(tx, overview)
+
+
+def money(tx: Tx, period: Period, days: Days, asked: Asked) -> list[Money]:
+    """The money of a period: a row for each currency, and one of zeros when there is none."""
+    billed = summaries.read(tx, sources.client_months, days, ("currency",), SUMS, **asked.only())
+    spent = summaries.read(tx, sources.project_months, days, ("currency",), SPENT, **asked.only())
+    due: dict[str, list[int]] = {}
+    for (_, currency), its in outstanding.balances(tx, period.to, **asked.only()).items():
+        due[currency] = [before + more for before, more in zip(due.get(currency, [0] * len(its)), its, strict=True)]
+    currencies = {*due, *(key[0] for found in (billed, spent) for key, its in found.items() if any(its))}
+    rows = []
+    for currency in sorted(currencies) or [usual(tx, asked)]:
+        _, invoiced, credited, tax, credited_tax, collected = billed.get((currency,), [0] * len(SUMS))
+        expenses, value, on_invoices, costs, costs_on_invoices = spent.get((currency,), [0] * len(SPENT))
+        left, late, count = due.get(currency, [0, 0, 0])
+        first = (invoiced, credited, invoiced - credited, tax - credited_tax, collected, left, late)
+        rest = (expenses, value - on_invoices, costs - costs_on_invoices)
+        before, after = ([amount_of(units, currency) for units in its] for its in (first, rest))
+        members: Any = (currency, *before, count, *after)
+        rows.append(Money(*members))
+    return rows
+
+
+def time(tx: Tx, period: Period, days: Days, asked: Asked) -> Time:
+    """The time of a period; available is that of the active users, and of others who have tracked some."""
+    found = worked(tx, period, days, asked.only())
+    present = {user for user, _ in found}
+    available = sum(room for own, _, active, room, _ in capacities(tx, period, None) if active or own in present)
+    tracked, billable = (sum(its[place] for its in by_currency(found).values()) for place in (0, 1))
+    return Time(tracked, billable, available, ratio(tracked, available), ratio(billable, available))
+
+
+SINCE, UNTIL = bindparam("since", type_=INSTANT), bindparam("until", type_=INSTANT)
+
+
+def during(moment: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Whether something happened in the period."""
+    return and_(moment >= SINCE, moment < UNTIL)
+
+
+def counted(*conditions: ColumnElement[bool]) -> list[ColumnElement[Any]]:
+    """How many rows there are of which each condition is true."""
+    return [func.coalesce(func.sum(case((condition, 1), else_=0)), 0) for condition in conditions]
+
+
+@cache
+def _counts(limits: tuple[str, ...]) -> dict[str, Select[Any]]:
+    """One row of counts of each resource; of a client, if they are limited to one."""
+    client = [clients.c.id == bindparam("client_id")] if limits else []
+    active = counted(clients.c.status == "active", during(clients.c.created_at))
+    project, task, quote, ticket, site = projects.projects, tasks.tasks, quotes.c, tickets.tickets, sites.c
+    running = among(project.c.status, projects.OPEN)
+    states = counted(
+        project.c.status == "active",
+        and_(running, work.over_budget(project)),
+        and_(running, work.overdue(*projects.OPEN)(project)),
+    )
+    open_tasks = select(func.count(), *counted(work.overdue(*tasks.OPEN)(task))).select_from(task)
+    moments = (quote.sent_at, quote.accepted_at, quote.declined_at)
+    observed = [counted(uptime.standing(sites) == word)[0] for word in ("up", "down", "unknown")]
+    open_tickets = select(func.count(), *counted(tickets.is_unanswered(ticket))).select_from(ticket)
+    opened, resolved = (
+        select(func.count()).select_from(ticket).where(during(moment), *_of(ticket.c, limits))
+        for moment in (ticket.c.created_at, ticket.c.resolved_at)
+    )
+    return {
+        "clients": select(*active).select_from(clients).where(*client),
+        "projects": select(*states).where(project.c.is_template.is_(False), *_of(project.c, limits)),
+        "open_tasks": open_tasks.where(among(task.c.status, tasks.OPEN), *_of(task.c, limits)),
+        "done_tasks": select(func.count()).select_from(task).where(during(task.c.completed_at), *_of(task.c, limits)),
+        "quotes": select(*counted(*map(during, moments))).where(*_of(quote, limits)),
+        "tickets": select(opened.scalar_subquery(), resolved.scalar_subquery()),
+        "open_tickets": open_tickets.where(tickets.is_unresolved(ticket), *_of(ticket.c, limits)),
+        "sites": select(func.count(), *observed, *counted(awaits_updates(sites)))
+        .select_from(sites)
+        .where(*_of(site, limits)),
+    }
+
+
+@cache
+def _answered(limits: tuple[str, ...]) -> Select[Any]:
+    """The minutes until the first response of tickets opened in the period, in their order."""
+    its = tickets.tickets.c
+    minutes = its.first_response_minutes
+    answered = select(minutes).where(during(its.created_at), minutes.is_not(None), *_of(its, limits))
+    return answered.order_by(minutes)
+
+
+def _of(columns: Any, limits: tuple[str, ...]) -> list[ColumnElement[bool]]:
+    return [columns[name] == bindparam(name) for name in limits]

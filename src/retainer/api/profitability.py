@@ -1,0 +1,128 @@
+"""Project profitability: what projects bring in, and what they cost.
+
+`revenue` is the net of invoice lines less credits; a line without a project counts for its invoice's, or else for the
+row whose `project_id` is null, so that the rows add up to the revenue of the clients. `labour_cost` is all tracked time
+at its users' cost rates, which are in the account's currency: in rows of another one it is null, and so is `profit`.
+`profit` is revenue less `labour_cost` and `expense_cost`, the net of the project's expenses. Time without a cost rate
+is counted in `missing_cost_rate_minutes`, and costs nothing here. `budget_used_percent` is the project's own, of all
+its time. A project that came to nothing in the period has no row.
+"""
+
+from typing import Any
+
+import msgspec
+from sqlalchemy import select
+
+from retainer.api.clients import clients
+from retainer.api.projects import BillingType, Status, projects
+from retainer.api.reports import Asked, Generated, Report, begin, told
+from retainer.domain import sources, summaries, work
+from retainer.domain.ratios import by_the_hour, ratio
+from retainer.domain.values import Currency, Id, SignedMoney
+from retainer.exact import amount_of
+from retainer.kernel.resource import Resource, Told
+from retainer.store.tx import Tx
+
+SUMS = (
+    "tracked_minutes",
+    "billable_minutes",
+    "billable_value",
+    "billed_value",
+    "invoiced",
+    "credited",
+    "labour_cost",
+    "expenses",
+    "missing_cost_rate_minutes",
+)
+
+
+class ProjectAsked(Asked):
+    """Which projects."""
+
+    project_id: Id | None = None
+
+
+class Profit(msgspec.Struct):
+    """What was worked, brought in and spent, in a currency."""
+
+    currency: Currency
+    tracked_minutes: int
+    billable_minutes: int
+    billable_value: SignedMoney
+    revenue: SignedMoney
+    unbilled_amount: SignedMoney
+    labour_cost: SignedMoney | None
+    expense_cost: SignedMoney
+    profit: SignedMoney | None
+    margin_percent: float | None
+    missing_cost_rate_minutes: int
+
+
+class ProjectProfit(msgspec.Struct):
+    """How profitable a project is, in a currency."""
+
+    project_id: int | None
+    project_name: str | None
+    client_id: int | None
+    client_name: str | None
+    status: Status | None
+    billing_type: BillingType | None
+    budget_used_percent: float | None
+    currency: Currency
+    tracked_minutes: int
+    billable_minutes: int
+    billable_value: SignedMoney
+    revenue: SignedMoney
+    unbilled_amount: SignedMoney
+    labour_cost: SignedMoney | None
+    expense_cost: SignedMoney
+    profit: SignedMoney | None
+    margin_percent: float | None
+    missing_cost_rate_minutes: int
+
+
+PROJECTS = select(
+    *projects.c["id", "name", "client_id"],
+    clients.c.name,
+    *projects.c["status", "billing_type"],
+    work.budget_used(projects),
+).select_from(projects.outerjoin(clients, clients.c.id == projects.c.client_id))
+NONE = (None,) * 7
+
+api = Resource("/reports/project-profitability", tag="Reports", scope="reports")
+
+
+@api.get()
+def get_report_project_profitability(tx: Tx, asked: ProjectAsked) -> Told[Report[ProjectProfit, Profit], Generated]:
+    """Read what each project has brought in and cost, the largest revenue first; of all time, unless days are given."""
+    period, days = begin(tx, asked, None)
+    found = summaries.read(tx, sources.project_months, days, ("project_id", "currency"), SUMS, **asked.only())
+    known = {own: (own, *told_of, work.percent(used)) for own, *told_of, used in tx.all(PROJECTS)}
+    rows, totals = [], dict[str, list[int]]()
+    for (project, currency), sums in found.items():
+        if any(sums):
+            its = settled(sums)
+            total = totals.setdefault(currency, [0] * len(its))
+            totals[currency] = [before + more for before, more in zip(total, its, strict=True)]
+            rows.append(ProjectProfit(*known.get(project, NONE), *profit(currency, its, tx.actor.currency)))
+    rows.sort(key=lambda row: (-row.revenue, (row.project_name or "").casefold(), row.project_id or 0, row.currency))
+    sums_up = [Profit(*profit(currency, its, tx.actor.currency)) for currency, its in sorted(totals.items())]
+    return told(tx, Report(period, rows, sums_up))
+
+
+def settled(sums: list[int]) -> list[int]:
+    """SUMS of a row, with what the hours cost in minor units, rounded half up."""
+    *before, cost, spent, missing = sums
+    return [*before, by_the_hour(cost), spent, missing]
+
+
+def profit(currency: str, its: list[int], own: str) -> tuple[Any, ...]:
+    """The members of Profit."""
+    tracked, billable, value, billed, invoiced, credited, cost, spent, missing = its
+    revenue = invoiced - credited
+    left = revenue - cost - spent
+    known = currency == own
+    amounts = (amount_of(units, currency) for units in (value, revenue, value - billed))
+    labour = amount_of(cost, currency) if known else None
+    rest = (amount_of(left, currency), ratio(left, revenue)) if known else (None, None)
+    return currency, tracked, billable, *amounts, labour, amount_of(spent, currency), *rest, missing

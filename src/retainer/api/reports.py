@@ -1,0 +1,67 @@
+"""Reports: what all five have in common.
+
+A report is about days in the account's zone, both ends included, and is answered whole, from one state of the database.
+Amounts of different currencies are never added: there is a row for each subject and currency, and a total for each
+currency. Ratios are null when there is nothing to divide by.
+"""
+
+from collections.abc import Callable
+from datetime import date
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from retainer.domain import periods
+from retainer.domain.periods import Days, Period
+from retainer.domain.values import Currency, Day, Id, Instant
+from retainer.kernel.query import Query
+from retainer.kernel.resource import Told
+from retainer.store.tx import Tx
+
+ONLY = ("client_id", "project_id", "user_id", "currency")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class Asked(Query):
+    """What every report can be asked for."""
+
+    from_: Day | None = msgspec.field(default=None, name="from")
+    to: Day | None = None
+    currency: Currency | None = None
+    client_id: Id | None = None
+
+    def only(self) -> dict[str, Any]:
+        """What limits the rows that are summed, beside the days."""
+        return {name: its for name in ONLY if (its := getattr(self, name, None)) is not None}
+
+
+class Report(msgspec.Struct, Generic[R, T]):
+    """A report: its period, a row for each subject, and what the rows sum up to."""
+
+    period: Period
+    rows: list[R]
+    totals: list[T]
+
+
+class Generated(msgspec.Struct):
+    """The moment whose state of the database is told."""
+
+    generated_at: Instant
+
+
+def begin(tx: Tx, asked: Asked, usual: Callable[[date], date] | None) -> tuple[Period, Days]:
+    """The period of a report; all that is read from here on is of one state of the database."""
+    tx.snapshot()
+    period = periods.settle(tx, asked.from_, asked.to, usual)
+    return period, Days.of(period, tx.today)
+
+
+def told(tx: Tx, report: Any) -> Told[Any, Generated]:
+    """A report with the moment of its making."""
+    return Told(report, Generated(tx.now))
+
+
+def added(rows: list[list[int]]) -> list[int]:
+    """The sums of columns."""
+    return [sum(column) for column in zip(*rows, strict=True)]

@@ -1,0 +1,160 @@
+"""Revenue: what was invoiced less what was credited, by client and by month.
+
+`invoiced` is the net of invoices issued in the period, `credited` that of its credit notes; void invoices never count.
+`tax` is that of the invoices less that of the credit notes. `collected` is what was paid, tax included. `outstanding`
+and `overdue` are the balances at the end of the period's last day.
+"""
+
+from collections import defaultdict
+from typing import Any
+
+import msgspec
+from sqlalchemy import select
+
+from retainer.api.clients import clients
+from retainer.api.reports import Asked, Generated, Report, added, begin, told
+from retainer.domain import outstanding, periods, sources, summaries
+from retainer.domain.periods import Days
+from retainer.domain.ratios import ratio
+from retainer.domain.values import Currency, SignedMoney
+from retainer.exact import amount_of
+from retainer.kernel.resource import Resource, Told
+from retainer.store.tx import Tx
+
+SUMS = ("invoice_count", "invoiced", "credited", "invoiced_tax", "credited_tax", "collected")
+
+
+class ClientRevenue(msgspec.Struct):
+    """Revenue in a currency."""
+
+    currency: Currency
+    invoice_count: int
+    invoiced: SignedMoney
+    credited: SignedMoney
+    revenue: SignedMoney
+    share_percent: float | None
+    tax: SignedMoney
+    collected: SignedMoney
+    outstanding: SignedMoney
+    overdue: SignedMoney
+
+
+class RevenueByClient(msgspec.Struct):
+    """Revenue from a client in a currency; its share is that of the currency's revenue."""
+
+    client_id: int
+    client_name: str
+    currency: Currency
+    invoice_count: int
+    invoiced: SignedMoney
+    credited: SignedMoney
+    revenue: SignedMoney
+    share_percent: float | None
+    tax: SignedMoney
+    collected: SignedMoney
+    outstanding: SignedMoney
+    overdue: SignedMoney
+
+
+class MonthRevenue(msgspec.Struct):
+    """Revenue and expenses in a currency."""
+
+    currency: Currency
+    invoice_count: int
+    invoiced: SignedMoney
+    credited: SignedMoney
+    revenue: SignedMoney
+    tax: SignedMoney
+    collected: SignedMoney
+    expenses: SignedMoney
+
+
+class RevenueByMonth(msgspec.Struct):
+    """Revenue and expenses of the days of a month that the period has."""
+
+    month: str
+    currency: Currency
+    invoice_count: int
+    invoiced: SignedMoney
+    credited: SignedMoney
+    revenue: SignedMoney
+    tax: SignedMoney
+    collected: SignedMoney
+    expenses: SignedMoney
+
+
+Found = dict[tuple[int, str], list[int]]
+NAMES = select(clients.c.id, clients.c.name)
+
+by_client = Resource("/reports/revenue-by-client", tag="Reports", scope="reports")
+by_month = Resource("/reports/revenue-by-month", tag="Reports", scope="reports")
+
+
+@by_client.get()
+def get_report_revenue_by_client(tx: Tx, asked: Asked) -> Told[Report[RevenueByClient, ClientRevenue], Generated]:
+    """Read what each client has brought in, the largest revenue first; of this year, unless days are given."""
+    period, days = begin(tx, asked, periods.year_begins)
+    found = of_clients(tx, days, period.to, asked)
+    names = dict(tx.all(NAMES))
+    totals = {currency: added([its for key, its in found.items() if key[1] == currency]) for _, currency in found}
+    rows = [
+        RevenueByClient(client, names[client], *revenue(currency, its, totals[currency]))
+        for (client, currency), its in found.items()
+    ]
+    rows.sort(key=lambda row: (-row.revenue, row.client_name.casefold(), row.client_id, row.currency))
+    sums = [ClientRevenue(*revenue(currency, its, its)) for currency, its in sorted(totals.items())]
+    return told(tx, Report(period, rows, sums))
+
+
+@by_month.get()
+def get_report_revenue_by_month(tx: Tx, asked: Asked) -> Told[Report[RevenueByMonth, MonthRevenue], Generated]:
+    """Read what each month has brought in, empty ones too; twelve months and this one, unless days are given."""
+    period, days = begin(tx, asked, periods.twelve_months_before)
+    found: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * (len(SUMS) + 1))
+    for key, its in summaries.read(
+        tx, sources.client_months, days, ("month", "currency"), SUMS, **asked.only()
+    ).items():
+        found[key][:-1] = its
+    spent = summaries.read(tx, sources.project_months, days, ("month", "currency"), ("expenses",), **asked.only())
+    for key, (net,) in spent.items():
+        found[key][-1] = net
+    currencies = sorted({currency for (_, currency), its in found.items() if any(its)})
+    rows = [(month, currency) for month in periods.months(period) for currency in currencies or [usual(tx, asked)]]
+    totals = {currency: added([found[key] for key in rows if key[1] == currency]) for _, currency in rows}
+    each = [RevenueByMonth(month, *spending(currency, found[month, currency])) for month, currency in rows]
+    return told(
+        tx, Report(period, each, [MonthRevenue(*spending(currency, its)) for currency, its in sorted(totals.items())])
+    )
+
+
+def usual(tx: Tx, asked: Asked) -> str:
+    """The currency of what has none: the one that is asked for, or the account's."""
+    return asked.currency or tx.actor.currency
+
+
+def of_clients(tx: Tx, days: Days, last_day: str, asked: Asked) -> Found:
+    """SUMS, outstanding and overdue of each client and currency, in minor units, but for those that come to nothing."""
+    found: Found = defaultdict(lambda: [0] * (len(SUMS) + 2))
+    for key, its in summaries.read(
+        tx, sources.client_months, days, ("client_id", "currency"), SUMS, **asked.only()
+    ).items():
+        found[key][:-2] = its
+    for key, (due, late, _) in outstanding.balances(tx, last_day, **asked.only()).items():
+        found[key][-2:] = due, late
+    return {key: its for key, its in found.items() if any(its)}
+
+
+def revenue(currency: str, its: list[int], whole: list[int]) -> tuple[Any, ...]:
+    """The members of ClientRevenue."""
+    count, invoiced, credited, tax, credited_tax, collected, due, late = its
+    net, of = invoiced - credited, whole[1] - whole[2]
+    first = (amount_of(units, currency) for units in (invoiced, credited, net))
+    rest = (amount_of(units, currency) for units in (tax - credited_tax, collected, due, late))
+    return currency, count, *first, ratio(net, of), *rest
+
+
+def spending(currency: str, its: list[int]) -> tuple[Any, ...]:
+    """The members of MonthRevenue."""
+    count, invoiced, credited, tax, credited_tax, collected, spent = its
+    sums = (invoiced, credited, invoiced - credited, tax - credited_tax, collected, spent)
+    return currency, count, *(amount_of(units, currency) for units in sums)

@@ -1,0 +1,155 @@
+"""Utilisation: how much of what users can work is tracked, and how much of it is billable.
+
+`available_minutes` is the weekly capacity, spread evenly over the account's working days, for those of the period.
+`utilisation_percent` is tracked of available, `billable_utilisation_percent` billable of available,
+`billable_share_percent` billable of tracked time. `billable_value` is what the billable time is worth in `currency`,
+which is the one that is asked for or the account's; time in other currencies stands in `other_currencies`.
+"""
+
+from collections.abc import Iterable
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+import msgspec
+from sqlalchemy import Select, bindparam, case, func, select
+
+from retainer.api.reports import Asked, Generated, Report, begin, told
+from retainer.api.time_entries import time_entries
+from retainer.domain import periods, sources, summaries
+from retainer.domain.periods import Days, Period
+from retainer.domain.ratios import average, of_days, ratio
+from retainer.domain.users import users
+from retainer.domain.values import ME, Currency, Id, Money, Percent, UserId
+from retainer.exact import amount_of
+from retainer.kernel.resource import Resource, Told
+from retainer.store.tx import Tx
+
+SUMS = ("tracked_minutes", "billable_minutes", "billable_value")
+
+
+class UtilisationAsked(Asked):
+    """Which time, and whose."""
+
+    project_id: Id | None = None
+    user_id: UserId | None = None
+
+
+class Value(msgspec.Struct):
+    """What time is worth in a currency."""
+
+    currency: Currency
+    billable_value: Money
+
+
+class Use(msgspec.Struct):
+    """Available, tracked and billable minutes, and their ratios."""
+
+    available_minutes: int
+    tracked_minutes: int
+    billable_minutes: int
+    utilisation_percent: float | None
+    billable_utilisation_percent: float | None
+    billable_share_percent: float | None
+    target_percent: Percent | None
+    currency: Currency
+    billable_value: Money
+    other_currencies: list[Value]
+
+
+class Utilisation(msgspec.Struct):
+    """How much of a user's time was tracked; of time in a currency, when one is asked for."""
+
+    user_id: int
+    user_name: str
+    is_active: bool
+    available_minutes: int
+    tracked_minutes: int
+    billable_minutes: int
+    utilisation_percent: float | None
+    billable_utilisation_percent: float | None
+    billable_share_percent: float | None
+    target_percent: Percent | None
+    currency: Currency
+    billable_value: Money
+    other_currencies: list[Value]
+
+
+Worked = dict[tuple[int, str], list[int]]
+USERS = select(*users.c["id", "name", "is_active", "weekly_capacity_minutes", "target_percent"]).order_by(
+    func.lower(users.c.name), users.c.id
+)
+
+api = Resource("/reports/utilisation", tag="Reports", scope="reports")
+
+
+@api.get()
+def get_report_utilisation(tx: Tx, asked: UtilisationAsked) -> Told[Report[Utilisation, Use], Generated]:
+    """Read how much of each user's capacity was used, by name; of this month, unless days are given."""
+    period, days = begin(tx, asked, periods.month_begins)
+    user = tx.actor.user_id if asked.user_id == ME else asked.user_id
+    found = worked(tx, period, days, asked.only() | ({} if user is None else {"user_id": user}))
+    currency = asked.currency or tx.actor.currency
+    rows, weight, available = [], Decimal(0), 0
+    for own, name, is_active, room, its_target in capacities(tx, period, user):
+        its = {key[1]: sums for key, sums in found.items() if key[0] == own}
+        if is_active or its:
+            rows.append(Utilisation(own, name, is_active, *use(room, its_target, currency, its)))
+            weight, available = weight + room * its_target, available + room
+    total = Use(*use(available, average(weight, available), currency, by_currency(found)))
+    return told(tx, Report(period, rows, [total]))
+
+
+def capacities(tx: Tx, period: Period, user: int | None) -> list[tuple[int, str, bool, int, Decimal]]:
+    """The users, or one of them, with the minutes that each is available in a period, and the target."""
+    days, of_week = periods.working_days(tx, period)
+    return [
+        (own, name, bool(is_active), of_days(weekly, days, of_week), Decimal(target))
+        for own, name, is_active, weekly, target in tx.all(USERS)
+        if user in {None, own}
+    ]
+
+
+def worked(tx: Tx, period: Period, days: Days, limits: dict[str, Any]) -> Worked:
+    """SUMS of the time entries of a period, by user and currency.
+
+    Those of a client or a project are added up from their own entries.
+    """
+    if "client_id" in limits or "project_id" in limits:
+        rows = tx.all(_worked(tuple(limits)), **limits, first=period.first, last=period.to)
+        return {(user, currency): list(sums) for user, currency, *sums in rows}
+    found = summaries.read(tx, sources.user_months, days, ("user_id", "currency"), SUMS, **limits)
+    return {key: its for key, its in found.items() if any(its)}
+
+
+@cache
+def _worked(limits: tuple[str, ...]) -> Select[Any]:
+    its = time_entries.c
+    sums: tuple[Any, ...] = (
+        func.sum(its.duration_minutes),
+        func.sum(case((its.billable, its.duration_minutes), else_=0)),
+        func.sum(its.amount),
+    )
+    only = [its[name] == bindparam(name) for name in limits]
+    within = its.date.between(bindparam("first"), bindparam("last"))
+    return select(its.user_id, its.currency, *sums).where(within, *only).group_by(its.user_id, its.currency)
+
+
+def by_currency(found: Worked) -> dict[str, list[int]]:
+    """The sums of all users in each currency."""
+    currencies = sorted({currency for _, currency in found})
+    return {its: [sum(column) for column in _columns(found, its)] for its in currencies}
+
+
+def _columns(found: Worked, currency: str) -> Iterable[tuple[int, ...]]:
+    return zip(*(sums for key, sums in found.items() if key[1] == currency), strict=True)
+
+
+def use(available: int, target: Decimal | None, currency: str, its: dict[str, list[int]]) -> tuple[Any, ...]:
+    """The members of Use."""
+    tracked, billable = (sum(sums[place] for sums in its.values()) for place in (0, 1))
+    value = {name: amount_of(sums[2], name) for name, sums in sorted(its.items())}
+    others = [Value(name, amount) for name, amount in value.items() if name != currency]
+    ratios = (ratio(tracked, available), ratio(billable, available), ratio(billable, tracked))
+    own = value.get(currency, amount_of(0, currency))
+    return available, tracked, billable, *ratios, target, currency, own, others

@@ -1,0 +1,161 @@
+"""Periods: the days that a report is about, as whole months and the days at their edges."""
+
+import json
+from calendar import monthrange
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import msgspec
+from sqlalchemy import select
+
+from retainer.domain.accounts import accounts
+from retainer.domain.values import Day, Timezone
+from retainer.exact import as_instant
+from retainer.store.tables import ACCOUNT
+from retainer.store.tx import Tx
+
+LONGEST = 1096  # days: three years, one of them a leap year
+ALWAYS = "0001-01-01"
+NEVER = ("0001-01-02", "0001-01-01", 1)  # a first day after the last: no day at all
+WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+WORKING = select(accounts.c.working_weekdays).where(accounts.c.id == ACCOUNT)
+
+
+class Period(msgspec.Struct):
+    """The days of a report, both included, in the account's time zone; without a first day, all until the last."""
+
+    from_: Day | None = msgspec.field(name="from")
+    to: Day
+    timezone: Timezone
+
+    @property
+    def first(self) -> str:
+        """The first day; the calendar's when there is none."""
+        return self.from_ or ALWAYS
+
+    def moments(self) -> dict[str, str]:
+        """The moment at which the period begins, and the one at which it has ended."""
+        return {"since": _midnight(self.first, self.timezone, 0), "until": _midnight(self.to, self.timezone, 1)}
+
+
+def _midnight(day: str, timezone: str, later: int) -> str:
+    try:
+        start = datetime.combine(date.fromisoformat(day) + timedelta(days=later), time(), ZoneInfo(timezone))
+        return as_instant(start)
+    except OverflowError:  # the ends of the calendar
+        return as_instant(datetime.combine(date.max if later else date.min, time.max if later else time.min, UTC))
+
+
+def settle(tx: Tx, since: str | None, until: str | None, usual: Callable[[date], date] | None) -> Period:
+    """The period that is asked for: until today, and since what is usual for its last day, or always.
+
+    Raises `validation_failed` when it ends before it begins, or is too long.
+    """
+    last = until or tx.today
+    if since is None and usual is not None:
+        since = usual(date.fromisoformat(last)).isoformat()
+    if since is not None and since > last:
+        rest = "" if until else ", today. Send to as well"
+        tx.fault("from", f"Must not be after to, which is {last}{rest}.")
+    elif since is not None and days_from(since, last) > LONGEST:
+        days = days_from(since, last)
+        tx.fault("from", f"Lies {days} days before the end of {last}; at most {LONGEST} are possible. Ask for less.")
+    tx.refuse_faults()
+    return Period(since, last, tx.actor.timezone)
+
+
+def days_from(first: str, last: str) -> int:
+    """How many days there are from one to another, both included."""
+    return (date.fromisoformat(last) - date.fromisoformat(first)).days + 1
+
+
+def month_begins(day: date) -> date:
+    """The first day of the month."""
+    return day.replace(day=1)
+
+
+def year_begins(day: date) -> date:
+    """The first day of the year."""
+    return day.replace(month=1, day=1)
+
+
+def twelve_months_before(day: date) -> date:
+    """The first day of the same month a year before."""
+    return day.replace(year=max(1, day.year - 1), day=1)
+
+
+def months(period: Period) -> list[str]:
+    """Every month that has a day in the period: `2026-03`, in order."""
+    first, last = (12 * int(day[:4]) + int(day[5:7]) - 1 for day in (period.first, period.to))
+    return [f"{number // 12:04}-{number % 12 + 1:02}" for number in range(first, last + 1)]
+
+
+def working_days(tx: Tx, period: Period) -> tuple[int, int]:
+    """How many days of the period the account works, and how many of each week."""
+    chosen = {WEEK.index(name) for name in json.loads(tx.value(WORKING))}
+    weeks, rest = divmod(days_from(period.first, period.to), len(WEEK))
+    start = date.fromisoformat(period.first).weekday()
+    return weeks * len(chosen) + sum((start + day) % len(WEEK) in chosen for day in range(rest)), len(chosen)
+
+
+class Days(NamedTuple):
+    """Days as whole months, and days at both edges that come to them or, with the sign -1, go off them."""
+
+    first_month: str
+    last_month: str
+    left: tuple[str, str, int] = NEVER
+    right: tuple[str, str, int] = NEVER
+
+    @staticmethod
+    def of(period: Period, today: str) -> "Days":
+        """The days of a period, in the way that leaves the fewest of them at its edges.
+
+        What lies after today counts for little: hardly any row does.
+        """
+        first, last = date.fromisoformat(period.first), date.fromisoformat(period.to)
+        begins, ends = first.replace(day=1), last.replace(day=monthrange(last.year, last.month)[1])
+        before = (begins, first - timedelta(days=1)) if first > begins else None
+        after = (last + timedelta(days=1), ends) if last < ends else None
+        more_before, more_after = _length(before), 0 if period.to >= today else _length(after)
+        if begins == last.replace(day=1):
+            if more_before + more_after < (last - first).days + 1:
+                return Days(_month(first), _month(last), _edge(before, -1), _edge(after, -1))
+            return Days("", "", _edge((first, last), 1))
+        first_month, last_month, left, right = _month(first), _month(last), _edge(before, -1), _edge(after, -1)
+        month_ends = first.replace(day=monthrange(first.year, first.month)[1])
+        if more_before > (month_ends - first).days:
+            first_month, left = _month(month_ends + timedelta(days=1)), _edge((first, month_ends), 1)
+        if more_after > last.day - 1:
+            last_month, right = _month(last.replace(day=1) - timedelta(days=1)), _edge((last.replace(day=1), last), 1)
+        return Days(first_month, last_month, left, right)
+
+    @staticmethod
+    def all() -> "Days":
+        """All days, and no summary of months."""
+        return Days("", "", (ALWAYS, date.max.isoformat(), 1))
+
+    @staticmethod
+    def months_only() -> "Days":
+        """All months, and no day at the edges."""
+        return Days(ALWAYS[:7], date.max.isoformat()[:7])
+
+    def bound(self) -> dict[str, Any]:
+        """As statements bind them."""
+        edges = {"left": self.left, "right": self.right}
+        names = ("from", "to", "sign")
+        found = {f"{edge}_{name}": value for edge, its in edges.items() for name, value in zip(names, its, strict=True)}
+        return {"first_month": self.first_month, "last_month": self.last_month, **found}
+
+
+def _length(days: tuple[date, date] | None) -> int:
+    return 0 if days is None else (days[1] - days[0]).days + 1
+
+
+def _edge(days: tuple[date, date] | None, sign: int) -> tuple[str, str, int]:
+    return NEVER if days is None else (days[0].isoformat(), days[1].isoformat(), sign)
+
+
+def _month(day: date) -> str:
+    return day.isoformat()[:7]

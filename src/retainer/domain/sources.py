@@ -1,0 +1,214 @@
+"""Sources: what a row comes to in reports, as selects; the formulas of contract 4 stand here.
+
+A source feeds the summaries of months, is read itself for the days at the edges of a period, and is what the doctor
+recounts.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Select, Table, case, func, literal, select
+
+from retainer.domain.settlement import ISSUED
+from retainer.store.columns import integer, text
+from retainer.store.engines import INTEGER
+from retainer.store.tables import keyed_table, metadata
+
+
+def summary(name: str, *keys: str, of: tuple[str, ...]) -> Table:
+    """A table with sums for each month, currency and `keys`; a key is 0 for rows that refer to none."""
+    columns = [integer(key) for key in keys]
+    sums = [integer(its, server_default="0", info={"sum": True}) for its in of]
+    return keyed_table(name, text("month"), *columns, text("currency"), *sums, key=("month", *keys, "currency"))
+
+
+project_months = summary(
+    "project_months",
+    "client_id",
+    "project_id",
+    of=(
+        "tracked_minutes",
+        "billable_minutes",
+        "billable_value",
+        "billed_value",
+        "labour_cost",  # in minor units x minutes: a sixtieth of it is what an hour's rate makes of the time
+        "missing_cost_rate_minutes",
+        "invoiced",
+        "credited",
+        "expenses",
+        "billable_expenses",
+        "billed_expenses",
+    ),
+)
+client_months = summary(
+    "client_months",
+    "client_id",
+    of=("invoice_count", "invoiced", "invoiced_tax", "credited", "credited_tax", "collected"),
+)
+user_months = summary("user_months", "user_id", of=("tracked_minutes", "billable_minutes", "billable_value"))
+
+SUMMARIES = (project_months, client_months, user_months)
+
+
+class Source(NamedTuple):
+    """Rows that are summed: each with what it is found by, its day, and the keys and sums of the summaries it feeds."""
+
+    rows: Callable[[], Select[Any]]
+    feeds: tuple[Table, ...]
+    of: tuple[str, ...] = ()
+    """Of rows with a status, those that count."""
+
+
+def _or_none(reference: ColumnElement[Any]) -> ColumnElement[Any]:
+    return func.coalesce(reference, 0)
+
+
+@cache
+def _time() -> Select[Any]:
+    """Time entries: their minutes and value, and minutes x the user's cost rate on their day."""
+    its, cost_rates = metadata.tables["time_entries"].c, metadata.tables["cost_rates"]
+    valid = (cost_rates.c.user_id == its.user_id, cost_rates.c.from_date <= its.date)
+    newest_first = select(cost_rates.c.amount).where(*valid).order_by(cost_rates.c.from_date.desc())
+    rate = newest_first.limit(1).scalar_subquery()
+    return select(
+        its.id.label("own"),
+        its.date.label("day"),
+        _or_none(its.client_id).label("client_id"),
+        _or_none(its.project_id).label("project_id"),
+        its.user_id,
+        its.currency,
+        its.duration_minutes.label("tracked_minutes"),
+        case((its.billable, its.duration_minutes), else_=0).label("billable_minutes"),
+        its.amount.label("billable_value"),
+        (its.duration_minutes * func.coalesce(rate, 0)).label("labour_cost"),
+        case((rate.is_(None), its.duration_minutes), else_=0).label("missing_cost_rate_minutes"),
+    )
+
+
+@cache
+def _billed_time() -> Select[Any]:
+    """Time entries on lines of invoices."""
+    its = metadata.tables["time_entries"].c
+    return select(
+        its.invoice_line_id.label("own"),
+        its.date.label("day"),
+        _or_none(its.client_id).label("client_id"),
+        _or_none(its.project_id).label("project_id"),
+        its.currency,
+        its.amount.label("billed_value"),
+    ).where(its.invoice_line_id.is_not(None))
+
+
+@cache
+def _expenses() -> Select[Any]:
+    """Expenses: net, and what clients will be billed for them."""
+    its = metadata.tables["expenses"].c
+    return select(
+        its.id.label("own"),
+        its.date.label("day"),
+        _or_none(its.client_id).label("client_id"),
+        _or_none(its.project_id).label("project_id"),
+        its.currency,
+        its.net_amount.label("expenses"),
+        its.billable_amount.label("billable_expenses"),
+    )
+
+
+@cache
+def _billed_expenses() -> Select[Any]:
+    """Expenses on lines of invoices."""
+    its = metadata.tables["expenses"].c
+    return select(
+        its.invoice_line_id.label("own"),
+        its.date.label("day"),
+        _or_none(its.client_id).label("client_id"),
+        _or_none(its.project_id).label("project_id"),
+        its.currency,
+        its.billable_amount.label("billed_expenses"),
+    ).where(its.invoice_line_id.is_not(None))
+
+
+@cache
+def _invoices() -> Select[Any]:
+    """Invoices: net and tax."""
+    its = metadata.tables["invoices"].c
+    return select(
+        its.id.label("own"),
+        its.issue_date.label("day"),
+        its.client_id,
+        its.currency,
+        literal(1, INTEGER).label("invoice_count"),
+        its.subtotal.label("invoiced"),
+        its.tax_total.label("invoiced_tax"),
+        its.status,
+    )
+
+
+@cache
+def _lines() -> Select[Any]:
+    """Lines of invoices: net, for their project or else the invoice's."""
+    lines, invoices = metadata.tables["invoice_lines"], metadata.tables["invoices"]
+    return select(
+        invoices.c.id.label("own"),
+        invoices.c.issue_date.label("day"),
+        invoices.c.client_id,
+        func.coalesce(lines.c.project_id, invoices.c.project_id, 0).label("project_id"),
+        invoices.c.currency,
+        lines.c.amount.label("invoiced"),
+        invoices.c.status,
+    ).select_from(invoices.join(lines, lines.c.invoice_id == invoices.c.id))
+
+
+@cache
+def _credit_notes() -> Select[Any]:
+    """Credit notes: net and tax."""
+    its = metadata.tables["credit_notes"].c
+    return select(
+        its.id.label("own"),
+        its.issue_date.label("day"),
+        its.client_id,
+        its.currency,
+        its.subtotal.label("credited"),
+        its.tax_total.label("credited_tax"),
+    )
+
+
+@cache
+def _credit_note_shares() -> Select[Any]:
+    """Credit notes: what of their net is taken back from each project."""
+    notes, shares = metadata.tables["credit_notes"], metadata.tables["credit_note_shares"]
+    return select(
+        notes.c.id.label("own"),
+        notes.c.issue_date.label("day"),
+        notes.c.client_id,
+        _or_none(shares.c.project_id).label("project_id"),
+        notes.c.currency,
+        shares.c.amount.label("credited"),
+    ).select_from(notes.join(shares, shares.c.credit_note_id == notes.c.id))
+
+
+@cache
+def _payments() -> Select[Any]:
+    """Payments, tax included."""
+    payments, invoices = metadata.tables["payments"], metadata.tables["invoices"]
+    return select(
+        payments.c.id.label("own"),
+        payments.c.paid_date.label("day"),
+        invoices.c.client_id,
+        payments.c.currency,
+        payments.c.amount.label("collected"),
+    ).select_from(payments.join(invoices, invoices.c.id == payments.c.invoice_id))
+
+
+TIME = Source(_time, (project_months, user_months))
+BILLED_TIME = Source(_billed_time, (project_months,))
+EXPENSES = Source(_expenses, (project_months,))
+BILLED_EXPENSES = Source(_billed_expenses, (project_months,))
+INVOICES = Source(_invoices, (client_months,), ISSUED)
+LINES = Source(_lines, (project_months,), ISSUED)
+CREDIT_NOTES = Source(_credit_notes, (client_months,))
+CREDIT_NOTE_SHARES = Source(_credit_note_shares, (project_months,))
+PAYMENTS = Source(_payments, (client_months,))
+
+SOURCES = (TIME, BILLED_TIME, EXPENSES, BILLED_EXPENSES, INVOICES, LINES, CREDIT_NOTES, CREDIT_NOTE_SHARES, PAYMENTS)

@@ -1,0 +1,188 @@
+"""Reports: summaries of months, filled from what there is, and when nothing was outstanding of an invoice any more."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from retainer.store.engines import DAY, INTEGER
+
+revision = "0007"
+down_revision = "0006"
+
+SETTLED = """
+UPDATE invoices SET settled_date = CASE status
+    WHEN 'void' THEN issue_date
+    WHEN 'written_off' THEN CAST(substr(CAST(written_off_at AS TEXT), 1, 10) AS {day})
+    ELSE (SELECT max(day) FROM (
+        SELECT invoices.issue_date AS day
+        UNION ALL SELECT paid_date FROM payments
+            WHERE payments.account_id = invoices.account_id AND payments.invoice_id = invoices.id
+        UNION ALL SELECT issue_date FROM credit_notes
+            WHERE credit_notes.account_id = invoices.account_id AND credit_notes.invoice_id = invoices.id
+    ) AS days) END
+WHERE status IN ('paid', 'void', 'written_off')
+"""
+
+CLIENT_MONTHS = """
+INSERT INTO client_months
+    (account_id, month, client_id, currency, invoice_count, invoiced, invoiced_tax, credited, credited_tax, collected)
+SELECT account_id, substr(CAST(day AS TEXT), 1, 7), client_id, currency,
+    sum(invoice_count), sum(invoiced), sum(invoiced_tax), sum(credited), sum(credited_tax), sum(collected)
+FROM (
+    SELECT account_id, issue_date AS day, client_id, currency, 1 AS invoice_count, subtotal AS invoiced,
+        tax_total AS invoiced_tax, 0 AS credited, 0 AS credited_tax, 0 AS collected
+    FROM invoices WHERE status IN ('sent', 'partially_paid', 'paid', 'written_off')
+    UNION ALL SELECT account_id, issue_date, client_id, currency, 0, 0, 0, subtotal, tax_total, 0 FROM credit_notes
+    UNION ALL SELECT payments.account_id, paid_date, client_id, payments.currency, 0, 0, 0, 0, 0, amount
+    FROM payments
+    JOIN invoices ON invoices.account_id = payments.account_id AND invoices.id = payments.invoice_id
+) AS rows_of
+GROUP BY 1, 2, 3, 4
+"""
+
+USER_MONTHS = """
+INSERT INTO user_months (account_id, month, user_id, currency, tracked_minutes, billable_minutes, billable_value)
+SELECT account_id, substr(CAST(date AS TEXT), 1, 7), user_id, currency,
+    sum(duration_minutes), sum(CASE WHEN billable THEN duration_minutes ELSE 0 END), sum(amount)
+FROM time_entries
+GROUP BY 1, 2, 3, 4
+"""
+
+PROJECT_MONTHS = """
+INSERT INTO project_months
+    (account_id, month, client_id, project_id, currency, tracked_minutes, billable_minutes, billable_value,
+    billed_value, labour_cost, missing_cost_rate_minutes, invoiced, credited, expenses, billable_expenses,
+    billed_expenses)
+SELECT account_id, substr(CAST(day AS TEXT), 1, 7), coalesce(client_id, 0), coalesce(project_id, 0), currency,
+    sum(tracked), sum(billable), sum(worth), sum(billed), sum(tracked * coalesce(rate, 0)),
+    sum(CASE WHEN rate IS NULL THEN tracked ELSE 0 END), sum(invoiced), sum(credited), sum(spent), sum(charged),
+    sum(recharged)
+FROM (
+    SELECT account_id, date AS day, client_id, project_id, currency, duration_minutes AS tracked,
+        CASE WHEN billable THEN duration_minutes ELSE 0 END AS billable, amount AS worth,
+        CASE WHEN invoice_line_id IS NULL THEN 0 ELSE amount END AS billed,
+        (SELECT cost_rates.amount FROM cost_rates
+            WHERE cost_rates.account_id = time_entries.account_id AND cost_rates.user_id = time_entries.user_id
+                AND cost_rates.from_date <= time_entries.date
+            ORDER BY cost_rates.from_date DESC LIMIT 1) AS rate,
+        0 AS invoiced, 0 AS credited, 0 AS spent, 0 AS charged, 0 AS recharged
+    FROM time_entries
+    UNION ALL SELECT account_id, date, client_id, project_id, currency, 0, 0, 0, 0, 0, 0, 0, net_amount,
+        billable_amount, CASE WHEN invoice_line_id IS NULL THEN 0 ELSE billable_amount END
+    FROM expenses
+    UNION ALL SELECT invoices.account_id, issue_date, client_id,
+        coalesce(invoice_lines.project_id, invoices.project_id), invoices.currency, 0, 0, 0, 0, 0,
+        invoice_lines.amount, 0, 0, 0, 0
+    FROM invoices
+    JOIN invoice_lines ON invoice_lines.account_id = invoices.account_id AND invoice_lines.invoice_id = invoices.id
+    WHERE status IN ('sent', 'partially_paid', 'paid', 'written_off')
+    UNION ALL SELECT credit_notes.account_id, issue_date, client_id, project_id, credit_notes.currency, 0, 0, 0, 0,
+        0, 0, credit_note_shares.amount, 0, 0, 0
+    FROM credit_notes
+    JOIN credit_note_shares ON credit_note_shares.account_id = credit_notes.account_id
+        AND credit_note_shares.credit_note_id = credit_notes.id
+) AS rows_of
+GROUP BY 1, 2, 3, 4, 5
+"""
+
+
+def upgrade() -> None:
+    make_tables()
+    change_tables()
+    day = "DATE" if op.get_bind().dialect.name == "postgresql" else "TEXT"
+    for statement in (SETTLED.format(day=day), CLIENT_MONTHS, USER_MONTHS, PROJECT_MONTHS):
+        op.execute(statement)
+
+
+def make_tables() -> None:
+    op.create_table(
+        "client_months",
+        sa.Column("account_id", INTEGER, nullable=False),
+        sa.Column("month", sa.Text(), nullable=False),
+        sa.Column("client_id", INTEGER, nullable=False),
+        sa.Column("currency", sa.Text(), nullable=False),
+        sa.Column("invoice_count", INTEGER, server_default="0", nullable=False),
+        sa.Column("invoiced", INTEGER, server_default="0", nullable=False),
+        sa.Column("invoiced_tax", INTEGER, server_default="0", nullable=False),
+        sa.Column("credited", INTEGER, server_default="0", nullable=False),
+        sa.Column("credited_tax", INTEGER, server_default="0", nullable=False),
+        sa.Column("collected", INTEGER, server_default="0", nullable=False),
+        sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name=op.f("client_months_ref_account_id")),
+        sa.PrimaryKeyConstraint("account_id", "month", "client_id", "currency", name=op.f("client_months_pk")),
+        sqlite_strict=True,
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "project_months",
+        sa.Column("account_id", INTEGER, nullable=False),
+        sa.Column("month", sa.Text(), nullable=False),
+        sa.Column("client_id", INTEGER, nullable=False),
+        sa.Column("project_id", INTEGER, nullable=False),
+        sa.Column("currency", sa.Text(), nullable=False),
+        sa.Column("tracked_minutes", INTEGER, server_default="0", nullable=False),
+        sa.Column("billable_minutes", INTEGER, server_default="0", nullable=False),
+        sa.Column("billable_value", INTEGER, server_default="0", nullable=False),
+        sa.Column("billed_value", INTEGER, server_default="0", nullable=False),
+        sa.Column("labour_cost", INTEGER, server_default="0", nullable=False),
+        sa.Column("missing_cost_rate_minutes", INTEGER, server_default="0", nullable=False),
+        sa.Column("invoiced", INTEGER, server_default="0", nullable=False),
+        sa.Column("credited", INTEGER, server_default="0", nullable=False),
+        sa.Column("expenses", INTEGER, server_default="0", nullable=False),
+        sa.Column("billable_expenses", INTEGER, server_default="0", nullable=False),
+        sa.Column("billed_expenses", INTEGER, server_default="0", nullable=False),
+        sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name=op.f("project_months_ref_account_id")),
+        sa.PrimaryKeyConstraint(
+            "account_id", "month", "client_id", "project_id", "currency", name=op.f("project_months_pk")
+        ),
+        sqlite_strict=True,
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "user_months",
+        sa.Column("account_id", INTEGER, nullable=False),
+        sa.Column("month", sa.Text(), nullable=False),
+        sa.Column("user_id", INTEGER, nullable=False),
+        sa.Column("currency", sa.Text(), nullable=False),
+        sa.Column("tracked_minutes", INTEGER, server_default="0", nullable=False),
+        sa.Column("billable_minutes", INTEGER, server_default="0", nullable=False),
+        sa.Column("billable_value", INTEGER, server_default="0", nullable=False),
+        sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name=op.f("user_months_ref_account_id")),
+        sa.PrimaryKeyConstraint("account_id", "month", "user_id", "currency", name=op.f("user_months_pk")),
+        sqlite_strict=True,
+        sqlite_with_rowid=False,
+    )
+
+
+def change_tables() -> None:
+    with op.batch_alter_table("invoices", schema=None) as batch_op:
+        batch_op.add_column(sa.Column("settled_date", DAY, nullable=True))
+        batch_op.create_index(
+            batch_op.f("invoices_by_account_id_settled_date_issue_date"),
+            ["account_id", "settled_date", "issue_date"],
+            unique=False,
+        )
+
+    with op.batch_alter_table("quotes", schema=None) as batch_op:
+        batch_op.create_index(
+            "quotes_by_moments", ["account_id", "sent_at", "accepted_at", "declined_at", "client_id"], unique=False
+        )
+
+    with op.batch_alter_table("tasks", schema=None) as batch_op:
+        batch_op.create_index(
+            batch_op.f("tasks_by_account_id_status_due_date"), ["account_id", "status", "due_date"], unique=False
+        )
+        batch_op.create_index(
+            "tasks_by_completed_at",
+            ["account_id", "completed_at"],
+            unique=False,
+            sqlite_where=sa.text("completed_at IS NOT NULL"),
+            postgresql_where=sa.text("completed_at IS NOT NULL"),
+        )
+
+    with op.batch_alter_table("tickets", schema=None) as batch_op:
+        batch_op.create_index(
+            "tickets_by_resolved_at",
+            ["account_id", "resolved_at"],
+            unique=False,
+            sqlite_where=sa.text("resolved_at IS NOT NULL"),
+            postgresql_where=sa.text("resolved_at IS NOT NULL"),
+        )
