@@ -17,10 +17,10 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, selec
 from retainer.api import projects, tasks, tickets
 from retainer.api.clients import clients
 from retainer.api.quotes import quotes
-from retainer.api.reports import Asked, Generated, begin, told
-from retainer.api.revenue import SUMS, usual
+from retainer.api.reports import Asked, Generated, added, begin, told
+from retainer.api.revenue import usual
 from retainer.api.sites import awaits_updates, sites
-from retainer.api.utilisation import by_currency, capacities, worked
+from retainer.api.utilisation import Worked, by_currency, capacities, worked
 from retainer.domain import outstanding, periods, sources, summaries, uptime, work
 from retainer.domain.periods import Days, Period
 from retainer.domain.ratios import median, ratio
@@ -31,7 +31,8 @@ from retainer.store.columns import among
 from retainer.store.engines import INSTANT
 from retainer.store.tx import Tx
 
-SPENT = ("expenses", "billable_value", "billed_value", "billable_expenses", "billed_expenses")
+INVOICED = ("invoiced", "credited", "invoiced_tax", "credited_tax", "collected")
+SUMS = (*INVOICED, "expenses", "billable_expenses", "billed_expenses")
 
 
 class Money(msgspec.Struct):
@@ -134,6 +135,7 @@ api = Resource("/reports/overview", tag="Reports", scope="reports")
 def get_report_overview(tx: Tx, asked: Asked) -> Told[Overview, Generated]:
     """Read how the agency is doing: its money, time, work and care; of this month, unless days are given."""
     period, days = begin(tx, asked, periods.month_begins)
+    hours = worked(tx, period, days, asked.only())
     limits = () if asked.client_id is None else ("client_id",)
     its = period.moments() | ({"client_id": asked.client_id} if limits else {})
     seen: dict[str, Any] = {name: tx.one(statement, **its) or () for name, statement in _counts(limits).items()}
@@ -145,8 +147,8 @@ def get_report_overview(tx: Tx, asked: Asked) -> Told[Overview, Generated]:
     )
     overview = Overview(
         period,
-        money(tx, period, days, asked),
-        time(tx, period, days, asked),
+        money(tx, period, days, asked, hours),
+        time(tx, period, hours),
         Clients(*seen["clients"]),
         Projects(*seen["projects"]),
         Tasks(*seen["open_tasks"], *seen["done_tasks"]),
@@ -157,33 +159,32 @@ def get_report_overview(tx: Tx, asked: Asked) -> Told[Overview, Generated]:
     return told(tx, overview)
 
 
-def money(tx: Tx, period: Period, days: Days, asked: Asked) -> list[Money]:
+def money(tx: Tx, period: Period, days: Days, asked: Asked, hours: Worked) -> list[Money]:
     """The money of a period: a row for each currency, and one of zeros when there is none."""
-    billed = summaries.read(tx, sources.client_months, days, ("currency",), SUMS, **asked.only())
-    spent = summaries.read(tx, sources.project_months, days, ("currency",), SPENT, **asked.only())
+    found = summaries.read(tx, sources.client_months, days, ("currency",), SUMS, **asked.only())
     due: dict[str, list[int]] = {}
     for (_, currency), its in outstanding.balances(tx, period.to, **asked.only()).items():
-        due[currency] = [before + more for before, more in zip(due.get(currency, [0] * len(its)), its, strict=True)]
-    currencies = {*due, *(key[0] for found in (billed, spent) for key, its in found.items() if any(its))}
+        due[currency] = added([due.get(currency, [0] * len(its)), [*its]])
+    worth = by_currency(hours)
+    currencies = {*due, *(its for its, sums in worth.items() if sums[2]), *(key[0] for key in found if any(found[key]))}
     rows = []
     for currency in sorted(currencies) or [usual(tx, asked)]:
-        _, invoiced, credited, tax, credited_tax, collected = billed.get((currency,), [0] * len(SUMS))
-        expenses, value, on_invoices, costs, costs_on_invoices = spent.get((currency,), [0] * len(SPENT))
+        invoiced, credited, tax, credited_tax, collected, *spent = found.get((currency,), [0] * len(SUMS))
         left, late, count = due.get(currency, [0, 0, 0])
+        _, _, value, on_invoices = worth.get(currency, [0] * 4)
         first = (invoiced, credited, invoiced - credited, tax - credited_tax, collected, left, late)
-        rest = (expenses, value - on_invoices, costs - costs_on_invoices)
+        rest = (spent[0], value - on_invoices, spent[1] - spent[2])
         before, after = ([amount_of(units, currency) for units in its] for its in (first, rest))
         members: Any = (currency, *before, count, *after)
         rows.append(Money(*members))
     return rows
 
 
-def time(tx: Tx, period: Period, days: Days, asked: Asked) -> Time:
+def time(tx: Tx, period: Period, hours: Worked) -> Time:
     """The time of a period; available is that of the active users, and of others who have tracked some."""
-    found = worked(tx, period, days, asked.only())
-    present = {user for user, _ in found}
+    present = {user for user, _ in hours}
     available = sum(room for own, _, active, room, _ in capacities(tx, period, None) if active or own in present)
-    tracked, billable = (sum(its[place] for its in by_currency(found).values()) for place in (0, 1))
+    tracked, billable = (sum(its[place] for its in hours.values()) for place in (0, 1))
     return Time(tracked, billable, available, ratio(tracked, available), ratio(billable, available))
 
 

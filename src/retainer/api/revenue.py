@@ -22,6 +22,7 @@ from retainer.kernel.resource import Resource, Told
 from retainer.store.tx import Tx
 
 SUMS = ("invoice_count", "invoiced", "credited", "invoiced_tax", "credited_tax", "collected")
+WITH_EXPENSES = (*SUMS, "expenses")
 
 
 class ClientRevenue(msgspec.Struct):
@@ -96,7 +97,9 @@ def get_report_revenue_by_client(tx: Tx, asked: Asked) -> Told[Report[RevenueByC
     period, days = begin(tx, asked, periods.year_begins)
     found = of_clients(tx, days, period.to, asked)
     names = dict(tx.all(NAMES))
-    totals = {currency: added([its for key, its in found.items() if key[1] == currency]) for _, currency in found}
+    totals: dict[str, list[int]] = {}
+    for (_, currency), its in found.items():
+        totals[currency] = added([its, totals.get(currency, [0] * len(its))])
     rows = [
         RevenueByClient(client, names[client], *revenue(currency, its, totals[currency]))
         for (client, currency), its in found.items()
@@ -110,18 +113,16 @@ def get_report_revenue_by_client(tx: Tx, asked: Asked) -> Told[Report[RevenueByC
 def get_report_revenue_by_month(tx: Tx, asked: Asked) -> Told[Report[RevenueByMonth, MonthRevenue], Generated]:
     """Read what each month has brought in, empty ones too; twelve months and this one, unless days are given."""
     period, days = begin(tx, asked, periods.twelve_months_before)
-    found: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * (len(SUMS) + 1))
-    for key, its in summaries.read(
-        tx, sources.client_months, days, ("month", "currency"), SUMS, **asked.only()
-    ).items():
-        found[key][:-1] = its
-    spent = summaries.read(tx, sources.project_months, days, ("month", "currency"), ("expenses",), **asked.only())
-    for key, (net,) in spent.items():
-        found[key][-1] = net
+    found = summaries.read(tx, sources.client_months, days, ("month", "currency"), WITH_EXPENSES, **asked.only())
     currencies = sorted({currency for (_, currency), its in found.items() if any(its)})
     rows = [(month, currency) for month in periods.months(period) for currency in currencies or [usual(tx, asked)]]
-    totals = {currency: added([found[key] for key in rows if key[1] == currency]) for _, currency in rows}
-    each = [RevenueByMonth(month, *spending(currency, found[month, currency])) for month, currency in rows]
+    nothing = [0] * len(WITH_EXPENSES)
+    totals = {
+        its: added([found.get(key, nothing) for key in rows if key[1] == its]) for its in {key[1] for key in rows}
+    }
+    each = [
+        RevenueByMonth(month, *spending(currency, found.get((month, currency), nothing))) for month, currency in rows
+    ]
     return told(
         tx, Report(period, each, [MonthRevenue(*spending(currency, its)) for currency, its in sorted(totals.items())])
     )

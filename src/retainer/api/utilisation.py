@@ -25,7 +25,7 @@ from retainer.exact import amount_of
 from retainer.kernel.resource import Resource, Told
 from retainer.store.tx import Tx
 
-SUMS = ("tracked_minutes", "billable_minutes", "billable_value")
+SUMS = ("tracked_minutes", "billable_minutes", "billable_value", "billed_value")
 
 
 class UtilisationAsked(Asked):
@@ -129,6 +129,7 @@ def _worked(limits: tuple[str, ...]) -> Select[Any]:
         func.sum(its.duration_minutes),
         func.sum(case((its.billable, its.duration_minutes), else_=0)),
         func.sum(its.amount),
+        func.sum(case((its.invoice_line_id.is_not(None), its.amount), else_=0)),
     )
     only = [its[name] == bindparam(name) for name in limits]
     within = its.date.between(bindparam("first"), bindparam("last"))

@@ -58,7 +58,7 @@ credit_notes = tenant_table(
     unique("number"),
     Index(None, "account_id", "created_at", "id"),
     Index(None, "account_id", "updated_at", "id"),
-    Index(None, "account_id", "invoice_id"),
+    Index("credit_notes_by_invoice", "account_id", "invoice_id", "issue_date", "total"),
     Index(None, "account_id", "client_id", "created_at", "id"),
     Index(None, "account_id", "issue_date"),
 )

@@ -70,11 +70,12 @@ STEPS: dict[str, Callable[[Tx, Any], None]] = {
 
 
 ENDS: dict[str, Callable[[Tx, Any], str]] = {
+    "sent": lambda *_: settlement.FOREVER,
     "paid": lambda _, it: it.issue_date,  # it came to nothing; payments end it otherwise
     "void": lambda _, it: it.issue_date,
     "written_off": lambda tx, _: tx.today,
 }
-"""From the end of which day on nothing is outstanding of an invoice that a step has ended."""
+"""From the end of which day on nothing is outstanding of an invoice after a step."""
 
 
 def count(tx: Tx, it: Any, former: str) -> None:

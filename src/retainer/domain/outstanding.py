@@ -1,16 +1,14 @@
 """Outstanding: what was due of invoices at the end of a day, now or in the past.
 
-An invoice remembers the day from whose end on nothing has been outstanding of it, so that only those are looked at of
-which something may be.
+An invoice remembers the day from whose end on nothing has been outstanding of it (`settled_date`; a draft has none), so
+that only those are looked at of which something may be.
 """
 
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, case, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, null, select, union_all
 
-from retainer.domain.settlement import ISSUED
-from retainer.store.columns import among
 from retainer.store.engines import DAY
 from retainer.store.tables import metadata
 from retainer.store.tx import Tx
@@ -31,13 +29,13 @@ def balances(tx: Tx, last_day: str, **only: int | str) -> dict[tuple[int, str], 
 @cache
 def _balances(limits: tuple[str, ...]) -> Select[Any]:
     its = metadata.tables["invoices"].c
-    paid = _by_then(metadata.tables["payments"], "amount", "paid_date")
-    credited = _by_then(metadata.tables["credit_notes"], "total", "issue_date")
-    due = its.total - paid - credited
-    still = and_(its.issue_date <= LAST, or_(its.settled_date.is_(None), its.settled_date > LAST))
+    issued = func.coalesce(its.issue_date, null()) <= LAST  # read by no index: most were issued, and few are still open
     only = [its[name] == bindparam(name) for name in limits]
-    left = select(its.client_id, its.currency, its.due_date, due.label("due"))
-    each = left.where(among(its.status, ISSUED), still, *only).subquery().c
+    moved = its.id.in_(union_all(_later("payments", "paid_date"), _later("credit_notes", "issue_date")))
+    then = its.total - _by_then("payments", "amount", "paid_date") - _by_then("credit_notes", "total", "issue_date")
+    due = case((moved, then), else_=its.balance_due).label("due")
+    left = select(its.client_id, its.currency, its.due_date, due).where(issued, its.settled_date > LAST, *only)
+    each = left.cte("each_invoice").prefix_with("MATERIALIZED").c  # so that each balance is found once
     late = and_(each.due > 0, each.due_date < LAST)
     sums: tuple[Any, ...] = (
         func.sum(case((each.due > 0, each.due), else_=0)),
@@ -47,7 +45,13 @@ def _balances(limits: tuple[str, ...]) -> Select[Any]:
     return select(each.client_id, each.currency, *sums).group_by(each.client_id, each.currency)
 
 
-def _by_then(table: Table, amount: str, day: str) -> ColumnElement[Any]:
-    invoices = metadata.tables["invoices"]
-    added = select(func.coalesce(func.sum(table.c[amount]), 0)).select_from(table)
-    return added.where(table.c.invoice_id == invoices.c.id, table.c[day] <= LAST).scalar_subquery()
+def _later(name: str, day: str) -> Select[Any]:
+    """The invoices to which something of this kind happened after the day, so that their balance is not that of now."""
+    its = metadata.tables[name].c
+    return select(its.invoice_id).where(its[day] > LAST)
+
+
+def _by_then(name: str, amount: str, day: str) -> ColumnElement[Any]:
+    its, invoices = metadata.tables[name].c, metadata.tables["invoices"].c
+    added = select(func.coalesce(func.sum(its[amount]), 0))
+    return added.where(its.invoice_id == invoices.id, its[day] <= LAST).scalar_subquery()

@@ -28,6 +28,7 @@ payments = tenant_table(
     text("notes", optional=True),
     Index("payments_unique_reference", "account_id", "invoice_id", "reference", unique=True),
     Index(None, "account_id", "paid_date"),
+    Index("payments_by_invoice", "account_id", "invoice_id", "paid_date", "amount"),
 )
 
 Method = Literal["bank_transfer", "card", "direct_debit", "cash", "cheque", "other"]

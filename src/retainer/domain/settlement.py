@@ -33,6 +33,8 @@ from retainer.store.tx import Tx
 
 OPEN = ("sent", "partially_paid")
 """The statuses of an invoice of which something is due."""
+FOREVER = date.max.isoformat()
+"""The last day of the calendar."""
 ISSUED = (*OPEN, "paid", "written_off")
 """The statuses of an invoice that counts."""
 
@@ -96,7 +98,7 @@ def settle(tx: Tx, invoice: int, *, by_payment: bool) -> None:
     due -= credited
     if by_payment or status != "written_off":
         status, written_off_at = standing(due, paid + credited), None
-        end(tx, invoice, last_day if status == "paid" else None)
+        end(tx, invoice, last_day if status == "paid" else FOREVER)
     paid_at = (paid_at or tx.now) if status == "paid" else None
     amounts = {"amount_paid": paid, "amount_credited": credited, "balance_due": due}
     moments = {"paid_at": paid_at, "written_off_at": written_off_at}
@@ -108,8 +110,8 @@ def standing(due: int, settled: int) -> str:
     return "paid" if due == 0 else "partially_paid" if settled else "sent"
 
 
-def end(tx: Tx, invoice: int, day: str | None) -> None:
-    """Write down the day from whose end on nothing is outstanding of an invoice; none while something is."""
+def end(tx: Tx, invoice: int, day: str) -> None:
+    """Write down the day from whose end on nothing is outstanding of an invoice: FOREVER while something is."""
     tx.run(_ended(), own=invoice, day=day)
 
 

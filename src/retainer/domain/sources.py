@@ -37,16 +37,26 @@ project_months = summary(
         "invoiced",
         "credited",
         "expenses",
-        "billable_expenses",
-        "billed_expenses",
     ),
 )
 client_months = summary(
     "client_months",
     "client_id",
-    of=("invoice_count", "invoiced", "invoiced_tax", "credited", "credited_tax", "collected"),
+    of=(
+        "invoice_count",
+        "invoiced",
+        "invoiced_tax",
+        "credited",
+        "credited_tax",
+        "collected",
+        "expenses",
+        "billable_expenses",
+        "billed_expenses",
+    ),
 )
-user_months = summary("user_months", "user_id", of=("tracked_minutes", "billable_minutes", "billable_value"))
+user_months = summary(
+    "user_months", "user_id", of=("tracked_minutes", "billable_minutes", "billable_value", "billed_value")
+)
 
 SUMMARIES = (project_months, client_months, user_months)
 
@@ -95,6 +105,7 @@ def _billed_time() -> Select[Any]:
         its.date.label("day"),
         _or_none(its.client_id).label("client_id"),
         _or_none(its.project_id).label("project_id"),
+        its.user_id,
         its.currency,
         its.amount.label("billed_value"),
     ).where(its.invoice_line_id.is_not(None))
@@ -123,7 +134,6 @@ def _billed_expenses() -> Select[Any]:
         its.invoice_line_id.label("own"),
         its.date.label("day"),
         _or_none(its.client_id).label("client_id"),
-        _or_none(its.project_id).label("project_id"),
         its.currency,
         its.billable_amount.label("billed_expenses"),
     ).where(its.invoice_line_id.is_not(None))
@@ -202,9 +212,9 @@ def _payments() -> Select[Any]:
 
 
 TIME = Source(_time, (project_months, user_months))
-BILLED_TIME = Source(_billed_time, (project_months,))
-EXPENSES = Source(_expenses, (project_months,))
-BILLED_EXPENSES = Source(_billed_expenses, (project_months,))
+BILLED_TIME = Source(_billed_time, (project_months, user_months))
+EXPENSES = Source(_expenses, (project_months, client_months))
+BILLED_EXPENSES = Source(_billed_expenses, (client_months,))
 INVOICES = Source(_invoices, (client_months,), ISSUED)
 LINES = Source(_lines, (project_months,), ISSUED)
 CREDIT_NOTES = Source(_credit_notes, (client_months,))

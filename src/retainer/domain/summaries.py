@@ -36,6 +36,7 @@ from retainer.store.engines import INTEGER
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 
+DAY = 1  # its place in the rows of a source
 Sums = dict[tuple[Any, ...], list[int]]
 """Sums by what they are of: the month and the other keys of a summary."""
 
@@ -60,21 +61,28 @@ def kept(tx: Tx, *sources: Source, by: str = "own", own: int) -> Iterator[None]:
 
 
 def _move(tx: Tx, source: Source, moves: list[tuple[list[tuple[Any, ...]], int]]) -> None:
-    names = list(source.rows().selected_columns.keys())
-    for table in source.feeds:
-        keys, sums = _names(table, source)
-        places, amounts = [names.index(key) for key in keys], [names.index(its) for its in sums]
+    for names, keys, sums, more, new in _plan(source):
         net: Sums = {}
         for rows, sign in moves:
             for row in rows:
-                its = net.setdefault((str(row[1])[:7], *(row[place] for place in places)), [0] * len(sums))
-                for position, place in enumerate(amounts):
+                its = net.setdefault((str(row[DAY])[:7], *[row[place] for place in keys]), [0] * len(sums))
+                for position, place in enumerate(sums):
                     its[position] += sign * row[place]
-        more, new = _changes(table, source)
         for key, change in net.items():
-            values = dict(zip(("month", *keys, *sums), (*key, *change), strict=True))
+            values = dict(zip(names, (*key, *change), strict=True))
             if any(change) and not tx.run(more, **values):
                 tx.run(new, **values)
+
+
+@cache
+def _plan(source: Source) -> list[tuple[tuple[str, ...], list[int], list[int], Update, Insert]]:
+    """For each summary that a source feeds: its columns, the places of keys and sums in a row, and two statements."""
+    told, found = list(source.rows().selected_columns.keys()), []
+    for table in source.feeds:
+        keys, sums = _names(table, source)
+        places = [told.index(name) for name in keys], [told.index(name) for name in sums]
+        found.append((("month", *keys, *sums), *places, *_changes(table, source)))
+    return found
 
 
 def read(tx: Tx, table: Table, days: Days, by: tuple[str, ...], sums: tuple[str, ...], **only: int | str) -> Sums:

@@ -11,6 +11,8 @@ down_revision = "0006"
 SETTLED = """
 UPDATE invoices SET settled_date = CASE status
     WHEN 'void' THEN issue_date
+    WHEN 'sent' THEN CAST('9999-12-31' AS {day})
+    WHEN 'partially_paid' THEN CAST('9999-12-31' AS {day})
     WHEN 'written_off' THEN CAST(substr(CAST(written_off_at AS TEXT), 1, 10) AS {day})
     ELSE (SELECT max(day) FROM (
         SELECT invoices.issue_date AS day
@@ -19,30 +21,39 @@ UPDATE invoices SET settled_date = CASE status
         UNION ALL SELECT issue_date FROM credit_notes
             WHERE credit_notes.account_id = invoices.account_id AND credit_notes.invoice_id = invoices.id
     ) AS days) END
-WHERE status IN ('paid', 'void', 'written_off')
+WHERE status <> 'draft'
 """
 
 CLIENT_MONTHS = """
 INSERT INTO client_months
-    (account_id, month, client_id, currency, invoice_count, invoiced, invoiced_tax, credited, credited_tax, collected)
-SELECT account_id, substr(CAST(day AS TEXT), 1, 7), client_id, currency,
-    sum(invoice_count), sum(invoiced), sum(invoiced_tax), sum(credited), sum(credited_tax), sum(collected)
+    (account_id, month, client_id, currency, invoice_count, invoiced, invoiced_tax, credited, credited_tax, collected,
+    expenses, billable_expenses, billed_expenses)
+SELECT account_id, substr(CAST(day AS TEXT), 1, 7), coalesce(client_id, 0), currency,
+    sum(invoice_count), sum(invoiced), sum(invoiced_tax), sum(credited), sum(credited_tax), sum(collected), sum(spent),
+    sum(charged), sum(recharged)
 FROM (
     SELECT account_id, issue_date AS day, client_id, currency, 1 AS invoice_count, subtotal AS invoiced,
-        tax_total AS invoiced_tax, 0 AS credited, 0 AS credited_tax, 0 AS collected
+        tax_total AS invoiced_tax, 0 AS credited, 0 AS credited_tax, 0 AS collected, 0 AS spent, 0 AS charged,
+        0 AS recharged
     FROM invoices WHERE status IN ('sent', 'partially_paid', 'paid', 'written_off')
-    UNION ALL SELECT account_id, issue_date, client_id, currency, 0, 0, 0, subtotal, tax_total, 0 FROM credit_notes
-    UNION ALL SELECT payments.account_id, paid_date, client_id, payments.currency, 0, 0, 0, 0, 0, amount
+    UNION ALL SELECT account_id, issue_date, client_id, currency, 0, 0, 0, subtotal, tax_total, 0, 0, 0, 0
+    FROM credit_notes
+    UNION ALL SELECT payments.account_id, paid_date, client_id, payments.currency, 0, 0, 0, 0, 0, amount, 0, 0, 0
     FROM payments
     JOIN invoices ON invoices.account_id = payments.account_id AND invoices.id = payments.invoice_id
+    UNION ALL SELECT account_id, date, client_id, currency, 0, 0, 0, 0, 0, 0, net_amount, billable_amount,
+        CASE WHEN invoice_line_id IS NULL THEN 0 ELSE billable_amount END
+    FROM expenses
 ) AS rows_of
 GROUP BY 1, 2, 3, 4
 """
 
 USER_MONTHS = """
-INSERT INTO user_months (account_id, month, user_id, currency, tracked_minutes, billable_minutes, billable_value)
+INSERT INTO user_months
+    (account_id, month, user_id, currency, tracked_minutes, billable_minutes, billable_value, billed_value)
 SELECT account_id, substr(CAST(date AS TEXT), 1, 7), user_id, currency,
-    sum(duration_minutes), sum(CASE WHEN billable THEN duration_minutes ELSE 0 END), sum(amount)
+    sum(duration_minutes), sum(CASE WHEN billable THEN duration_minutes ELSE 0 END), sum(amount),
+    sum(CASE WHEN invoice_line_id IS NULL THEN 0 ELSE amount END)
 FROM time_entries
 GROUP BY 1, 2, 3, 4
 """
@@ -50,12 +61,10 @@ GROUP BY 1, 2, 3, 4
 PROJECT_MONTHS = """
 INSERT INTO project_months
     (account_id, month, client_id, project_id, currency, tracked_minutes, billable_minutes, billable_value,
-    billed_value, labour_cost, missing_cost_rate_minutes, invoiced, credited, expenses, billable_expenses,
-    billed_expenses)
+    billed_value, labour_cost, missing_cost_rate_minutes, invoiced, credited, expenses)
 SELECT account_id, substr(CAST(day AS TEXT), 1, 7), coalesce(client_id, 0), coalesce(project_id, 0), currency,
     sum(tracked), sum(billable), sum(worth), sum(billed), sum(tracked * coalesce(rate, 0)),
-    sum(CASE WHEN rate IS NULL THEN tracked ELSE 0 END), sum(invoiced), sum(credited), sum(spent), sum(charged),
-    sum(recharged)
+    sum(CASE WHEN rate IS NULL THEN tracked ELSE 0 END), sum(invoiced), sum(credited), sum(spent)
 FROM (
     SELECT account_id, date AS day, client_id, project_id, currency, duration_minutes AS tracked,
         CASE WHEN billable THEN duration_minutes ELSE 0 END AS billable, amount AS worth,
@@ -64,19 +73,18 @@ FROM (
             WHERE cost_rates.account_id = time_entries.account_id AND cost_rates.user_id = time_entries.user_id
                 AND cost_rates.from_date <= time_entries.date
             ORDER BY cost_rates.from_date DESC LIMIT 1) AS rate,
-        0 AS invoiced, 0 AS credited, 0 AS spent, 0 AS charged, 0 AS recharged
+        0 AS invoiced, 0 AS credited, 0 AS spent
     FROM time_entries
-    UNION ALL SELECT account_id, date, client_id, project_id, currency, 0, 0, 0, 0, 0, 0, 0, net_amount,
-        billable_amount, CASE WHEN invoice_line_id IS NULL THEN 0 ELSE billable_amount END
+    UNION ALL SELECT account_id, date, client_id, project_id, currency, 0, 0, 0, 0, 0, 0, 0, net_amount
     FROM expenses
     UNION ALL SELECT invoices.account_id, issue_date, client_id,
         coalesce(invoice_lines.project_id, invoices.project_id), invoices.currency, 0, 0, 0, 0, 0,
-        invoice_lines.amount, 0, 0, 0, 0
+        invoice_lines.amount, 0, 0
     FROM invoices
     JOIN invoice_lines ON invoice_lines.account_id = invoices.account_id AND invoice_lines.invoice_id = invoices.id
     WHERE status IN ('sent', 'partially_paid', 'paid', 'written_off')
     UNION ALL SELECT credit_notes.account_id, issue_date, client_id, project_id, credit_notes.currency, 0, 0, 0, 0,
-        0, 0, credit_note_shares.amount, 0, 0, 0
+        0, 0, credit_note_shares.amount, 0
     FROM credit_notes
     JOIN credit_note_shares ON credit_note_shares.account_id = credit_notes.account_id
         AND credit_note_shares.credit_note_id = credit_notes.id
@@ -106,6 +114,9 @@ def make_tables() -> None:
         sa.Column("credited", INTEGER, server_default="0", nullable=False),
         sa.Column("credited_tax", INTEGER, server_default="0", nullable=False),
         sa.Column("collected", INTEGER, server_default="0", nullable=False),
+        sa.Column("expenses", INTEGER, server_default="0", nullable=False),
+        sa.Column("billable_expenses", INTEGER, server_default="0", nullable=False),
+        sa.Column("billed_expenses", INTEGER, server_default="0", nullable=False),
         sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name=op.f("client_months_ref_account_id")),
         sa.PrimaryKeyConstraint("account_id", "month", "client_id", "currency", name=op.f("client_months_pk")),
         sqlite_strict=True,
@@ -127,8 +138,6 @@ def make_tables() -> None:
         sa.Column("invoiced", INTEGER, server_default="0", nullable=False),
         sa.Column("credited", INTEGER, server_default="0", nullable=False),
         sa.Column("expenses", INTEGER, server_default="0", nullable=False),
-        sa.Column("billable_expenses", INTEGER, server_default="0", nullable=False),
-        sa.Column("billed_expenses", INTEGER, server_default="0", nullable=False),
         sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name=op.f("project_months_ref_account_id")),
         sa.PrimaryKeyConstraint(
             "account_id", "month", "client_id", "project_id", "currency", name=op.f("project_months_pk")
@@ -145,6 +154,7 @@ def make_tables() -> None:
         sa.Column("tracked_minutes", INTEGER, server_default="0", nullable=False),
         sa.Column("billable_minutes", INTEGER, server_default="0", nullable=False),
         sa.Column("billable_value", INTEGER, server_default="0", nullable=False),
+        sa.Column("billed_value", INTEGER, server_default="0", nullable=False),
         sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name=op.f("user_months_ref_account_id")),
         sa.PrimaryKeyConstraint("account_id", "month", "user_id", "currency", name=op.f("user_months_pk")),
         sqlite_strict=True,
@@ -155,10 +165,25 @@ def make_tables() -> None:
 def change_tables() -> None:
     with op.batch_alter_table("invoices", schema=None) as batch_op:
         batch_op.add_column(sa.Column("settled_date", DAY, nullable=True))
+        outstanding = ["client_id", "currency", "due_date", "total", "balance_due"]
         batch_op.create_index(
-            batch_op.f("invoices_by_account_id_settled_date_issue_date"),
-            ["account_id", "settled_date", "issue_date"],
-            unique=False,
+            "invoices_by_settled_date", ["account_id", "settled_date", "issue_date", "id", *outstanding], unique=False
+        )
+
+    with op.batch_alter_table("time_entries", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("time_entries_by_account_id_date_id"))
+        summed = ["user_id", "client_id", "project_id", "currency", "billable", "duration_minutes", "amount"]
+        batch_op.create_index(
+            "time_entries_by_day", ["account_id", "date", "id", *summed, "invoice_line_id"], unique=False
+        )
+
+    with op.batch_alter_table("payments", schema=None) as batch_op:
+        batch_op.create_index("payments_by_invoice", ["account_id", "invoice_id", "paid_date", "amount"], unique=False)
+
+    with op.batch_alter_table("credit_notes", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("credit_notes_by_account_id_invoice_id"))
+        batch_op.create_index(
+            "credit_notes_by_invoice", ["account_id", "invoice_id", "issue_date", "total"], unique=False
         )
 
     with op.batch_alter_table("quotes", schema=None) as batch_op:

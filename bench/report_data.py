@@ -1,0 +1,117 @@
+"""The databases of reports.py: time as in depth_data, and invoices, payments, credit notes and expenses beside it."""
+
+import random
+import sqlite3
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+import bare
+import retainer.app  # noqa: F401  # so that every table is known
+from depth_data import FAST, PROJECTS, STAMPS, USERS, client_of, put
+from retainer.domain import summaries
+from retainer.domain.accounts import ACTING, operator
+from retainer.domain.settlement import FOREVER
+from retainer.store.engines import Sqlite
+from retainer.store.tx import Store
+
+DAYS = 1460
+LINES = 2  # of each invoice
+OLD = 60  # days after which nearly all are paid
+INVOICE = (
+    *(*STAMPS, "client_id", "project_id", "number", "status", "issue_date", "due_date", "currency", "subtotal"),
+    *("tax_total", "total", "tax_breakdown", "amount_paid", "amount_credited", "balance_due", "sent_at"),
+    *("settled_date", "search"),
+)
+LINE = (
+    *(*STAMPS, "invoice_id", "description", "quantity", "unit_price", "discount_percent", "tax_rate", "project_id"),
+    *("amount", "currency", "position", "kind"),
+)
+PAYMENT = (*STAMPS, "invoice_id", "amount", "currency", "paid_date", "method")
+NOTE = (
+    *(*STAMPS, "invoice_id", "client_id", "number", "currency", "issue_date", "reason", "lines", "subtotal"),
+    *("tax_total", "total", "tax_breakdown", "applied_amount", "refundable_amount", "search"),
+)
+SHARE = (*STAMPS, "credit_note_id", "project_id", "currency", "amount")
+EXPENSE = (
+    *(*STAMPS, "client_id", "project_id", "user_id", "date", "category", "amount", "currency", "tax_rate"),
+    *("amount_includes_tax", "net_amount", "billable", "markup_percent", "billable_amount", "reimbursable"),
+    "category_folded",
+)
+Row = tuple[Any, ...]
+
+
+def add_money(path: Path, count: int) -> None:
+    """Add so many invoices, with what belongs to them, and expenses; then sum up every month."""
+    connection: sqlite3.Connection = bare.connect(str(path))
+    for pragma in FAST:
+        connection.execute(f"PRAGMA {pragma}")
+    account = 1
+    connection.execute("BEGIN")
+    rates = [(account, user, "0001-01-01", 4000 + 50 * user) for user in range(1, USERS)]  # the last one has none
+    connection.executemany("INSERT INTO cost_rates (account_id, user_id, from_date, amount) VALUES (?, ?, ?, ?)", rates)
+    rows: dict[str, list[Row]] = {name: [] for name in ("invoices", "invoice_lines", "payments", "credit_notes")}
+    rows["credit_note_shares"] = []
+    for number, invoice in enumerate(invoices(random.Random(3), count), start=1):
+        for name, its in zip(rows, parts(random.Random(number), account, number, *invoice), strict=True):
+            rows[name] += its
+    for (name, its), columns in zip(rows.items(), (INVOICE, LINE, PAYMENT, NOTE, SHARE), strict=True):
+        shares = enumerate(its, start=1) if name == "credit_note_shares" else None
+        put(connection, account, name, columns, its if shares is None else [(*s[:3], n, *s[4:]) for n, s in shares])
+    put(connection, account, "expenses", EXPENSE, expenses(random.Random(4), account, count))
+    connection.execute("COMMIT")
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.close()
+    store = Store(Sqlite(path))
+    with store.everywhere("who acts") as tx:
+        (owner,) = tx.all(select(*ACTING))
+    with store.begin(operator(*owner), write=True) as tx:
+        summaries.recount(tx)
+    store.engine.close()
+
+
+def invoices(chance: random.Random, count: int) -> Iterator[tuple[date, int, int]]:
+    """When each was issued, for which project, and its net."""
+    today = datetime.now(UTC).date()
+    for n in range(count):
+        day = today - timedelta(days=DAYS - 1 - n * DAYS // count)
+        yield day, 1 + int(chance.random() * PROJECTS), 100 * chance.randint(100, 5000)
+
+
+def parts(chance: random.Random, account: int, number: int, day: date, project: int, net: int) -> tuple[list[Row], ...]:
+    """The rows of an invoice: itself, its lines, a payment or two, now and then a credit note."""
+    age, stamp = (datetime.now(UTC).date() - day).days, f"{day}T09:00:00.{number % 10**6:06}Z"
+    stamps, client, tax = (account, stamp, stamp), client_of(project), net * 19 // 100
+    total, due = net + tax, day + timedelta(days=30)
+    paid = total if chance.random() < (0.97 if age > OLD else 0.3 * age / OLD) else 0
+    paid_date = min(day + timedelta(days=chance.randint(3, OLD)), day + timedelta(days=age))
+    credited = net // 10 if paid and chance.random() < 0.03 else 0
+    status, text = "paid" if paid else "sent", f"inv-{number:06}"
+    taxes = f'[{{"tax_rate":"19","taxable_amount":"{net // 100}.{net % 100:02}","tax_amount":"{tax // 100}.00"}}]'
+    money = (net, tax, total, taxes, paid, 0, total - paid, stamp, str(paid_date) if paid else FOREVER, text)
+    invoice = (*stamps, client, project, text.upper(), status, str(day), str(due), "EUR", *money)
+    half = net // LINES
+    terms = ("Work", "1", f"{half // 100}.{half % 100:02}", "0", "19", None, half, "EUR")
+    lines = [(*stamps, number, *terms, place, "item") for place in range(1, LINES + 1)]
+    payments = [
+        (*stamps, number, part, "EUR", str(paid_date), "bank_transfer") for part in (paid // 2, paid - paid // 2)
+    ]
+    back = credited * 19 // 100
+    sums = (credited, back, credited + back, taxes, 0, credited + back, text)
+    note = (*stamps, number, client, f"CN-{number:06}", "EUR", str(paid_date), "goodwill", "[]", *sums)
+    share = (*stamps, 0, project, "EUR", credited)
+    return [invoice], lines, payments if paid else [], [note] if credited else [], [share] if credited else []
+
+
+def expenses(chance: random.Random, account: int, count: int) -> Iterator[Row]:
+    today = datetime.now(UTC).date()
+    for n in range(count):
+        day, project = today - timedelta(days=DAYS - 1 - n * DAYS // count), 1 + int(chance.random() * PROJECTS)
+        net, billable = chance.randint(500, 50_000), chance.random() < 0.5
+        stamp = f"{day}T18:00:00.{n % 10**6:06}Z"
+        figures = (net, "EUR", "0", 0, net, billable, "0", net if billable else 0, 0, "travel")
+        its = (client_of(project), project, 1 + int(chance.random() * USERS), str(day), "travel")
+        yield (account, stamp, stamp, *its, *figures)

@@ -1,0 +1,87 @@
+"""Measure the reports as an account grows, and what they cost those who record time: python bench/reports.py."""
+
+import argparse
+import itertools
+import os
+import statistics
+import sys
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from depth import measure, prepare
+from depth_data import fill
+from report_data import add_money
+from servers import RETAINER, Server, request, start, stop, wait
+
+NAMES = ("overview", "revenue-by-client", "revenue-by-month", "utilisation", "project-profitability")
+YEAR_MS, ALWAYS_MS, GROWTH, COST = 50, 150, 3.0, 0.85
+LONGEST = 1095  # days before today
+WITHOUT = [sys.executable, str(Path(__file__).resolve().with_name("without_reports.py"))]
+
+
+def asked(keys: list[str]) -> dict[str, "itertools.cycle[bytes]"]:
+    """An endless stream of requests for each report, of a year and of as long as it takes."""
+    today = datetime.now(UTC).date()
+    year, longest = (f"from={today - timedelta(days=days)}&to={today}" for days in (364, LONGEST))
+    paths = {f"{name}, a year": f"/reports/{name}?{year}" for name in NAMES}
+    paths |= {f"{name}, all": f"/reports/{name}?{longest}" for name in NAMES[:-1]}
+    paths[f"{NAMES[-1]}, all"] = f"/reports/{NAMES[-1]}"
+    return {what: itertools.cycle([request("GET", path, key) for key in keys]) for what, path in paths.items()}
+
+
+def report(sizes: list[int], found: dict[str, list[list[float]]]) -> None:
+    line = "{:<34}{:>16}{:>18}{:>10}{:>9}{:>9}"
+    print(line.format("p50 in ms", *(f"{size:,} entries" for size in sizes), "at most", "ratio", "at most"))
+    for what, rounds in found.items():
+        small, large = (statistics.median(column) / 1000 for column in zip(*rounds, strict=True))
+        limit = YEAR_MS if what.endswith("a year") else ALWAYS_MS
+        ratio = statistics.median(large / small for small, large in rounds)
+        print(line.format(what, f"{small:.2f}", f"{large:.2f}", limit, f"{ratio:.1f}", GROWTH))
+
+
+def cost(found: dict[str, list[list[float]]]) -> None:
+    ratio = statistics.median(without / with_it for without, with_it in found["POST /time-entries"])
+    print(f"create time entry: with the summaries / without = {ratio:.3f} (target {COST})")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument(
+        "--small", type=int, default=10_000, help="time entries of the one account; it has a 20th invoices"
+    )
+    options.add_argument("--large", type=int, default=1_000_000, help="time entries of the other")
+    options.add_argument("--rounds", type=int, default=9, help="how often each report is measured on each")
+    given = options.parse_args()
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[-1]})
+    sizes = [given.small, given.large]
+    servers: list[Server] = []
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            for name, size, command in (
+                ("small", given.small, RETAINER),
+                ("large", given.large, RETAINER),
+                ("without", given.small, WITHOUT),
+                ("with", given.small, RETAINER),
+            ):
+                database = Path(folder) / name / "retainer.db"
+                database.parent.mkdir()
+                made = fill(database, size)
+                add_money(database, size // 20)
+                servers.append(start(name, command, database, cores[0]))
+                creates = prepare(made)["POST /time-entries"]
+                servers[-1].requests = (
+                    asked(made.keys) if name in {"small", "large"} else {"POST /time-entries": creates}
+                )
+                wait(servers[-1])
+            found, written = measure(servers[:2], given.rounds), measure(servers[2:], 5 * given.rounds)
+        finally:
+            for server in servers:
+                stop(server)
+    report(sizes, found)
+    cost(written)
+
+
+if __name__ == "__main__":
+    main()
