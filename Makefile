@@ -39,6 +39,7 @@ sure: lint types coverage  ## all that must hold before a push: format, lint, ty
 
 bench: $(READY)  ## measure the server against bench/bare.py
 	$(BIN)/python bench/load.py
+	$(BIN)/python bench/reports.py
 
 depth: $(READY)  ## measure how answers slow down from 10,000 to 1,000,000 time entries
 	$(BIN)/python bench/depth.py

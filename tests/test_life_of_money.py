@@ -8,6 +8,7 @@ import os
 import shutil
 from collections import Counter, defaultdict
 from datetime import timedelta
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -18,7 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from hypothesis.stateful import run_state_machine_as_test as run
 from sqlalchemy import select
 
-from retainer.domain import accounts, payments
+from retainer.domain import accounts, payments, summaries, users
+from retainer.domain.accounts import ACTING, operator
 from retainer.domain.crediting import credit_note_shares as shares
 from tests.cast import Office, open_app
 from tests.conftest import WITNESS
@@ -90,6 +92,8 @@ class Life(RuleBasedStateMachine):
         self.office = Office(open_app(folder / "life.db"), WITNESS, agencies["north"])
         self.eyes = Office(self.office.app, Trust(), agencies["north"])
         accounts.set_account(self.office.store, self.office.account_id, {"plan": "enterprise"})
+        with self.office.store.everywhere("who acts") as tx:
+            self.owner = tx.one(select(*ACTING).where(ACTING.id == self.office.account_id))
         self.model, self.turn, self.ids, self.read, self.touched = Agency(), 0, set(), {}, []
         self.model.now = START.replace("Z", ".000000Z")
 
@@ -236,7 +240,7 @@ class Life(RuleBasedStateMachine):
         if self.model.payments:
             steps += [self.remove_a_payment]
         if self.model.works:
-            steps += [self.change_work]
+            steps += [self.change_work, self.change_a_cost_rate]
         self.draw(st.sampled_from(steps))()
 
     # Clients, projects, time and expenses
@@ -291,6 +295,11 @@ class Life(RuleBasedStateMachine):
             st.sampled_from(["0", "1.0005"]) if self.sometimes(15) else UNITS.map(lambda units: money(units, currency))
         )
         return {"amount": self.draw(amount)} | self.draw(some(EXPENSE))
+
+    def change_a_cost_rate(self):
+        """What an hour costs is no money of a client's, but the summaries know it."""
+        told = {"cost_rate": Decimal(self.draw(HOURLY)), "cost_rate_from": self.day()}
+        users.set_user(self.office.store, self.office.admin_id, told)
 
     def change_work(self):
         """Time and expenses change, and go away, until they are billed."""
@@ -514,6 +523,9 @@ class Life(RuleBasedStateMachine):
         self.touched = []
         late = {it.id for it in model.invoices if it.is_overdue}
         assert {row["id"] for row in self.eyes.get("/invoices", {"status": "overdue", "per_page": 100}).data} == late
+        with self.office.store.begin(operator(*self.owner), write=False) as tx:
+            tx.snapshot()
+            assert summaries.drifted(tx) == []
         balance(rows, [self.read[it] for it in model.invoices if it in self.read])
 
 

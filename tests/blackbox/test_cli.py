@@ -7,8 +7,20 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
-from tests.blackbox.process import COMMAND, Client, command, environment, free_port, prepared, running, tell, until
+from tests.blackbox.process import (
+    COMMAND,
+    Client,
+    command,
+    environment,
+    free_port,
+    opened,
+    prepared,
+    running,
+    tell,
+    until,
+)
 
 INSTANT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"
 PAST = "2020-01-01T00:00:00Z"
@@ -192,6 +204,20 @@ def test_doctor_tells_settings_with_their_source_and_changes_nothing(tmp_path):
     assert {"version", "python", "sqlite", "database", "schema", "newest_schema", "clock"} <= set(found)
     assert found["schema"] is None
     assert list(tmp_path.iterdir()) == [], "looking creates no database"
+
+
+def test_doctor_tells_which_summaries_have_drifted_and_repairs_them(tmp_path):
+    made = tell(prepared(tmp_path), *CREATE, "--admin-email", "ana@north.example")
+    drifted = f"user_months of account {made['account_id']}"
+    columns = "account_id, month, user_id, currency, tracked_minutes"
+    values = f"{made['account_id']}, '2026-03', {made['user_id']}, 'EUR', 60"
+    with opened(tmp_path / "data" / "retainer.db") as store, store.everywhere("a row too many", write=True) as tx:
+        tx.execute(text(f"INSERT INTO user_months ({columns}) VALUES ({values})"), {})
+    said = refused(tmp_path, "doctor")
+    assert drifted in said
+    assert "retainer doctor --repair" in said
+    assert tell(tmp_path, "doctor", "--repair")["drifted_summaries"] == [drifted]
+    assert tell(tmp_path, "doctor")["drifted_summaries"] == []
 
 
 def test_a_setting_that_is_unknown_or_unreadable_stops_the_start(tmp_path):

@@ -18,10 +18,10 @@ from retainer.api import projects, tasks, tickets
 from retainer.api.clients import clients
 from retainer.api.quotes import quotes
 from retainer.api.reports import Asked, Generated, added, begin, told
-from retainer.api.revenue import usual
+from retainer.api.revenue import money_of, usual
 from retainer.api.sites import awaits_updates, sites
 from retainer.api.utilisation import Worked, by_currency, capacities, worked
-from retainer.domain import outstanding, periods, sources, summaries, uptime, work
+from retainer.domain import outstanding, periods, summaries, uptime, work
 from retainer.domain.periods import Days, Period
 from retainer.domain.ratios import median, ratio
 from retainer.domain.values import Currency, SignedMoney
@@ -161,7 +161,7 @@ def get_report_overview(tx: Tx, asked: Asked) -> Told[Overview, Generated]:
 
 def money(tx: Tx, period: Period, days: Days, asked: Asked, hours: Worked) -> list[Money]:
     """The money of a period: a row for each currency, and one of zeros when there is none."""
-    found = summaries.read(tx, sources.client_months, days, ("currency",), SUMS, **asked.only())
+    found = summaries.read(tx, money_of(asked), days, ("currency",), SUMS, **asked.only())
     due: dict[str, list[int]] = {}
     for (_, currency), its in outstanding.balances(tx, period.to, **asked.only()).items():
         due[currency] = added([due.get(currency, [0] * len(its)), [*its]])

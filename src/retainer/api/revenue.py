@@ -9,7 +9,7 @@ from collections import defaultdict
 from typing import Any
 
 import msgspec
-from sqlalchemy import select
+from sqlalchemy import Table, select
 
 from retainer.api.clients import clients
 from retainer.api.reports import Asked, Generated, Report, added, begin, told
@@ -113,7 +113,7 @@ def get_report_revenue_by_client(tx: Tx, asked: Asked) -> Told[Report[RevenueByC
 def get_report_revenue_by_month(tx: Tx, asked: Asked) -> Told[Report[RevenueByMonth, MonthRevenue], Generated]:
     """Read what each month has brought in, empty ones too; twelve months and this one, unless days are given."""
     period, days = begin(tx, asked, periods.twelve_months_before)
-    found = summaries.read(tx, sources.client_months, days, ("month", "currency"), WITH_EXPENSES, **asked.only())
+    found = summaries.read(tx, money_of(asked), days, ("month", "currency"), WITH_EXPENSES, **asked.only())
     currencies = sorted({currency for (_, currency), its in found.items() if any(its)})
     rows = [(month, currency) for month in periods.months(period) for currency in currencies or [usual(tx, asked)]]
     nothing = [0] * len(WITH_EXPENSES)
@@ -126,6 +126,11 @@ def get_report_revenue_by_month(tx: Tx, asked: Asked) -> Told[Report[RevenueByMo
     return told(
         tx, Report(period, each, [MonthRevenue(*spending(currency, its)) for currency, its in sorted(totals.items())])
     )
+
+
+def money_of(asked: Asked) -> Table:
+    """The summary of the money that is asked for: that of all clients, or of each."""
+    return sources.money_months if asked.client_id is None else sources.client_months
 
 
 def usual(tx: Tx, asked: Asked) -> str:

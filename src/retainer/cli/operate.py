@@ -14,6 +14,7 @@ import typer
 
 from retainer import __version__, settings
 from retainer.cli.common import Json, say
+from retainer.errors import Refusal
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite
 from retainer.store.migrations import current, head, migrate
@@ -25,6 +26,7 @@ Workers = Annotated[int, typer.Option(min=1, help="Processes; the embedded datab
 Threads = Annotated[int | None, typer.Option(min=1, max=256, help="Requests that are served at once; 16.")]
 NoMonitor = Annotated[bool, typer.Option("--no-monitor", help="Do not check the sites.")]
 Once = Annotated[bool, typer.Option(help="Check what is due, then end.")]
+Repair = Annotated[bool, typer.Option("--repair", help="Write summaries anew that are not what their rows come to.")]
 Out = Annotated[Path | None, typer.Option(help="The file to write; by default standard output.")]
 
 
@@ -122,11 +124,18 @@ def openapi(*, out: Out = None, json: Json = False) -> None:  # noqa: ARG001  # 
         out.write_text(document + "\n", encoding="utf-8")
 
 
-def doctor(*, json: Json = False) -> None:
-    """Tell what is in force: settings and their source, database, versions, schema, clock."""
+def doctor(*, repair: Repair = False, json: Json = False) -> None:
+    """Tell what is in force: settings and their source, database, versions, schema, clock; and if sums are right."""
+    import retainer.app  # noqa: F401, PLC0415  # so that every table is known
+    from retainer.domain import summaries  # noqa: PLC0415
+
     found = settings.load()
     engine = Sqlite(found.database_path)
-    exists = engine.path.exists()
+    schema = current(Store(engine)) if engine.path.exists() else None
+    drifted = summaries.inspect(Store(engine), repair=repair) if schema == head() else []
+    if drifted and not repair:
+        sentence = "Run retainer doctor --repair, and report it as a defect."
+        raise Refusal("server_error", f"Summaries are not what their rows come to: {', '.join(drifted)}. {sentence}")
     in_force = {
         name: f"{getattr(found, field.name) or 'none'} (from {found.sources.get(field.name, 'default')})"
         for name, field in settings.declared()
@@ -138,8 +147,9 @@ def doctor(*, json: Json = False) -> None:
             "sqlite": engine.version,
             **in_force,
             "database": str(engine.path),
-            "schema": current(Store(engine)) if exists else None,
+            "schema": schema,
             "newest_schema": head(),
+            "drifted_summaries": drifted,
             "clock": datetime.now(UTC).isoformat(timespec="seconds"),
             "timezone": time.tzname[0],
         },

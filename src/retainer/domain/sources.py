@@ -39,26 +39,17 @@ project_months = summary(
         "expenses",
     ),
 )
-client_months = summary(
-    "client_months",
-    "client_id",
-    of=(
-        "invoice_count",
-        "invoiced",
-        "invoiced_tax",
-        "credited",
-        "credited_tax",
-        "collected",
-        "expenses",
-        "billable_expenses",
-        "billed_expenses",
-    ),
+MONEY = (
+    *("invoice_count", "invoiced", "invoiced_tax", "credited", "credited_tax", "collected"),
+    *("expenses", "billable_expenses", "billed_expenses"),
 )
+client_months = summary("client_months", "client_id", of=MONEY)
+money_months = summary("money_months", of=MONEY)
 user_months = summary(
     "user_months", "user_id", of=("tracked_minutes", "billable_minutes", "billable_value", "billed_value")
 )
 
-SUMMARIES = (project_months, client_months, user_months)
+SUMMARIES = (project_months, client_months, money_months, user_months)
 
 
 class Source(NamedTuple):
@@ -213,12 +204,12 @@ def _payments() -> Select[Any]:
 
 TIME = Source(_time, (project_months, user_months))
 BILLED_TIME = Source(_billed_time, (project_months, user_months))
-EXPENSES = Source(_expenses, (project_months, client_months))
-BILLED_EXPENSES = Source(_billed_expenses, (client_months,))
-INVOICES = Source(_invoices, (client_months,), ISSUED)
+EXPENSES = Source(_expenses, (project_months, client_months, money_months))
+BILLED_EXPENSES = Source(_billed_expenses, (client_months, money_months))
+INVOICES = Source(_invoices, (client_months, money_months), ISSUED)
 LINES = Source(_lines, (project_months,), ISSUED)
-CREDIT_NOTES = Source(_credit_notes, (client_months,))
+CREDIT_NOTES = Source(_credit_notes, (client_months, money_months))
 CREDIT_NOTE_SHARES = Source(_credit_note_shares, (project_months,))
-PAYMENTS = Source(_payments, (client_months,))
+PAYMENTS = Source(_payments, (client_months, money_months))
 
 SOURCES = (TIME, BILLED_TIME, EXPENSES, BILLED_EXPENSES, INVOICES, LINES, CREDIT_NOTES, CREDIT_NOTE_SHARES, PAYMENTS)

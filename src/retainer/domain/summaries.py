@@ -29,12 +29,13 @@ from sqlalchemy import (
     update,
 )
 
+from retainer.domain.accounts import ACTING, operator
 from retainer.domain.periods import Days
 from retainer.domain.sources import SOURCES, SUMMARIES, Source
 from retainer.store.columns import among
 from retainer.store.engines import INTEGER
 from retainer.store.tables import ACCOUNT
-from retainer.store.tx import Tx
+from retainer.store.tx import Store, Tx
 
 DAY = 1  # its place in the rows of a source
 Sums = dict[tuple[Any, ...], list[int]]
@@ -94,6 +95,21 @@ def read(tx: Tx, table: Table, days: Days, by: tuple[str, ...], sums: tuple[str,
 def drifted(tx: Tx) -> list[str]:
     """The summaries that are not what their rows come to; none, unless something is broken."""
     return [table.name for table in SUMMARIES if _whole(tx, table, Days.months_only()) != _whole(tx, table, Days.all())]
+
+
+def inspect(store: Store, *, repair: bool) -> list[str]:
+    """The summaries of all accounts that have drifted; written anew when they are to be repaired."""
+    with store.everywhere("the doctor looks at every account") as tx:
+        owners = tx.all(select(*ACTING))
+    found = []
+    for owner in owners:
+        with store.begin(operator(*owner), write=repair) as tx:
+            tx.snapshot()
+            names = drifted(tx)
+            found += [f"{name} of account {tx.actor.account_id}" for name in names]
+            if names and repair:
+                recount(tx)
+    return found
 
 
 def recount(tx: Tx) -> None:

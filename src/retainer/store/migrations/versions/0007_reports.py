@@ -48,6 +48,16 @@ FROM (
 GROUP BY 1, 2, 3, 4
 """
 
+MONEY_MONTHS = """
+INSERT INTO money_months
+    (account_id, month, currency, invoice_count, invoiced, invoiced_tax, credited, credited_tax, collected, expenses,
+    billable_expenses, billed_expenses)
+SELECT account_id, month, currency, sum(invoice_count), sum(invoiced), sum(invoiced_tax), sum(credited),
+    sum(credited_tax), sum(collected), sum(expenses), sum(billable_expenses), sum(billed_expenses)
+FROM client_months
+GROUP BY 1, 2, 3
+"""
+
 USER_MONTHS = """
 INSERT INTO user_months
     (account_id, month, user_id, currency, tracked_minutes, billable_minutes, billable_value, billed_value)
@@ -97,7 +107,7 @@ def upgrade() -> None:
     make_tables()
     change_tables()
     day = "DATE" if op.get_bind().dialect.name == "postgresql" else "TEXT"
-    for statement in (SETTLED.format(day=day), CLIENT_MONTHS, USER_MONTHS, PROJECT_MONTHS):
+    for statement in (SETTLED.format(day=day), CLIENT_MONTHS, MONEY_MONTHS, USER_MONTHS, PROJECT_MONTHS):
         op.execute(statement)
 
 
@@ -119,6 +129,25 @@ def make_tables() -> None:
         sa.Column("billed_expenses", INTEGER, server_default="0", nullable=False),
         sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name=op.f("client_months_ref_account_id")),
         sa.PrimaryKeyConstraint("account_id", "month", "client_id", "currency", name=op.f("client_months_pk")),
+        sqlite_strict=True,
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "money_months",
+        sa.Column("account_id", INTEGER, nullable=False),
+        sa.Column("month", sa.Text(), nullable=False),
+        sa.Column("currency", sa.Text(), nullable=False),
+        sa.Column("invoice_count", INTEGER, server_default="0", nullable=False),
+        sa.Column("invoiced", INTEGER, server_default="0", nullable=False),
+        sa.Column("invoiced_tax", INTEGER, server_default="0", nullable=False),
+        sa.Column("credited", INTEGER, server_default="0", nullable=False),
+        sa.Column("credited_tax", INTEGER, server_default="0", nullable=False),
+        sa.Column("collected", INTEGER, server_default="0", nullable=False),
+        sa.Column("expenses", INTEGER, server_default="0", nullable=False),
+        sa.Column("billable_expenses", INTEGER, server_default="0", nullable=False),
+        sa.Column("billed_expenses", INTEGER, server_default="0", nullable=False),
+        sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name=op.f("money_months_ref_account_id")),
+        sa.PrimaryKeyConstraint("account_id", "month", "currency", name=op.f("money_months_pk")),
         sqlite_strict=True,
         sqlite_with_rowid=False,
     )
