@@ -89,7 +89,8 @@ def document(operations: list[Operation], base_url: str) -> Json:
     """The document of these operations, served at a base URL."""
     types, tags, paths = Types(), Json(), Json()
     for it in operations:
-        tags.setdefault(it.resource.tag, inspect.getdoc(sys.modules[it.handler.__module__]) or it.resource.tag)
+        said = inspect.getdoc(sys.modules[it.handler.__module__]) or it.resource.tag
+        tags.setdefault(it.resource.tag, {})[said] = None  # each module once, in their order
         paths.setdefault(it.path, {})[it.method.lower()] = _operation(it, types)
     bearer = {"type": "http", "scheme": "bearer", "description": "A key as a Bearer token."}
     api_key = {"type": "apiKey", "in": "header", "name": "X-Api-Key", "description": "A key by itself."}
@@ -98,7 +99,7 @@ def document(operations: list[Operation], base_url: str) -> Json:
         "openapi": "3.1.0",
         "info": {**about, "description": CONVENTIONS},
         "servers": [{"url": base_url, "description": "This server."}],
-        "tags": [{"name": name, "description": said} for name, said in tags.items()],
+        "tags": [{"name": name, "description": "\n\n".join(said)} for name, said in tags.items()],
         "paths": paths,
         "components": {
             "securitySchemes": {"bearer": bearer, "apiKey": api_key},

@@ -24,16 +24,16 @@ SECONDS = "seconds that a server waits or measures"
 RATIO = "report ratios are JSON numbers (contract 1.4)"
 NO_FIGURES = "texts and whole numbers that the product wrote itself"
 ALLOWED = {
-    ("api/overview.py", "Quotes", "float"): RATIO,
-    ("api/overview.py", "Time", "float"): RATIO,
-    ("api/profitability.py", "Profit", "float"): RATIO,
-    ("api/profitability.py", "ProjectProfit", "float"): RATIO,
+    ("api/overview.py", "OverviewQuotes", "float"): RATIO,
+    ("api/overview.py", "OverviewTime", "float"): RATIO,
+    ("api/profitability.py", "ProjectProfitabilityTotal", "float"): RATIO,
+    ("api/profitability.py", "ProjectProfitability", "float"): RATIO,
     ("api/projects.py", "Project", "float"): RATIO,
-    ("api/revenue.py", "ClientRevenue", "float"): RATIO,
+    ("api/revenue.py", "RevenueByClientTotal", "float"): RATIO,
     ("api/revenue.py", "RevenueByClient", "float"): RATIO,
     ("api/sites.py", "Site", "float"): RATIO,
     ("api/time_entries.py", "clock", "float"): "whole seconds of a day",
-    ("api/utilisation.py", "Use", "float"): RATIO,
+    ("api/utilisation.py", "UtilisationTotal", "float"): RATIO,
     ("api/utilisation.py", "Utilisation", "float"): RATIO,
     ("domain/accounts.py", "_shown", "json"): NO_FIGURES,
     ("domain/limits.py", "", "math"): SECONDS,

@@ -1,11 +1,15 @@
-"""Overview: one look at everything, of a period or, where it says so, as of now.
+"""Reports are about days in the account's zone, both ends included, and are answered whole, from one state of the data.
 
-Money has a row for each currency; see the other reports for what its members mean. `unbilled_time` and
-`unbilled_expenses` are the billable time and expenses of the period that are on no invoice now. Of clients, `active` is
-as of now, `new` those created in the period; projects are as of now, `over_budget` and `overdue` those that are not
-completed; tasks are `open` and `overdue` now, `completed` in the period. Quotes were `sent`, `accepted` and `declined`
-in the period; `win_rate_percent` is accepted of accepted and declined. Tickets were `opened` and `resolved` in the
-period; the median is that of the tickets opened in it which have been answered. Sites are as of now.
+Amounts of different currencies are never added: there is a row for each subject and currency, and a total for each
+currency. Ratios are null when there is nothing to divide by. At most 1096 days can be asked for.
+
+Overview: one look at everything, of a period or, where it says so, as of now. Money has a row for each currency; see
+the other reports for what its members mean. `unbilled_time` and `unbilled_expenses` are the billable time and expenses
+of the period that are on no invoice now. Of clients, `active` is as of now, `new` those created in the period; projects
+are as of now, `over_budget` and `overdue` those that are not completed; tasks are `open` and `overdue` now, `completed`
+in the period. Quotes were `sent`, `accepted` and `declined` in the period; `win_rate_percent` is accepted of accepted
+and declined. Tickets were `opened` and `resolved` in the period; the median is that of the tickets opened in it which
+have been answered. Sites are as of now.
 """
 
 from functools import cache
@@ -35,7 +39,7 @@ INVOICED = ("invoiced", "credited", "invoiced_tax", "credited_tax", "collected")
 SUMS = (*INVOICED, "expenses", "billable_expenses", "billed_expenses")
 
 
-class Money(msgspec.Struct):
+class OverviewMoney(msgspec.Struct):
     """Money in a currency."""
 
     currency: Currency
@@ -52,7 +56,7 @@ class Money(msgspec.Struct):
     unbilled_expenses: SignedMoney
 
 
-class Time(msgspec.Struct):
+class OverviewTime(msgspec.Struct):
     """The time of all users."""
 
     tracked_minutes: int
@@ -62,14 +66,14 @@ class Time(msgspec.Struct):
     billable_utilisation_percent: float | None
 
 
-class Clients(msgspec.Struct):
+class OverviewClients(msgspec.Struct):
     """How many clients."""
 
     active: int
     new: int
 
 
-class Projects(msgspec.Struct):
+class OverviewProjects(msgspec.Struct):
     """How many projects, templates left out."""
 
     active: int
@@ -77,7 +81,7 @@ class Projects(msgspec.Struct):
     overdue: int
 
 
-class Tasks(msgspec.Struct):
+class OverviewTasks(msgspec.Struct):
     """How many tasks."""
 
     open: int
@@ -85,7 +89,7 @@ class Tasks(msgspec.Struct):
     completed: int
 
 
-class Quotes(msgspec.Struct):
+class OverviewQuotes(msgspec.Struct):
     """How many quotes."""
 
     sent: int
@@ -94,7 +98,7 @@ class Quotes(msgspec.Struct):
     win_rate_percent: float | None
 
 
-class Tickets(msgspec.Struct):
+class OverviewTickets(msgspec.Struct):
     """How many tickets."""
 
     opened: int
@@ -104,7 +108,7 @@ class Tickets(msgspec.Struct):
     median_first_response_minutes: int | None
 
 
-class Sites(msgspec.Struct):
+class OverviewSites(msgspec.Struct):
     """How many sites; those that are paused or in maintenance are in the total alone."""
 
     total: int
@@ -118,14 +122,14 @@ class Overview(msgspec.Struct):
     """How the agency is doing."""
 
     period: Period
-    money: list[Money]
-    time: Time
-    clients: Clients
-    projects: Projects
-    tasks: Tasks
-    quotes: Quotes
-    tickets: Tickets
-    sites: Sites
+    money: list[OverviewMoney]
+    time: OverviewTime
+    clients: OverviewClients
+    projects: OverviewProjects
+    tasks: OverviewTasks
+    quotes: OverviewQuotes
+    tickets: OverviewTickets
+    sites: OverviewSites
 
 
 api = Resource("/reports/overview", tag="Reports", scope="reports")
@@ -149,17 +153,17 @@ def get_report_overview(tx: Tx, asked: Asked) -> Told[Overview, Generated]:
         period,
         money(tx, period, days, asked, hours),
         time(tx, period, hours),
-        Clients(*seen["clients"]),
-        Projects(*seen["projects"]),
-        Tasks(*seen["open_tasks"], *seen["done_tasks"]),
-        Quotes(sent, accepted, declined, ratio(accepted, accepted + declined)),
-        Tickets(*care),
-        Sites(*seen["sites"]),
+        OverviewClients(*seen["clients"]),
+        OverviewProjects(*seen["projects"]),
+        OverviewTasks(*seen["open_tasks"], *seen["done_tasks"]),
+        OverviewQuotes(sent, accepted, declined, ratio(accepted, accepted + declined)),
+        OverviewTickets(*care),
+        OverviewSites(*seen["sites"]),
     )
     return told(tx, overview)
 
 
-def money(tx: Tx, period: Period, days: Days, asked: Asked, hours: Worked) -> list[Money]:
+def money(tx: Tx, period: Period, days: Days, asked: Asked, hours: Worked) -> list[OverviewMoney]:
     """The money of a period: a row for each currency, and one of zeros when there is none."""
     found = summaries.read(tx, money_of(asked), days, ("currency",), SUMS, **asked.only())
     due: dict[str, list[int]] = {}
@@ -176,16 +180,16 @@ def money(tx: Tx, period: Period, days: Days, asked: Asked, hours: Worked) -> li
         rest = (spent[0], value - on_invoices, spent[1] - spent[2])
         before, after = ([amount_of(units, currency) for units in its] for its in (first, rest))
         members: Any = (currency, *before, count, *after)
-        rows.append(Money(*members))
+        rows.append(OverviewMoney(*members))
     return rows
 
 
-def time(tx: Tx, period: Period, hours: Worked) -> Time:
+def time(tx: Tx, period: Period, hours: Worked) -> OverviewTime:
     """The time of a period; available is that of the active users, and of others who have tracked some."""
     present = {user for user, _ in hours}
     available = sum(room for own, _, active, room, _ in capacities(tx, period, None) if active or own in present)
     tracked, billable = (sum(its[place] for its in hours.values()) for place in (0, 1))
-    return Time(tracked, billable, available, ratio(tracked, available), ratio(billable, available))
+    return OverviewTime(tracked, billable, available, ratio(tracked, available), ratio(billable, available))
 
 
 SINCE, UNTIL = bindparam("since", type_=INSTANT), bindparam("until", type_=INSTANT)

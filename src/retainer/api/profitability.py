@@ -15,8 +15,9 @@ from sqlalchemy import select
 
 from retainer.api.clients import clients
 from retainer.api.projects import BillingType, Status, projects
-from retainer.api.reports import Asked, Generated, Report, begin, told
+from retainer.api.reports import Asked, Generated, begin, told
 from retainer.domain import sources, summaries, work
+from retainer.domain.periods import Period
 from retainer.domain.ratios import by_the_hour, ratio
 from retainer.domain.values import Currency, Id, SignedMoney
 from retainer.exact import amount_of
@@ -42,7 +43,7 @@ class ProjectAsked(Asked):
     project_id: Id | None = None
 
 
-class Profit(msgspec.Struct):
+class ProjectProfitabilityTotal(msgspec.Struct):
     """What was worked, brought in and spent, in a currency."""
 
     currency: Currency
@@ -58,7 +59,7 @@ class Profit(msgspec.Struct):
     missing_cost_rate_minutes: int
 
 
-class ProjectProfit(msgspec.Struct):
+class ProjectProfitability(msgspec.Struct):
     """How profitable a project is, in a currency."""
 
     project_id: int | None
@@ -81,6 +82,14 @@ class ProjectProfit(msgspec.Struct):
     missing_cost_rate_minutes: int
 
 
+class ProjectProfitabilityReport(msgspec.Struct):
+    """What projects have brought in and cost."""
+
+    period: Period
+    rows: list[ProjectProfitability]
+    totals: list[ProjectProfitabilityTotal]
+
+
 PROJECTS = select(
     *projects.c["id", "name", "client_id"],
     clients.c.name,
@@ -93,21 +102,22 @@ api = Resource("/reports/project-profitability", tag="Reports", scope="reports")
 
 
 @api.get()
-def get_report_project_profitability(tx: Tx, asked: ProjectAsked) -> Told[Report[ProjectProfit, Profit], Generated]:
+def get_report_project_profitability(tx: Tx, asked: ProjectAsked) -> Told[ProjectProfitabilityReport, Generated]:
     """Read what each project has brought in and cost, the largest revenue first; of all time, unless days are given."""
     period, days = begin(tx, asked, None)
     found = summaries.read(tx, sources.project_months, days, ("project_id", "currency"), SUMS, **asked.only())
     known = {own: (own, *told_of, work.percent(used)) for own, *told_of, used in tx.all(PROJECTS)}
     rows, totals = [], dict[str, list[int]]()
-    for (project, currency), sums in found.items():
-        if any(sums):
-            its = settled(sums)
+    for (project, currency), summed in found.items():
+        if any(summed):
+            its = settled(summed)
             total = totals.setdefault(currency, [0] * len(its))
             totals[currency] = [before + more for before, more in zip(total, its, strict=True)]
-            rows.append(ProjectProfit(*known.get(project, NONE), *profit(currency, its, tx.actor.currency)))
+            rows.append(ProjectProfitability(*known.get(project, NONE), *profit(currency, its, tx.actor.currency)))
     rows.sort(key=lambda row: (-row.revenue, (row.project_name or "").casefold(), row.project_id or 0, row.currency))
-    sums_up = [Profit(*profit(currency, its, tx.actor.currency)) for currency, its in sorted(totals.items())]
-    return told(tx, Report(period, rows, sums_up))
+    sums = sorted(totals.items())
+    each = [ProjectProfitabilityTotal(*profit(currency, its, tx.actor.currency)) for currency, its in sums]
+    return told(tx, ProjectProfitabilityReport(period, rows, each))
 
 
 def settled(sums: list[int]) -> list[int]:
@@ -117,7 +127,7 @@ def settled(sums: list[int]) -> list[int]:
 
 
 def profit(currency: str, its: list[int], own: str) -> tuple[Any, ...]:
-    """The members of Profit."""
+    """The members of ProjectProfitabilityTotal."""
     tracked, billable, value, billed, invoiced, credited, cost, spent, missing = its
     revenue = invoiced - credited
     left = revenue - cost - spent

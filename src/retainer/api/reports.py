@@ -1,13 +1,8 @@
-"""Reports: what all five have in common.
-
-A report is about days in the account's zone, both ends included, and is answered whole, from one state of the database.
-Amounts of different currencies are never added: there is a row for each subject and currency, and a total for each
-currency. Ratios are null when there is nothing to divide by.
-"""
+"""What all five reports have in common: what they can be asked for, and how they begin and end."""
 
 from collections.abc import Callable
 from datetime import date
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -19,8 +14,6 @@ from retainer.kernel.resource import Told
 from retainer.store.tx import Tx
 
 ONLY = ("client_id", "project_id", "user_id", "currency")
-R = TypeVar("R")
-T = TypeVar("T")
 
 
 class Asked(Query):
@@ -34,14 +27,6 @@ class Asked(Query):
     def only(self) -> dict[str, Any]:
         """What limits the rows that are summed, beside the days."""
         return {name: its for name in ONLY if (its := getattr(self, name, None)) is not None}
-
-
-class Report(msgspec.Struct, Generic[R, T]):
-    """A report: its period, a row for each subject, and what the rows sum up to."""
-
-    period: Period
-    rows: list[R]
-    totals: list[T]
 
 
 class Generated(msgspec.Struct):

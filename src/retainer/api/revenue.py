@@ -12,9 +12,9 @@ import msgspec
 from sqlalchemy import Table, select
 
 from retainer.api.clients import clients
-from retainer.api.reports import Asked, Generated, Report, added, begin, told
+from retainer.api.reports import Asked, Generated, added, begin, told
 from retainer.domain import outstanding, periods, sources, summaries
-from retainer.domain.periods import Days
+from retainer.domain.periods import Days, Period
 from retainer.domain.ratios import ratio
 from retainer.domain.values import Currency, SignedMoney
 from retainer.exact import amount_of
@@ -25,7 +25,7 @@ SUMS = ("invoice_count", "invoiced", "credited", "invoiced_tax", "credited_tax",
 WITH_EXPENSES = (*SUMS, "expenses")
 
 
-class ClientRevenue(msgspec.Struct):
+class RevenueByClientTotal(msgspec.Struct):
     """Revenue in a currency."""
 
     currency: Currency
@@ -57,7 +57,15 @@ class RevenueByClient(msgspec.Struct):
     overdue: SignedMoney
 
 
-class MonthRevenue(msgspec.Struct):
+class RevenueByClientReport(msgspec.Struct):
+    """What clients have brought in."""
+
+    period: Period
+    rows: list[RevenueByClient]
+    totals: list[RevenueByClientTotal]
+
+
+class RevenueByMonthTotal(msgspec.Struct):
     """Revenue and expenses in a currency."""
 
     currency: Currency
@@ -84,6 +92,14 @@ class RevenueByMonth(msgspec.Struct):
     expenses: SignedMoney
 
 
+class RevenueByMonthReport(msgspec.Struct):
+    """What months have brought in."""
+
+    period: Period
+    rows: list[RevenueByMonth]
+    totals: list[RevenueByMonthTotal]
+
+
 Found = dict[tuple[int, str], list[int]]
 NAMES = select(clients.c.id, clients.c.name)
 
@@ -92,7 +108,7 @@ by_month = Resource("/reports/revenue-by-month", tag="Reports", scope="reports")
 
 
 @by_client.get()
-def get_report_revenue_by_client(tx: Tx, asked: Asked) -> Told[Report[RevenueByClient, ClientRevenue], Generated]:
+def get_report_revenue_by_client(tx: Tx, asked: Asked) -> Told[RevenueByClientReport, Generated]:
     """Read what each client has brought in, the largest revenue first; of this year, unless days are given."""
     period, days = begin(tx, asked, periods.year_begins)
     found = of_clients(tx, days, period.to, asked)
@@ -105,12 +121,12 @@ def get_report_revenue_by_client(tx: Tx, asked: Asked) -> Told[Report[RevenueByC
         for (client, currency), its in found.items()
     ]
     rows.sort(key=lambda row: (-row.revenue, row.client_name.casefold(), row.client_id, row.currency))
-    sums = [ClientRevenue(*revenue(currency, its, its)) for currency, its in sorted(totals.items())]
-    return told(tx, Report(period, rows, sums))
+    sums = [RevenueByClientTotal(*revenue(currency, its, its)) for currency, its in sorted(totals.items())]
+    return told(tx, RevenueByClientReport(period, rows, sums))
 
 
 @by_month.get()
-def get_report_revenue_by_month(tx: Tx, asked: Asked) -> Told[Report[RevenueByMonth, MonthRevenue], Generated]:
+def get_report_revenue_by_month(tx: Tx, asked: Asked) -> Told[RevenueByMonthReport, Generated]:
     """Read what each month has brought in, empty ones too; twelve months and this one, unless days are given."""
     period, days = begin(tx, asked, periods.twelve_months_before)
     found = summaries.read(tx, money_of(asked), days, ("month", "currency"), WITH_EXPENSES, **asked.only())
@@ -123,9 +139,8 @@ def get_report_revenue_by_month(tx: Tx, asked: Asked) -> Told[Report[RevenueByMo
     each = [
         RevenueByMonth(month, *spending(currency, found.get((month, currency), nothing))) for month, currency in rows
     ]
-    return told(
-        tx, Report(period, each, [MonthRevenue(*spending(currency, its)) for currency, its in sorted(totals.items())])
-    )
+    sums = [RevenueByMonthTotal(*spending(currency, its)) for currency, its in sorted(totals.items())]
+    return told(tx, RevenueByMonthReport(period, each, sums))
 
 
 def money_of(asked: Asked) -> Table:
@@ -151,7 +166,7 @@ def of_clients(tx: Tx, days: Days, last_day: str, asked: Asked) -> Found:
 
 
 def revenue(currency: str, its: list[int], whole: list[int]) -> tuple[Any, ...]:
-    """The members of ClientRevenue."""
+    """The members of RevenueByClientTotal."""
     count, invoiced, credited, tax, credited_tax, collected, due, late = its
     net, of = invoiced - credited, whole[1] - whole[2]
     first = (amount_of(units, currency) for units in (invoiced, credited, net))
@@ -160,7 +175,7 @@ def revenue(currency: str, its: list[int], whole: list[int]) -> tuple[Any, ...]:
 
 
 def spending(currency: str, its: list[int]) -> tuple[Any, ...]:
-    """The members of MonthRevenue."""
+    """The members of RevenueByMonthTotal."""
     count, invoiced, credited, tax, credited_tax, collected, spent = its
     sums = (invoiced, credited, invoiced - credited, tax - credited_tax, collected, spent)
     return currency, count, *(amount_of(units, currency) for units in sums)

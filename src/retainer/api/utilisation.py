@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Select, bindparam, case, func, select
 
-from retainer.api.reports import Asked, Generated, Report, begin, told
+from retainer.api.reports import Asked, Generated, begin, told
 from retainer.api.time_entries import time_entries
 from retainer.domain import periods, sources, summaries
 from retainer.domain.periods import Days, Period
@@ -42,7 +42,7 @@ class Value(msgspec.Struct):
     billable_value: Money
 
 
-class Use(msgspec.Struct):
+class UtilisationTotal(msgspec.Struct):
     """Available, tracked and billable minutes, and their ratios."""
 
     available_minutes: int
@@ -75,6 +75,14 @@ class Utilisation(msgspec.Struct):
     other_currencies: list[Value]
 
 
+class UtilisationReport(msgspec.Struct):
+    """How much of users' capacity was used."""
+
+    period: Period
+    rows: list[Utilisation]
+    totals: list[UtilisationTotal]
+
+
 Worked = dict[tuple[int, str], list[int]]
 USERS = select(*users.c["id", "name", "is_active", "weekly_capacity_minutes", "target_percent"]).order_by(
     func.lower(users.c.name), users.c.id
@@ -84,7 +92,7 @@ api = Resource("/reports/utilisation", tag="Reports", scope="reports")
 
 
 @api.get()
-def get_report_utilisation(tx: Tx, asked: UtilisationAsked) -> Told[Report[Utilisation, Use], Generated]:
+def get_report_utilisation(tx: Tx, asked: UtilisationAsked) -> Told[UtilisationReport, Generated]:
     """Read how much of each user's capacity was used, by name; of this month, unless days are given."""
     period, days = begin(tx, asked, periods.month_begins)
     user = tx.actor.user_id if asked.user_id == ME else asked.user_id
@@ -96,8 +104,8 @@ def get_report_utilisation(tx: Tx, asked: UtilisationAsked) -> Told[Report[Utili
         if is_active or its:
             rows.append(Utilisation(own, name, is_active, *use(room, its_target, currency, its)))
             weight, available = weight + room * its_target, available + room
-    total = Use(*use(available, average(weight, available), currency, by_currency(found)))
-    return told(tx, Report(period, rows, [total]))
+    total = UtilisationTotal(*use(available, average(weight, available), currency, by_currency(found)))
+    return told(tx, UtilisationReport(period, rows, [total]))
 
 
 def capacities(tx: Tx, period: Period, user: int | None) -> list[tuple[int, str, bool, int, Decimal]]:
@@ -147,7 +155,7 @@ def _columns(found: Worked, currency: str) -> Iterable[tuple[int, ...]]:
 
 
 def use(available: int, target: Decimal | None, currency: str, its: dict[str, list[int]]) -> tuple[Any, ...]:
-    """The members of Use."""
+    """The members of UtilisationTotal."""
     tracked, billable = (sum(sums[place] for sums in its.values()) for place in (0, 1))
     value = {name: amount_of(sums[2], name) for name, sums in sorted(its.items())}
     others = [Value(name, amount) for name, amount in value.items() if name != currency]
