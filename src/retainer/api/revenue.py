@@ -136,9 +136,7 @@ def get_report_revenue_by_month(tx: Tx, asked: Asked) -> Told[RevenueByMonthRepo
     totals = {
         its: added([found.get(key, nothing) for key in rows if key[1] == its]) for its in {key[1] for key in rows}
     }
-    each = [
-        RevenueByMonth(month, *spending(currency, found.get((month, currency), nothing))) for month, currency in rows
-    ]
+    each = [RevenueByMonth(month, *spending(its, found.get((month, its), nothing))) for month, its in rows]
     sums = [RevenueByMonthTotal(*spending(currency, its)) for currency, its in sorted(totals.items())]
     return told(tx, RevenueByMonthReport(period, each, sums))
 

@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, delete, insert, select, update
 
 from retainer.domain import sources, summaries
 from retainer.domain.accounts import ACTING, AccountDetails, account_of, account_values, accounts, in_units, operator
-from retainer.domain.values import Day, Email, Money, Password, Percent, Text191
+from retainer.domain.values import Day, Email, Money, Password, Percent, Text191, exact
 from retainer.errors import invalid, not_found
 from retainer.exact import amount_of, as_instant, decimal_text
 from retainer.store.columns import casefolded, day, decimal, flag, folded, integer, money, ref, text, unique
@@ -21,6 +21,10 @@ from retainer.store.tx import Everywhere, Store
 
 TRIAL_DAYS = 90
 Minutes = Annotated[int, Meta(ge=0, le=10080)]
+LARGEST_COST_RATE = Decimal(10) ** 7  # so that the cost of a month's hours fits into the database's integers
+CostRate = Annotated[
+    Decimal, exact(Decimal(0), LARGEST_COST_RATE, 4, f"the cost of an hour, from 0 to {LARGEST_COST_RATE:f}", "45.00")
+]
 
 users = tenant_table(
     "users",
@@ -55,7 +59,7 @@ class UserDetails(msgspec.Struct):
     weekly_capacity_minutes: Minutes = 2400
     target_percent: Percent = Decimal(75)
     hourly_rate: Money | None = None
-    cost_rate: Money | None = None
+    cost_rate: CostRate | None = None
     cost_rate_from: Day = "0001-01-01"
     password: Password | None = None
 
