@@ -30,12 +30,15 @@ def balances(tx: Tx, last_day: str, **only: int | str) -> dict[tuple[int, str], 
 def _balances(limits: tuple[str, ...]) -> Select[Any]:
     its = metadata.tables["invoices"].c
     issued = func.coalesce(its.issue_date, null()) <= LAST  # read by no index: most were issued, and few are still open
-    only = [its[name] == bindparam(name) for name in limits]
-    moved = its.id.in_(union_all(_later("payments", "paid_date"), _later("credit_notes", "issue_date")))
+    still = [issued, its.settled_date > LAST, *(its[name] == bindparam(name) for name in limits)]
+    later = union_all(_later("payments", "paid_date"), _later("credit_notes", "issue_date"))
     then = its.total - _by_then("payments", "amount", "paid_date") - _by_then("credit_notes", "total", "issue_date")
-    due = case((moved, then), else_=its.balance_due).label("due")
-    left = select(its.client_id, its.currency, its.due_date, due).where(issued, its.settled_date > LAST, *only)
-    each = left.cte("each_invoice").prefix_with("MATERIALIZED").c  # so that each balance is found once
+    whose = its["client_id", "currency", "due_date"]
+    both = union_all(
+        select(*whose, its.balance_due.label("due")).where(its.id.not_in(later), *still),
+        select(*whose, then.label("due")).where(its.id.in_(later), *still),
+    )
+    each = both.subquery().c
     late = and_(each.due > 0, each.due_date < LAST)
     sums: tuple[Any, ...] = (
         func.sum(case((each.due > 0, each.due), else_=0)),
