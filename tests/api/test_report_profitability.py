@@ -1,0 +1,274 @@
+from decimal import Decimal
+
+import pytest
+import time_machine
+
+from retainer.domain import accounts, users
+
+OF_PROJECTS = (
+    "project_id project_name client_id client_name status billing_type budget_used_percent currency "
+    "tracked_minutes billable_minutes billable_value revenue unbilled_amount labour_cost expense_cost "
+    "profit margin_percent missing_cost_rate_minutes"
+)
+WINTER = "2026-01-01", "2026-03-31"
+
+
+@pytest.fixture(autouse=True)
+def clock():
+    with time_machine.travel("2026-03-18T10:00:00Z", tick=False) as traveller:
+        yield traveller
+
+
+def read(office, first=None, last=None, name="project-profitability", **query):
+    days = {"from": first, "to": last}
+    return office.get(f"/reports/{name}", {key: day for key, day in days.items() if day} | query).data
+
+
+def told(rows, *names):
+    """What each row says of these members, or of all but ids, in one line."""
+    chosen = [{name: its for name, its in row.items() if not name.endswith("_id")} for row in rows]
+    return [" ".join(str(row[name]) for name in names or row) for row in chosen]
+
+
+def new(office, collection, **members):
+    return office.post(collection, members).data["id"]
+
+
+def work(office, minutes, day="2026-03-02", **members):
+    return new(office, "/time-entries", duration_minutes=minutes, date=day, **members)
+
+
+def spend(office, amount, day="2026-03-02", **members):
+    return new(office, "/expenses", amount=amount, date=day, **members)
+
+
+def issue(office, client, *lines, day="2026-03-03", **members):
+    """An invoice of lines, each with its net, its project, and 19 % tax."""
+    its = [{"description": "A", "unit_price": net, "project_id": on, "tax_rate": "19"} for net, on in lines]
+    needed = {"client_id": client, "status": "sent", "issue_date": day, "lines": its}
+    return office.post("/invoices", needed | members).data
+
+
+def set_cost(office, rate, since="0001-01-01", user=None):
+    users.set_user(office.store, user or office.admin_id, {"cost_rate": Decimal(rate), "cost_rate_from": since})
+
+
+@pytest.fixture
+def client(office):
+    return new(office, "/clients", name="Alder", hourly_rate="100")
+
+
+@pytest.fixture
+def agency(office, client):
+    """Projects of two clients and an internal one, with time at a cost of 50.00 an hour, invoices and expenses."""
+    its = {"alder": client, "cedar": new(office, "/clients", name="Cedar", currency="USD", hourly_rate="80")}
+    its["blog"] = new(office, "/projects", name="Blog", client_id=client, billing_type="fixed_fee", status="planned")
+    its["shop"] = new(office, "/projects", name="Shop", client_id=client, budget_minutes=600)
+    its["app"] = new(office, "/projects", name="App", client_id=its["cedar"], budget_amount="400")
+    its["wiki"] = new(office, "/projects", name="Wiki")
+    new(office, "/projects", name="Idle", client_id=client)
+    set_cost(office, "50")
+    work(office, 120, project_id=its["shop"])
+    work(office, 60, project_id=its["shop"], billable=False)
+    work(office, 90, project_id=its["shop"], user_id=office.member_id)
+    work(office, 300, "2025-12-31", project_id=its["shop"], billable=False)
+    work(office, 30, client_id=client)
+    work(office, 60, project_id=its["app"])
+    work(office, 60, project_id=its["wiki"])
+    spend(office, "119", project_id=its["shop"], tax_rate="19")
+    spend(office, "7", project_id=its["shop"], currency="USD")
+    spend(office, "15", client_id=its["cedar"])
+    sold = issue(office, client, ("500", its["shop"]), ("250", None), project_id=its["blog"])
+    part = {"lines": [{"invoice_line_id": sold["lines"][0]["id"], "quantity": "0.2"}], "issue_date": "2026-03-31"}
+    new(office, f"/invoices/{sold['id']}/credit-notes", **part)
+    issue(office, client, ("50", None), day="2026-01-01")
+    issue(office, client, ("9000", its["shop"]), status="draft")
+    void = issue(office, client, ("8000", its["shop"]))
+    assert office.patch(f"/invoices/{void['id']}", {"status": "void"}).status == 200
+    issue(office, its["cedar"], ("90", its["app"]))
+    return its
+
+
+def test_a_project_has_a_row_for_each_currency_and_what_belongs_to_none_has_its_own(office, agency):
+    found = read(office, *WINTER)
+    assert list(found["rows"][0]) == OF_PROJECTS.split()
+    assert told(found["rows"]) == [
+        "Shop Alder active time_and_materials 95.0 EUR 270 210 350.00 400.00 350.00 150.00 100.00 150.00 37.5 90",
+        "Blog Alder planned fixed_fee None EUR 0 0 0.00 250.00 0.00 0.00 0.00 250.00 100.0 0",
+        "App Cedar active time_and_materials 20.0 USD 60 60 80.00 90.00 80.00 None 0.00 None None 0",
+        "None None None None None EUR 30 30 50.00 50.00 50.00 25.00 0.00 25.00 50.0 0",
+        "None None None None None USD 0 0 0.00 0.00 0.00 None 15.00 None None 0",
+        "Shop Alder active time_and_materials 95.0 USD 0 0 0.00 0.00 0.00 None 7.00 None None 0",
+        "Wiki None active non_billable None EUR 60 0 0.00 0.00 0.00 50.00 0.00 -50.00 None 0",
+    ]
+    its = [agency.get(name) for name in ("shop", "blog", "app", None, None, "shop", "wiki")]
+    assert [row["project_id"] for row in found["rows"]] == its
+    alder, cedar = agency["alder"], agency["cedar"]
+    assert [row["client_id"] for row in found["rows"]] == [alder, alder, cedar, None, None, alder, None]
+    assert list(found["totals"][0]) == OF_PROJECTS.split()[7:]
+    assert told(found["totals"]) == [
+        "EUR 360 240 400.00 700.00 400.00 225.00 100.00 375.00 53.57 90",
+        "USD 60 60 80.00 90.00 80.00 None 22.00 None None 0",
+    ]
+    clients = read(office, *WINTER, "revenue-by-client")["totals"]
+    assert told(clients, "currency", "revenue") == told(found["totals"], "currency", "revenue")
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "rows"),
+    [
+        (None, "2025-12-30", []),
+        ("2025-12-31", "2025-12-31", ["Shop EUR 300 0.00 250.00 0.00 -250.00 None"]),
+        ("2026-01-01", "2026-03-01", ["None EUR 0 50.00 0.00 0.00 50.00 100.0"]),
+        ("2026-03-19", "2026-03-31", ["Shop EUR 0 -100.00 0.00 0.00 -100.00 None"]),
+        (
+            *("2026-03-02", "2026-03-02"),
+            [
+                "None EUR 30 0.00 25.00 0.00 -25.00 None",
+                "None USD 0 0.00 None 15.00 None None",
+                "App USD 60 0.00 None 0.00 None None",
+                "Shop EUR 270 0.00 150.00 100.00 -250.00 None",
+                "Shop USD 0 0.00 None 7.00 None None",
+                "Wiki EUR 60 0.00 50.00 0.00 -50.00 None",
+            ],
+        ),
+        (
+            *(None, None),
+            [
+                "Shop EUR 570 500.00 400.00 100.00 0.00 0.0",
+                "Blog EUR 0 250.00 0.00 0.00 250.00 100.0",
+                "App USD 60 90.00 None 0.00 None None",
+                "None EUR 30 50.00 25.00 0.00 25.00 50.0",
+                "None USD 0 0.00 None 15.00 None None",
+                "Shop USD 0 0.00 None 7.00 None None",
+                "Wiki EUR 60 0.00 50.00 0.00 -50.00 None",
+            ],
+        ),
+    ],
+)
+def test_time_invoices_credits_and_expenses_count_on_their_own_days(office, agency, first, last, rows):
+    members = ("tracked_minutes", "revenue", "labour_cost", "expense_cost", "profit", "margin_percent")
+    assert told(read(office, first, last)["rows"], "project_name", "currency", *members) == rows
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ({"client_id": "alder"}, ["Shop EUR 400.00", "Blog EUR 250.00", "None EUR 50.00", "Shop USD 0.00"]),
+        ({"client_id": "cedar"}, ["App USD 90.00", "None USD 0.00"]),
+        ({"project_id": "shop"}, ["Shop EUR 400.00", "Shop USD 0.00"]),
+        ({"project_id": "wiki"}, ["Wiki EUR 0.00"]),
+        ({"currency": "USD"}, ["App USD 90.00", "None USD 0.00", "Shop USD 0.00"]),
+        ({"currency": "USD", "project_id": "shop"}, ["Shop USD 0.00"]),
+        ({"client_id": "cedar", "project_id": "shop"}, []),
+        ({"currency": "KWD"}, []),
+    ],
+)
+def test_profit_is_that_of_a_client_a_project_or_a_currency(office, agency, query, rows):
+    found = read(office, *WINTER, **{name: agency.get(its, its) for name, its in query.items()})
+    assert told(found["rows"], "project_name", "currency", "revenue") == rows
+    assert {its["currency"] for its in found["totals"]} == {row["currency"] for row in found["rows"]}
+
+
+def test_a_credit_of_an_amount_is_taken_from_all_projects_of_the_invoice_as_they_share_it(office, agency):
+    sold = issue(
+        office, agency["alder"], ("300", agency["shop"]), ("100", None), day="2026-02-01", project_id=agency["blog"]
+    )
+    unknown = issue(office, agency["alder"], ("200", agency["shop"]), ("200", None), day="2026-02-01")
+    for invoice, credit, shares in (
+        (sold, {"amount": "119"}, ["Shop 425.00", "None 200.00", "Blog 75.00"]),
+        (unknown, {"amount": "59.50"}, ["Shop 400.00", "None 175.00", "Blog 75.00"]),
+        (sold, {}, ["None 175.00", "Shop 175.00", "Blog 0.00"]),
+    ):
+        new(office, f"/invoices/{invoice['id']}/credit-notes", **credit, issue_date="2026-02-28")
+        assert told(read(office, "2026-02-01", "2026-02-28")["rows"], "project_name", "revenue") == shares
+
+
+def test_labour_costs_what_its_user_costs_on_its_day_also_when_that_is_said_afterwards(office, client):
+    work(office, 60, "2026-02-28", client_id=client)
+    work(office, 60, "2026-03-01", client_id=client)
+    entry = f"/time-entries/{work(office, 60, '2026-03-02', client_id=client)}"
+
+    def cost(*days):
+        (row,) = told(read(office, *days)["rows"], "labour_cost", "profit", "missing_cost_rate_minutes")
+        assert told(read(office, *days)["totals"], "labour_cost", "profit", "missing_cost_rate_minutes") == [row]
+        return row
+
+    assert cost() == "0.00 0.00 180"
+    for rate, since, user, expected in (
+        ("30", "2026-03-01", office.admin_id, "60.00 -60.00 60"),
+        ("50", "2026-03-02", office.admin_id, "80.00 -80.00 60"),
+        ("20", "0001-01-01", office.admin_id, "100.00 -100.00 0"),
+        ("40", "2026-03-01", office.admin_id, "110.00 -110.00 0"),
+        ("99", "2026-03-03", office.admin_id, "110.00 -110.00 0"),
+        ("70", "0001-01-01", office.member_id, "110.00 -110.00 0"),
+        ("0", "2026-03-01", office.admin_id, "70.00 -70.00 0"),
+    ):
+        set_cost(office, rate, since, user)
+        assert cost() == expected
+    assert cost("2026-02-01", "2026-02-28") == "20.00 -20.00 0"
+    assert cost("2026-03-02", "2026-03-02") == "50.00 -50.00 0"
+    for members, expected in (
+        ({"duration_minutes": 30}, "45.00 -45.00 0"),
+        ({"user_id": office.member_id}, "55.00 -55.00 0"),
+        ({"date": "2026-02-01"}, "55.00 -55.00 0"),
+        ({"user_id": office.admin_id}, "30.00 -30.00 0"),
+    ):
+        assert office.patch(entry, members).status == 200
+        assert cost() == expected
+    office.delete(entry)
+    assert cost() == "20.00 -20.00 0"
+
+
+@pytest.mark.parametrize(
+    ("currency", "rate", "minutes", "cost"),
+    [
+        ("EUR", "1.50", [1], "0.03"),
+        ("EUR", "1.50", [1, 1], "0.05"),
+        ("EUR", "0.29", [1], "0.00"),
+        ("JPY", "50", [90], "75"),
+        ("JPY", "30", [1], "1"),
+        ("KWD", "1", [20], "0.333"),
+    ],
+)
+def test_labour_cost_is_rounded_once_for_each_row_to_the_digits_of_the_account(office, currency, rate, minutes, cost):
+    accounts.set_account(office.store, office.account_id, {"currency": currency})
+    project = new(office, "/projects", name="Wiki")
+    set_cost(office, rate)
+    for its in minutes:
+        work(office, its, project_id=project)
+    (row,) = read(office)["rows"]
+    assert (row["labour_cost"], row["profit"].lstrip("-")) == (cost, cost)
+
+
+def test_work_is_unbilled_until_a_line_takes_it_and_again_when_the_line_is_gone(office, client):
+    for day, billable in (("2026-03-01", True), ("2026-03-01", False), ("2026-02-28", True)):
+        its = {"client_id": client, "billable": billable}
+        entry = work(office, 90, day, **its)
+        spend(office, "50", day, **its, markup_percent="10")
+
+    def unbilled():
+        (money,) = read(office, "2026-03-01", "2026-03-18", "overview")["money"]
+        (total,) = read(office, "2026-03-01", "2026-03-18")["totals"]
+        assert total["unbilled_amount"] == money["unbilled_time"]
+        return money["unbilled_time"], money["unbilled_expenses"]
+
+    def bill():
+        invoice = new(office, "/invoices", client_id=client, unbilled_work={"time": {}, "expenses": {}})
+        assert unbilled() == ("0.00", "0.00")
+        return f"/invoices/{invoice}"
+
+    free = ("150.00", "55.00")
+    assert unbilled() == free
+    office.delete(bill())
+    assert unbilled() == free
+    invoice = bill()
+    office.patch(invoice, {"lines": [{"time_entry_ids": [entry]}]})
+    assert unbilled() == free
+    office.delete(invoice)
+    for end in (lambda path: office.patch(path, {"status": "void"}), lambda path: office.post(f"{path}/credit-notes")):
+        invoice = bill()
+        assert office.patch(invoice, {"status": "sent"}).status == 200
+        assert unbilled() == ("0.00", "0.00")
+        assert end(invoice).status in {200, 201}
+        assert unbilled() == free

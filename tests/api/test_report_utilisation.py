@@ -1,0 +1,214 @@
+from datetime import date, timedelta
+from decimal import Decimal
+
+import pytest
+import time_machine
+
+from retainer.domain import accounts, users
+from retainer.domain.users import UserDetails
+
+FORTNIGHT = "2026-03-02", "2026-03-13"
+OF_USERS = (
+    "user_name is_active available_minutes tracked_minutes billable_minutes utilisation_percent "
+    "billable_utilisation_percent billable_share_percent target_percent currency billable_value other_currencies"
+)
+
+
+@pytest.fixture(autouse=True)
+def clock():
+    with time_machine.travel("2026-03-18T10:00:00Z", tick=False) as traveller:
+        yield traveller
+
+
+def read(office, first, last, name="utilisation", **query):
+    return office.get(f"/reports/{name}", {"from": first, "to": last} | query).data
+
+
+def told(row):
+    """What a row says, in one line; the id is left out."""
+    return " ".join(str(its) for name, its in row.items() if name != "user_id")
+
+
+def new(office, collection, **members):
+    return office.post(collection, members).data["id"]
+
+
+@pytest.fixture
+def client(office):
+    """A client whose hours are 60.00, so that a billable minute is 1.00."""
+    return new(office, "/clients", name="Alder", hourly_rate="60")
+
+
+def work(office, minutes, day="2026-03-02", **members):
+    """Time of the member; on each day there are at most 1440 minutes."""
+    return new(office, "/time-entries", **{"user_id": office.member_id} | members, duration_minutes=minutes, date=day)
+
+
+def set_user(office, user=None, **changes):
+    users.set_user(office.store, user or office.member_id, changes)
+
+
+def test_minutes_are_compared_with_the_capacity_of_the_working_days_of_the_period(office, client):
+    for minutes, day, billable in (
+        (1200, "2026-03-02", True),
+        (900, "2026-03-08", False),
+        (1440, "2026-03-13", True),
+        (60, "2026-03-13", True),
+        (600, "2026-03-01", True),
+        (600, "2026-03-14", True),
+    ):
+        work(office, minutes, day, client_id=client, billable=billable)
+    found = read(office, *FORTNIGHT)
+    assert list(found["rows"][0]) == ["user_id", *OF_USERS.split()]
+    assert [told(row) for row in found["rows"]] == [
+        "Ana Admin True 4800 0 0 0.0 0.0 None 75 EUR 0.00 []",
+        "Max Member True 4800 3600 2700 75.0 56.25 75.0 75 EUR 2700.00 []",
+    ]
+    assert [row["user_id"] for row in found["rows"]] == [office.admin_id, office.member_id]
+    assert list(found["totals"][0]) == OF_USERS.split()[2:]
+    assert [told(its) for its in found["totals"]] == ["9600 3600 2700 37.5 28.13 75.0 75 EUR 2700.00 []"]
+    time = read(office, *FORTNIGHT, "overview")["time"]
+    assert told(time) == "3600 2700 9600 37.5 28.13"
+
+
+@pytest.mark.parametrize(
+    ("weekdays", "weekly", "first", "last", "available"),
+    [
+        ("mon tue wed thu fri", 2400, "2026-03-01", "2026-03-31", 10560),
+        ("mon tue wed thu fri", 2400, "2026-01-01", "2026-12-31", 125280),
+        ("mon tue wed thu fri", 2400, "2026-03-06", "2026-03-09", 960),
+        ("mon tue wed thu fri", 2400, "2026-03-07", "2026-03-08", 0),
+        ("mon tue wed thu fri", 0, *FORTNIGHT, 0),
+        ("mon wed sat", 2400, "2026-03-03", "2026-03-05", 800),
+        ("mon wed sun", 2000, "2026-03-08", "2026-03-08", 667),
+        ("mon wed sun", 2000, "2026-03-01", "2026-03-04", 2000),
+    ],
+)
+def test_capacity_is_spread_over_the_working_days_of_the_account(office, weekdays, weekly, first, last, available):
+    accounts.set_account(office.store, office.account_id, {"working_weekdays": weekdays.split()})
+    set_user(office, weekly_capacity_minutes=weekly)
+    set_user(office, office.admin_id, weekly_capacity_minutes=0)
+    client = new(office, "/clients", name="Alder")
+    work(office, 40, last, client_id=client)
+    admin, member = read(office, first, last)["rows"]
+    (total,) = read(office, first, last)["totals"]
+    ratios = ("utilisation_percent", "billable_utilisation_percent")
+    assert [row["available_minutes"] for row in (admin, member, total)] == [0, available, available]
+    assert [admin[name] for name in ratios] == [None, None]
+    assert [(row[name] is None) for row in (member, total) for name in ratios] == [not available] * 4
+    assert (member["billable_share_percent"], member["target_percent"]) == (100.0, "75")
+    assert total["target_percent"] == ("75" if available else None)
+
+
+def test_users_who_have_left_are_told_when_they_have_time_in_the_period_all_by_name(office, client):
+    names = ("zoe", "eva", "Ben", "adam")
+    ids = [
+        users.create_user(office.store, office.account_id, UserDetails(name=name, email=f"{name}@north.example"))[0]
+        for name in names
+    ]
+    for user, day in zip(ids, ("2026-02-28", "2026-03-02", "2026-03-02", "2026-02-28"), strict=True):
+        work(office, 60, day, client_id=client, user_id=user)
+    for user in ids[:2]:
+        set_user(office, user, is_active=False)
+    whole = [(row["user_name"], row["is_active"]) for row in read(office, *FORTNIGHT)["rows"]]
+    assert whole == [("adam", True), ("Ana Admin", True), ("Ben", True), ("eva", False), ("Max Member", True)]
+    assert read(office, *FORTNIGHT)["totals"][0]["available_minutes"] == 5 * 4800
+    assert read(office, *FORTNIGHT, "overview")["time"]["available_minutes"] == 5 * 4800
+    other = new(office, "/clients", name="Birch")
+    assert len(read(office, *FORTNIGHT, client_id=other)["rows"]) == 4
+    assert [len(read(office, *FORTNIGHT, user_id=user)["rows"]) for user in ids] == [0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("weekly", "target", "expected"),
+    [(2400, "50", "62.5"), (1200, "50", "66.667"), (600, "50", "70"), (0, "50", "75"), (2400, "33.333", "54.167")],
+)
+def test_the_target_of_all_is_weighed_by_the_minutes_they_are_available(office, weekly, target, expected):
+    set_user(office, weekly_capacity_minutes=weekly, target_percent=Decimal(target))
+    found = read(office, *FORTNIGHT)
+    assert [row["target_percent"] for row in found["rows"]] == ["75", target]
+    assert [its["target_percent"] for its in found["totals"]] == [expected]
+
+
+@pytest.fixture
+def abroad(office, client):
+    """Time of both users for two clients in three currencies, some of it not billable."""
+    there = new(office, "/clients", name="Cedar", currency="USD", hourly_rate="60")
+    tokyo = new(office, "/clients", name="Dogwood", currency="JPY", hourly_rate="60")
+    shop, blog = (new(office, "/projects", name=name, client_id=client) for name in ("Shop", "Blog"))
+    work(office, 100, project_id=shop)
+    work(office, 20, project_id=blog, billable=False)
+    work(office, 30, client_id=there)
+    work(office, 7, client_id=tokyo)
+    work(office, 50, client_id=there, user_id=office.admin_id)
+    return {"alder": client, "cedar": there, "shop": shop, "ana": office.admin_id}
+
+
+@pytest.mark.parametrize(
+    ("query", "ana", "member", "total"),
+    [
+        ({}, "50 50 EUR 0.00 USD 50.00", "157 137 EUR 100.00 JPY 7 USD 30.00", "207 187 EUR 100.00 JPY 7 USD 80.00"),
+        ({"currency": "USD"}, "50 50 USD 50.00", "30 30 USD 30.00", "80 80 USD 80.00"),
+        ({"currency": "KWD"}, "0 0 KWD 0.000", "0 0 KWD 0.000", "0 0 KWD 0.000"),
+        ({"client_id": "cedar"}, "50 50 EUR 0.00 USD 50.00", "30 30 EUR 0.00 USD 30.00", "80 80 EUR 0.00 USD 80.00"),
+        ({"client_id": "alder"}, "0 0 EUR 0.00", "120 100 EUR 100.00", "120 100 EUR 100.00"),
+        ({"project_id": "shop"}, "0 0 EUR 0.00", "100 100 EUR 100.00", "100 100 EUR 100.00"),
+        ({"project_id": "shop", "client_id": "cedar"}, "0 0 EUR 0.00", "0 0 EUR 0.00", "0 0 EUR 0.00"),
+        ({"client_id": "alder", "currency": "USD"}, "0 0 USD 0.00", "0 0 USD 0.00", "0 0 USD 0.00"),
+        ({"user_id": "ana"}, "50 50 EUR 0.00 USD 50.00", None, "50 50 EUR 0.00 USD 50.00"),
+        ({"user_id": "ana", "client_id": "alder"}, "0 0 EUR 0.00", None, "0 0 EUR 0.00"),
+    ],
+)
+def test_time_is_that_of_a_client_project_user_or_currency_and_amounts_in_others_stand_beside(
+    office, abroad, query, ana, member, total
+):
+    def shown(row):
+        values = [row, *row["other_currencies"]]
+        amounts = (f"{its['currency']} {its['billable_value']}" for its in values)
+        return " ".join([str(row["tracked_minutes"]), str(row["billable_minutes"]), *amounts])
+
+    found = read(office, *FORTNIGHT, **{name: abroad.get(its, its) for name, its in query.items()})
+    assert [shown(row) for row in found["rows"]] == [its for its in (ana, member) if its]
+    assert [shown(its) for its in found["totals"]] == [total]
+    assert {row["available_minutes"] for row in found["rows"]} == {4800}
+
+
+def test_me_is_the_user_of_the_key(office, abroad):
+    for user in (office.admin_id, office.member_id):
+        key = office.new_key(["reports:read"], user_id=user)
+        asked = {"from": FORTNIGHT[0], "to": FORTNIGHT[1], "user_id": "me"}
+        found = office.get("/reports/utilisation", asked, key=key).data
+        assert [row["user_id"] for row in found["rows"]] == [user]
+        assert found == read(office, *FORTNIGHT, user_id=user)
+
+
+def test_a_period_has_its_first_day_and_its_last_and_no_other_wherever_they_lie_in_their_months(office, client):
+    day = date(2026, 1, 1)
+    for minutes in range(1, 121):  # until 30 April; from the m-th day to the n-th they are (m + n)(n - m + 1) / 2
+        work(office, minutes, str(day), client_id=client)
+        day += timedelta(days=1)
+    for first, last, minutes in (
+        ("2026-01-01", "2026-03-31", 4095),
+        ("2026-02-10", "2026-02-10", 41),
+        ("2026-02-10", "2026-02-12", 126),
+        ("2026-02-03", "2026-02-26", 1092),
+        ("2026-01-28", "2026-03-03", 1575),
+        ("2026-01-03", "2026-02-26", 1650),
+        ("2026-01-03", "2026-03-29", 3913),
+        ("2026-03-05", "2026-03-20", 1144),
+        ("2026-01-31", "2026-02-01", 63),
+        ("2025-12-30", "2026-01-02", 3),
+        ("2026-04-30", "2026-05-05", 120),
+        ("2025-01-01", "2025-12-31", 0),
+    ):
+        whole, one, by_project = (
+            read(office, first, last, name, **query)["totals"]
+            for name, query in (
+                ("utilisation", {}),
+                ("utilisation", {"client_id": client}),
+                ("project-profitability", {}),
+            )
+        )
+        sums = {(its["tracked_minutes"], its["billable_value"]) for its in (*whole, *one, *by_project)}
+        assert sums == {(minutes, f"{minutes}.00")}, (first, last)
+        assert read(office, first, last, "overview")["money"][0]["unbilled_time"] == f"{minutes}.00"

@@ -1,0 +1,587 @@
+"""The five reports beside a reference that looks at every row, while the life of agencies goes on at random.
+
+REPORT_WORLDS=100 makes it a long one.
+"""
+
+import json
+import os
+import shutil
+from collections import defaultdict
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from random import Random
+from zoneinfo import ZoneInfo
+
+import pytest
+import time_machine
+
+from retainer.domain import accounts, payments, summaries, users
+from retainer.domain.users import UserDetails
+from retainer.monitor import schedule
+from retainer.monitor.schedule import Finding
+from tests.cast import Office, new_store, open_app
+from tests.conftest import WITNESS
+from tests.report_reference import DIGITS, ISSUED, REPORTS, WEEK, Books, money, next_day, units
+from tests.test_life_of_money import Trust
+
+WORLDS, ROUNDS = int(os.environ.get("REPORT_WORLDS", "10")), 50
+HISTORY, STEPS = 200, 6  # what has happened before anything is asked, and what happens between one round and the next
+LONGEST = 1096  # days
+NOBODY = 999_999_999
+CURRENCIES = ("EUR", "JPY", "EUR", "KWD", "USD")
+ZONES = ("America/Los_Angeles", "Pacific/Kiritimati", "Asia/Beirut", "America/St_Johns", "Europe/Berlin", "UTC")
+WEEKS = ([*WEEK[:5]], [*WEEK[:5]], [*WEEK], ["tue"], ["mon", "wed", "sat"], [])
+NAMES = ("Acme", "acme", "Straße", "STRASSE", "öko", "Öko", "Zeta", "Äther")
+PEOPLE = ("Bo", "bo", "Al", "al", "Cleo")
+COLLECTIONS = ["clients", "projects", "tasks", "time-entries", "expenses", "invoices", "quotes", "tickets", "sites"]
+MOVES = {
+    "planned": ("active", "on_hold"),
+    "active": ("on_hold", "completed", "archived", "completed"),
+    "on_hold": ("active", "planned"),
+    "completed": ("active", "archived"),
+    "archived": ("active",),
+}
+
+REVENUE = ("invoiced", "credited", "revenue", "tax", "collected")
+NET = {"revenue-by-month": REVENUE, "project-profitability": ("revenue",)}
+KNOWN = dict.fromkeys(REPORTS, ("client_id", "currency"))
+KNOWN["project-profitability"] += ("project_id",)
+KNOWN["utilisation"] += ("project_id", "user_id")
+
+
+@pytest.fixture(scope="module")
+def staffed(prototype, tmp_path_factory):
+    """The prototype with more users: to make one takes long, for their passwords are hashed."""
+    template, agencies = prototype
+    path = tmp_path_factory.mktemp("staffed") / "retainer.db"
+    shutil.copy(template, path)
+    store, agency = new_store(path), agencies["north"]
+    more = [
+        users.create_user(store, agency["account_id"], UserDetails(name=name, email=f"{name}@north.example"))[0]
+        for name in ("cleo", "dan", "eve")
+    ]
+    store.engine.close()
+    return path, agency, [agency["admin_id"], agency["member_id"], *more]
+
+
+class Nothing(Exception):
+    """There is nothing that something could happen to."""
+
+
+class World:
+    """An agency in which something happens all the time."""
+
+    def __init__(self, folder, staffed, number, traveller):
+        template, agency, staff = staffed
+        shutil.copy(template, folder / "world.db")
+        self.chance, self.traveller = Random(number), traveller
+        self.office = Office(open_app(folder / "world.db"), WITNESS, agency)
+        self.eyes = Office(self.office.app, Trust(), agency)
+        self.store, self.seen, self.read_before = self.office.store, {}, {}
+        self.account = {"plan": "enterprise", "hourly_rate": Decimal(95)}
+        self.account |= {"currency": CURRENCIES[number % len(CURRENCIES)], "timezone": ZONES[number % len(ZONES)]}
+        self.change_week()
+        self.users = {own: {"is_active": True, "rates": {}} for own in staff}
+        for own in staff:
+            self.employ(own)
+        for _ in range(4):
+            self.set_cost_rate()
+        for _ in range(4):
+            self.win_client()
+        for _ in range(5):
+            self.begin_project()
+        self.office.post("/projects", {"name": "Template", "is_template": True, "due_date": "2020-01-01"})
+        self.steps = [step for step, weight in self.weights().items() for _ in range(weight)]
+
+    def weights(self):
+        return {
+            self.track: 20,
+            self.change_time: 5,
+            self.spend: 6,
+            self.change_expense: 3,
+            self.drop_work: 3,
+            self.bill: 9,
+            self.send: 2,
+            self.change_draft: 2,
+            self.drop_draft: 1,
+            self.pay: 7,
+            self.take_payment_back: 2,
+            self.end: 3,
+            self.credit: 5,
+            self.postpone: 1,
+            self.set_cost_rate: 2,
+            self.change_user: 2,
+            self.change_week: 1,
+            self.win_client: 1,
+            self.change_client: 2,
+            self.begin_project: 1,
+            self.change_project: 3,
+            self.plan_task: 2,
+            self.change_task: 2,
+            self.offer: 2,
+            self.change_quote: 3,
+            self.open_ticket: 2,
+            self.change_ticket: 3,
+            self.watch_site: 1,
+            self.change_site: 1,
+            self.look_at_sites: 1,
+        }
+
+    # What there is
+
+    @property
+    def now(self):
+        return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+    @property
+    def today(self):
+        return datetime.now(ZoneInfo(self.account["timezone"])).date().isoformat()
+
+    @property
+    def books(self):
+        rows = {name: self.rows(name) for name in COLLECTIONS} | {"invoices": [*map(self.whole, self.rows("invoices"))]}
+        return Books(rows, self.users, self.account, self.now)
+
+    def rows(self, collection):
+        """All rows of a collection, read anew after each write."""
+        if collection not in self.seen:
+            self.seen[collection], page = [], 1
+            while page:
+                answer = self.eyes.get(f"/{collection}", {"per_page": 100, "page": page}).json
+                self.seen[collection] += answer["data"]
+                page = page + 1 if page < answer["meta"]["last_page"] else None
+        return self.seen[collection]
+
+    def whole(self, invoice):
+        """An invoice with its parts; each change of them changes `updated_at`, for the clock goes on."""
+        key = invoice["id"], invoice["updated_at"]
+        if key not in self.read_before:
+            self.read_before[key] = self.eyes.get(f"/invoices/{invoice['id']}").data
+        return self.read_before[key]
+
+    def pick(self, collection, where=lambda _: True):
+        """One of the rows of which something is true. Raises Nothing when it is of none."""
+        found = [it for it in self.rows(collection) if where(it)]
+        if not found:
+            raise Nothing
+        return self.chance.choice(found)
+
+    def sometimes(self, one_in=3):
+        return self.chance.randrange(one_in) == 0
+
+    def day(self):
+        """A day of three years or, rarely, beyond them; often at the edge of a month, and often lately."""
+        if self.sometimes(40):
+            return self.chance.choice(["2019-06-30", "2031-01-01"])
+        months = self.chance.choice([*range(-33, 6), *[-2, -1, -1, 0, 0, 0, 1] * 12])
+        month = 12 * int(self.today[:4]) + int(self.today[5:7]) - 1 + months
+        first, following = (date(number // 12, number % 12 + 1, 1) for number in (month, month + 1))
+        edges = [first, first, following - timedelta(days=1), following - timedelta(days=1)]
+        its = self.chance.choice([*edges, *(first + timedelta(days=self.chance.randint(1, 26)) for _ in edges)])
+        return its.isoformat()
+
+    def amount(self, most, currency):
+        return money(self.chance.randint(1, units(most, currency)), currency)
+
+    def client(self):
+        return self.pick("clients", lambda it: it["status"] != "archived")
+
+    def project(self, client=None):
+        """The id of a project that takes more, perhaps of a client; none when there is none."""
+        closed = {it["id"] for it in self.rows("clients") if it["status"] == "archived"}
+        its = [it for it in self.rows("projects") if it["status"] != "archived" and it["client_id"] not in closed]
+        return self.chance.choice([it["id"] for it in its if client in {None, it["client_id"]}] or [None])
+
+    # What happens
+
+    def send_to(self, method, path, body=None):
+        self.seen.clear()
+        answer = self.office.call(method, path, body)
+        assert answer.status in {200, 201, 204}, (method, path, body, answer)
+
+    def post(self, path, **body):
+        self.send_to("POST", path, body)
+
+    def patch(self, collection, it, **body):
+        self.send_to("PATCH", f"/{collection}/{it['id']}", body)
+
+    def happen(self, times):
+        """So often some time passes, and then something happens that can."""
+        for _ in range(times):
+            self.traveller.shift(timedelta(minutes=self.chance.choice([1, 7, 100, 700, 1440, 3000])))
+            happened = False
+            while not happened:
+                with suppress(Nothing):
+                    self.chance.choice(self.steps)()
+                    happened = True
+
+    def user(self):
+        return self.chance.choice([own for own, its in self.users.items() if its["is_active"]])
+
+    def on(self):
+        """What time and expenses are for."""
+        project = None if self.sometimes(4) else self.project()
+        return {"project_id": project} if project else {"client_id": self.client()["id"]}
+
+    def track(self):
+        body = {"date": self.day(), "duration_minutes": self.chance.choice([1, 7, 50, 90, 333]), "user_id": self.user()}
+        if self.sometimes(4):
+            body |= {"billable": False}
+        if self.sometimes(3):
+            body |= {"hourly_rate": self.chance.choice([0, 33, 120])}
+        self.post("/time-entries", **self.on(), **body)
+
+    def change_time(self):
+        it = self.pick("time-entries", not_billed)
+        change = [
+            {"date": self.day()},
+            {"date": next_day(it["date"])},
+            {"duration_minutes": self.chance.randint(1, 600)},
+        ]
+        change += [{"user_id": self.user()}, {"hourly_rate": 77}, {"project_id": self.project() or it["project_id"]}]
+        change += [{"billable": not it["billable"]}] if it["client_id"] else []
+        self.patch("time-entries", it, **self.chance.choice(change))
+
+    def spend(self):
+        currency = self.chance.choice([*DIGITS, *[self.account["currency"]] * 4])
+        body = {"date": self.day(), "currency": currency, "user_id": self.user()} | self.on()
+        body |= {"tax_rate": self.chance.choice([0, 19]), "amount_includes_tax": self.sometimes()}
+        body |= {"markup_percent": self.chance.choice([0, 10, "33.333"])}
+        self.post("/expenses", amount="-" * self.sometimes(6) + self.amount(900, currency), **body)
+
+    def change_expense(self):
+        it = self.pick("expenses", not_billed)
+        change = [{"date": self.day()}, {"amount": self.amount(70, it["currency"])}, {"tax_rate": 7}]
+        change += [{"project_id": self.project() or it["project_id"]}]
+        change += [{"billable": not it["billable"]}, {"markup_percent": 50}] if it["client_id"] else []
+        self.patch("expenses", it, **self.chance.choice(change))
+
+    def drop_work(self):
+        collection = self.chance.choice(["time-entries", "expenses"])
+        self.send_to("DELETE", f"/{collection}/{self.pick(collection, not_billed)['id']}")
+
+    def items(self, client):
+        found = []
+        for _ in range(self.chance.choice([1, 1, 2, 3])):
+            its = {
+                "unit_price": self.chance.choice(["100", "33.3333", "19.99", "250.5", "1250", "12"]),
+                "quantity": self.chance.choice(["1", "3", "2.5", "0.3333", "7"]),
+                "tax_rate": self.chance.choice([0, 7, 19, "8.125"]),
+                "description": "Item",
+            }
+            project = self.project(client) if self.sometimes(2) else None
+            found.append(its | {"discount_percent": 10 * self.sometimes(4), "project_id": project})
+        if self.sometimes(8):
+            found.append({"description": "Rebate", "quantity": -1, "unit_price": "1.5", "tax_rate": 19})
+        if self.sometimes(25):
+            return [{"description": "Free", "unit_price": 0}]
+        return found
+
+    def works(self, client, currency):
+        """Lines for work that is not on any invoice."""
+        lines = []
+        for collection, member in (("time-entries", "time_entry_ids"), ("expenses", "expense_ids")):
+            own = [
+                it["id"]
+                for it in self.rows(collection)
+                if (it["client_id"], it["currency"], it["billing_status"]) == (client, currency, "unbilled")
+                and Fraction(it["amount"]) >= 0
+            ]
+            chosen = self.chance.sample(own, min(len(own), self.chance.randint(0, 4)))
+            pieces = [chosen] if self.sometimes(2) else [[its] for its in chosen]
+            lines += [{member: its} for its in pieces if its]
+        return lines
+
+    def dates(self):
+        day = self.day()
+        due = (date.fromisoformat(day) + timedelta(days=self.chance.choice([0, 1, 14, 40]))).isoformat()
+        return {"issue_date": day, "due_date": self.chance.choice([due, None])}
+
+    def bill(self):
+        client = self.client()
+        currency = self.chance.choice([client["currency"], client["currency"], "KWD"])
+        body = {} if self.sometimes(4) else self.dates()
+        body |= {"project_id": self.project(client["id"]) if self.sometimes() else None}
+        body |= {"lines": [*self.items(client["id"]), *self.works(client["id"], currency)]}
+        status = "draft" if self.sometimes(4) else "sent"
+        self.post("/invoices", client_id=client["id"], currency=currency, status=status, **body)
+
+    def send(self):
+        self.patch("invoices", self.pick("invoices", of_status("draft")), status="sent")
+
+    def change_draft(self):
+        it = self.pick("invoices", of_status("draft"))
+        self.patch("invoices", it, **self.chance.choice([{"lines": self.items(it["client_id"])}, self.dates()]))
+
+    def drop_draft(self):
+        self.send_to("DELETE", f"/invoices/{self.pick('invoices', of_status('draft'))['id']}")
+
+    def pay(self):
+        due = of_status("sent", "partially_paid", "written_off")
+        it = self.pick("invoices", lambda it: due(it) and Fraction(it["balance_due"]))
+        days = [it["issue_date"], it["due_date"], next_day(it["due_date"]), self.day(), self.today]
+        part = {"amount": self.amount(it["balance_due"], it["currency"])}
+        body = {"paid_date": min(self.chance.choice(days), self.today)} | ({} if self.sometimes() else part)
+        self.patch("invoices", it, **({"status": "paid"} if self.sometimes(5) else {"record_payment": body}))
+
+    def take_payment_back(self):
+        it = self.whole(self.pick("invoices", lambda it: Fraction(it["amount_paid"])))
+        self.seen.clear()
+        payments.remove(self.store, self.chance.choice(it["payments"])["id"])
+
+    def end(self):
+        """Nothing more is expected of an invoice."""
+        it = self.pick("invoices", of_status("sent", "partially_paid"))
+        self.patch("invoices", it, status="void" if it["status"] == "sent" and self.sometimes(2) else "written_off")
+
+    def credit(self):
+        """A part of an invoice or all of it; of its lines, or an amount when that can be of one project only."""
+        it = self.whole(self.pick("invoices", lambda it: of_status(*ISSUED)(it) and left_of(self.whole(it))))
+        body = {} if self.sometimes() else {"issue_date": max(it["issue_date"], self.day())}
+        former = [line for note in it["credit_notes"] for line in note["lines"]]
+        parts = [*self.parts(it, former)] if all(line["invoice_line_id"] for line in former) else []
+        if any(Fraction(line["amount"]) < 0 for line in it["lines"]):
+            parts = []
+        elif len({line["project_id"] or it["project_id"] for line in it["lines"]}) == 1 and self.sometimes(2):
+            body |= {"amount": self.amount(left_of(it), it["currency"])}
+        if parts and "amount" not in body and not self.sometimes():
+            body |= {"lines": self.chance.sample(parts, self.chance.randint(1, len(parts)))}
+        self.post(f"/invoices/{it['id']}/credit-notes", **body)
+
+    def parts(self, invoice, former):
+        """Halves of what is left of an invoice's lines, or all of it."""
+        for line in invoice["lines"]:
+            own = [line, *(it for it in former if it["invoice_line_id"] == line["id"])]
+            quantity, amount = (2 * Fraction(line[name]) - total(own, name) for name in ("quantity", "amount"))
+            if amount > 1:
+                part = Fraction(int(quantity * 5_000), 10_000) if self.sometimes(2) else quantity
+                yield {"invoice_line_id": line["id"], "quantity": f"{Decimal(part.numerator) / part.denominator}"}
+
+    def postpone(self):
+        it = self.pick("invoices", lambda it: it["number"])
+        self.patch("invoices", it, due_date=max(it["issue_date"], self.day()))
+
+    def set_user(self, own, **changes):
+        users.set_user(self.store, own, changes)
+        self.users[own] |= changes
+
+    def employ(self, own):
+        self.set_user(
+            own,
+            name=self.chance.choice(PEOPLE),
+            weekly_capacity_minutes=self.chance.choice([0, 1, 600, 2250, 2400, 2401, 10080]),
+            target_percent=Decimal(self.chance.choice(["75", "72.5", "0", "33.333", "100"])),
+        )
+
+    def set_cost_rate(self):
+        own, day = self.chance.choice([*self.users]), "0001-01-01" if self.sometimes() else self.day()
+        rate = Decimal(self.amount(80, self.account["currency"]))
+        users.set_user(self.store, own, {"cost_rate": rate, "cost_rate_from": day})
+        self.users[own]["rates"][day] = rate
+
+    def change_user(self):
+        own = self.chance.choice([own for own in self.users if own != self.office.admin_id])
+        if self.sometimes(2):
+            self.set_user(own, is_active=not self.users[own]["is_active"])
+        else:
+            self.employ(own)
+
+    def change_week(self):
+        self.account["working_weekdays"] = self.chance.choice(WEEKS)
+        accounts.set_account(self.store, self.office.account_id, self.account)
+
+    def win_client(self):
+        currency = self.chance.choice([*DIGITS, *[self.account["currency"]] * 3])
+        self.post("/clients", name=self.chance.choice(NAMES), currency=currency, hourly_rate=110)
+
+    def change_client(self):
+        it = self.pick("clients")
+        numbered = any(its["number"] and its["client_id"] == it["id"] for its in self.rows("invoices"))
+        change = [{"name": self.chance.choice(NAMES)}, {"status": "prospect"}, {"status": "active"}]
+        change += [] if numbered else [{"currency": self.chance.choice([*DIGITS])}] * 4
+        others = [its for its in self.rows("clients") if its["id"] != it["id"] and its["status"] != "archived"]
+        change += [{"status": "archived"}] if others else []
+        self.patch("clients", it, **self.chance.choice(change))
+
+    def begin_project(self):
+        client = None if self.sometimes(5) else self.client()["id"]
+        budgets = {"budget_amount": self.chance.choice([None, 0, 500, 3000])}
+        budgets |= {"budget_minutes": self.chance.choice([None, 0, 50, 600])}
+        rate = {"hourly_rate": self.chance.choice([None, 90])}
+        self.post("/projects", name=self.chance.choice(NAMES), client_id=client, due_date=self.day(), **budgets, **rate)
+
+    def change_project(self):
+        it = self.pick("projects")
+        change = [{"status": self.chance.choice(MOVES[it["status"]])}] * 2
+        change += [{"due_date": self.day()}, {"budget_minutes": 400}, {"name": self.chance.choice(NAMES)}]
+        self.patch("projects", it, **self.chance.choice(change))
+
+    def plan_task(self):
+        self.post("/tasks", title="Write", due_date=self.day(), **self.on())
+
+    def change_task(self):
+        status = self.chance.choice(["done", "done", "cancelled", "in_review", "todo"])
+        self.patch("tasks", self.pick("tasks"), status=status)
+
+    def offer(self):
+        self.post("/quotes", client_id=self.client()["id"], lines=[{"description": "Design", "unit_price": 9}])
+
+    def change_quote(self):
+        legal = {"draft": ("sent", "accepted", "declined"), "sent": ("accepted", "declined")}
+        it = self.pick("quotes")
+        self.patch("quotes", it, status=self.chance.choice(legal.get(it["status"], ("draft",))))
+
+    def open_ticket(self):
+        self.post("/tickets", subject="Slow", **(self.on() if self.sometimes(2) else {}))
+
+    def change_ticket(self):
+        it = self.pick("tickets")
+        if self.sometimes(2):
+            self.post(f"/tickets/{it['id']}/replies", body="We look into it.", is_internal=self.sometimes())
+        else:
+            self.patch("tickets", it, status=self.chance.choice(["open", "resolved", "closed", "pending"]))
+
+    def watch_site(self):
+        self.post("/sites", url=f"https://shop{self.office.next()}.example", **self.on())
+
+    def change_site(self):
+        plugin = {"slug": "shop", "version": "1.0", "update_version": self.chance.choice(["1.0", "1.1"])}
+        change = [{"wp_version": "6.8", "wp_update_version": self.chance.choice(["6.8", "6.9"])}, {"plugins": [plugin]}]
+        change += [{"monitoring_enabled": self.sometimes(2)}, {"maintenance_until": f"{self.day()}T00:00:00Z"}]
+        self.patch("sites", self.pick("sites"), **self.chance.choice(change))
+
+    def look_at_sites(self):
+        """The monitor looks at all that is due."""
+        self.seen.clear()
+        with self.store.everywhere("a test", write=True) as tx:
+            for due in schedule.claim(tx, 100, timedelta(minutes=1)):
+                schedule.record(tx, due, Finding(self.sometimes()))
+
+    # What is asked
+
+    def period(self, books):
+        """Days that matter: a day, a part of a month, months and their edges, years; or what is usual."""
+        days = [move.day for move in books.moves] + [it["due_date"] for it in books.issued] + [books.today] * 9
+        days += [books.day(it["written_off_at"]) for it in books.issued if it["written_off_at"]]
+        days += [books.day(it["created_at"]) for name in ("tickets", "clients", "quotes") for it in books.rows[name]]
+        day = date.fromisoformat(self.chance.choice(days)) + timedelta(days=self.chance.choice([-1, 0, 0, 0, 1]))
+        first = day.replace(day=1)
+        last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+        one = timedelta(days=1)
+        short, long = self.chance.randint(0, 45) * one, self.chance.randint(30, 1000) * one
+        begins, ends = self.chance.choice(
+            [
+                (day, day),
+                (day, day + short),
+                (day - short, day),
+                (first, day),
+                (day, last),
+                (first, last),
+                (last, last + one),
+                (first + one, last - one),
+                (first - one, last + one),
+                (first - short, last + short),
+                (first - long, last),
+                (day - long, day),
+                (day - long, day + short),
+                (day - (LONGEST - 1) * one, day),
+                (None, day),
+                (None, None),
+            ]
+        )
+        return {name: its.isoformat() for name, its in (("from", begins), ("to", ends)) if its}
+
+    def question(self, books):
+        """What each report is asked: the days, and perhaps a client, a currency, a project, a user."""
+        days, limits = self.period(books), {"client_id": [*[it["id"] for it in books.rows["clients"]] * 3, NOBODY]}
+        limits |= {"project_id": [it["id"] for it in books.rows["projects"]], "user_id": [*self.users, NOBODY]}
+        limits |= {"currency": [*DIGITS]}
+        chosen = {name: self.chance.choice(its) for name, its in limits.items() if self.sometimes(4)}
+        always = {} if self.sometimes() else days
+        for report, known in KNOWN.items():
+            asked = days if report != "project-profitability" else always | {"to": days.get("to", self.today)}
+            yield report, asked | {name: its for name, its in chosen.items() if name in known}
+
+    def compare(self, closely):
+        """Ask for every report, and for each hear what the reference tells."""
+        books, told = self.books, {}
+        office = self.office if closely else self.eyes
+        for report, asked in self.question(books):
+            me = {"user_id": "me"} if asked.get("user_id") == office.admin_id else {}
+            answer = office.get(f"/reports/{report}", asked | me)
+            assert answer.status == 200, answer
+            its = json.loads(answer.body, parse_float=Fraction)
+            assert its["meta"] == {"generated_at": self.now}
+            assert its["data"] == REPORTS[report](books, asked), f"{report} of {asked}, today is {books.today}"
+            told[report] = its["data"]
+        for report in (its for its in told if its != "overview"):
+            adds_up(told[report])
+        agree(told, of_projects="project_id" in asked)
+
+
+def not_billed(it):
+    return it["billing_status"] != "billed"
+
+
+def of_status(*statuses):
+    return lambda it: it["status"] in statuses
+
+
+def total(rows, name):
+    return sum(Fraction(it[name]) for it in rows)
+
+
+def left_of(invoice):
+    """What of an invoice is not yet credited."""
+    return Fraction(invoice["total"]) - total(invoice["credit_notes"], "total")
+
+
+def adds_up(report):
+    """Each member of a total that is a sum is that of the rows of its currency, null where they are."""
+    rows = defaultdict(list)
+    for row in report["rows"]:
+        rows[row["currency"]].append(row)
+    assert rows.keys() <= {total["currency"] for total in report["totals"]}
+    for total in report["totals"]:
+        for name, its in total.items():
+            if name.endswith(("_percent", "currency", "currencies")):
+                continue
+            summed = [row[name] for row in rows[total["currency"]]]
+            assert summed == [None] * len(summed) if its is None else Fraction(its) == sum(map(Fraction, summed)), name
+
+
+def agree(told, *, of_projects):
+    """The reports of revenue tell the same of the same days, and so do projects together."""
+    by_client = told["revenue-by-client"]
+    others = {"overview": told["overview"]["money"]} | {name: told[name]["totals"] for name in NET}
+    for report, totals in others.items():
+        if told[report]["period"] == by_client["period"] and not (of_projects and report == "project-profitability"):
+            names = NET.get(report, REVENUE)
+            assert of_each_currency(totals, names) == of_each_currency(by_client["totals"], names), report
+
+
+def of_each_currency(totals, names):
+    """Figures that are not nothing, by currency."""
+    told = {total["currency"]: [Fraction(total[name]) for name in names] for total in totals}
+    return {currency: figures for currency, figures in told.items() if any(figures)}
+
+
+@pytest.fixture
+def world(staffed, tmp_path, number):
+    with time_machine.travel(
+        datetime(2026, number % 12 + 1, 1 + 9 * (number % 3), tzinfo=UTC), tick=False
+    ) as traveller:
+        its = World(tmp_path, staffed, number, traveller)
+        yield its
+        its.store.engine.close()
+
+
+@pytest.mark.parametrize("number", range(WORLDS))
+def test_every_report_is_what_a_look_at_every_row_tells(world):
+    world.happen(HISTORY)
+    for turn in range(ROUNDS):
+        world.happen(STEPS)
+        world.compare(closely=turn % 5 == 0)
+    assert summaries.inspect(world.store, repair=False) == []
