@@ -395,20 +395,16 @@ def overview(books, asked):
 
 
 def money_of(its):
-    names = {*BILLED, "expenses", "value", "unbilled_time", "billable_expenses", "unbilled_expenses"}
-    shown = {*BILLED, "expenses", "value", "billable_expenses", "unbilled_expenses"} - {"invoice_count"}
+    names = {*BILLED[1:], "expenses", "value", "unbilled_time", "billable_expenses", "unbilled_expenses"}
     sums = {currency: figures for (currency,), figures in its.tally(lambda it: (it.currency,), names).items()}
     due = defaultdict(list)
     for _, currency, balance, late in its.balances():
         due[currency].append((balance, late))
-    currencies = {*due, *(currency for currency, figures in sums.items() if any(figures[name] for name in shown))}
     rows = []
-    for currency in sorted(currencies) or [its.currency]:
+    for currency in sorted({*due, *sums}) or [its.currency]:
         figures = sums.get(currency, dict.fromkeys(names, 0))
         amounts = {name: figures[name] for name in ("expenses", "unbilled_time", "unbilled_expenses")}
-        amounts |= {
-            name: sum(each[place] for each in due[currency]) for place, name in enumerate(("outstanding", "overdue"))
-        }
+        amounts["outstanding"], amounts["overdue"] = map(sum, zip((0, 0), *due[currency], strict=True))
         row = revenue(currency, figures) | {name: money(amount, currency) for name, amount in amounts.items()}
         rows.append(row | {"overdue_count": sum(late > 0 for _, late in due[currency])})
     return rows

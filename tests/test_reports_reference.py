@@ -44,6 +44,11 @@ MOVES = {
     "archived": ("active",),
 }
 
+MOMENTS = (
+    *((name, "created_at") for name in ("clients", "tickets")),
+    *(("quotes", name) for name in ("sent_at", "accepted_at", "declined_at")),
+    *(("tasks", "completed_at"), ("tickets", "resolved_at"), ("invoices", "written_off_at")),
+)
 REVENUE = ("invoiced", "credited", "revenue", "tax", "collected")
 NET = {"revenue-by-month": REVENUE, "project-profitability": ("revenue",)}
 KNOWN = dict.fromkeys(REPORTS, ("client_id", "currency"))
@@ -208,9 +213,12 @@ class World:
         self.send_to("PATCH", f"/{collection}/{it['id']}", body)
 
     def happen(self, times):
-        """So often some time passes, and then something happens that can."""
+        """So often some time passes, perhaps until the very beginning of a day, and then something happens that can."""
         for _ in range(times):
             self.traveller.shift(timedelta(minutes=self.chance.choice([1, 7, 100, 700, 1440, 3000])))
+            if self.sometimes(5):
+                zone = ZoneInfo(self.account["timezone"])
+                self.traveller.move_to(datetime.fromisoformat(next_day(self.today)).replace(tzinfo=zone))
             happened = False
             while not happened:
                 with suppress(Nothing):
@@ -415,7 +423,9 @@ class World:
     def change_project(self):
         it = self.pick("projects")
         change = [{"status": self.chance.choice(MOVES[it["status"]])}] * 2
-        change += [{"due_date": self.day()}, {"budget_minutes": 400}, {"name": self.chance.choice(NAMES)}]
+        change += [{"due_date": self.chance.choice([self.day(), self.today])}, {"name": self.chance.choice(NAMES)}]
+        change += [{"budget_minutes": 400}, {"budget_amount": it["billable_amount"], "budget_minutes": None}]
+        change += [{"budget_amount": None, "budget_minutes": it["tracked_minutes"]}]
         self.patch("projects", it, **self.chance.choice(change))
 
     def plan_task(self):
@@ -463,9 +473,9 @@ class World:
 
     def period(self, books):
         """Days that matter: a day, a part of a month, months and their edges, years; or what is usual."""
-        days = [move.day for move in books.moves] + [it["due_date"] for it in books.issued] + [books.today] * 9
-        days += [books.day(it["written_off_at"]) for it in books.issued if it["written_off_at"]]
-        days += [books.day(it["created_at"]) for name in ("tickets", "clients", "quotes") for it in books.rows[name]]
+        kinds = [[move.day for move in books.moves]] * 4 + [[it["due_date"] for it in books.issued], [books.today]] * 2
+        kinds += [[books.day(it[name]) for it in books.rows[its] if it[name]] for its, name in MOMENTS]
+        days = self.chance.choice([*filter(None, kinds)])
         day = date.fromisoformat(self.chance.choice(days)) + timedelta(days=self.chance.choice([-1, 0, 0, 0, 1]))
         first = day.replace(day=1)
         last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)

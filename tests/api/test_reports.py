@@ -233,8 +233,15 @@ def test_the_money_of_the_overview_is_that_of_the_other_reports(books):
         "EUR 1800.00 100.00 1700.00 266.00 595.00 1091.00 496.00 2 100.00 0.00 100.00",
         "USD 100.00 0.00 100.00 0.00 66.00 100.00 100.00 2 0.00 0.00 0.00",
     ]
-    projects = read(books.office, "project-profitability")["totals"]
-    assert [(its["currency"], its["revenue"]) for its in projects] == [("EUR", "1700.00"), ("USD", "100.00")]
+    for first, last, expected in (
+        ("2026-01-01", "2026-03-31", {"EUR": "1700.00", "USD": "100.00"}),
+        ("2025-12-31", "2026-02-10", {"EUR": "1200.00", "USD": "120.00"}),
+        ("2026-02-01", "2026-02-10", {"EUR": "200.00"}),
+    ):
+        for name in OPTIONS.keys() - {"utilisation"}:
+            found = read(books.office, name, first, last)
+            sums = found["money"] if name == "overview" else found["totals"]
+            assert {its["currency"]: its["revenue"] for its in sums if its["revenue"] != "0.00"} == expected, name
 
 
 @pytest.mark.parametrize(
@@ -412,6 +419,7 @@ def test_tasks_are_open_and_overdue_now_and_completed_in_the_period(office, clie
             ("done", "2026-03-17", ENDED),
             ("done", "2026-03-17", BEGUN),
             ("done", None, NOW),
+            ("cancelled", None, NOW),
         ):
             task = new(office, "/tasks", client_id=client, title="Texts", due_date=due)
             with at(moment):
@@ -462,6 +470,7 @@ def test_tickets_are_opened_and_resolved_in_the_period_and_the_median_is_of_firs
                 ticket = f"/tickets/{new(office, '/tickets', subject='Slow', client_id=client)}"
             with at(moment + timedelta(minutes=answered or 1)):
                 office.post(f"{ticket}/replies", {"body": "Yes", "is_internal": answered is None})
+                office.post(f"{ticket}/replies", {"body": "And now?", "author_type": "contact"})
                 office.patch(ticket, {"status": status})
     assert counts(office, clients, "tickets", last) == expected
 

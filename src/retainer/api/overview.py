@@ -109,7 +109,7 @@ class OverviewTickets(msgspec.Struct):
 
 
 class OverviewSites(msgspec.Struct):
-    """How many sites; those that are paused or in maintenance are in the total alone."""
+    """How many sites; those that are paused or in maintenance are neither up nor down nor unknown."""
 
     total: int
     up: int
@@ -229,7 +229,9 @@ def _counts(limits: tuple[str, ...]) -> dict[str, Select[Any]]:
         "clients": select(*active).select_from(clients).where(*client),
         "projects": select(*states).where(project.c.is_template.is_(False), *_of(project.c, limits)),
         "open_tasks": open_tasks.where(among(task.c.status, tasks.OPEN), *_of(task.c, limits)),
-        "done_tasks": select(func.count()).select_from(task).where(during(task.c.completed_at), *_of(task.c, limits)),
+        "done_tasks": select(func.count())
+        .select_from(task)
+        .where(during(task.c.completed_at), task.c.status == "done", *_of(task.c, limits)),
         "quotes": select(*counted(*map(during, moments))).where(*_of(quote, limits)),
         "tickets": select(opened.scalar_subquery(), resolved.scalar_subquery()),
         "open_tickets": open_tickets.where(tickets.is_unresolved(ticket), *_of(ticket.c, limits)),

@@ -84,9 +84,8 @@ class UtilisationReport(msgspec.Struct):
 
 
 Worked = dict[tuple[int, str], list[int]]
-USERS = select(*users.c["id", "name", "is_active", "weekly_capacity_minutes", "target_percent"]).order_by(
-    func.lower(users.c.name), users.c.id
-)
+USERS = select(*users.c["id", "name", "is_active", "weekly_capacity_minutes", "target_percent"])
+
 
 api = Resource("/reports/utilisation", tag="Reports", scope="reports")
 
@@ -109,11 +108,12 @@ def get_report_utilisation(tx: Tx, asked: UtilisationAsked) -> Told[UtilisationR
 
 
 def capacities(tx: Tx, period: Period, user: int | None) -> list[tuple[int, str, bool, int, Decimal]]:
-    """The users, or one of them, with the minutes that each is available in a period, and the target."""
+    """The users by name, or one of them, with the minutes that each is available in a period, and the target."""
     days, of_week = periods.working_days(tx, period)
+    by_name = sorted(tx.all(USERS), key=lambda user: (user[1].casefold(), user[0]))
     return [
         (own, name, bool(is_active), of_days(weekly, days, of_week), Decimal(target))
-        for own, name, is_active, weekly, target in tx.all(USERS)
+        for own, name, is_active, weekly, target in by_name
         if user in {None, own}
     ]
 
