@@ -18,7 +18,16 @@ METADATA = (ip_network("169.254.0.0/16"), ip_network("fe80::/10"), ip_network("f
 """Link-local addresses and those of cloud metadata: no setting opens them."""
 NOT_PUBLIC = tuple(
     ip_network(its)
-    for its in ("192.0.0.0/24", "168.63.129.16/32", "fec0::/10", "3fff::/20", "5f00::/16", "100::/64", "2001::/23")
+    for its in (
+        "192.0.0.0/24",
+        "168.63.129.16/32",
+        "fec0::/10",
+        "3fff::/20",
+        "5f00::/16",
+        "100::/64",
+        "2001::/23",
+        "2002::/16",
+    )
 )
 """What some versions of Python call global, and clouds keep for their own."""
 NAT64 = ip_network("64:ff9b::/96")
