@@ -444,7 +444,7 @@ def work_of(its):
         "tasks": {
             "open": len(undone),
             "overdue": sum((it["due_date"] or today) < today for it in undone),
-            "completed": sum(its.saw(it["completed_at"]) for it in tasks),
+            "completed": sum(it["status"] == "done" and its.saw(it["completed_at"]) for it in tasks),
         },
         "quotes": quotes | {"win_rate_percent": rate},
     }
