@@ -316,7 +316,7 @@ def utilisation(books, asked):
 
     found = its.tally(lambda it: (it.user_id, it.currency), {*WORKED})
     rows, available, weighed = [], 0, 0
-    for own, user in sorted(books.users.items(), key=lambda it: (it[1]["name"].lower(), it[0])):
+    for own, user in sorted(books.users.items(), key=lambda it: (it[1]["name"].casefold(), it[0])):
         worked = {currency: sums for (who, currency), sums in found.items() if who == own}
         if its.only.get("user_id", own) == own and (user["is_active"] or worked):
             room, target = its.capacity(user), Fraction(user["target_percent"])

@@ -34,7 +34,7 @@ CURRENCIES = ("EUR", "JPY", "EUR", "KWD", "USD")
 ZONES = ("America/Los_Angeles", "Pacific/Kiritimati", "Asia/Beirut", "America/St_Johns", "Europe/Berlin", "UTC")
 WEEKS = ([*WEEK[:5]], [*WEEK[:5]], [*WEEK], ["tue"], ["mon", "wed", "sat"], [])
 NAMES = ("Acme", "acme", "Straße", "STRASSE", "öko", "Öko", "Zeta", "Äther")
-PEOPLE = ("Bo", "bo", "Al", "al", "Cleo")
+PEOPLE = ("Bo", "bo", "Özil", "öcal", "STRASSE", "Straße")
 COLLECTIONS = ["clients", "projects", "tasks", "time-entries", "expenses", "invoices", "quotes", "tickets", "sites"]
 MOVES = {
     "planned": ("active", "on_hold"),
