@@ -6,10 +6,10 @@ currency. Ratios are null when there is nothing, or less, to divide by. At most 
 Overview: one look at everything, of a period or, where it says so, as of now. Money has a row for each currency; see
 the other reports for what its members mean. `unbilled_time` and `unbilled_expenses` are the billable time and expenses
 of the period that are on no invoice now. Of clients, `active` is as of now, `new` those created in the period; projects
-are as of now, `over_budget` and `overdue` those that are neither completed nor archived; tasks are `open` and `overdue` now, `completed`
-in the period. Quotes were `sent`, `accepted` and `declined` in the period; `win_rate_percent` is accepted of accepted
-and declined. Tickets were `opened` and `resolved` in the period; the median is that of the tickets opened in it which
-have been answered. Sites are as of now.
+are as of now, `over_budget` and `overdue` those that are neither completed nor archived; tasks are `open` and `overdue`
+now, `completed` in the period. Quotes were `sent`, `accepted` and `declined` in the period; `win_rate_percent` is
+accepted of accepted and declined. Tickets were `opened` and `resolved` in the period; the median is that of the tickets
+opened in it which have been answered. Sites are as of now.
 """
 
 from functools import cache
