@@ -667,7 +667,7 @@ class Agency:
         if asked != former and (frozen or asked not in QUOTE_MOVES[former]):
             faults.note("status", "locked" if frozen else "invalid_transition")
             asked = former
-        if asked == "sent" and not it.lines:
+        if asked == "sent" and former == "draft" and not it.lines:
             faults.note("status")
         faults.refuse()
         it.number = it.number or self.number("Q", it.issue_date)
@@ -704,7 +704,8 @@ class Agency:
             faults.note("status", "invalid_transition")
         elif asked != former:
             self.move(faults, it, asked)
-        payment = self.judge_payment(faults, it, body, pays=asked == "paid" and "paid" in MOVES[former])
+        takes = it.status in OPEN or it.status == former == "written_off"
+        payment = self.judge_payment(faults, it, body, takes, pays=asked == "paid" and "paid" in MOVES[former])
         issued = it.status != "draft"
         if (issued and it.due_date is None) or (it.issue_date or "0") > (it.due_date or "9"):
             faults.note("due_date")
@@ -788,7 +789,7 @@ class Agency:
 
     # payments
 
-    def judge_payment(self, faults, it, body, *, pays):
+    def judge_payment(self, faults, it, body, takes, *, pays):
         """A payment: of all that is due, unless it says less. One with a reference that was recorded adds nothing."""
         said = body.get("record_payment")
         if said is None and not pays:
@@ -798,7 +799,7 @@ class Agency:
             if pays:
                 faults.note("status")
             return None
-        if it.status not in OPEN and (it.status != "written_off" or body.get("status") == "written_off"):
+        if not takes:
             faults.note("record_payment")
             return None
         payment = Payment(invoice=it, amount=it.balance_due, paid_date=self.today, reference=reference)
