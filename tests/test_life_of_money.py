@@ -25,7 +25,7 @@ from retainer.domain.crediting import credit_note_shares as shares
 from tests.cast import Office, open_app
 from tests.conftest import WITNESS
 from tests.life_model import ISSUED, OPEN, Agency, Document, Entry, Quote, Refused, day_after, gross, money, plain
-from tests.witness import Witness
+from tests.witness import Trust
 
 EXAMPLES, STEPS = int(os.environ.get("LIFE_EXAMPLES", "40")), int(os.environ.get("LIFE_STEPS", "35"))
 SHRINK = os.environ.get("LIFE_SHRINK")
@@ -69,13 +69,6 @@ def some(members):
 
 def one(**members):
     return st.one_of(*(st.fixed_dictionaries({name: values}) for name, values in members.items()))
-
-
-class Trust(Witness):
-    """Lets answers pass, where each has been held against the document when it was written."""
-
-    def check(self, *_):
-        pass
 
 
 class Life(RuleBasedStateMachine):

@@ -24,7 +24,7 @@ from retainer.monitor.schedule import Finding
 from tests.cast import Office, new_store, open_app
 from tests.conftest import WITNESS
 from tests.report_reference import DIGITS, ISSUED, REPORTS, WEEK, Books, money, next_day, units
-from tests.test_life_of_money import Trust
+from tests.witness import Trust
 
 WORLDS, ROUNDS = int(os.environ.get("REPORT_WORLDS", "10")), 50
 HISTORY, STEPS = 200, 6  # what has happened before anything is asked, and what happens between one round and the next

@@ -108,3 +108,10 @@ def unlimited(statement: str) -> list[str]:
 def schema_validator(schema: str) -> Draft202012Validator:
     """The validator of a schema, given as JSON, within the document."""
     return Draft202012Validator({**json.loads(schema), "components": documented()["components"]})
+
+
+class Trust(Witness):
+    """Lets answers pass, where each has been held against the document before, or is told anew by a model."""
+
+    def check(self, method: str, path: str, answer: "Answer") -> None:
+        """Say nothing."""

@@ -21,10 +21,10 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, selec
 from retainer.api import projects, tasks, tickets
 from retainer.api.clients import clients
 from retainer.api.quotes import quotes
-from retainer.api.reports import Asked, Generated, added, begin, told
-from retainer.api.revenue import money_of, usual
+from retainer.api.reports import Generated, ReportQuery, begin, by_currency, told, usual
+from retainer.api.revenue import money_of
 from retainer.api.sites import awaits_updates, sites
-from retainer.api.utilisation import Worked, by_currency, capacities, worked
+from retainer.api.utilisation import Worked, capacities, worked
 from retainer.domain import outstanding, periods, summaries, uptime, work
 from retainer.domain.periods import Days, Period
 from retainer.domain.ratios import median, ratio
@@ -136,7 +136,7 @@ api = Resource("/reports/overview", tag="Reports", scope="reports")
 
 
 @api.get()
-def get_report_overview(tx: Tx, asked: Asked) -> Told[Overview, Generated]:
+def get_report_overview(tx: Tx, asked: ReportQuery) -> Told[Overview, Generated]:
     """Read how the agency is doing: its money, time, work and care; of this month, unless days are given."""
     period, days = begin(tx, asked, periods.month_begins)
     hours = worked(tx, period, days, asked.only())
@@ -163,13 +163,12 @@ def get_report_overview(tx: Tx, asked: Asked) -> Told[Overview, Generated]:
     return told(tx, overview)
 
 
-def money(tx: Tx, period: Period, days: Days, asked: Asked, hours: Worked) -> list[OverviewMoney]:
+def money(tx: Tx, period: Period, days: Days, asked: ReportQuery, hours: Worked) -> list[OverviewMoney]:
     """The money of a period: a row for each currency, and one of zeros when there is none."""
     found = summaries.read(tx, money_of(asked), days, ("currency",), SUMS, **asked.only())
-    due: dict[str, list[int]] = {}
-    for (_, currency), its in outstanding.balances(tx, period.to, **asked.only()).items():
-        due[currency] = added([due.get(currency, [0] * len(its)), [*its]])
-    worth = by_currency(hours)
+    balances = outstanding.balances(tx, period.to, **asked.only())
+    due = by_currency((currency, its) for (_, currency), its in balances.items())
+    worth = by_currency((currency, its) for (_, currency), its in hours.items())
     currencies = {*due, *(its for its, sums in worth.items() if sums[2]), *(key[0] for key in found if any(found[key]))}
     rows = []
     for currency in sorted(currencies) or [usual(tx, asked)]:

@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from retainer.api.clients import clients
 from retainer.api.projects import BillingType, Status, projects
-from retainer.api.reports import Asked, Generated, begin, told
+from retainer.api.reports import Generated, ReportQuery, begin, by_currency, told
 from retainer.domain import sources, summaries, work
 from retainer.domain.periods import Period
 from retainer.domain.ratios import by_the_hour, ratio
@@ -37,7 +37,7 @@ SUMS = (
 )
 
 
-class ProjectAsked(Asked):
+class ProfitabilityQuery(ReportQuery):
     """Which projects."""
 
     project_id: Id | None = None
@@ -102,22 +102,21 @@ api = Resource("/reports/project-profitability", tag="Reports", scope="reports")
 
 
 @api.get()
-def get_report_project_profitability(tx: Tx, asked: ProjectAsked) -> Told[ProjectProfitabilityReport, Generated]:
+def get_report_project_profitability(tx: Tx, asked: ProfitabilityQuery) -> Told[ProjectProfitabilityReport, Generated]:
     """Read what each project has brought in and cost, the largest revenue first; of all time, unless days are given."""
     period, days = begin(tx, asked, None)
     found = summaries.read(tx, sources.project_months, days, ("project_id", "currency"), SUMS, **asked.only())
-    known = {own: (own, *told_of, work.percent(used)) for own, *told_of, used in tx.all(PROJECTS)}
-    rows, totals = [], dict[str, list[int]]()
-    for (project, currency), summed in found.items():
-        if any(summed):
-            its = settled(summed)
-            total = totals.setdefault(currency, [0] * len(its))
-            totals[currency] = [before + more for before, more in zip(total, its, strict=True)]
-            rows.append(ProjectProfitability(*known.get(project, NONE), *profit(currency, its, tx.actor.currency)))
+    known = {its: (its, *told_of, work.percent(used)) for its, *told_of, used in tx.all(PROJECTS)}
+    each = {key: settled(its) for key, its in found.items() if any(its)}
+    own = tx.actor.currency
+    rows = [
+        ProjectProfitability(*known.get(project, NONE), *profit(currency, its, own))
+        for (project, currency), its in each.items()
+    ]
     rows.sort(key=lambda row: (-row.revenue, (row.project_name or "").casefold(), row.project_id or 0, row.currency))
-    sums = sorted(totals.items())
-    each = [ProjectProfitabilityTotal(*profit(currency, its, tx.actor.currency)) for currency, its in sums]
-    return told(tx, ProjectProfitabilityReport(period, rows, each))
+    totals = by_currency((currency, its) for (_, currency), its in each.items())
+    sums = [ProjectProfitabilityTotal(*profit(currency, its, own)) for currency, its in totals.items()]
+    return told(tx, ProjectProfitabilityReport(period, rows, sums))
 
 
 def settled(sums: list[int]) -> list[int]:

@@ -1,6 +1,6 @@
 """What all five reports have in common: what they can be asked for, and how they begin and end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import Any
 
@@ -16,7 +16,7 @@ from retainer.store.tx import Tx
 ONLY = ("client_id", "project_id", "user_id", "currency")
 
 
-class Asked(Query):
+class ReportQuery(Query):
     """What every report can be asked for."""
 
     from_: Day | None = msgspec.field(default=None, name="from")
@@ -35,7 +35,7 @@ class Generated(msgspec.Struct):
     generated_at: Instant
 
 
-def begin(tx: Tx, asked: Asked, usual: Callable[[date], date] | None) -> tuple[Period, Days]:
+def begin(tx: Tx, asked: ReportQuery, usual: Callable[[date], date] | None) -> tuple[Period, Days]:
     """The period of a report; all that is read from here on is of one state of the database."""
     tx.snapshot()
     period = periods.settle(tx, asked.from_, asked.to, usual)
@@ -47,6 +47,14 @@ def told(tx: Tx, report: Any) -> Told[Any, Generated]:
     return Told(report, Generated(tx.now))
 
 
-def added(rows: list[list[int]]) -> list[int]:
-    """The sums of columns."""
-    return [sum(column) for column in zip(*rows, strict=True)]
+def usual(tx: Tx, asked: ReportQuery) -> str:
+    """The currency of what has none: the one that is asked for, or the account's."""
+    return asked.currency or tx.actor.currency
+
+
+def by_currency(rows: Iterable[tuple[str, Sequence[int]]]) -> dict[str, list[int]]:
+    """What rows sum up to in each currency, in the order of their codes."""
+    found: dict[str, list[int]] = {}
+    for currency, its in rows:
+        found[currency] = [sum(pair) for pair in zip(found.get(currency, [0] * len(its)), its, strict=True)]
+    return dict(sorted(found.items()))

@@ -12,7 +12,7 @@ import msgspec
 from sqlalchemy import Table, select
 
 from retainer.api.clients import clients
-from retainer.api.reports import Asked, Generated, added, begin, told
+from retainer.api.reports import Generated, ReportQuery, begin, by_currency, told, usual
 from retainer.domain import outstanding, periods, sources, summaries
 from retainer.domain.periods import Days, Period
 from retainer.domain.ratios import ratio
@@ -108,55 +108,45 @@ by_month = Resource("/reports/revenue-by-month", tag="Reports", scope="reports")
 
 
 @by_client.get()
-def get_report_revenue_by_client(tx: Tx, asked: Asked) -> Told[RevenueByClientReport, Generated]:
+def get_report_revenue_by_client(tx: Tx, asked: ReportQuery) -> Told[RevenueByClientReport, Generated]:
     """Read what each client has brought in, the largest revenue first; of this year, unless days are given."""
     period, days = begin(tx, asked, periods.year_begins)
     found = of_clients(tx, days, period.to, asked)
     names = dict(tx.all(NAMES))
-    totals: dict[str, list[int]] = {}
-    for (_, currency), its in found.items():
-        totals[currency] = added([its, totals.get(currency, [0] * len(its))])
+    totals = by_currency((currency, its) for (_, currency), its in found.items())
     rows = [
         RevenueByClient(client, names[client], *revenue(currency, its, totals[currency]))
         for (client, currency), its in found.items()
     ]
     rows.sort(key=lambda row: (-row.revenue, row.client_name.casefold(), row.client_id, row.currency))
-    sums = [RevenueByClientTotal(*revenue(currency, its, its)) for currency, its in sorted(totals.items())]
+    sums = [RevenueByClientTotal(*revenue(currency, its, its)) for currency, its in totals.items()]
     return told(tx, RevenueByClientReport(period, rows, sums))
 
 
 @by_month.get()
-def get_report_revenue_by_month(tx: Tx, asked: Asked) -> Told[RevenueByMonthReport, Generated]:
+def get_report_revenue_by_month(tx: Tx, asked: ReportQuery) -> Told[RevenueByMonthReport, Generated]:
     """Read what each month has brought in, empty ones too; twelve months and this one, unless days are given."""
     period, days = begin(tx, asked, periods.twelve_months_before)
     found = summaries.read(tx, money_of(asked), days, ("month", "currency"), WITH_EXPENSES, **asked.only())
     currencies = sorted({currency for (_, currency), its in found.items() if any(its)})
     rows = [(month, currency) for month in periods.months(period) for currency in currencies or [usual(tx, asked)]]
     nothing = [0] * len(WITH_EXPENSES)
-    totals = {
-        its: added([found.get(key, nothing) for key in rows if key[1] == its]) for its in {key[1] for key in rows}
-    }
+    totals = by_currency((key[1], found.get(key, nothing)) for key in rows)
     each = [RevenueByMonth(month, *spending(its, found.get((month, its), nothing))) for month, its in rows]
-    sums = [RevenueByMonthTotal(*spending(currency, its)) for currency, its in sorted(totals.items())]
+    sums = [RevenueByMonthTotal(*spending(currency, its)) for currency, its in totals.items()]
     return told(tx, RevenueByMonthReport(period, each, sums))
 
 
-def money_of(asked: Asked) -> Table:
+def money_of(asked: ReportQuery) -> Table:
     """The summary of the money that is asked for: that of all clients, or of each."""
     return sources.money_months if asked.client_id is None else sources.client_months
 
 
-def usual(tx: Tx, asked: Asked) -> str:
-    """The currency of what has none: the one that is asked for, or the account's."""
-    return asked.currency or tx.actor.currency
-
-
-def of_clients(tx: Tx, days: Days, last_day: str, asked: Asked) -> Found:
+def of_clients(tx: Tx, days: Days, last_day: str, asked: ReportQuery) -> Found:
     """SUMS, outstanding and overdue of each client and currency, in minor units, but for those that come to nothing."""
     found: Found = defaultdict(lambda: [0] * (len(SUMS) + 2))
-    for key, its in summaries.read(
-        tx, sources.client_months, days, ("client_id", "currency"), SUMS, **asked.only()
-    ).items():
+    read = summaries.read(tx, sources.client_months, days, ("client_id", "currency"), SUMS, **asked.only())
+    for key, its in read.items():
         found[key][:-2] = its
     for key, (due, late, _) in outstanding.balances(tx, last_day, **asked.only()).items():
         found[key][-2:] = due, late

@@ -6,7 +6,7 @@
 which is the one that is asked for or the account's; time in other currencies stands in `other_currencies`.
 """
 
-from collections.abc import Iterable
+from collections import defaultdict
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Select, bindparam, case, func, select
 
-from retainer.api.reports import Asked, Generated, begin, told
+from retainer.api.reports import Generated, ReportQuery, begin, by_currency, told, usual
 from retainer.api.time_entries import time_entries
 from retainer.domain import periods, sources, summaries
 from retainer.domain.periods import Days, Period
@@ -28,7 +28,7 @@ from retainer.store.tx import Tx
 SUMS = ("tracked_minutes", "billable_minutes", "billable_value", "billed_value")
 
 
-class UtilisationAsked(Asked):
+class UtilisationQuery(ReportQuery):
     """Which time, and whose."""
 
     project_id: Id | None = None
@@ -86,24 +86,24 @@ class UtilisationReport(msgspec.Struct):
 Worked = dict[tuple[int, str], list[int]]
 USERS = select(*users.c["id", "name", "is_active", "weekly_capacity_minutes", "target_percent"])
 
-
 api = Resource("/reports/utilisation", tag="Reports", scope="reports")
 
 
 @api.get()
-def get_report_utilisation(tx: Tx, asked: UtilisationAsked) -> Told[UtilisationReport, Generated]:
+def get_report_utilisation(tx: Tx, asked: UtilisationQuery) -> Told[UtilisationReport, Generated]:
     """Read how much of each user's capacity was used, by name; of this month, unless days are given."""
     period, days = begin(tx, asked, periods.month_begins)
     user = tx.actor.user_id if asked.user_id == ME else asked.user_id
     found = worked(tx, period, days, asked.only() | ({} if user is None else {"user_id": user}))
-    currency = asked.currency or tx.actor.currency
+    currency = usual(tx, asked)
+    of_user = by_user(found)
     rows, weight, available = [], Decimal(0), 0
     for own, name, is_active, room, its_target in capacities(tx, period, user):
-        its = {key[1]: sums for key, sums in found.items() if key[0] == own}
-        if is_active or its:
-            rows.append(Utilisation(own, name, is_active, *use(room, its_target, currency, its)))
+        if is_active or own in of_user:
+            rows.append(Utilisation(own, name, is_active, *use(room, its_target, currency, of_user.get(own, {}))))
             weight, available = weight + room * its_target, available + room
-    total = UtilisationTotal(*use(available, average(weight, available), currency, by_currency(found)))
+    sums = by_currency((its_currency, its) for (_, its_currency), its in found.items())
+    total = UtilisationTotal(*use(available, average(weight, available), currency, sums))
     return told(tx, UtilisationReport(period, rows, [total]))
 
 
@@ -130,6 +130,14 @@ def worked(tx: Tx, period: Period, days: Days, limits: dict[str, Any]) -> Worked
     return {key: its for key, its in found.items() if any(its)}
 
 
+def by_user(found: Worked) -> dict[int, dict[str, list[int]]]:
+    """The sums of each user, by currency."""
+    of_user: dict[int, dict[str, list[int]]] = defaultdict(dict)
+    for (user, currency), sums in found.items():
+        of_user[user][currency] = sums
+    return of_user
+
+
 @cache
 def _worked(limits: tuple[str, ...]) -> Select[Any]:
     its = time_entries.c
@@ -142,16 +150,6 @@ def _worked(limits: tuple[str, ...]) -> Select[Any]:
     only = [its[name] == bindparam(name) for name in limits]
     within = its.date.between(bindparam("first"), bindparam("last"))
     return select(its.user_id, its.currency, *sums).where(within, *only).group_by(its.user_id, its.currency)
-
-
-def by_currency(found: Worked) -> dict[str, list[int]]:
-    """The sums of all users in each currency."""
-    currencies = sorted({currency for _, currency in found})
-    return {its: [sum(column) for column in _columns(found, its)] for its in currencies}
-
-
-def _columns(found: Worked, currency: str) -> Iterable[tuple[int, ...]]:
-    return zip(*(sums for key, sums in found.items() if key[1] == currency), strict=True)
 
 
 def use(available: int, target: Decimal | None, currency: str, its: dict[str, list[int]]) -> tuple[Any, ...]:

@@ -61,7 +61,7 @@ class Source(NamedTuple):
     """Of rows with a status, those that count."""
 
 
-def _or_none(reference: ColumnElement[Any]) -> ColumnElement[Any]:
+def _or_zero(reference: ColumnElement[Any]) -> ColumnElement[Any]:
     return func.coalesce(reference, 0)
 
 
@@ -75,8 +75,8 @@ def _time() -> Select[Any]:
     return select(
         its.id.label("own"),
         its.date.label("day"),
-        _or_none(its.client_id).label("client_id"),
-        _or_none(its.project_id).label("project_id"),
+        _or_zero(its.client_id).label("client_id"),
+        _or_zero(its.project_id).label("project_id"),
         its.user_id,
         its.currency,
         its.duration_minutes.label("tracked_minutes"),
@@ -94,8 +94,8 @@ def _billed_time() -> Select[Any]:
     return select(
         its.invoice_line_id.label("own"),
         its.date.label("day"),
-        _or_none(its.client_id).label("client_id"),
-        _or_none(its.project_id).label("project_id"),
+        _or_zero(its.client_id).label("client_id"),
+        _or_zero(its.project_id).label("project_id"),
         its.user_id,
         its.currency,
         its.amount.label("billed_value"),
@@ -109,8 +109,8 @@ def _expenses() -> Select[Any]:
     return select(
         its.id.label("own"),
         its.date.label("day"),
-        _or_none(its.client_id).label("client_id"),
-        _or_none(its.project_id).label("project_id"),
+        _or_zero(its.client_id).label("client_id"),
+        _or_zero(its.project_id).label("project_id"),
         its.currency,
         its.net_amount.label("expenses"),
         its.billable_amount.label("billable_expenses"),
@@ -124,7 +124,7 @@ def _billed_expenses() -> Select[Any]:
     return select(
         its.invoice_line_id.label("own"),
         its.date.label("day"),
-        _or_none(its.client_id).label("client_id"),
+        _or_zero(its.client_id).label("client_id"),
         its.currency,
         its.billable_amount.label("billed_expenses"),
     ).where(its.invoice_line_id.is_not(None))
@@ -183,7 +183,7 @@ def _credit_note_shares() -> Select[Any]:
         notes.c.id.label("own"),
         notes.c.issue_date.label("day"),
         notes.c.client_id,
-        _or_none(shares.c.project_id).label("project_id"),
+        _or_zero(shares.c.project_id).label("project_id"),
         notes.c.currency,
         shares.c.amount.label("credited"),
     ).select_from(notes.join(shares, shares.c.credit_note_id == notes.c.id))

@@ -51,14 +51,13 @@ def add(tx: Tx, source: Source, own: int, sign: int = 1) -> None:
 
 
 @contextmanager
-def kept(tx: Tx, *sources: Source, by: str = "own", own: int) -> Iterator[None]:
+def kept(tx: Tx, source: Source, *, by: str = "own", own: int) -> Iterator[None]:
     """Keep the summaries right while the block changes what the rows that belong to a record come to."""
-    before = [tx.all(_found(source, by), own=own) for source in sources]
+    before = tx.all(_found(source, by), own=own)
     yield
-    for source, former in zip(sources, before, strict=True):
-        now = tx.all(_found(source, by), own=own)
-        if now != former:
-            _move(tx, source, [(former, -1), (now, 1)])
+    now = tx.all(_found(source, by), own=own)
+    if now != before:
+        _move(tx, source, [(before, -1), (now, 1)])
 
 
 def _move(tx: Tx, source: Source, moves: list[tuple[list[tuple[Any, ...]], int]]) -> None:
@@ -77,12 +76,15 @@ def _move(tx: Tx, source: Source, moves: list[tuple[list[tuple[Any, ...]], int]]
 
 @cache
 def _plan(source: Source) -> list[tuple[tuple[str, ...], list[int], list[int], Update, Insert]]:
-    """For each summary that a source feeds: its columns, the places of keys and sums in a row, and two statements."""
+    """For each summary that a source feeds: its columns, the places of keys and sums in a row, to add and to begin."""
     told, found = list(source.rows().selected_columns.keys()), []
     for table in source.feeds:
         keys, sums = _names(table, source)
         places = [told.index(name) for name in keys], [told.index(name) for name in sums]
-        found.append((("month", *keys, *sums), *places, *_changes(table, source)))
+        same = [table.c[name] == bindparam(name) for name in ("month", *keys)]
+        more: dict[str, Any] = {name: table.c[name] + bindparam(name, type_=INTEGER) for name in sums}
+        statements = update(table).where(*same).values(more), _new(table, sums)
+        found.append((("month", *keys, *sums), *places, *statements))
     return found
 
 
@@ -139,15 +141,6 @@ def _names(table: Table, source: Source | None = None) -> tuple[tuple[str, ...],
 def _found(source: Source, by: str) -> Select[Any]:
     rows = source.rows()
     return rows.where(rows.selected_columns[by] == bindparam("own"))
-
-
-@cache
-def _changes(table: Table, source: Source) -> tuple[Update, Insert]:
-    """Two statements: to add to a row of a summary, and to begin one."""
-    keys, sums = _names(table, source)
-    same = [table.c[name] == bindparam(name) for name in ("month", *keys)]
-    more: dict[str, Any] = {name: table.c[name] + bindparam(name, type_=INTEGER) for name in sums}
-    return update(table).where(*same).values(more), _new(table, sums)
 
 
 @cache
