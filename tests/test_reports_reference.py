@@ -16,8 +16,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import time_machine
+from sqlalchemy import select, update
 
 from retainer.domain import accounts, payments, summaries, users
+from retainer.domain.sources import SUMMARIES
 from retainer.domain.users import UserDetails
 from retainer.monitor import schedule
 from retainer.monitor.schedule import Finding
@@ -595,3 +597,17 @@ def test_every_report_is_what_a_look_at_every_row_tells(world):
         world.happen(STEPS)
         world.compare(closely=turn % 5 == 0)
     assert summaries.inspect(world.store, repair=False) == []
+    right = {table.name: sums_of(world.store, table) for table in SUMMARIES}
+    for table in SUMMARIES:
+        last = [column.name for column in table.c][-1]
+        with world.store.everywhere("a wrong sum", write=True) as tx:
+            assert tx.run(update(table).values({last: table.c[last] + 1})), "there is a row to be wrong"
+    assert len(summaries.inspect(world.store, repair=True)) == len(SUMMARIES)
+    assert {table.name: sums_of(world.store, table) for table in SUMMARIES} == right
+
+
+def sums_of(store, table):
+    """The rows of a summary in which there is anything."""
+    with store.everywhere("what is kept") as tx:
+        rows = tx.all(select(table))
+    return {row for row in rows if any(row[table.c.keys().index("currency") + 1 :])}

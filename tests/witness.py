@@ -92,7 +92,8 @@ class Witness:
         ]
 
 
-FROM = re.compile(r"\b(?:FROM|UPDATE) ((?:\w+(?: AS \w+)?(?:, )?)+)|\bJOIN (\w+(?: AS \w+)?)")
+# What an INSERT does on a conflict is limited by its own row: the key begins with the account.
+FROM = re.compile(r"\b(?:FROM|(?<!DO )UPDATE) ((?:\w+(?: AS \w+)?(?:, )?)+)|\bJOIN (\w+(?: AS \w+)?)")
 
 
 @functools.cache
@@ -100,7 +101,7 @@ def unlimited(statement: str) -> list[str]:
     """The tables of an account that a statement reads or changes without being limited to the account's rows."""
     parts = [part for found in FROM.findall(statement) for part in ", ".join(filter(None, found)).split(", ")]
     names = [part.split(" AS ") for part in parts]
-    tenants = [name[-1] for name in names if metadata.tables[name[0]].info.get("tenant")]
+    tenants = [name[-1] for name in names if name[0] != "json_each" and metadata.tables[name[0]].info.get("tenant")]
     return [name for name in tenants if f"{name}.account_id = :account_id" not in statement]
 
 

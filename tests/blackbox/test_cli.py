@@ -208,11 +208,11 @@ def test_doctor_tells_settings_with_their_source_and_changes_nothing(tmp_path):
 
 def test_doctor_tells_which_summaries_have_drifted_and_repairs_them(tmp_path):
     made = tell(prepared(tmp_path), *CREATE, "--admin-email", "ana@north.example")
-    drifted = f"user_months of account {made['account_id']}"
-    columns = "account_id, month, user_id, currency, tracked_minutes"
+    drifted = f"user_sums of account {made['account_id']}"
+    columns = "account_id, span, user_id, currency, tracked_minutes"
     values = f"{made['account_id']}, '2026-03', {made['user_id']}, 'EUR', 60"
     with opened(tmp_path / "data" / "retainer.db") as store, store.everywhere("a row too many", write=True) as tx:
-        tx.execute(text(f"INSERT INTO user_months ({columns}) VALUES ({values})"), {})
+        tx.execute(text(f"INSERT INTO user_sums ({columns}) VALUES ({values})"), {})
     said = refused(tmp_path, "doctor")
     assert drifted in said
     assert "retainer doctor --repair" in said

@@ -47,7 +47,7 @@ from retainer.store.records import Derived, Only, Record, Single, Unless, auto, 
 from retainer.store.tables import tenant_table
 from retainer.store.tx import Tx
 
-OUTSTANDING = ("client_id", "currency", "due_date", "total", "balance_due")
+OUTSTANDING = ("client_id", "currency", "issue_date", "id", "due_date", "total", "balance_due")
 """What reports sum of the invoices of which something is outstanding, read from an index alone."""
 
 invoices = tenant_table(
@@ -88,7 +88,7 @@ invoices = tenant_table(
     Index(None, "account_id", "client_id", "created_at", "id"),
     Index(None, "account_id", "status", "due_date"),
     Index(None, "account_id", "issue_date", "id"),
-    Index("invoices_by_settled_date", "account_id", "settled_date", "issue_date", "id", *OUTSTANDING),
+    Index("invoices_by_settled_date", "account_id", "settled_date", *OUTSTANDING),
     Index(None, "account_id", "project_id"),
     Index(None, "account_id", "contact_id"),
 )

@@ -26,7 +26,7 @@ from retainer.api.revenue import money_of
 from retainer.api.sites import awaits_updates, sites
 from retainer.api.utilisation import Worked, capacities, worked
 from retainer.domain import outstanding, periods, summaries, uptime, work
-from retainer.domain.periods import Days, Period
+from retainer.domain.periods import Period
 from retainer.domain.ratios import median, ratio
 from retainer.domain.values import Currency, SignedMoney
 from retainer.exact import amount_of
@@ -138,8 +138,8 @@ api = Resource("/reports/overview", tag="Reports", scope="reports")
 @api.get()
 def get_report_overview(tx: Tx, asked: ReportQuery) -> Told[Overview, Generated]:
     """Read how the agency is doing: its money, time, work and care; of this month, unless days are given."""
-    period, days = begin(tx, asked, periods.month_begins)
-    hours = worked(tx, period, days, asked.only())
+    period = begin(tx, asked, periods.month_begins)
+    hours = worked(tx, period, asked.only())
     limits = () if asked.client_id is None else ("client_id",)
     its = period.moments() | ({"client_id": asked.client_id} if limits else {})
     seen: dict[str, Any] = {name: tx.one(statement, **its) or () for name, statement in _counts(limits).items()}
@@ -151,7 +151,7 @@ def get_report_overview(tx: Tx, asked: ReportQuery) -> Told[Overview, Generated]
     )
     overview = Overview(
         period,
-        money(tx, period, days, asked, hours),
+        money(tx, period, asked, hours),
         time(tx, period, hours),
         OverviewClients(*seen["clients"]),
         OverviewProjects(*seen["projects"]),
@@ -163,9 +163,9 @@ def get_report_overview(tx: Tx, asked: ReportQuery) -> Told[Overview, Generated]
     return told(tx, overview)
 
 
-def money(tx: Tx, period: Period, days: Days, asked: ReportQuery, hours: Worked) -> list[OverviewMoney]:
+def money(tx: Tx, period: Period, asked: ReportQuery, hours: Worked) -> list[OverviewMoney]:
     """The money of a period: a row for each currency, and one of zeros when there is none."""
-    found = summaries.read(tx, money_of(asked), days, ("currency",), SUMS, **asked.only())
+    found = summaries.read(tx, money_of(asked), period, ("currency",), SUMS, **asked.only())
     balances = outstanding.balances(tx, period.to, **asked.only())
     due = by_currency((currency, its) for (_, currency), its in balances.items())
     worth = by_currency((currency, its) for (_, currency), its in hours.items())
@@ -216,7 +216,7 @@ def _counts(limits: tuple[str, ...]) -> dict[str, Select[Any]]:
         and_(running, work.over_budget(project)),
         and_(running, work.overdue(*projects.OPEN)(project)),
     )
-    open_tasks = select(func.count(), *counted(work.overdue(*tasks.OPEN)(task))).select_from(task)
+    open_tasks = select(func.count(), *counted(work.was_due(task))).select_from(task)
     moments = (quote.sent_at, quote.accepted_at, quote.declined_at)
     observed = [counted(uptime.standing(sites) == word)[0] for word in ("up", "down", "unknown")]
     open_tickets = select(func.count(), *counted(tickets.is_unanswered(ticket))).select_from(ticket)

@@ -104,8 +104,8 @@ api = Resource("/reports/project-profitability", tag="Reports", scope="reports")
 @api.get()
 def get_report_project_profitability(tx: Tx, asked: ProfitabilityQuery) -> Told[ProjectProfitabilityReport, Generated]:
     """Read what each project has brought in and cost, the largest revenue first; of all time, unless days are given."""
-    period, days = begin(tx, asked, None)
-    found = summaries.read(tx, sources.project_months, days, ("project_id", "currency"), SUMS, **asked.only())
+    period = begin(tx, asked, None)
+    found = summaries.read(tx, sources.project_sums, period, ("project_id", "currency"), SUMS, **asked.only())
     known = {its: (its, *told_of, work.percent(used)) for its, *told_of, used in tx.all(PROJECTS)}
     each = {key: settled(its) for key, its in found.items() if any(its)}
     own = tx.actor.currency

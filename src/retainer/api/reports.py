@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from retainer.domain import periods
-from retainer.domain.periods import Days, Period
+from retainer.domain.periods import Period
 from retainer.domain.values import Currency, Day, Id, Instant
 from retainer.kernel.query import Query
 from retainer.kernel.resource import Told
@@ -35,11 +35,10 @@ class Generated(msgspec.Struct):
     generated_at: Instant
 
 
-def begin(tx: Tx, asked: ReportQuery, usual: Callable[[date], date] | None) -> tuple[Period, Days]:
+def begin(tx: Tx, asked: ReportQuery, usual: Callable[[date], date] | None) -> Period:
     """The period of a report; all that is read from here on is of one state of the database."""
     tx.snapshot()
-    period = periods.settle(tx, asked.from_, asked.to, usual)
-    return period, Days.of(period, tx.today)
+    return periods.settle(tx, asked.from_, asked.to, usual)
 
 
 def told(tx: Tx, report: Any) -> Told[Any, Generated]:

@@ -14,7 +14,7 @@ from sqlalchemy import Table, select
 from retainer.api.clients import clients
 from retainer.api.reports import Generated, ReportQuery, begin, by_currency, told, usual
 from retainer.domain import outstanding, periods, sources, summaries
-from retainer.domain.periods import Days, Period
+from retainer.domain.periods import Period
 from retainer.domain.ratios import ratio
 from retainer.domain.values import Currency, SignedMoney
 from retainer.exact import amount_of
@@ -110,8 +110,8 @@ by_month = Resource("/reports/revenue-by-month", tag="Reports", scope="reports")
 @by_client.get()
 def get_report_revenue_by_client(tx: Tx, asked: ReportQuery) -> Told[RevenueByClientReport, Generated]:
     """Read what each client has brought in, the largest revenue first; of this year, unless days are given."""
-    period, days = begin(tx, asked, periods.year_begins)
-    found = of_clients(tx, days, period.to, asked)
+    period = begin(tx, asked, periods.year_begins)
+    found = of_clients(tx, period, asked)
     names = dict(tx.all(NAMES))
     totals = by_currency((currency, its) for (_, currency), its in found.items())
     rows = [
@@ -126,8 +126,8 @@ def get_report_revenue_by_client(tx: Tx, asked: ReportQuery) -> Told[RevenueByCl
 @by_month.get()
 def get_report_revenue_by_month(tx: Tx, asked: ReportQuery) -> Told[RevenueByMonthReport, Generated]:
     """Read what each month has brought in, empty ones too; twelve months and this one, unless days are given."""
-    period, days = begin(tx, asked, periods.twelve_months_before)
-    found = summaries.read(tx, money_of(asked), days, ("month", "currency"), WITH_EXPENSES, **asked.only())
+    period = begin(tx, asked, periods.twelve_months_before)
+    found = summaries.read(tx, money_of(asked), period, ("month", "currency"), WITH_EXPENSES, **asked.only())
     currencies = sorted({currency for (_, currency), its in found.items() if any(its)})
     rows = [(month, currency) for month in periods.months(period) for currency in currencies or [usual(tx, asked)]]
     nothing = [0] * len(WITH_EXPENSES)
@@ -139,16 +139,16 @@ def get_report_revenue_by_month(tx: Tx, asked: ReportQuery) -> Told[RevenueByMon
 
 def money_of(asked: ReportQuery) -> Table:
     """The summary of the money that is asked for: that of all clients, or of each."""
-    return sources.money_months if asked.client_id is None else sources.client_months
+    return sources.money_sums if asked.client_id is None else sources.client_sums
 
 
-def of_clients(tx: Tx, days: Days, last_day: str, asked: ReportQuery) -> Found:
+def of_clients(tx: Tx, period: Period, asked: ReportQuery) -> Found:
     """SUMS, outstanding and overdue of each client and currency, in minor units, but for those that come to nothing."""
     found: Found = defaultdict(lambda: [0] * (len(SUMS) + 2))
-    read = summaries.read(tx, sources.client_months, days, ("client_id", "currency"), SUMS, **asked.only())
+    read = summaries.read(tx, sources.client_sums, period, ("client_id", "currency"), SUMS, **asked.only())
     for key, its in read.items():
         found[key][:-2] = its
-    for key, (due, late, _) in outstanding.balances(tx, last_day, **asked.only()).items():
+    for key, (due, late, _) in outstanding.balances(tx, period.to, **asked.only()).items():
         found[key][-2:] = due, late
     return {key: its for key, its in found.items() if any(its)}
 

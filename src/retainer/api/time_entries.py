@@ -37,9 +37,6 @@ from retainer.store.tx import Tx
 LONGEST = 1440  # minutes: a day
 RELATIONS = ("client_id", "project_id", "ticket_id", "task_id")  # the broader first
 
-SUMMED = ("user_id", "client_id", "project_id", "currency", "billable", "duration_minutes", "amount", "invoice_line_id")
-"""What reports sum of the days at the edges of a period, read from an index alone."""
-
 time_entries = tenant_table(
     "time_entries",
     *ref("client_id", "clients", optional=True),
@@ -61,7 +58,7 @@ time_entries = tenant_table(
     text("external_id", optional=True),
     folded("description", into="search", optional=True),
     unique("external_id"),
-    Index("time_entries_by_day", "account_id", "date", "id", *SUMMED),
+    Index(None, "account_id", "date", "id"),
     Index("time_entries_by_created_at", "account_id", "created_at", "id", "date"),  # with what lists sort by,
     Index("time_entries_by_updated_at", "account_id", "updated_at", "id", "date"),  # so that no row need be read for it
     Index(None, "account_id", "client_id", "date", "id"),

@@ -17,7 +17,7 @@ from sqlalchemy import Select, bindparam, case, func, select
 from retainer.api.reports import Generated, ReportQuery, begin, by_currency, told, usual
 from retainer.api.time_entries import time_entries
 from retainer.domain import periods, sources, summaries
-from retainer.domain.periods import Days, Period
+from retainer.domain.periods import Period
 from retainer.domain.ratios import average, of_days, ratio
 from retainer.domain.users import users
 from retainer.domain.values import ME, Currency, Id, Money, Percent, UserId
@@ -92,9 +92,9 @@ api = Resource("/reports/utilisation", tag="Reports", scope="reports")
 @api.get()
 def get_report_utilisation(tx: Tx, asked: UtilisationQuery) -> Told[UtilisationReport, Generated]:
     """Read how much of each user's capacity was used, by name; of this month, unless days are given."""
-    period, days = begin(tx, asked, periods.month_begins)
+    period = begin(tx, asked, periods.month_begins)
     user = tx.actor.user_id if asked.user_id == ME else asked.user_id
-    found = worked(tx, period, days, asked.only() | ({} if user is None else {"user_id": user}))
+    found = worked(tx, period, asked.only() | ({} if user is None else {"user_id": user}))
     currency = usual(tx, asked)
     of_user = by_user(found)
     rows, weight, available = [], Decimal(0), 0
@@ -118,7 +118,7 @@ def capacities(tx: Tx, period: Period, user: int | None) -> list[tuple[int, str,
     ]
 
 
-def worked(tx: Tx, period: Period, days: Days, limits: dict[str, Any]) -> Worked:
+def worked(tx: Tx, period: Period, limits: dict[str, Any]) -> Worked:
     """SUMS of the time entries of a period, by user and currency.
 
     Those of a client or a project are added up from their own entries.
@@ -126,7 +126,7 @@ def worked(tx: Tx, period: Period, days: Days, limits: dict[str, Any]) -> Worked
     if "client_id" in limits or "project_id" in limits:
         rows = tx.all(_worked(tuple(limits)), **limits, first=period.first, last=period.to)
         return {(user, currency): list(sums) for user, currency, *sums in rows}
-    found = summaries.read(tx, sources.user_months, days, ("user_id", "currency"), SUMS, **limits)
+    found = summaries.read(tx, sources.user_sums, period, ("user_id", "currency"), SUMS, **limits)
     return {key: its for key, its in found.items() if any(its)}
 
 

@@ -1,10 +1,8 @@
-"""Periods: the days that a report is about, as whole months and the days at their edges."""
+"""Periods: the days that a report is about."""
 
 import json
-from calendar import monthrange
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -18,7 +16,6 @@ from retainer.store.tx import Tx
 
 LONGEST = 1096  # days: three years, one of them a leap year
 ALWAYS = "0001-01-01"
-NEVER = ("0001-01-02", "0001-01-01", 1)  # a first day after the last: no day at all
 WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 WORKING = select(accounts.c.working_weekdays).where(accounts.c.id == ACCOUNT)
 
@@ -98,64 +95,3 @@ def working_days(tx: Tx, period: Period) -> tuple[int, int]:
     weeks, rest = divmod(days_from(period.first, period.to), len(WEEK))
     start = date.fromisoformat(period.first).weekday()
     return weeks * len(chosen) + sum((start + day) % len(WEEK) in chosen for day in range(rest)), len(chosen)
-
-
-class Days(NamedTuple):
-    """Days as whole months, and days at both edges that come to them or, with the sign -1, go off them."""
-
-    first_month: str
-    last_month: str
-    left: tuple[str, str, int] = NEVER
-    right: tuple[str, str, int] = NEVER
-
-    @staticmethod
-    def of(period: Period, today: str) -> "Days":
-        """The days of a period, in the way that leaves the fewest of them at its edges.
-
-        What lies after today counts for little: hardly any row does.
-        """
-        first, last = date.fromisoformat(period.first), date.fromisoformat(period.to)
-        begins, ends = first.replace(day=1), last.replace(day=monthrange(last.year, last.month)[1])
-        before = (begins, first - timedelta(days=1)) if first > begins else None
-        after = (last + timedelta(days=1), ends) if last < ends else None
-        more_before, more_after = _length(before), 0 if period.to >= today else _length(after)
-        if begins == last.replace(day=1):
-            if more_before + more_after < (last - first).days + 1:
-                return Days(_month(first), _month(last), _edge(before, -1), _edge(after, -1))
-            return Days("", "", _edge((first, last), 1))
-        first_month, last_month, left, right = _month(first), _month(last), _edge(before, -1), _edge(after, -1)
-        month_ends = first.replace(day=monthrange(first.year, first.month)[1])
-        if more_before > (month_ends - first).days:
-            first_month, left = _month(month_ends + timedelta(days=1)), _edge((first, month_ends), 1)
-        if more_after > last.day - 1:
-            last_month, right = _month(last.replace(day=1) - timedelta(days=1)), _edge((last.replace(day=1), last), 1)
-        return Days(first_month, last_month, left, right)
-
-    @staticmethod
-    def all() -> "Days":
-        """All days, and no summary of months."""
-        return Days("", "", (ALWAYS, date.max.isoformat(), 1))
-
-    @staticmethod
-    def months_only() -> "Days":
-        """All months, and no day at the edges."""
-        return Days(ALWAYS[:7], date.max.isoformat()[:7])
-
-    def bound(self) -> dict[str, Any]:
-        """As statements bind them."""
-        edges = {"left": self.left, "right": self.right}
-        names = ("from", "to", "sign")
-        found = {f"{edge}_{name}": value for edge, its in edges.items() for name, value in zip(names, its, strict=True)}
-        return {"first_month": self.first_month, "last_month": self.last_month, **found}
-
-
-def _length(days: tuple[date, date] | None) -> int:
-    return 0 if days is None else (days[1] - days[0]).days + 1
-
-
-def _edge(days: tuple[date, date] | None, sign: int) -> tuple[str, str, int]:
-    return NEVER if days is None else (days[0].isoformat(), days[1].isoformat(), sign)
-
-
-def _month(day: date) -> str:
-    return day.isoformat()[:7]

@@ -1,7 +1,6 @@
 """Sources: what a row comes to in reports, as selects; the formulas of contract 4 stand here.
 
-A source feeds the summaries of months, is read itself for the days at the edges of a period, and is what the doctor
-recounts.
+A source feeds the summaries that reports read, and is what the doctor recounts.
 """
 
 from collections.abc import Callable
@@ -17,14 +16,14 @@ from retainer.store.tables import keyed_table, metadata
 
 
 def summary(name: str, *keys: str, of: tuple[str, ...]) -> Table:
-    """A table with sums for each month, currency and `keys`; a key is 0 for rows that refer to none."""
+    """A table with sums for each span, currency and `keys`; a key is 0 for rows that refer to none."""
     columns = [integer(key) for key in keys]
     sums = [integer(its, server_default="0", info={"sum": True}) for its in of]
-    return keyed_table(name, text("month"), *columns, text("currency"), *sums, key=("month", *keys, "currency"))
+    return keyed_table(name, text("span"), *columns, text("currency"), *sums, key=("span", *keys, "currency"))
 
 
-project_months = summary(
-    "project_months",
+project_sums = summary(
+    "project_sums",
     "client_id",
     "project_id",
     of=(
@@ -43,17 +42,17 @@ MONEY = (
     *("invoice_count", "invoiced", "invoiced_tax", "credited", "credited_tax", "collected"),
     *("expenses", "billable_expenses", "billed_expenses"),
 )
-client_months = summary("client_months", "client_id", of=MONEY)
-money_months = summary("money_months", of=MONEY)
-user_months = summary(
-    "user_months", "user_id", of=("tracked_minutes", "billable_minutes", "billable_value", "billed_value")
+client_sums = summary("client_sums", "client_id", of=MONEY)
+money_sums = summary("money_sums", of=MONEY)
+user_sums = summary(
+    "user_sums", "user_id", of=("tracked_minutes", "billable_minutes", "billable_value", "billed_value")
 )
 
-SUMMARIES = (project_months, client_months, money_months, user_months)
+SUMMARIES = (project_sums, client_sums, money_sums, user_sums)
 
 
 class Source(NamedTuple):
-    """Rows that are summed: each with what it is found by, its day, and the keys and sums of the summaries it feeds."""
+    """Rows that are summed: each with what it is found by, its day, what it is of, and last its sums."""
 
     rows: Callable[[], Select[Any]]
     feeds: tuple[Table, ...]
@@ -139,10 +138,10 @@ def _invoices() -> Select[Any]:
         its.issue_date.label("day"),
         its.client_id,
         its.currency,
+        its.status,
         literal(1, INTEGER).label("invoice_count"),
         its.subtotal.label("invoiced"),
         its.tax_total.label("invoiced_tax"),
-        its.status,
     )
 
 
@@ -156,8 +155,8 @@ def _lines() -> Select[Any]:
         invoices.c.client_id,
         func.coalesce(lines.c.project_id, invoices.c.project_id, 0).label("project_id"),
         invoices.c.currency,
-        lines.c.amount.label("invoiced"),
         invoices.c.status,
+        lines.c.amount.label("invoiced"),
     ).select_from(invoices.join(lines, lines.c.invoice_id == invoices.c.id))
 
 
@@ -202,14 +201,14 @@ def _payments() -> Select[Any]:
     ).select_from(payments.join(invoices, invoices.c.id == payments.c.invoice_id))
 
 
-TIME = Source(_time, (project_months, user_months))
-BILLED_TIME = Source(_billed_time, (project_months, user_months))
-EXPENSES = Source(_expenses, (project_months, client_months, money_months))
-BILLED_EXPENSES = Source(_billed_expenses, (client_months, money_months))
-INVOICES = Source(_invoices, (client_months, money_months), ISSUED)
-LINES = Source(_lines, (project_months,), ISSUED)
-CREDIT_NOTES = Source(_credit_notes, (client_months, money_months))
-CREDIT_NOTE_SHARES = Source(_credit_note_shares, (project_months,))
-PAYMENTS = Source(_payments, (client_months, money_months))
+TIME = Source(_time, (project_sums, user_sums))
+BILLED_TIME = Source(_billed_time, (project_sums, user_sums))
+EXPENSES = Source(_expenses, (project_sums, client_sums, money_sums))
+BILLED_EXPENSES = Source(_billed_expenses, (client_sums, money_sums))
+INVOICES = Source(_invoices, (client_sums, money_sums), ISSUED)
+LINES = Source(_lines, (project_sums,), ISSUED)
+CREDIT_NOTES = Source(_credit_notes, (client_sums, money_sums))
+CREDIT_NOTE_SHARES = Source(_credit_note_shares, (project_sums,))
+PAYMENTS = Source(_payments, (client_sums, money_sums))
 
 SOURCES = (TIME, BILLED_TIME, EXPENSES, BILLED_EXPENSES, INVOICES, LINES, CREDIT_NOTES, CREDIT_NOTE_SHARES, PAYMENTS)

@@ -1,102 +1,82 @@
-"""Summaries: what each month came to for projects, clients and users.
+"""Summaries: what each day, month and year came to for projects, clients and users.
 
-They are kept in the transaction that changes a row which they sum, so that a report over years adds up months, not a
-million entries. What a row comes to is written once, in `sources`.
+They are kept in the transaction that changes a row which they sum, so that a report adds up a few spans, not a million
+entries. What a row comes to is written once, in `sources`.
 """
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Delete,
     Insert,
     Select,
-    Subquery,
     Table,
     Text,
-    Update,
     bindparam,
     cast,
     delete,
     func,
     insert,
     literal,
+    or_,
     select,
     union_all,
-    update,
 )
 
+from retainer.domain import spans
 from retainer.domain.accounts import ACTING, operator
-from retainer.domain.periods import Days
+from retainer.domain.periods import Period
 from retainer.domain.sources import SOURCES, SUMMARIES, Source
 from retainer.store.columns import among
-from retainer.store.engines import INTEGER
+from retainer.store.engines import INTEGER, insert_or_add, listed
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Store, Tx
 
-DAY = 1  # its place in the rows of a source
 Sums = dict[tuple[Any, ...], list[int]]
-"""Sums by what they are of: the month and the other keys of a summary."""
+"""Sums by what they are of: keys of a summary."""
+
+NOTHING = literal(0, INTEGER)
+SIGN = bindparam("sign", type_=INTEGER)
 
 
-def add(tx: Tx, source: Source, own: int, sign: int = 1) -> None:
+def add(tx: Tx, source: Source, own: int, sign: int = 1, *, by: str = "own") -> None:
     """Add to the summaries what the rows of a new record come to or, with the sign -1, take those of an old one away.
 
     `own` is the id of the record; for billed work, that of the invoice's line.
     """
-    _move(tx, source, [(tx.all(_found(source, "own"), own=own), sign)])
+    for statement in _add(source, by):
+        tx.run(statement, own=own, sign=sign)
 
 
 @contextmanager
 def kept(tx: Tx, source: Source, *, by: str = "own", own: int) -> Iterator[None]:
     """Keep the summaries right while the block changes what the rows that belong to a record come to."""
-    before = tx.all(_found(source, by), own=own)
+    add(tx, source, own, -1, by=by)
     yield
-    now = tx.all(_found(source, by), own=own)
-    if now != before:
-        _move(tx, source, [(before, -1), (now, 1)])
+    add(tx, source, own, by=by)
 
 
-def _move(tx: Tx, source: Source, moves: list[tuple[list[tuple[Any, ...]], int]]) -> None:
-    for names, keys, sums, more, new in _plan(source):
-        net: Sums = {}
-        for rows, sign in moves:
-            for row in rows:
-                its = net.setdefault((str(row[DAY])[:7], *[row[place] for place in keys]), [0] * len(sums))
-                for position, place in enumerate(sums):
-                    its[position] += sign * row[place]
-        for key, change in net.items():
-            values = dict(zip(names, (*key, *change), strict=True))
-            if any(change) and not tx.run(more, **values):
-                tx.run(new, **values)
+def read(tx: Tx, table: Table, period: Period, by: tuple[str, ...], sums: tuple[str, ...], **only: int | str) -> Sums:
+    """The sums of a summary over a period, by the month or its keys; of those rows `only` whose keys have these values.
 
-
-@cache
-def _plan(source: Source) -> list[tuple[tuple[str, ...], list[int], list[int], Update, Insert]]:
-    """For each summary that a source feeds: its columns, the places of keys and sums in a row, to add and to begin."""
-    told, found = list(source.rows().selected_columns.keys()), []
-    for table in source.feeds:
-        keys, sums = _names(table, source)
-        places = [told.index(name) for name in keys], [told.index(name) for name in sums]
-        same = [table.c[name] == bindparam(name) for name in ("month", *keys)]
-        more: dict[str, Any] = {name: table.c[name] + bindparam(name, type_=INTEGER) for name in sums}
-        statements = update(table).where(*same).values(more), _new(table, sums)
-        found.append((("month", *keys, *sums), *places, *statements))
-    return found
-
-
-def read(tx: Tx, table: Table, days: Days, by: tuple[str, ...], sums: tuple[str, ...], **only: int | str) -> Sums:
-    """The sums of a summary over days, by some of its keys; of those rows `only` whose keys have these values."""
-    found = tx.all(_sums(table, by, sums, tuple(only)), **only, **days.bound())
+    Of all time when the period has no first day.
+    """
+    first, last = period.first, period.to
+    if period.from_ is None:
+        oldest, newest = (str(tx.value(statement) or last)[: spans.YEAR] for statement in _known(table))
+        first, last = min(f"{oldest}-01-01", last), min(f"{newest}-12-31", last)
+    more, less = spans.cover(first, last, tx.today, spans.MONTH if "month" in by else spans.YEAR)
+    found = tx.all(_sums(table, by, sums, tuple(only)), more=json.dumps(more), less=json.dumps(less), **only)
     return {row[: len(by)]: list(row[len(by) :]) for row in found}
 
 
 def drifted(tx: Tx) -> list[str]:
     """The summaries that are not what their rows come to; none, unless something is broken."""
-    return [table.name for table in SUMMARIES if _whole(tx, table, Days.months_only()) != _whole(tx, table, Days.all())]
+    return [table.name for table in SUMMARIES if tx.one(_drift(table), sign=1)]
 
 
 def inspect(store: Store, *, repair: bool) -> list[str]:
@@ -117,65 +97,87 @@ def inspect(store: Store, *, repair: bool) -> list[str]:
 def recount(tx: Tx) -> None:
     """Write the summaries anew from the rows that they sum."""
     for table in SUMMARIES:
-        keys, sums = _names(table)
-        tx.run(_clear(table))
-        for key, its in _whole(tx, table, Days.all()).items():
-            tx.run(_new(table, sums), **dict(zip(("month", *keys, *sums), (*key, *its), strict=True)))
-
-
-def _whole(tx: Tx, table: Table, days: Days) -> Mapping[tuple[Any, ...], list[int]]:
-    keys, sums = _names(table)
-    found = read(tx, table, days, ("month", *keys), sums)
-    return {key: its for key, its in found.items() if any(its)}
-
-
-def _names(table: Table, source: Source | None = None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The keys of a summary but for the month, and its sums; of those the ones that a source has."""
-    told = None if source is None else source.rows().selected_columns
-    sums = tuple(column.name for column in table.c if column.info.get("sum") and (told is None or column.name in told))
-    keys = tuple(column.name for column in table.primary_key if column.name not in {"account_id", "month"})
-    return keys, sums
+        clear, fill = _recount(table)
+        tx.run(clear)
+        tx.run(fill, sign=1)
 
 
 @cache
-def _found(source: Source, by: str) -> Select[Any]:
-    rows = source.rows()
-    return rows.where(rows.selected_columns[by] == bindparam("own"))
-
-
-@cache
-def _new(table: Table, sums: tuple[str, ...]) -> Insert:
-    keys, _ = _names(table)
-    values: dict[str, Any] = {name: bindparam(name) for name in ("month", *keys, *sums)}
-    return insert(table).values(account_id=ACCOUNT, **values)
-
-
-@cache
-def _clear(table: Table) -> Delete:
-    return delete(table)
+def _known(table: Table) -> tuple[Select[Any], Select[Any]]:
+    """The first and the last span for which there is a sum."""
+    return select(func.min(table.c.span)), select(func.max(table.c.span))
 
 
 @cache
 def _sums(table: Table, by: tuple[str, ...], sums: tuple[str, ...], limits: tuple[str, ...]) -> Select[Any]:
-    its = _over(table, sums)
-    wanted = [*its.c[by], *(func.sum(its.c[name]) for name in sums)]
-    return select(*wanted).where(*(its.c[name] == bindparam(name) for name in limits)).group_by(*its.c[by])
+    wanted = [
+        func.substr(table.c.span, 1, spans.MONTH).label("month") if name == "month" else table.c[name] for name in by
+    ]
+    only = [table.c[name] == bindparam(name) for name in limits]
+    more = select(*wanted, *table.c[sums]).where(table.c.span.in_(listed("more")), *only)
+    less = select(*wanted, *(-table.c[name] for name in sums)).where(table.c.span.in_(listed("less")), *only)
+    its = union_all(more, less).subquery().c
+    return select(*its[by], *(func.sum(its[name]) for name in sums)).group_by(*its[by])
 
 
-def _over(table: Table, sums: tuple[str, ...]) -> Subquery:
-    """The whole months of a period, and the rows of the days that it has beyond them or that they have beyond it."""
-    keys, _ = _names(table)
-    whole = table.c.month.between(bindparam("first_month"), bindparam("last_month"))
-    arms = [select(*table.c["month", *keys, *sums]).where(whole)]
+@cache
+def _add(source: Source, by: str) -> list[Insert]:
+    """For each summary that a source feeds, what adds the rows of a record that is found `by` a column of theirs."""
+    found = []
+    for table in source.feeds:
+        key, sums = _names(table)
+        rows = source.rows()
+        its = _spanned(table, rows.where(rows.selected_columns[by] == bindparam("own"))).subquery()
+        found.append(insert_or_add(table, select(ACCOUNT, *its.c[(*key, *sums)]), sums))
+    return found
+
+
+@cache
+def _recount(table: Table) -> tuple[Delete, Insert]:
+    """To clear a summary, and to sum it up from its rows."""
+    key, sums = _names(table)
+    return delete(table), insert(table).from_select(("account_id", *key, *sums), _added(table, _all(table)))
+
+
+@cache
+def _drift(table: Table) -> Select[Any]:
+    """A row when what is kept, taken from what it should be, leaves anything."""
+    key, sums = _names(table)
+    kept_now = select(*table.c[key], *(-table.c[name] for name in sums))
+    return _added(table, [*_all(table), kept_now]).limit(1)
+
+
+def _names(table: Table) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The key of a summary but for the account, and its sums."""
+    key = tuple(column.name for column in table.primary_key if column.name != "account_id")
+    return key, tuple(column.name for column in table.c if column.info.get("sum"))
+
+
+def _added(table: Table, arms: list[Select[Any]]) -> Select[Any]:
+    """What rows add up to, by the key of a summary, where that is anything."""
+    key, sums = _names(table)
+    its = union_all(*arms).subquery().c
+    totals = [func.sum(its[name]) for name in sums]
+    whole = select(ACCOUNT, *its[key], *totals).group_by(*its[key])
+    return whole.having(or_(*(total != 0 for total in totals)))
+
+
+def _all(table: Table) -> list[Select[Any]]:
+    """All rows of the sources of a summary, of those with a status the ones that count."""
+    arms = []
     for source in SOURCES:
-        rows = source.rows().subquery()
-        if table not in source.feeds or not set(sums) & set(rows.c.keys()):
-            continue
-        for edge in ("left", "right"):
-            sign = bindparam(f"{edge}_sign", type_=INTEGER)
-            month = func.substr(cast(rows.c.day, Text), 1, 7).label("month")
-            told = [(sign * rows.c[name] if name in rows.c else literal(0, INTEGER)).label(name) for name in sums]
-            within: list[ColumnElement[bool]] = [rows.c.day.between(bindparam(f"{edge}_from"), bindparam(f"{edge}_to"))]
-            within += [among(rows.c.status, source.of)] if source.of else []
-            arms.append(select(month, *rows.c[keys], *told).where(*within))
-    return union_all(*arms).subquery()
+        if table in source.feeds:
+            rows = source.rows()
+            counts = [among(rows.selected_columns.status, source.of)] if source.of else []
+            arms.append(_spanned(table, rows.where(*counts)))
+    return arms
+
+
+def _spanned(table: Table, rows: Select[Any]) -> Select[Any]:
+    """Rows of a source with the sign that is bound, once for each span that their day lies in."""
+    (_, *keys), sums = _names(table)
+    its = rows.subquery().c
+    lengths = union_all(*(select(literal(length, INTEGER).label("length")) for length in spans.LENGTHS)).subquery()
+    span = func.substr(cast(its.day, Text), 1, lengths.c.length).label("span")
+    signed = [(SIGN * its[name] if name in its else NOTHING).label(name) for name in sums]
+    return select(span, *its[tuple(keys)], *signed)

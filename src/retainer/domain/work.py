@@ -27,7 +27,13 @@ def ratio(part: ColumnElement[Any], whole: ColumnElement[Any]) -> ColumnElement[
 
 def overdue(*still_open: str) -> Callable[[Any], ColumnElement[bool]]:
     """Whether something should be done by now and is in one of these states."""
-    return lambda table: and_(among(table.c.status, still_open), table.c.due_date < TODAY)
+    return lambda table: and_(among(table.c.status, still_open), was_due(table))
+
+
+def was_due(table: Table) -> ColumnElement[bool]:
+    """Whether something should be done by now."""
+    due: ColumnElement[bool] = table.c.due_date < TODAY
+    return due
 
 
 def count_of(child: str, column: str, *, having: Callable[[Any], ColumnElement[bool]] | None = None) -> Derived:

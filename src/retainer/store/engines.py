@@ -5,10 +5,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import TIMESTAMP, BigInteger, Boolean, Date, Integer, Text
+from sqlalchemy import ColumnElement, Insert, Select, Table, bindparam, func, select, true
 from sqlalchemy.dialects import sqlite
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import TIMESTAMP, BigInteger, Boolean, Date, Integer, Text
 
 try:
     from pysqlite3 import dbapi2 as driver
@@ -18,7 +17,6 @@ except ImportError:  # the wheel exists for Linux only; elsewhere the standard m
 OLDEST_SAFE = (3, 51, 3)  # before it, two connections that write or checkpoint at once can corrupt a WAL database
 WAIT_SECONDS = 5.0
 OUT_OF_REACH = {"BUSY", "LOCKED", "IOERR", "FULL", "CANTOPEN", "READONLY", "PROTOCOL", "NOTADB", "CORRUPT"}
-
 
 # The first type is what SQLite's STRICT tables take, the second what PostgreSQL has for it.
 INTEGER = Integer().with_variant(BigInteger(), "postgresql")
@@ -30,16 +28,22 @@ NUMBERED: dict[str, Any] = {"sqlite_strict": True, "sqlite_autoincrement": True}
 KEYED: dict[str, Any] = {"sqlite_strict": True, "sqlite_with_rowid": False}  # found by its key alone
 
 
-class comma_list(FunctionElement[str]):  # noqa: N801  # named as it is written in statements
+def comma_list(column: ColumnElement[Any]) -> ColumnElement[str]:
     """An aggregate: the values of a column as text, separated by commas, in no order."""
-
-    type = Text()
-    inherit_cache = True
+    return func.group_concat(column, type_=Text)
 
 
-@compiles(comma_list)
-def _group_concat(element: Any, compiler: Any, **options: Any) -> str:
-    return f"group_concat({compiler.process(element.clauses, **options)})"
+def listed(name: str) -> Select[Any]:
+    """The texts of a list that is bound as JSON: one prepared statement for lists of any length."""
+    return select(func.json_each(bindparam(name)).table_valued("value").c.value)
+
+
+def insert_or_add(table: Table, rows: Select[Any], sums: tuple[str, ...]) -> Insert:
+    """To insert rows of a key and its sums; where there is one with that key, its sums grow by theirs."""
+    key = [column.name for column in table.primary_key]
+    statement = sqlite.insert(table).from_select([*key, *sums], rows.where(true()))  # or ON would be read as a join's
+    grown = {name: table.c[name] + statement.excluded[name] for name in sums}
+    return statement.on_conflict_do_update(index_elements=key, set_=grown)
 
 
 class Unavailable(Exception):

@@ -4,14 +4,14 @@ from functools import cache
 from typing import Any, Self
 
 import msgspec
-from sqlalchemy import Table, bindparam, insert, update
+from sqlalchemy import Table, bindparam, insert, select, update
 from sqlalchemy.sql.elements import ClauseElement
 
 from retainer.errors import Faults, invalid, not_found
 from retainer.exact import local_day, utcnow
 from retainer.store import rules
 from retainer.store.columns import casefolded
-from retainer.store.engines import Sqlite
+from retainer.store.engines import Sqlite, insert_or_add
 from retainer.store.records import R, Record, folds, view
 from retainer.store.scope import scoped
 from retainer.store.tables import ACCOUNT, totals
@@ -234,8 +234,8 @@ class Tx(Everywhere):
 
     def count(self, table: Table, change: int) -> None:
         """Keep the counter of a table after rows were added or removed."""
-        if change and not self.run(COUNT, name=table.name, change=change):
-            self.run(FIRST_COUNT, name=table.name, change=change)
+        if change:
+            self.run(COUNT, name=table.name, count=change)
 
     def check(self, table: Table, shape: type[msgspec.Struct], values: dict[str, Any], own: int | None) -> None:
         """Note the faults of references and unique values among these, which may be some of a body's members."""
@@ -252,12 +252,8 @@ class Tx(Everywhere):
         return values
 
 
-COUNT = (
-    update(totals)
-    .where(totals.c.name == bindparam("name"))
-    .values(count=totals.c.count + bindparam("change", type_=totals.c.count.type))
-)
-FIRST_COUNT = insert(totals).values(account_id=ACCOUNT, name=bindparam("name"), count=bindparam("change"))
+COUNTED: list[Any] = [ACCOUNT, bindparam("name"), bindparam("count")]
+COUNT = insert_or_add(totals, select(*COUNTED), ("count",))
 
 
 @cache

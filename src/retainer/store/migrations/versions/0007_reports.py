@@ -1,4 +1,4 @@
-"""Reports: summaries of months, filled from what there is, and when nothing was outstanding of an invoice any more."""
+"""Reports: summaries of months, which the next step fills, and when nothing was outstanding of an invoice any more."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -24,91 +24,11 @@ UPDATE invoices SET settled_date = CASE status
 WHERE status <> 'draft'
 """
 
-CLIENT_MONTHS = """
-INSERT INTO client_months
-    (account_id, month, client_id, currency, invoice_count, invoiced, invoiced_tax, credited, credited_tax, collected,
-    expenses, billable_expenses, billed_expenses)
-SELECT account_id, substr(CAST(day AS TEXT), 1, 7), coalesce(client_id, 0), currency,
-    sum(invoice_count), sum(invoiced), sum(invoiced_tax), sum(credited), sum(credited_tax), sum(collected), sum(spent),
-    sum(charged), sum(recharged)
-FROM (
-    SELECT account_id, issue_date AS day, client_id, currency, 1 AS invoice_count, subtotal AS invoiced,
-        tax_total AS invoiced_tax, 0 AS credited, 0 AS credited_tax, 0 AS collected, 0 AS spent, 0 AS charged,
-        0 AS recharged
-    FROM invoices WHERE status IN ('sent', 'partially_paid', 'paid', 'written_off')
-    UNION ALL SELECT account_id, issue_date, client_id, currency, 0, 0, 0, subtotal, tax_total, 0, 0, 0, 0
-    FROM credit_notes
-    UNION ALL SELECT payments.account_id, paid_date, client_id, payments.currency, 0, 0, 0, 0, 0, amount, 0, 0, 0
-    FROM payments
-    JOIN invoices ON invoices.account_id = payments.account_id AND invoices.id = payments.invoice_id
-    UNION ALL SELECT account_id, date, client_id, currency, 0, 0, 0, 0, 0, 0, net_amount, billable_amount,
-        CASE WHEN invoice_line_id IS NULL THEN 0 ELSE billable_amount END
-    FROM expenses
-) AS rows_of
-GROUP BY 1, 2, 3, 4
-"""
-
-MONEY_MONTHS = """
-INSERT INTO money_months
-    (account_id, month, currency, invoice_count, invoiced, invoiced_tax, credited, credited_tax, collected, expenses,
-    billable_expenses, billed_expenses)
-SELECT account_id, month, currency, sum(invoice_count), sum(invoiced), sum(invoiced_tax), sum(credited),
-    sum(credited_tax), sum(collected), sum(expenses), sum(billable_expenses), sum(billed_expenses)
-FROM client_months
-GROUP BY 1, 2, 3
-"""
-
-USER_MONTHS = """
-INSERT INTO user_months
-    (account_id, month, user_id, currency, tracked_minutes, billable_minutes, billable_value, billed_value)
-SELECT account_id, substr(CAST(date AS TEXT), 1, 7), user_id, currency,
-    sum(duration_minutes), sum(CASE WHEN billable THEN duration_minutes ELSE 0 END), sum(amount),
-    sum(CASE WHEN invoice_line_id IS NULL THEN 0 ELSE amount END)
-FROM time_entries
-GROUP BY 1, 2, 3, 4
-"""
-
-PROJECT_MONTHS = """
-INSERT INTO project_months
-    (account_id, month, client_id, project_id, currency, tracked_minutes, billable_minutes, billable_value,
-    billed_value, labour_cost, missing_cost_rate_minutes, invoiced, credited, expenses)
-SELECT account_id, substr(CAST(day AS TEXT), 1, 7), coalesce(client_id, 0), coalesce(project_id, 0), currency,
-    sum(tracked), sum(billable), sum(worth), sum(billed), sum(tracked * coalesce(rate, 0)),
-    sum(CASE WHEN rate IS NULL THEN tracked ELSE 0 END), sum(invoiced), sum(credited), sum(spent)
-FROM (
-    SELECT account_id, date AS day, client_id, project_id, currency, duration_minutes AS tracked,
-        CASE WHEN billable THEN duration_minutes ELSE 0 END AS billable, amount AS worth,
-        CASE WHEN invoice_line_id IS NULL THEN 0 ELSE amount END AS billed,
-        (SELECT cost_rates.amount FROM cost_rates
-            WHERE cost_rates.account_id = time_entries.account_id AND cost_rates.user_id = time_entries.user_id
-                AND cost_rates.from_date <= time_entries.date
-            ORDER BY cost_rates.from_date DESC LIMIT 1) AS rate,
-        0 AS invoiced, 0 AS credited, 0 AS spent
-    FROM time_entries
-    UNION ALL SELECT account_id, date, client_id, project_id, currency, 0, 0, 0, 0, 0, 0, 0, net_amount
-    FROM expenses
-    UNION ALL SELECT invoices.account_id, issue_date, client_id,
-        coalesce(invoice_lines.project_id, invoices.project_id), invoices.currency, 0, 0, 0, 0, 0,
-        invoice_lines.amount, 0, 0
-    FROM invoices
-    JOIN invoice_lines ON invoice_lines.account_id = invoices.account_id AND invoice_lines.invoice_id = invoices.id
-    WHERE status IN ('sent', 'partially_paid', 'paid', 'written_off')
-    UNION ALL SELECT credit_notes.account_id, issue_date, client_id, project_id, credit_notes.currency, 0, 0, 0, 0,
-        0, 0, credit_note_shares.amount, 0
-    FROM credit_notes
-    JOIN credit_note_shares ON credit_note_shares.account_id = credit_notes.account_id
-        AND credit_note_shares.credit_note_id = credit_notes.id
-) AS rows_of
-GROUP BY 1, 2, 3, 4, 5
-"""
-
 
 def upgrade() -> None:
     make_tables()
     change_tables()
-    day = "DATE" if op.get_bind().dialect.name == "postgresql" else "TEXT"
-    for statement in (SETTLED.format(day=day), CLIENT_MONTHS, MONEY_MONTHS, USER_MONTHS, PROJECT_MONTHS):
-        op.execute(statement)
+    op.execute(SETTLED.format(day="DATE" if op.get_bind().dialect.name == "postgresql" else "TEXT"))
 
 
 def make_tables() -> None:
