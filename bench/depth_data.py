@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from data import open_agency, work_done
 
 USERS, CLIENTS, PROJECTS, YEARS, KEYS = 50, 200, 500, 4, 100
 DAYS = 365 * YEARS
+OLD = 60  # days after which nearly all is done, and paid
 TASK_ENTRIES = 50  # time entries for each task that there is
 RECENT = 100
 FAST = ("journal_mode=OFF", "synchronous=OFF", "foreign_keys=OFF", "cache_size=-262144")  # nobody minds losing it
@@ -33,8 +34,8 @@ PROJECT = (
     *("budget_minutes", "is_template", "name_folded", "search", *SUMS),
 )
 TASK = (
-    *(*STAMPS, "title", "client_id", "project_id", "status", "priority", "assignee_id", "due_date"),
-    *("estimated_minutes", "billable", "position", "created_by_id", "search"),
+    *(*STAMPS, "title", "client_id", "project_id", "status", "completed_at", "priority", "assignee_id"),
+    *("due_date", "estimated_minutes", "billable", "position", "created_by_id", "search"),
 )
 ENTRY = (
     *(*STAMPS, "client_id", "project_id", "task_id", "user_id", "date", "duration_minutes", "billable"),
@@ -111,27 +112,16 @@ def projects(chance: random.Random, stamps: tuple[Any, ...]) -> Iterator[tuple[A
 
 
 def tasks(chance: random.Random, account: int, count: int, days: list[str]) -> Iterator[tuple[Any, ...]]:
+    """Due a month after they were made; nearly all that were due long ago are done."""
     for n in range(1, count + 1):
-        project, title = project_of(n), work_done(chance)
-        status, priority = chance.choice(("todo", "in_progress", "done", "done")), chance.choice(("normal", "high"))
-        made = f"{days[n * DAYS // (count + 1)]}T09:00:00.{n:06}Z"
-        due, user = f"2026-{chance.randint(1, 12):02}-15", chance.randint(1, USERS)
-        yield (
-            *(
-                account,
-                made,
-                made,
-                title,
-                client_of(project),
-                project,
-                status,
-                priority,
-                user,
-                due,
-                60 * chance.randint(1, 40),
-            ),
-            *(1, n // PROJECTS, 1, title.casefold()),
-        )
+        project, title, age = project_of(n), work_done(chance), DAYS - n * DAYS // (count + 1)
+        made = f"{days[-age]}T09:00:00.{n:06}Z"
+        done = chance.random() < (0.97 if age > OLD else 0.5 * age / OLD)
+        status, completed = ("done", made) if done else (chance.choice(("todo", "in_progress")), None)
+        due = str(date.fromisoformat(days[-age]) + timedelta(days=30))
+        priority, user = chance.choice(("normal", "high")), chance.randint(1, USERS)
+        its = (account, made, made, title, client_of(project), project, status, completed, priority, user, due)
+        yield (*its, 60 * chance.randint(1, 40), 1, n // PROJECTS, 1, title.casefold())
 
 
 def time_entries(chance: random.Random, account: int, count: int, days: list[str]) -> Iterator[tuple[Any, ...]]:

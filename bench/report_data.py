@@ -11,16 +11,14 @@ from sqlalchemy import select
 
 import bare
 import retainer.app  # noqa: F401  # so that every table is known
-from depth_data import FAST, PROJECTS, STAMPS, USERS, client_of, put
+from depth_data import DAYS, FAST, OLD, PROJECTS, STAMPS, USERS, client_of, put
 from retainer.domain import summaries
 from retainer.domain.accounts import ACTING, operator
 from retainer.domain.settlement import FOREVER
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
 
-DAYS = 1460
 LINES = 2  # of each invoice
-OLD = 60  # days after which nearly all are paid
 INVOICE = (
     *(*STAMPS, "client_id", "project_id", "number", "status", "issue_date", "due_date", "currency", "subtotal"),
     *("tax_total", "total", "tax_breakdown", "amount_paid", "amount_credited", "balance_due", "sent_at"),

@@ -60,8 +60,8 @@ tasks = tenant_table(
     Index(None, "account_id", "parent_id", "created_at", "id"),
     Index(None, "account_id", "assignee_id", "created_at", "id"),
     sparse("tasks", "ticket_id", "created_at", "id"),
-    sparse("tasks", "completed_at"),
     Index(None, "account_id", "status", "due_date"),
+    Index(None, "account_id", "status", "completed_at"),
 )
 tag_links("tasks")
 

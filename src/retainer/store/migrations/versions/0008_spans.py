@@ -189,19 +189,14 @@ def change_tables() -> None:
     op.drop_table("money_months")
     with op.batch_alter_table("invoices", schema=None) as batch_op:
         batch_op.drop_index(batch_op.f("invoices_by_settled_date"))
+        read = ["client_id", "currency", "issue_date", "id", "due_date", "total", "balance_due"]
+        batch_op.create_index("invoices_by_settled_date", ["account_id", "settled_date", *read], unique=False)
+
+    with op.batch_alter_table("tasks", schema=None) as batch_op:
+        batch_op.drop_index("tasks_by_completed_at")
         batch_op.create_index(
-            "invoices_by_settled_date",
-            [
-                "account_id",
-                "settled_date",
-                "client_id",
-                "currency",
-                "issue_date",
-                "id",
-                "due_date",
-                "total",
-                "balance_due",
-            ],
+            batch_op.f("tasks_by_account_id_status_completed_at"),
+            ["account_id", "status", "completed_at"],
             unique=False,
         )
 
