@@ -24,12 +24,16 @@ WITHOUT = [sys.executable, str(Path(__file__).resolve().with_name("without_repor
 
 
 def asked(keys: list[str]) -> dict[str, "itertools.cycle[bytes]"]:
-    """An endless stream of requests for each report: of a year of months, of a year of days, of as long as it takes."""
+    """An endless stream of requests for each report: of years, one of them past, and of as long as it takes."""
     today = datetime.now(UTC).date()
-    months = today.replace(day=1) - timedelta(days=330)
-    since = {"12 months": months.replace(day=1), "365 days": today - timedelta(days=364)}
-    paths = {f"{name}, {what}": f"/reports/{name}?from={day}" for what, day in since.items() for name in NAMES}
-    paths |= {f"{name}, all": f"/reports/{name}?from={today - timedelta(days=LONGEST)}" for name in NAMES[:-1]}
+    months, past = today.replace(day=1) - timedelta(days=330), f"{today.year - 1}"
+    days = {
+        "12 months": f"from={months.replace(day=1)}",
+        "365 days": f"from={today - timedelta(days=364)}",
+        "last year": f"from={past}-01-01&to={past}-12-31",
+        "all": f"from={today - timedelta(days=LONGEST)}",
+    }
+    paths = {f"{name}, {what}": f"/reports/{name}?{its}" for what, its in days.items() for name in NAMES}
     paths[f"{NAMES[-1]}, all"] = f"/reports/{NAMES[-1]}"
     return {what: itertools.cycle([request("GET", path, key) for key in keys]) for what, path in paths.items()}
 

@@ -362,6 +362,20 @@ def test_outstanding_and_overdue_are_those_of_the_end_of_the_last_day_also_in_th
         assert at_the_end_of(day) == expected, day
 
 
+def test_what_is_due_on_the_last_day_of_the_calendar_is_never_overdue_until_it_is_due_earlier(office):
+    invoice = issue(office, client_of(office), "100", "2026-01-10", due_date="9999-12-31")
+
+    def standing():
+        (money,) = read(office, "overview")["money"]
+        return money["outstanding"], money["overdue"], money["overdue_count"]
+
+    assert standing() == ("100.00", "0.00", 0)
+    change(office, invoice, due_date="2026-03-31")
+    assert standing() == ("100.00", "0.00", 0)
+    change(office, invoice, due_date="2026-03-30")
+    assert standing() == ("100.00", "100.00", 1)
+
+
 @pytest.fixture
 def clients(office):
     with at(ENDED):

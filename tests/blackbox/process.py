@@ -28,7 +28,7 @@ from tests.cast import new_store, open_agency
 
 SOURCE = Path(retainer.__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-m", "retainer"]
-PATIENCE = 20
+PATIENCE = 60
 LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
 LIVING_COLUMNS = {"last_used_at"}
 

@@ -301,6 +301,8 @@ def test_the_demo_prints_a_base_url_a_key_and_a_curl_line_that_work(tmp_path):
             assert {path: total for path, total in totals.items() if total < least[path]} == {}
         assert len(me["key"]["scopes"]) == 17
         assert server.stop() == 0
+    database = f"sqlite:///{tmp_path}/data/demo.db"
+    assert command(tmp_path, "doctor", "--json", RETAINER_DATABASE_URL=database).json["drifted_summaries"] == []
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -75,7 +75,9 @@ def create_credit_note(tx: Tx, invoice: Id, body: New[CreditNote]) -> CreditNote
     """Credit an issued invoice: an amount with its tax, lines, or, when neither is sent, all that is left."""
     its = whole(tx, invoice)
     it = settle(tx, body, its)
-    note = tx.insert(credit_notes, it)
+    with summaries.balanced(tx, invoice):
+        note = tx.insert(credit_notes, it)
+        settlement.settle(tx, invoice, by_payment=False)
     for project, units in crediting.shares(tx, it, its).items():
         share = {"credit_note_id": note, "project_id": project, "currency": it.currency, "amount": units}
         tx.put(credit_note_shares, share)
@@ -83,7 +85,6 @@ def create_credit_note(tx: Tx, invoice: Id, body: New[CreditNote]) -> CreditNote
         summaries.add(tx, source, note)
     if it.total == its.total - sum(other.total for other in its.credit_notes):
         billing.free(tx, its.lines)
-    settlement.settle(tx, invoice, by_payment=False)
     return tx.get(credit_notes, note, CreditNote)
 
 

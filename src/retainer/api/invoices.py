@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from sqlalchemy import Index
 
 from retainer.api.quotes import QuoteLine, quote_lines
-from retainer.domain import agreed, documents, issuing, lines, payments, relations, settlement, unbilled
+from retainer.domain import agreed, documents, issuing, lines, payments, relations, settlement, summaries, unbilled
 from retainer.domain.crediting import CreditNote, credit_notes
 from retainer.domain.documents import MOST_LINES, Lines, TaxShare
 from retainer.domain.filters import SEARCH_WITH_CLIENT, Where, at_least, at_most, since, until
@@ -46,9 +46,6 @@ from retainer.store.columns import day, embedded, folded, hidden, instant, money
 from retainer.store.records import Derived, Only, Record, Single, Unless, auto, ro, wo
 from retainer.store.tables import tenant_table
 from retainer.store.tx import Tx
-
-OUTSTANDING = ("client_id", "currency", "issue_date", "id", "due_date", "total", "balance_due")
-"""What reports sum of the invoices of which something is outstanding, read from an index alone."""
 
 invoices = tenant_table(
     "invoices",
@@ -88,7 +85,6 @@ invoices = tenant_table(
     Index(None, "account_id", "client_id", "created_at", "id"),
     Index(None, "account_id", "status", "due_date"),
     Index(None, "account_id", "issue_date", "id"),
-    Index("invoices_by_settled_date", "account_id", "settled_date", *OUTSTANDING),
     Index(None, "account_id", "project_id"),
     Index(None, "account_id", "contact_id"),
 )
@@ -252,7 +248,8 @@ def create_invoice(tx: Tx, body: New[Invoice]) -> Invoice:
     it = settle(tx, body)
     invoice = it.id = tx.insert(invoices, it)
     lines.save(tx, invoice, [], it.lines)
-    issuing.count(tx, it, "draft")
+    with summaries.balanced(tx, invoice):
+        issuing.count(tx, it, "draft")
     return whole(tx, invoice)
 
 
@@ -268,14 +265,19 @@ def get_invoice(tx: Tx, invoice: Id) -> Invoice:
 def update_invoice(tx: Tx, invoice: Id, change: Change[Invoice]) -> Invoice:
     """Change an invoice or its status, or record a payment; `lines` takes the place of the whole set of a draft."""
     before = whole(tx, invoice)
-    it = settle(tx, change.onto(before), before)
-    tx.update(invoices, it)
-    if before.status == "draft":
-        lines.save(tx, invoice, before.lines, it.lines)
-    issuing.count(tx, it, before.status)
-    if it.record_payment:
-        payments.record(tx, it.record_payment)
+    write(tx, settle(tx, change.onto(before), before), before)
     return whole(tx, invoice)
+
+
+def write(tx: Tx, it: Invoice, before: Invoice) -> None:
+    """Write an invoice that was judged, its payment, and what both change elsewhere."""
+    with summaries.balanced(tx, it.id):
+        tx.update(invoices, it)
+        if before.status == "draft":
+            lines.save(tx, it.id, before.lines, it.lines)
+        issuing.count(tx, it, before.status)
+        if it.record_payment:
+            payments.record(tx, it.record_payment)
 
 
 @api.delete("/{invoice}")

@@ -25,7 +25,7 @@ from retainer.api.reports import Generated, ReportQuery, begin, by_currency, tol
 from retainer.api.revenue import money_of
 from retainer.api.sites import awaits_updates, sites
 from retainer.api.utilisation import Worked, capacities, worked
-from retainer.domain import outstanding, periods, summaries, uptime, work
+from retainer.domain import periods, summaries, uptime, work
 from retainer.domain.periods import Period
 from retainer.domain.ratios import median, ratio
 from retainer.domain.values import Currency, SignedMoney
@@ -166,14 +166,13 @@ def get_report_overview(tx: Tx, asked: ReportQuery) -> Told[Overview, Generated]
 def money(tx: Tx, period: Period, asked: ReportQuery, hours: Worked) -> list[OverviewMoney]:
     """The money of a period: a row for each currency, and one of zeros when there is none."""
     found = summaries.read(tx, money_of(asked), period, ("currency",), SUMS, **asked.only())
-    balances = outstanding.balances(tx, period.to, **asked.only())
-    due = by_currency((currency, its) for (_, currency), its in balances.items())
+    due = summaries.standing(tx, money_of(asked), period, ("currency",), **asked.only())
     worth = by_currency((currency, its) for (_, currency), its in hours.items())
-    currencies = {*due, *(its for its, sums in worth.items() if sums[2]), *(key[0] for key in found if any(found[key]))}
+    currencies = {*(its for its, sums in worth.items() if sums[2]), *(its for (its,) in (*due, *found))}
     rows = []
     for currency in sorted(currencies) or [usual(tx, asked)]:
         invoiced, credited, tax, credited_tax, collected, *spent = found.get((currency,), [0] * len(SUMS))
-        left, late, count = due.get(currency, [0, 0, 0])
+        left, late, count = due.get((currency,), [0, 0, 0])
         _, _, value, on_invoices = worth.get(currency, [0] * 4)
         first = (invoiced, credited, invoiced - credited, tax - credited_tax, collected, left, late)
         rest = (spent[0], value - on_invoices, spent[1] - spent[2])

@@ -107,7 +107,7 @@ def get_report_project_profitability(tx: Tx, asked: ProfitabilityQuery) -> Told[
     period = begin(tx, asked, None)
     found = summaries.read(tx, sources.project_sums, period, ("project_id", "currency"), SUMS, **asked.only())
     known = {its: (its, *told_of, work.percent(used)) for its, *told_of, used in tx.all(PROJECTS)}
-    each = {key: settled(its) for key, its in found.items() if any(its)}
+    each = {key: settled(its) for key, its in found.items()}
     own = tx.actor.currency
     rows = [
         ProjectProfitability(*known.get(project, NONE), *profit(currency, its, own))

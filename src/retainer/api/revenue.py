@@ -13,7 +13,7 @@ from sqlalchemy import Table, select
 
 from retainer.api.clients import clients
 from retainer.api.reports import Generated, ReportQuery, begin, by_currency, told, usual
-from retainer.domain import outstanding, periods, sources, summaries
+from retainer.domain import periods, sources, summaries
 from retainer.domain.periods import Period
 from retainer.domain.ratios import ratio
 from retainer.domain.values import Currency, SignedMoney
@@ -128,7 +128,7 @@ def get_report_revenue_by_month(tx: Tx, asked: ReportQuery) -> Told[RevenueByMon
     """Read what each month has brought in, empty ones too; twelve months and this one, unless days are given."""
     period = begin(tx, asked, periods.twelve_months_before)
     found = summaries.read(tx, money_of(asked), period, ("month", "currency"), WITH_EXPENSES, **asked.only())
-    currencies = sorted({currency for (_, currency), its in found.items() if any(its)})
+    currencies = sorted({currency for _, currency in found})
     rows = [(month, currency) for month in periods.months(period) for currency in currencies or [usual(tx, asked)]]
     nothing = [0] * len(WITH_EXPENSES)
     totals = by_currency((key[1], found.get(key, nothing)) for key in rows)
@@ -143,14 +143,15 @@ def money_of(asked: ReportQuery) -> Table:
 
 
 def of_clients(tx: Tx, period: Period, asked: ReportQuery) -> Found:
-    """SUMS, outstanding and overdue of each client and currency, in minor units, but for those that come to nothing."""
+    """SUMS, outstanding and overdue of each client and currency, in minor units."""
     found: Found = defaultdict(lambda: [0] * (len(SUMS) + 2))
     read = summaries.read(tx, sources.client_sums, period, ("client_id", "currency"), SUMS, **asked.only())
     for key, its in read.items():
         found[key][:-2] = its
-    for key, (due, late, _) in outstanding.balances(tx, period.to, **asked.only()).items():
-        found[key][-2:] = due, late
-    return {key: its for key, its in found.items() if any(its)}
+    due = summaries.standing(tx, sources.client_sums, period, ("client_id", "currency"), **asked.only())
+    for key, its in due.items():
+        found[key][-2:] = its[:2]
+    return found
 
 
 def revenue(currency: str, its: list[int], whole: list[int]) -> tuple[Any, ...]:

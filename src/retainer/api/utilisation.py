@@ -127,7 +127,7 @@ def worked(tx: Tx, period: Period, limits: dict[str, Any]) -> Worked:
         rows = tx.all(_worked(tuple(limits)), **limits, first=period.first, last=period.to)
         return {(user, currency): list(sums) for user, currency, *sums in rows}
     found = summaries.read(tx, sources.user_sums, period, ("user_id", "currency"), SUMS, **limits)
-    return {key: its for key, its in found.items() if any(its)}
+    return {(user, currency): sums for (user, currency), sums in found.items()}
 
 
 def by_user(found: Worked) -> dict[int, dict[str, list[int]]]:

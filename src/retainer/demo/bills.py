@@ -12,7 +12,7 @@ from retainer.api.expenses import expenses
 from retainer.api.time_entries import time_entries
 from retainer.demo.records import at, make
 from retainer.demo.work import Job
-from retainer.domain import issuing, payments
+from retainer.domain import payments, summaries
 from retainer.domain.crediting import CreditNote
 from retainer.domain.payments import Payment
 from retainer.store.tx import Tx
@@ -106,13 +106,13 @@ class Bills:
             reference=f"{self.chance.choice(('TRF', 'ZV', 'PAY'))}-{self.chance.randint(10**6, 10**7)}",
         )
         if payments.judged(self.tx, payment, it, whole=False):
-            payments.record(self.tx, payment)
+            with summaries.balanced(self.tx, it.id):
+                payments.record(self.tx, payment)
 
     def _step(self, it: invoices.Invoice, status: str) -> None:
         before = invoices.whole(self.tx, it.id)
         after = invoices.settle(self.tx, msgspec.structs.replace(before, status=status), before)
-        self.tx.update(invoices.invoices, after)
-        issuing.count(self.tx, after, before.status)
+        invoices.write(self.tx, after, before)
 
     def _from_quotes(self) -> None:
         """Two accepted quotes become drafts."""

@@ -27,7 +27,6 @@ payments = tenant_table(
     text("reference", optional=True),
     text("notes", optional=True),
     Index("payments_unique_reference", "account_id", "invoice_id", "reference", unique=True),
-    Index(None, "account_id", "paid_date"),
     Index("payments_by_invoice", "account_id", "invoice_id", "paid_date", "amount"),
 )
 
@@ -118,8 +117,9 @@ def remove(store: Store, payment: int) -> Removed:
     with store.begin(operator(*owner), write=True) as tx:
         it = tx.get(payments, payment, Payment)
         summaries.add(tx, sources.PAYMENTS, payment, -1)
-        tx.delete(payments, payment)
-        settlement.settle(tx, it.invoice_id, by_payment=False)
+        with summaries.balanced(tx, it.invoice_id):
+            tx.delete(payments, payment)
+            settlement.settle(tx, it.invoice_id, by_payment=False)
         audit.note(tx, "payment removed", msgspec.to_builtins(it))
         number, status, due = tx.one(_invoice(), id=it.invoice_id) or ("", "", 0)
     return Removed(

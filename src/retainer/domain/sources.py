@@ -7,11 +7,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, Table, case, func, literal, select
+from sqlalchemy import ColumnElement, Select, Subquery, Table, and_, case, func, literal, select, union
 
-from retainer.domain.settlement import ISSUED
+from retainer.domain.settlement import FOREVER, ISSUED
 from retainer.store.columns import integer, text
-from retainer.store.engines import INTEGER
+from retainer.store.engines import INTEGER, next_day
 from retainer.store.tables import keyed_table, metadata
 
 
@@ -41,6 +41,7 @@ project_sums = summary(
 MONEY = (
     *("invoice_count", "invoiced", "invoiced_tax", "credited", "credited_tax", "collected"),
     *("expenses", "billable_expenses", "billed_expenses"),
+    *("outstanding", "overdue", "overdue_count"),  # since the beginning, they add up to what is so at the end of a day
 )
 client_sums = summary("client_sums", "client_id", of=MONEY)
 money_sums = summary("money_sums", of=MONEY)
@@ -201,6 +202,50 @@ def _payments() -> Select[Any]:
     ).select_from(payments.join(invoices, invoices.c.id == payments.c.invoice_id))
 
 
+@cache
+def _balances() -> Select[Any]:
+    """Invoices: how much more is outstanding and overdue at the end of a day than at that of the day before.
+
+    The balance of an issued invoice is its total less what was paid and credited by then; it is overdue when it was due
+    before that day (contract 4). What is void was never due, and what was written off is not due any more.
+    """
+    its, days = metadata.tables["invoices"].c, _days_of_balances().c
+    now, before = (_balance(until) for until in (days.day.__ge__, days.day.__gt__))
+    late, was_late = (its.due_date < days.day).label("late"), (next_day(its.due_date) < days.day).label("was_late")
+    balances = (now.label("now"), before.label("before"))
+    rows = select(days.own, days.day, its.client_id, its.currency, *balances, late, was_late)
+    step = rows.where(its.id == days.own, its.settled_date.is_not(None), days.day.is_not(None)).subquery().c
+    overdue = [case((late, due), else_=0) for late, due in ((step.late, step.now), (step.was_late, step.before))]
+    count = [case((due > 0, 1), else_=0) for due in overdue]
+    return select(
+        *step["own", "day", "client_id", "currency"],
+        (step.now - step.before).label("outstanding"),
+        (overdue[0] - overdue[1]).label("overdue"),
+        (count[0] - count[1]).label("overdue_count"),
+    )
+
+
+def _days_of_balances() -> Subquery:
+    """The days on which what is outstanding or overdue of an invoice may change."""
+    its, payments, notes = (metadata.tables[name].c for name in ("invoices", "payments", "credit_notes"))
+    issued, late = select(its.id.label("own"), its.issue_date.label("day")), select(its.id, next_day(its.due_date))
+    settled = select(its.id, its.settled_date).where(its.settled_date < FOREVER)
+    paid, credited = select(payments.invoice_id, payments.paid_date), select(notes.invoice_id, notes.issue_date)
+    return union(issued, late, settled, paid, credited).subquery()
+
+
+def _balance(until: Callable[[Any], ColumnElement[bool]]) -> ColumnElement[Any]:
+    """What is outstanding of an invoice with all that happened `until` a day, of which a day of something is judged."""
+    its, payments, notes = (metadata.tables[name].c for name in ("invoices", "payments", "credit_notes"))
+    left: ColumnElement[Any] = its.total
+    for amount, day, invoice in (
+        (payments.amount, payments.paid_date, payments.invoice_id),
+        (notes.total, notes.issue_date, notes.invoice_id),
+    ):
+        left -= select(func.coalesce(func.sum(amount), 0)).where(invoice == its.id, until(day)).scalar_subquery()
+    return case((and_(until(its.issue_date), ~until(its.settled_date), left > 0), left), else_=0)
+
+
 TIME = Source(_time, (project_sums, user_sums))
 BILLED_TIME = Source(_billed_time, (project_sums, user_sums))
 EXPENSES = Source(_expenses, (project_sums, client_sums, money_sums))
@@ -210,5 +255,9 @@ LINES = Source(_lines, (project_sums,), ISSUED)
 CREDIT_NOTES = Source(_credit_notes, (client_sums, money_sums))
 CREDIT_NOTE_SHARES = Source(_credit_note_shares, (project_sums,))
 PAYMENTS = Source(_payments, (client_sums, money_sums))
+BALANCES = Source(_balances, (client_sums, money_sums))
 
-SOURCES = (TIME, BILLED_TIME, EXPENSES, BILLED_EXPENSES, INVOICES, LINES, CREDIT_NOTES, CREDIT_NOTE_SHARES, PAYMENTS)
+SOURCES = (
+    *(TIME, BILLED_TIME, EXPENSES, BILLED_EXPENSES, INVOICES, LINES, CREDIT_NOTES, CREDIT_NOTE_SHARES, PAYMENTS),
+    BALANCES,
+)

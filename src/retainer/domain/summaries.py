@@ -6,10 +6,11 @@ entries. What a row comes to is written once, in `sources`.
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any
 
+import msgspec
 from sqlalchemy import (
     Delete,
     Insert,
@@ -30,7 +31,7 @@ from sqlalchemy import (
 from retainer.domain import spans
 from retainer.domain.accounts import ACTING, operator
 from retainer.domain.periods import Period
-from retainer.domain.sources import SOURCES, SUMMARIES, Source
+from retainer.domain.sources import BALANCES, SOURCES, SUMMARIES, Source
 from retainer.store.columns import among
 from retainer.store.engines import INTEGER, insert_or_add, listed
 from retainer.store.tables import ACCOUNT
@@ -60,10 +61,15 @@ def kept(tx: Tx, source: Source, *, by: str = "own", own: int) -> Iterator[None]
     add(tx, source, own, by=by)
 
 
-def read(tx: Tx, table: Table, period: Period, by: tuple[str, ...], sums: tuple[str, ...], **only: int | str) -> Sums:
-    """The sums of a summary over a period, by the month or its keys; of those rows `only` whose keys have these values.
+def balanced(tx: Tx, invoice: int) -> AbstractContextManager[None]:
+    """Keep the balance of an invoice right while the block changes it, its payments or its credit notes."""
+    return kept(tx, BALANCES, own=invoice)
 
-    Of all time when the period has no first day.
+
+def read(tx: Tx, table: Table, period: Period, by: tuple[str, ...], sums: tuple[str, ...], **only: int | str) -> Sums:
+    """The sums of a summary over a period, by the month or its keys, where there is anything.
+
+    Of all time when the period has no first day; of those rows `only` whose keys have these values.
     """
     first, last = period.first, period.to
     if period.from_ is None:
@@ -71,7 +77,13 @@ def read(tx: Tx, table: Table, period: Period, by: tuple[str, ...], sums: tuple[
         first, last = min(f"{oldest}-01-01", last), min(f"{newest}-12-31", last)
     more, less = spans.cover(first, last, tx.today, spans.MONTH if "month" in by else spans.YEAR)
     found = tx.all(_sums(table, by, sums, tuple(only)), more=json.dumps(more), less=json.dumps(less), **only)
-    return {row[: len(by)]: list(row[len(by) :]) for row in found}
+    return {row[: len(by)]: list(row[len(by) :]) for row in found if any(row[len(by) :])}
+
+
+def standing(tx: Tx, table: Table, period: Period, by: tuple[str, ...], **only: int | str) -> Sums:
+    """What was outstanding and overdue at the end of a period's last day, and how many invoices were."""
+    always = msgspec.structs.replace(period, from_=None)
+    return read(tx, table, always, by, ("outstanding", "overdue", "overdue_count"), **only)
 
 
 def drifted(tx: Tx) -> list[str]:

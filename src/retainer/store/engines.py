@@ -16,6 +16,10 @@ except ImportError:  # the wheel exists for Linux only; elsewhere the standard m
 
 OLDEST_SAFE = (3, 51, 3)  # before it, two connections that write or checkpoint at once can corrupt a WAL database
 WAIT_SECONDS = 5.0
+PRAGMAS = (
+    *("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"),
+    *("journal_size_limit=67108864", "cache_size=-16384", "mmap_size=268435456"),
+)
 OUT_OF_REACH = {"BUSY", "LOCKED", "IOERR", "FULL", "CANTOPEN", "READONLY", "PROTOCOL", "NOTADB", "CORRUPT"}
 
 # The first type is what SQLite's STRICT tables take, the second what PostgreSQL has for it.
@@ -36,6 +40,11 @@ def comma_list(column: ColumnElement[Any]) -> ColumnElement[str]:
 def listed(name: str) -> Select[Any]:
     """The texts of a list that is bound as JSON: one prepared statement for lists of any length."""
     return select(func.json_each(bindparam(name)).table_valued("value").c.value)
+
+
+def next_day(day: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The day after a day; null after the calendar's last."""
+    return func.date(day, "+1 day", type_=DAY)
 
 
 def insert_or_add(table: Table, rows: Select[Any], sums: tuple[str, ...]) -> Insert:
@@ -76,15 +85,7 @@ class Sqlite:
         connection = driver.connect(
             str(self.path), timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=1024
         )
-        for pragma in (
-            "journal_mode=WAL",
-            "synchronous=FULL",
-            "foreign_keys=ON",
-            "trusted_schema=OFF",
-            "journal_size_limit=67108864",
-            "cache_size=-16384",
-            "mmap_size=268435456",
-        ):
+        for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
         return connection
 
