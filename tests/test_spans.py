@@ -42,9 +42,9 @@ def test_spans_add_up_to_each_day_of_a_period_once_and_to_no_other(one, other, t
     ],
 )
 def test_the_fewest_that_have_begun_make_up_a_period(first, last, more, less):
-    assert spans.cover(first, last, "2026-11-22") == (more, less)
+    assert spans.cover(first, last, "2026-11-22") == (tuple(more), tuple(less))
 
 
 def test_what_lies_after_today_counts_for_nothing_even_when_it_is_more():
-    assert spans.cover("2026-11-01", "2026-11-02", "2026-11-02")[0] == ["2026-11"]
-    assert spans.cover("2026-11-01", "2026-11-02", "2026-12-31")[0] == ["2026-11-01", "2026-11-02"]
+    assert spans.cover("2026-11-01", "2026-11-02", "2026-11-02")[0] == ("2026-11",)
+    assert spans.cover("2026-11-01", "2026-11-02", "2026-12-31")[0] == ("2026-11-01", "2026-11-02")

@@ -235,7 +235,7 @@ def _days_of_balances() -> Subquery:
 
 
 def _balance(until: Callable[[Any], ColumnElement[bool]]) -> ColumnElement[Any]:
-    """What is outstanding of an invoice with all that happened `until` a day, of which a day of something is judged."""
+    """What is outstanding of an invoice by then: after all that happened on a day of which `until` says that it was."""
     its, payments, notes = (metadata.tables[name].c for name in ("invoices", "payments", "credit_notes"))
     left: ColumnElement[Any] = its.total
     for amount, day, invoice in (

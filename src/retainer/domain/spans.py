@@ -24,8 +24,8 @@ Cover = dict[Span, int]
 """Spans that make up a period when they are added or, with the sign -1, taken away."""
 
 
-@lru_cache(maxsize=1024)
-def cover(first: str, last: str, today: str, longest: int = YEAR) -> tuple[list[str], list[str]]:
+@lru_cache(maxsize=128)
+def cover(first: str, last: str, today: str, longest: int = YEAR) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The names of the spans to add and of those to take away for the days of a period, both ends included.
 
     They are the fewest that do it, of those that have begun: for what lies after today, hardly anything is found.
@@ -34,7 +34,7 @@ def cover(first: str, last: str, today: str, longest: int = YEAR) -> tuple[list[
     years = [_span(year, 1, YEAR) for year in range(int(first[:YEAR]), int(last[:YEAR]) + 1)]
     parts = years if longest == YEAR else [month for year in years for month in _parts(year)]
     found = _within(parts, begins, ends, now)
-    more, less = (sorted(span.name for span, its in found.items() if its == sign) for sign in (1, -1))
+    more, less = (tuple(sorted(span.name for span, its in found.items() if its == sign)) for sign in (1, -1))
     return more, less
 
 
