@@ -24,10 +24,11 @@ from retainer.api.quotes import quotes
 from retainer.api.reports import Generated, ReportQuery, begin, by_currency, told, usual
 from retainer.api.revenue import money_of
 from retainer.api.sites import awaits_updates, sites
-from retainer.api.utilisation import Worked, capacities, worked
+from retainer.api.utilisation import capacities, worked
 from retainer.domain import periods, summaries, uptime, work
 from retainer.domain.periods import Period
 from retainer.domain.ratios import median, ratio
+from retainer.domain.summaries import Sums
 from retainer.domain.values import Currency, SignedMoney
 from retainer.exact import amount_of
 from retainer.kernel.resource import Resource, Told
@@ -163,10 +164,10 @@ def get_report_overview(tx: Tx, asked: ReportQuery) -> Told[Overview, Generated]
     return told(tx, overview)
 
 
-def money(tx: Tx, period: Period, asked: ReportQuery, hours: Worked) -> list[OverviewMoney]:
+def money(tx: Tx, period: Period, asked: ReportQuery, hours: Sums) -> list[OverviewMoney]:
     """The money of a period: a row for each currency, and one of zeros when there is none."""
     found = summaries.read(tx, money_of(asked), period, ("currency",), SUMS, **asked.only())
-    due = summaries.standing(tx, money_of(asked), period, ("currency",), **asked.only())
+    due = summaries.outstanding(tx, money_of(asked), period, ("currency",), **asked.only())
     worth = by_currency((currency, its) for (_, currency), its in hours.items())
     currencies = {*(its for its, sums in worth.items() if sums[2]), *(its for (its,) in (*due, *found))}
     rows = []
@@ -182,7 +183,7 @@ def money(tx: Tx, period: Period, asked: ReportQuery, hours: Worked) -> list[Ove
     return rows
 
 
-def time(tx: Tx, period: Period, hours: Worked) -> OverviewTime:
+def time(tx: Tx, period: Period, hours: Sums) -> OverviewTime:
     """The time of a period; available is that of the active users, and of others who have tracked some."""
     present = {user for user, _ in hours}
     available = sum(room for own, _, active, room, _ in capacities(tx, period, None) if active or own in present)

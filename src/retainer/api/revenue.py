@@ -16,6 +16,7 @@ from retainer.api.reports import Generated, ReportQuery, begin, by_currency, tol
 from retainer.domain import periods, sources, summaries
 from retainer.domain.periods import Period
 from retainer.domain.ratios import ratio
+from retainer.domain.summaries import Sums
 from retainer.domain.values import Currency, SignedMoney
 from retainer.exact import amount_of
 from retainer.kernel.resource import Resource, Told
@@ -100,7 +101,6 @@ class RevenueByMonthReport(msgspec.Struct):
     totals: list[RevenueByMonthTotal]
 
 
-Found = dict[tuple[int, str], list[int]]
 NAMES = select(clients.c.id, clients.c.name)
 
 by_client = Resource("/reports/revenue-by-client", tag="Reports", scope="reports")
@@ -142,13 +142,13 @@ def money_of(asked: ReportQuery) -> Table:
     return sources.money_sums if asked.client_id is None else sources.client_sums
 
 
-def of_clients(tx: Tx, period: Period, asked: ReportQuery) -> Found:
+def of_clients(tx: Tx, period: Period, asked: ReportQuery) -> Sums:
     """SUMS, outstanding and overdue of each client and currency, in minor units."""
-    found: Found = defaultdict(lambda: [0] * (len(SUMS) + 2))
+    found: Sums = defaultdict(lambda: [0] * (len(SUMS) + 2))
     read = summaries.read(tx, sources.client_sums, period, ("client_id", "currency"), SUMS, **asked.only())
     for key, its in read.items():
         found[key][:-2] = its
-    due = summaries.standing(tx, sources.client_sums, period, ("client_id", "currency"), **asked.only())
+    due = summaries.outstanding(tx, sources.client_sums, period, ("client_id", "currency"), **asked.only())
     for key, its in due.items():
         found[key][-2:] = its[:2]
     return found

@@ -19,6 +19,7 @@ from retainer.api.time_entries import time_entries
 from retainer.domain import periods, sources, summaries
 from retainer.domain.periods import Period
 from retainer.domain.ratios import average, of_days, ratio
+from retainer.domain.summaries import Sums
 from retainer.domain.users import users
 from retainer.domain.values import ME, Currency, Id, Money, Percent, UserId
 from retainer.exact import amount_of
@@ -83,7 +84,6 @@ class UtilisationReport(msgspec.Struct):
     totals: list[UtilisationTotal]
 
 
-Worked = dict[tuple[int, str], list[int]]
 USERS = select(*users.c["id", "name", "is_active", "weekly_capacity_minutes", "target_percent"])
 
 api = Resource("/reports/utilisation", tag="Reports", scope="reports")
@@ -118,7 +118,7 @@ def capacities(tx: Tx, period: Period, user: int | None) -> list[tuple[int, str,
     ]
 
 
-def worked(tx: Tx, period: Period, limits: dict[str, Any]) -> Worked:
+def worked(tx: Tx, period: Period, limits: dict[str, Any]) -> Sums:
     """SUMS of the time entries of a period, by user and currency.
 
     Those of a client or a project are added up from their own entries.
@@ -126,11 +126,10 @@ def worked(tx: Tx, period: Period, limits: dict[str, Any]) -> Worked:
     if "client_id" in limits or "project_id" in limits:
         rows = tx.all(_worked(tuple(limits)), **limits, first=period.first, last=period.to)
         return {(user, currency): list(sums) for user, currency, *sums in rows}
-    found = summaries.read(tx, sources.user_sums, period, ("user_id", "currency"), SUMS, **limits)
-    return {(user, currency): sums for (user, currency), sums in found.items()}
+    return summaries.read(tx, sources.user_sums, period, ("user_id", "currency"), SUMS, **limits)
 
 
-def by_user(found: Worked) -> dict[int, dict[str, list[int]]]:
+def by_user(found: Sums) -> dict[int, dict[str, list[int]]]:
     """The sums of each user, by currency."""
     of_user: dict[int, dict[str, list[int]]] = defaultdict(dict)
     for (user, currency), sums in found.items():

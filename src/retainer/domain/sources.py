@@ -53,7 +53,7 @@ SUMMARIES = (project_sums, client_sums, money_sums, user_sums)
 
 
 class Source(NamedTuple):
-    """Rows that are summed: each with what it is found by, its day, what it is of, and last its sums."""
+    """Rows that are summed: each with what it is found by, its day, the keys that it is summed by, and its sums."""
 
     rows: Callable[[], Select[Any]]
     feeds: tuple[Table, ...]

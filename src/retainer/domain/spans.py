@@ -33,46 +33,30 @@ def cover(first: str, last: str, today: str, longest: int = YEAR) -> tuple[tuple
     begins, ends, now = (date.fromisoformat(day).toordinal() for day in (first, last, today))
     years = [_span(year, 1, YEAR) for year in range(int(first[:YEAR]), int(last[:YEAR]) + 1)]
     parts = years if longest == YEAR else [month for year in years for month in _parts(year)]
-    found = _within(parts, begins, ends, now)
+    found = _together(_split(part, begins, ends, now)[0] for part in parts)
     more, less = (tuple(sorted(span.name for span, its in found.items() if its == sign)) for sign in (1, -1))
     return more, less
 
 
-def _within(parts: list[Span], first: int, last: int, now: int) -> Cover:
-    """The days from one to another of spans that follow each other."""
-    met = [part for part in parts if first <= part.last and part.first <= last]
-    if len(met) > 1:
-        ends = _cut(met[0], first - 1, now)[1], _cut(met[-1], last, now)[0]
-        return _added((*ends, dict.fromkeys(met[1:-1], 1)))
-    (only,) = met
-    if first <= only.first and only.last <= last:
-        return {only: 1}
-    outside = _added((_cut(only, first - 1, now)[0], _cut(only, last, now)[1]))
-    return _shorter(_within(_parts(only), first, last, now), _rest(only, outside), now)
-
-
-def _cut(span: Span, day: int, now: int) -> tuple[Cover, Cover]:
-    """The days of a span until a day, and those after it."""
-    if day < span.first:
+def _split(span: Span, first: int, last: int, now: int) -> tuple[Cover, Cover]:
+    """The days of a span from one to another, and its other days."""
+    if last < span.first or span.last < first:
         return {}, {span: 1}
-    if span.last <= day:
+    if first <= span.first and span.last <= last:
         return {span: 1}, {}
-    pieces = [_cut(part, day, now) for part in _parts(span)]
-    until, after = (_added(covers) for covers in zip(*pieces, strict=True))
-    return _shorter(until, _rest(span, after), now), _shorter(after, _rest(span, until), now)
+    pieces = [_split(part, first, last, now) for part in _parts(span)]
+    within, beyond = (_together(covers) for covers in zip(*pieces, strict=True))
+    return _shorter(within, _rest(span, beyond), now), _shorter(beyond, _rest(span, within), now)
 
 
-def _added(covers: Iterable[Cover]) -> Cover:
-    found: Cover = {}
-    for its in covers:
-        for span, sign in its.items():
-            found[span] = found.get(span, 0) + sign
-    return {span: sign for span, sign in found.items() if sign}
+def _together(covers: Iterable[Cover]) -> Cover:
+    """Covers of spans that have no day in common."""
+    return {span: sign for its in covers for span, sign in its.items()}
 
 
 def _rest(span: Span, of: Cover) -> Cover:
     """What is left of a span."""
-    return _added(({span: 1}, {part: -sign for part, sign in of.items()}))
+    return {span: 1} | {part: -sign for part, sign in of.items()}
 
 
 def _shorter(one: Cover, other: Cover, now: int) -> Cover:

@@ -73,14 +73,14 @@ def read(tx: Tx, table: Table, period: Period, by: tuple[str, ...], sums: tuple[
     """
     first, last = period.first, period.to
     if period.from_ is None:
-        oldest, newest = (str(tx.value(statement) or last)[: spans.YEAR] for statement in _known(table))
+        oldest, newest = (str(span or last)[: spans.YEAR] for span in tx.one(_known(table)) or ())
         first, last = min(f"{oldest}-01-01", last), min(f"{newest}-12-31", last)
     more, less = spans.cover(first, last, tx.today, spans.MONTH if "month" in by else spans.YEAR)
     found = tx.all(_sums(table, by, sums, tuple(only)), more=json.dumps(more), less=json.dumps(less), **only)
     return {row[: len(by)]: list(row[len(by) :]) for row in found if any(row[len(by) :])}
 
 
-def standing(tx: Tx, table: Table, period: Period, by: tuple[str, ...], **only: int | str) -> Sums:
+def outstanding(tx: Tx, table: Table, period: Period, by: tuple[str, ...], **only: int | str) -> Sums:
     """What was outstanding and overdue at the end of a period's last day, and how many invoices were."""
     always = msgspec.structs.replace(period, from_=None)
     return read(tx, table, always, by, ("outstanding", "overdue", "overdue_count"), **only)
@@ -115,9 +115,10 @@ def recount(tx: Tx) -> None:
 
 
 @cache
-def _known(table: Table) -> tuple[Select[Any], Select[Any]]:
-    """The first and the last span for which there is a sum."""
-    return select(func.min(table.c.span)), select(func.max(table.c.span))
+def _known(table: Table) -> Select[Any]:
+    """The first and the last span for which there is a sum; each is looked up, for both at once would be a scan."""
+    ends: list[Any] = [select(end(table.c.span)).scalar_subquery() for end in (func.min, func.max)]
+    return select(*ends)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Reports: summaries of months, which the next step fills, and when nothing was outstanding of an invoice any more."""
+"""Reports: summaries of months, which the next step replaces, and since when nothing of an invoice is outstanding."""
 
 import sqlalchemy as sa
 from alembic import op
