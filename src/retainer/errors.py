@@ -71,3 +71,40 @@ def invalid(errors: Faults, code: str = "validation_failed") -> Refusal:
 def not_found(what: str) -> Refusal:
     """404 in the same words whether the record never existed, was deleted, or belongs to another account."""
     return Refusal("not_found", f"There is no such {what} in this account. Check the id in the path.")
+
+
+class BodyFaults:
+    """What is wrong with a body: rules note it, and all of it is refused at once, before anything is written."""
+
+    def __init__(self) -> None:
+        self.faults: Faults = {}
+        self.codes: set[str] = set()
+        self.within = ""  # where the members that are judged stand in the body: `lines.0.`
+        self.unreadable: frozenset[str] = frozenset()
+
+    def note_unreadable(self, faults: Faults) -> None:
+        """Note the members of the body that could not be read; rules say nothing more of them."""
+        if faults:
+            self.faults |= faults
+            self.codes.add("validation_failed")
+            self.unreadable = frozenset(faults)
+
+    def knows(self, *fields: str) -> bool:
+        """Whether these members of the body were read, so that a rule may draw conclusions from them."""
+        whole = tuple(self.within + field for field in fields)
+        nested = tuple(f"{name}." for name in whole)
+        return not any(name in whole or name.startswith(nested) for name in self.unreadable)
+
+    def fault(self, field: str, sentence: str, code: str = "validation_failed") -> None:
+        """Note what is wrong with a member of the body; it is refused with all others before anything is written."""
+        if self.within + field in self.unreadable:
+            return
+        said = self.faults.setdefault(self.within + field, [])
+        if sentence not in said:  # a rule may look at a line before the row is judged
+            said.append(sentence)
+        self.codes.add(code)
+
+    def refuse_faults(self) -> None:
+        """Raise the code of the faults that were noted; `validation_failed` when they have several."""
+        if self.faults:
+            raise invalid(self.faults, self.codes.pop() if len(self.codes) == 1 else "validation_failed")

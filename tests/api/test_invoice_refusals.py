@@ -16,7 +16,7 @@ def credit(office, invoice, **members):
     return office.post(f"{path_of(invoice)}/credit-notes", members)
 
 
-@pytest.mark.parametrize("members", [{"issue_date": "2099-01-01"}, {"currency": "USD"}, {"lines": None}])
+@pytest.mark.parametrize("members", [{"issue_date": "2099-01-01"}, {"currency": "USD"}, {"lines": []}])
 def test_what_is_locked_is_told_alone_and_once(office, members):
     refused = office.patch(path_of(issued(office)), members)
     assert refused.code == "locked"

@@ -106,6 +106,7 @@ def test_it_works(office):
         "amount_paid": "0.00",
         "amount_credited": "0.00",
         "balance_due": "1630.34",
+        "refund_due": "0.00",
         "payments": [],
         "credit_notes": [],
         "lines": [design, rebate],
@@ -489,11 +490,16 @@ def test_a_payment_has_the_digits_of_the_currency(office, currency, least, too_l
     assert [its["status"], Decimal(its["amount_paid"]), Decimal(its["balance_due"])] == ["paid", 1904, 0]
 
 
-def test_a_payment_with_the_same_reference_adds_nothing(office):
+def test_a_payment_sent_again_by_its_reference_adds_nothing(office):
     invoice, other = invoice_of(office, "sent"), invoice_of(office, "sent")
     first = pay(office, invoice, amount="900", reference="A").data
     assert sent_back(pay(office, invoice, amount="900", reference="A").data) == sent_back(first)
-    assert sent_back(pay(office, invoice, amount="5000", reference=" A ").data) == sent_back(first)
+    assert sent_back(pay(office, invoice, reference=" A ").data) == sent_back(first)
+    paid_date = first["payments"][0]["paid_date"]
+    said = f"Is that of payment {first['payments'][0]['id']}: 900.00 EUR on {paid_date}."
+    for other_payment in ({"amount": "899"}, {"paid_date": "2026-01-02"}, {"amount": "900", "paid_date": "2026-01-02"}):
+        answer = pay(office, invoice, reference="A", **other_payment)
+        assert answer.errors == {"record_payment.reference": [f"{said} Give another payment another reference."]}
     full = pay(office, invoice, reference="B").data
     assert [payment["amount"] for payment in full["payments"]] == ["900.00", "1004.00"]
     assert sent_back(pay(office, invoice, reference="B").data) == sent_back(full)

@@ -186,14 +186,14 @@ def test_only_a_draft_changes_what_it_offers(office):
     assert office.get(path).data["total"] == quote["total"] == "1904.00"
 
 
-def test_lines_take_the_place_of_the_whole_set_and_keep_their_ids_by_their_place(office):
+def test_lines_take_the_place_of_the_whole_set(office):
     quote = quote_of(office, lines=[LINE, LINE | {"description": "Build"}, LINE | {"description": "Test"}])
     first, second, _ = quote["lines"]
     path = f"/quotes/{quote['id']}"
     same = office.patch(path, {"lines": quote["lines"], "title": "New"}).data
     assert same["lines"] == quote["lines"]
     changed = office.patch(path, {"lines": [second | {"quantity": "1"}, first]}).data
-    assert [line["id"] for line in changed["lines"]] == [first["id"], second["id"]]
+    assert [line["id"] for line in changed["lines"]] == [second["id"], first["id"]]
     assert [line["description"] for line in changed["lines"]] == ["Build", "Design"]
     assert changed["total"] == "2856.00"
     assert office.patch(path, {"lines": []}).data["total"] == "0.00"

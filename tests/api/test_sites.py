@@ -270,11 +270,12 @@ def test_pushed_plugins_take_the_place_of_all_and_stay_when_left_out(office):
         (office.put, {"plugins": [{"slug": "yoast"}]}, ["yoast"]),
         (office.patch, {"plugins": []}, []),
         (office.patch, {"plugins": [WOO]}, ["woocommerce"]),
-        (office.patch, {"plugins": None}, []),
+        (office.patch, {"name": "Newer"}, ["woocommerce"]),
     ):
         site = call(path, sent).data
         assert ([it["slug"] for it in site["plugins"]], site["plugins_count"]) == (slugs, len(slugs)), sent
         assert office.get(path).data == site
+    assert "send []" in office.patch(path, {"plugins": None}).errors["plugins"][0]
     (plugin,) = office.patch(path, {"plugins": [{"slug": " yoast "}]}).data["plugins"]
     unknown = {"version": None, "update_version": None, "auto_update": False, "update_available": False}
     assert plugin == unknown | {"slug": "yoast", "name": "yoast", "status": "active"}

@@ -83,15 +83,25 @@ def copies(world, table, own, times):
                 ("Work on 2026-03-05", [4]), ("Work on 2026-03-06", [6]),
             ],
         ),
-        ("time", "task", [("Other work", [2, 4, 5]), ("Photos", [1, 6]), ("Texts", [3])]),
-        ("time", "user", [("Ana Admin", [1, 4, 5, 6]), ("Max Member", [2, 3])]),
+        (
+            "time", "task", [
+                ("Other work", [5]), ("Photos", [1, 6]), ("Other work, Blog", [2]), ("Texts", [3]),
+                ("Other work, Shop", [4]),
+            ],
+        ),
+        (
+            "time", "user", [
+                ("Ana Admin", [5]), ("Ana Admin, Shop", [1, 4, 6]), ("Max Member, Blog", [2]),
+                ("Max Member, Shop", [3]),
+            ],
+        ),
         ("time", "project", [("Work without a project", [5]), ("Shop", [1, 3, 4, 6]), ("Blog", [2])]),
         (
             "expenses",
             "entry",
             [("Expenses on 2026-03-01", [3]), ("Train", [1]), ("Expenses on 2026-03-03", [2]), ("Server", [4])],
         ),
-        ("expenses", "category", [("travel", [1, 3]), ("other", [2]), ("hosting", [4])]),
+        ("expenses", "category", [("travel, Blog", [3]), ("travel", [1]), ("other", [2]), ("hosting", [4])]),
         ("expenses", "project", [("Blog", [3]), ("Expenses without a project", [1]), ("Shop", [2, 4])]),
     ],
 )  # fmt: skip
@@ -191,9 +201,9 @@ def test_it_is_added_to_the_lines_that_there_are_and_to_those_that_are_sent(worl
     assert shown(its, "time") == [("Work without a project", [5]), ("Shop", [1])]
     asked = {"time": {"group_by": "user"}, "expenses": {"group_by": "category"}}
     its = office.patch(path, {"lines": [*its["lines"][1:], LINE], "unbilled_work": asked}).data
-    said = ["Work without a project", "Shop", "Design", "Max Member", "Ana Admin", "travel", "other", "hosting"]
-    assert [line["description"] for line in its["lines"]] == said
-    assert [ids for _, ids in shown(its, "time")] == [[5], [1], [2, 3], [4, 6]]
+    said = ["Work without a project", "Shop", "Design", "Max Member, Blog", "Max Member, Shop", "Ana Admin"]
+    assert [line["description"] for line in its["lines"]] == [*said, "travel, Blog", "travel", "other", "hosting"]
+    assert [ids for _, ids in shown(its, "time")] == [[5], [1], [2], [3], [4, 6]]
     assert its["subtotal"] == "531.00"  # 500, 1 + ... + 6, and 1 + ... + 4
 
 

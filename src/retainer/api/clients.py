@@ -108,7 +108,7 @@ def fill(tx: Tx, it: Client) -> Client:
     it.currency = it.currency or tx.actor.currency
     if it.payment_terms_days is None:
         it.payment_terms_days = tx.actor.payment_terms_days
-    it.number = it.number or next_number(tx, "clients", tx.actor.client_number_pattern, TAKEN)
+    it.number = it.number or next_number(tx, "clients", tx.actor.client_number_pattern, TAKEN, tx.today)
     return it
 
 

@@ -90,7 +90,7 @@ STEP_BACK = (
 def check(tx: Tx, it: Contact) -> Contact:
     """A contact has something to be called by; the first of a client is its primary one."""
     it.name = " ".join(part for part in (it.first_name, it.last_name) if part) or it.email or ""
-    if not it.name:
+    if not it.name and tx.knows("first_name", "last_name", "email"):
         for member in ("first_name", "last_name", "email"):
             tx.fault(member, "Give at least one of first_name, last_name and email.")
     if it.is_primary is None:

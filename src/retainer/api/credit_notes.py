@@ -11,7 +11,7 @@ from typing import Annotated
 from sqlalchemy import bindparam, select
 
 from retainer.api.invoices import Invoice, invoices, whole
-from retainer.domain import billing, crediting, settlement, sources, summaries
+from retainer.domain import billing, crediting, settlement, sources, summaries, work
 from retainer.domain.accounts import accounts
 from retainer.domain.crediting import CreditNote, Reason, credit_note_shares, credit_notes
 from retainer.domain.filters import since, until
@@ -81,6 +81,8 @@ def create_credit_note(tx: Tx, invoice: Id, body: New[CreditNote]) -> CreditNote
     for project, units in crediting.shares(tx, it, its).items():
         share = {"credit_note_id": note, "project_id": project, "currency": it.currency, "amount": units}
         tx.put(credit_note_shares, share)
+        if project is not None:
+            work.invoice(tx, project, -units, it.currency)
     for source in (sources.CREDIT_NOTES, sources.CREDIT_NOTE_SHARES):
         summaries.add(tx, source, note)
     if it.total == its.total - sum(other.total for other in its.credit_notes):

@@ -33,6 +33,7 @@ def update_totals(tx: Tx, it: Invoice) -> InvoiceChanged:
     """Write what the invoice comes to with its lines as they are now."""
     total_up(it, documents.parts_of(tx, invoice_lines, InvoiceLine, "invoice_id", it.id))
     tx.update(invoices, it)
+    tx.touch(invoices, it.id)
     return InvoiceChanged(documents.totals_of(it))
 
 
@@ -48,7 +49,7 @@ def create_invoice_line(tx: Tx, invoice: Id, body: New[InvoiceLine]) -> Told[Inv
     body.invoice_id = invoice
     if body.position is None:
         body.position = relations.last_but(max((line.position for line in it.lines), default=0))
-    lines.settle(tx, body, it, documents.usual_tax_rate(tx, it.client_id), (), set())
+    lines.settle(tx, body, it, documents.usual_tax_rate(tx, it.client_id), {}, set())
     body.id = tx.insert(invoice_lines, body)
     billing.attach(tx, invoice, body)
     return Told(tx.get(invoice_lines, body.id, InvoiceLine), update_totals(tx, it))

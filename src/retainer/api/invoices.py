@@ -3,15 +3,16 @@
 A draft can be changed freely. With the status `sent` it is issued: it gets its number, its days and a snapshot of its
 client, and only notes, due_date, purchase_order, contact_id and external_id can change from then on. What is wrong is
 credited (`POST /invoices/{invoice}/credit-notes`); while nothing is paid or credited it can be void. Lines bill time,
-expenses and milestones by their ids, `unbilled_work` everything that matches; whatever is on an invoice is locked there
-until its line or draft is deleted, the invoice is void, or credited as a whole. `record_payment` records a payment; one
-with the reference of an earlier one adds nothing. `status: "paid"` pays all that is due, today.
+expenses and milestones by their ids, `unbilled_work` everything that matches, but for hours that a fixed fee or
+retainer covers; whatever is on an invoice is locked there until its line or draft is deleted, the invoice is void, or
+credited as a whole. `record_payment` records a payment; the same one sent again, by its reference, adds nothing.
+`status: "paid"` pays all that is due, today.
 """
 
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from sqlalchemy import Index
+from sqlalchemy import Index, column
 
 from retainer.api.quotes import QuoteLine, quote_lines
 from retainer.domain import agreed, documents, issuing, lines, payments, relations, settlement, summaries, unbilled
@@ -42,7 +43,7 @@ from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.store.columns import day, embedded, folded, hidden, instant, money, ref, text, unique
+from retainer.store.columns import day, embedded, folded, hidden, instant, money, only_one, ref, text, unique
 from retainer.store.records import Derived, Only, Record, Single, Unless, auto, ro, wo
 from retainer.store.tables import tenant_table
 from retainer.store.tx import Tx
@@ -79,7 +80,7 @@ invoices = tenant_table(
     folded("number", "subject", "purchase_order", into="search", optional=True),
     unique("number"),
     unique("external_id"),
-    Index("invoices_unique_quote_id", "account_id", "quote_id", unique=True),  # what it became is told by `agreed`
+    only_one("invoices", "quote_id", column("status") != "void"),
     Index(None, "account_id", "created_at", "id"),
     Index(None, "account_id", "updated_at", "id"),
     Index(None, "account_id", "client_id", "created_at", "id"),
@@ -131,6 +132,7 @@ class Invoice(Record):
     amount_paid: Money = ro
     amount_credited: Money = ro
     balance_due: SignedMoney = ro
+    refund_due: Annotated[Money, Derived(settlement.refund_due, money=True)] = ro
     client_snapshot: ClientSnapshot | None = ro
     sent_at: Instant | None = ro
     paid_at: Instant | None = ro
@@ -187,6 +189,7 @@ def settle(tx: Tx, it: Invoice, before: Invoice | None = None) -> Invoice:
         agreed.fill_invoice(tx, it, of_quote)
         it.amount_paid = it.amount_credited = Decimal(0)
         it.payments = []
+    it.lines = documents.merge_lines(tx, it.lines, before.lines if before else [], fixed=former != "draft")
     if former != "draft":
         documents.locked(tx, it, before, former, FIXED)
         it.lines = before.lines if before else []
@@ -204,7 +207,7 @@ def settle(tx: Tx, it: Invoice, before: Invoice | None = None) -> Invoice:
         issuing.STEPS[asked](tx, it)
     if it.sent_at and it.due_date is None:
         tx.fault("due_date", "Must not be null once an invoice was issued.")
-    elif it.issue_date and it.due_date and it.due_date < it.issue_date:
+    elif it.issue_date and it.due_date and it.due_date < it.issue_date and tx.knows("issue_date"):
         tx.fault("due_date", f"Must not be before issue_date, which is {it.issue_date}.")
     pays = asked == "paid" != former and asked in MOVES[former]
     it.record_payment = payments.judged(tx, it.record_payment or None, it, whole=pays)
@@ -213,7 +216,6 @@ def settle(tx: Tx, it: Invoice, before: Invoice | None = None) -> Invoice:
 
 def settle_draft(tx: Tx, it: Invoice, before: Invoice | None, tax_rate: Decimal) -> None:
     """The lines of a draft, with all unbilled work that was asked for, and what they come to."""
-    it.lines = list(it.lines or ())
     own = {line.id: line for line in before.lines} if before else {}
     if it.unbilled_work:
         it.lines += unbilled.gather(tx, it.unbilled_work, it)
@@ -223,7 +225,8 @@ def settle_draft(tx: Tx, it: Invoice, before: Invoice | None, tax_rate: Decimal)
         )
     seen: set[tuple[str, int]] = set()
     for line in documents.each_line(tx, it.lines):
-        lines.settle(tx, line, it, tax_rate, own.keys(), seen)
+        lines.settle(tx, line, it, tax_rate, own, seen)
+    it.lines = documents.identified(it.lines)
     total_up(it, it.lines)
 
 
@@ -248,6 +251,7 @@ def create_invoice(tx: Tx, body: New[Invoice]) -> Invoice:
     it = settle(tx, body)
     invoice = it.id = tx.insert(invoices, it)
     lines.save(tx, invoice, [], it.lines)
+    agreed.touch(tx, it.quote_id)
     with summaries.balanced(tx, invoice):
         issuing.count(tx, it, "draft")
     return whole(tx, invoice)
@@ -278,6 +282,8 @@ def write(tx: Tx, it: Invoice, before: Invoice) -> None:
         issuing.count(tx, it, before.status)
         if it.record_payment:
             payments.record(tx, it.record_payment)
+    if it.status == "void" != before.status:
+        agreed.touch(tx, it.quote_id)
 
 
 @api.delete("/{invoice}")
@@ -289,3 +295,4 @@ def delete_invoice(tx: Tx, invoice: Id) -> None:
         raise Refusal("locked", sentence, errors={"status": [sentence]})
     lines.save(tx, invoice, it.lines, [])
     tx.delete(invoices, invoice)
+    agreed.touch(tx, it.quote_id)

@@ -5,11 +5,11 @@ currency. Ratios are null when there is nothing, or less, to divide by. At most 
 
 Overview: one look at everything, of a period or, where it says so, as of now. Money has a row for each currency; see
 the other reports for what its members mean. `unbilled_time` and `unbilled_expenses` are the billable time and expenses
-of the period that are on no invoice now. Of clients, `active` is as of now, `new` those created in the period; projects
-are as of now, `over_budget` and `overdue` those that are neither completed nor archived; tasks are `open` and `overdue`
-now, `completed` in the period. Quotes were `sent`, `accepted` and `declined` in the period; `win_rate_percent` is
-accepted of accepted and declined. Tickets were `opened` and `resolved` in the period; the median is that of the tickets
-opened in it which have been answered. Sites are as of now.
+of the period that are on no invoice now, without the hours that a fixed fee or retainer covers. Of clients, `active` is
+as of now, `new` those created in the period; projects are as of now, `over_budget` and `overdue` those that are neither
+completed nor archived; tasks are `open` and `overdue` now, `completed` in the period. Quotes were `sent`, `accepted`
+and `declined` in the period; `win_rate_percent` is accepted of accepted and declined. Tickets were `opened` and
+`resolved` in the period; the median is that of the tickets opened in it which have been answered. Sites are as of now.
 """
 
 from functools import cache
@@ -25,7 +25,7 @@ from retainer.api.reports import Generated, ReportQuery, begin, by_currency, tol
 from retainer.api.revenue import money_of
 from retainer.api.sites import awaits_updates, sites
 from retainer.api.utilisation import capacities, worked
-from retainer.domain import periods, summaries, uptime, work
+from retainer.domain import periods, sources, summaries, uptime, work
 from retainer.domain.periods import Period
 from retainer.domain.ratios import median, ratio
 from retainer.domain.summaries import Sums
@@ -37,6 +37,7 @@ from retainer.store.engines import INSTANT
 from retainer.store.tx import Tx
 
 INVOICED = ("invoiced", "credited", "invoiced_tax", "credited_tax", "collected")
+COVERED = ("billable_value", "billed_value")
 SUMS = (*INVOICED, "expenses", "billable_expenses", "billed_expenses")
 
 
@@ -169,14 +170,19 @@ def money(tx: Tx, period: Period, asked: ReportQuery, hours: Sums) -> list[Overv
     found = summaries.read(tx, money_of(asked), period, ("currency",), SUMS, **asked.only())
     due = summaries.outstanding(tx, money_of(asked), period, ("currency",), **asked.only())
     worth = by_currency((currency, its) for (_, currency), its in hours.items())
+    covered = summaries.read(
+        tx, sources.project_sums, period, ("currency",), COVERED, projects=work.covered_projects(), **asked.only()
+    )
     currencies = {*(its for its, sums in worth.items() if sums[2]), *(its for (its,) in (*due, *found))}
     rows = []
     for currency in sorted(currencies) or [usual(tx, asked)]:
         invoiced, credited, tax, credited_tax, collected, *spent = found.get((currency,), [0] * len(SUMS))
         left, late, count = due.get((currency,), [0, 0, 0])
         _, _, value, on_invoices = worth.get(currency, [0] * 4)
+        by_fee, by_fee_on_invoices = covered.get((currency,), [0, 0])
+        unbilled = value - on_invoices - (by_fee - by_fee_on_invoices)
         first = (invoiced, credited, invoiced - credited, tax - credited_tax, collected, left, late)
-        rest = (spent[0], value - on_invoices, spent[1] - spent[2])
+        rest = (spent[0], unbilled, spent[1] - spent[2])
         before, after = ([amount_of(units, currency) for units in its] for its in (first, rest))
         members: Any = (currency, *before, count, *after)
         rows.append(OverviewMoney(*members))

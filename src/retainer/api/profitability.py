@@ -107,7 +107,7 @@ def get_report_project_profitability(tx: Tx, asked: ProfitabilityQuery) -> Told[
     period = begin(tx, asked, None)
     found = summaries.read(tx, sources.project_sums, period, ("project_id", "currency"), SUMS, **asked.only())
     known = {its: (its, *told_of, work.percent(used)) for its, *told_of, used in tx.all(PROJECTS)}
-    each = {key: settled(its) for key, its in found.items()}
+    each = {key: settled(its, known.get(key[0], NONE)[5]) for key, its in found.items()}
     own = tx.actor.currency
     rows = [
         ProjectProfitability(*known.get(project, NONE), *profit(currency, its, own))
@@ -119,10 +119,11 @@ def get_report_project_profitability(tx: Tx, asked: ProfitabilityQuery) -> Told[
     return told(tx, ProjectProfitabilityReport(period, rows, sums))
 
 
-def settled(sums: list[int]) -> list[int]:
-    """SUMS of a row, with what the hours cost in minor units, rounded half up."""
-    *before, cost, spent, missing = sums
-    return [*before, by_the_hour(cost), spent, missing]
+def settled(sums: list[int], billing_type: str | None) -> list[int]:
+    """SUMS of a row, with what the hours cost in minor units, rounded half up; a fee bills all hours of its project."""
+    tracked, billable, value, billed, *revenue, cost, spent, missing = sums
+    billed = value if billing_type in work.COVERED else billed
+    return [tracked, billable, value, billed, *revenue, by_the_hour(cost), spent, missing]
 
 
 def profit(currency: str, its: list[int], own: str) -> tuple[Any, ...]:

@@ -148,10 +148,11 @@ def settle(tx: Tx, it: Project, before: Project | None = None) -> Project:
     if before is None or it.client_id != before.client_id:
         relations.open_for_more(tx, "client_id", f"Client {it.client_id}", status)
     it.billing_type = it.billing_type or ("time_and_materials" if it.client_id else "non_billable")
-    if it.client_id is None and it.billing_type != "non_billable":
+    if it.client_id is None and it.billing_type != "non_billable" and tx.knows("client_id"):
         tx.fault("billing_type", "Must be non_billable, or null, without a client: nobody could be billed.")
     for member, billing_type in ONLY_FOR.items():
-        if getattr(it, member) is not None and it.billing_type != billing_type:
+        is_set = getattr(it, member) is not None
+        if is_set and it.billing_type != billing_type and tx.knows("billing_type", "client_id"):
             tx.fault(member, f"Is only for the billing_type {billing_type}, not for {it.billing_type}. Send null here.")
     relations.in_order(tx, it)
     relations.user(tx, it, "manager_id", before.manager_id if before else None)
@@ -213,6 +214,8 @@ def update_project(tx: Tx, project: Id, change: Change[Project]) -> Project:
     it = settle(tx, change.onto(before), before)
     check_change(tx, it, before)
     tx.update(projects, it)
+    if it.billing_type != before.billing_type:
+        work.recount(tx, "id", project)
     set_tags(tx, projects, project, it.tag_ids)
     return tx.get(projects, project, Project)
 

@@ -35,6 +35,7 @@ def total_up(tx: Tx, it: Quote) -> QuoteChanged:
     it.lines = documents.parts_of(tx, quote_lines, QuoteLine, "quote_id", it.id)
     documents.total_up(it, it.lines)
     tx.update(quotes, it)
+    tx.touch(quotes, it.id)
     return QuoteChanged(documents.totals_of(it))
 
 

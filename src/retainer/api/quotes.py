@@ -8,7 +8,7 @@ is frozen.
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from sqlalchemy import ColumnElement, Index, Table, bindparam, or_, select
+from sqlalchemy import Index, bindparam, select
 
 from retainer.domain import agreed, documents, relations
 from retainer.domain.accounts import accounts
@@ -43,7 +43,7 @@ from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.store.columns import day, embedded, folded, instant, money, ref, text, unique
 from retainer.store.records import Derived, Record, Single, auto, ro, wo
-from retainer.store.tables import ACCOUNT, metadata, tenant_table
+from retainer.store.tables import ACCOUNT, tenant_table
 from retainer.store.tx import Tx
 
 quotes = tenant_table(
@@ -97,14 +97,8 @@ MOVES = {
 FIXED = ("client_id", "currency", "issue_date", "lines")
 """What only a draft can change."""
 STAMPED = ("sent", "accepted", "declined")
+NEED_LINES = ("sent", "accepted")
 VALID_DAYS = 30
-
-
-def is_converted(table: Table) -> ColumnElement[bool]:
-    """Whether a quote has become a project or an invoice."""
-    invoices = metadata.tables["invoices"]
-    invoiced = select(invoices.c.id).where(invoices.c.quote_id == table.c.id).exists()
-    return or_(table.c.converted_project_id.is_not(None), invoiced)
 
 
 class QuoteLine(Record):
@@ -164,7 +158,7 @@ class QuoteFilter(Filter):
     issue_date_to: Annotated[Day | None, until("issue_date")] = None
     valid_until_from: Annotated[Day | None, since("valid_until")] = None
     valid_until_to: Annotated[Day | None, until("valid_until")] = None
-    converted: Annotated[bool | None, truth(is_converted)] = None
+    converted: Annotated[bool | None, truth(agreed.is_converted)] = None
     number: Text50 | None = None
     external_id: Text191 | None = None
 
@@ -183,22 +177,25 @@ def whole(tx: Tx, quote: int) -> Quote:
 def settle(tx: Tx, it: Quote, before: Quote | None = None) -> Quote:
     """What a quote has from its client and its lines, its number, and the moments of its states."""
     former = before.status if before else "draft"
-    if before and (before.converted_project_id or before.invoice_id):
-        documents.locked(tx, it, before, "converted", writable(Quote))
-    elif "draft" not in {former, it.status}:
+    is_converted = before is not None and bool(before.converted_project_id or before.invoice_id)
+    fixed = is_converted or "draft" not in {former, it.status}
+    it.lines = documents.merge_lines(tx, it.lines, before.lines if before else [], fixed=fixed)
+    if is_converted:
+        documents.locked(tx, it, before, "converted", writable(Quote).keys() - {"external_id"})
+    elif fixed:
         documents.locked(tx, it, before, former, FIXED)
     tax_rate = documents.for_client(tx, it, before)
-    it.lines = it.lines or []
     it.issue_date = it.issue_date or tx.today
     it.valid_until = it.valid_until or day_after(it.issue_date, VALID_DAYS)
-    if it.valid_until < it.issue_date:
+    if it.valid_until < it.issue_date and tx.knows("issue_date"):
         tx.fault("valid_until", f"Must not be before issue_date, which is {it.issue_date}.")
     for line in documents.each_line(tx, it.lines):
         documents.settle_line(tx, quote_lines, line, it, tax_rate)
+    it.lines = documents.identified(it.lines)
     documents.total_up(it, it.lines)
     relations.move(tx, former, it.status, MOVES)
-    if it.status == "sent" and former == "draft" and not it.lines:
-        tx.fault("status", "A quote without lines cannot be sent. Add a line first.")
+    if it.status in NEED_LINES and former == "draft" and not it.lines and tx.knows("lines"):
+        tx.fault("status", f"A quote without lines cannot be {it.status}. Add a line first.")
     if it.number is None:
         it.number = next_number(tx, "quotes", tx.value(PATTERN), TAKEN, it.issue_date)
     if it.status == "draft":

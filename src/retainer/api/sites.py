@@ -270,8 +270,9 @@ def update_site(tx: Tx, site: Id, change: Change[Site]) -> Site:
     before = whole(tx, site)
     it = settle(tx, change.onto(before), before, change.given)
     tx.update(sites, it)
-    if "plugins" in change.given:
+    if sorted(it.plugins, key=lambda plugin: plugin.slug) != before.plugins:
         set_plugins(tx, site, it.plugins)
+        tx.touch(sites, site)
     set_tags(tx, sites, site, it.tag_ids)
     if any(getattr(it, name) != getattr(before, name) for name in ASKED):
         uptime.begin(tx, site, anew=it.url != before.url)

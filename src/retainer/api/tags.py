@@ -48,7 +48,7 @@ def tag_links(owner: str) -> Table:
     return keyed_table(
         f"{owner}_tags",
         *ref("record_id", owner, on_delete="cascade"),
-        *ref("tag_id", "tags", on_delete="cascade"),
+        *ref("tag_id", "tags", on_delete="cascade", holder="record_id"),
         Index(None, "account_id", "tag_id"),
         key=("record_id", "tag_id"),
     )
@@ -110,6 +110,8 @@ def set_tags(tx: Tx, table: Table, record_id: int, tag_ids: list[int], *, new: b
         tx.run(_untag(links), record_id=record_id, tag_id=tag_id)
     for tag_id in set(tag_ids) - have:
         tx.run(_tag(links), record_id=record_id, tag_id=tag_id)
+    if not new and have != set(tag_ids):
+        tx.touch(table, record_id)
 
 
 class Tag(Record):

@@ -69,7 +69,7 @@ def settle(tx: Tx, it: Reply, ticket: Ticket) -> Reply:
     it.ticket_id = ticket.id
     if it.author_type == "user":
         it.user_id = tx.actor.user_id
-        if it.contact_id is not None:
+        if it.contact_id is not None and tx.knows("author_type"):
             tx.fault("contact_id", "Is only for replies with the author_type contact.")
         return it
     row = tx.one(CONTACT, id=it.contact_id) if it.contact_id else None

@@ -167,7 +167,8 @@ def settle(tx: Tx, it: TimeEntry, before: TimeEntry | None, given: relations.Giv
         relate(tx, it, around, given, named)
     if before is None or (it.client_id, it.project_id) != (before.client_id, before.project_id):
         admit(tx, it, around, named)
-    if not on_something(it) and (before is None or on_something(before)):  # its task may have been deleted
+    had_none = before is not None and not on_something(before)  # its task may have been deleted
+    if not (on_something(it) or had_none) and tx.knows(*RELATIONS):
         for name in RELATIONS:
             tx.fault(name, f"Give at least one of {', '.join(RELATIONS)}.")
     clock(tx, it, given)
@@ -223,7 +224,7 @@ def clock(tx: Tx, it: TimeEntry, given: relations.Given) -> None:
             it.duration_minutes = minutes
         elif abs(passed - timedelta(minutes=it.duration_minutes)) >= timedelta(minutes=1):
             tx.fault("duration_minutes", f"Must be the {minutes} minutes between started_at and ended_at, or left out.")
-    elif it.duration_minutes is None:
+    elif it.duration_minutes is None and tx.knows("started_at", "ended_at"):
         tx.fault("duration_minutes", "Is required, unless started_at and ended_at are given.")
     if it.date is None:
         try:

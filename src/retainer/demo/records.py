@@ -23,6 +23,6 @@ def make(shape: type[T], **members: Any) -> T:
     """A record of a type with these members. Raises `validation_failed`."""
     faults: Faults = {}
     record = complete(shape, read_members(shape, members, faults), members, faults)
-    if record is None:
+    if faults:
         raise invalid(faults)
     return record

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, Table, Update, and_, bindparam, case, select, update
+from sqlalchemy import ColumnElement, Select, Table, Update, and_, bindparam, case, func, or_, select, update
 
 from retainer.exact import amount_of
 from retainer.store import rules
@@ -26,7 +26,10 @@ class Agreed(NamedTuple):
     client_id: int
     contact_id: int | None
     project_id: int | None
+    """That which it became, else that which it is about."""
     status: str
+    notes: str | None
+    terms: str | None
     currency: str
     subtotal: int
     project: int | None
@@ -77,7 +80,7 @@ def fill_invoice(tx: Tx, it: Any, lines_of: Callable[[Tx, int], list[Any]]) -> N
     if quote is not None:
         if it.currency not in {None, quote.currency}:
             tx.fault("currency", f"Is {quote.currency}, that of the quote's lines. Leave it out.")
-        for member in ("contact_id", "project_id", "currency"):
+        for member in ("contact_id", "project_id", "currency", "notes", "terms"):
             if getattr(it, member) is None:
                 setattr(it, member, getattr(quote, member))
         it.subject = it.subject or quote.title
@@ -90,14 +93,26 @@ def convert(tx: Tx, quote: int | None, project: int) -> None:
         tx.run(_converted(), quote=quote, project=project, now=tx.now)
 
 
+def touch(tx: Tx, quote: int | None) -> None:
+    """Note that a quote has changed: it became an invoice, or that invoice is none any more."""
+    if quote is not None:
+        tx.touch(metadata.tables["quotes"], quote)
+
+
 def made_from(column: str) -> Derived:
     """The record that a quote became, or the quote that a record was made from, by this column of the other."""
 
     def expression(table: Table) -> ColumnElement[Any]:
         other = metadata.tables["invoices" if table.name == "quotes" else "quotes"]
-        return select(other.c.id).where(other.c[column] == table.c.id).scalar_subquery()
+        counts = [other.c.status != "void"] if other.name == "invoices" else []
+        return select(other.c.id).where(other.c[column] == table.c.id, *counts).scalar_subquery()
 
     return Derived(expression)
+
+
+def is_converted(quotes: Table) -> ColumnElement[bool]:
+    """Whether a quote has become a project or an invoice that is not void."""
+    return or_(quotes.c.converted_project_id.is_not(None), made_from("quote_id").expression(quotes).is_not(None))
 
 
 @cache
@@ -109,13 +124,14 @@ def _converted() -> Update:
 
 @cache
 def _quote() -> Select[Any]:
-    quotes, invoices = metadata.tables["quotes"], metadata.tables["invoices"]
+    quotes = metadata.tables["quotes"]
     contacts = metadata.tables["external_contacts"]
     its_contact = (contacts.c.id == quotes.c.contact_id, contacts.c.client_id == quotes.c.client_id)
     contact = select(contacts.c.id).where(*its_contact).scalar_subquery()  # who may be another client's by now
-    invoice = select(invoices.c.id).where(invoices.c.quote_id == quotes.c.id).scalar_subquery()
-    its = (*quotes.c["number", "title", "client_id"], contact, quotes.c.project_id, standing(quotes))
-    wanted = select(*its, *quotes.c["currency", "subtotal", "converted_project_id"], invoice)
+    invoice = made_from("quote_id").expression(quotes)
+    project = func.coalesce(quotes.c.converted_project_id, quotes.c.project_id)
+    its = (*quotes.c["number", "title", "client_id"], contact, project, standing(quotes))
+    wanted = select(*its, *quotes.c["notes", "terms", "currency", "subtotal", "converted_project_id"], invoice)
     return wanted.where(quotes.c.id == bindparam("id")).with_for_update(of=quotes)
 
 

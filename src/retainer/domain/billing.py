@@ -116,6 +116,7 @@ def attach(tx: Tx, invoice: int, line: Any) -> None:
     tx.count(billings, len(pieces))
     for name in MARKED:
         tx.run(_mark(name), line=line.id, of=invoice, now=tx.now)
+    tx.run(_touch_milestone(), line=line.id, now=tx.now)
     work.bill(tx, line.id, -1)
     for source in BILLED:
         summaries.add(tx, source, line.id)
@@ -124,6 +125,7 @@ def attach(tx: Tx, invoice: int, line: Any) -> None:
 def detach(tx: Tx, line: int) -> None:
     """Take the work off a line of a draft, as if it never stood there."""
     _unmark(tx, line)
+    tx.run(_touch_milestone(), line=line, now=tx.now)
     tx.count(billings, -tx.run(FORGET, line=line))
 
 
@@ -131,6 +133,7 @@ def free(tx: Tx, lines: list[Any]) -> None:
     """Let the work of an invoice be billed elsewhere; its lines still say what they billed."""
     for line in lines:
         _unmark(tx, line.id)
+        tx.run(_touch_milestone(), line=line.id, now=tx.now)
         tx.run(END, line=line.id, now=tx.now)
 
 
@@ -203,6 +206,15 @@ def _mark(name: str) -> Update:
     its = select(billings.c[column]).where(billings.c.invoice_line_id == bindparam("line"))
     values: dict[str, Any] = {"invoice_line_id": bindparam("line"), "invoice_id": bindparam("of")}
     return update(table).where(table.c.id.in_(its)).values(updated_at=bindparam("now"), **values)
+
+
+@cache
+def _touch_milestone() -> Update:
+    """Its invoice is a member of a milestone, too."""
+    milestones = metadata.tables["milestones"]
+    on_line = (billings.c.invoice_line_id == bindparam("line"), billings.c.milestone_id.is_not(None))
+    billed = select(billings.c.milestone_id).where(*on_line)
+    return update(milestones).where(milestones.c.id.in_(billed)).values(updated_at=bindparam("now"))
 
 
 @cache

@@ -17,7 +17,7 @@ def of_client(tx: Tx, client: int, currency: str) -> None:
     """A client's currency is that of its projects and their milestones; the figures stay as they are."""
     _denominate(tx, "milestones", _of_client, client, currency, "currency")
     _denominate(tx, "projects", _of_client, client, currency, "currency")
-    work.recount(tx, client)
+    work.recount(tx, "client_id", client)
 
 
 def of_project(tx: Tx, project: int, client: int | None, currency: str) -> None:

@@ -219,7 +219,7 @@ def settle_free(tx: Tx, line: CreditNoteLine, currency: str, rates: Sequence[Dec
     elif line.tax_rate not in rates:
         tx.fault("tax_rate", f"Must be one of the invoice's: {known}.")
     for member in ("description", "unit_price"):
-        if getattr(line, member) is None:
+        if getattr(line, member) is None and tx.knows("invoice_line_id"):
             tx.fault(member, "Is required, unless invoice_line_id says what is credited.")
     line.quantity = Decimal(1) if line.quantity is None else line.quantity
     line.discount_percent = Decimal(0)

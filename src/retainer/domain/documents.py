@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import cache
-from itertools import zip_longest
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,7 +11,7 @@ from sqlalchemy import Select, Table, bindparam, func, literal, select
 
 from retainer.domain import money, relations
 from retainer.domain.accounts import accounts
-from retainer.domain.members import writable
+from retainer.domain.members import NO_ID, ChildChange, writable
 from retainer.domain.values import Percent, SignedMoney
 from retainer.exact import DIGITS, amount_of, minor_units
 from retainer.store.columns import decimal, integer, price, ref, text
@@ -24,6 +23,8 @@ from retainer.store.tx import Tx
 T = TypeVar("T")
 L = TypeVar("L", bound=Record)
 MOST_LINES = 200
+NO_LINE: Any = ChildChange(NO_ID, {})
+"""Stands in the place of a line that could not be identified."""
 Lines = Meta(max_length=MOST_LINES)
 
 
@@ -127,11 +128,20 @@ def settle_line(tx: Tx, table: Table, line: Any, document: Any, tax_rate: Decima
 
 
 def each_line(tx: Tx, lines: Sequence[T]) -> Iterator[T]:
-    """The lines of a body; while one is looked at, faults stand under `lines.0`, `lines.1`, ..."""
+    """The lines of a body; while one is looked at, faults stand under `lines.0`, `lines.1`, ...
+
+    Those that could not be identified are passed over.
+    """
     for place, line in enumerate(lines):
         tx.within = f"lines.{place}."
-        yield line
+        if line is not NO_LINE:
+            yield line
     tx.within = ""
+
+
+def identified(lines: Sequence[T]) -> list[T]:
+    """The lines of a body without those that could not be identified."""
+    return [line for line in lines if line is not NO_LINE]
 
 
 def come_to(document: Any, shares: Iterable[money.Share]) -> None:
@@ -168,26 +178,46 @@ def _parts(table: Table, shape: type[Record], parent: str) -> Select[Any]:
     return view(table, shape).rows.where(its).order_by(*order)
 
 
-def save_lines(tx: Tx, table: Table, before: Sequence[Any], after: Sequence[Any], **parent: int) -> None:
-    """Write a set of lines in place of another; a line has the id of the one in its place, or a new one.
+def merge_lines(tx: Tx, sent: Sequence[L | ChildChange] | None, before: Sequence[L], *, fixed: bool) -> list[L]:
+    """Return the lines that a body describes: new ones, and those of the document that it names by their ids.
 
-    Their positions are counted anew, unless nothing has changed.
+    Notes a fault for an id that the document does not have, and for one that is named twice (contract 1.4), unless the
+    lines are fixed: then `locked` says all that there is to say.
     """
-    if len(before) == len(after) and all(map(same, before, after)):
-        for old, new in zip(before, after, strict=True):
-            new.id = old.id
-        return
-    for place, (old, new) in enumerate(zip_longest(before, after), start=1):
-        if new is None:
-            tx.delete(table, old.id)
-            continue
-        line = msgspec.structs.replace(new, id=old and old.id, position=place, **parent)
-        if old is None:
-            new.id = tx.insert(table, line)
+    known = {line.id: line for line in before}
+    merged: list[Any] = []
+    for line in each_line(tx, sent or ()):
+        if not isinstance(line, ChildChange):
+            merged.append(line)
+        elif line.id in known:
+            merged.append(msgspec.structs.replace(known.pop(line.id), **line.values))
         else:
-            new.id = old.id
-            if old.position != place or not same(old, new):
-                tx.update(table, line)
+            merged.append(NO_LINE)
+            twice = any(other.id == line.id for other in before)
+            why = "is named twice. Name each line once." if twice else "is not here. Leave the id out for a new line."
+            if not fixed:
+                tx.fault("id", f"Line {line.id} {why}")
+    return merged
+
+
+def save_lines(tx: Tx, table: Table, before: Sequence[Any], after: Sequence[Any], **parent: int) -> None:
+    """Write a set of lines in place of another; a line is known by its id, and one without an id is new.
+
+    Their positions are counted from 1, unless nothing has changed; if anything has, so has the document.
+    """
+    if [line.id for line in before] == [line.id for line in after] and all(map(same, before, after)):
+        return
+    ((reference, document),) = parent.items()
+    tx.touch(metadata.tables[table.c[reference].info["target"]], document)
+    known = {line.id: line for line in before}
+    for line_id in known.keys() - {line.id for line in after}:
+        tx.delete(table, line_id)
+    for position, line in enumerate(after, start=1):
+        old = known.get(line.id)
+        if old is None:
+            line.id = tx.insert(table, msgspec.structs.replace(line, position=position, **parent))
+        elif old.position != position or not same(old, line):
+            tx.update(table, msgspec.structs.replace(line, position=position))
 
 
 def same(old: Any, new: Any) -> bool:
@@ -205,7 +235,7 @@ def locked(tx: Tx, it: Any, before: Any, why: str, names: Collection[str]) -> No
     for name in names:
         old, new = getattr(before, name), getattr(it, name)
         lines = name == "lines"
-        kept = len(old) == len(new or ()) and all(map(alike, old, new or ())) if lines else old == new
+        kept = len(old) == len(identified(new)) == len(new) and all(map(alike, old, new)) if lines else old == new
         if not kept:
             setattr(it, name, old)  # so that nothing else is said of it
             tx.fault(name, f"Cannot be changed any more: this one is {why}.", "locked")

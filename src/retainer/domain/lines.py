@@ -1,6 +1,6 @@
 """Invoice lines: what an invoice bills, be it time, expenses, a milestone, or anything else."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple
@@ -30,6 +30,8 @@ invoice_lines = documents.line_table(
     Index(None, "account_id", "project_id"),
 )
 
+Lines = Mapping[int, "InvoiceLine"]
+"""The lines of an invoice by their ids."""
 Kind = Literal["item", "time", "expense", "milestone"]
 Ids = Annotated[list[Id], Meta(max_length=MOST_PIECES)]
 
@@ -41,7 +43,7 @@ class InvoiceLine(Record):
     unit_price: UnitPrice = auto
     invoice_id: Id = ro
     kind: Kind = ro
-    quantity: Quantity = Decimal(1)
+    quantity: Quantity = auto
     unit: Text20 | None = None
     discount_percent: Percent = Decimal(0)
     tax_rate: Percent = auto
@@ -73,15 +75,10 @@ class Piece(NamedTuple):
 
 def new_line(**members: Any) -> InvoiceLine:
     """A line with these members and the usual others."""
-    line = complete(InvoiceLine, members, members, {})
-    if line is None:
-        raise TypeError(f"A line needs more than {members}.")
-    return line
+    return complete(InvoiceLine, members, members, {})
 
 
-def settle(
-    tx: Tx, line: InvoiceLine, invoice: Any, tax_rate: Decimal, own: Collection[int], seen: set[tuple[str, int]]
-) -> None:
+def settle(tx: Tx, line: InvoiceLine, invoice: Any, tax_rate: Decimal, own: Lines, seen: set[tuple[str, int]]) -> None:
     """What a line has from its work and its invoice.
 
     Work on its `own` lines, those that the invoice has now, can move among them; `seen` is what other lines bill.
@@ -93,16 +90,17 @@ def settle(
         for name in named[1:]:
             tx.fault(KINDS[name].member, f"A line bills one kind of work; this one has {KINDS[named[0]].member}, too.")
         pieces = found(tx, line, invoice, own, seen)
-        worth = price(tx, line, pieces, invoice.currency)
+        worth = price(tx, line, pieces, invoice.currency, own.get(line.id))
     else:
-        for member in ("description", "unit_price"):
+        for member in ("description", "unit_price") if tx.knows(*(kind.member for kind in KINDS.values())) else ():
             if getattr(line, member) is None:
                 tx.fault(member, "Is required, unless the line bills work.")
         line.description, line.unit_price = line.description or "", line.unit_price or Decimal(0)
+        line.quantity = Decimal(1) if line.quantity is None else line.quantity
     documents.settle_line(tx, invoice_lines, line, invoice, tax_rate, worth=worth)
 
 
-def found(tx: Tx, line: InvoiceLine, invoice: Any, own: Collection[int], seen: set[tuple[str, int]]) -> list[Piece]:
+def found(tx: Tx, line: InvoiceLine, invoice: Any, own: Lines, seen: set[tuple[str, int]]) -> list[Piece]:
     """The work that a line names, locked; a fault for each that it cannot bill."""
     kind = KINDS[line.kind]
     named = getattr(line, kind.member)
@@ -146,8 +144,11 @@ def judge(piece: Piece | None, what: str, invoice: Any, own: Collection[int]) ->
     return sentence, "validation_failed"
 
 
-def price(tx: Tx, line: InvoiceLine, pieces: list[Piece], currency: str) -> int:
-    """Let a line have quantity, price, project and words from its work; answers its amount in minor units."""
+def price(tx: Tx, line: InvoiceLine, pieces: list[Piece], currency: str, before: InvoiceLine | None) -> int:
+    """Let a line have quantity, price, project and words from its work; answers its amount in minor units.
+
+    A quantity or price that says neither that of the work nor what the line had before is a fault.
+    """
     if line.discount_percent:
         tx.fault(
             "discount_percent", "Work has no discount: the amount is that of the work. Add a line with quantity -1."
@@ -155,11 +156,14 @@ def price(tx: Tx, line: InvoiceLine, pieces: list[Piece], currency: str) -> int:
         line.discount_percent = Decimal(0)
     units = sum(piece.amount or 0 for piece in pieces)
     minutes = sum(piece.minutes for piece in pieces)
-    line.quantity = money.hours(minutes) if minutes else Decimal(-1 if units < 0 else 1)
+    quantity = money.hours(minutes) if minutes else Decimal(-1 if units < 0 else 1)
     rates = {piece.rate for piece in pieces}
     rate = rates.pop() if len(rates) == 1 else None
-    each = money.each(units, line.quantity, currency)
-    line.unit_price = each if rate is None else amount_of(rate, currency)
+    unit_price = money.each(units, quantity, currency) if rate is None else amount_of(rate, currency)
+    for member, derived in (("quantity", quantity), ("unit_price", unit_price)):
+        if pieces and getattr(line, member) not in {None, derived, getattr(before, member, None)}:
+            tx.fault(member, f"Is that of the work: {derived:f}. Leave it out.")
+        setattr(line, member, derived)
     line.unit = line.unit or ("hours" if minutes else None)
     projects = {piece.project_id for piece in pieces}
     if line.kind == "milestone" and pieces and line.project_id not in {None, *projects}:
@@ -183,14 +187,15 @@ def words(kind: Kind, pieces: list[Piece]) -> str:
 
 def save(tx: Tx, invoice: int, before: list[InvoiceLine], after: list[InvoiceLine]) -> None:
     """Write the lines of an invoice in place of those before, and let them have their work."""
-    kept = {old.id for old, new in zip(before, after, strict=False) if billing.of(old) == billing.of(new)}
-    for old in before:
-        if old.id not in kept and old.kind != "item":
-            billing.detach(tx, old.id)
+    known = {line.id: line for line in before}
+    kept = {line.id for line in after if line.id in known and billing.of(known[line.id]) == billing.of(line)}
+    for line in before:
+        if line.id not in kept and line.kind != "item":
+            billing.detach(tx, line.id)
     documents.save_lines(tx, invoice_lines, before, after, invoice_id=invoice)
-    for new in after:
-        if new.id not in kept and new.kind != "item":
-            billing.attach(tx, invoice, new)
+    for line in after:
+        if line.id not in kept and line.kind != "item":
+            billing.attach(tx, invoice, line)
 
 
 def by_project(invoice: Any) -> dict[int | None, int]:

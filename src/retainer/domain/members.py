@@ -20,6 +20,15 @@ LONGEST_LIST = 100
 Read = Callable[[Any, str, Faults], Any]
 """Reads a JSON value at a dotted path; notes faults and then answers FAULTY."""
 FAULTY = object()
+NO_ID = 0
+"""Stands in a list for an entry that could not be read; no record has it."""
+
+
+class ChildChange(msgspec.Struct, frozen=True):
+    """What a body says of a child that is there already: its id, and the members to change."""
+
+    id: int
+    values: dict[str, Any]
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -30,30 +39,57 @@ class Member(msgspec.Struct, frozen=True):
     unless: frozenset[str]
     default: Any
     read: Read
+    stand_in: Any
+    """Stands for a required value that could not be read, so that rules can look at all the others."""
 
 
 @cache
 def writable(shape: type[msgspec.Struct], use: str = "Create") -> dict[str, Member]:
-    """The members of a type that a body may set when it is used to `Create` or to `Update`, by their names in JSON."""
+    """The members of a type that a body may set, by their names in JSON.
+
+    A body is used to `Create` or to `Update` a record, or to say a `Child` of one, which may name its id.
+    """
     hints = get_type_hints(shape, include_extras=True)
     given = set(Record.__struct_fields__) if issubclass(shape, Record) else set()
+    if use == "Child":
+        given.discard("id")
     found = {}
     for field in msgspec.structs.fields(shape):
         marks = getattr(hints[field.name], "__metadata__", ())
         if field.name in given or field.default is ro or any(_withheld(it, use) for it in marks):
             continue
-        filled = field.default is auto or field.default is wo
+        filled = field.default is auto or field.default is wo or field.name == "id"
         default = None if filled else field.default
         if field.default_factory is not msgspec.NODEFAULT:
             default = field.default_factory()
-        hint = hints[field.name] | None if filled else hints[field.name]
+        is_set = field.default is wo and _is_list(hints[field.name])  # null says nothing of a set: it could be emptied
+        hint = hints[field.name] | None if filled and not is_set else hints[field.name]
         unless = frozenset(it.other for it in marks if isinstance(it, Unless))
-        found[field.encode_name] = Member(field.name, default is msgspec.NODEFAULT, unless, default, reader(hint))
+        required = default is msgspec.NODEFAULT
+        stand_in = _example(hint) if required and not unless else None
+        found[field.encode_name] = Member(field.name, required, unless, default, reader(hint), stand_in)
     return found
 
 
+def _example(hint: Any) -> Any:
+    """A value of a kind that has its own reading; None for a plain one, with which any rule can do."""
+    kinds = [meta for meta in _unwrapped(hint)[1] if getattr(meta, "extra", None)]
+    return next((meta.extra["read"](meta.extra_json_schema["examples"][0]) for meta in kinds), None)
+
+
+def _is_list(hint: Any) -> bool:
+    return get_origin(_unwrapped(hint)[0]) is list
+
+
 def _withheld(mark: Any, use: str) -> bool:
-    return (isinstance(mark, Only) and mark.use != use) or (isinstance(mark, Single) and mark.read_only)
+    return (mark == Only("Update") and use != "Update") or (isinstance(mark, Single) and mark.read_only)
+
+
+@cache
+def create_only(shape: type[msgspec.Struct]) -> frozenset[str]:
+    """The members that a change takes only when they say what the record has already (contract 1.4)."""
+    hints = get_type_hints(shape, include_extras=True)
+    return frozenset(name for name, hint in hints.items() if Only("Create") in getattr(hint, "__metadata__", ()))
 
 
 @cache
@@ -83,18 +119,20 @@ def read_members(
     return values
 
 
-def complete(shape: type[T], values: dict[str, Any], given: dict[str, Any], faults: Faults, path: str = "") -> T | None:
-    """The whole, with defaults for what was left out; None when required members are missing or faulty."""
+def complete(shape: type[T], values: dict[str, Any], given: dict[str, Any], faults: Faults, path: str = "") -> T:
+    """The whole, with defaults for what was left out; faults are noted for required members that are missing.
+
+    When there are faults it is good for nothing but to be looked at by further rules.
+    """
     members = writable(shape)
     for name, member in members.items():
         spared = any(given.get(other) is not None for other in member.unless)
         if member.required and name not in given and not spared:
             faults.setdefault(path + name, []).append(REQUIRED)
-    if faults:
-        return None
     plain = {it.name for it in members.values() if it.default is not None and not it.unless}
     absent = {name: None for name in shape.__struct_fields__ if name not in plain}
-    return shape(**{**absent, **values})
+    stand_ins = {it.name: it.stand_in for it in members.values() if it.required} if faults else {}
+    return shape(**{**absent, **stand_ins, **values})
 
 
 def reader(hint: Any) -> Read:
@@ -107,7 +145,10 @@ def reader(hint: Any) -> Read:
     if kind:
         return _scalar(kind["read"], kind["form"])
     if get_origin(hint) is list:
-        return _list(reader(get_args(hint)[0]), next((m for m in metas if isinstance(m, msgspec.Meta)), msgspec.Meta()))
+        (item,) = get_args(hint)
+        is_child = isinstance(item, type) and issubclass(item, Record)
+        meta = next((meta for meta in metas if isinstance(meta, msgspec.Meta)), msgspec.Meta())
+        return _list(_child(item) if is_child else reader(item), meta)
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return _nested(hint)
     exact = Annotated[hint, *metas] if metas else hint
@@ -193,7 +234,7 @@ def _scalar(convert: Callable[[Any], Any], form: str) -> Read:
         try:
             return convert(value)
         except (ValueError, msgspec.ValidationError):
-            had = "; this is null" if value is None else ""
+            had = "; this is null. Leave it out to say nothing of it" if value is None else ""
             had = f"; this has {len(value)}" if isinstance(value, str) and form.endswith("characters") else had
             return _note(faults, path, f"Must be {form}{had}.")
 
@@ -203,24 +244,38 @@ def _scalar(convert: Callable[[Any], Any], form: str) -> Read:
 def _list(read_item: Read, meta: msgspec.Meta) -> Read:
     def read(value: Any, path: str, faults: Faults) -> Any:
         if not isinstance(value, list):
-            return _note(faults, path, "Must be a list.")
+            empty = "; send [] for none" if value is None and not meta.min_length else ""
+            return _note(faults, path, f"Must be a list{empty}.")
         low, high = meta.min_length or 0, meta.max_length
         if len(value) < low or (high is not None and len(value) > high):
             return _note(faults, path, f"Must have {low} to {high} entries; this has {len(value)}.")
         items = [read_item(item, f"{path}.{position}", faults) for position, item in enumerate(value)]
-        return FAULTY if FAULTY in items else items
+        return [NO_ID if item is FAULTY else item for item in items]
 
     return read
 
 
-def _nested(shape: type[msgspec.Struct]) -> Read:
+def _nested(shape: type[msgspec.Struct], use: str = "Create") -> Read:
     def read(value: Any, path: str, faults: Faults) -> Any:
         if not isinstance(value, dict):
             return _note(faults, path, "Must be an object.")
         own: Faults = {}
-        whole = complete(shape, read_members(shape, value, own, f"{path}."), value, own, f"{path}.")
+        whole = complete(shape, read_members(shape, value, own, f"{path}.", use), value, own, f"{path}.")
         faults.update(own)
-        return FAULTY if whole is None else whole
+        return whole
+
+    return read
+
+
+def _child(shape: type[Record]) -> Read:
+    """A new child as a whole; one that is named by its id as what changes of it (contract 1.4, sets of children)."""
+    read_new = _nested(shape, "Child")
+
+    def read(value: Any, path: str, faults: Faults) -> Any:
+        if not isinstance(value, dict) or value.get("id") is None:
+            return read_new(value, path, faults)
+        values = read_members(shape, value, faults, f"{path}.", "Child")
+        return ChildChange(values.pop("id", NO_ID), values)
 
     return read
 

@@ -65,11 +65,9 @@ def judged(tx: Tx, it: Payment | None, invoice: Any, *, whole: bool) -> Payment 
         it = complete(Payment, {}, {}, {})
     if it is None:
         return None
-    if it.reference and it.reference in {payment.reference for payment in invoice.payments}:
-        if whole:
-            tx.fault(
-                "status", f"Is not paid: {it.reference} was recorded before. Leave record_payment out to pay the rest."
-            )
+    earlier = next((other for other in invoice.payments if it.reference and other.reference == it.reference), None)
+    if earlier is not None:
+        compare(tx, it, earlier, whole=whole)
         return None
     it.invoice_id, it.currency = invoice.id, invoice.currency
     it.amount = invoice.balance_due if it.amount is None else it.amount
@@ -89,6 +87,18 @@ def judged(tx: Tx, it: Payment | None, invoice: Any, *, whole: bool) -> Payment 
     except ValueError as error:
         tx.fault("record_payment.amount", str(error))
     return it
+
+
+def compare(tx: Tx, payment: Payment, earlier: Payment, *, whole: bool) -> None:
+    """Note a fault unless a payment is the earlier one with its reference, sent again (contract 3.10)."""
+    same_amount, same_day = payment.amount in {None, earlier.amount}, payment.paid_date in {None, earlier.paid_date}
+    if not (same_amount and same_day):
+        said = f"{earlier.amount} {earlier.currency} on {earlier.paid_date}"
+        sentence = f"Is that of payment {earlier.id}: {said}. Give another payment another reference."
+        tx.fault("record_payment.reference", sentence)
+    elif whole:
+        sentence = f"Is not paid: {payment.reference} was recorded before. Leave record_payment out to pay the rest."
+        tx.fault("status", sentence)
 
 
 def record(tx: Tx, it: Payment) -> None:

@@ -22,7 +22,7 @@ def price(tx: Tx, it: Any, around: Mapping[str, Any], before: Any, given: Collec
         it.billable = bool(usual) and it.client_id is not None
     elif it.billable and it.client_id is None:
         it.billable = False
-        if "billable" in given:
+        if "billable" in given and tx.knows("client_id", "project_id", "task_id", "ticket_id"):
             tx.fault("billable", "Must be false for time without a client: nobody could be billed.")
     anew = before is None or any(getattr(it, name) != getattr(before, name) for name in PRICED_BY)
     if anew:

@@ -82,6 +82,12 @@ days_overdue = Derived(_lateness, _days_between)
 """For how many days an invoice has been overdue; 0 when it is not."""
 
 
+def refund_due(table: Table) -> ColumnElement[Any]:
+    """What was paid on an invoice and then credited: what payments and credits come to beyond its total."""
+    beyond = table.c.amount_paid + table.c.amount_credited + table.c.balance_due - table.c.total
+    return case((table.c.status == "void", 0), else_=beyond)
+
+
 def settle(tx: Tx, invoice: int, *, by_payment: bool) -> None:
     """Write what is due of an invoice whose payments or credit notes have changed.
 
@@ -92,10 +98,9 @@ def settle(tx: Tx, invoice: int, *, by_payment: bool) -> None:
     due, credited, last_day = total - paid, 0, max(last_day, paid_date or "")
     for note, its_total, issue_date in tx.all(_notes(), invoice=invoice):
         last_day = max(last_day, issue_date)
-        applied = min(its_total, due - credited)
+        applied = min(its_total, due)
         tx.run(_applied(), own=note, applied=applied, refundable=its_total - applied, now=tx.now)
-        credited += applied
-    due -= credited
+        due, credited = due - applied, credited + its_total
     if by_payment or status != "written_off":
         status, written_off_at = standing(due, paid + credited), None
         end(tx, invoice, last_day if status == "paid" else FOREVER)

@@ -66,24 +66,33 @@ def balanced(tx: Tx, invoice: int) -> AbstractContextManager[None]:
     return kept(tx, BALANCES, own=invoice)
 
 
-def read(tx: Tx, table: Table, period: Period, by: tuple[str, ...], sums: tuple[str, ...], **only: int | str) -> Sums:
+def read(
+    tx: Tx,
+    table: Table,
+    period: Period,
+    by: tuple[str, ...],
+    sums: tuple[str, ...],
+    projects: Select[Any] | None = None,
+    **only: int | str,
+) -> Sums:
     """The sums of a summary over a period, by the month or its keys, where there is anything.
 
-    Of all time when the period has no first day; of those rows `only` whose keys have these values.
+    Of all time when the period has no first day; of those rows `only` whose keys have these values, and of these
+    projects.
     """
     first, last = period.first, period.to
     if period.from_ is None:
         oldest, newest = (str(span or last)[: spans.YEAR] for span in tx.one(_known(table)) or ())
         first, last = min(f"{oldest}-01-01", last), min(f"{newest}-12-31", last)
     more, less = spans.cover(first, last, tx.today, spans.MONTH if "month" in by else spans.YEAR)
-    found = tx.all(_sums(table, by, sums, tuple(only)), more=json.dumps(more), less=json.dumps(less), **only)
+    found = tx.all(_sums(table, by, sums, tuple(only), projects), more=json.dumps(more), less=json.dumps(less), **only)
     return {row[: len(by)]: list(row[len(by) :]) for row in found if any(row[len(by) :])}
 
 
 def outstanding(tx: Tx, table: Table, period: Period, by: tuple[str, ...], **only: int | str) -> Sums:
     """What was outstanding and overdue at the end of a period's last day, and how many invoices were."""
     always = msgspec.structs.replace(period, from_=None)
-    return read(tx, table, always, by, ("outstanding", "overdue", "overdue_count"), **only)
+    return read(tx, table, always, by, ("outstanding", "overdue", "overdue_count"), None, **only)
 
 
 def drifted(tx: Tx) -> list[str]:
@@ -122,11 +131,15 @@ def _known(table: Table) -> Select[Any]:
 
 
 @cache
-def _sums(table: Table, by: tuple[str, ...], sums: tuple[str, ...], limits: tuple[str, ...]) -> Select[Any]:
+def _sums(
+    table: Table, by: tuple[str, ...], sums: tuple[str, ...], limits: tuple[str, ...], projects: Select[Any] | None
+) -> Select[Any]:
     wanted = [
         func.substr(table.c.span, 1, spans.MONTH).label("month") if name == "month" else table.c[name] for name in by
     ]
     only = [table.c[name] == bindparam(name) for name in limits]
+    if projects is not None:
+        only.append(table.c.project_id.in_(projects))
     more = select(*wanted, *table.c[sums]).where(table.c.span.in_(listed("more")), *only)
     less = select(*wanted, *(-table.c[name] for name in sums)).where(table.c.span.in_(listed("less")), *only)
     its = union_all(more, less).subquery().c

@@ -5,8 +5,9 @@ from functools import cache
 from typing import Any, Literal
 
 import msgspec
-from sqlalchemy import Select, bindparam, or_, select
+from sqlalchemy import Select, bindparam, literal, or_, select
 
+from retainer.domain import documents, work
 from retainer.domain.lines import LONGEST_WORDS, MOST_PIECES, Ids, InvoiceLine, new_line
 from retainer.domain.values import Day
 from retainer.store import rules
@@ -45,11 +46,7 @@ WITHOUT = {
     ("time", "project"): "Work without a project",
     ("expenses", "project"): "Expenses without a project",
 }
-BY = {
-    "task": ("tasks", "task_id", "title"),
-    "user": ("users", "user_id", "name"),
-    "project": ("projects", "project_id", "name"),
-}
+BY = {"task": ("tasks", "task_id", "title"), "user": ("users", "user_id", "name")}
 
 
 def gather(tx: Tx, asked: UnbilledWork, invoice: Any) -> list[InvoiceLine]:
@@ -61,7 +58,7 @@ def gather(tx: Tx, asked: UnbilledWork, invoice: Any) -> list[InvoiceLine]:
     for name, member, its in (("time", "time_entry_ids", asked.time), ("expenses", "expense_ids", asked.expenses)):
         if its is not None:
             check(tx, f"unbilled_work.{name}", its, invoice.client_id)
-            named = {own for line in invoice.lines for own in getattr(line, member)}
+            named = {own for line in documents.identified(invoice.lines) for own in getattr(line, member)}
             for description, ids in grouped(tx, name, its, invoice, named):
                 made.append(new_line(description=description, **{member: ids}))
     if not made and not tx.faults and tx.one(rules.exists(metadata.tables["clients"]), id=invoice.client_id):
@@ -85,22 +82,28 @@ def check(tx: Tx, where: str, its: Any, client: int) -> None:
 def grouped(tx: Tx, name: str, its: Any, invoice: Any, named: set[int]) -> Iterator[tuple[str | None, list[int]]]:
     """What each line says and the ids that it bills, in the order of days; no more than one request can name.
 
-    What lines of the invoice name is left out; what stood on it and is named no more can be billed anew.
+    What lines of the invoice name is left out; what stood on it and is named no more can be billed anew. So are hours
+    that a fee covers, unless their project is named. A line never mixes projects (contract 3.8).
     """
     limits = {"client": invoice.client_id, "currency": invoice.currency, "invoice": invoice.id or 0}
-    groups: dict[Any, tuple[str | None, list[int]]] = {}
-    for own, project, key, label in tx.all(
+    groups: dict[Any, tuple[str | None, str | None, list[int]]] = {}
+    projects: dict[Any, set[int | None]] = {}
+    for own, project, project_name, covered, key, label in tx.all(
         _unbilled("time_entries" if name == "time" else "expenses", its.group_by),
         first=its.from_ or FIRST,
         last=its.to or LAST,
         **limits,
     ):
-        if own not in named and (its.project_ids is None or project in its.project_ids):
-            said = label and label[:LONGEST_WORDS].rstrip()
-            groups.setdefault(key, (said or WITHOUT.get((name, its.group_by)), []))[1].append(own)
-    for label, ids in groups.values():
+        if own in named or (covered if its.project_ids is None else project not in its.project_ids):
+            continue
+        said = label or WITHOUT.get((name, its.group_by))
+        projects.setdefault(key, set()).add(project)
+        groups.setdefault((key, project), (said, project_name, []))[-1].append(own)
+    for (key, _), (said, project_name, ids) in groups.items():
+        parts = [said, project_name] if len(projects[key]) > 1 else [said]
+        description = ", ".join(filter(None, parts))[:LONGEST_WORDS].rstrip()
         for start in range(0, len(ids), MOST_PIECES):
-            yield label, ids[start : start + MOST_PIECES]
+            yield description or None, ids[start : start + MOST_PIECES]
 
 
 @cache
@@ -111,13 +114,16 @@ def _client() -> Select[Any]:
 
 @cache
 def _unbilled(name: str, group_by: str) -> Select[Any]:
-    """Each piece of work: its id, its project, what it is grouped by, and the words for that."""
-    its = metadata.tables[name]
-    source: Any = its
-    if group_by in BY:
+    """Each piece of work: its id, its project, whether a fee covers it, what it is grouped by, the words for that."""
+    its, projects = metadata.tables[name], metadata.tables["projects"]
+    source: Any = its.outerjoin(projects, projects.c.id == its.c.project_id)
+    covered = work.is_covered(projects) if name == "time_entries" else literal(0)
+    if group_by == "project":
+        key, words = its.c.project_id, projects.c.name
+    elif group_by in BY:
         other_name, column, label = BY[group_by]
         other = metadata.tables[other_name]
-        source = its.outerjoin(other, other.c.id == its.c[column])
+        source = source.outerjoin(other, other.c.id == its.c[column])
         key, words = its.c[column], other.c[label]
     elif group_by == "category":
         key = words = its.c.category
@@ -130,6 +136,5 @@ def _unbilled(name: str, group_by: str) -> Select[Any]:
         or_(its.c.invoice_line_id.is_(None), its.c.invoice_id == bindparam("invoice")),
         its.c.date.between(bindparam("first"), bindparam("last")),
     )
-    return (
-        select(its.c.id, its.c.project_id, key, words).select_from(source).where(*limits).order_by(its.c.date, its.c.id)
-    )
+    wanted = (its.c.id, its.c.project_id, projects.c.name, covered, key, words)
+    return select(*wanted).select_from(source).where(*limits).order_by(its.c.date, its.c.id)

@@ -155,7 +155,8 @@ def read_site_url(value: Any) -> str:
 def read_pattern(value: Any) -> str:
     """A pattern of numbers, in which exactly one `{0000}` stands for the number; else all would be the same."""
     text = read_text(value)
-    if len(text) > 50 or len(ZEROS.findall(text)) != 1:
+    plain = ZEROS.sub("", text).replace("{YYYY}", "")
+    if len(text) > 50 or len(ZEROS.findall(text)) != 1 or "{" in plain or "}" in plain:
         raise ValueError
     return text
 
@@ -239,7 +240,12 @@ SiteUrl = Annotated[
 HttpStatus = Annotated[int, Meta(ge=200, le=599)]
 Color = Annotated[str, kind(read_color, "a colour like #0a84ff", pattern="^#[0-9a-fA-F]{6}$", examples=["#0a84ff"])]
 NumberPattern = Annotated[
-    str, kind(read_pattern, "text of at most 50 characters with one {0000} for the number, like Q-{YYYY}-{0000}")
+    str,
+    kind(
+        read_pattern,
+        "text of at most 50 characters with one {0000} for the number, as long as its zeros, and {YYYY} for the year "
+        "if it should begin anew each year, like Q-{YYYY}-{0000}; there are no other placeholders",
+    ),
 ]
 Day = Annotated[str, kind(read_day, "a date like 2026-03-31", format="date", examples=["2026-03-31"])]
 Instant = Annotated[

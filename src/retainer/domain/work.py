@@ -5,7 +5,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, Update, and_, bindparam, case, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, Table, Update, and_, bindparam, case, func, or_, select, update
 
 from retainer.exact import minor_units
 from retainer.store.columns import among
@@ -13,6 +13,9 @@ from retainer.store.engines import INTEGER
 from retainer.store.records import Derived
 from retainer.store.tables import TODAY, metadata
 from retainer.store.tx import Tx
+
+COVERED = ("fixed_fee", "retainer")
+"""The billing types of projects whose hours the fee covers: they are not billed beside it (contract 3.8)."""
 
 
 def percent(hundredths: int | None) -> float | None:
@@ -120,8 +123,9 @@ def count(tx: Tx, entry: Any, sign: int) -> None:
 def _counted() -> Update:
     projects = metadata.tables["projects"]
     same = case((projects.c.currency == bindparam("its"), bindparam("worth", type_=INTEGER)), else_=0)
-    sums = {"tracked_minutes": bindparam("spent"), "billable_amount": same, "unbilled_amount": same}
-    sums |= {name: bindparam("billable") for name in ("billable_minutes", "unbilled_minutes")}
+    covered, billable = is_covered(projects), bindparam("billable", type_=INTEGER)
+    sums = {"tracked_minutes": bindparam("spent"), "billable_amount": same, "billable_minutes": billable}
+    sums |= {"unbilled_amount": case((covered, 0), else_=same), "unbilled_minutes": case((covered, 0), else_=billable)}
     values: dict[str, Any] = {name: projects.c[name] + more for name, more in sums.items()}
     return update(projects).where(projects.c.id == bindparam("project")).values(values)
 
@@ -146,7 +150,8 @@ def _billed() -> Update:
     worth = added(entries.c.amount, entries.c.currency == projects.c.currency)
     sums = {"unbilled_minutes": minutes, "unbilled_amount": worth}
     values: dict[str, Any] = {name: projects.c[name] + more for name, more in sums.items()}
-    return update(projects).where(projects.c.id.in_(select(entries.c.project_id).where(on_it))).values(values)
+    billed = projects.c.id.in_(select(entries.c.project_id).where(on_it))
+    return update(projects).where(billed, ~is_covered(projects)).values(values)
 
 
 def invoice(tx: Tx, project: int, units: int, currency: str) -> None:
@@ -162,16 +167,39 @@ def _invoiced() -> Update:
     return update(projects).where(its).values(more)
 
 
-def recount(tx: Tx, projects_of: int) -> None:
-    """Add up anew what the entries of a client's projects are worth, after its currency was changed."""
-    tx.run(_recounted(), client=projects_of)
+def is_covered(projects: Table) -> ColumnElement[bool]:
+    """Whether the hours of a project are covered by its fee."""
+    return among(projects.c.billing_type, COVERED)
 
 
 @cache
-def _recounted() -> Update:
+def covered_projects() -> Select[Any]:
+    """Return the ids of the projects whose hours are covered by their fee."""
+    projects = metadata.tables["projects"]
+    return select(projects.c.id).where(is_covered(projects))
+
+
+def recount(tx: Tx, column: str, value: int) -> None:
+    """Add up again what the entries of projects are worth, after their currency or billing type was changed."""
+    tx.run(_recount(column), value=value)
+
+
+@cache
+def _recount(column: str) -> Update:
     projects, entries = metadata.tables["projects"], metadata.tables["time_entries"]
-    worth = select(func.coalesce(func.sum(entries.c.amount), 0)).select_from(entries)
-    worth = worth.where(entries.c.project_id == projects.c.id, entries.c.currency == projects.c.currency)
-    unbilled = worth.where(entries.c.invoice_line_id.is_(None))
-    sums: dict[str, Any] = {"billable_amount": worth.scalar_subquery(), "unbilled_amount": unbilled.scalar_subquery()}
-    return update(projects).where(projects.c.client_id == bindparam("client")).values(sums)
+    on_project, on_no_invoice = entries.c.project_id == projects.c.id, entries.c.invoice_line_id.is_(None)
+    same = entries.c.currency == projects.c.currency
+
+    def total(amount: ColumnElement[Any], *limits: ColumnElement[bool]) -> ColumnElement[Any]:
+        return select(func.coalesce(func.sum(amount), 0)).where(on_project, *limits).scalar_subquery()
+
+    def unless_covered(amount: ColumnElement[Any]) -> ColumnElement[Any]:
+        return case((is_covered(projects), 0), else_=amount)
+
+    minutes = total(entries.c.duration_minutes, on_no_invoice, entries.c.billable.is_(True))
+    sums: dict[str, Any] = {
+        "billable_amount": total(entries.c.amount, same),
+        "unbilled_amount": unless_covered(total(entries.c.amount, same, on_no_invoice)),
+        "unbilled_minutes": unless_covered(minutes),
+    }
+    return update(projects).where(projects.c[column] == bindparam("value")).values(sums)

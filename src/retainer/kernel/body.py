@@ -3,9 +3,8 @@
 from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
-from sqlalchemy import Table
 
-from retainer.domain.members import complete, read_members
+from retainer.domain.members import complete, create_only, read_members
 from retainer.errors import Faults, Refusal
 from retainer.kernel import etag
 from retainer.kernel.http import Request
@@ -36,38 +35,38 @@ class Sent:
             self.refusal = refusal
         self.values = read_members(shape, self.given, self.faults, use=use)
 
-    def new(self, tx: Tx, table: Table) -> Any:
-        """The record that the members describe. Raises every fault at once, or what made the body unreadable."""
+    def new(self, tx: Tx) -> Any:
+        """The record that the members describe; what is wrong with them is noted. Raises what makes it unreadable."""
         record = complete(self.shape, self.values, self.given, self.faults)
-        self.check(tx, table, None)
+        self.note(tx)
         return record
 
-    def check(self, tx: Tx, table: Table, own: int | None) -> None:
-        """Refuse a faulty body; the references and unique values that could be read are judged with it."""
+    def note(self, tx: Tx) -> None:
+        """Let the transaction refuse with these faults and with those that rules find in the other members."""
         if self.refusal:
             raise self.refusal
-        if self.faults:
-            tx.faults |= self.faults
-            tx.codes.add("validation_failed")
-            tx.check(table, self.shape, self.values, own)
-            tx.refuse_faults()
+        tx.note_unreadable(self.faults)
 
 
 class Change(Generic[R]):
     """The members that a PUT or PATCH sends."""
 
-    def __init__(self, tx: Tx, table: Table, sent: Sent) -> None:
-        self.tx, self.table, self.sent = tx, table, sent
+    def __init__(self, tx: Tx, sent: Sent) -> None:
+        self.tx, self.sent = tx, sent
         self.given = dict.fromkeys(sent.values, "sent")
 
     def onto(self, current: R) -> R:
         """The whole that results: members sent replace, members left out keep their value (contract 1.4).
 
-        Raises `precondition_failed` and the refusals of a body.
+        So does a member that could not be read. Raises `precondition_failed` and what makes the body unreadable.
         """
         etag.unchanged(self.tx, current)
-        self.sent.check(self.tx, self.table, current.id)
-        return msgspec.structs.replace(current, **self.sent.values)
+        self.sent.note(self.tx)
+        values = dict(self.sent.values)
+        for name in create_only(self.sent.shape) & values.keys():
+            if (values.pop(name) or None) != (getattr(current, name) or None):
+                self.tx.fault(name, "Can be set only when the record is created. Leave it out.")
+        return msgspec.structs.replace(current, **values)
 
 
 def read_object(request: Request, raw: bytes) -> dict[str, Any]:

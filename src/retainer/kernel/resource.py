@@ -113,15 +113,14 @@ class Operation:
             return lambda _, call: call.query[0]
         if name in self.parameters and hint == Id:
             return lambda _, call: read_id(call.ids[name], self.resource.table)
-        table = self.resource.table
-        if table is not None and get_origin(hint) is bodies.Change:
+        if get_origin(hint) is bodies.Change:
             (shape,) = get_args(hint)
             self.body = shape
-            return lambda tx, call: bodies.Change(tx, table, call.sent) if call.sent else None
-        if table is not None and get_origin(hint) is Annotated and bodies.NEW in hint.__metadata__:
+            return lambda tx, call: bodies.Change(tx, call.sent) if call.sent else None
+        if get_origin(hint) is Annotated and bodies.NEW in hint.__metadata__:
             shape = hint.__origin__
             self.body = shape
-            return lambda tx, call: call.sent and call.sent.new(tx, table)
+            return lambda tx, call: call.sent and call.sent.new(tx)
         raise TypeError(f"{where} takes {name}: {hint}, which no request has.")
 
 

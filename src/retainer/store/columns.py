@@ -65,13 +65,16 @@ def folded(*sources: str, into: str | None = None, optional: bool = False) -> Co
     return Column(name, Text, nullable=optional, info={"folds": sources})
 
 
-def ref(name: str, target: str, *, optional: bool = False, on_delete: str = "block") -> tuple[Any, ...]:
+def ref(
+    name: str, target: str, *, optional: bool = False, on_delete: str = "block", holder: str | None = None
+) -> tuple[Any, ...]:
     """A reference within the account: the key is (account_id, name), so another account's row cannot be linked.
 
     `on_delete` says what `Tx.delete` of the target does: `block` it, `cascade` to this row, or `detach` (set null).
+    The row of a link is part of another record, to which the column `holder` refers.
     """
     return (
-        Column(name, INTEGER, nullable=optional, info={"target": target, "on_delete": on_delete}, index=False),
+        Column(name, INTEGER, nullable=optional, info={"target": target, "on_delete": on_delete, "holder": holder}),
         ForeignKeyConstraint(["account_id", name], [f"{target}.account_id", f"{target}.id"]),
     )
 
@@ -91,6 +94,12 @@ def sparse(table: str, *names: str) -> Index:
     """An index in which rows without a value in the first of these columns take no place."""
     present = column(names[0]).is_not(None)
     return Index(f"{table}_by_{names[0]}", "account_id", *names, sqlite_where=present, postgresql_where=present)
+
+
+def only_one(table: str, name: str, among: ColumnElement[bool]) -> Index:
+    """Unique within the account among the rows that meet a condition; no member is named when it is taken."""
+    columns = ("account_id", name)
+    return Index(f"{table}_unique_{name}", *columns, unique=True, sqlite_where=among, postgresql_where=among)
 
 
 def unique(*names: str) -> UniqueConstraint:

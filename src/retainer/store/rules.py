@@ -130,6 +130,11 @@ def _plan(path: tuple[Table, ...], doomed: ColumnElement[bool], blockers: Blocke
             if ids is None or column.info.get("target") != table.name or path[-2:] == (child, child):
                 continue
             affected = column.in_(ids)
+            if column.info["holder"] is not None:
+                holder = child.c[column.info["holder"]]
+                owner = metadata.tables[holder.info["target"]]
+                held = owner.c.id.in_(select(holder).where(affected))
+                steps.append((None, update(owner).values(updated_at=bindparam("now")).where(held)))
             if column.info["on_delete"] == "cascade":
                 _plan((*path, child), affected, blockers, steps)
             elif column.info["on_delete"] == "detach":

@@ -4,10 +4,10 @@ from functools import cache
 from typing import Any, Self
 
 import msgspec
-from sqlalchemy import Table, bindparam, insert, select, update
+from sqlalchemy import Table, bindparam, insert, or_, select, update
 from sqlalchemy.sql.elements import ClauseElement
 
-from retainer.errors import Faults, invalid, not_found
+from retainer.errors import BodyFaults, not_found
 from retainer.exact import local_day, utcnow
 from retainer.store import rules
 from retainer.store.columns import casefolded
@@ -120,7 +120,7 @@ class Everywhere:
         return changed
 
 
-class Tx(Everywhere):
+class Tx(BodyFaults, Everywhere):
     """One request, one account, one transaction.
 
     Rules note faults with `fault`; `insert` and `update` add those of references and unique values, and refuse with
@@ -130,11 +130,9 @@ class Tx(Everywhere):
     """
 
     def __init__(self, store: Store, actor: Actor, *, write: bool) -> None:
-        super().__init__(store, write=write)
+        BodyFaults.__init__(self)
+        Everywhere.__init__(self, store, write=write)
         self.actor = actor
-        self.faults: Faults = {}
-        self.codes: set[str] = set()
-        self.within = ""  # where the members that are judged stand in the body: `lines.0.`
         self.if_match: str | None = None
         self._begun = write
         self._used = False
@@ -177,18 +175,6 @@ class Tx(Everywhere):
         except self.store.engine.failure as error:
             raise self.store.engine.judge(error) from error
 
-    def fault(self, field: str, sentence: str, code: str = "validation_failed") -> None:
-        """Note what is wrong with a member of the body; it is refused with all others before anything is written."""
-        said = self.faults.setdefault(self.within + field, [])
-        if sentence not in said:  # a rule may look at a line before the row is judged
-            said.append(sentence)
-        self.codes.add(code)
-
-    def refuse_faults(self) -> None:
-        """Raise the code of the faults that were noted; `validation_failed` when they have several."""
-        if self.faults:
-            raise invalid(self.faults, self.codes.pop() if len(self.codes) == 1 else "validation_failed")
-
     def find(self, table: Table, record_id: int | None, shape: type[R]) -> R | None:
         """The record, or None: for references in a body, whose absence `insert` and `update` report."""
         if record_id is None:
@@ -224,9 +210,13 @@ class Tx(Everywhere):
         return made
 
     def update(self, table: Table, record: Record) -> None:
-        """Write the record's members to its row. Raises `validation_failed` with every fault."""
+        """Write the record's members to its row, if any has changed. Raises `validation_failed` with every fault."""
         values = self._values(table, record, record.id)
         self.run(_update(table, tuple(values)), **values, own=record.id, now=self.now)
+
+    def touch(self, table: Table, record_id: int) -> None:
+        """Note that a record has changed, where its own row does not show it: its tags, its lines, what it became."""
+        self.run(_touch(table), own=record_id, now=self.now)
 
     def delete(self, table: Table, record_id: int) -> None:
         """Delete a row and what goes with it. Raises `in_use` with every relation that blocks."""
@@ -265,5 +255,11 @@ def _insert(table: Table, names: tuple[str, ...]) -> Any:
 
 @cache
 def _update(table: Table, names: tuple[str, ...]) -> Any:
-    values: dict[str, Any] = {name: bindparam(name) for name in names}
-    return update(table).where(table.c.id == bindparam("own")).values(updated_at=bindparam("now"), **values)
+    values: dict[str, Any] = {name: bindparam(name, type_=table.c[name].type) for name in names}
+    changed = or_(*(table.c[name].is_distinct_from(value) for name, value in values.items()))
+    return update(table).where(table.c.id == bindparam("own"), changed).values(updated_at=bindparam("now"), **values)
+
+
+@cache
+def _touch(table: Table) -> Any:
+    return update(table).where(table.c.id == bindparam("own")).values(updated_at=bindparam("now"))
