@@ -60,6 +60,10 @@ class Refusal(Exception):
         self.members = members if errors is None else {"errors": errors, **members}
 
 
+class Unreadable(ValueError):
+    """A value that is not taken, with a sentence of its own that says why."""
+
+
 def invalid(errors: Faults, code: str = "validation_failed") -> Refusal:
     """A refusal that lists every faulty field; its message is the first fault and the number of the others."""
     sentences = [f"{field}: {sentence}" for field, said in errors.items() for sentence in said]

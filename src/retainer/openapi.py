@@ -10,8 +10,9 @@ import msgspec
 from msgspec import Meta
 
 from retainer import __version__
+from retainer.domain.filters import LONGEST_LIST
 from retainer.domain.keys import Scope
-from retainer.domain.members import LONGEST_LIST, writable
+from retainer.domain.members import writable
 from retainer.domain.values import Id, Instant
 from retainer.errors import STATUS, Faults
 from retainer.kernel import paging, query

@@ -29,6 +29,32 @@ def read_json(raw: bytes) -> Any:
         raise malformed("it is not UTF-8") from None
 
 
+def read_object(raw: bytes, content_type: str, encoding: str | None) -> dict[str, Any]:
+    """Return the members of a body. Raises `unsupported_media_type` and `malformed_json`."""
+    media = content_type.split(";", maxsplit=1)[0].strip().lower()
+    if media != "application/json":
+        raise Refusal(
+            "unsupported_media_type", f"Send the header Content-Type: application/json, not {media or 'none'}."
+        )
+    if encoding not in {None, "identity"}:
+        raise Refusal("unsupported_media_type", "Send the body without Content-Encoding.")
+    members = read_json(raw)
+    if not isinstance(members, dict):
+        raise malformed('it must be an object, like {"name": "..."}')
+    return members
+
+
+def meaning(members: dict[str, Any]) -> bytes:
+    """Return what is the same for all bodies that mean the same, however they are written."""
+    return json.dumps(members, sort_keys=True, default=_number).encode()
+
+
+def _number(exact: Decimal) -> Any:
+    """A number as all its spellings are compared: 1.50 as 1.5, and 1.0 as 1."""
+    is_whole = exact.adjusted() < 20 and exact == exact.to_integral_value()
+    return int(exact) if is_whole else [str(exact.normalize())]
+
+
 def malformed(reason: str) -> Refusal:
     """400: the body is no JSON that could be understood in one way only."""
     return Refusal("malformed_json", f"Send a body of valid JSON: {reason}.")

@@ -93,10 +93,10 @@ class ClientFilter(Filter):
     status: OneOf[Status] | None = None
     country: OneOf[Country] | None = None
     currency: OneOf[Currency] | None = None
-    number: Text50 | None = None
-    email: Email | None = None
+    number: OneOf[Text50] | None = None
+    email: OneOf[Email] | None = None
     has_overdue: Annotated[bool | None, truth(settlement.has_overdue)] = None
-    external_id: Text191 | None = None
+    external_id: OneOf[Text191] | None = None
     tag_id: TagFilter = None
 
 

@@ -71,11 +71,13 @@ class ContactFilter(Filter):
 
     sorts = ("last_name", "email", "created_at", "updated_at")
     client_id: OneOf[Id] | None = None
-    email: Annotated[Email | None, Where(lambda table, email: table.c.email_folded == email, str.casefold)] = None
+    email: Annotated[
+        OneOf[Email] | None, Where(lambda table, emails: table.c.email_folded.in_(emails), str.casefold)
+    ] = None
     role: OneOf[Role] | None = None
     is_primary: bool | None = None
     status: OneOf[Status] | None = None
-    external_id: Text191 | None = None
+    external_id: OneOf[Text191] | None = None
     tag_id: TagFilter = None
 
 

@@ -11,9 +11,9 @@ from typing import Annotated
 from sqlalchemy import bindparam, select
 
 from retainer.api.invoices import Invoice, invoices, whole
-from retainer.domain import billing, crediting, settlement, sources, summaries, work
+from retainer.domain import billing, crediting, settlement, sources, summaries
 from retainer.domain.accounts import accounts
-from retainer.domain.crediting import CreditNote, Reason, credit_note_shares, credit_notes
+from retainer.domain.crediting import CreditNote, Reason, credit_notes
 from retainer.domain.filters import since, until
 from retainer.domain.numbering import next_number
 from retainer.domain.values import Day, Id, Text50
@@ -35,7 +35,7 @@ class CreditNoteFilter(Filter):
     reason: OneOf[Reason] | None = None
     issue_date_from: Annotated[Day | None, since("issue_date")] = None
     issue_date_to: Annotated[Day | None, until("issue_date")] = None
-    number: Text50 | None = None
+    number: OneOf[Text50] | None = None
 
 
 PATTERN = select(accounts.c.credit_note_number_pattern).where(accounts.c.id == ACCOUNT)
@@ -78,11 +78,7 @@ def create_credit_note(tx: Tx, invoice: Id, body: New[CreditNote]) -> CreditNote
     with summaries.balanced(tx, invoice):
         note = tx.insert(credit_notes, it)
         settlement.settle(tx, invoice, by_payment=False)
-    for project, units in crediting.shares(tx, it, its).items():
-        share = {"credit_note_id": note, "project_id": project, "currency": it.currency, "amount": units}
-        tx.put(credit_note_shares, share)
-        if project is not None:
-            work.invoice(tx, project, -units, it.currency)
+    crediting.save_shares(tx, note, it, its)
     for source in (sources.CREDIT_NOTES, sources.CREDIT_NOTE_SHARES):
         summaries.add(tx, source, note)
     if it.total == its.total - sum(other.total for other in its.credit_notes):

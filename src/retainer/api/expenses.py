@@ -32,7 +32,7 @@ from retainer.exact import DIGITS, amount_of
 from retainer.kernel import etag
 from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
-from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.query import REPEATED, Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.store.columns import day, decimal, flag, folded, money, ref, sparse, text, unique
 from retainer.store.records import Record, auto, ro
@@ -111,14 +111,14 @@ class ExpenseFilter(Filter):
     date_from: Annotated[Day | None, since("date")] = None
     date_to: Annotated[Day | None, until("date")] = None
     category: OneOf[Text50] | None = None
-    vendor: Text191 | None = None
+    vendor: Annotated[OneOf[Text191] | None, REPEATED] = None
     billable: bool | None = None
     billing_status: StandingFilter = None
     reimbursable: bool | None = None
     currency: OneOf[Currency] | None = None
     amount_min: Annotated[SignedMoney | None, at_least("amount")] = None
     amount_max: Annotated[SignedMoney | None, at_most("amount")] = None
-    external_id: Text191 | None = None
+    external_id: OneOf[Text191] | None = None
 
 
 PROJECT = select(*projects.c["client_id", "status", "is_template", "billing_type"]).where(

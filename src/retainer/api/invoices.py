@@ -158,12 +158,12 @@ class InvoiceFilter(Filter):
     issue_date_to: Annotated[Day | None, until("issue_date")] = None
     due_date_from: Annotated[Day | None, since("due_date")] = None
     due_date_to: Annotated[Day | None, until("due_date")] = None
-    number: Text50 | None = None
+    number: OneOf[Text50] | None = None
     currency: OneOf[Currency] | None = None
     total_min: Annotated[SignedMoney | None, at_least("total")] = None
     total_max: Annotated[SignedMoney | None, at_most("total")] = None
     quote_id: OneOf[Id] | None = None
-    external_id: Text191 | None = None
+    external_id: OneOf[Text191] | None = None
 
 
 def whole(tx: Tx, invoice: int) -> Invoice:

@@ -132,8 +132,8 @@ class ProjectFilter(Filter):
     due_date_to: Annotated[Day | None, until("due_date")] = None
     overdue: Annotated[bool | None, truth(work.overdue(*OPEN))] = None
     over_budget: Annotated[bool | None, truth(work.over_budget)] = None
-    code: Text30 | None = None
-    external_id: Text191 | None = None
+    code: OneOf[Text30] | None = None
+    external_id: OneOf[Text191] | None = None
     tag_id: TagFilter = None
 
 

@@ -159,8 +159,8 @@ class QuoteFilter(Filter):
     valid_until_from: Annotated[Day | None, since("valid_until")] = None
     valid_until_to: Annotated[Day | None, until("valid_until")] = None
     converted: Annotated[bool | None, truth(agreed.is_converted)] = None
-    number: Text50 | None = None
-    external_id: Text191 | None = None
+    number: OneOf[Text50] | None = None
+    external_id: OneOf[Text191] | None = None
 
 
 PATTERN = select(accounts.c.quote_number_pattern).where(accounts.c.id == ACCOUNT)

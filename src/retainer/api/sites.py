@@ -6,7 +6,7 @@ checks in that time, to the hour for weeks and months; maintenance and pauses co
 `plugin=woocommerce&plugin_version_lt=9.1` finds the sites with an older version of a plugin.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -146,8 +146,12 @@ def awaits_updates(table: Table) -> ColumnElement[bool]:
 
 def runs(table: Table, *limits: ColumnElement[bool]) -> ColumnElement[bool]:
     """Whether a site has a plugin, within limits."""
-    its = (site_plugins.c.site_id == table.c.id, site_plugins.c.slug == bindparam("plugin"), *limits)
-    return select(site_plugins.c.slug).where(*its).exists()
+    return select(site_plugins.c.slug).where(site_plugins.c.site_id == table.c.id, *limits).exists()
+
+
+def runs_older(table: Table, than: Any) -> ColumnElement[bool]:
+    """Whether a site has an older version of the plugin that is asked for, which is one."""
+    return runs(table, site_plugins.c.slug == bindparam("plugin__0"), site_plugins.c.version_order < than)
 
 
 class SiteFilter(Filter):
@@ -161,18 +165,18 @@ class SiteFilter(Filter):
     environment: OneOf[Environment] | None = None
     monitoring_enabled: bool | None = None
     has_updates: Annotated[bool | None, truth(awaits_updates)] = None
-    plugin: Annotated[Text191 | None, Where(lambda table, _: runs(table))] = None
-    plugin_version_lt: Annotated[
-        Text50 | None, Where(lambda table, than: runs(table, site_plugins.c.version_order < than), order)
+    plugin: Annotated[
+        OneOf[Text191] | None, Where(lambda table, slugs: runs(table, site_plugins.c.slug.in_(slugs)))
     ] = None
+    plugin_version_lt: Annotated[Text50 | None, Where(runs_older, order)] = None
     ssl_expires_before: Annotated[Instant | None, Where(lambda table, at: table.c.ssl_expires_at < at)] = None
-    external_id: Text191 | None = None
+    external_id: OneOf[Text191] | None = None
     tag_id: TagFilter = None
 
     def __post_init__(self) -> None:
-        """Raise `validation_failed` for the version of no plugin."""
-        if self.plugin_version_lt is not None and self.plugin is None:
-            raise invalid({"plugin_version_lt": ["Needs the plugin: plugin=woocommerce&plugin_version_lt=9.1."]})
+        """Raise `validation_failed` for the version of no plugin, or of several."""
+        if self.plugin_version_lt is not None and len(self.plugin or ()) != 1:
+            raise invalid({"plugin_version_lt": ["Needs one plugin: plugin=woocommerce&plugin_version_lt=9.1."]})
 
 
 PROJECT = select(projects.c.client_id).where(projects.c.id == bindparam("id"))

@@ -24,7 +24,7 @@ from retainer.domain.values import Color, Id, Text50
 from retainer.kernel import etag
 from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
-from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.query import REPEATED, Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.store.columns import folded, ref, text, unique
 from retainer.store.engines import comma_list
@@ -126,7 +126,9 @@ class TagsFilter(Filter):
     """Which tags."""
 
     sorts = ("name", "created_at")
-    name: Annotated[Text50 | None, Where(lambda table, name: table.c.name_folded == name, str.casefold)] = None
+    name: Annotated[
+        OneOf[Text50] | None, REPEATED, Where(lambda table, names: table.c.name_folded.in_(names), str.casefold)
+    ] = None
 
 
 api = Resource("/tags", tag="Tags", scope="clients", table=tags)

@@ -117,7 +117,7 @@ class TaskFilter(Filter):
     due_date_from: Annotated[Day | None, since("due_date")] = None
     due_date_to: Annotated[Day | None, until("due_date")] = None
     overdue: Annotated[bool | None, truth(work.overdue(*OPEN))] = None
-    external_id: Text191 | None = None
+    external_id: OneOf[Text191] | None = None
     tag_id: TagFilter = None
 
 

@@ -163,7 +163,7 @@ class TicketFilter(Filter):
     unanswered: Annotated[bool | None, truth(is_unanswered)] = None
     overdue: Annotated[bool | None, truth(is_overdue)] = None
     number: OneOf[Id] | None = None
-    external_id: Text191 | None = None
+    external_id: OneOf[Text191] | None = None
     tag_id: TagFilter = None
 
 

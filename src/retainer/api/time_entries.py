@@ -109,7 +109,7 @@ class TimeEntryFilter(Filter):
     billable: bool | None = None
     billing_status: StandingFilter = None
     invoice_id: OneOf[Id] | None = None
-    external_id: Text191 | None = None
+    external_id: OneOf[Text191] | None = None
 
 
 AROUND = {

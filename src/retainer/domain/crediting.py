@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 from sqlalchemy import Index, bindparam, func, select
 
-from retainer.domain import documents, lines, money
+from retainer.domain import documents, lines, money, work
 from retainer.domain.documents import MOST_LINES, TaxShare
 from retainer.domain.lines import InvoiceLine
 from retainer.domain.money import Share
@@ -252,6 +252,15 @@ def settle_part(
     else:
         part = money.part_of(units, line.quantity, whole.quantity)
         line.amount = amount_of(money.within(part, 0, rest_units), currency)
+
+
+def save_shares(tx: Tx, note: int, it: CreditNote, invoice: Any) -> None:
+    """Write what a credit note takes back from each project, and take it from what was invoiced there."""
+    for project, units in shares(tx, it, invoice).items():
+        share = {"credit_note_id": note, "project_id": project, "currency": it.currency, "amount": units}
+        tx.put(credit_note_shares, share)
+        if project is not None:
+            work.invoice(tx, project, -units, it.currency)
 
 
 def shares(tx: Tx, it: CreditNote, invoice: Any) -> dict[int | None, int]:

@@ -1,7 +1,6 @@
 """Members: how values from outside become the members of a type, with every fault named at once in our own words."""
 
 import difflib
-import re
 from collections.abc import Callable
 from functools import cache
 from types import NoneType, UnionType
@@ -9,13 +8,11 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from retainer.errors import Faults
+from retainer.errors import Faults, Unreadable
 from retainer.store.records import Only, Record, Single, Unless, auto, ro, wo
 
 T = TypeVar("T", bound=msgspec.Struct)
 REQUIRED = "Is required."
-WHOLE = re.compile(r"[0-9]{1,16}")
-LONGEST_LIST = 100
 
 Read = Callable[[Any, str, Faults], Any]
 """Reads a JSON value at a dotted path; notes faults and then answers FAULTY."""
@@ -73,12 +70,12 @@ def writable(shape: type[msgspec.Struct], use: str = "Create") -> dict[str, Memb
 
 def _example(hint: Any) -> Any:
     """A value of a kind that has its own reading; None for a plain one, with which any rule can do."""
-    kinds = [meta for meta in _unwrapped(hint)[1] if getattr(meta, "extra", None)]
+    kinds = [meta for meta in unwrapped(hint)[1] if getattr(meta, "extra", None)]
     return next((meta.extra["read"](meta.extra_json_schema["examples"][0]) for meta in kinds), None)
 
 
 def _is_list(hint: Any) -> bool:
-    return get_origin(_unwrapped(hint)[0]) is list
+    return get_origin(unwrapped(hint)[0]) is list
 
 
 def _withheld(mark: Any, use: str) -> bool:
@@ -137,7 +134,7 @@ def complete(shape: type[T], values: dict[str, Any], given: dict[str, Any], faul
 
 def reader(hint: Any) -> Read:
     """How a value of a declared kind is read; the only place that looks into types."""
-    hint, metas = _unwrapped(hint)
+    hint, metas = unwrapped(hint)
     if get_origin(hint) in {Union, UnionType} and NoneType in get_args(hint):
         (inner,) = (part for part in get_args(hint) if part is not NoneType)
         return _nullable(reader(Annotated[inner, *metas] if metas else inner))
@@ -155,52 +152,6 @@ def reader(hint: Any) -> Read:
     return _scalar(lambda value: msgspec.convert(value, exact), form_of(hint, metas))
 
 
-def from_text(hint: Any) -> Callable[[str], Any]:
-    """How a value of a declared kind is read from text, where numbers and flags have no type of their own.
-
-    A tuple is a comma list; the word `none` stands for null. What is returned raises ValueError with the sentence that
-    says what is taken.
-    """
-    if get_origin(hint) is tuple:
-        read_one = from_text(get_args(hint)[0])
-
-        def read_list(given: str) -> Any:
-            parts = given.split(",")
-            if len(parts) > LONGEST_LIST:
-                raise ValueError(f"Must be a comma list of at most {LONGEST_LIST} values; this has {len(parts)}.")
-            return tuple(read_one(part.strip()) for part in parts)
-
-        return read_list
-    if NoneType in get_args(hint):
-        (inner,) = (part for part in get_args(hint) if part is not NoneType)
-        return _or_none(from_text(inner))
-    bare, convert = _unwrapped(hint)[0], reader(hint)
-
-    def read(given: str) -> Any:
-        value: Any = given
-        if bare is bool:
-            value = {"true": True, "false": False}.get(given, given)
-        elif bare is int and WHOLE.fullmatch(given):
-            value = int(given)
-        faults: Faults = {}
-        found = convert(value, "", faults)
-        if found is FAULTY:
-            raise ValueError(faults[""][0])
-        return found
-
-    return read
-
-
-def _or_none(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    def read_or_none(given: str) -> Any:
-        try:
-            return None if given == "none" else read(given)
-        except ValueError as fault:
-            raise ValueError(f"{str(fault).removesuffix('.')}, or none.") from None
-
-    return read_or_none
-
-
 def form_of(hint: Any, metas: tuple[Any, ...] = ()) -> str:
     """What a plain kind takes, as the end of "Must be ..."."""
     meta = next((meta for meta in metas if isinstance(meta, msgspec.Meta)), msgspec.Meta())
@@ -213,7 +164,8 @@ def form_of(hint: Any, metas: tuple[Any, ...] = ()) -> str:
     return f"text of {meta.min_length} to {meta.max_length} characters"
 
 
-def _unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+def unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A declared kind and what is said of it."""
     return (hint.__origin__, hint.__metadata__) if get_origin(hint) is Annotated else (hint, ())
 
 
@@ -233,6 +185,8 @@ def _scalar(convert: Callable[[Any], Any], form: str) -> Read:
                 return _note(faults, path, "Must not contain NUL or unpaired surrogates.")
         try:
             return convert(value)
+        except Unreadable as why:
+            return _note(faults, path, str(why))
         except (ValueError, msgspec.ValidationError):
             had = "; this is null. Leave it out to say nothing of it" if value is None else ""
             had = f"; this has {len(value)}" if isinstance(value, str) and form.endswith("characters") else had

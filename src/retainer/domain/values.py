@@ -14,6 +14,7 @@ import pycountry
 from email_validator import EmailNotValidError, validate_email
 from msgspec import Meta
 
+from retainer.errors import Unreadable
 from retainer.exact import DIGITS, as_instant, decimal_text
 
 LARGEST_INTEGER = 2**53 - 1  # what every JSON client reads exactly
@@ -101,6 +102,8 @@ def read_instant(value: Any) -> str:
     """A moment with its offset (RFC 3339), as UTC text with microseconds."""
     text = read_text(value)
     if not INSTANT.fullmatch(text):
+        if INSTANT.fullmatch("+".join(text.rsplit(" ", 1))):
+            raise Unreadable("Must be a moment with its offset, whose + arrived as a space: write %2B in an address.")
         raise ValueError
     try:
         return as_instant(datetime.fromisoformat(text.upper()))
@@ -239,14 +242,8 @@ SiteUrl = Annotated[
 ]
 HttpStatus = Annotated[int, Meta(ge=200, le=599)]
 Color = Annotated[str, kind(read_color, "a colour like #0a84ff", pattern="^#[0-9a-fA-F]{6}$", examples=["#0a84ff"])]
-NumberPattern = Annotated[
-    str,
-    kind(
-        read_pattern,
-        "text of at most 50 characters with one {0000} for the number, as long as its zeros, and {YYYY} for the year "
-        "if it should begin anew each year, like Q-{YYYY}-{0000}; there are no other placeholders",
-    ),
-]
+PATTERN = "at most 50 characters with {0000} for the number and, if it is wanted, {YYYY} for the year; no other braces"
+NumberPattern = Annotated[str, kind(read_pattern, PATTERN)]
 Day = Annotated[str, kind(read_day, "a date like 2026-03-31", format="date", examples=["2026-03-31"])]
 Instant = Annotated[
     str,

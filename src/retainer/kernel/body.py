@@ -10,7 +10,7 @@ from retainer.kernel import etag
 from retainer.kernel.http import Request
 from retainer.store.records import R, Record
 from retainer.store.tx import Tx
-from retainer.strict_json import malformed, read_json
+from retainer.strict_json import read_object
 
 T = TypeVar("T")
 NEW = object()
@@ -30,7 +30,8 @@ class Sent:
         self.faults: Faults = {}
         self.refusal: Refusal | None = None
         try:
-            self.given = read_object(request, raw)
+            headers = request.environ.get("CONTENT_TYPE", ""), request.header("CONTENT_ENCODING")
+            self.given = read_object(raw, *headers)
         except Refusal as refusal:
             self.refusal = refusal
         self.values = read_members(shape, self.given, self.faults, use=use)
@@ -67,18 +68,3 @@ class Change(Generic[R]):
             if (values.pop(name) or None) != (getattr(current, name) or None):
                 self.tx.fault(name, "Can be set only when the record is created. Leave it out.")
         return msgspec.structs.replace(current, **values)
-
-
-def read_object(request: Request, raw: bytes) -> dict[str, Any]:
-    """The members of a body. Raises `unsupported_media_type` and `malformed_json`."""
-    media = request.environ.get("CONTENT_TYPE", "").split(";")[0].strip().lower()
-    if media != "application/json":
-        raise Refusal(
-            "unsupported_media_type", f"Send the header Content-Type: application/json, not {media or 'none'}."
-        )
-    if request.header("CONTENT_ENCODING") not in {None, "identity"}:
-        raise Refusal("unsupported_media_type", "Send the body without Content-Encoding.")
-    members = read_json(raw)
-    if not isinstance(members, dict):
-        raise malformed('it must be an object, like {"name": "..."}')
-    return members

@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import Column, Index, LargeBinary, bindparam, delete, insert, select
 
@@ -15,6 +16,7 @@ from retainer.kernel.http import Request, Response
 from retainer.store.columns import instant, integer, ref, text
 from retainer.store.tables import ACCOUNT, keyed_table
 from retainer.store.tx import Tx
+from retainer.strict_json import meaning
 
 KEEP = timedelta(hours=24)
 VISIBLE = re.compile(r"[!-~]{1,255}")
@@ -88,13 +90,17 @@ class Attempt:
         return Response(status, [*map(tuple, json.loads(headers)), ("idempotency-replayed", "true")], body)
 
 
-def attempt(request: Request, key_id: int, body: bytes) -> Attempt | None:
-    """The attempt that a write's Idempotency-Key names, if it has one. Raises `bad_request` for a key that is none."""
+def attempt(request: Request, key_id: int, body: dict[str, Any] | bytes) -> Attempt | None:
+    """The attempt that a write's Idempotency-Key names, if it has one. Raises `bad_request` for a key that is none.
+
+    Bodies are the same when they mean the same, however they are written; one that is no JSON is taken as it is.
+    """
     value = request.header("IDEMPOTENCY_KEY")
     if value is None:
         return None
     if not VISIBLE.fullmatch(value):
         raise Refusal("bad_request", "Idempotency-Key takes 1 to 255 visible ASCII characters, like a UUID.")
-    parts = (request.method.encode(), request.path.encode(), request.query.encode(), body)
+    meant = body if isinstance(body, bytes) else meaning(body)
+    parts = (request.method.encode(), request.path.encode(), request.query.encode(), meant)
     digest = hashlib.sha256(b"".join(len(part).to_bytes(8) + part for part in parts))
     return Attempt(key_id, value, digest.hexdigest())

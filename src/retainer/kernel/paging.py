@@ -7,8 +7,7 @@ from urllib.parse import urlencode
 import msgspec
 from sqlalchemy import ColumnElement, Select, Table, bindparam, func, null, select, text
 
-from retainer.domain.members import WHOLE
-from retainer.domain.values import LARGEST_INTEGER
+from retainer.domain.filters import read_number, read_sort
 from retainer.kernel.http import Request
 from retainer.kernel.query import Filter, Shape, asked, conditions, parameters, read_pairs, read_values
 from retainer.store.records import R, Record, view
@@ -70,8 +69,11 @@ def read_list(request: Request, only: type[Filter]) -> tuple[Filter, Page]:
         return only(), Page(1, PER_PAGE, only.sorts[:1], url, "")
     pairs = read_pairs(request)
     filters = {name: parameter.read for name, parameter in parameters(only).items()}
-    size, sort = partial(_number, largest=LARGEST_PAGE), partial(_sort, [name.lstrip("-") for name in only.sorts])
-    values = read_values(pairs, {"page": _number, "per_page": size, "sort": sort, **filters})
+    size, sort = (
+        partial(read_number, largest=LARGEST_PAGE),
+        partial(read_sort, [name.lstrip("-") for name in only.sorts]),
+    )
+    values = read_values(pairs, {"page": read_number, "per_page": size, "sort": sort, **filters})
     others = urlencode([pair for pair in pairs if pair[0] != "page"])
     page = Page(
         values.pop("page", 1),
@@ -81,19 +83,6 @@ def read_list(request: Request, only: type[Filter]) -> tuple[Filter, Page]:
         f"{others}&" if others else "",
     )
     return only(**values), page
-
-
-def _number(given: str, largest: int = LARGEST_INTEGER) -> int:
-    if not WHOLE.fullmatch(given) or not 1 <= int(given) <= largest:
-        raise ValueError(f"Must be a whole number from 1 to {largest}.")
-    return int(given)
-
-
-def _sort(names: list[str], given: str) -> tuple[str, ...]:
-    parts = tuple(part.strip() for part in given.split(","))
-    if len(parts) > len(names) + 1 or any(part.removeprefix("-") not in {*names, "id"} for part in parts):
-        raise ValueError(f"Must be a comma list of: {', '.join(names)}, id; a minus sign before a name descends.")
-    return parts
 
 
 def listing(tx: Tx, table: Table, shape: type[R], only: Filter, page: Page, **within: int) -> Paged[R]:

@@ -68,9 +68,10 @@ def perform(call: Call, app: "App") -> Response:
         with app.store.begin(call.caller, write=False) as tx:
             return reply(operation, operation.call(tx, call), request)
     body = app.intake.read(request, call.caller.key_id)
-    attempt = idempotency.attempt(request, call.caller.key_id, body)
     if operation.body is not None:
         call.sent = Sent(request, body, operation.body, "Create" if operation.created else "Update")
+    readable = call.sent is not None and call.sent.refusal is None
+    attempt = idempotency.attempt(request, call.caller.key_id, call.sent.given if call.sent and readable else body)
 
     def run(tx: Tx) -> Response:
         result = operation.call(tx, call)

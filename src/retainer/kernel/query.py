@@ -9,15 +9,16 @@ from urllib.parse import parse_qsl
 import msgspec
 from sqlalchemy import ColumnElement, Table, bindparam, false, or_
 
-from retainer.domain.filters import SEARCH, Where, since
-from retainer.domain.members import from_text
+from retainer.domain.filters import LONGEST_LIST, SEARCH, Where, check_ranges, from_text, since
 from retainer.domain.values import ME, Id, Instant, Text191
 from retainer.errors import Faults, Refusal, invalid
 from retainer.kernel.http import Request
 
 T = TypeVar("T")
 OneOf = tuple[T, ...]
-"""A comma list: one of these."""
+"""One of these: a comma list, or a parameter that is repeated."""
+REPEATED = object()
+"""Marks free text, whose commas are its own: several values are several parameters."""
 
 
 class Query(msgspec.Struct):
@@ -59,10 +60,14 @@ def _parameter(name: str, hint: Any) -> Parameter:
     bare = hint.__origin__ if marks else hint
     inner = next((part for part in get_args(bare) if part is not NoneType), bare)
     where = next((mark for mark in marks if isinstance(mark, Where)), None)
+    several = get_origin(inner) is tuple
+    read = from_text(inner)
+    if REPEATED in marks:
+        read_one = from_text(get_args(inner)[0])
+        read = lambda given: (read_one(given),)  # noqa: E731
     if where is None:
-        several = get_origin(inner) is tuple
         where = Where(lambda table, value: table.c[name].in_(value) if several else table.c[name] == value)
-    return Parameter(name, inner, from_text(inner), where)
+    return Parameter(name, inner, read, where)
 
 
 def read_pairs(request: Request) -> list[tuple[str, str]]:
@@ -84,14 +89,19 @@ def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str],
     for name, given in pairs:
         if name not in readers:
             faults[name] = [f"There is no such parameter here. Valid are: {', '.join(readers) or 'none'}."]
-        elif name in values:
-            faults[name] = ["Send this parameter once; several values are a comma list."]
+        elif name in values and not isinstance(values[name], tuple):
+            faults.setdefault(name, ["Send this parameter once: it takes one value."])
         else:
             try:
-                values[name] = readers[name](given)
+                found = readers[name](given)
+                values[name] = (*values.get(name, ()), *found) if isinstance(found, tuple) else found
             except ValueError as fault:
                 values[name] = None
                 faults[name] = [str(fault)]
+            else:
+                if isinstance(found, tuple) and len(values[name]) > LONGEST_LIST:
+                    faults[name] = [f"Must be at most {LONGEST_LIST} values; these are {len(values[name])}."]
+    check_ranges(values, faults)
     if faults:
         raise invalid(faults, "unknown_parameter" if faults.keys() - readers.keys() else "validation_failed")
     return values
