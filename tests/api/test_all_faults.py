@@ -1,0 +1,113 @@
+"""All faults of a body are named at once: what could not be read hides nothing that rules find in the rest."""
+
+import pytest
+
+LINE = {"description": "Design", "unit_price": "100"}
+
+
+def faults(office, method, path, body):
+    return set(office.call(method, path, body).errors)
+
+
+def test_a_missing_reference_in_one_line_stands_beside_a_value_of_another_that_cannot_be_read(office):
+    client, other = (
+        office.make("/clients")["id"],
+        office.make("/projects", client_id=office.make("/clients")["id"])["id"],
+    )
+    lines = [LINE | {"project_id": 999}, LINE | {"quantity": "many"}, LINE | {"project_id": other}, {"unit_price": "1"}]
+    body = {"client_id": client, "lines": lines}
+    expected = {"lines.0.project_id", "lines.1.quantity", "lines.2.project_id", "lines.3.description"}
+    for collection in ("/quotes", "/invoices"):
+        assert faults(office, "POST", collection, body) == expected
+        draft = f"{collection}/{office.make(collection, client_id=client)['id']}"
+        assert faults(office, "PATCH", draft, {"lines": lines}) == expected
+
+
+@pytest.mark.parametrize(
+    ("collection", "body", "expected"),
+    [
+        ("/projects", {"name": " ", "start_date": "2026-02-02", "due_date": "2026-02-01"}, {"name", "due_date"}),
+        ("/projects", {"name": 1, "fixed_fee": "5"}, {"name", "fixed_fee"}),
+        ("/tasks", {"title": "", "start_date": "2026-02-02", "due_date": "2026-02-01"}, {"title", "due_date"}),
+        ("/tasks", {"priority": "soon", "parent_id": 999, "milestone_id": 999},
+         {"title", "priority", "parent_id", "milestone_id"}),
+        ("/clients", {"name": None, "number": "C-1", "tag_ids": [999, "x"]},
+         {"name", "number", "tag_ids.0", "tag_ids.1"}),
+        ("/expenses", {"amount": "x", "project_id": 999, "tag": 1}, {"amount", "project_id", "tag"}),
+        ("/expenses", {"amount": "0", "date": "x", "billable": True}, {"amount", "date", "billable"}),
+        ("/quotes", {"client_id": "x", "issue_date": "2026-02-02", "valid_until": "2026-02-01"},
+         {"client_id", "valid_until"}),
+        ("/sites", {"url": "x", "check_interval_seconds": 5, "plugins": [{"slug": "a"}, {"slug": "a"}]},
+         {"url", "check_interval_seconds", "plugins.1.slug"}),
+        ("/tickets", {"subject": "", "assignee_id": 999, "due_at": "soon"}, {"subject", "assignee_id", "due_at"}),
+        ("/external-contacts", {"client_id": 999, "email": "x"}, {"client_id", "email"}),
+        ("/time-entries", {"date": "x", "task_id": 999}, {"date", "task_id", "duration_minutes"}),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_hides_nothing_else(office, collection, body, expected):
+    office.make("/clients", number="C-1")
+    assert faults(office, "POST", collection, body) == expected
+    assert office.get(collection, {"sort": "-id"}).json["meta"]["total"] == (1 if collection == "/clients" else 0)
+
+
+@pytest.mark.parametrize(
+    ("collection", "body", "field"),
+    [
+        ("/time-entries", {"client_id": "x", "duration_minutes": 5, "billable": True}, "client_id"),
+        ("/time-entries", {"client_id": 1, "started_at": "x", "ended_at": "2026-01-01T00:00:00Z"}, "started_at"),
+        ("/projects", {"name": "A", "client_id": "x", "billing_type": "fixed_fee", "fixed_fee": "5"}, "client_id"),
+        ("/projects", {"name": "A", "client_id": 1, "billing_type": "x", "fixed_fee": "5"}, "billing_type"),
+        ("/expenses", {"amount": "5", "client_id": "x", "billable": True}, "client_id"),
+        ("/external-contacts", {"client_id": 1, "email": "x"}, "email"),
+        ("/quotes", {"client_id": 1, "status": "sent", "lines": "x"}, "lines"),
+        ("/quotes", {"client_id": 1, "issue_date": "x", "valid_until": "2020-01-01"}, "issue_date"),
+        ("/invoices", {"client_id": 1, "status": "sent", "lines": {}}, "lines"),
+        ("/invoices", {"client_id": 1, "lines": [{"time_entry_ids": "x"}]}, "lines.0.time_entry_ids"),
+        ("/sites", {"url": "nowhere"}, "url"),
+        ("/expenses", {"amount": None}, "amount"),
+    ],
+)
+def test_nothing_is_concluded_from_what_could_not_be_read(office, collection, body, field):
+    office.make("/clients")
+    assert faults(office, "POST", collection, body) == {field}
+
+
+def test_a_change_names_all_faults_and_leaves_everything_as_it_was(office):
+    project = office.make("/projects", start_date="2026-02-02", external_id="a")
+    office.make("/projects", external_id="b")
+    path = f"/projects/{project['id']}"
+    body = {"name": "", "due_date": "2026-02-01", "external_id": "b", "manager_id": 999, "client_id": 999}
+    assert faults(office, "PATCH", path, body) == set(body)
+    assert office.get(path).data == project
+
+
+def test_members_that_only_a_create_can_set_are_taken_when_they_say_what_is_so(office):
+    project = office.make("/projects")
+    path = f"/projects/{project['id']}"
+    template = office.make("/projects", is_template=True)["id"]
+    quote = office.make("/quotes", lines=[LINE], status="accepted")["id"]
+    assert office.patch(path, {"is_template": False, "quote_id": None, "template_id": None}).data == project
+    refused = office.patch(path, {"is_template": True, "quote_id": quote, "template_id": template})
+    sentence = ["Can be set only when the record is created. Leave it out."]
+    assert refused.errors == dict.fromkeys(("is_template", "quote_id", "template_id"), sentence)
+    invoice = office.post("/invoices", {"quote_id": quote}).data
+    same = office.patch(f"/invoices/{invoice['id']}", {"quote_id": quote, "subject": "Same"})
+    assert (same.status, same.data["quote_id"]) == (200, quote)
+    assert office.patch(f"/invoices/{invoice['id']}", {"quote_id": None}).errors == {"quote_id": sentence}
+
+
+@pytest.mark.parametrize(
+    ("collection", "member", "sentence"),
+    [
+        ("/clients", "tag_ids", "Must be a list; send [] for none."),
+        ("/quotes", "lines", "Must be a list; send [] for none."),
+        ("/sites", "plugins", "Must be a list; send [] for none."),
+        ("/clients", "status", "this is null. Leave it out to say nothing of it."),
+        ("/tasks", "priority", "this is null. Leave it out to say nothing of it."),
+    ],
+)
+def test_null_where_there_is_none_says_what_to_send(office, collection, member, sentence):
+    path = f"{collection}/{office.make(collection)['id']}"
+    for answer in (office.patch(path, {member: None}), office.create(collection, **{member: None})):
+        assert list(answer.errors) == [member]
+        assert answer.errors[member][0].endswith(sentence)
