@@ -46,8 +46,10 @@ def _agency(store: Store, agency: Agency) -> str:
         tag_ids = {name: tags.create_tag(tx, make(tags.Tag, name=name, color=color)).id for name, color in TAGS.items()}
         chance = random.Random(agency.name)  # noqa: S311  # every demo is the same
         today = date.fromisoformat(tx.today)
-        at(tx, today - timedelta(days=400))
-        customers = [_client(tx, customer, tag_ids, chance) for customer in agency.customers]
+        customers = []
+        for customer in sorted(agency.customers, key=lambda described: described[5] == "prospect"):
+            at(tx, today - timedelta(days=9 if customer[5] == "prospect" else 400))
+            customers.append(_client(tx, customer, tag_ids, chance))
         at(tx, today)
         work = Work(tx, chance, people, tag_ids)
         work.plan(customers)

@@ -88,13 +88,16 @@ class Bills:
         it = invoices.create_invoice(self.tx, make(invoices.Invoice, **members))
         self.sent.append(it)
         due, late = date.fromisoformat(str(it.due_date)), "Elbe" in customer.name or "Cedar" in customer.name
-        paid = due + timedelta(days=self.chance.randint(10, 60) if late else self.chance.randint(-20, 6))
+        paid = due + timedelta(days=self.chance.randint(25, 60) if late else self.chance.randint(-14, 5))
         habit = self.chance.random()
-        if paid <= self.today and it.status == "sent" and habit < 0.93:
+        if habit > 0.99 and due < self.today - timedelta(days=120):
+            self._step(it, "written_off")
+        elif paid <= self.today and it.status == "sent":
             part = str((it.total / 2).quantize(it.total)) if habit < 0.08 else None
             self._pay(it, max(paid, day), part)
-        elif due < self.today - timedelta(days=240):
-            self._step(it, "written_off")
+            rest = paid + timedelta(days=self.chance.randint(15, 40))
+            if part and rest <= self.today:
+                self._pay(invoices.whole(self.tx, it.id), rest, None)
 
     def _pay(self, it: invoices.Invoice, day: date, amount: str | None) -> None:
         at(self.tx, day)
@@ -122,15 +125,18 @@ class Bills:
             invoices.create_invoice(self.tx, make(invoices.Invoice, quote_id=quote))
 
     def _correct(self) -> None:
-        """What went wrong: an invoice that was void at once, a discount afterwards, one that was cancelled."""
+        """What went wrong: an invoice that was void at once, discounts afterwards, a small one that was cancelled."""
         self._step(next(it for it in reversed(self.sent) if self._status(it) == "sent"), "void")
-        some = self.chance.sample(self.sent[: len(self.sent) // 2], 3)
-        for it, reason, part in zip(some, ("goodwill", "correction", "cancellation"), (20, 10, 1), strict=True):
-            left = invoices.whole(self.tx, it.id)
-            if left.status not in {"void", "draft"} and it.total > 0:
-                members = {} if part == 1 else {"amount": str((it.total / part).quantize(it.total))}
-                note = make(CreditNote, reason=reason, **members)
-                credit_notes.create_credit_note(self.tx, it.id, note)
+        issued = [it for it in self.sent if self._status(it) not in {"void", "draft"} and it.total > 0]
+        small = min(issued[: len(issued) // 2], key=lambda it: it.total)
+        wrong, praised = issued[len(issued) // 3], issued[-1]
+        corrections = [(wrong, "correction", 10), (small, "cancellation", 1), (praised, "goodwill", 20)]
+        for it, reason, part in sorted(corrections, key=lambda correction: str(correction[0].issue_date)):
+            day = date.fromisoformat(str(it.issue_date)) + timedelta(days=self.chance.randint(8, 14))
+            at(self.tx, min(day, self.today))
+            members = {} if part == 1 else {"amount": str((it.total / part).quantize(it.total))}
+            credit_notes.create_credit_note(self.tx, it.id, make(CreditNote, reason=reason, **members))
+        at(self.tx, self.today)
 
     def _status(self, it: invoices.Invoice) -> str:
         return str(self.tx.value(select(invoices.invoices.c.status).where(invoices.invoices.c.id == it.id)))

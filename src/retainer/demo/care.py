@@ -29,12 +29,15 @@ class Care:
     def host(self, customers: list[clients.Client]) -> None:
         """A site for every client, a staging site for some."""
         self.tx.now = as_instant(self.now - uptime.MONTH)
+        staging = 0
         for customer in customers:
             if customer.status == "active":
                 self.sites[customer.id] = self._site(customer, "production", str(customer.website))
                 if self.chance.random() < 0.3:
-                    self._site(customer, "staging", str(customer.website).replace("https://", "https://staging."))
+                    url = str(customer.website).replace("https://", "https://staging.")
+                    staging = self._site(customer, "staging", url)
         self.tx.now = as_instant(self.now)
+        self._fail(staging or min(self.sites.values()))
 
     def support(self, customers: list[clients.Client]) -> None:
         """A few tickets a month for every client that has a site; the newest wait for an answer."""
@@ -49,12 +52,13 @@ class Care:
 
     def _site(self, customer: clients.Client, environment: str, url: str) -> int:
         shop = any(tag in customer.name for tag in ("Optik", "Coffee", "Outfitters", "Fjordlys"))
-        version = self.chance.choice(WORDPRESS)
+        is_current = self.chance.random() < 0.65
+        version = NEWEST if is_current else self.chance.choice(WORDPRESS)
         plugins = [
             {
                 "slug": slug,
                 "name": name,
-                "version": self.chance.choice(versions),
+                "version": versions[0] if is_current else self.chance.choice(versions),
                 "update_version": versions[0],
                 "auto_update": self.chance.random() < 0.3,
             }
@@ -100,6 +104,18 @@ class Care:
         }
         self.tx.run(update(sites.sites).where(sites.sites.c.id == site).values(values))
         uptime.summarise(self.tx, account, site)
+
+    def _fail(self, site: int) -> None:
+        """Let a site have been down for most of an hour."""
+        down_since = as_instant(self.now - timedelta(minutes=47))
+        values: dict[str, Any] = {
+            "observed": "down",
+            "failures": 9,
+            "down_since": down_since,
+            "last_status_code": 502,
+            "last_error": "Answered 502; 200 to 399 is expected.",
+        }
+        self.tx.run(update(sites.sites).where(sites.sites.c.id == site).values(values))
 
     def _ticket(self, members: dict[str, Any], answer: str, thanks: str | None) -> None:
         """A ticket from the first word to its end, as far as that has come."""

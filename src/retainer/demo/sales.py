@@ -3,12 +3,14 @@
 import random
 from datetime import date, timedelta
 
+import msgspec
+
 from retainer.api import clients, expenses, projects, quotes
-from retainer.demo.agencies import KINDS
+from retainer.demo.agencies import KINDS, Kind
 from retainer.demo.records import at, make
 from retainer.store.tx import Tx
 
-OUTCOMES = ("accepted", "accepted", "accepted", "declined", "sent", "sent", "cancelled", "draft")
+OUTCOMES = ("accepted",) * 4 + ("declined",) * 3 + ("sent", "cancelled", "draft")
 SPENT = [
     ("hosting", "Nordrack", "Server for a month", 15, 120),
     ("domains", "Nordrack", "Domain for a year", 12, 40),
@@ -22,37 +24,39 @@ REASONS = ("Over our budget this year", "We decided for another agency", "The pr
 
 
 def offer(tx: Tx, chance: random.Random, customers: list[clients.Client]) -> None:
-    """Two or three quotes for every client; the newest are still open."""
+    """Two or three quotes for every client, sent when they were written and decided weeks later; the newest wait."""
     today = date.fromisoformat(tx.today)
-    for place, customer in enumerate(customers):
-        for turn in range(2 + place % 2):
-            kind = KINDS[(place + turn * 3) % len(KINDS)]
-            issued = today - timedelta(days=chance.randint(1, 360))
-            at(tx, issued)
-            recent = today - issued < timedelta(days=45)
-            status = chance.choice(("draft", "sent", "sent")) if recent else chance.choice(OUTCOMES)
-            rate = str(customer.hourly_rate or 100)
-            lines = [
-                {"description": name, "quantity": hours, "unit": "hours", "unit_price": rate, "tax_rate": "19"}
-                for name, hours in ((stage, chance.randint(8, 60)) for stage in kind.stages or kind.tasks[:3])
-            ]
-            if chance.random() < 0.3:
-                lines.append(
-                    {"description": "Rebate for new clients", "quantity": -1, "unit_price": rate, "tax_rate": "19"}
-                )
-            quotes.create_quote(
-                tx,
-                make(
-                    quotes.Quote,
-                    client_id=customer.id,
-                    title=f"{kind.name} {customer.name}",
-                    status=status,
-                    issue_date=issued.isoformat(),
-                    lines=lines,
-                    decline_reason=chance.choice(REASONS) if status == "declined" else None,
-                ),
-            )
+    plans = [
+        (today - timedelta(days=chance.randint(1, 24) if turn == 0 else chance.randint(25, 360)), place, turn, customer)
+        for place, customer in enumerate(customers)
+        for turn in range(2 + place % 2)
+    ]
+    for issued, place, turn, customer in sorted(plans, key=lambda plan: plan[:3]):
+        kind = KINDS[(place + turn * 3) % len(KINDS)]
+        status = chance.choice(OUTCOMES)
+        decided = issued + timedelta(days=chance.randint(3, 18))
+        at(tx, issued)
+        quote = _quote(tx, chance, customer, kind, issued, "draft" if status == "draft" else "sent")
+        if status not in {"draft", "sent"} and decided <= today:
+            at(tx, decided)
+            before = quotes.whole(tx, quote)
+            after = msgspec.structs.replace(before, status=status)
+            after.decline_reason = chance.choice(REASONS) if status == "declined" else None
+            tx.update(quotes.quotes, quotes.settle(tx, after, before))
     at(tx, today)
+
+
+def _quote(tx: Tx, chance: random.Random, customer: clients.Client, kind: Kind, issued: date, status: str) -> int:
+    """Write a quote for the stages of a kind of project; answers its id."""
+    rate = str(customer.hourly_rate or 100)
+    lines = [
+        {"description": name, "quantity": hours, "unit": "hours", "unit_price": rate, "tax_rate": "19"}
+        for name, hours in ((stage, chance.randint(8, 60)) for stage in kind.stages or kind.tasks[:3])
+    ]
+    if chance.random() < 0.3:
+        lines.append({"description": "Rebate for new clients", "quantity": -1, "unit_price": rate, "tax_rate": "19"})
+    members = {"client_id": customer.id, "title": f"{kind.name} {customer.name}", "status": status, "lines": lines}
+    return quotes.create_quote(tx, make(quotes.Quote, issue_date=issued.isoformat(), **members)).id
 
 
 def spend(tx: Tx, chance: random.Random, people: list[int], its: list[projects.Project]) -> None:

@@ -1,12 +1,15 @@
 """A year of work: projects in all states, their tasks, and what everybody did on every working day."""
 
 import random
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import NamedTuple
+
+from sqlalchemy import update
 
 from retainer.api import clients, milestones, projects, tasks, time_entries
 from retainer.demo.agencies import INTERNAL, KINDS, WORK, Kind
 from retainer.demo.records import at, make
+from retainer.exact import as_instant, utcnow
 from retainer.store.tx import Tx
 
 YEAR = timedelta(days=365)
@@ -45,7 +48,7 @@ class Work:
         for place, customer in enumerate(busy):
             for turn in range(3 + place % 2):
                 kind = KINDS[(place * 3 + turn) % len(KINDS)]
-                self._job(kind, customer)
+                self._job(kind, customer, is_running=turn == 0)
 
     def record(self) -> None:
         """What everybody did, day by day."""
@@ -64,10 +67,13 @@ class Work:
             if customer.status == "archived":
                 self.tx.update(clients.clients, customer)
 
-    def _job(self, kind: Kind, customer: clients.Client) -> None:
+    def _job(self, kind: Kind, customer: clients.Client, *, is_running: bool) -> None:
+        """A project of a year in which every client has one that is in the middle of its time."""
         length = timedelta(days=kind.days)
         gone = customer.status == "archived"
         earliest, latest = -365, -250 if gone else 20
+        if is_running and not gone:
+            earliest, latest = -kind.days * 3 // 5, -kind.days // 4
         start = self.today + timedelta(days=self.chance.randint(earliest, latest))
         at(self.tx, start - timedelta(days=10))
         project = self._project(kind, f"{kind.name} {customer.name}", customer, start)
@@ -117,24 +123,37 @@ class Work:
     def _task(self, kind: Kind, project: projects.Project, start: date, stages: list[int], place: int) -> int:
         due = start + timedelta(days=kind.days * (place + 1) // len(kind.tasks))
         late = (self.today - due).days
-        done = late > 0 and (project.status == "completed" or self.chance.random() < 0.85)
-        state = "done" if done else "in_progress" if late > -14 else "todo"
-        return tasks.create_task(
+        done = late > 0 and (project.status == "completed" or self.chance.random() < 0.9)
+        done = done or (-5 < late <= 0 and self.chance.random() < 0.4)
+        state = "in_progress" if late > -14 else "todo"
+        if project.is_template:
+            done, state = False, "todo"
+        task = tasks.create_task(
             self.tx,
             make(
                 tasks.Task,
                 title=kind.tasks[place],
                 project_id=project.id,
                 milestone_id=stages[place * len(stages) // len(kind.tasks)] if stages else None,
-                status="todo" if project.is_template else state,
+                status=state,
                 priority=self.chance.choices(("low", "normal", "high", "urgent"), (2, 10, 4, 1))[0],
                 assignee_id=None if project.is_template else self.chance.choice(self.people),
                 start_date=None if state == "todo" else (due - timedelta(days=10)).isoformat(),
                 due_date=due.isoformat(),
                 estimated_minutes=kind.hours * 60 // len(kind.tasks) // 15 * 15,
-                tag_ids=[self.tag_ids["Waiting"]] if state != "done" and self.chance.random() < 0.1 else [],
+                tag_ids=[self.tag_ids["Waiting"]] if not done and self.chance.random() < 0.1 else [],
             ),
         ).id
+        if done:
+            self._finish(task, due)
+        return task
+
+    def _finish(self, task: int, due: date) -> None:
+        """Let a task be done a few days before or after it was due."""
+        day = due + timedelta(days=self.chance.choice((-4, -3, -2, -1, -1, 0, 0, 1, 3)))
+        done = min(as_instant(datetime.combine(day, time(15, 10), UTC)), utcnow())
+        values = {"status": "done", "completed_at": done, "updated_at": done}
+        self.tx.run(update(tasks.tasks).where(tasks.tasks.c.id == task).values(values))
 
     def _day(self, user: int, day: date) -> None:
         """One working day of one person."""
