@@ -1,4 +1,8 @@
-"""External contacts: the people at the clients."""
+"""External contacts: the people at the clients.
+
+The first contact of a client becomes its primary one; making another one primary takes that from the former. After the
+primary contact is deleted the client has none, until one is made primary or a new one is created.
+"""
 
 from typing import Annotated, Literal
 
