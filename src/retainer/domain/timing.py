@@ -30,8 +30,9 @@ def prepare_duration(tx: Tx, entry: Any, given: relations.Given) -> None:
 
 def prepare_date(tx: Tx, entry: Any, before: Any, given: relations.Given) -> None:
     """The day is that of the start, else today; it follows a start that moves to another day, unless it is sent."""
-    restarted = before is not None and entry.started_at and "started_at" in given and "date" not in given
-    if entry.date is not None and not restarted:
+    moves = before is not None and not before.is_locked  # or of a locked start a second fault would be told
+    follows = moves and entry.started_at and "started_at" in given and "date" not in given
+    if entry.date is not None and not follows:
         return
     day = _day_of(tx, entry.started_at) if entry.started_at else tx.today
     if day is None:
