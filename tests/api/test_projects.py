@@ -564,7 +564,8 @@ def test_what_work_came_to_follows_every_change_of_it(office):
         ({"hourly_rate": "10"}, rest, (60, 60, 60, "10.00", "10.00")),
         ({"billable": False}, rest, (60, 0, 0, "0.00", "0.00")),
         ({"duration_minutes": 0}, rest, (60, 0, 0, "0.00", "0.00")),  # refused
-        ({"billable": True, "project_id": slow}, (63, 63, 63, "63.00", "63.00"), nothing),
+        ({"billable": True, "project_id": slow}, (63, 63, 63, "13.00", "13.00"), nothing),
+        ({"hourly_rate": None}, (63, 63, 63, "63.00", "63.00"), nothing),
         ({"project_id": None}, rest, nothing),
         ({"project_id": fast}, rest, (60, 60, 60, "100.00", "100.00")),
     ):
@@ -804,13 +805,31 @@ def test_work_on_a_project_changes_its_entity_tag(office):
 
 def test_tasks_of_an_internal_template_are_billed_as_the_new_project_is(office):
     template = office.make("/projects", client_id=None, name="Plan", is_template=True)["id"]
-    assert office.make("/tasks", project_id=template)["billable"] is False
+    assert office.make("/tasks", project_id=template)["billable"] is True
     copy = office.make("/projects", template_id=template)["id"]
     inside = office.make("/projects", client_id=None, template_id=template)["id"]
     assert [it["billable"] for it in office.get("/tasks", {"project_id": f"{copy},{inside}", "sort": "id"}).data] == [
         True,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    "members", [{"client_id": None}, {"billing_type": "non_billable"}, {"billing_type": "time_and_materials"}]
+)
+def test_a_task_of_a_template_that_is_not_billable_is_not_in_its_copies_either(office, members):
+    template = office.make("/projects", **members, is_template=True)["id"]
+    for billable in (True, False, None):
+        office.make("/tasks", project_id=template, billable=billable)
+
+    def billed(project):
+        return [row["billable"] for row in office.get("/tasks", {"project_id": project, "sort": "id"}).data]
+
+    assert billed(template) == [True, False, True]
+    assert billed(office.make("/projects", template_id=template)["id"]) == [True, False, True]
+    again = office.make("/projects", template_id=template, is_template=True, client_id=None)["id"]
+    assert billed(again) == [True, False, True]
+    assert billed(office.make("/projects", template_id=template, client_id=None)["id"]) == [False, False, False]
 
 
 @pytest.mark.parametrize(

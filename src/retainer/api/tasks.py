@@ -124,7 +124,9 @@ class TaskFilter(Filter):
 MILESTONE = select(milestones.c.project_id).where(milestones.c.id == bindparam("id"))
 PARENT = select(*tasks.c["project_id", "client_id", "parent_id"]).where(tasks.c.id == bindparam("id"))
 TICKET = select(*tickets.c["project_id", "client_id"]).where(tickets.c.id == bindparam("id"))
-PROJECT = select(*projects.c["client_id", "status", "billing_type"]).where(projects.c.id == bindparam("id"))
+PROJECT = select(*projects.c["client_id", "status", "billing_type", "is_template"]).where(
+    projects.c.id == bindparam("id")
+)
 LAST = select(func.coalesce(func.max(tasks.c.position), 0)).where(
     tasks.c.project_id.is_not_distinct_from(bindparam("project"))
 )
@@ -155,7 +157,9 @@ def place(tx: Tx, it: Task, before: Task | None, given: relations.Given) -> None
     if ticket and ticket[0] is None and ticket[1] is not None:
         relations.follow(tx, it, given, "ticket_id", "client_id", ticket[1])
     if it.billable is None:
-        it.billable = project[2] != "non_billable" if project else it.client_id is not None
+        # what is not billed in a template may be in its copies: there, only false that was sent is a choice
+        billed = bool(project) and (project[2] != "non_billable" or project[3])
+        it.billable = billed if project else it.client_id is not None
 
 
 def settle(tx: Tx, it: Task, before: Task | None, given: relations.Given) -> Task:
