@@ -37,6 +37,8 @@ CONTRACT = {
 """For each list its order when none is asked for, and the members in which `q` looks."""
 USUAL = {"is_template": "false"}
 """What filters are when they are left out."""
+LEFT_OUT = {"/tasks": ("in_template", {"project_id", "ids"})}
+"""What lists leave out: the records of which this is true, unless one of these filters names them."""
 LADDER = ("trunk", "9.0", "9.1-beta", "9.1-rc1", "9.1 9.1.0", "9.1.1", "9.2", "9.9.2", "9.10", "10.0 10", "2026.3")
 """Versions of software, older ones first; those that stand together are one and the same."""
 RUNGS = {version: place for place, step in enumerate(LADDER) for version in step.split()}
@@ -193,7 +195,9 @@ class Reference:
         """The records that pass every filter of a query, and those that count when they are left out."""
         asked = Asked(self.complete(query), self.today, self.now)
         tests = [self.test(name, text, asked) for name, text in (self.usual | asked.query).items()]
-        return [row for row in self.rows if all(test(row) for test in tests)]
+        left_out, unless = LEFT_OUT.get(self.path, ("", set()))
+        rows = self.rows if query.keys() & unless else [row for row in self.rows if not row.get(left_out)]
+        return [row for row in rows if all(test(row) for test in tests)]
 
     def complete(self, query: dict[str, str]) -> dict[str, str]:
         """A query with the filters that its filters need."""

@@ -82,7 +82,7 @@ class Client(Record):
     external_id: Text191 | None = None
     tag_ids: TagIds = []
     contacts_count: Annotated[int, work.count_of("external_contacts", "client_id")] = ro
-    projects_count: Annotated[int, work.count_of("projects", "client_id")] = ro
+    projects_count: Annotated[int, work.count_of("projects", "client_id", having=work.is_live)] = ro
     sites_count: Annotated[int, work.count_of("sites", "client_id")] = ro
 
 

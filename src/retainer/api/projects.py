@@ -61,7 +61,7 @@ projects = tenant_table(
     unique("code"),
     unique("external_id"),
     Index(None, "account_id", "is_template", "name_folded", "id"),
-    Index(None, "account_id", "client_id"),
+    Index("projects_by_client", "account_id", "client_id", "is_template"),
     Index(None, "account_id", "created_at", "id"),
     Index(None, "account_id", "updated_at", "id"),
 )

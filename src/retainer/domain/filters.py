@@ -1,11 +1,11 @@
 """Filters: how a query parameter limits the rows of a list."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Table, or_, select
+from sqlalchemy import ColumnElement, Table, func, or_, select
 
 from retainer.store.records import figure
 from retainer.store.tables import metadata
@@ -20,6 +20,21 @@ class Where(NamedTuple):
 
     condition: Callable[[Table, Any], ColumnElement[bool]]
     value: Callable[[Any], Any] = lambda value: value
+
+
+class LeftOut(NamedTuple):
+    """The rows that a list leaves out, unless it is asked for them by name: with one of some filters."""
+
+    rows: Callable[[Table], ColumnElement[bool]]
+    unless: frozenset[str]
+
+    def conditions(self, table: Table, filters: Collection[str]) -> list[ColumnElement[bool]]:
+        """What limits a list with these filters to the others."""
+        return [self.rows(table).is_not(True)] if self.unless.isdisjoint(filters) else []
+
+    def total(self, table: Table) -> ColumnElement[int]:
+        """How many rows are left out."""
+        return select(func.count()).select_from(table).where(self.rows(table)).scalar_subquery()
 
 
 def since(name: str) -> Where:

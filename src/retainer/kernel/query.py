@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from sqlalchemy import ColumnElement, Table, bindparam, false, or_
 
-from retainer.domain.filters import SEARCH, Where, since
+from retainer.domain.filters import SEARCH, LeftOut, Where, since
 from retainer.domain.members import from_text
 from retainer.domain.values import ME, Id, Instant, Text191
 from retainer.errors import Faults, Refusal, invalid
@@ -36,6 +36,7 @@ class Filter(Query):
 
     sorts: ClassVar[tuple[str, ...]] = ("id",)
     """The members that a list can be sorted by; the first, with its sign, is the default."""
+    left_out: ClassVar[LeftOut | None] = None
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -132,7 +133,7 @@ def asked(only: Filter, me: int) -> tuple[Shape, dict[str, Any]]:
 
 def conditions(table: Table, only: type[Filter], shape: Shape) -> list[ColumnElement[bool]]:
     """The SQL conditions of a shape of filters."""
-    found: list[Any] = []
+    found: list[Any] = only.left_out.conditions(table, dict(shape)) if only.left_out else []
     for name, form in shape:
         value: Any = form if isinstance(form, bool) else bindparam(name)
         room, or_none = form if isinstance(form, tuple) else (0, False)
