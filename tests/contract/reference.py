@@ -4,6 +4,7 @@ A filter is known by its name: `X` is the member X, `X_from` and `X_to` are days
 `X_before` instants. RULES has the others; a new filter that nothing of this fits fails the tests until it has a rule.
 """
 
+import unicodedata
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
@@ -167,6 +168,8 @@ ORDERS = {
     )
 }
 """What is sorted by when it is more than the member."""
+NAMES = {"name", "last_name", "category"}
+"""Members that are sorted by their letters without accents, and by those only where all else is the same."""
 
 
 class Reference:
@@ -322,6 +325,9 @@ class Reference:
             return words.index(value)
         if self.members[name].get("pattern") in MONEY and value is not None:
             return Decimal(value)
+        if name in NAMES:
+            parts = unicodedata.normalize("NFD", value.casefold())
+            return "".join(it for it in parts if unicodedata.category(it) != "Mn"), value.casefold()
         return value.casefold() if isinstance(value, str) else value
 
 

@@ -36,7 +36,7 @@ from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.store.columns import day, decimal, flag, folded, money, ref, sparse, text, unique
+from retainer.store.columns import day, decimal, flag, folded, money, ref, sortable, sparse, text, unique
 from retainer.store.records import Record, auto, ro
 from retainer.store.tables import tenant_table
 from retainer.store.tx import Tx
@@ -63,7 +63,7 @@ expenses = tenant_table(
     flag("reimbursable"),
     text("receipt_url", optional=True),
     text("external_id", optional=True),
-    folded("category"),
+    sortable("category"),
     folded("description", "vendor", into="search", optional=True),
     unique("external_id"),
     Index(None, "account_id", "date", "id"),
