@@ -75,6 +75,13 @@ def test_the_total_follows_whatever_becomes_of_tasks_in_and_outside_of_templates
         assert found(office) == left
 
 
+def test_a_quote_becomes_a_project_that_takes_money_and_not_a_template(office):
+    quote = office.make("/quotes", lines=[{"description": "Design", "unit_price": "500"}], status="accepted")["id"]
+    refused = office.post("/projects", {"quote_id": quote, "is_template": True})
+    assert set(refused.errors) == {"is_template"}
+    assert office.post("/projects", {"quote_id": quote}).status == 201
+
+
 def test_neither_the_overview_nor_a_clients_projects_count_templates(office, plan):
     counts = {"open": 2, "overdue": 2, "completed": 0}
     assert office.get("/reports/overview").data["tasks"] == counts

@@ -145,6 +145,10 @@ def settle(tx: Tx, it: Project, before: Project | None = None) -> Project:
     status, it.currency = tx.one(CLIENT, id=it.client_id) or ("active", tx.actor.currency)
     if before is None:
         work.begin(it)
+        if it.is_template and it.quote_id is not None:
+            tx.fault(
+                "is_template", "Must be false with quote_id: a template takes no money. Create it without the quote."
+            )
     if before is None or it.client_id != before.client_id:
         relations.open_for_more(tx, "client_id", f"Client {it.client_id}", status)
     it.billing_type = it.billing_type or ("time_and_materials" if it.client_id else "non_billable")
