@@ -503,6 +503,15 @@ def test_the_database_itself_refuses_a_second_live_line_for_the_same_work(world,
         assert engine.connection().execute(copied, (lines[3]["id"], None)).rowcount == 1
 
 
+def test_billed_work_that_loses_its_client_is_told_only_that_it_is_billed(world):
+    (entry,), spent = hours(world, 30), expense(world, "5")
+    invoice_of(world, {"time_entry_ids": [entry]}, {"expense_ids": [spent]})
+    internal = world.office.make("/projects", client_id=None)["id"]
+    for path in (f"/time-entries/{entry}", f"/expenses/{spent}"):
+        refused = world.office.patch(path, {"project_id": internal})
+        assert (refused.code, set(refused.errors)) == ("locked", {"client_id", "project_id"})
+
+
 def test_a_milestone_says_on_which_invoice_it_is(world):
     own, office = milestone(world), world.office
     path = world.ids["milestones of a"]

@@ -149,7 +149,7 @@ def settle(tx: Tx, it: Expense, before: Expense | None, given: relations.Given) 
     it.currency = it.currency or (client[1] if client else tx.actor.currency)
     if it.billable is None:
         it.billable = it.client_id is not None and not (project and project[3] == "non_billable")
-    elif it.billable and it.client_id is None:
+    elif it.billable and it.client_id is None and not (before and before.invoice_id):  # or it does not move at all
         tx.fault(
             "billable",
             "Must be false for an expense without a client: nobody could be billed. Send false, or name a client.",

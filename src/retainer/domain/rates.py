@@ -17,10 +17,11 @@ def price(tx: Tx, entry: Any, context: Mapping[str, Any], before: Any, given: Co
 
     What was recorded keeps its rate until it gets another project, client or user: then a derived one is derived again.
     """
+    is_billed = before is not None and before.invoice_id is not None  # then it does not move, and that is told alone
     if entry.billable is None:
         default = context["billing_type"] != "non_billable" if context["task"] is None else context["task_billable"]
         entry.billable = bool(default) and entry.client_id is not None
-    elif entry.billable and entry.client_id is None:
+    elif entry.billable and entry.client_id is None and not is_billed:
         tx.fault(
             "billable", "Must be false for time without a client: nobody could be billed. Send false, or name a client."
         )
@@ -30,7 +31,7 @@ def price(tx: Tx, entry: Any, context: Mapping[str, Any], before: Any, given: Co
         entry.currency = (context["client_currency"] if entry.client_id else None) or tx.actor.currency
     if not is_sent and (moved or (entry.hourly_rate is None and before.hourly_rate is not None)):
         entry.hourly_rate = _derived(context, entry.currency, tx.actor.currency)
-    elif is_sent and "hourly_rate" not in given and entry.currency != before.currency:
+    elif is_sent and "hourly_rate" not in given and entry.currency != before.currency and not is_billed:
         tx.fault(
             "hourly_rate",
             f"Was sent in {before.currency}, and in {entry.currency} it means something else. "
