@@ -195,6 +195,7 @@ class Work(Record):
 class Entry(Work):
     SAID, AMOUNTS = (*Work.SAID, "duration_minutes", "is_locked"), ("amount",)
     FIXED = ("client", "project", "date", "billable", "duration_minutes", "hourly_rate")
+    rate_is_sent = False
 
     is_locked = property(lambda self: self.invoice_line is not None)
     worth = property(lambda self: self.amount)
@@ -491,11 +492,19 @@ class Agency:
     def write_entry(self, body, before=None):
         faults, it = Refused(), copy(before) or Entry(date=self.today, billable=True)
         self.relate(faults, it, body)
-        it.take(body, "date", "billable", "description", "duration_minutes")
-        if before is None or (it.client, it.project) != (before.client, before.project):
+        it.take(body, "date", "billable", "description", "duration_minutes", "hourly_rate")
+        if body.get("hourly_rate") is not None:
+            it.hourly_rate = Fraction(body["hourly_rate"])
+            it.rate_is_sent = before is None or before.rate_is_sent or it.hourly_rate != before.hourly_rate
+        elif "hourly_rate" in body:
+            it.rate_is_sent = False
+        moved = before is None or (it.client, it.project) != (before.client, before.project)
+        if before is None or it.client is not before.client or (moved and not it.rate_is_sent):
             it.currency = it.client.currency
+        if not it.rate_is_sent and (moved or (it.hourly_rate is None and before.hourly_rate is not None)):
             it.hourly_rate = (it.project and it.project.hourly_rate) or it.client.hourly_rate
-        it.take(body, "hourly_rate", read=Fraction)
+        if it.rate_is_sent and "hourly_rate" not in body and it.currency != before.currency and not it.invoice_line:
+            faults.note("hourly_rate")
         if before and before.invoice_line:
             it.lock(faults, before, *Entry.FIXED)
         faults.refuse()

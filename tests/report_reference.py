@@ -4,6 +4,7 @@ Books are what an agency has at a moment: the rows as they are answered, and wha
 what a query asks for and tells the `data` of the answer. Amounts are whole minor units, days and moments are texts.
 """
 
+import unicodedata
 from collections import defaultdict
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -21,6 +22,12 @@ UNRESOLVED = ("open", "pending", "on_hold")
 BILLED = ("invoice_count", "invoiced", "credited", "tax", "collected")
 WORKED = ("tracked", "billable", "value")
 PROFIT = (*WORKED, "line_revenue", "line_credit", "unbilled_time", "expenses", "cost", "missing")
+
+
+def place(name):
+    """What a name is sorted by: its letters without accents, and those only where all else is the same."""
+    letters = unicodedata.normalize("NFD", name.casefold())
+    return "".join(letter for letter in letters if unicodedata.category(letter) != "Mn"), name.casefold()
 
 
 def half_up(exact):
@@ -265,7 +272,7 @@ def revenue_by_client(books, asked):
         {"client_id": client, "client_name": books.names[client]} | told(currency, sums, totals[currency])
         for (client, currency), sums in found.items()
     ]
-    rows.sort(key=lambda it: (-Fraction(it["revenue"]), it["client_name"].casefold(), it["client_id"], it["currency"]))
+    rows.sort(key=lambda it: (-Fraction(it["revenue"]), place(it["client_name"]), it["client_id"], it["currency"]))
     return {
         "period": its.period,
         "rows": rows,
@@ -316,7 +323,7 @@ def utilisation(books, asked):
 
     found = its.tally(lambda it: (it.user_id, it.currency), {*WORKED})
     rows, available, weighed = [], 0, 0
-    for own, user in sorted(books.users.items(), key=lambda it: (it[1]["name"].casefold(), it[0])):
+    for own, user in sorted(books.users.items(), key=lambda it: (place(it[1]["name"]), it[0])):
         worked = {currency: sums for (who, currency), sums in found.items() if who == own}
         if its.only.get("user_id", own) == own and (user["is_active"] or worked):
             room, target = its.capacity(user), Fraction(user["target_percent"])
@@ -355,7 +362,7 @@ def project_profitability(books, asked):
     rows.sort(
         key=lambda it: (
             -Fraction(it["revenue"]),
-            (it["project_name"] or "").casefold(),
+            place(it["project_name"] or ""),
             it["project_id"] or 0,
             it["currency"],
         )

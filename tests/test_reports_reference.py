@@ -99,7 +99,11 @@ class World:
             self.win_client()
         for _ in range(5):
             self.begin_project()
-        self.office.post("/projects", {"name": "Template", "is_template": True, "due_date": "2020-01-01"})
+        template = {"name": "Template", "is_template": True, "due_date": "2020-01-01"}
+        template = self.office.post("/projects", template).data["id"]
+        for status in ("todo", "done"):
+            task = {"title": "Plan", "project_id": template, "status": status, "due_date": "2020-01-01"}
+            assert self.office.post("/tasks", task).status == 201
         self.steps = [step for step, weight in self.weights().items() for _ in range(weight)]
 
     def weights(self):
@@ -250,9 +254,19 @@ class World:
             {"date": next_day(it["date"])},
             {"duration_minutes": self.chance.randint(1, 600)},
         ]
-        change += [{"user_id": self.user()}, {"hourly_rate": 77}, {"project_id": self.project() or it["project_id"]}]
+        change += [
+            {"user_id": self.user()},
+            {"hourly_rate": 77},
+            self.moved(it) | {"hourly_rate": self.chance.choice([None, 33])},
+        ]
         change += [{"billable": not it["billable"]}] if it["client_id"] else []
         self.patch("time-entries", it, **self.chance.choice(change))
+
+    def moved(self, it):
+        """What moves time or an expense to another project; to an internal one, where it is not billed."""
+        project = self.project() or it["project_id"]
+        internal = {row["id"] for row in self.rows("projects") if row["client_id"] is None}
+        return {"project_id": project} | ({"billable": False} if project in internal else {})
 
     def spend(self):
         currency = self.chance.choice([*DIGITS, *[self.account["currency"]] * 4])
@@ -264,7 +278,7 @@ class World:
     def change_expense(self):
         it = self.pick("expenses", not_billed)
         change = [{"date": self.day()}, {"amount": self.amount(70, it["currency"])}, {"tax_rate": 7}]
-        change += [{"project_id": self.project() or it["project_id"]}]
+        change += [self.moved(it)]
         change += [{"billable": not it["billable"]}, {"markup_percent": 50}] if it["client_id"] else []
         self.patch("expenses", it, **self.chance.choice(change))
 

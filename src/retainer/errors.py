@@ -28,6 +28,7 @@ STATUS = {
     "already_billed": 422,
     "nothing_to_bill": 422,
     "idempotency_key_reused": 422,
+    "not_owner": 422,
     "rate_limited": 429,
     "server_error": 500,
     "unavailable": 503,

@@ -512,6 +512,44 @@ def test_the_database_itself_refuses_a_second_live_line_for_the_same_work(world,
         assert engine.connection().execute(copied, (lines[3]["id"], None)).rowcount == 1
 
 
+def test_billed_work_that_loses_its_client_is_told_only_that_it_is_billed(world):
+    (entry,), spent = hours(world, 30), expense(world, "5")
+    invoice_of(world, {"time_entry_ids": [entry]}, {"expense_ids": [spent]})
+    internal = world.office.make("/projects", client_id=None)["id"]
+    for path in (f"/time-entries/{entry}", f"/expenses/{spent}"):
+        refused = world.office.patch(path, {"project_id": internal})
+        assert (refused.code, set(refused.errors)) == ("locked", {"client_id", "project_id"})
+
+
+def test_a_milestone_says_on_which_invoice_it_is(world):
+    own, office = milestone(world), world.office
+    path = world.ids["milestones of a"]
+
+    def shown():
+        (row,) = (row for row in office.get(path).data if row["id"] == own)
+        return row["invoice_id"]
+
+    assert shown() is None
+    draft = invoice_of(world, {"milestone_id": own})
+    assert shown() == draft["id"]
+    assert office.patch(f"{path}/{own}", {"name": "New", "invoice_id": None}).data["invoice_id"] == draft["id"]
+    sentence = f"Cannot be changed any more: this milestone is on invoice {draft['id']}."
+    assert office.patch(f"{path}/{own}", {"amount": "1"}).errors == {"amount": [sentence]}
+    sentence = f"This milestone is on invoice {draft['id']} and stays. Take it off there first, while that is a draft."
+    assert office.delete(f"{path}/{own}").errors == {"invoices": [sentence]}
+    office.patch(path_of(draft), {"lines": [DESIGN]})
+    assert shown() is None
+    first = invoice_of(world, {"milestone_id": own})
+    office.patch(path_of(first), {"status": "sent"})
+    let_go(world, first, "void")
+    assert shown() is None
+    second = invoice_of(world, {"milestone_id": own})
+    assert shown() == second["id"]
+    office.patch(path_of(second), {"status": "sent"})
+    let_go(world, second, "one credit note")
+    assert shown() is None
+
+
 def test_a_milestone_of_a_template_is_no_money(world):
     template = world.office.make(
         "/projects", client_id=world.a, billing_type="fixed_fee", fixed_fee="900", is_template=True

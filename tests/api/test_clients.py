@@ -205,7 +205,7 @@ def test_deleting_takes_contacts_and_tags_along(office):
     assert office.get("/tags").data[0]["usage_count"] == 0
 
 
-def test_order_by_name_ignores_case(office):
+def test_order_by_name_ignores_case_and_puts_letters_with_accents_beside_those_without(office):
     for name in ("zebra", "Apfel", "äpfel", "Banane"):
         office.make("/clients", name=name)
-    assert [row["name"] for row in office.get("/clients").data] == ["Apfel", "Banane", "zebra", "äpfel"]
+    assert [row["name"] for row in office.get("/clients").data] == ["Apfel", "äpfel", "Banane", "zebra"]

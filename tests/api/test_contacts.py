@@ -39,6 +39,22 @@ def test_a_client_has_one_primary_contact_the_first_or_the_last_that_was_made_so
     assert second not in primary()
 
 
+def test_a_client_whose_primary_contact_is_deleted_has_none_until_one_is_set_or_made(office):
+    client = office.make("/clients")["id"]
+    first, second = (office.make("/external-contacts", client_id=client)["id"] for _ in range(2))
+
+    def primary():
+        return [row["id"] for row in office.get("/external-contacts", {"is_primary": "true"}).data]
+
+    assert office.delete(f"/external-contacts/{first}").status == 204
+    assert primary() == []
+    third = office.make("/external-contacts", client_id=client)["id"]
+    assert primary() == [third]
+    assert office.delete(f"/external-contacts/{third}").status == 204
+    assert office.patch(f"/external-contacts/{second}", {"is_primary": True}).status == 200
+    assert primary() == [second]
+
+
 def test_an_email_is_unique_within_a_client_whatever_its_case(office):
     client, other = office.make("/clients")["id"], office.make("/clients")["id"]
     office.make("/external-contacts", client_id=client, email="a@b.example")

@@ -107,8 +107,19 @@ def test_project_and_client_agree(office):
     assert set(office.patch(path, {"client_id": b}).errors) == {"project_id"}
     assert office.patch(path, {"client_id": b, "project_id": None}).data["client_id"] == b
     inside = office.make("/projects", client_id=None)["id"]
-    moved = office.patch(path, {"project_id": inside}).data
+    assert set(office.patch(path, {"project_id": inside}).errors) == {"billable"}
+    moved = office.patch(path, {"project_id": inside, "billable": False}).data
     assert (moved["client_id"], moved["billable"], moved["billable_amount"]) == (None, False, "0.00")
+
+
+def test_an_expense_that_loses_its_client_is_not_made_non_billable_in_silence(office):
+    expense = office.make("/expenses")
+    path = f"/expenses/{expense['id']}"
+    refused = office.patch(path, {"client_id": None})
+    sentence = "Must be false without a client: nobody could be billed. Send false, or name a client."
+    assert refused.errors == {"billable": [sentence]}
+    assert office.get(path).data == expense
+    assert office.patch(path, {"client_id": None, "billable": None}).data["billable"] is False
 
 
 def test_what_is_archived_or_a_template_takes_no_expenses_and_keeps_those_it_has_editable(office):

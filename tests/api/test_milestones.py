@@ -36,6 +36,7 @@ def test_it_works(office, fixed):
         "updated_at": milestone["created_at"],
         "currency": "EUR",
         "completed_at": None,
+        "invoice_id": None,
         "tasks_count": 0,
         "tasks_done_count": 0,
         "is_overdue": False,

@@ -357,7 +357,7 @@ def test_sites_with_an_older_version_of_a_plugin_are_found(office, stranger):
     assert names(plugin="woocommerce-payments") == {*map(str, versions), "without"}
     assert names(plugin="woo") == names(plugin="woo", plugin_version_lt="99") == set()
     assert names(plugin="akismet", plugin_version_lt="1") == set()
-    needs = {"plugin_version_lt": ["Needs the plugin: plugin=woocommerce&plugin_version_lt=9.1."]}
+    needs = {"plugin_version_lt": ["Needs one plugin: plugin=woocommerce&plugin_version_lt=9.1."]}
     assert office.get("/sites", {"plugin_version_lt": "9.1"}).errors == needs
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import time_machine
+
 from retainer.domain import accounts, keys, users
 from retainer.domain.keys import SCOPES
 from retainer.kernel.resource import Operation
@@ -67,6 +69,12 @@ def revoked(office: Office) -> str:
     return key
 
 
+def expired(office: Office) -> str:
+    """A key whose time is over."""
+    with time_machine.travel(PAST, tick=False):
+        return office.new_key(expires_at="2020-01-01T00:00:01.000000Z")
+
+
 def of_deactivated(office: Office) -> str:
     """A key whose user was deactivated."""
     key = office.new_key(user_id=office.member_id)
@@ -95,7 +103,7 @@ PLIGHTS = {
     "an unknown key": Plight(401, "invalid_key", lambda _: keys.new_key()),
     "a wrong checksum": Plight(401, "invalid_key", wrong_checksum),
     "a revoked key": Plight(401, "revoked_key", revoked),
-    "an expired key": Plight(401, "expired_key", lambda office: office.new_key(expires_at=PAST)),
+    "an expired key": Plight(401, "expired_key", expired),
     "a deactivated user": Plight(401, "user_deactivated", of_deactivated),
     "a plan without the API after its trial": Plight(402, "trial_ended", without_plan(PAST)),
     "a plan without the API and no trial": Plight(402, "plan_required", without_plan(None)),

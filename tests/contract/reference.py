@@ -4,6 +4,7 @@ A filter is known by its name: `X` is the member X, `X_from` and `X_to` are days
 `X_before` instants. RULES has the others; a new filter that nothing of this fits fails the tests until it has a rule.
 """
 
+import unicodedata
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
@@ -37,6 +38,8 @@ CONTRACT = {
 """For each list its order when none is asked for, and the members in which `q` looks."""
 USUAL = {"is_template": "false"}
 """What filters are when they are left out."""
+LEFT_OUT = {"/tasks": ("in_template", {"project_id", "ids"})}
+"""What lists leave out: the records of which this is true, unless one of these filters names them."""
 LADDER = ("trunk", "9.0", "9.1-beta", "9.1-rc1", "9.1 9.1.0", "9.1.1", "9.2", "9.9.2", "9.10", "10.0 10", "2026.3")
 """Versions of software, older ones first; those that stand together are one and the same."""
 RUNGS = {version: place for place, step in enumerate(LADDER) for version in step.split()}
@@ -165,6 +168,8 @@ ORDERS = {
     )
 }
 """What is sorted by when it is more than the member."""
+NAMES = {"name", "last_name", "category"}
+"""Members that are sorted by their letters without accents, and by those only where all else is the same."""
 
 
 class Reference:
@@ -193,7 +198,9 @@ class Reference:
         """The records that pass every filter of a query, and those that count when they are left out."""
         asked = Asked(self.complete(query), self.today, self.now)
         tests = [self.test(name, text, asked) for name, text in (self.usual | asked.query).items()]
-        return [row for row in self.rows if all(test(row) for test in tests)]
+        left_out, unless = LEFT_OUT.get(self.path, ("", set()))
+        rows = self.rows if query.keys() & unless else [row for row in self.rows if not row.get(left_out)]
+        return [row for row in rows if all(test(row) for test in tests)]
 
     def complete(self, query: dict[str, str]) -> dict[str, str]:
         """A query with the filters that its filters need."""
@@ -318,6 +325,9 @@ class Reference:
             return words.index(value)
         if self.members[name].get("pattern") in MONEY and value is not None:
             return Decimal(value)
+        if name in NAMES:
+            parts = unicodedata.normalize("NFD", value.casefold())
+            return "".join(it for it in parts if unicodedata.category(it) != "Mn"), value.casefold()
         return value.casefold() if isinstance(value, str) else value
 
 

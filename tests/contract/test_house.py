@@ -25,7 +25,7 @@ MIGRATIONS = SRC / "store" / "migrations"
 FILES = sorted(path for path in SRC.rglob("*.py") if not path.is_relative_to(MIGRATIONS / "versions"))
 SLICE_FILES = sorted((SRC / "api").glob("*.py"))
 LAYERS = [
-    {"errors", "exact", "settings"},
+    {"collation", "errors", "exact", "settings"},
     {"store"},
     {"domain"},
     {"strict_json"},

@@ -15,7 +15,7 @@ from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.store.columns import decimal, folded, integer, money, text, unique
+from retainer.store.columns import decimal, folded, integer, money, sortable, text, unique
 from retainer.store.records import Record, auto, ro
 from retainer.store.tables import tenant_table
 from retainer.store.tx import Tx
@@ -44,10 +44,11 @@ clients = tenant_table(
     text("notes", optional=True),
     text("external_id", optional=True),
     folded("name"),
+    sortable("name"),
     folded("name", "number", "email", "notes", into="search"),
     unique("number"),
     unique("external_id"),
-    Index(None, "account_id", "name_folded", "id"),
+    Index(None, "account_id", "name_sort", "id"),
     Index(None, "account_id", "created_at", "id"),
     Index(None, "account_id", "updated_at", "id"),
 )
@@ -82,7 +83,7 @@ class Client(Record):
     external_id: Text191 | None = None
     tag_ids: TagIds = []
     contacts_count: Annotated[int, work.count_of("external_contacts", "client_id")] = ro
-    projects_count: Annotated[int, work.count_of("projects", "client_id")] = ro
+    projects_count: Annotated[int, work.count_of("projects", "client_id", having=work.is_live)] = ro
     sites_count: Annotated[int, work.count_of("sites", "client_id")] = ro
 
 

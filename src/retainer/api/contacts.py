@@ -1,4 +1,8 @@
-"""External contacts: the people at the clients."""
+"""External contacts: the people at the clients.
+
+The first contact of a client becomes its primary one; making another one primary takes that from the former. After the
+primary contact is deleted the client has none, until one is made primary or a new one is created.
+"""
 
 from typing import Annotated, Literal
 
@@ -12,7 +16,7 @@ from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.store.columns import flag, folded, ref, text, unique
+from retainer.store.columns import flag, folded, ref, sortable, text, unique
 from retainer.store.records import Record, auto, ro
 from retainer.store.tables import tenant_table
 from retainer.store.tx import Tx
@@ -32,12 +36,12 @@ contacts = tenant_table(
     text("status"),
     text("notes", optional=True),
     text("external_id", optional=True),
-    folded("last_name", "first_name", "email", into="last_name_folded"),  # who has no last name is found by the next
+    sortable("last_name", "first_name", "email"),  # who has no last name is found by the next
     folded("email", optional=True),
     folded("first_name", "last_name", "name", "email", into="search"),
     unique("client_id", "email_folded"),
     unique("external_id"),
-    Index(None, "account_id", "last_name_folded", "id"),
+    Index(None, "account_id", "last_name_sort", "id"),
     Index(None, "account_id", "created_at", "id"),
     Index(None, "account_id", "updated_at", "id"),
 )

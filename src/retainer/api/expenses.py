@@ -1,7 +1,9 @@
 """Expenses: what the agency spent, billable to a client or not.
 
 The client follows from the project. `net_amount` is the amount without tax, `billable_amount` that with the markup.
-Negative amounts are refunds. An expense has the client's currency unless it says another.
+Negative amounts are refunds. An expense has the client's currency unless it says another. What is billable has a
+client: an expense that loses its client must say `"billable": false`, or null, with it. A key that acts as a member
+changes and deletes only that user's own expenses.
 """
 
 from decimal import Decimal
@@ -11,7 +13,7 @@ from sqlalchemy import Index, bindparam, select
 
 from retainer.api.clients import clients
 from retainer.api.projects import projects
-from retainer.domain import billing, relations, sources, summaries
+from retainer.domain import billing, ownership, relations, sources, summaries
 from retainer.domain.billing import Standing, StandingFilter
 from retainer.domain.filters import at_least, at_most, since, until
 from retainer.domain.money import marked_up, net_of
@@ -34,7 +36,7 @@ from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import REPEATED, Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.store.columns import day, decimal, flag, folded, money, ref, sparse, text, unique
+from retainer.store.columns import day, decimal, flag, folded, money, ref, sortable, sparse, text, unique
 from retainer.store.records import Record, auto, ro
 from retainer.store.tables import tenant_table
 from retainer.store.tx import Tx
@@ -61,7 +63,7 @@ expenses = tenant_table(
     flag("reimbursable"),
     text("receipt_url", optional=True),
     text("external_id", optional=True),
-    folded("category"),
+    sortable("category"),
     folded("description", "vendor", into="search", optional=True),
     unique("external_id"),
     Index(None, "account_id", "date", "id"),
@@ -142,15 +144,15 @@ def settle(tx: Tx, it: Expense, before: Expense | None, given: relations.Given) 
             relations.open_for_more(
                 tx, relations.first(named, "client_id", "project_id"), f"Client {it.client_id}", client[0]
             )
-    relations.acting(tx, it, before)
+    ownership.prepare_user(tx, it, before, "expense")
     it.date = it.date or tx.today
     it.currency = it.currency or (client[1] if client else tx.actor.currency)
     if it.billable is None:
         it.billable = it.client_id is not None and not (project and project[3] == "non_billable")
-    elif it.billable and it.client_id is None:
-        it.billable = False
-        if "billable" in given and tx.knows("client_id", "project_id"):
-            tx.fault("billable", "Must be false for an expense without a client: nobody could be billed.")
+    elif it.billable and it.client_id is None and not (before and before.invoice_id):  # or it does not move at all
+        sentence = "Must be false without a client: nobody could be billed. Send false, or name a client."
+        if tx.knows("client_id", "project_id"):
+            tx.fault("billable", sentence)
     come_to(tx, it)
     return it
 
@@ -196,7 +198,7 @@ def get_expense(tx: Tx, expense: Id) -> Expense:
 @api.put("/{expense}")
 @api.patch("/{expense}")
 def update_expense(tx: Tx, expense: Id, change: Change[Expense]) -> Expense:
-    """Change an expense; members left out keep their value."""
+    """Change an expense; members left out keep their value. A member's key changes only that user's own."""
     before = tx.get(expenses, expense, Expense)
     it = settle(tx, change.onto(before), before, change.given)
     billing.lock(tx, it, before)
@@ -207,8 +209,9 @@ def update_expense(tx: Tx, expense: Id, change: Change[Expense]) -> Expense:
 
 @api.delete("/{expense}")
 def delete_expense(tx: Tx, expense: Id) -> None:
-    """Delete an expense; one that is billed stays."""
+    """Delete an expense; one that is billed stays. A member's key deletes only that user's own."""
     it = etag.unchanged(tx, tx.get(expenses, expense, Expense))
+    ownership.check_deletion(tx, it, "expense")
     billing.refuse_deletion(it, "expense")
     summaries.add(tx, sources.EXPENSES, expense, -1)
     tx.delete(expenses, expense)

@@ -1,6 +1,7 @@
 """Milestones: the stages of a project, and the slices of its fixed fee.
 
-Amounts are in the project's currency; together they stay within its `fixed_fee`.
+Amounts are in the project's currency; together they stay within its `fixed_fee`. `invoice_id` is the invoice on which a
+milestone is billed; null again when that is void or credited as a whole.
 """
 
 from typing import Annotated, Literal
@@ -55,6 +56,7 @@ class Milestone(Record):
     currency: Currency = ro
     position: Position = auto
     completed_at: Instant | None = ro
+    invoice_id: Annotated[Id | None, billing.MILESTONE_INVOICE] = ro
     tasks_count: Annotated[int, work.count_of("tasks", "milestone_id")] = ro
     tasks_done_count: Annotated[
         int, work.count_of("tasks", "milestone_id", having=lambda tasks: tasks.c.status == "done")
@@ -113,8 +115,8 @@ def update_milestone(tx: Tx, project: Id, milestone: Id, change: Change[Mileston
     """Change a milestone; members left out keep their value."""
     before = tx.get(milestones, milestone, Milestone, project_id=project)
     it = settle(tx, change.onto(before), tx.get(projects, project, Project))
-    if it.amount != before.amount and billing.milestone_billed(tx, milestone):
-        tx.fault("amount", "Cannot be changed any more: this milestone is on an invoice.", "locked")
+    if it.amount != before.amount and before.invoice_id is not None:
+        tx.fault("amount", f"Cannot be changed any more: this milestone is on invoice {before.invoice_id}.", "locked")
     tx.update(milestones, it)
     return tx.get(milestones, milestone, Milestone)
 
@@ -122,8 +124,8 @@ def update_milestone(tx: Tx, project: Id, milestone: Id, change: Change[Mileston
 @api.delete("/{milestone}")
 def delete_milestone(tx: Tx, project: Id, milestone: Id) -> None:
     """Delete a milestone; its tasks stay, without one. One that is billed stays."""
-    etag.unchanged(tx, tx.get(milestones, milestone, Milestone, project_id=project))
-    if billing.milestone_billed(tx, milestone):
-        sentence = "This milestone is on an invoice and stays. Take it off there first, while that is a draft."
+    invoice = etag.unchanged(tx, tx.get(milestones, milestone, Milestone, project_id=project)).invoice_id
+    if invoice is not None:
+        sentence = f"This milestone is on invoice {invoice} and stays. Take it off there first, while that is a draft."
         raise Refusal("in_use", sentence, errors={"invoices": [sentence]})
     tx.delete(milestones, milestone)

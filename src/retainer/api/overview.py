@@ -5,11 +5,12 @@ currency. Ratios are null when there is nothing, or less, to divide by. At most 
 
 Overview: one look at everything, of a period or, where it says so, as of now. Money has a row for each currency; see
 the other reports for what its members mean. `unbilled_time` and `unbilled_expenses` are the billable time and expenses
-of the period that are on no invoice now, without the hours that a fixed fee or retainer covers. Of clients, `active` is
-as of now, `new` those created in the period; projects are as of now, `over_budget` and `overdue` those that are neither
-completed nor archived; tasks are `open` and `overdue` now, `completed` in the period. Quotes were `sent`, `accepted`
-and `declined` in the period; `win_rate_percent` is accepted of accepted and declined. Tickets were `opened` and
-`resolved` in the period; the median is that of the tickets opened in it which have been answered. Sites are as of now.
+of the period that are on no invoice now, without the hours that a fee covers. Of clients, `active` is as of now, `new`
+those created in the period; projects are as of now, `over_budget` and `overdue` those that are neither completed nor
+archived; tasks are `open` and `overdue` now, `completed` in the period; templates and their tasks count nowhere. In the
+period, quotes were `sent`, `accepted` and `declined`; `win_rate_percent` is accepted of accepted and declined. Tickets
+were `opened` and `resolved` in the period; the median is that of the tickets opened in it which have been answered.
+Sites are as of now.
 """
 
 from functools import cache
@@ -222,6 +223,7 @@ def _counts(limits: tuple[str, ...]) -> dict[str, Select[Any]]:
         and_(running, work.over_budget(project)),
         and_(running, work.overdue(*projects.OPEN)(project)),
     )
+    live = tasks.in_template(task).is_not(True)
     open_tasks = select(func.count(), *counted(work.was_due(task))).select_from(task)
     moments = (quote.sent_at, quote.accepted_at, quote.declined_at)
     observed = [counted(uptime.standing(sites) == word)[0] for word in ("up", "down", "unknown")]
@@ -233,10 +235,10 @@ def _counts(limits: tuple[str, ...]) -> dict[str, Select[Any]]:
     return {
         "clients": select(*active).select_from(clients).where(*client),
         "projects": select(*states).where(project.c.is_template.is_(False), *_of(project.c, limits)),
-        "open_tasks": open_tasks.where(among(task.c.status, tasks.OPEN), *_of(task.c, limits)),
+        "open_tasks": open_tasks.where(among(task.c.status, tasks.OPEN), live, *_of(task.c, limits)),
         "done_tasks": select(func.count())
         .select_from(task)
-        .where(during(task.c.completed_at), task.c.status == "done", *_of(task.c, limits)),
+        .where(during(task.c.completed_at), task.c.status == "done", live, *_of(task.c, limits)),
         "quotes": select(*counted(*map(during, moments))).where(*_of(quote, limits)),
         "tickets": select(opened.scalar_subquery(), resolved.scalar_subquery()),
         "open_tickets": open_tickets.where(tickets.is_unresolved(ticket), *_of(ticket.c, limits)),

@@ -16,6 +16,7 @@ from sqlalchemy import select
 from retainer.api.clients import clients
 from retainer.api.projects import BillingType, Status, projects
 from retainer.api.reports import Generated, ReportQuery, begin, by_currency, told
+from retainer.collation import sort_key
 from retainer.domain import sources, summaries, work
 from retainer.domain.periods import Period
 from retainer.domain.ratios import by_the_hour, ratio
@@ -113,7 +114,7 @@ def get_report_project_profitability(tx: Tx, asked: ProfitabilityQuery) -> Told[
         ProjectProfitability(*known.get(project, NONE), *profit(currency, its, own))
         for (project, currency), its in each.items()
     ]
-    rows.sort(key=lambda row: (-row.revenue, (row.project_name or "").casefold(), row.project_id or 0, row.currency))
+    rows.sort(key=lambda row: (-row.revenue, sort_key(row.project_name or ""), row.project_id or 0, row.currency))
     totals = by_currency((currency, its) for (_, currency), its in each.items())
     sums = [ProjectProfitabilityTotal(*profit(currency, its, own)) for currency, its in totals.items()]
     return told(tx, ProjectProfitabilityReport(period, rows, sums))

@@ -24,7 +24,7 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.store import rules
-from retainer.store.columns import day, flag, folded, instant, integer, money, ref, text, unique
+from retainer.store.columns import day, flag, folded, instant, integer, money, ref, sortable, text, unique
 from retainer.store.records import Derived, Only, Record, Unless, auto, ro, wo
 from retainer.store.tables import tenant_table
 from retainer.store.tx import Tx
@@ -56,12 +56,12 @@ projects = tenant_table(
     money("unbilled_amount"),
     money("invoiced_amount", server_default="0"),
     text("external_id", optional=True),
-    folded("name"),
+    sortable("name"),
     folded("name", "code", "description", into="search"),
     unique("code"),
     unique("external_id"),
-    Index(None, "account_id", "is_template", "name_folded", "id"),
-    Index(None, "account_id", "client_id"),
+    Index(None, "account_id", "is_template", "name_sort", "id"),
+    Index("projects_by_client", "account_id", "client_id", "is_template"),
     Index(None, "account_id", "created_at", "id"),
     Index(None, "account_id", "updated_at", "id"),
 )
@@ -145,6 +145,10 @@ def settle(tx: Tx, it: Project, before: Project | None = None) -> Project:
     status, it.currency = tx.one(CLIENT, id=it.client_id) or ("active", tx.actor.currency)
     if before is None:
         work.begin(it)
+        if it.is_template and it.quote_id is not None:
+            tx.fault(
+                "is_template", "Must be false with quote_id: a template takes no money. Create it without the quote."
+            )
     if before is None or it.client_id != before.client_id:
         relations.open_for_more(tx, "client_id", f"Client {it.client_id}", status)
     it.billing_type = it.billing_type or ("time_and_materials" if it.client_id else "non_billable")

@@ -13,6 +13,7 @@ from sqlalchemy import Table, select
 
 from retainer.api.clients import clients
 from retainer.api.reports import Generated, ReportQuery, begin, by_currency, told, usual
+from retainer.collation import sort_key
 from retainer.domain import periods, sources, summaries
 from retainer.domain.periods import Period
 from retainer.domain.ratios import ratio
@@ -118,7 +119,7 @@ def get_report_revenue_by_client(tx: Tx, asked: ReportQuery) -> Told[RevenueByCl
         RevenueByClient(client, names[client], *revenue(currency, its, totals[currency]))
         for (client, currency), its in found.items()
     ]
-    rows.sort(key=lambda row: (-row.revenue, row.client_name.casefold(), row.client_id, row.currency))
+    rows.sort(key=lambda row: (-row.revenue, sort_key(row.client_name), row.client_id, row.currency))
     sums = [RevenueByClientTotal(*revenue(currency, its, its)) for currency, its in totals.items()]
     return told(tx, RevenueByClientReport(period, rows, sums))
 

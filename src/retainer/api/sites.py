@@ -26,7 +26,7 @@ from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.store.columns import embedded, flag, folded, instant, integer, ref, text, unique
+from retainer.store.columns import embedded, flag, folded, instant, integer, ref, sortable, text, unique
 from retainer.store.records import Derived, Record, Single, auto, ro, wo
 from retainer.store.tables import ACCOUNT, keyed_table, tenant_table
 from retainer.store.tx import Tx
@@ -53,14 +53,14 @@ sites = tenant_table(
     flag("core_update_available"),
     instant("last_synced_at", optional=True),
     text("external_id", optional=True),
-    folded("name"),
+    sortable("name"),
     folded("name", "url", into="search"),
     unique("url"),
     unique("external_id"),
-    Index(None, "account_id", "name_folded", "id"),
+    Index(None, "account_id", "name_sort", "id"),
     Index(None, "account_id", "created_at", "id"),
     Index(None, "account_id", "updated_at", "id"),
-    Index(None, "account_id", "client_id", "name_folded", "id"),
+    Index(None, "account_id", "client_id", "name_sort", "id"),
     Index(None, "account_id", "project_id"),
     Index("sites_due", "monitoring_enabled", "next_check_at"),
 )

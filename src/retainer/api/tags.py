@@ -26,7 +26,7 @@ from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import REPEATED, Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.store.columns import folded, ref, text, unique
+from retainer.store.columns import folded, ref, sortable, text, unique
 from retainer.store.engines import comma_list
 from retainer.store.records import Derived, Record, RefersTo, ro
 from retainer.store.tables import ACCOUNT, keyed_table, metadata, tenant_table
@@ -36,9 +36,11 @@ tags = tenant_table(
     "tags",
     text("name"),
     folded("name"),
+    sortable("name"),
     text("color", optional=True),
     folded("name", into="search"),
     unique("name_folded"),
+    Index(None, "account_id", "name_sort", "id"),
     Index(None, "account_id", "created_at", "id"),
 )
 

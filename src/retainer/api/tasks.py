@@ -3,19 +3,22 @@
 The project follows from a milestone, a parent task or a ticket, the client from the project. Subtasks go with their
 task into another project; once time was recorded on any of them, project and client are fixed. `tracked_minutes` is the
 time on the task itself, without that on its subtasks.
+
+Tasks of templates are a plan and not work: lists leave them out unless `project_id` names the template, or `ids` them;
+reports never count them. Whether they are billable is what their copies are, where those can be billed at all.
 """
 
 from typing import Annotated, Literal
 
 from msgspec import Meta
-from sqlalchemy import Index, bindparam, func, select
+from sqlalchemy import ColumnElement, Index, Table, bindparam, func, select
 
 from retainer.api.milestones import milestones
 from retainer.api.projects import projects
 from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
 from retainer.api.tickets import tickets
 from retainer.domain import consequences, relations, work
-from retainer.domain.filters import since, truth, until
+from retainer.domain.filters import LeftOut, since, truth, until
 from retainer.domain.values import Day, Id, Instant, Position, Text191, Text255, Text20000, UserId
 from retainer.kernel import etag
 from retainer.kernel.body import Change, New
@@ -50,18 +53,18 @@ tasks = tenant_table(
     text("external_id", optional=True),
     folded("title", "description", into="search"),
     unique("external_id"),
-    Index(None, "account_id", "created_at", "id"),
-    Index(None, "account_id", "updated_at", "id"),
-    Index(None, "account_id", "due_date", "id"),
+    Index("tasks_by_created_at", "account_id", "created_at", "id", "project_id"),  # with the project, so that for a
+    Index("tasks_by_updated_at", "account_id", "updated_at", "id", "project_id"),  # task of a template no row need be
+    Index("tasks_by_due_date", "account_id", "due_date", "id", "project_id"),  # read to leave it out
     Index(None, "account_id", "project_id", "position", "id"),
     Index(None, "account_id", "project_id", "created_at", "id"),
-    Index(None, "account_id", "client_id", "created_at", "id"),
+    Index("tasks_by_client", "account_id", "client_id", "created_at", "id", "project_id"),
     Index(None, "account_id", "milestone_id", "created_at", "id"),
     Index(None, "account_id", "parent_id", "created_at", "id"),
-    Index(None, "account_id", "assignee_id", "created_at", "id"),
+    Index("tasks_by_assignee", "account_id", "assignee_id", "created_at", "id", "project_id"),
     sparse("tasks", "ticket_id", "created_at", "id"),
-    Index(None, "account_id", "status", "due_date"),
-    Index(None, "account_id", "status", "completed_at"),
+    Index("tasks_by_status_and_due_date", "account_id", "status", "due_date", "project_id"),
+    Index("tasks_by_status_and_completed_at", "account_id", "status", "completed_at", "project_id"),
 )
 tag_links("tasks")
 
@@ -100,9 +103,18 @@ class Task(Record):
     subtasks_count: Annotated[int, work.count_of("tasks", "parent_id")] = ro
 
 
-class TaskFilter(Filter):
-    """Which tasks."""
+TEMPLATES = select(projects.c.id).where(projects.c.is_template.is_(True))
 
+
+def in_template(table: Table) -> ColumnElement[bool]:
+    """Whether a task is of a template: a plan, and not work."""
+    return table.c.project_id.in_(TEMPLATES)
+
+
+class TaskFilter(Filter):
+    """Which tasks; those of templates only when project_id or ids names them."""
+
+    left_out = LeftOut(in_template, frozenset({"project_id", "ids"}))
     sorts = ("-created_at", "due_date", "priority", "position", "status", "updated_at")
     project_id: OneOf[Id | None] | None = None
     client_id: OneOf[Id] | None = None
@@ -124,7 +136,9 @@ class TaskFilter(Filter):
 MILESTONE = select(milestones.c.project_id).where(milestones.c.id == bindparam("id"))
 PARENT = select(*tasks.c["project_id", "client_id", "parent_id"]).where(tasks.c.id == bindparam("id"))
 TICKET = select(*tickets.c["project_id", "client_id"]).where(tickets.c.id == bindparam("id"))
-PROJECT = select(*projects.c["client_id", "status", "billing_type"]).where(projects.c.id == bindparam("id"))
+PROJECT = select(*projects.c["client_id", "status", "billing_type", "is_template"]).where(
+    projects.c.id == bindparam("id")
+)
 LAST = select(func.coalesce(func.max(tasks.c.position), 0)).where(
     tasks.c.project_id.is_not_distinct_from(bindparam("project"))
 )
@@ -155,7 +169,9 @@ def place(tx: Tx, it: Task, before: Task | None, given: relations.Given) -> None
     if ticket and ticket[0] is None and ticket[1] is not None:
         relations.follow(tx, it, given, "ticket_id", "client_id", ticket[1])
     if it.billable is None:
-        it.billable = project[2] != "non_billable" if project else it.client_id is not None
+        # what is not billed in a template may be in its copies: there, only false that was sent is a choice
+        billed = bool(project) and (project[2] != "non_billable" or project[3])
+        it.billable = billed if project else it.client_id is not None
 
 
 def settle(tx: Tx, it: Task, before: Task | None, given: relations.Given) -> Task:
@@ -178,7 +194,7 @@ api = Resource("/tasks", tag="Tasks", scope="tasks", table=tasks)
 
 @api.get()
 def list_tasks(tx: Tx, only: TaskFilter, page: Page) -> Paged[Task]:
-    """List tasks, newest first."""
+    """List tasks, newest first; those of templates are left out unless project_id names the template."""
     return listing(tx, tasks, Task, only, page)
 
 

@@ -2,39 +2,43 @@
 
 The project follows from the task or the ticket, the client from the project; when a change names only the narrower
 one, the broader follows again. `date` is the day in the account's zone on which work started: that of `started_at`,
-else today. Start and end say the duration to the minute. The hourly rate is that of the project, else of the client,
-the user, or the account; one in another currency than the entry's is passed over. It is fixed when time is recorded,
-and taken anew only when the entry gets another client, project or user without a rate of its own.
+else today; when `started_at` moves to another day and `date` is not sent, it follows. Start and end say the duration to
+the minute. A key that acts as a member changes and deletes only that user's own time.
+
+The hourly rate is that of the project, else of the client, the user, or the account; one in another currency than the
+entry's is passed over. It is fixed when time is recorded: a rate that changes later prices nothing anew. When the entry
+gets another client, project or user, a derived rate is derived again, and a rate that was sent stays; null takes it
+back. A derived rate that is sent back as it was read is still a derived one. A rate that was sent is an amount of its
+currency: with a client of another currency the move must say the rate in that one, or null.
+
+What is billable has a client: an entry that loses its client must say `"billable": false`, or null, with it.
 """
 
-from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from msgspec import Meta
-from sqlalchemy import Index, bindparam, func, select
+from sqlalchemy import Index, bindparam, func, select, update
 
 from retainer.api.clients import clients
 from retainer.api.projects import projects
 from retainer.api.tasks import tasks
 from retainer.api.tickets import tickets
-from retainer.domain import billing, rates, relations, sources, summaries, work
+from retainer.domain import billing, ownership, rates, relations, sources, summaries, timing, work
 from retainer.domain.accounts import accounts
 from retainer.domain.billing import Locked, Standing, StandingFilter
 from retainer.domain.filters import since, until
 from retainer.domain.users import users
 from retainer.domain.values import Currency, Day, Id, Instant, Money, Text191, Text5000, UserId
-from retainer.exact import half_up, local_day
 from retainer.kernel import etag
 from retainer.kernel.body import Change, New
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.store.columns import day, flag, folded, instant, integer, money, ref, sparse, text, unique
+from retainer.store.columns import day, flag, folded, hidden, instant, integer, money, ref, sparse, text, unique
 from retainer.store.records import Record, auto, ro
 from retainer.store.tables import ACCOUNT, tenant_table
 from retainer.store.tx import Tx
 
-LONGEST = 1440  # minutes: a day
 RELATIONS = ("client_id", "project_id", "ticket_id", "task_id")  # the broader first
 
 time_entries = tenant_table(
@@ -55,6 +59,7 @@ time_entries = tenant_table(
     text("currency"),
     money("hourly_rate", optional=True),
     money("amount"),
+    hidden(flag("rate_is_sent", server_default="0")),  # else it was derived, and is again when the entry moves
     text("external_id", optional=True),
     folded("description", into="search", optional=True),
     unique("external_id"),
@@ -80,7 +85,7 @@ class TimeEntry(Record):
     task_id: Id | None = None
     user_id: UserId = auto
     date: Day = auto
-    duration_minutes: Annotated[int, Meta(ge=1, le=LONGEST)] = auto
+    duration_minutes: Annotated[int, Meta(ge=1, le=timing.LONGEST)] = auto
     billable: bool = auto
     started_at: Instant | None = None
     ended_at: Instant | None = None
@@ -113,6 +118,7 @@ class TimeEntryFilter(Filter):
 
 
 AROUND = {
+    "rate_is_sent": time_entries.c.rate_is_sent,
     "user_rate": users.c.hourly_rate,
     "account_rate": accounts.c.hourly_rate,
     "task": tasks.c.id,
@@ -139,7 +145,8 @@ AROUND = {
 LOOK_AROUND = (
     select(*AROUND.values())
     .select_from(
-        accounts.outerjoin(users, users.c.id == bindparam("user"))
+        accounts.outerjoin(time_entries, time_entries.c.id == bindparam("entry"))
+        .outerjoin(users, users.c.id == bindparam("user"))
         .outerjoin(tasks, tasks.c.id == bindparam("task"))
         .outerjoin(tickets, tickets.c.id == func.coalesce(tasks.c.ticket_id, bindparam("ticket")))
         .outerjoin(
@@ -154,13 +161,16 @@ LOOK_AROUND = (
     .where(accounts.c.id == ACCOUNT)
 )
 Around = dict[str, Any]
+SET_RATE_SOURCE = (
+    update(time_entries).where(time_entries.c.id == bindparam("own")).values(rate_is_sent=bindparam("sent"))
+)
 
 
-def settle(tx: Tx, it: TimeEntry, before: TimeEntry | None, given: relations.Given) -> TimeEntry:
-    """Fill in what a time entry follows from: its relations, its user, its day and duration, its price."""
-    relations.acting(tx, it, before)
+def settle(tx: Tx, it: TimeEntry, before: TimeEntry | None, given: relations.Given) -> tuple[TimeEntry, bool]:
+    """Fill in what an entry follows from: relations, user, day, duration, price; return whether its rate was sent."""
+    ownership.prepare_user(tx, it, before, "time entry")
     asked = {"client": it.client_id, "project": it.project_id, "ticket": it.ticket_id, "task": it.task_id}
-    found = tx.one(LOOK_AROUND, **asked, user=it.user_id)
+    found = tx.one(LOOK_AROUND, **asked, user=it.user_id, entry=before and before.id)
     around: Around = dict(zip(AROUND, found or [None] * len(AROUND), strict=True))
     named = relations.named(it, given, *RELATIONS)
     if relations.said(before, given, *RELATIONS):
@@ -171,9 +181,9 @@ def settle(tx: Tx, it: TimeEntry, before: TimeEntry | None, given: relations.Giv
     if not (on_something(it) or had_none) and tx.knows(*RELATIONS):
         for name in RELATIONS:
             tx.fault(name, f"Give at least one of {', '.join(RELATIONS)}.")
-    clock(tx, it, given)
-    rates.price(tx, it, around, before, given)
-    return it
+    timing.prepare_duration(tx, it, given)
+    timing.prepare_date(tx, it, before, given)
+    return it, rates.price(tx, it, around, before, given)
 
 
 def on_something(it: TimeEntry) -> bool:
@@ -210,33 +220,12 @@ def admit(tx: Tx, it: TimeEntry, around: Around, named: list[str]) -> None:
         )
 
 
-def clock(tx: Tx, it: TimeEntry, given: relations.Given) -> None:
-    """Start and end say the duration, to the minute; the day is that of the start, else today."""
-    if it.started_at and it.ended_at:
-        passed = datetime.fromisoformat(it.ended_at) - datetime.fromisoformat(it.started_at)
-        minutes = max(1, half_up(int(passed.total_seconds()), 60))
-        retimed = not given.keys().isdisjoint({"started_at", "ended_at"}) and "duration_minutes" not in given
-        if not timedelta() < passed <= timedelta(minutes=LONGEST):
-            tx.fault(
-                "ended_at", f"Must be after started_at, by at most {LONGEST} minutes. Make one entry for each day."
-            )
-        elif it.duration_minutes is None or retimed:
-            it.duration_minutes = minutes
-        elif abs(passed - timedelta(minutes=it.duration_minutes)) >= timedelta(minutes=1):
-            tx.fault("duration_minutes", f"Must be the {minutes} minutes between started_at and ended_at, or left out.")
-    elif it.duration_minutes is None and tx.knows("started_at", "ended_at"):
-        tx.fault("duration_minutes", "Is required, unless started_at and ended_at are given.")
-    if it.date is None:
-        try:
-            it.date = local_day(it.started_at, tx.actor.timezone) if it.started_at else tx.today
-        except OverflowError:
-            it.date = tx.today
-            tx.fault("started_at", "Lies outside the calendar in the account's time zone.")
-
-
 def record(tx: Tx, it: TimeEntry) -> int:
     """Write a new time entry and count it on its project; answers its id."""
-    entry = tx.insert(time_entries, settle(tx, it, None, relations.sent(it)))
+    prepared, rate_is_sent = settle(tx, it, None, relations.sent(it))
+    entry = tx.insert(time_entries, prepared)
+    if rate_is_sent:
+        tx.run(SET_RATE_SOURCE, own=entry, sent=True)
     work.count(tx, it, 1)
     summaries.add(tx, sources.TIME, entry)
     return entry
@@ -266,12 +255,17 @@ def get_time_entry(tx: Tx, entry: Id) -> TimeEntry:
 @api.put("/{entry}")
 @api.patch("/{entry}")
 def update_time_entry(tx: Tx, entry: Id, change: Change[TimeEntry]) -> TimeEntry:
-    """Change a time entry; members left out keep their value, and follow those that were sent."""
+    """Change a time entry; members left out keep their value, and follow those that were sent.
+
+    A member's key changes only that user's own.
+    """
     before = tx.get(time_entries, entry, TimeEntry)
-    it = settle(tx, change.onto(before), before, change.given)
+    it, rate_is_sent = settle(tx, change.onto(before), before, change.given)
     billing.lock(tx, it, before, free=("description", "external_id"))
     with summaries.kept(tx, sources.TIME, own=entry):
         tx.update(time_entries, it)
+    if "hourly_rate" in change.given:
+        tx.run(SET_RATE_SOURCE, own=entry, sent=rate_is_sent)
     work.count(tx, before, -1)
     work.count(tx, it, 1)
     return tx.get(time_entries, entry, TimeEntry)
@@ -279,8 +273,9 @@ def update_time_entry(tx: Tx, entry: Id, change: Change[TimeEntry]) -> TimeEntry
 
 @api.delete("/{entry}")
 def delete_time_entry(tx: Tx, entry: Id) -> None:
-    """Delete a time entry; one that is billed stays."""
+    """Delete a time entry; one that is billed stays. A member's key deletes only that user's own."""
     it = etag.unchanged(tx, tx.get(time_entries, entry, TimeEntry))
+    ownership.check_deletion(tx, it, "time entry")
     billing.refuse_deletion(it, "time entry")
     summaries.add(tx, sources.TIME, entry, -1)
     tx.delete(time_entries, entry)

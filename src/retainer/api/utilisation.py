@@ -16,6 +16,7 @@ from sqlalchemy import Select, bindparam, case, func, select
 
 from retainer.api.reports import Generated, ReportQuery, begin, by_currency, told, usual
 from retainer.api.time_entries import time_entries
+from retainer.collation import sort_key
 from retainer.domain import periods, sources, summaries
 from retainer.domain.periods import Period
 from retainer.domain.ratios import average, of_days, ratio
@@ -110,7 +111,7 @@ def get_report_utilisation(tx: Tx, asked: UtilisationQuery) -> Told[UtilisationR
 def capacities(tx: Tx, period: Period, user: int | None) -> list[tuple[int, str, bool, int, Decimal]]:
     """The users by name, or one of them, with the minutes that each is available in a period, and the target."""
     days, of_week = periods.working_days(tx, period)
-    by_name = sorted(tx.all(USERS), key=lambda user: (user[1].casefold(), user[0]))
+    by_name = sorted(tx.all(USERS), key=lambda user: (sort_key(user[1]), user[0]))
     return [
         (own, name, bool(is_active), of_days(weekly, days, of_week), Decimal(target))
         for own, name, is_active, weekly, target in by_name

@@ -64,6 +64,16 @@ billings = tenant_table(
 )
 
 
+def _milestone_invoice(table: Table) -> ColumnElement[Any]:
+    lines = metadata.tables["invoice_lines"]
+    found = select(lines.c.invoice_id).select_from(billings.join(lines, lines.c.id == billings.c.invoice_line_id))
+    return found.where(billings.c.milestone_id == table.c.id, billings.c.is_live == 1).scalar_subquery()
+
+
+MILESTONE_INVOICE = Derived(_milestone_invoice)
+"""The invoice on which a milestone is billed."""
+
+
 class Kind(NamedTuple):
     """A kind of work: the member of a line that names it, its column in `billings`, and its table."""
 
@@ -162,11 +172,6 @@ def refuse_deletion(it: Any, what: str) -> None:
         raise Refusal("locked", sentence, errors={"invoice_id": [sentence]})
 
 
-def milestone_billed(tx: Tx, milestone: int) -> bool:
-    """Whether a milestone is on an invoice."""
-    return tx.one(LIVE, milestone=milestone) is not None
-
-
 def fixed_by_milestone(tx: Tx, client: int, member: str) -> None:
     """Note a fault of a client's member that is fixed while a milestone of its projects is on an invoice."""
     milestone = tx.value(_billed_of(), client=client)
@@ -183,7 +188,6 @@ def _billed_of() -> Select[Any]:
     return select(billings.c.milestone_id).select_from(joined).where(*its).limit(1)
 
 
-LIVE = select(billings.c.id).where(billings.c.milestone_id == bindparam("milestone"), billings.c.is_live == 1)
 FORGET: Delete = delete(billings).where(billings.c.invoice_line_id == bindparam("line"))
 END: Update = (
     update(billings)

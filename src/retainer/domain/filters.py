@@ -1,12 +1,12 @@
 """Filters: how the text of a query parameter is read, and how it limits the rows of a list."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from decimal import Decimal
 from types import NoneType
 from typing import Any, NamedTuple, get_args, get_origin
 
-from sqlalchemy import ColumnElement, Table, or_, select
+from sqlalchemy import ColumnElement, Table, func, or_, select
 
 from retainer.domain.members import FAULTY, reader, unwrapped
 from retainer.domain.values import LARGEST_INTEGER
@@ -29,6 +29,21 @@ class Where(NamedTuple):
 
     condition: Callable[[Table, Any], ColumnElement[bool]]
     value: Callable[[Any], Any] = lambda value: value
+
+
+class LeftOut(NamedTuple):
+    """The rows that a list leaves out, unless it is asked for them by name: with one of some filters."""
+
+    rows: Callable[[Table], ColumnElement[bool]]
+    unless: frozenset[str]
+
+    def conditions(self, table: Table, filters: Collection[str]) -> list[ColumnElement[bool]]:
+        """What limits a list with these filters to the others."""
+        return [self.rows(table).is_not(True)] if self.unless.isdisjoint(filters) else []
+
+    def total(self, table: Table) -> ColumnElement[int]:
+        """How many rows are left out."""
+        return select(func.count()).select_from(table).where(self.rows(table)).scalar_subquery()
 
 
 def since(name: str) -> Where:

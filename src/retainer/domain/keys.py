@@ -108,6 +108,9 @@ def create_key(store: Store, account_id: int, details: KeyDetails) -> tuple[int,
         if not active:
             reason = "There is no such user in this account." if active is None else "This user is deactivated."
             raise invalid({"user": [f"{reason} Choose an active user of account {account_id}."]})
+        if details.expires_at is not None and details.expires_at <= tx.now:
+            reason = f"Must be later than now, which is {tx.now}. Leave it out for a key that does not expire."
+            raise invalid({"expires_at": [reason]})
         value = new_key()
         key_id: int = tx.value(
             insert(api_keys)

@@ -78,17 +78,6 @@ def in_order(tx: Tx, it: Any) -> None:
         tx.fault("due_date", f"Must not be before start_date, which is {it.start_date}.")
 
 
-def acting(tx: Tx, it: Any, before: Any) -> None:
-    """Whose time or expense it is: the key's user; only admins say another, who must be active."""
-    it.user_id = tx.actor.user_id if it.user_id in {None, ME} else it.user_id
-    if before is not None and it.user_id == before.user_id:
-        return
-    if (before or it.user_id != tx.actor.user_id) and tx.actor.role != "admin":
-        tx.fault("user_id", "Only an admin's key says that it was another's. Leave it out for the key's own user.")
-    else:
-        user(tx, it, "user_id", None)
-
-
 def user(tx: Tx, it: Any, member: str, before: int | None) -> None:
     """Put the key's user in for `me`; another user than before must be an active one."""
     if getattr(it, member) == ME:

@@ -47,7 +47,6 @@ def copy_work(tx: Tx, template: int, project: int) -> None:
     shift = _days_between(old["start_date"] or min(dates, default=None), new["start_date"])
     amounts = sum(row["amount"] or 0 for row in slices)
     fits = new["currency"] == old["currency"] and amounts <= (new["fixed_fee"] or 0)
-    internal = old["billing_type"] == "non_billable"  # what its tasks say of billing was never a choice
     active = {row[0] for row in tx.all(ACTIVE)}
     common = {"project_id": project}
     made: dict[tuple[str, int | None], int | None] = {}
@@ -56,7 +55,7 @@ def copy_work(tx: Tx, template: int, project: int) -> None:
         made["milestone", row["id"]] = _copy(tx, milestones, row, shift, common | own)
     for row in sorted(work, key=lambda row: row["parent_id"] is not None):
         own = {"client_id": new["client_id"], "created_by_id": tx.actor.user_id}
-        own |= {"billable": new["billing_type"] != "non_billable" and (internal or bool(row["billable"]))}
+        own |= {"billable": bool(row["billable"]) and (new["billing_type"] != "non_billable" or new["is_template"])}
         own |= {"assignee_id": row["assignee_id"] if row["assignee_id"] in active else None}
         own |= {f"{kind}_id": made.get((kind, row[f"{kind}_id"])) for kind in ("milestone", "parent")}
         made["parent", row["id"]] = copied = _copy(tx, tasks, row, shift, common | own)

@@ -10,12 +10,13 @@ from argon2 import PasswordHasher
 from msgspec import Meta
 from sqlalchemy import bindparam, delete, insert, select, update
 
+from retainer.collation import folded_text
 from retainer.domain import sources, summaries
 from retainer.domain.accounts import ACTING, AccountDetails, account_of, account_values, accounts, in_units, operator
 from retainer.domain.values import Day, Email, Money, Password, Percent, Text191, exact
 from retainer.errors import invalid, not_found
 from retainer.exact import amount_of, as_instant, decimal_text
-from retainer.store.columns import casefolded, day, decimal, flag, folded, integer, money, ref, text, unique
+from retainer.store.columns import day, decimal, flag, folded, integer, money, ref, text, unique
 from retainer.store.tables import keyed_table, tenant_table
 from retainer.store.tx import Everywhere, Store
 
@@ -137,7 +138,7 @@ def _user_values(tx: Everywhere, account_id: int, user_id: int, given: dict[str,
     if "password" in values:
         values["password_hash"] = PasswordHasher().hash(values.pop("password"))
     if "email" in values:
-        values["email_folded"] = casefolded(values, ("email",))
+        values["email_folded"] = folded_text(values, ("email",))
         same = (users.c.account_id == account_id) & (users.c.email_folded == values["email_folded"])
         if tx.one(select(users.c.id).where(same, users.c.id != user_id)):
             raise invalid({"email": [f"Another user of account {account_id} has this address. Choose another."]})

@@ -50,6 +50,12 @@ def count_of(child: str, column: str, *, having: Callable[[Any], ColumnElement[b
     return Derived(expression)
 
 
+def is_live(projects: Any) -> ColumnElement[bool]:
+    """Whether a project is one, and not a template."""
+    live: ColumnElement[bool] = projects.c.is_template.is_(False)
+    return live
+
+
 def minutes(of: str) -> Derived:
     """The minutes of the time entries that refer to the record by this column."""
 

@@ -75,14 +75,9 @@ def read_list(request: Request, only: type[Filter]) -> tuple[Filter, Page]:
     )
     values = read_values(pairs, {"page": read_number, "per_page": size, "sort": sort, **filters})
     others = urlencode([pair for pair in pairs if pair[0] != "page"])
-    page = Page(
-        values.pop("page", 1),
-        values.pop("per_page", PER_PAGE),
-        values.pop("sort", only.sorts[:1]),
-        url,
-        f"{others}&" if others else "",
-    )
-    return only(**values), page
+    defaults = {"page": 1, "per_page": PER_PAGE, "sort": only.sorts[:1]}
+    number, per_page, order = (values.pop(name, default) for name, default in defaults.items())
+    return only(**values), Page(number, per_page, order, url, f"{others}&" if others else "")
 
 
 def listing(tx: Tx, table: Table, shape: type[R], only: Filter, page: Page, **within: int) -> Paged[R]:
@@ -144,8 +139,10 @@ def _limits(table: Table, limits: Limits) -> list[ColumnElement[bool]]:
 @lru_cache(maxsize=1024)
 def _total(table: Table, limits: Limits) -> Select[Any]:
     """How many rows pass; without filters that is read from the counter, for counting takes time as rows grow."""
+    left_out = limits[0].left_out
     if not any(limits[1:]):
-        return select(totals.c.count).where(totals.c.name == table.name)
+        count = totals.c.count - left_out.total(table) if left_out else totals.c.count
+        return select(count).where(totals.c.name == table.name)
     return select(func.count()).select_from(table).where(*_limits(table, limits))
 
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from sqlalchemy import ColumnElement, Table, bindparam, false, or_
 
-from retainer.domain.filters import LONGEST_LIST, SEARCH, Where, check_ranges, from_text, since
+from retainer.domain.filters import LONGEST_LIST, SEARCH, LeftOut, Where, check_ranges, from_text, since
 from retainer.domain.values import ME, Id, Instant, Text191
 from retainer.errors import Faults, Refusal, invalid
 from retainer.kernel.http import Request
@@ -37,6 +37,7 @@ class Filter(Query):
 
     sorts: ClassVar[tuple[str, ...]] = ("id",)
     """The members that a list can be sorted by; the first, with its sign, is the default."""
+    left_out: ClassVar[LeftOut | None] = None
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -142,7 +143,7 @@ def asked(only: Filter, me: int) -> tuple[Shape, dict[str, Any]]:
 
 def conditions(table: Table, only: type[Filter], shape: Shape) -> list[ColumnElement[bool]]:
     """The SQL conditions of a shape of filters."""
-    found: list[Any] = []
+    found: list[Any] = only.left_out.conditions(table, dict(shape)) if only.left_out else []
     for name, form in shape:
         value: Any = form if isinstance(form, bool) else bindparam(name)
         room, or_none = form if isinstance(form, tuple) else (0, False)

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Column, ColumnElement, ForeignKeyConstraint, Index, Text, UniqueConstraint, column, literal
 
+from retainer.collation import Fold, sort_key
 from retainer.exact import decimal_text
 from retainer.store.engines import DAY, FLAG, INSTANT, INTEGER
 
@@ -59,10 +60,14 @@ def money(name: str, *, optional: bool = False, **options: Any) -> Column[Any]:
     return Column(name, INTEGER, nullable=optional, info={"money": True}, **options)
 
 
-def folded(*sources: str, into: str | None = None, optional: bool = False) -> Column[Any]:
-    """The case-folded text of other columns, kept by the transaction: for order, search and uniqueness without case."""
-    name = into or f"{sources[0]}_folded"
-    return Column(name, Text, nullable=optional, info={"folds": sources})
+def folded(*sources: str, into: str | None = None, optional: bool = False, fold: Fold = str.casefold) -> Column[Any]:
+    """The case-folded text of other columns, kept by the transaction: for search and uniqueness without case."""
+    return Column(into or f"{sources[0]}_folded", Text, nullable=optional, info={"folds": sources, "fold": fold})
+
+
+def sortable(*sources: str) -> Column[Any]:
+    """The text by which lists are sorted by the first of these columns; the others decide where it is null."""
+    return folded(*sources, into=f"{sources[0]}_sort", fold=sort_key)
 
 
 def ref(
@@ -105,9 +110,3 @@ def only_one(table: str, name: str, among: ColumnElement[bool]) -> Index:
 def unique(*names: str) -> UniqueConstraint:
     """Unique within the account; `Tx` names the first column's member when it is taken."""
     return UniqueConstraint("account_id", *names)
-
-
-def casefolded(values: dict[str, Any], sources: tuple[str, ...]) -> str | None:
-    """The text that a folded column holds for these values; null when there is nothing to fold."""
-    parts = [values[source] for source in sources if values.get(source)]
-    return "\n".join(parts).casefold() if parts else None

@@ -130,7 +130,8 @@ class View:
 
     def order(self, name: str) -> Any:
         """What a member sorts by: its text without case, its place among its words, its figure, or its value."""
-        column: Any = self.table.c.get(f"{name}_folded", self.table.c.get(name))
+        known = (self.table.c.get(f"{name}{end}") for end in ("_sort", "_folded", ""))
+        column: Any = next((column for column in known if column is not None), None)
         kind = self.hints[name]
         if column is None:
             column, kind = next(its for its in self.columns if its.name == name), kind.__origin__
@@ -141,9 +142,9 @@ class View:
 
 
 @cache
-def folds(table: Table) -> dict[str, tuple[str, ...]]:
-    """The case-folded columns of a table, and what they fold."""
-    return {column.name: column.info["folds"] for column in table.c if "folds" in column.info}
+def folds(table: Table) -> dict[str, tuple[tuple[str, ...], Callable[[str], str]]]:
+    """The folded columns of a table, what they fold, and how."""
+    return {column.name: (column.info["folds"], column.info["fold"]) for column in table.c if "folds" in column.info}
 
 
 @cache

@@ -7,10 +7,10 @@ import msgspec
 from sqlalchemy import Table, bindparam, insert, or_, select, update
 from sqlalchemy.sql.elements import ClauseElement
 
+from retainer.collation import folded_text
 from retainer.errors import BodyFaults, not_found
 from retainer.exact import local_day, utcnow
 from retainer.store import rules
-from retainer.store.columns import casefolded
 from retainer.store.engines import Sqlite, insert_or_add
 from retainer.store.records import R, Record, folds, view
 from retainer.store.scope import scoped
@@ -229,13 +229,13 @@ class Tx(BodyFaults, Everywhere):
 
     def check(self, table: Table, shape: type[msgspec.Struct], values: dict[str, Any], own: int | None) -> None:
         """Note the faults of references and unique values among these, which may be some of a body's members."""
-        folded = {name: casefolded(values, sources) for name, sources in folds(table).items()}
+        folded = {name: folded_text(values, *how) for name, how in folds(table).items()}
         rules.check(self, table, shape, values | folded, own)
 
     def _values(self, table: Table, record: Record, own: int | None) -> dict[str, Any]:
         """What the record's members are as columns; every fault of the body is raised here."""
         values = view(table, type(record)).write(record, self.fault)
-        values |= {name: casefolded(values, sources) for name, sources in folds(table).items()}
+        values |= {name: folded_text(values, *how) for name, how in folds(table).items()}
         lists = {name: getattr(record, name) for name, _ in rules.lists(type(record))}
         rules.check(self, table, type(record), values | lists, own)
         self.refuse_faults()

@@ -23,8 +23,8 @@ def last_ids(connection: Any) -> dict[str, int]:
 
 engine = context.config.attributes["engine"]
 with engine.connect() as connection:
-    connection.exec_driver_sql("PRAGMA foreign_keys=OFF")  # a table that is rebuilt must not take its children along
-    connection.commit()
+    driver = connection.connection.driver_connection  # not SQLAlchemy, which begins first, and then this does nothing
+    driver.execute("PRAGMA foreign_keys=OFF")  # a table that is rebuilt must not take its children along
     context.configure(
         connection=connection,
         target_metadata=metadata,

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0010"
-down_revision = "0008"
+revision = "0012"
+down_revision = "0011"
 
 ALL_CREDITED = """
 UPDATE invoices SET amount_credited = (

@@ -1,0 +1,59 @@
+"""The order of names, as people look for them."""
+
+from itertools import pairwise
+
+import pytest
+
+from retainer.collation import sort_key
+from retainer.domain import users
+from tests.cast import Office
+
+ORDER = [
+    "10 Downing", "adler", "Ærø", "Aerzte", "Ängste", "apfel", "Äpfel", "Apfelbaum", "Äpfelchen", "Čapek", "Czerny",
+    "Dąbrowa", "Đorđe", "École", "Eltern", "Istanbul", "İstanbul", "Łódź", "Lyon", "Müller", "Mullers", "Ødegaard",
+    "Odeon", "Straße", "Strasser", "Zoo", "Ωmega", "яблоко", "か", "が", "き", "가나", "각",
+]  # fmt: skip
+PATHS = {
+    "/clients": "name",
+    "/external-contacts": "last_name",
+    "/tags": "name",
+    "/projects": "name",
+    "/sites": "name",
+    "/expenses": "category",
+}
+
+
+def test_letters_stand_by_their_base_and_accents_decide_only_between_equals():
+    for first, second in pairwise(ORDER):
+        assert sort_key(first) < sort_key(second), (first, second)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_lists_are_sorted_so(office: Office, path: str):
+    names = ["Zoo", "Äpfel", "apfel", "Łódź", "Ödland", "Mullers", "Müller", "Lyon"]
+    made = {office.make(path, **{PATHS[path]: name})["id"]: name for name in names}
+    expected = ["apfel", "Äpfel", "Łódź", "Lyon", "Müller", "Mullers", "Ödland", "Zoo"]
+
+    def listed(sort: str) -> list[str]:
+        return [made[row["id"]] for row in office.get(path, {"sort": sort}).data if row["id"] in made]
+
+    assert listed(PATHS[path]) == expected
+    assert listed(f"-{PATHS[path]}") == expected[::-1]
+
+
+def test_names_that_differ_in_an_accent_are_two_and_found_as_they_are_written(office: Office):
+    for name in ("Äpfel", "Apfel"):
+        assert office.create("/tags", name=name).status == 201
+    assert set(office.create("/tags", name="äPFEL").errors) == {"name"}
+    assert [row["name"] for row in office.get("/tags", {"q": "ÄPF"}).data] == ["Äpfel"]
+    assert [row["name"] for row in office.get("/tags", {"name": "apfel"}).data] == ["Apfel"]
+    client = office.make("/clients", name="Äpfel AG")["id"]
+    quote = office.make("/quotes", client_id=client)["id"]
+    assert [row["id"] for row in office.get("/quotes", {"q": "äpfel"}).data] == [quote]
+
+
+def test_reports_name_users_in_this_order(office: Office):
+    for name in ("Zoe", "Älva"):
+        users.create_user(office.store, office.account_id, users.UserDetails(name=name, email=f"{len(name)}@x.example"))
+    rows = office.get("/reports/utilisation").data["rows"]
+    assert [row["user_name"] for row in rows] == ["Älva", "Ana Admin", "Max Member", "Zoe"]

@@ -1,0 +1,113 @@
+"""What migrations make of the data that was there."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic import command
+from alembic.config import Config
+
+from retainer.app import App
+from retainer.store import migrations
+from retainer.store.engines import Sqlite
+from tests.cast import open_app
+
+NOW = "2026-03-10T09:00:00.000000Z"
+DAY = "2026-03-10"
+
+
+@pytest.fixture
+def before(tmp_path: Path) -> Sqlite:
+    """An account with two users and a client, in a database as it was before rates had a source."""
+    engine = Sqlite(tmp_path / "old.db")
+    configuration = Config()
+    configuration.set_main_option("script_location", str(migrations.MIGRATIONS))
+    configuration.attributes["engine"] = migrations.schema_engine(engine)
+    command.upgrade(configuration, "0008")
+    put(engine, "accounts", id=1, currency="EUR", hourly_rate=7000)
+    put(engine, "users", id=1, name="Ana", email_folded="a", hourly_rate=8000)
+    put(engine, "users", id=2, name="Max", email_folded="m")
+    put(engine, "clients", id=1, name="Äpfel", number="1", currency="EUR", hourly_rate=9000)
+    put(engine, "clients", id=2, name="Zoo", number="2", currency="USD")
+    return engine
+
+
+def put(engine: Sqlite, table: str, **values: Any) -> None:
+    """Write a row as it was then; what is not said is empty."""
+    kinds = {"INTEGER": 0, "TEXT": ""}
+    columns = engine.connection().execute(f"PRAGMA table_info({table})").fetchall()
+    row = {name: kinds[kind] for _, name, kind, needed, default, _ in columns if needed and default is None}
+    row |= {name: NOW for name in ("created_at", "updated_at") if name in row}
+    row |= {name: 1 for name in ("account_id", "user_id", "created_by_id") if name in row}
+    row |= values
+    marks = ", ".join(f":{name}" for name in row)
+    engine.connection().execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", row)
+
+
+def upgraded(engine: Sqlite) -> App:
+    """The application on the database as it is now."""
+    migrations.migrate(engine)
+    return open_app(engine.path)
+
+
+def read(app: App, statement: str) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = app.store.engine.connection().execute(statement).fetchall()
+    return rows
+
+
+def test_a_rate_that_the_cascade_does_not_give_counts_as_sent(before: Sqlite):
+    put(before, "projects", id=1, client_id=1, name="P", currency="EUR", hourly_rate=10000)
+    put(before, "projects", id=2, client_id=1, name="Q", currency="EUR")
+    entry = {"client_id": 1, "user_id": 1, "date": DAY, "currency": "EUR", "hourly_rate": None}
+    expected = {}
+    for own, (members, is_sent) in enumerate(
+        (
+            ({"project_id": 1, "hourly_rate": 10000}, 0),
+            ({"project_id": 1, "hourly_rate": 9000}, 1),
+            ({"project_id": 2, "hourly_rate": 9000}, 0),
+            ({"client_id": None, "hourly_rate": 8000}, 0),
+            ({"client_id": None, "user_id": 2, "hourly_rate": 7000}, 0),
+            ({"client_id": None, "user_id": 2, "hourly_rate": 8000}, 1),
+            ({"client_id": 2, "currency": "USD", "hourly_rate": 7000}, 1),
+            ({"client_id": 2, "currency": "USD"}, 0),
+            ({"hourly_rate": 0}, 1),
+        ),
+        start=1,
+    ):
+        put(before, "time_entries", id=own, **entry | members)
+        expected[own] = is_sent
+    assert dict(read(upgraded(before), "SELECT id, rate_is_sent FROM time_entries")) == expected
+
+
+def test_tasks_of_templates_without_billing_say_that_their_copies_are_billable(before: Sqlite):
+    kinds = (("non_billable", 1), ("time_and_materials", 1), ("non_billable", 0))
+    for own, (billing_type, is_template) in enumerate(kinds, start=1):
+        put(before, "projects", id=own, name="P", billing_type=billing_type, is_template=is_template)
+        put(before, "tasks", id=own, project_id=own)
+    put(before, "tasks", id=4)
+    assert read(upgraded(before), "SELECT billable FROM tasks ORDER BY id") == [(1,), (0,), (0,), (0,)]
+
+
+def test_names_that_there_are_get_their_place_in_the_order(before: Sqlite):
+    for own in range(1, 2500):
+        put(before, "tags", id=own, name=f"Ärger {own}", name_folded=f"ärger {own}", search=f"ärger {own}")
+    put(before, "projects", id=1, name="Ödland", name_folded="ödland")
+    put(before, "sites", id=1, url="u", name="École", name_folded="école")
+    put(before, "expenses", id=1, user_id=1, date=DAY, category="Übernachtung", category_folded="übernachtung")
+    for own, last, first in ((1, "Łoś", "Ana"), (2, None, "Žak")):
+        put(
+            before, "external_contacts", id=own, client_id=1, last_name=last, first_name=first, email=f"{own}@x.example"
+        )
+    app = upgraded(before)
+    assert read(app, "SELECT name_sort FROM clients ORDER BY id") == [("apfel\x01äpfel",), ("zoo",)]
+    assert read(app, "SELECT count(*), min(name_sort) FROM tags WHERE name_sort LIKE 'arger %'") == [
+        (2499, "arger 1\x01ärger 1")
+    ]
+    assert read(app, "SELECT name_sort FROM projects") == [("odland\x01ödland",)]
+    assert read(app, "SELECT name_sort FROM sites") == [("ecole\x01école",)]
+    assert read(app, "SELECT category_sort FROM expenses") == [("ubernachtung\x01übernachtung",)]
+    assert read(app, "SELECT last_name_sort FROM external_contacts ORDER BY id") == [
+        ("los\nana\n1@x.example\x01łoś\nana\n1@x.example",),
+        ("zak\n2@x.example\x01žak\n2@x.example",),
+    ]
+    assert read(app, "SELECT seq FROM sqlite_sequence WHERE name = 'tags'") == [(2499,)]
