@@ -98,8 +98,14 @@ def _untag(links: Table) -> Delete:
     return delete(links).where(same)
 
 
-TagIds = Annotated[list[Id], Meta(max_length=50), Derived(_tag_ids, _split), RefersTo("tags")]
-TagFilter = Annotated[OneOf[Id] | None, Where(_tagged)]
+TagIds = Annotated[
+    list[Id],
+    Meta(max_length=50),
+    Derived(_tag_ids, _split),
+    RefersTo("tags"),
+    "Ids of tags, ascending; what is sent replaces the whole set.",
+]
+TagFilter = Annotated[OneOf[Id] | None, Where(_tagged), "Records that carry at least one of these tags."]
 
 
 def set_tags(tx: Tx, table: Table, record_id: int, tag_ids: list[int], *, new: bool = False) -> None:
@@ -115,16 +121,21 @@ def set_tags(tx: Tx, table: Table, record_id: int, tag_ids: list[int], *, new: b
 class Tag(Record):
     """A word that groups records."""
 
-    name: Text50
-    color: Color | None = None
-    usage_count: Annotated[int, Derived(_usage)] = ro
+    name: Annotated[Text50, "Unique in the account, whatever the case of its letters."]
+    color: Annotated[Color | None, "For showing it; null: none was chosen."] = None
+    usage_count: Annotated[int, Derived(_usage), "How many records of all kinds carry the tag."] = ro
 
 
 class TagsFilter(Filter):
     """Which tags."""
 
     sorts = ("name", "created_at")
-    name: Annotated[Text50 | None, Where(lambda table, name: table.c.name_folded == name, str.casefold)] = None
+    name: Annotated[
+        Text50 | None,
+        Where(
+            lambda table, name: table.c.name_folded == name, str.casefold, "The tag with this name, whatever the case."
+        ),
+    ] = None
 
 
 api = Resource("/tags", tag="Tags", scope="clients", table=tags)

@@ -29,13 +29,15 @@ from retainer.store.tx import Tx
 class CreditNoteLine(msgspec.Struct):
     """One thing that is credited: part of an invoice's line, or anything else that its tax rates have room for."""
 
-    description: Text2000 = auto
-    unit_price: UnitPrice = auto
-    invoice_line_id: Id | None = None
-    quantity: Quantity = auto
-    discount_percent: Percent = ro
-    tax_rate: Percent = auto
-    amount: SignedMoney = ro
+    description: Annotated[
+        Text2000, "That of the invoice's line when left out; required without `invoice_line_id`."
+    ] = auto
+    unit_price: Annotated[UnitPrice, "That of the invoice's line; required without `invoice_line_id`."] = auto
+    invoice_line_id: Annotated[Id | None, "Line of the invoice that it credits; null for one of its own."] = None
+    quantity: Annotated[Quantity, "How much of the line is credited; all that is left of it when left out."] = auto
+    discount_percent: Annotated[Percent, "That of the invoice's line; 0 for one of the note's own."] = ro
+    tax_rate: Annotated[Percent, "That of the invoice's line, else one of the invoice's; needed if several."] = auto
+    amount: Annotated[SignedMoney, "What the line takes back, before tax."] = ro
 
 
 credit_notes = tenant_table(
@@ -74,27 +76,36 @@ credit_note_shares = tenant_table(
 )
 """How much of the subtotal of a credit note is taken back from each project."""
 
-Reason = Literal["correction", "duplicate", "goodwill", "cancellation", "other"]
+Reason = Annotated[
+    Literal["correction", "duplicate", "goodwill", "cancellation", "other"],
+    "Why it was made; nothing else follows from it.",
+]
 
 
 class CreditNote(Record):
     """What an agency takes back of an invoice: it lowers what is due, and what was already paid can be refunded."""
 
-    invoice_id: Id = ro
-    client_id: Id = ro
-    number: Text50 = ro
-    currency: Currency = ro
-    issue_date: Day = auto
+    invoice_id: Annotated[Id, "The issued invoice of which it takes something back."] = ro
+    client_id: Annotated[Id, "That of the invoice."] = ro
+    number: Annotated[Text50, "The next of the account's gapless series, like CN-2026-0001."] = ro
+    currency: Annotated[Currency, "That of the invoice."] = ro
+    issue_date: Annotated[Day, "Day on which reports count it, not before the invoice's; today when left out."] = auto
     reason: Reason = "correction"
-    description: Text2000 | None = None
-    lines: Annotated[list[CreditNoteLine], Meta(min_length=1, max_length=MOST_LINES)] = auto
-    subtotal: SignedMoney = ro
-    tax_total: SignedMoney = ro
-    total: Money = ro
-    tax_breakdown: list[TaxShare] = ro
-    applied_amount: Money = ro
-    refundable_amount: Money = ro
-    amount: Money = wo
+    description: Annotated[Text2000 | None, "Why or for what, in your own words; `q` searches it."] = None
+    lines: Annotated[
+        list[CreditNoteLine],
+        Meta(min_length=1, max_length=MOST_LINES),
+        "What is credited; without lines and `amount` all that is left of the invoice.",
+    ] = auto
+    subtotal: Annotated[SignedMoney, "What the lines take back, before tax."] = ro
+    tax_total: documents.TaxTotal = ro
+    total: Annotated[Money, "What is taken back, with tax; all notes together never exceed the invoice."] = ro
+    tax_breakdown: documents.TaxBreakdown = ro
+    applied_amount: Annotated[Money, "What of `total` was still to be paid, and is no more."] = ro
+    refundable_amount: Annotated[Money, "What of `total` was already paid, and can be refunded."] = ro
+    amount: Annotated[
+        Money, "What to take back, with tax, spread over the invoice's tax rates; instead of `lines`."
+    ] = wo
 
 
 OWNER = select(lines.invoice_lines.c.invoice_id).where(lines.invoice_lines.c.id == bindparam("id"))

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from sqlalchemy import ColumnElement, Table, bindparam, false, or_
 
-from retainer.domain.filters import SEARCH, Where, since
+from retainer.domain.filters import SEARCH, Where, before, one_of, since, usual
 from retainer.domain.members import from_text
 from retainer.domain.values import ME, Id, Instant, Text191
 from retainer.errors import Faults, Refusal, invalid
@@ -27,12 +27,12 @@ class Query(msgspec.Struct):
 class Filter(Query):
     """The filters that every list takes; lists add their own members."""
 
-    ids: Annotated[OneOf[Id] | None, Where(lambda table, ids: table.c.id.in_(ids))] = None
+    ids: Annotated[OneOf[Id] | None, one_of("id")] = None
     q: Annotated[Text191 | None, SEARCH] = None
     created_since: Annotated[Instant | None, since("created_at")] = None
-    created_before: Annotated[Instant | None, Where(lambda table, at: table.c.created_at < at)] = None
+    created_before: Annotated[Instant | None, before("created_at")] = None
     updated_since: Annotated[Instant | None, since("updated_at")] = None
-    updated_before: Annotated[Instant | None, Where(lambda table, at: table.c.updated_at < at)] = None
+    updated_before: Annotated[Instant | None, before("updated_at")] = None
 
     sorts: ClassVar[tuple[str, ...]] = ("id",)
     """The members that a list can be sorted by; the first, with its sign, is the default."""
@@ -45,6 +45,7 @@ class Parameter(msgspec.Struct, frozen=True):
     hint: Any
     read: Callable[[str], Any]
     where: Where
+    said: str
 
 
 @cache
@@ -59,10 +60,8 @@ def _parameter(name: str, hint: Any) -> Parameter:
     bare = hint.__origin__ if marks else hint
     inner = next((part for part in get_args(bare) if part is not NoneType), bare)
     where = next((mark for mark in marks if isinstance(mark, Where)), None)
-    if where is None:
-        several = get_origin(inner) is tuple
-        where = Where(lambda table, value: table.c[name].in_(value) if several else table.c[name] == value)
-    return Parameter(name, inner, from_text(inner), where)
+    said = " ".join(mark for mark in marks if isinstance(mark, str))
+    return Parameter(name, inner, from_text(inner), where or usual(name, inner), said)
 
 
 def read_pairs(request: Request) -> list[tuple[str, str]]:
