@@ -21,7 +21,7 @@ from sqlalchemy import select
 
 from retainer.domain import accounts, payments, summaries, users
 from retainer.domain.accounts import ACTING, operator
-from retainer.domain.crediting import credit_note_shares as shares
+from retainer.domain.credit_shares import credit_note_shares as shares
 from tests.cast import Office, open_app
 from tests.conftest import WITNESS
 from tests.life_model import ISSUED, OPEN, Agency, Document, Entry, Quote, Refused, day_after, gross, money, plain

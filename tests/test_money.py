@@ -12,7 +12,8 @@ from sqlalchemy import bindparam, select
 
 from retainer.api.invoices import Invoice
 from retainer.domain import money
-from retainer.domain.crediting import CreditNote, credit_note_shares
+from retainer.domain.credit_shares import credit_note_shares
+from retainer.domain.crediting import CreditNote
 from retainer.domain.money import Share
 from retainer.exact import DIGITS, amount_of, half_up, minor_units
 from tests import money_reference as reference

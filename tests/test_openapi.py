@@ -1,12 +1,22 @@
 import re
+from typing import Annotated
 
+import msgspec
 import pytest
 from openapi_spec_validator import validate
 
 from retainer import openapi
 from retainer.app import SLICES
+from retainer.domain.filters import Where
 from retainer.errors import STATUS
-from retainer.kernel.resource import Routes
+from retainer.kernel.idempotency import VISIBLE
+from retainer.kernel.paging import Page, Paged, PageMeta
+from retainer.kernel.query import Filter
+from retainer.kernel.resource import Resource, Routes
+from retainer.openapi.schemas import Schemas
+from retainer.store.records import Record
+from retainer.store.tx import Tx
+from tests.witness import resolved
 
 OPERATIONS = Routes(SLICES).operations
 DOCUMENT = openapi.document(OPERATIONS, "https://retainer.example/api/public/v1")
@@ -74,17 +84,41 @@ def test_every_code_that_an_operation_can_refuse_with_has_an_example():
     assert shown == STATUS.keys() - {"method_not_allowed"}
 
 
-def test_objects_are_closed_and_have_an_example_and_words():
+def test_objects_are_closed_and_those_that_are_sent_have_an_example():
     for schema in objects(DOCUMENT["components"]):
         assert schema["additionalProperties"] is False
-        assert schema["examples"]
-        assert schema["description"]
+    for operation in (it for it in OPERATIONS if it.body):
+        for schema in reached(sent(operation.id)):
+            assert schema["examples"]
 
 
-def test_answers_are_complete():
-    for name, schema in SCHEMAS.items():
-        if not name.endswith(("Create", "Update")):
-            assert schema["required"] == list(schema["properties"])
+def reached(schema):
+    """An input schema, and those of the parts that can be sent within it."""
+    yield schema
+    for its in schema["properties"].values():
+        inner = [its, its.get("items", {}), *its.get("anyOf", ())]
+        for part in (SCHEMAS[one["$ref"].rpartition("/")[2]] for one in inner if "$ref" in one):
+            if "readOnly" not in its:
+                yield from reached(part)
+
+
+def test_what_is_answered_always_comes_and_of_what_is_sent_only_what_has_no_default_is_required():
+    taken = [schema for it in OPERATIONS if it.body for schema in reached(sent(it.id))]
+    answered = {name: schema for name, schema in SCHEMAS.items() if schema not in taken}
+    for name, schema in answered.items():
+        assert name.endswith("Error") or schema["required"] == list(schema["properties"])
+    assert {"Invoice", "InvoiceSummary", "InvoiceLine", "Payment", "Plugin", "PageMeta"} < answered.keys()
+    assert SCHEMAS["RecordPayment"]["required"] == SCHEMAS["InvoiceLineCreate"]["required"] == []
+    assert SCHEMAS["QuoteLineCreate"]["required"] == ["description", "unit_price"]
+    assert SCHEMAS["PluginCreate"]["required"] == ["slug"]
+
+
+def test_what_is_sent_has_no_default_since_generated_clients_would_demand_it():
+    for operation in (it for it in OPERATIONS if it.body):
+        for schema in reached(sent(operation.id)):
+            assert not [name for name, its in schema["properties"].items() if "default" in its]
+    assert "Defaults to `active`." in sent("createClient")["properties"]["status"]["description"]
+    assert "Defaults" not in sent("updateClient")["properties"]["status"]["description"]
 
 
 def test_what_the_server_fills_in_may_be_left_out_but_is_always_answered():
@@ -110,7 +144,7 @@ def test_read_only_members_may_be_sent_back():
 
 def test_a_comma_list_has_its_bounds_and_its_values():
     said = described(next(operation for operation in OPERATIONS if operation.id == "listClients"))
-    parameters = {parameter["name"]: parameter for parameter in said["parameters"]}
+    parameters = {parameter["name"]: parameter for parameter in map(resolved, said["parameters"])}
     assert parameters["status"]["explode"] is False
     assert parameters["status"]["schema"]["maxItems"] == 100
     assert parameters["status"]["schema"]["items"]["enum"] == ["prospect", "active", "archived"]
@@ -127,7 +161,126 @@ def test_operations_are_named_by_what_they_do():
 
 
 def test_two_types_of_one_name_do_not_pass_for_one_another():
-    types = {}
-    openapi._named(openapi.paging.Meta, types)  # noqa: SLF001
+    schemas = Schemas()
+    schemas.answer(PageMeta)
     with pytest.raises(TypeError, match="rename one"):
-        openapi._named(type("Meta", (openapi.msgspec.Struct,), {}), types)  # noqa: SLF001
+        schemas.answer(type("PageMeta", (msgspec.Struct,), {}))
+
+
+# Errors
+
+
+def test_each_error_is_named_once_and_every_refusal_refers_to_one():
+    errors = {name for name, schema in SCHEMAS.items() if "code" in schema["properties"] and name.endswith("Error")}
+    assert errors == {"Error", "PlanError", "ForbiddenError", "ValidationError"}
+    codes = [code for name in errors for code in SCHEMAS[name]["properties"]["code"]["enum"]]
+    assert sorted(codes) == sorted(STATUS)
+    for operation in OPERATIONS:
+        for status, response in described(operation)["responses"].items():
+            if status >= "400":
+                assert response == {"$ref": f"#/components/responses/Error{status}"}
+    for name, response in DOCUMENT["components"]["responses"].items():
+        content = response["content"]["application/json"]
+        refused = SCHEMAS[content["schema"]["$ref"].rpartition("/")[2]]
+        assert {STATUS[code] for code in content["examples"]} == {int(name.removeprefix("Error"))}
+        for code, example in content["examples"].items():
+            assert example["value"]["code"] == code
+            assert set(refused["required"]) <= example["value"].keys() <= refused["properties"].keys()
+
+
+def test_members_of_an_error_that_some_codes_do_not_have_are_not_required():
+    usual = ["message", "code", "request_id"]
+    assert SCHEMAS["Error"]["required"] == list(SCHEMAS["Error"]["properties"]) == usual
+    assert SCHEMAS["PlanError"]["required"] == [*usual, "plan"]
+    assert SCHEMAS["ForbiddenError"]["required"] == SCHEMAS["ValidationError"]["required"] == usual
+
+
+def test_an_idempotency_key_is_documented_as_it_is_taken():
+    schema = DOCUMENT["components"]["parameters"]["Idempotency-Key"]["schema"]
+    assert (schema["pattern"], schema["minLength"], schema["maxLength"]) == ("^[!-~]{1,255}$", 1, 255)
+    assert schema["pattern"] == f"^{VISIBLE.pattern}$"
+
+
+# Words
+
+FILLING = {
+    *("a", "an", "and", "at", "by", "filter", "filters", "for", "has", "here", "in", "is", "it", "its", "of", "on"),
+    *("only", "record", "records", "that", "the", "their", "these", "this", "to", "value", "was", "when", "which"),
+}
+"""Words that tell nothing by themselves."""
+
+
+def bare_words(text):
+    """The words of a text that tell something, without case and without the ending of the plural."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)
+    return {word.removesuffix("s") for word in re.findall(r"[a-z0-9]+", spaced.casefold()) if word not in FILLING}
+
+
+def repeats(name, description):
+    """Whether a description says no more than the name."""
+    return bare_words(description) <= bare_words(name)
+
+
+def named_things(value, where=""):
+    """Everything in a document that has a name: where it stands, the name, and what it is said to be."""
+    if isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield from named_things(inner, f"{where}/{place}")
+    elif isinstance(value, dict):
+        if {"name", "in"} <= value.keys():
+            yield where, value["name"], value.get("description", "")
+        for group in ("properties", "schemas", "headers", "responses"):
+            for name, inner in value.get(group, {}).items() if isinstance(value.get(group), dict) else ():
+                if "$ref" not in inner or group == "properties":
+                    yield f"{where}/{group}/{name}", name, inner.get("description", "")
+        for key, inner in value.items():
+            if key not in {"example", "examples"}:
+                yield from named_things(inner, f"{where}/{key}")
+
+
+def test_everything_with_a_name_is_described_and_no_description_merely_repeats_the_name():
+    found = list(named_things(DOCUMENT))
+    assert len(found) > 1000
+    assert [f"{where}: {said!r}" for where, name, said in found if repeats(name, said)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("billable", ""),
+        ("billable", "Billable."),
+        ("client_id", "Filters by client id."),
+        ("client_id", "The id of the client."),
+        ("sent_at", "When it was sent."),
+        ("tasks_count", "The count of tasks."),
+        ("InvoiceLine", "An invoice line."),
+    ],
+)
+def test_a_description_that_only_repeats_the_name_is_seen(name, said):
+    assert repeats(name, said)
+
+
+class Untold(Record):
+    """Says what one of its members means."""
+
+    told: Annotated[str, "What somebody said."]
+    untold: str
+
+
+class UntoldFilter(Filter):
+    """Has a filter that nothing is said of; what its operator says is enough for the other."""
+
+    flagged: bool | None = None
+    odd: Annotated[bool | None, Where(lambda table, yes: table.c.odd == yes)] = None
+
+
+def test_a_declaration_that_does_not_say_what_it_means_is_named():
+    api = Resource("/untold", tag="Untold", scope=None)
+
+    @api.get()
+    def list_untold(tx: Tx, only: UntoldFilter, page: Page) -> Paged[Untold]:
+        """List what is untold."""
+        raise NotImplementedError
+
+    with pytest.raises(TypeError, match=r"mean: tests\.test_openapi\.Untold\.untold, .*\.UntoldFilter\.odd\.$"):
+        openapi.document(api.operations, "https://retainer.example")

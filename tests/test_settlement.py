@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from retainer.domain import payments
 from retainer.domain.audit import audit_entries
-from retainer.domain.crediting import credit_note_shares
+from retainer.domain.credit_shares import credit_note_shares
 from retainer.errors import Refusal
 
 LINE = {"description": "Design", "unit_price": "100", "tax_rate": "19"}  # 119.00 with tax

@@ -6,7 +6,7 @@ import time_machine
 from sqlalchemy import select
 
 from retainer.domain import accounts
-from retainer.domain.crediting import credit_note_shares
+from retainer.domain.credit_shares import credit_note_shares
 
 LINE = {"description": "Design", "quantity": "10", "unit_price": "10", "tax_rate": "19"}  # 119.00 with tax
 SECOND = {"description": "Books", "quantity": "5", "unit_price": "10", "tax_rate": "7"}  # 53.50 with tax

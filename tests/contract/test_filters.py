@@ -16,8 +16,8 @@ import pytest
 import time_machine
 from sqlalchemy import func
 
-from retainer.api import sites, tasks
-from retainer.domain import work
+from retainer.api import tasks
+from retainer.domain import plugins, work
 from retainer.domain.filters import Where
 from retainer.domain.limits import Window
 from retainer.kernel import paging
@@ -242,14 +242,14 @@ def never_backward(*given: Any) -> Any:
 
 conditions, rows_of, total_of = paging.conditions, *(vars(paging)[name].__wrapped__ for name in ("_rows", "_total"))
 is_late = work.overdue("open")
-PLUGINS = sites.site_plugins.c
+PLUGINS = plugins.site_plugins.c
 FAULTS = {
     "a word that is not kept is not known": (
         meaning("GET /invoices", "status", lambda table, words: table.c.status.in_(words)),
         (filter_holds, "GET /invoices", "status"),
     ),
     "versions are compared as words": (
-        meaning("GET /sites", "plugin_version_lt", lambda table, than: sites.runs(table, PLUGINS.version < than)),
+        meaning("GET /sites", "plugin_version_lt", lambda table, than: plugins.runs(table, PLUGINS.version < than)),
         (filter_holds, "GET /sites", "plugin_version_lt"),
     ),
     "what nobody looks at is as it was": (

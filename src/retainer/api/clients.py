@@ -7,6 +7,7 @@ from sqlalchemy import Index, bindparam, select
 
 from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
 from retainer.domain import billing, consequences, settlement, work
+from retainer.domain.fields import ExternalId
 from retainer.domain.filters import truth
 from retainer.domain.numbering import next_number
 from retainer.domain.values import Country, Currency, Email, Id, Money, Percent, Text50, Text191, Text10000, Url
@@ -54,37 +55,60 @@ clients = tenant_table(
 )
 tag_links("clients")
 
-Status = Literal["prospect", "active", "archived"]
+Status = Annotated[
+    Literal["prospect", "active", "archived"],
+    "An `archived` client takes nothing new: no projects, time, expenses, documents, tickets or sites.",
+]
 
 
 class Client(Record):
     """A company or person the agency works for."""
 
-    name: Text191
-    number: Text50 = auto
+    name: Annotated[Text191, "As it is written on documents; lists are sorted by it."]
+    number: Annotated[Text50, "Unique in the account; the next of its series, like C-0001, when left out."] = auto
     status: Status = "active"
-    email: Email | None = None
-    invoice_email: Email | None = None
-    phone: Text50 | None = None
-    website: Url | None = None
-    address_line1: Text191 | None = None
-    address_line2: Text191 | None = None
-    city: Text191 | None = None
-    region: Text191 | None = None
-    postal_code: Text191 | None = None
-    country: Country | None = None
-    vat_number: Text50 | None = None
-    registration_number: Text50 | None = None
-    currency: Currency = auto
-    hourly_rate: Money | None = None
-    tax_rate: Percent | None = None
-    payment_terms_days: Annotated[int, Meta(ge=0, le=365)] = auto
-    notes: Text10000 | None = None
-    external_id: Text191 | None = None
+    email: Annotated[Email | None, "The client's general address; people at the client are external contacts."] = None
+    invoice_email: Annotated[
+        Email | None, "Where invoices should go, if elsewhere than `email`. Retainer sends no mail itself."
+    ] = None
+    phone: Annotated[Text50 | None, "Kept as it is written; no format is asked for."] = None
+    website: Annotated[Url | None, "The client's home page; websites that you look after are sites."] = None
+    address_line1: Annotated[
+        Text191 | None, "First line of the postal address, which invoices keep as it is when they are issued."
+    ] = None
+    address_line2: Annotated[Text191 | None, "Second line of the postal address, like a floor or a building."] = None
+    city: Annotated[Text191 | None, "Town of the postal address."] = None
+    region: Annotated[Text191 | None, "State, province or county of the postal address."] = None
+    postal_code: Annotated[Text191 | None, "Part of the postal address; text, so that leading zeros stay."] = None
+    country: Annotated[Country | None, "Country of the postal address."] = None
+    vat_number: Annotated[
+        Text50 | None, "Kept by invoices as it is when they are issued; not checked with any register."
+    ] = None
+    registration_number: Annotated[Text50 | None, "Number in a commercial register or the like; not checked."] = None
+    currency: Annotated[
+        Currency,
+        "Of the client's rates, projects and new documents; the account's when left out. Fixed once an invoice is "
+        "issued.",
+    ] = auto
+    hourly_rate: Annotated[
+        Money | None, "For time on projects without a rate of their own; null: that of the user or the account applies."
+    ] = None
+    tax_rate: Annotated[Percent | None, "Percent on new lines of invoices and quotes; null: the account's."] = None
+    payment_terms_days: Annotated[
+        int, Meta(ge=0, le=365), "Days from an invoice's issue until it is due; the account's when left out."
+    ] = auto
+    notes: Annotated[Text10000 | None, "For the agency's own use; `q` searches them."] = None
+    external_id: ExternalId = None
     tag_ids: TagIds = []
-    contacts_count: Annotated[int, work.count_of("external_contacts", "client_id")] = ro
-    projects_count: Annotated[int, work.count_of("projects", "client_id", having=work.is_live)] = ro
-    sites_count: Annotated[int, work.count_of("sites", "client_id")] = ro
+    contacts_count: Annotated[
+        int, work.count_of("external_contacts", "client_id"), "External contacts of the client, inactive ones too."
+    ] = ro
+    projects_count: Annotated[
+        int,
+        work.count_of("projects", "client_id", having=work.is_live),
+        "Projects for the client in any status, without templates.",
+    ] = ro
+    sites_count: Annotated[int, work.count_of("sites", "client_id"), "Sites of the client, monitored or not."] = ro
 
 
 class ClientFilter(Filter):
@@ -96,7 +120,7 @@ class ClientFilter(Filter):
     currency: OneOf[Currency] | None = None
     number: OneOf[Text50] | None = None
     email: OneOf[Email] | None = None
-    has_overdue: Annotated[bool | None, truth(settlement.has_overdue)] = None
+    has_overdue: Annotated[bool | None, truth(settlement.has_overdue, "clients who have an overdue invoice")] = None
     external_id: OneOf[Text191] | None = None
     tag_id: TagFilter = None
 

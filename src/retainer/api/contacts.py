@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from sqlalchemy import Index, bindparam, select, update
 
 from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
+from retainer.domain.fields import ExternalId
 from retainer.domain.filters import Where
 from retainer.domain.values import Email, Id, Text50, Text100, Text191, Text5000
 from retainer.kernel import etag
@@ -47,26 +48,31 @@ contacts = tenant_table(
 )
 tag_links("external_contacts")
 
-Role = Literal["general", "billing", "technical", "decision_maker"]
-Status = Literal["active", "inactive"]
+Role = Annotated[
+    Literal["general", "billing", "technical", "decision_maker"],
+    "What to turn to the person for: anything, bills, technical matters, or decisions.",
+]
+Status = Annotated[Literal["active", "inactive"], "`inactive` marks who has left; nothing else follows from it."]
 
 
-class Contact(Record):
+class ExternalContact(Record):
     """A person at a client."""
 
-    client_id: Id
-    first_name: Text100 | None = None
-    last_name: Text100 | None = None
-    name: Text191 = ro
-    email: Email | None = None
-    phone: Text50 | None = None
-    mobile: Text50 | None = None
-    job_title: Text100 | None = None
+    client_id: Annotated[Id, "The client whom the person works for."]
+    first_name: Annotated[Text100 | None, "One of `first_name`, `last_name` and `email` is needed."] = None
+    last_name: Annotated[Text100 | None, "Lists are sorted by it; who has none stands by first name or email."] = None
+    name: Annotated[Text191, "First and last name together, or else the email address."] = ro
+    email: Annotated[Email | None, "Unique within the client, whatever the case; tickets of the person keep it."] = None
+    phone: Annotated[Text50 | None, "Kept as it is written; no format is asked for."] = None
+    mobile: Annotated[Text50 | None, "Kept as it is written; no format is asked for."] = None
+    job_title: Annotated[Text100 | None, "What the person does there, like Head of Marketing."] = None
     role: Role = "general"
-    is_primary: bool = auto
+    is_primary: Annotated[
+        bool, "True for one contact of each client: the first, until another takes it over by being sent with true."
+    ] = auto
     status: Status = "active"
-    notes: Text5000 | None = None
-    external_id: Text191 | None = None
+    notes: Annotated[Text5000 | None, "For the agency's own use; `q` does not search them."] = None
+    external_id: ExternalId = None
     tag_ids: TagIds = []
 
 
@@ -76,7 +82,12 @@ class ContactFilter(Filter):
     sorts = ("last_name", "email", "created_at", "updated_at")
     client_id: OneOf[Id] | None = None
     email: Annotated[
-        OneOf[Email] | None, Where(lambda table, emails: table.c.email_folded.in_(emails), str.casefold)
+        OneOf[Email] | None,
+        Where(
+            lambda table, emails: table.c.email_folded.in_(emails),
+            str.casefold,
+            "Contacts with one of these addresses, whatever the case.",
+        ),
     ] = None
     role: OneOf[Role] | None = None
     is_primary: bool | None = None
@@ -93,7 +104,7 @@ STEP_BACK = (
 )
 
 
-def check(tx: Tx, it: Contact) -> Contact:
+def check(tx: Tx, it: ExternalContact) -> ExternalContact:
     """A contact has something to be called by; the first of a client is its primary one."""
     it.name = " ".join(part for part in (it.first_name, it.last_name) if part) or it.email or ""
     if not it.name and tx.knows("first_name", "last_name", "email"):
@@ -104,40 +115,40 @@ def check(tx: Tx, it: Contact) -> Contact:
     return it
 
 
-def save_links(tx: Tx, contact: int, it: Contact, *, new: bool = False) -> Contact:
+def save_links(tx: Tx, contact: int, it: ExternalContact, *, new: bool = False) -> ExternalContact:
     """Write what a contact's row does not hold: its tags, and that the client's former primary contact is none."""
     set_tags(tx, contacts, contact, it.tag_ids, new=new)
     if it.is_primary:
         tx.run(STEP_BACK, client=it.client_id, own=contact, now=tx.now)
-    return tx.get(contacts, contact, Contact)
+    return tx.get(contacts, contact, ExternalContact)
 
 
 api = Resource("/external-contacts", tag="External contacts", scope="clients", table=contacts)
 
 
 @api.get()
-def list_external_contacts(tx: Tx, only: ContactFilter, page: Page) -> Paged[Contact]:
+def list_external_contacts(tx: Tx, only: ContactFilter, page: Page) -> Paged[ExternalContact]:
     """List external contacts, by last name."""
-    return listing(tx, contacts, Contact, only, page)
+    return listing(tx, contacts, ExternalContact, only, page)
 
 
 @api.post()
-def create_external_contact(tx: Tx, body: New[Contact]) -> Contact:
+def create_external_contact(tx: Tx, body: New[ExternalContact]) -> ExternalContact:
     """Create an external contact; the first of a client becomes its primary one."""
     return save_links(tx, tx.insert(contacts, check(tx, body)), body, new=True)
 
 
 @api.get("/{external_contact}")
-def get_external_contact(tx: Tx, external_contact: Id) -> Contact:
+def get_external_contact(tx: Tx, external_contact: Id) -> ExternalContact:
     """Read an external contact."""
-    return tx.get(contacts, external_contact, Contact)
+    return tx.get(contacts, external_contact, ExternalContact)
 
 
 @api.put("/{external_contact}")
 @api.patch("/{external_contact}")
-def update_external_contact(tx: Tx, external_contact: Id, change: Change[Contact]) -> Contact:
+def update_external_contact(tx: Tx, external_contact: Id, change: Change[ExternalContact]) -> ExternalContact:
     """Change an external contact; becoming primary takes that from the client's former one."""
-    it = check(tx, change.onto(tx.get(contacts, external_contact, Contact)))
+    it = check(tx, change.onto(tx.get(contacts, external_contact, ExternalContact)))
     tx.update(contacts, it)
     return save_links(tx, external_contact, it)
 
@@ -145,4 +156,4 @@ def update_external_contact(tx: Tx, external_contact: Id, change: Change[Contact
 @api.delete("/{external_contact}")
 def delete_external_contact(tx: Tx, external_contact: Id) -> None:
     """Delete an external contact."""
-    tx.delete(contacts, etag.unchanged(tx, tx.get(contacts, external_contact, Contact)).id)
+    tx.delete(contacts, etag.unchanged(tx, tx.get(contacts, external_contact, ExternalContact)).id)

@@ -11,7 +11,7 @@ from typing import Annotated
 from sqlalchemy import bindparam, select
 
 from retainer.api.invoices import Invoice, invoices, whole
-from retainer.domain import billing, crediting, settlement, sources, summaries
+from retainer.domain import billing, credit_shares, crediting, settlement, sources, summaries
 from retainer.domain.accounts import accounts
 from retainer.domain.crediting import CreditNote, Reason, credit_notes
 from retainer.domain.filters import since, until
@@ -78,7 +78,7 @@ def create_credit_note(tx: Tx, invoice: Id, body: New[CreditNote]) -> CreditNote
     with summaries.balanced(tx, invoice):
         note = tx.insert(credit_notes, it)
         settlement.settle(tx, invoice, by_payment=False)
-    crediting.save_shares(tx, note, it, its)
+    credit_shares.save(tx, note, it, its)
     for source in (sources.CREDIT_NOTES, sources.CREDIT_NOTE_SHARES):
         summaries.add(tx, source, note)
     if it.total == its.total - sum(other.total for other in its.credit_notes):

@@ -14,7 +14,8 @@ from sqlalchemy import Index, bindparam, select
 from retainer.api.clients import clients
 from retainer.api.projects import projects
 from retainer.domain import billing, ownership, relations, sources, summaries
-from retainer.domain.billing import Standing, StandingFilter
+from retainer.domain.billing import BillingInvoice, BillingLine, Standing, StandingFilter
+from retainer.domain.fields import ActingUser, ExternalId
 from retainer.domain.filters import at_least, at_most, since, until
 from retainer.domain.money import marked_up, net_of
 from retainer.domain.values import (
@@ -80,27 +81,37 @@ expenses = tenant_table(
 class Expense(Record):
     """What the agency spent."""
 
-    amount: SignedMoney
-    client_id: Id | None = None
-    project_id: Id | None = None
-    user_id: UserId = auto
-    date: Day = auto
-    category: Text50 = "other"
-    vendor: Text191 | None = None
-    description: Text2000 | None = None
-    currency: Currency = auto
-    tax_rate: Percent = Decimal(0)
-    amount_includes_tax: bool = True
-    net_amount: SignedMoney = ro
-    billable: bool = auto
-    markup_percent: Markup = Decimal(0)
-    billable_amount: SignedMoney = ro
+    amount: Annotated[
+        SignedMoney,
+        "What was paid, never 0; less than 0 for a refund. `amount_includes_tax` says whether tax is in it.",
+    ]
+    client_id: Annotated[
+        Id | None, "Follows from the project; null for costs of the agency, which nobody is billed for."
+    ] = None
+    project_id: Annotated[Id | None, "What it was for; must be a project of the client."] = None
+    user_id: ActingUser = auto
+    date: Annotated[Day, "The day that it counts for; today when left out."] = auto
+    category: Annotated[Text50, "A word of your own, like travel; lists sort by it whatever the case."] = "other"
+    vendor: Annotated[Text191 | None, "Who was paid; `q` searches it."] = None
+    description: Annotated[Text2000 | None, "What was bought; lines of invoices take their words from it."] = None
+    currency: Annotated[Currency, "In which it was paid; the client's, else the account's, when left out."] = auto
+    tax_rate: Annotated[Percent, "Percent of tax that was paid with it."] = Decimal(0)
+    amount_includes_tax: Annotated[bool, "With false, tax comes on top of `amount`."] = True
+    net_amount: Annotated[SignedMoney, "`amount` without tax: what reports count as cost."] = ro
+    billable: Annotated[
+        bool,
+        "Whether the client is billed for it. When left out, true with a client, unless the project is non-billable.",
+    ] = auto
+    markup_percent: Annotated[Markup, "What is added to `net_amount` when it is billed."] = Decimal(0)
+    billable_amount: Annotated[
+        SignedMoney, "`net_amount` with the markup, as a line bills it, before tax; 0 when it is not billable."
+    ] = ro
     billing_status: Standing = ro
-    invoice_id: Id | None = ro
-    invoice_line_id: Id | None = ro
-    reimbursable: bool = False
-    receipt_url: Url | None = None
-    external_id: Text191 | None = None
+    invoice_id: BillingInvoice = ro
+    invoice_line_id: BillingLine = ro
+    reimbursable: Annotated[bool, "Whether the user is to get the money back; nothing else follows from it."] = False
+    receipt_url: Annotated[Url | None, "Where the receipt is; Retainer keeps no files."] = None
+    external_id: ExternalId = None
 
 
 class ExpenseFilter(Filter):

@@ -1,10 +1,12 @@
 """Invoice lines: what an invoice bills, one by one. They can be added and removed while the invoice is a draft."""
 
+from typing import Annotated
+
 import msgspec
 
 from retainer.api.invoices import Invoice, invoices, total_up, whole
 from retainer.domain import billing, documents, lines, relations
-from retainer.domain.documents import MOST_LINES, Totals
+from retainer.domain.documents import MOST_LINES, DocumentTotals
 from retainer.domain.lines import InvoiceLine, invoice_lines
 from retainer.domain.values import Id
 from retainer.errors import Refusal
@@ -17,7 +19,7 @@ from retainer.store.tx import Tx
 class InvoiceChanged(msgspec.Struct):
     """What became of the invoice."""
 
-    invoice: Totals
+    invoice: Annotated[DocumentTotals, "What the invoice comes to with the line."]
 
 
 def draft(tx: Tx, invoice: int) -> Invoice:

@@ -18,25 +18,14 @@ from retainer.api.quotes import QuoteLine, quote_lines
 from retainer.domain import agreed, documents, issuing, lines, payments, relations, settlement, summaries, unbilled
 from retainer.domain.crediting import CreditNote, credit_notes
 from retainer.domain.documents import MOST_LINES, Lines, TaxShare
-from retainer.domain.filters import SEARCH_WITH_CLIENT, Where, at_least, at_most, since, until
+from retainer.domain.fields import ExternalId
+from retainer.domain.filters import SEARCH_WITH_CLIENT, at_least, at_most, since, until
 from retainer.domain.issuing import ClientSnapshot
 from retainer.domain.lines import InvoiceLine, invoice_lines
 from retainer.domain.members import writable
 from retainer.domain.payments import Payment
 from retainer.domain.unbilled import UnbilledWork
-from retainer.domain.values import (
-    Currency,
-    Day,
-    Id,
-    Instant,
-    Money,
-    SignedMoney,
-    Text50,
-    Text100,
-    Text191,
-    Text255,
-    Text10000,
-)
+from retainer.domain.values import Currency, Day, Id, Instant, Money, SignedMoney, Text50, Text100, Text191, Text255
 from retainer.errors import Refusal
 from retainer.kernel import etag
 from retainer.kernel.body import Change, New
@@ -90,7 +79,10 @@ invoices = tenant_table(
     Index(None, "account_id", "contact_id"),
 )
 
-Status = Literal["draft", "sent", "partially_paid", "paid", "void", "written_off"]
+Status = Annotated[
+    Literal["draft", "sent", "partially_paid", "paid", "void", "written_off"],
+    "`sent` issues a draft; payments and credits lead to `partially_paid` and `paid`; `void` counts no more.",
+]
 Standing = Literal["draft", "sent", "partially_paid", "paid", "void", "written_off", "overdue", "open"]
 
 MOVES = {
@@ -110,40 +102,48 @@ CREDIT = "What is wrong with an issued invoice is credited: POST /invoices/{invo
 class Invoice(Record):
     """What a client owes."""
 
-    client_id: Annotated[Id, Unless("quote_id")]
-    project_id: Id | None = None
-    contact_id: Id | None = None
-    quote_id: Annotated[Id | None, Only("Create")] = None
-    number: Text50 | None = ro
+    client_id: Annotated[
+        Id, Unless("quote_id"), "Required, unless `quote_id` gives it. Fixed once issued, and while work is attached."
+    ]
+    project_id: Annotated[Id | None, "A project of the client; lines without one count for it."] = None
+    contact_id: documents.IssuedTo = None
+    quote_id: Annotated[
+        Id | None, Only("Create"), "Accepted quote whose lines are copied, each once. Only on creation."
+    ] = None
+    number: Annotated[Text50 | None, "Next of the gapless series when issued, like INV-2026-0001; null before."] = ro
     status: Status = "draft"
-    is_overdue: Annotated[bool, Derived(settlement.overdue, bool)] = ro
-    days_overdue: Annotated[int, settlement.days_overdue] = ro
-    issue_date: Day | None = None
-    due_date: Day | None = None
-    purchase_order: Text100 | None = None
-    subject: Text255 | None = None
-    notes: Text10000 | None = None
-    terms: Text10000 | None = None
-    currency: Currency = auto
-    subtotal: SignedMoney = ro
-    tax_total: SignedMoney = ro
-    total: SignedMoney = ro
-    tax_breakdown: list[TaxShare] = ro
-    amount_paid: Money = ro
-    amount_credited: Money = ro
-    balance_due: SignedMoney = ro
-    refund_due: Annotated[Money, Derived(settlement.refund_due, money=True)] = ro
-    client_snapshot: ClientSnapshot | None = ro
-    sent_at: Instant | None = ro
-    paid_at: Instant | None = ro
-    voided_at: Instant | None = ro
-    written_off_at: Instant | None = ro
-    external_id: Text191 | None = None
-    lines: Annotated[list[InvoiceLine], Lines, Single()] = wo
-    payments: Annotated[list[Payment], Single(read_only=True)] = wo
-    credit_notes: Annotated[list[CreditNote], Single(read_only=True)] = wo
-    unbilled_work: UnbilledWork = wo
-    record_payment: Annotated[Payment | None, Only("Update")] = wo
+    is_overdue: Annotated[
+        bool, Derived(settlement.overdue, bool), "True while something is due, and `due_date` has passed."
+    ] = ro
+    days_overdue: Annotated[int, settlement.days_overdue, "Days since `due_date`; 0 when not overdue."] = ro
+    issue_date: Annotated[Day | None, "Today when issued without one, and fixed from then on."] = None
+    due_date: Annotated[Day | None, "`issue_date` plus the client's terms when issued without one; can move."] = None
+    purchase_order: Annotated[Text100 | None, "The client's order number; can still change once issued."] = None
+    subject: Annotated[Text255 | None, "What it is for, in one line; `q` searches it."] = None
+    notes: documents.Notes = None
+    terms: documents.Terms = None
+    currency: documents.DocumentCurrency = auto
+    subtotal: documents.Subtotal = ro
+    tax_total: documents.TaxTotal = ro
+    total: documents.Total = ro
+    tax_breakdown: documents.TaxBreakdown = ro
+    amount_paid: Annotated[Money, "Sum of its payments."] = ro
+    amount_credited: Annotated[Money, "Sum of the totals of its credit notes."] = ro
+    balance_due: Annotated[SignedMoney, "What is still to be paid; kept when written off, 0 when void."] = ro
+    refund_due: Annotated[
+        Money, Derived(settlement.refund_due, money=True), "What was paid and then credited: to be paid back."
+    ] = ro
+    client_snapshot: Annotated[ClientSnapshot | None, "The client as it was when issued; null in a draft."] = ro
+    sent_at: Annotated[Instant | None, "When it was issued; null in a draft."] = ro
+    paid_at: Annotated[Instant | None, "When nothing was left to pay; null until then."] = ro
+    voided_at: Annotated[Instant | None, "When it became `void`, else null."] = ro
+    written_off_at: Annotated[Instant | None, "When it became `written_off`; null again when a payment comes."] = ro
+    external_id: ExternalId = None
+    lines: Annotated[list[InvoiceLine], Lines, Single(), "In their order; what is sent replaces them all."] = wo
+    payments: Annotated[list[Payment], Single(read_only=True), "Oldest first; made with `record_payment`."] = wo
+    credit_notes: Annotated[list[CreditNote], Single(read_only=True), "Oldest first, as in /credit-notes."] = wo
+    unbilled_work: Annotated[UnbilledWork, "Adds lines to a draft for all unbilled work that matches."] = wo
+    record_payment: Annotated[Payment | None, Only("Update"), "Records a payment on an issued invoice."] = wo
 
 
 class InvoiceFilter(Filter):
@@ -153,7 +153,7 @@ class InvoiceFilter(Filter):
     q: Annotated[Text191 | None, SEARCH_WITH_CLIENT] = None
     client_id: OneOf[Id] | None = None
     project_id: OneOf[Id] | None = None
-    status: Annotated[OneOf[Standing] | None, Where(settlement.any_of)] = None
+    status: Annotated[OneOf[Standing] | None, settlement.STANDING] = None
     issue_date_from: Annotated[Day | None, since("issue_date")] = None
     issue_date_to: Annotated[Day | None, until("issue_date")] = None
     due_date_from: Annotated[Day | None, since("due_date")] = None

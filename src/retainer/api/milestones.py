@@ -40,28 +40,37 @@ milestones = tenant_table(
     Index(None, "account_id", "project_id", "position", "id"),
 )
 
-Status = Literal["open", "completed"]
+Status = Annotated[Literal["open", "completed"], "`completed` sets `completed_at`, `open` clears it."]
 
 
 class Milestone(Record):
     """A stage of a project."""
 
-    name: Text191
-    project_id: Id = ro
-    description: Text5000 | None = None
+    name: Annotated[Text191, "What is reached with it, like Design approved."]
+    project_id: Annotated[Id, "The project in the path."] = ro
+    description: Annotated[Text5000 | None, "Details of it; `q` searches them."] = None
     status: Status = "open"
-    start_date: Day | None = None
-    due_date: Day | None = None
-    amount: Money | None = None
-    currency: Currency = ro
-    position: Position = auto
-    completed_at: Instant | None = ro
-    invoice_id: Annotated[Id | None, billing.MILESTONE_INVOICE] = ro
-    tasks_count: Annotated[int, work.count_of("tasks", "milestone_id")] = ro
-    tasks_done_count: Annotated[
-        int, work.count_of("tasks", "milestone_id", having=lambda tasks: tasks.c.status == "done")
+    start_date: Annotated[Day | None, "First day of the work on it."] = None
+    due_date: Annotated[Day | None, "Not before `start_date`; from the day after it, overdue while open."] = None
+    amount: Annotated[
+        Money | None,
+        "Slice of the project's `fixed_fee`, within which all slices stay. Fixed while it is on an invoice.",
+    ] = None
+    currency: Annotated[Currency, "That of the project."] = ro
+    position: Annotated[Position, "Order within the project, lowest first; behind all others when left out."] = auto
+    completed_at: Annotated[Instant | None, "When it became `completed`; null while it is open."] = ro
+    invoice_id: Annotated[
+        Id | None, billing.MILESTONE_INVOICE, "The invoice that it is on; null while it is not billed."
     ] = ro
-    is_overdue: Annotated[bool, Derived(work.overdue("open"), bool)] = ro
+    tasks_count: Annotated[int, work.count_of("tasks", "milestone_id"), "Tasks of the milestone in any status."] = ro
+    tasks_done_count: Annotated[
+        int,
+        work.count_of("tasks", "milestone_id", having=lambda tasks: tasks.c.status == "done"),
+        "Tasks of the milestone with the status `done`.",
+    ] = ro
+    is_overdue: Annotated[
+        bool, Derived(work.overdue("open"), bool), "True while it is open and its `due_date` has passed."
+    ] = ro
 
 
 class MilestoneFilter(Filter):
@@ -71,7 +80,7 @@ class MilestoneFilter(Filter):
     status: OneOf[Status] | None = None
     due_date_from: Annotated[Day | None, since("due_date")] = None
     due_date_to: Annotated[Day | None, until("due_date")] = None
-    overdue: Annotated[bool | None, truth(work.overdue("open"))] = None
+    overdue: Annotated[bool | None, truth(work.overdue("open"), "open milestones whose `due_date` has passed")] = None
 
 
 LAST = select(func.coalesce(func.max(milestones.c.position), 0)).where(milestones.c.project_id == bindparam("project"))

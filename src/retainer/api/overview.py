@@ -14,7 +14,7 @@ Sites are as of now.
 """
 
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, select
@@ -22,15 +22,36 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, selec
 from retainer.api import projects, tasks, tickets
 from retainer.api.clients import clients
 from retainer.api.quotes import quotes
-from retainer.api.reports import Generated, ReportQuery, begin, by_currency, told, usual
+from retainer.api.reports import (
+    AvailableMinutes,
+    BillableMinutes,
+    BillableUtilisationPercent,
+    Collected,
+    Credited,
+    Expenses,
+    Invoiced,
+    Outstanding,
+    Overdue,
+    ReportMeta,
+    ReportQuery,
+    Revenue,
+    RowCurrency,
+    Tax,
+    TrackedMinutes,
+    UtilisationPercent,
+    begin,
+    by_currency,
+    told,
+    usual,
+)
 from retainer.api.revenue import money_of
 from retainer.api.sites import awaits_updates, sites
 from retainer.api.utilisation import capacities, worked
 from retainer.domain import periods, sources, summaries, uptime, work
 from retainer.domain.periods import Period
-from retainer.domain.ratios import median, ratio
+from retainer.domain.ratios import Ratio, median, ratio
 from retainer.domain.summaries import Sums
-from retainer.domain.values import Currency, SignedMoney
+from retainer.domain.values import SignedMoney
 from retainer.exact import amount_of
 from retainer.kernel.resource import Resource, Told
 from retainer.store.columns import among
@@ -45,101 +66,103 @@ SUMS = (*INVOICED, "expenses", "billable_expenses", "billed_expenses")
 class OverviewMoney(msgspec.Struct):
     """Money in a currency."""
 
-    currency: Currency
-    invoiced: SignedMoney
-    credited: SignedMoney
-    revenue: SignedMoney
-    tax: SignedMoney
-    collected: SignedMoney
-    outstanding: SignedMoney
-    overdue: SignedMoney
-    overdue_count: int
-    expenses: SignedMoney
-    unbilled_time: SignedMoney
-    unbilled_expenses: SignedMoney
+    currency: RowCurrency
+    invoiced: Invoiced
+    credited: Credited
+    revenue: Revenue
+    tax: Tax
+    collected: Collected
+    outstanding: Outstanding
+    overdue: Overdue
+    overdue_count: Annotated[int, "How many invoices `overdue` is the sum of."]
+    expenses: Expenses
+    unbilled_time: Annotated[SignedMoney, "Value of the period's billable time that is on no invoice now."]
+    unbilled_expenses: Annotated[SignedMoney, "Value of the period's billable expenses that are on no invoice now."]
 
 
 class OverviewTime(msgspec.Struct):
     """The time of all users."""
 
-    tracked_minutes: int
-    billable_minutes: int
-    available_minutes: int
-    utilisation_percent: float | None
-    billable_utilisation_percent: float | None
+    tracked_minutes: TrackedMinutes
+    billable_minutes: BillableMinutes
+    available_minutes: AvailableMinutes
+    utilisation_percent: UtilisationPercent
+    billable_utilisation_percent: BillableUtilisationPercent
 
 
 class OverviewClients(msgspec.Struct):
     """How many clients."""
 
-    active: int
-    new: int
+    active: Annotated[int, "With the status `active` now."]
+    new: Annotated[int, "Created in the period, whatever their status."]
 
 
 class OverviewProjects(msgspec.Struct):
     """How many projects, templates left out."""
 
-    active: int
-    over_budget: int
-    overdue: int
+    active: Annotated[int, "With the status `active` now."]
+    over_budget: Annotated[int, "Open now, and beyond their budget."]
+    overdue: Annotated[int, "Open now, and their `due_date` has passed."]
 
 
 class OverviewTasks(msgspec.Struct):
     """How many tasks."""
 
-    open: int
-    overdue: int
-    completed: int
+    open: Annotated[int, "Neither done nor cancelled now."]
+    overdue: Annotated[int, "What of `open` should be done by now."]
+    completed: Annotated[int, "Done in the period."]
 
 
 class OverviewQuotes(msgspec.Struct):
     """How many quotes."""
 
-    sent: int
-    accepted: int
-    declined: int
-    win_rate_percent: float | None
+    sent: Annotated[int, "Became `sent` in the period."]
+    accepted: Annotated[int, "Became `accepted` in the period."]
+    declined: Annotated[int, "Became `declined` in the period."]
+    win_rate_percent: Annotated[Ratio, "`accepted` of `accepted` and `declined`; null without any."]
 
 
 class OverviewTickets(msgspec.Struct):
     """How many tickets."""
 
-    opened: int
-    resolved: int
-    open_now: int
-    unanswered_now: int
-    median_first_response_minutes: int | None
+    opened: Annotated[int, "Created in the period."]
+    resolved: Annotated[int, "Resolved or closed in the period."]
+    open_now: Annotated[int, "Neither resolved nor closed now."]
+    unanswered_now: Annotated[int, "What of `open_now` no user has answered in public."]
+    median_first_response_minutes: Annotated[
+        int | None, "Median of the tickets opened in the period that were answered; null without any."
+    ]
 
 
 class OverviewSites(msgspec.Struct):
     """How many sites; those that are paused or in maintenance are neither up nor down nor unknown."""
 
-    total: int
-    up: int
-    down: int
-    unknown: int
-    with_updates: int
+    total: Annotated[int, "All sites, whatever their status."]
+    up: Annotated[int, "With the status `up` now."]
+    down: Annotated[int, "With the status `down` now."]
+    unknown: Annotated[int, "With the status `unknown` now."]
+    with_updates: Annotated[int, "With an update for a plugin or the core."]
 
 
 class Overview(msgspec.Struct):
     """How the agency is doing."""
 
-    period: Period
-    money: list[OverviewMoney]
-    time: OverviewTime
-    clients: OverviewClients
-    projects: OverviewProjects
-    tasks: OverviewTasks
-    quotes: OverviewQuotes
-    tickets: OverviewTickets
-    sites: OverviewSites
+    period: Annotated[Period, "The days that it is about."]
+    money: Annotated[list[OverviewMoney], "One entry for each currency."]
+    time: Annotated[OverviewTime, "Time of the period."]
+    clients: Annotated[OverviewClients, "Clients now, and new in the period."]
+    projects: Annotated[OverviewProjects, "Projects as they are now."]
+    tasks: Annotated[OverviewTasks, "Tasks now, and done in the period."]
+    quotes: Annotated[OverviewQuotes, "What became of quotes in the period."]
+    tickets: Annotated[OverviewTickets, "Tickets of the period, and those open now."]
+    sites: Annotated[OverviewSites, "Sites as they are now."]
 
 
 api = Resource("/reports/overview", tag="Reports", scope="reports")
 
 
 @api.get()
-def get_report_overview(tx: Tx, asked: ReportQuery) -> Told[Overview, Generated]:
+def get_report_overview(tx: Tx, asked: ReportQuery) -> Told[Overview, ReportMeta]:
     """Read how the agency is doing: its money, time, work and care; of this month, unless days are given."""
     period = begin(tx, asked, periods.month_begins)
     hours = worked(tx, period, asked.only())

@@ -8,19 +8,28 @@ is counted in `missing_cost_rate_minutes`, and costs nothing here. `budget_used_
 its time. A project that came to nothing in the period has no row.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from sqlalchemy import select
 
 from retainer.api.clients import clients
 from retainer.api.projects import BillingType, Status, projects
-from retainer.api.reports import Generated, ReportQuery, begin, by_currency, told
+from retainer.api.reports import (
+    BillableMinutes,
+    ReportMeta,
+    ReportQuery,
+    RowCurrency,
+    TrackedMinutes,
+    begin,
+    by_currency,
+    told,
+)
 from retainer.collation import sort_key
 from retainer.domain import sources, summaries, work
 from retainer.domain.periods import Period
-from retainer.domain.ratios import by_the_hour, ratio
-from retainer.domain.values import Currency, Id, SignedMoney
+from retainer.domain.ratios import Ratio, by_the_hour, ratio
+from retainer.domain.values import Id, SignedMoney
 from retainer.exact import amount_of
 from retainer.kernel.resource import Resource, Told
 from retainer.store.tx import Tx
@@ -41,54 +50,69 @@ SUMS = (
 class ProfitabilityQuery(ReportQuery):
     """Which projects."""
 
-    project_id: Id | None = None
+    project_id: Annotated[Id | None, "Only the rows of this project."] = None
+
+
+BillableValue = Annotated[SignedMoney, "What the billable time is worth, billed or not, before tax."]
+Revenue = Annotated[SignedMoney, "Net of invoice lines less credits; what names no project counts for the invoice's."]
+UnbilledAmount = Annotated[SignedMoney, "What of `billable_value` is on no invoice now."]
+LabourCost = Annotated[
+    SignedMoney | None, "All tracked time at its users' cost rates; null if not in the account's currency."
+]
+ExpenseCost = Annotated[SignedMoney, "Net of the expenses, billable or not."]
+Profit = Annotated[SignedMoney | None, "`revenue` less `labour_cost` and `expense_cost`; null when labour cost is."]
+Margin = Annotated[Ratio, "`profit` of `revenue`; null when that is 0 or less, or profit is null."]
+MissingCostRate = Annotated[int, "Time without a cost rate: `profit` is too high by what it cost."]
 
 
 class ProjectProfitabilityTotal(msgspec.Struct):
     """What was worked, brought in and spent, in a currency."""
 
-    currency: Currency
-    tracked_minutes: int
-    billable_minutes: int
-    billable_value: SignedMoney
-    revenue: SignedMoney
-    unbilled_amount: SignedMoney
-    labour_cost: SignedMoney | None
-    expense_cost: SignedMoney
-    profit: SignedMoney | None
-    margin_percent: float | None
-    missing_cost_rate_minutes: int
+    currency: RowCurrency
+    tracked_minutes: TrackedMinutes
+    billable_minutes: BillableMinutes
+    billable_value: BillableValue
+    revenue: Revenue
+    unbilled_amount: UnbilledAmount
+    labour_cost: LabourCost
+    expense_cost: ExpenseCost
+    profit: Profit
+    margin_percent: Margin
+    missing_cost_rate_minutes: MissingCostRate
 
 
 class ProjectProfitability(msgspec.Struct):
     """How profitable a project is, in a currency."""
 
-    project_id: int | None
-    project_name: str | None
-    client_id: int | None
-    client_name: str | None
-    status: Status | None
-    billing_type: BillingType | None
-    budget_used_percent: float | None
-    currency: Currency
-    tracked_minutes: int
-    billable_minutes: int
-    billable_value: SignedMoney
-    revenue: SignedMoney
-    unbilled_amount: SignedMoney
-    labour_cost: SignedMoney | None
-    expense_cost: SignedMoney
-    profit: SignedMoney | None
-    margin_percent: float | None
-    missing_cost_rate_minutes: int
+    project_id: Annotated[int | None, "Null for what was billed or spent without a project."]
+    project_name: Annotated[str | None, "What the project is called now; null without one."]
+    client_id: Annotated[int | None, "The project's client; null for internal work."]
+    client_name: Annotated[str | None, "What that client is called now; null without one."]
+    status: Annotated[Status | None, "The project's, as of now; null without one."]
+    billing_type: Annotated[BillingType | None, "The project's, as of now; null without one."]
+    budget_used_percent: Annotated[Ratio, "The project's own, of all its time; null without budget."]
+    currency: RowCurrency
+    tracked_minutes: TrackedMinutes
+    billable_minutes: BillableMinutes
+    billable_value: BillableValue
+    revenue: Revenue
+    unbilled_amount: UnbilledAmount
+    labour_cost: LabourCost
+    expense_cost: ExpenseCost
+    profit: Profit
+    margin_percent: Margin
+    missing_cost_rate_minutes: MissingCostRate
 
 
 class ProjectProfitabilityReport(msgspec.Struct):
     """What projects have brought in and cost."""
 
-    period: Period
-    rows: list[ProjectProfitability]
-    totals: list[ProjectProfitabilityTotal]
+    period: Annotated[Period, "The days that it is about."]
+    rows: Annotated[
+        list[ProjectProfitability],
+        "One for each project and currency, the largest revenue first; not split into pages.",
+    ]
+    totals: Annotated[list[ProjectProfitabilityTotal], "One for each currency: the sums of its rows."]
 
 
 PROJECTS = select(
@@ -103,7 +127,7 @@ api = Resource("/reports/project-profitability", tag="Reports", scope="reports")
 
 
 @api.get()
-def get_report_project_profitability(tx: Tx, asked: ProfitabilityQuery) -> Told[ProjectProfitabilityReport, Generated]:
+def get_report_project_profitability(tx: Tx, asked: ProfitabilityQuery) -> Told[ProjectProfitabilityReport, ReportMeta]:
     """Read what each project has brought in and cost, the largest revenue first; of all time, unless days are given."""
     period = begin(tx, asked, None)
     found = summaries.read(tx, sources.project_sums, period, ("project_id", "currency"), SUMS, **asked.only())

@@ -15,6 +15,7 @@ from sqlalchemy import Index, bindparam, select
 from retainer.api.clients import clients
 from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
 from retainer.domain import agreed, consequences, relations, templates, work
+from retainer.domain.fields import ExternalId
 from retainer.domain.filters import since, truth, until
 from retainer.domain.values import Currency, Day, Id, Instant, Money, SignedMoney, Text30, Text191, Text10000
 from retainer.exact import amount_of
@@ -67,8 +68,14 @@ projects = tenant_table(
 )
 tag_links("projects")
 
-Status = Literal["planned", "active", "on_hold", "completed", "archived"]
-BillingType = Literal["time_and_materials", "fixed_fee", "retainer", "non_billable"]
+Status = Annotated[
+    Literal["planned", "active", "on_hold", "completed", "archived"],
+    "`completed` and `archived` are closed, and reopened as `active`; `archived` takes no tasks, time or expenses.",
+]
+BillingType = Annotated[
+    Literal["time_and_materials", "fixed_fee", "retainer", "non_billable"],
+    "How the client pays: for time and expenses, one sum in all, a sum a month, or nothing.",
+]
 
 MOVES = {
     "planned": ("active", "on_hold", "completed", "archived"),
@@ -84,37 +91,85 @@ ONLY_FOR = {"fixed_fee": "fixed_fee", "retainer_amount": "retainer"}
 class Project(Record):
     """Work for a client, or, without one, for the agency itself."""
 
-    name: Annotated[Text191, Unless("quote_id")]
-    client_id: Id | None = None
-    code: Text30 | None = None
-    description: Text10000 | None = None
+    name: Annotated[
+        Text191, Unless("quote_id"), "Required, unless `quote_id` gives it: then the quote's title or number."
+    ]
+    client_id: Annotated[
+        Id | None, "Null for internal work, which is never billed; fixed once work was recorded for the client."
+    ] = None
+    code: Annotated[Text30 | None, "A short name of your own, unique in the account."] = None
+    description: Annotated[Text10000 | None, "What is to be done; `q` searches it."] = None
     status: Status = "active"
-    billing_type: BillingType = auto
-    currency: Currency = ro
-    hourly_rate: Money | None = None
-    fixed_fee: Money | None = None
-    retainer_amount: Money | None = None
-    budget_amount: Money | None = None
-    budget_minutes: Annotated[int, Meta(ge=0, le=1_000_000_000)] | None = None
-    start_date: Day | None = None
-    due_date: Day | None = None
-    manager_id: Id | None = None
-    quote_id: Annotated[Id | None, Only("Create"), agreed.made_from("converted_project_id")] = None
-    is_template: Annotated[bool, Only("Create")] = False
-    completed_at: Instant | None = ro
-    archived_at: Instant | None = ro
-    external_id: Text191 | None = None
+    billing_type: Annotated[
+        BillingType, "When left out, `time_and_materials` with a client and `non_billable` without one."
+    ] = auto
+    currency: Annotated[Currency, "That of the client, or of the account for internal work."] = ro
+    hourly_rate: Annotated[
+        Money | None,
+        "For time on the project, before the rates of client, user and account; null: one of theirs applies.",
+    ] = None
+    fixed_fee: Annotated[
+        Money | None,
+        "What the whole project costs the client; only for the billing type `fixed_fee`. Milestones share it.",
+    ] = None
+    retainer_amount: Annotated[Money | None, "What the client pays a month; only for billing type `retainer`."] = None
+    budget_amount: Annotated[Money | None, "What `billable_amount` should not exceed, before tax."] = None
+    budget_minutes: Annotated[
+        Annotated[int, Meta(ge=0, le=1_000_000_000)] | None, "What `tracked_minutes` should not exceed."
+    ] = None
+    start_date: Annotated[Day | None, "First day of the work; dates copied from a template move with it."] = None
+    due_date: Annotated[Day | None, "Not before `start_date`; from the day after it an open project is overdue."] = None
+    manager_id: Annotated[Id | None, "User in charge of it, who must be active when chosen."] = None
+    quote_id: Annotated[
+        Id | None,
+        Only("Create"),
+        agreed.made_from("converted_project_id"),
+        "Accepted quote that it is made from: gives name, client and `budget_amount`. Only on creation, each quote "
+        "once.",
+    ] = None
+    is_template: Annotated[
+        bool,
+        Only("Create"),
+        "Only on creation. Templates are left out of lists, counts and reports, and take no time or money.",
+    ] = False
+    completed_at: Annotated[
+        Instant | None, "When it became `completed`; null again when it is reopened, kept when it is archived."
+    ] = ro
+    archived_at: Annotated[Instant | None, "When it became `archived`; null otherwise."] = ro
+    external_id: ExternalId = None
     tag_ids: TagIds = []
-    tracked_minutes: int = ro
-    billable_minutes: int = ro
-    unbilled_minutes: int = ro
-    billable_amount: Money = ro
-    unbilled_amount: Money = ro
-    invoiced_amount: SignedMoney = ro
-    expense_amount: Annotated[SignedMoney, work.spent("project_id")] = ro
-    budget_used_percent: Annotated[float | None, Derived(work.budget_used, work.percent)] = ro
-    progress_percent: Annotated[float | None, Derived(work.progress, work.percent)] = ro
-    template_id: Annotated[Id | None, Only("Create")] = wo
+    tracked_minutes: Annotated[int, "Time on the project, billable or not."] = ro
+    billable_minutes: Annotated[int, "Time on the project that is billable, billed or not."] = ro
+    unbilled_minutes: Annotated[int, "Billable time on the project that is on no invoice."] = ro
+    billable_amount: Annotated[
+        Money, "What the billable time in the project's currency is worth, billed or not, before tax."
+    ] = ro
+    unbilled_amount: Annotated[
+        Money, "What the billable time in the project's currency is worth that is on no invoice, before tax."
+    ] = ro
+    invoiced_amount: Annotated[
+        SignedMoney, "Net of the lines for it on issued invoices, less credits; in the project's currency."
+    ] = ro
+    expense_amount: Annotated[
+        SignedMoney,
+        work.spent("project_id"),
+        "Net of the project's expenses that are in its currency, billable or not.",
+    ] = ro
+    budget_used_percent: Annotated[
+        float | None,
+        Derived(work.budget_used, work.percent),
+        "`billable_amount` of `budget_amount`, or tracked time of `budget_minutes`: the greater. Null without budget.",
+    ] = ro
+    progress_percent: Annotated[
+        float | None,
+        Derived(work.progress, work.percent),
+        "Done tasks as a share of all that are not cancelled; null without any.",
+    ] = ro
+    template_id: Annotated[
+        Id | None,
+        Only("Create"),
+        "Template whose milestones and tasks are copied; their dates move with `start_date`. Only on creation.",
+    ] = wo
 
 
 class ProjectFilter(Filter):
@@ -125,13 +180,15 @@ class ProjectFilter(Filter):
     status: OneOf[Status] | None = None
     billing_type: OneOf[BillingType] | None = None
     manager_id: OneOf[Id] | None = None
-    is_template: bool = False
+    is_template: Annotated[bool, "With true, only templates; with false, only other projects."] = False
     start_date_from: Annotated[Day | None, since("start_date")] = None
     start_date_to: Annotated[Day | None, until("start_date")] = None
     due_date_from: Annotated[Day | None, since("due_date")] = None
     due_date_to: Annotated[Day | None, until("due_date")] = None
-    overdue: Annotated[bool | None, truth(work.overdue(*OPEN))] = None
-    over_budget: Annotated[bool | None, truth(work.over_budget)] = None
+    overdue: Annotated[bool | None, truth(work.overdue(*OPEN), "open projects whose `due_date` has passed")] = None
+    over_budget: Annotated[
+        bool | None, truth(work.over_budget, "projects beyond `budget_amount` or `budget_minutes`")
+    ] = None
     code: OneOf[Text30] | None = None
     external_id: OneOf[Text191] | None = None
     tag_id: TagFilter = None

@@ -1,10 +1,12 @@
 """Quote lines: what a quote offers, one by one. They can be added and removed while the quote is a draft."""
 
+from typing import Annotated
+
 import msgspec
 
 from retainer.api.quotes import Quote, QuoteLine, quote_lines, quotes, whole
 from retainer.domain import documents, relations
-from retainer.domain.documents import MOST_LINES, Totals
+from retainer.domain.documents import MOST_LINES, DocumentTotals
 from retainer.domain.values import Id
 from retainer.errors import Refusal
 from retainer.kernel import etag
@@ -16,7 +18,7 @@ from retainer.store.tx import Tx
 class QuoteChanged(msgspec.Struct):
     """What became of the quote."""
 
-    quote: Totals
+    quote: Annotated[DocumentTotals, "What the quote comes to with the line."]
 
 
 def draft(tx: Tx, quote: int) -> Quote:

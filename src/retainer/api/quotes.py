@@ -13,27 +13,11 @@ from sqlalchemy import Index, bindparam, select
 from retainer.domain import agreed, documents, relations
 from retainer.domain.accounts import accounts
 from retainer.domain.documents import Lines, TaxShare
+from retainer.domain.fields import ExternalId
 from retainer.domain.filters import SEARCH_WITH_CLIENT, Where, since, truth, until
 from retainer.domain.members import writable
 from retainer.domain.numbering import next_number
-from retainer.domain.values import (
-    Currency,
-    Day,
-    Id,
-    Instant,
-    Percent,
-    Position,
-    Quantity,
-    SignedMoney,
-    Text20,
-    Text50,
-    Text191,
-    Text255,
-    Text1000,
-    Text2000,
-    Text10000,
-    UnitPrice,
-)
+from retainer.domain.values import Day, Id, Instant, Text50, Text191, Text255, Text1000, Text2000, UnitPrice
 from retainer.errors import Refusal
 from retainer.exact import day_after
 from retainer.kernel import etag
@@ -84,7 +68,10 @@ quotes = tenant_table(
 
 quote_lines = documents.line_table("quote_lines", "quote", Index(None, "account_id", "quote_id", "position"))
 
-Status = Literal["draft", "sent", "accepted", "declined", "expired", "cancelled"]
+Status = Annotated[
+    Literal["draft", "sent", "accepted", "declined", "expired", "cancelled"],
+    "Lines change only in a `draft`. `sent` reads `expired` after `valid_until`. `accepted` can be billed.",
+]
 
 MOVES = {
     "draft": ("sent", "accepted", "declined", "cancelled"),
@@ -104,46 +91,50 @@ VALID_DAYS = 30
 class QuoteLine(Record):
     """One thing that a quote offers."""
 
-    description: Text2000
-    unit_price: UnitPrice
-    quote_id: Id = ro
-    quantity: Quantity = Decimal(1)
-    unit: Text20 | None = None
-    discount_percent: Percent = Decimal(0)
-    tax_rate: Percent = auto
-    project_id: Id | None = None
-    amount: SignedMoney = ro
-    currency: Currency = ro
-    position: Position = auto
+    description: Annotated[Text2000, "What is offered."]
+    unit_price: Annotated[UnitPrice, "For one, before discount and tax, in the currency of the quote."]
+    quote_id: Annotated[Id, "The quote that it belongs to."] = ro
+    quantity: documents.LineQuantity = Decimal(1)
+    unit: documents.LineUnit = None
+    discount_percent: documents.LineDiscount = Decimal(0)
+    tax_rate: documents.LineTaxRate = auto
+    project_id: documents.LineProject = None
+    amount: documents.LineAmount = ro
+    currency: documents.LineCurrency = ro
+    position: documents.LinePosition = auto
 
 
 class Quote(Record):
     """What work would cost."""
 
-    client_id: Id
-    contact_id: Id | None = None
-    project_id: Id | None = None
-    number: Text50 = ro
-    title: Text255 | None = None
+    client_id: Annotated[Id, "A prospect or an active client; archived ones take no quotes."]
+    contact_id: documents.IssuedTo = None
+    project_id: Annotated[
+        Id | None, "A project of the client that it is about; `converted_project_id` is what it became."
+    ] = None
+    number: Annotated[Text50, "The next of the account's series, like Q-2026-0001; given on creation."] = ro
+    title: Annotated[
+        Text255 | None, "What it is about; becomes the name of the project or the subject of the invoice."
+    ] = None
     status: Annotated[Status, Derived(agreed.standing)] = "draft"
-    issue_date: Day = auto
-    valid_until: Day = auto
-    currency: Currency = auto
-    notes: Text10000 | None = None
-    terms: Text10000 | None = None
-    decline_reason: Text1000 | None = None
-    accepted_by: Text191 | None = None
-    subtotal: SignedMoney = ro
-    tax_total: SignedMoney = ro
-    total: SignedMoney = ro
-    tax_breakdown: list[TaxShare] = ro
-    sent_at: Instant | None = ro
-    accepted_at: Instant | None = ro
-    declined_at: Instant | None = ro
-    invoice_id: Annotated[Id | None, agreed.made_from("quote_id")] = ro
-    converted_project_id: Id | None = ro
-    external_id: Text191 | None = None
-    lines: Annotated[list[QuoteLine], Lines, Single()] = wo
+    issue_date: Annotated[Day, "Today when left out; only a draft can change it."] = auto
+    valid_until: Annotated[Day, "Last day to accept it; 30 days after `issue_date` when left out."] = auto
+    currency: documents.DocumentCurrency = auto
+    notes: documents.Notes = None
+    terms: documents.Terms = None
+    decline_reason: Annotated[Text1000 | None, "Why the client said no, in your own words."] = None
+    accepted_by: Annotated[Text191 | None, "Who agreed at the client, in your own words."] = None
+    subtotal: documents.Subtotal = ro
+    tax_total: documents.TaxTotal = ro
+    total: documents.Total = ro
+    tax_breakdown: documents.TaxBreakdown = ro
+    sent_at: Annotated[Instant | None, "When it became `sent`; null again for a draft."] = ro
+    accepted_at: Annotated[Instant | None, "When it became `accepted`; null again for a draft."] = ro
+    declined_at: Annotated[Instant | None, "When it became `declined`; null again for a draft."] = ro
+    invoice_id: Annotated[Id | None, agreed.made_from("quote_id"), "The invoice that it became; null until then."] = ro
+    converted_project_id: Annotated[Id | None, "The project that it became; null until then."] = ro
+    external_id: ExternalId = None
+    lines: Annotated[list[QuoteLine], Lines, Single(), "In their order; what is sent replaces them all."] = wo
 
 
 class QuoteFilter(Filter):
@@ -153,12 +144,16 @@ class QuoteFilter(Filter):
     q: Annotated[Text191 | None, SEARCH_WITH_CLIENT] = None
     client_id: OneOf[Id] | None = None
     project_id: OneOf[Id] | None = None
-    status: Annotated[OneOf[Status] | None, Where(lambda table, values: agreed.standing(table).in_(values))] = None
+    status: Annotated[
+        OneOf[Status] | None,
+        Where(lambda table, values: agreed.standing(table).in_(values)),
+        "Records whose `status` is one of these, as it is answered.",
+    ] = None
     issue_date_from: Annotated[Day | None, since("issue_date")] = None
     issue_date_to: Annotated[Day | None, until("issue_date")] = None
     valid_until_from: Annotated[Day | None, since("valid_until")] = None
     valid_until_to: Annotated[Day | None, until("valid_until")] = None
-    converted: Annotated[bool | None, truth(agreed.is_converted)] = None
+    converted: Annotated[bool | None, truth(agreed.is_converted, "quotes that became a project or an invoice")] = None
     number: OneOf[Text50] | None = None
     external_id: OneOf[Text191] | None = None
 

@@ -6,19 +6,35 @@ and `overdue` are the balances at the end of the period's last day.
 """
 
 from collections import defaultdict
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from sqlalchemy import Table, select
 
 from retainer.api.clients import clients
-from retainer.api.reports import Generated, ReportQuery, begin, by_currency, told, usual
+from retainer.api.reports import (
+    Collected,
+    Credited,
+    Expenses,
+    InvoiceCount,
+    Invoiced,
+    Outstanding,
+    Overdue,
+    ReportMeta,
+    ReportQuery,
+    Revenue,
+    RowCurrency,
+    Tax,
+    begin,
+    by_currency,
+    told,
+    usual,
+)
 from retainer.collation import sort_key
 from retainer.domain import periods, sources, summaries
 from retainer.domain.periods import Period
-from retainer.domain.ratios import ratio
+from retainer.domain.ratios import Ratio, ratio
 from retainer.domain.summaries import Sums
-from retainer.domain.values import Currency, SignedMoney
 from retainer.exact import amount_of
 from retainer.kernel.resource import Resource, Told
 from retainer.store.tx import Tx
@@ -27,79 +43,86 @@ SUMS = ("invoice_count", "invoiced", "credited", "invoiced_tax", "credited_tax",
 WITH_EXPENSES = (*SUMS, "expenses")
 
 
+SharePercent = Annotated[Ratio, "Of the revenue in the currency; null when that is 0 or less."]
+
+
 class RevenueByClientTotal(msgspec.Struct):
     """Revenue in a currency."""
 
-    currency: Currency
-    invoice_count: int
-    invoiced: SignedMoney
-    credited: SignedMoney
-    revenue: SignedMoney
-    share_percent: float | None
-    tax: SignedMoney
-    collected: SignedMoney
-    outstanding: SignedMoney
-    overdue: SignedMoney
+    currency: RowCurrency
+    invoice_count: InvoiceCount
+    invoiced: Invoiced
+    credited: Credited
+    revenue: Revenue
+    share_percent: SharePercent
+    tax: Tax
+    collected: Collected
+    outstanding: Outstanding
+    overdue: Overdue
 
 
 class RevenueByClient(msgspec.Struct):
     """Revenue from a client in a currency; its share is that of the currency's revenue."""
 
-    client_id: int
-    client_name: str
-    currency: Currency
-    invoice_count: int
-    invoiced: SignedMoney
-    credited: SignedMoney
-    revenue: SignedMoney
-    share_percent: float | None
-    tax: SignedMoney
-    collected: SignedMoney
-    outstanding: SignedMoney
-    overdue: SignedMoney
+    client_id: Annotated[int, "The client whose invoices they are."]
+    client_name: Annotated[str, "What the client is called now."]
+    currency: RowCurrency
+    invoice_count: InvoiceCount
+    invoiced: Invoiced
+    credited: Credited
+    revenue: Revenue
+    share_percent: SharePercent
+    tax: Tax
+    collected: Collected
+    outstanding: Outstanding
+    overdue: Overdue
 
 
 class RevenueByClientReport(msgspec.Struct):
     """What clients have brought in."""
 
-    period: Period
-    rows: list[RevenueByClient]
-    totals: list[RevenueByClientTotal]
+    period: Annotated[Period, "The days that it is about."]
+    rows: Annotated[
+        list[RevenueByClient], "One for each client and currency, the largest revenue first; not split into pages."
+    ]
+    totals: Annotated[list[RevenueByClientTotal], "One for each currency: the sums of its rows."]
 
 
 class RevenueByMonthTotal(msgspec.Struct):
     """Revenue and expenses in a currency."""
 
-    currency: Currency
-    invoice_count: int
-    invoiced: SignedMoney
-    credited: SignedMoney
-    revenue: SignedMoney
-    tax: SignedMoney
-    collected: SignedMoney
-    expenses: SignedMoney
+    currency: RowCurrency
+    invoice_count: InvoiceCount
+    invoiced: Invoiced
+    credited: Credited
+    revenue: Revenue
+    tax: Tax
+    collected: Collected
+    expenses: Expenses
 
 
 class RevenueByMonth(msgspec.Struct):
     """Revenue and expenses of the days of a month that the period has."""
 
-    month: str
-    currency: Currency
-    invoice_count: int
-    invoiced: SignedMoney
-    credited: SignedMoney
-    revenue: SignedMoney
-    tax: SignedMoney
-    collected: SignedMoney
-    expenses: SignedMoney
+    month: Annotated[str, "Like 2026-03; at the ends only its days in the period."]
+    currency: RowCurrency
+    invoice_count: InvoiceCount
+    invoiced: Invoiced
+    credited: Credited
+    revenue: Revenue
+    tax: Tax
+    collected: Collected
+    expenses: Expenses
 
 
 class RevenueByMonthReport(msgspec.Struct):
     """What months have brought in."""
 
-    period: Period
-    rows: list[RevenueByMonth]
-    totals: list[RevenueByMonthTotal]
+    period: Annotated[Period, "The days that it is about."]
+    rows: Annotated[
+        list[RevenueByMonth], "One for each month and currency, empty months with zeros; not split into pages."
+    ]
+    totals: Annotated[list[RevenueByMonthTotal], "One for each currency: the sums of its rows."]
 
 
 NAMES = select(clients.c.id, clients.c.name)
@@ -109,7 +132,7 @@ by_month = Resource("/reports/revenue-by-month", tag="Reports", scope="reports")
 
 
 @by_client.get()
-def get_report_revenue_by_client(tx: Tx, asked: ReportQuery) -> Told[RevenueByClientReport, Generated]:
+def get_report_revenue_by_client(tx: Tx, asked: ReportQuery) -> Told[RevenueByClientReport, ReportMeta]:
     """Read what each client has brought in, the largest revenue first; of this year, unless days are given."""
     period = begin(tx, asked, periods.year_begins)
     found = of_clients(tx, period, asked)
@@ -125,7 +148,7 @@ def get_report_revenue_by_client(tx: Tx, asked: ReportQuery) -> Told[RevenueByCl
 
 
 @by_month.get()
-def get_report_revenue_by_month(tx: Tx, asked: ReportQuery) -> Told[RevenueByMonthReport, Generated]:
+def get_report_revenue_by_month(tx: Tx, asked: ReportQuery) -> Told[RevenueByMonthReport, ReportMeta]:
     """Read what each month has brought in, empty ones too; twelve months and this one, unless days are given."""
     period = begin(tx, asked, periods.twelve_months_before)
     found = summaries.read(tx, money_of(asked), period, ("month", "currency"), WITH_EXPENSES, **asked.only())

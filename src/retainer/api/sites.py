@@ -6,20 +6,21 @@ checks in that time, to the hour for weeks and months; maintenance and pauses co
 `plugin=woocommerce&plugin_version_lt=9.1` finds the sites with an older version of a plugin.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-import msgspec
 from msgspec import Meta
-from sqlalchemy import ColumnElement, Index, Table, bindparam, delete, insert, or_, select
+from sqlalchemy import ColumnElement, Index, Table, bindparam, or_, select
 
 from retainer.api.clients import clients
 from retainer.api.projects import projects
 from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
-from retainer.domain import relations, uptime
-from retainer.domain.filters import Where, truth
+from retainer.domain import plugins, relations, uptime
+from retainer.domain.fields import ExternalId
+from retainer.domain.filters import Where, before, truth
+from retainer.domain.plugins import Plugin
 from retainer.domain.values import HttpStatus, Id, Instant, SiteUrl, Text20, Text50, Text191
-from retainer.domain.versions import order
+from retainer.domain.versions import newer, order
 from retainer.errors import invalid
 from retainer.kernel import etag
 from retainer.kernel.body import Change, New
@@ -28,7 +29,7 @@ from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.store.columns import embedded, flag, folded, instant, integer, ref, sortable, text, unique
 from retainer.store.records import Derived, Record, Single, auto, ro, wo
-from retainer.store.tables import ACCOUNT, keyed_table, tenant_table
+from retainer.store.tables import tenant_table
 from retainer.store.tx import Tx
 
 sites = tenant_table(
@@ -66,92 +67,79 @@ sites = tenant_table(
 )
 tag_links("sites")
 
-site_plugins = keyed_table(
-    "site_plugins",
-    *ref("site_id", "sites", on_delete="cascade"),
-    text("slug"),
-    text("name"),
-    text("version", optional=True),
-    text("version_order", optional=True),
-    text("status"),
-    text("update_version", optional=True),
-    flag("auto_update"),
-    flag("update_available"),
-    Index(None, "account_id", "slug", "version_order"),
-    key=("site_id", "slug"),
-)
-
-Status = Literal["up", "down", "unknown", "paused", "maintenance"]
-Environment = Literal["production", "staging", "development"]
-Platform = Literal["wordpress", "woocommerce", "shopify", "drupal", "static", "other"]
-PluginStatus = Literal["active", "inactive", "must_use"]
+Status = Annotated[
+    Literal["up", "down", "unknown", "paused", "maintenance"],
+    "`down` after two failures in a row; `unknown` before the first check; `paused` and `maintenance` as you set it.",
+]
+Environment = Annotated[Literal["production", "staging", "development"], "Monitoring is the same for each."]
+Platform = Annotated[
+    Literal["wordpress", "woocommerce", "shopify", "drupal", "static", "other"],
+    "What it runs; nothing follows from it.",
+]
 SYNCED = ("wp_version", "wp_update_version", "php_version", "plugins")
 """What a site pushes."""
 ASKED = ("url", "monitoring_enabled", "check_interval_seconds", "expected_status", "keyword")
 """What the next check asks; when it changes, that check is due at once."""
 
 
-class Plugin(msgspec.Struct):
-    """A plugin of a site, and whether a newer version is there."""
-
-    slug: Text191
-    name: Text191 = auto
-    version: Text50 | None = None
-    status: PluginStatus = "active"
-    update_version: Text50 | None = None
-    auto_update: bool = False
-    update_available: bool = ro
-
-
 class Site(Record):
     """A website that the agency looks after."""
 
-    url: SiteUrl
-    name: Text191 = auto
-    client_id: Id | None = None
-    project_id: Id | None = None
+    url: Annotated[SiteUrl, "Unique in the account; kept normalised: host in lower case, no usual port, no fragment."]
+    name: Annotated[Text191, "What it is called; the host of `url` when left out."] = auto
+    client_id: Annotated[Id | None, "Follows from the project; null for the agency's own sites."] = None
+    project_id: Annotated[Id | None, "A project of the client; null again when that is deleted."] = None
     environment: Environment = "production"
     platform: Platform = "wordpress"
-    monitoring_enabled: bool = True
-    check_interval_seconds: Annotated[int, Meta(ge=60, le=86400)] = 300
-    expected_status: Annotated[list[HttpStatus], Meta(min_length=1, max_length=50)] | None = None
-    keyword: Text191 | None = None
-    maintenance_until: Instant | None = None
+    monitoring_enabled: Annotated[bool, "With false it is not checked, and its status is `paused`."] = True
+    check_interval_seconds: Annotated[int, Meta(ge=60, le=86400), "Time from one check to the next, in seconds."] = 300
+    expected_status: Annotated[
+        Annotated[list[HttpStatus], Meta(min_length=1, max_length=50)] | None,
+        "HTTP statuses that count as up; null: 200 to 399.",
+    ] = None
+    keyword: Annotated[Text191 | None, "Text that a page must contain to count as up."] = None
+    maintenance_until: Annotated[Instant | None, "Until then, checks count neither as up nor as down."] = None
     status: Annotated[Status, Derived(uptime.standing)] = ro
-    last_checked_at: Instant | None = ro
-    down_since: Instant | None = ro
-    last_status_code: int | None = ro
-    response_time_ms: int | None = ro
-    last_error: Text191 | None = ro
-    ssl_expires_at: Instant | None = ro
-    uptime_percent_24h: Annotated[float | None, uptime.percent("uptime_24h")] = ro
-    uptime_percent_7d: Annotated[float | None, uptime.percent("uptime_7d")] = ro
-    uptime_percent_30d: Annotated[float | None, uptime.percent("uptime_30d")] = ro
-    wp_version: Text20 | None = None
-    wp_update_version: Text20 | None = None
-    php_version: Text20 | None = None
-    plugins_count: int = ro
-    plugin_updates_count: int = ro
-    core_update_available: bool = ro
-    last_synced_at: Instant | None = ro
-    external_id: Text191 | None = None
+    last_checked_at: Annotated[Instant | None, "When the monitor last checked it; null before it has."] = ro
+    down_since: Annotated[Instant | None, "When it failed first, once it is `down`; else null."] = ro
+    last_status_code: Annotated[int | None, "HTTP status of the last check; null without an answer."] = ro
+    response_time_ms: Annotated[
+        int | None, "Milliseconds until the last check was answered; null without an answer."
+    ] = ro
+    last_error: Annotated[Text191 | None, "Why the last check failed; null when it did not."] = ro
+    ssl_expires_at: Annotated[Instant | None, "When its certificate expires, as last seen; null: none was seen."] = ro
+    uptime_percent_24h: Annotated[
+        float | None,
+        uptime.percent("uptime_24h"),
+        "Checks of the last 24 hours that found it up, of those that count; null without any.",
+    ] = ro
+    uptime_percent_7d: Annotated[
+        float | None,
+        uptime.percent("uptime_7d"),
+        "Checks of the last 7 days that found it up, of those that count; null without any.",
+    ] = ro
+    uptime_percent_30d: Annotated[
+        float | None,
+        uptime.percent("uptime_30d"),
+        "Checks of the last 30 days that found it up, of those that count; null without any.",
+    ] = ro
+    wp_version: Annotated[Text20 | None, "WordPress that runs there, as the site pushed it."] = None
+    wp_update_version: Annotated[Text20 | None, "WordPress that it could be updated to, as the site pushed it."] = None
+    php_version: Annotated[Text20 | None, "PHP that runs there, as the site pushed it."] = None
+    plugins_count: Annotated[int, "How many are in `plugins`."] = ro
+    plugin_updates_count: Annotated[int, "How many `plugins` have an update available."] = ro
+    core_update_available: Annotated[bool, "True when `wp_update_version` is newer than `wp_version`."] = ro
+    last_synced_at: Annotated[Instant | None, "When versions or plugins were last pushed; null: never."] = ro
+    external_id: ExternalId = None
     tag_ids: TagIds = []
-    plugins: Annotated[list[Plugin], Meta(max_length=300), Single()] = wo
+    plugins: Annotated[
+        list[Plugin], Meta(max_length=300), Single(), "Sorted by slug; what is sent replaces the whole set."
+    ] = wo
 
 
 def awaits_updates(table: Table) -> ColumnElement[bool]:
     """Whether something on a site should be updated."""
     return or_(table.c.plugin_updates_count > 0, table.c.core_update_available.is_(True))
-
-
-def runs(table: Table, *limits: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Whether a site has a plugin, within limits."""
-    return select(site_plugins.c.slug).where(site_plugins.c.site_id == table.c.id, *limits).exists()
-
-
-def runs_older(table: Table, than: Any) -> ColumnElement[bool]:
-    """Whether a site has an older version of the plugin that is asked for, which is one."""
-    return runs(table, site_plugins.c.slug == bindparam("plugin__0"), site_plugins.c.version_order < than)
 
 
 class SiteFilter(Filter):
@@ -160,16 +148,24 @@ class SiteFilter(Filter):
     sorts = ("name", "url", "status", "uptime_percent_30d", "plugin_updates_count", "created_at", "updated_at")
     client_id: OneOf[Id | None] | None = None
     project_id: OneOf[Id] | None = None
-    status: Annotated[OneOf[Status] | None, Where(lambda table, its: uptime.standing(table).in_(its))] = None
+    status: Annotated[
+        OneOf[Status] | None,
+        Where(lambda table, its: uptime.standing(table).in_(its)),
+        "Records whose `status` is one of these, as it is answered.",
+    ] = None
     platform: OneOf[Platform] | None = None
     environment: OneOf[Environment] | None = None
     monitoring_enabled: bool | None = None
-    has_updates: Annotated[bool | None, truth(awaits_updates)] = None
+    has_updates: Annotated[bool | None, truth(awaits_updates, "sites with a plugin or core to be updated")] = None
     plugin: Annotated[
-        OneOf[Text191] | None, Where(lambda table, slugs: runs(table, site_plugins.c.slug.in_(slugs)))
+        OneOf[Text191] | None, Where(plugins.runs), "Sites that have one of the plugins with these slugs."
     ] = None
-    plugin_version_lt: Annotated[Text50 | None, Where(runs_older, order)] = None
-    ssl_expires_before: Annotated[Instant | None, Where(lambda table, at: table.c.ssl_expires_at < at)] = None
+    plugin_version_lt: Annotated[
+        Text50 | None,
+        Where(plugins.runs_older, order),
+        "Of these, sites with an older version than this; needs one `plugin`.",
+    ] = None
+    ssl_expires_before: Annotated[Instant | None, before("ssl_expires_at")] = None
     external_id: OneOf[Text191] | None = None
     tag_id: TagFilter = None
 
@@ -181,17 +177,6 @@ class SiteFilter(Filter):
 
 PROJECT = select(projects.c.client_id).where(projects.c.id == bindparam("id"))
 CLIENT = select(clients.c.status).where(clients.c.id == bindparam("id"))
-PLUGINS = (
-    select(*site_plugins.c[Plugin.__struct_fields__])
-    .where(site_plugins.c.site_id == bindparam("site"))
-    .order_by(site_plugins.c.slug)
-)
-RUNS = insert(site_plugins).values(
-    account_id=ACCOUNT,
-    site_id=bindparam("site"),
-    **{name: bindparam(name) for name in (*Plugin.__struct_fields__, "version_order")},
-)
-NONE_LEFT = delete(site_plugins).where(site_plugins.c.site_id == bindparam("site"))
 
 
 def settle(tx: Tx, it: Site, before: Site | None, given: relations.Given) -> Site:
@@ -207,37 +192,17 @@ def settle(tx: Tx, it: Site, before: Site | None, given: relations.Given) -> Sit
     it.name = it.name or (urlsplit(it.url).hostname or it.url)[:191]
     it.core_update_available = newer(it.wp_update_version, it.wp_version)
     it.plugins = it.plugins or []
-    for place, plugin in enumerate(it.plugins):
-        plugin.name = plugin.name or plugin.slug
-        plugin.update_available = newer(plugin.update_version, plugin.version)
-        if plugin.slug in {other.slug for other in it.plugins[:place]}:
-            tx.fault(f"plugins.{place}.slug", f"Stands twice: {plugin.slug}. Send each plugin once.")
-    it.plugins_count = len(it.plugins)
-    it.plugin_updates_count = sum(plugin.update_available for plugin in it.plugins)
+    it.plugins_count, it.plugin_updates_count = plugins.settle(tx, it.plugins)
     if any(name in given and getattr(it, name) for name in SYNCED):
         it.last_synced_at = tx.now
     return it
 
 
-def newer(update: str | None, version: str | None) -> bool:
-    """Whether an update is offered that is newer than what runs."""
-    return update is not None and (version is None or order(update) > order(version))
-
-
 def whole(tx: Tx, site: int) -> Site:
     """A site with its plugins. Raises `not_found`."""
     it = tx.get(sites, site, Site)
-    found = tx.all(PLUGINS, site=site)
-    it.plugins = [Plugin(*said, bool(auto), bool(new)) for *said, auto, new in found]  # type: ignore[call-arg]
+    it.plugins = plugins.of_site(tx, site)
     return it
-
-
-def set_plugins(tx: Tx, site: int, plugins: list[Plugin]) -> None:
-    """Write a set of plugins in place of the former."""
-    tx.run(NONE_LEFT, site=site)
-    for plugin in plugins:
-        version_order = None if plugin.version is None else order(plugin.version)
-        tx.run(RUNS, site=site, version_order=version_order, **msgspec.structs.asdict(plugin))
 
 
 api = Resource("/sites", tag="Sites", scope="sites", table=sites)
@@ -255,7 +220,7 @@ def create_site(tx: Tx, body: New[Site]) -> Site:
     it = settle(tx, body, None, relations.sent(body))
     site = tx.insert(sites, it)
     uptime.begin(tx, site)
-    set_plugins(tx, site, it.plugins)
+    plugins.replace(tx, site, it.plugins)
     set_tags(tx, sites, site, it.tag_ids, new=True)
     return whole(tx, site)
 
@@ -275,7 +240,7 @@ def update_site(tx: Tx, site: Id, change: Change[Site]) -> Site:
     it = settle(tx, change.onto(before), before, change.given)
     tx.update(sites, it)
     if sorted(it.plugins, key=lambda plugin: plugin.slug) != before.plugins:
-        set_plugins(tx, site, it.plugins)
+        plugins.replace(tx, site, it.plugins)
         tx.touch(sites, site)
     set_tags(tx, sites, site, it.tag_ids)
     if any(getattr(it, name) != getattr(before, name) for name in ASKED):

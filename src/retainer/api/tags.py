@@ -100,8 +100,14 @@ def _untag(links: Table) -> Delete:
     return delete(links).where(same)
 
 
-TagIds = Annotated[list[Id], Meta(max_length=50), Derived(_tag_ids, _split), RefersTo("tags")]
-TagFilter = Annotated[OneOf[Id] | None, Where(_tagged)]
+TagIds = Annotated[
+    list[Id],
+    Meta(max_length=50),
+    Derived(_tag_ids, _split),
+    RefersTo("tags"),
+    "Ids of tags, ascending; what is sent replaces the whole set.",
+]
+TagFilter = Annotated[OneOf[Id] | None, Where(_tagged), "Records that carry at least one of these tags."]
 
 
 def set_tags(tx: Tx, table: Table, record_id: int, tag_ids: list[int], *, new: bool = False) -> None:
@@ -119,9 +125,9 @@ def set_tags(tx: Tx, table: Table, record_id: int, tag_ids: list[int], *, new: b
 class Tag(Record):
     """A word that groups records."""
 
-    name: Text50
-    color: Color | None = None
-    usage_count: Annotated[int, Derived(_usage)] = ro
+    name: Annotated[Text50, "Unique in the account, whatever the case of its letters."]
+    color: Annotated[Color | None, "For showing it; null: none was chosen."] = None
+    usage_count: Annotated[int, Derived(_usage), "How many records of all kinds carry the tag."] = ro
 
 
 class TagsFilter(Filter):
@@ -129,7 +135,13 @@ class TagsFilter(Filter):
 
     sorts = ("name", "created_at")
     name: Annotated[
-        OneOf[Text50] | None, REPEATED, Where(lambda table, names: table.c.name_folded.in_(names), str.casefold)
+        OneOf[Text50] | None,
+        REPEATED,
+        Where(
+            lambda table, names: table.c.name_folded.in_(names),
+            str.casefold,
+            "The tags with one of these names, whatever the case; a name may hold commas, so repeat the parameter.",
+        ),
     ] = None
 
 

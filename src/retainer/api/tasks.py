@@ -18,6 +18,7 @@ from retainer.api.projects import projects
 from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
 from retainer.api.tickets import tickets
 from retainer.domain import consequences, relations, work
+from retainer.domain.fields import ExternalId, Priority
 from retainer.domain.filters import LeftOut, since, truth, until
 from retainer.domain.values import Day, Id, Instant, Position, Text191, Text255, Text20000, UserId
 from retainer.kernel import etag
@@ -68,8 +69,10 @@ tasks = tenant_table(
 )
 tag_links("tasks")
 
-Status = Literal["todo", "in_progress", "in_review", "done", "cancelled"]
-Priority = Literal["low", "normal", "high", "urgent"]
+Status = Annotated[
+    Literal["todo", "in_progress", "in_review", "done", "cancelled"],
+    "Any can become any. `done` and `cancelled` are closed and set `completed_at`; the others clear it.",
+]
 RELATIONS = ("client_id", "project_id", "milestone_id", "parent_id", "ticket_id")
 OPEN = ("todo", "in_progress", "in_review")
 
@@ -77,30 +80,46 @@ OPEN = ("todo", "in_progress", "in_review")
 class Task(Record):
     """Something to be done, in a project, for a client, or by itself."""
 
-    title: Text255
-    description: Text20000 | None = None
-    client_id: Id | None = None
-    project_id: Id | None = None
-    milestone_id: Id | None = None
-    parent_id: Id | None = None
-    ticket_id: Id | None = None
+    title: Annotated[Text255, "What is to be done, in one line."]
+    description: Annotated[Text20000 | None, "Details, kept as they were sent; `q` searches them."] = None
+    client_id: Annotated[Id | None, "Follows from project, parent task or ticket, and must agree with them."] = None
+    project_id: Annotated[Id | None, "Follows from milestone, parent task or ticket, and must agree with them."] = None
+    milestone_id: Annotated[Id | None, "A milestone of the same project; null again when that is deleted."] = None
+    parent_id: Annotated[
+        Id | None, "Makes it a subtask of this task, in the same project; a subtask has none of its own."
+    ] = None
+    ticket_id: Annotated[Id | None, "Ticket that asked for it; null again when that is deleted."] = None
     status: Status = "todo"
     priority: Priority = "normal"
-    assignee_id: UserId | None = None
-    start_date: Day | None = None
-    due_date: Day | None = None
-    estimated_minutes: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
-    billable: bool = auto
-    position: Position = auto
-    created_by_id: Id = ro
-    started_at: Instant | None = ro
-    completed_at: Instant | None = ro
-    external_id: Text191 | None = None
+    assignee_id: Annotated[UserId | None, "User who does it, who must be active when chosen; null: nobody yet."] = None
+    start_date: Annotated[Day | None, "First day of the work on it."] = None
+    due_date: Annotated[Day | None, "Not before `start_date`; from the day after it an open task is overdue."] = None
+    estimated_minutes: Annotated[
+        Annotated[int, Meta(ge=0, le=1_000_000)] | None, "How long it should take; null: not estimated."
+    ] = None
+    billable: Annotated[
+        bool, "Default of time on it. When left out, as the project is billed; without project, true with a client."
+    ] = auto
+    position: Annotated[Position, "Order within the project, lowest first; behind all others when left out."] = auto
+    created_by_id: Annotated[Id, "User whose key created it."] = ro
+    started_at: Annotated[Instant | None, "When it first became `in_progress`; never cleared."] = ro
+    completed_at: Annotated[Instant | None, "When it became `done` or `cancelled`; null while it is open."] = ro
+    external_id: ExternalId = None
     tag_ids: TagIds = []
-    tracked_minutes: Annotated[int, work.minutes("task_id")] = ro
-    remaining_minutes: Annotated[int | None, work.remaining("task_id")] = ro
-    is_overdue: Annotated[bool, Derived(work.overdue(*OPEN), bool)] = ro
-    subtasks_count: Annotated[int, work.count_of("tasks", "parent_id")] = ro
+    tracked_minutes: Annotated[
+        int, work.minutes("task_id"), "Time on the task itself, without that on its subtasks."
+    ] = ro
+    remaining_minutes: Annotated[
+        int | None,
+        work.remaining("task_id"),
+        "`estimated_minutes` less `tracked_minutes`, at least 0; null without an estimate.",
+    ] = ro
+    is_overdue: Annotated[
+        bool, Derived(work.overdue(*OPEN), bool), "True while it is open and its `due_date` has passed."
+    ] = ro
+    subtasks_count: Annotated[
+        int, work.count_of("tasks", "parent_id"), "Tasks whose `parent_id` is this one, in any status."
+    ] = ro
 
 
 TEMPLATES = select(projects.c.id).where(projects.c.is_template.is_(True))
@@ -123,12 +142,14 @@ class TaskFilter(Filter):
     ticket_id: OneOf[Id] | None = None
     assignee_id: OneOf[UserId | None] | None = None
     status: OneOf[Status] | None = None
-    open: Annotated[bool | None, truth(lambda table: among(table.c.status, OPEN))] = None
+    open: Annotated[
+        bool | None, truth(lambda table: among(table.c.status, OPEN), "tasks that are neither `done` nor `cancelled`")
+    ] = None
     priority: OneOf[Priority] | None = None
     billable: bool | None = None
     due_date_from: Annotated[Day | None, since("due_date")] = None
     due_date_to: Annotated[Day | None, until("due_date")] = None
-    overdue: Annotated[bool | None, truth(work.overdue(*OPEN))] = None
+    overdue: Annotated[bool | None, truth(work.overdue(*OPEN), "open tasks whose `due_date` has passed")] = None
     external_id: OneOf[Text191] | None = None
     tag_id: TagFilter = None
 

@@ -4,6 +4,8 @@ A reply by the requester opens a ticket again that was pending, resolved or clos
 reply are those that the ticket gets with it.
 """
 
+from typing import Annotated
+
 import msgspec
 from sqlalchemy import Index, bindparam, select
 
@@ -34,17 +36,17 @@ ticket_replies = tenant_table(
 )
 
 
-class Reply(Record):
+class TicketReply(Record):
     """What somebody said about a ticket."""
 
-    body: Text50000
-    ticket_id: Id = ro
-    author_type: Author = "user"
-    user_id: Id | None = ro
-    contact_id: Id | None = None
-    is_internal: bool = False
-    status: Status = wo
-    assignee_id: UserId | None = wo
+    body: Annotated[Text50000, "Kept as it was sent: escape it before showing it as HTML."]
+    ticket_id: Annotated[Id, "The ticket in the path."] = ro
+    author_type: Annotated[Author, "Whom it is from."] = "user"
+    user_id: Annotated[Id | None, "The key's user if it is from a user, else null."] = ro
+    contact_id: Annotated[Id | None, "Only for replies by a contact: the ticket's when left out."] = None
+    is_internal: Annotated[bool, "Seen by users alone, and no answer to the requester; contacts write none."] = False
+    status: Annotated[Status, "What the ticket becomes with it; when left out, what its author makes of it."] = wo
+    assignee_id: Annotated[UserId | None, "Who handles the ticket from now on; when left out, who did before."] = wo
 
 
 class ReplyFilter(Filter):
@@ -58,13 +60,13 @@ class ReplyFilter(Filter):
 class TicketChanged(msgspec.Struct):
     """What became of the ticket."""
 
-    ticket: Ticket
+    ticket: Annotated[Ticket, "The ticket as it is after the reply."]
 
 
 CONTACT = select(contacts.c.client_id).where(contacts.c.id == bindparam("id"))
 
 
-def settle(tx: Tx, it: Reply, ticket: Ticket) -> Reply:
+def settle(tx: Tx, it: TicketReply, ticket: Ticket) -> TicketReply:
     """Who a reply is from: the key's user, or the ticket's contact."""
     it.ticket_id = ticket.id
     if it.author_type == "user":
@@ -81,7 +83,7 @@ def settle(tx: Tx, it: Reply, ticket: Ticket) -> Reply:
     return it
 
 
-def answer(tx: Tx, it: Reply, ticket: Ticket) -> None:
+def answer(tx: Tx, it: TicketReply, ticket: Ticket) -> None:
     """What a reply makes of its ticket: whose turn it is, the first response, the status, the assignee."""
     former, assigned = ticket.status, ticket.assignee_id
     if not it.is_internal:
@@ -102,17 +104,17 @@ api = Resource("/tickets/{ticket}/replies", tag="Tickets", scope="tickets", tabl
 
 
 @api.get()
-def list_ticket_replies(tx: Tx, ticket: Id, only: ReplyFilter, page: Page) -> Paged[Reply]:
+def list_ticket_replies(tx: Tx, ticket: Id, only: ReplyFilter, page: Page) -> Paged[TicketReply]:
     """List the replies to a ticket, oldest first."""
-    return listing(tx, ticket_replies, Reply, only, page, ticket_id=ticket)
+    return listing(tx, ticket_replies, TicketReply, only, page, ticket_id=ticket)
 
 
 @api.post()
-def create_ticket_reply(tx: Tx, ticket: Id, body: New[Reply]) -> Told[Reply, TicketChanged]:
+def create_ticket_reply(tx: Tx, ticket: Id, body: New[TicketReply]) -> Told[TicketReply, TicketChanged]:
     """Reply to a ticket as the key's user, or as its contact; the ticket's new state is in meta.ticket."""
     its = tx.get(tickets, ticket, Ticket)
     it = settle(tx, body, its)
     answer(tx, it, its)
     reply = tx.insert(ticket_replies, it)
     tx.update(tickets, its)
-    return Told(tx.get(ticket_replies, reply, Reply), TicketChanged(tx.get(tickets, ticket, Ticket)))
+    return Told(tx.get(ticket_replies, reply, TicketReply), TicketChanged(tx.get(tickets, ticket, Ticket)))

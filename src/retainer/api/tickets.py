@@ -17,6 +17,7 @@ from retainer.api.projects import projects
 from retainer.api.sites import sites
 from retainer.api.tags import TagFilter, TagIds, set_tags, tag_links
 from retainer.domain import consequences, relations, work
+from retainer.domain.fields import ExternalId, Priority
 from retainer.domain.filters import Where, searched, truth
 from retainer.domain.numbering import next_in
 from retainer.domain.values import Email, Id, Instant, Text191, Text255, Text50000, UserId
@@ -74,12 +75,20 @@ tickets = tenant_table(
 )
 tag_links("tickets")
 
-Status = Literal["open", "pending", "on_hold", "resolved", "closed"]
+Status = Annotated[
+    Literal["open", "pending", "on_hold", "resolved", "closed"],
+    "Any can become any. A public reply by a contact opens what is `pending`, `resolved` or `closed`.",
+]
 Asked = Literal["open", "pending", "on_hold", "resolved", "closed", "unresolved"]
-Priority = Literal["low", "normal", "high", "urgent"]
-Type = Literal["question", "incident", "problem", "change_request", "task"]
-Author = Literal["user", "contact"]
-Awaiting = Literal["us", "requester"]
+Type = Annotated[
+    Literal["question", "incident", "problem", "change_request", "task"],
+    "What kind of request it is; nothing else follows from it.",
+]
+Author = Annotated[Literal["user", "contact"], "A `user` of the agency, or a `contact` at the client."]
+Awaiting = Annotated[
+    Literal["us", "requester"],
+    "Whose turn it is: `requester` after a public reply by a user, else `us`; null once resolved or closed.",
+]
 
 
 def is_unresolved(table: Table) -> ColumnElement[bool]:
@@ -117,32 +126,46 @@ def mentions(table: Table, q: Any) -> ColumnElement[bool]:
 class Ticket(Record):
     """What a client asks for."""
 
-    subject: Text255
-    description: Text50000 | None = None
-    number: int = ro
-    client_id: Id | None = None
-    contact_id: Id | None = None
-    site_id: Id | None = None
-    project_id: Id | None = None
-    requester_name: Text191 | None = None
-    requester_email: Email | None = None
+    subject: Annotated[Text255, "What it is about, in one line."]
+    description: Annotated[
+        Text50000 | None, "What was asked, kept as it was sent: escape it before showing it as HTML."
+    ] = None
+    number: Annotated[int, "Counts from 1001 in each account; for people, where `id` is for programs."] = ro
+    client_id: Annotated[Id | None, "Follows from contact, site or project, and must agree with them."] = None
+    contact_id: Annotated[Id | None, "Who asks; null again when the contact is deleted."] = None
+    site_id: Annotated[Id | None, "Site that it is about; null again when that is deleted."] = None
+    project_id: Annotated[Id | None, "Project that it belongs to; null again when that is deleted."] = None
+    requester_name: Annotated[
+        Text191 | None, "Who asks, by name; the contact's when left out, and kept when that is deleted."
+    ] = None
+    requester_email: Annotated[
+        Email | None, "Where to answer; the contact's when left out. Retainer sends no mail itself."
+    ] = None
     status: Status = "open"
     priority: Priority = "normal"
     type: Type = "question"
-    assignee_id: UserId | None = None
-    due_at: Instant | None = None
-    first_response_at: Instant | None = ro
-    first_response_minutes: int | None = ro
-    resolved_at: Instant | None = ro
-    closed_at: Instant | None = ro
-    resolution_minutes: int | None = ro
-    reopened_count: int = ro
-    last_reply_at: Instant | None = ro
-    last_reply_by: Author | None = ro
+    assignee_id: Annotated[UserId | None, "User who handles it, active when chosen; null: nobody yet."] = None
+    due_at: Annotated[Instant | None, "When it should be resolved; from then on it is overdue unless it is."] = None
+    first_response_at: Annotated[Instant | None, "When a user first replied in public; null until then."] = ro
+    first_response_minutes: Annotated[
+        int | None, "From creation to the first public reply by a user, rounded half up."
+    ] = ro
+    resolved_at: Annotated[
+        Instant | None, "When it was resolved or closed at first since it was last open; null while it is open."
+    ] = ro
+    closed_at: Annotated[Instant | None, "When it became `closed`, else null."] = ro
+    resolution_minutes: Annotated[
+        int | None, "From creation to `resolved_at`, rounded half up; null while it is open."
+    ] = ro
+    reopened_count: Annotated[int, "How often it was opened again after it was resolved or closed."] = ro
+    last_reply_at: Annotated[Instant | None, "When the last public reply was made; null without any."] = ro
+    last_reply_by: Annotated[Author | None, "Whom the last public reply is from."] = ro
     awaiting: Annotated[Awaiting | None, Derived(whose_turn)] = ro
-    replies_count: Annotated[int, work.count_of("ticket_replies", "ticket_id")] = ro
-    tracked_minutes: Annotated[int, work.minutes("ticket_id")] = ro
-    external_id: Text191 | None = None
+    replies_count: Annotated[
+        int, work.count_of("ticket_replies", "ticket_id"), "Public and internal replies together."
+    ] = ro
+    tracked_minutes: Annotated[int, work.minutes("ticket_id"), "Time that was recorded on it, billable or not."] = ro
+    external_id: ExternalId = None
     tag_ids: TagIds = []
 
 
@@ -150,8 +173,16 @@ class TicketFilter(Filter):
     """Which tickets."""
 
     sorts = ("-created_at", "updated_at", "last_reply_at", "priority", "due_at", "number")
-    q: Annotated[Text191 | None, Where(mentions, searched)] = None
-    status: Annotated[OneOf[Asked] | None, Where(any_of)] = None
+    q: Annotated[
+        Text191 | None,
+        Where(mentions, searched),
+        "Tickets in whose number, subject or description this text occurs, whatever the case.",
+    ] = None
+    status: Annotated[
+        OneOf[Asked] | None,
+        Where(any_of),
+        "Records whose `status` is one of these; `unresolved` stands for `open`, `pending` and `on_hold`.",
+    ] = None
     priority: OneOf[Priority] | None = None
     type: OneOf[Type] | None = None
     client_id: OneOf[Id | None] | None = None
@@ -159,9 +190,13 @@ class TicketFilter(Filter):
     site_id: OneOf[Id] | None = None
     project_id: OneOf[Id] | None = None
     assignee_id: OneOf[UserId | None] | None = None
-    awaiting: Annotated[OneOf[Awaiting] | None, Where(lambda table, its: whose_turn(table).in_(its))] = None
-    unanswered: Annotated[bool | None, truth(is_unanswered)] = None
-    overdue: Annotated[bool | None, truth(is_overdue)] = None
+    awaiting: Annotated[
+        OneOf[Awaiting] | None,
+        Where(lambda table, its: whose_turn(table).in_(its)),
+        "Unresolved tickets where it is the turn of one of these.",
+    ] = None
+    unanswered: Annotated[bool | None, truth(is_unanswered, "unresolved tickets that no user has answered")] = None
+    overdue: Annotated[bool | None, truth(is_overdue, "unresolved tickets whose `due_at` has passed")] = None
     number: OneOf[Id] | None = None
     external_id: OneOf[Text191] | None = None
     tag_id: TagFilter = None

@@ -25,7 +25,8 @@ from retainer.api.tasks import tasks
 from retainer.api.tickets import tickets
 from retainer.domain import billing, ownership, rates, relations, sources, summaries, timing, work
 from retainer.domain.accounts import accounts
-from retainer.domain.billing import Locked, Standing, StandingFilter
+from retainer.domain.billing import BillingInvoice, BillingLine, Locked, Standing, StandingFilter
+from retainer.domain.fields import ActingUser, ExternalId
 from retainer.domain.filters import since, until
 from retainer.domain.users import users
 from retainer.domain.values import Currency, Day, Id, Instant, Money, Text191, Text5000, UserId
@@ -79,25 +80,27 @@ time_entries = tenant_table(
 class TimeEntry(Record):
     """Time that a user worked. What it is worth is fixed when it is recorded."""
 
-    client_id: Id | None = None
-    project_id: Id | None = None
-    ticket_id: Id | None = None
-    task_id: Id | None = None
-    user_id: UserId = auto
-    date: Day = auto
-    duration_minutes: Annotated[int, Meta(ge=1, le=timing.LONGEST)] = auto
-    billable: bool = auto
-    started_at: Instant | None = None
-    ended_at: Instant | None = None
-    description: Text5000 | None = None
-    hourly_rate: Money | None = None
-    amount: Money = ro
-    currency: Currency = ro
+    client_id: Annotated[Id | None, "Follows from project, ticket or task; one of the four is needed."] = None
+    project_id: Annotated[Id | None, "Follows from the task or the ticket, and must agree with them."] = None
+    ticket_id: Annotated[Id | None, "Follows from the task; null again when the ticket is deleted."] = None
+    task_id: Annotated[Id | None, "The narrowest: all others follow from it. Null again when it is deleted."] = None
+    user_id: ActingUser = auto
+    date: Annotated[Day, "The day that it counts for: that of `started_at`, else today, when left out."] = auto
+    duration_minutes: Annotated[int, Meta(ge=1, le=timing.LONGEST), "Required without start and end."] = auto
+    billable: Annotated[bool, "When left out, the task's, else as the project is billed; false without client."] = auto
+    started_at: Annotated[Instant | None, "With `ended_at` says the duration; alone, only the `date`."] = None
+    ended_at: Annotated[Instant | None, "After `started_at`, by a day at most."] = None
+    description: Annotated[Text5000 | None, "What was done; lines of invoices take their words from it."] = None
+    hourly_rate: Annotated[
+        Money | None, "Fixed when recorded; when left out that of project, client, user or account."
+    ] = None
+    amount: Annotated[Money, "Hours x `hourly_rate`, rounded half up, before tax; 0 when it is not billable."] = ro
+    currency: Annotated[Currency, "That of the client, else of the account."] = ro
     billing_status: Standing = ro
-    invoice_id: Id | None = ro
-    invoice_line_id: Id | None = ro
+    invoice_id: BillingInvoice = ro
+    invoice_line_id: BillingLine = ro
     is_locked: Locked = ro
-    external_id: Text191 | None = None
+    external_id: ExternalId = None
 
 
 class TimeEntryFilter(Filter):

@@ -9,17 +9,30 @@ which is the one that is asked for or the account's; time in other currencies st
 from collections import defaultdict
 from decimal import Decimal
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from sqlalchemy import Select, bindparam, case, func, select
 
-from retainer.api.reports import Generated, ReportQuery, begin, by_currency, told, usual
+from retainer.api.reports import (
+    AvailableMinutes,
+    BillableMinutes,
+    BillableUtilisationPercent,
+    ReportMeta,
+    ReportQuery,
+    RowCurrency,
+    TrackedMinutes,
+    UtilisationPercent,
+    begin,
+    by_currency,
+    told,
+    usual,
+)
 from retainer.api.time_entries import time_entries
 from retainer.collation import sort_key
 from retainer.domain import periods, sources, summaries
 from retainer.domain.periods import Period
-from retainer.domain.ratios import average, of_days, ratio
+from retainer.domain.ratios import Ratio, average, of_days, ratio
 from retainer.domain.summaries import Sums
 from retainer.domain.users import users
 from retainer.domain.values import ME, Currency, Id, Money, Percent, UserId
@@ -33,56 +46,63 @@ SUMS = ("tracked_minutes", "billable_minutes", "billable_value", "billed_value")
 class UtilisationQuery(ReportQuery):
     """Which time, and whose."""
 
-    project_id: Id | None = None
-    user_id: UserId | None = None
+    project_id: Annotated[Id | None, "Only time on this project."] = None
+    user_id: Annotated[UserId | None, "Only this user; `me` is the key's own."] = None
 
 
-class Value(msgspec.Struct):
+class OtherCurrency(msgspec.Struct):
     """What time is worth in a currency."""
 
-    currency: Currency
-    billable_value: Money
+    currency: Annotated[Currency, "One other than that of the row."]
+    billable_value: Annotated[Money, "What the billable time in it is worth, billed or not, before tax."]
+
+
+SharePercent = Annotated[Ratio, "`billable_minutes` of `tracked_minutes`; null when none are tracked."]
+BillableValue = Annotated[Money, "What the billable time in `currency` is worth, billed or not, before tax."]
+OtherCurrencies = Annotated[list[OtherCurrency], "What billable time in other currencies is worth, one entry for each."]
 
 
 class UtilisationTotal(msgspec.Struct):
     """Available, tracked and billable minutes, and their ratios."""
 
-    available_minutes: int
-    tracked_minutes: int
-    billable_minutes: int
-    utilisation_percent: float | None
-    billable_utilisation_percent: float | None
-    billable_share_percent: float | None
-    target_percent: Percent | None
-    currency: Currency
-    billable_value: Money
-    other_currencies: list[Value]
+    available_minutes: AvailableMinutes
+    tracked_minutes: TrackedMinutes
+    billable_minutes: BillableMinutes
+    utilisation_percent: UtilisationPercent
+    billable_utilisation_percent: BillableUtilisationPercent
+    billable_share_percent: SharePercent
+    target_percent: Annotated[
+        Percent | None, "The users' targets, weighed by their available minutes; null without any."
+    ]
+    currency: RowCurrency
+    billable_value: BillableValue
+    other_currencies: OtherCurrencies
 
 
 class Utilisation(msgspec.Struct):
     """How much of a user's time was tracked; of time in a currency, when one is asked for."""
 
-    user_id: int
-    user_name: str
-    is_active: bool
-    available_minutes: int
-    tracked_minutes: int
-    billable_minutes: int
-    utilisation_percent: float | None
-    billable_utilisation_percent: float | None
-    billable_share_percent: float | None
-    target_percent: Percent | None
-    currency: Currency
-    billable_value: Money
-    other_currencies: list[Value]
+    user_id: Annotated[int, "The user whose time it is."]
+    user_name: Annotated[str, "What the user is called now."]
+    is_active: Annotated[bool, "False for deactivated users, who are told when they have time in the period."]
+    available_minutes: AvailableMinutes
+    tracked_minutes: TrackedMinutes
+    billable_minutes: BillableMinutes
+    utilisation_percent: UtilisationPercent
+    billable_utilisation_percent: BillableUtilisationPercent
+    billable_share_percent: SharePercent
+    target_percent: Annotated[Percent | None, "What of the available time the user should have billable."]
+    currency: RowCurrency
+    billable_value: BillableValue
+    other_currencies: OtherCurrencies
 
 
 class UtilisationReport(msgspec.Struct):
     """How much of users' capacity was used."""
 
-    period: Period
-    rows: list[Utilisation]
-    totals: list[UtilisationTotal]
+    period: Annotated[Period, "The days that it is about."]
+    rows: Annotated[list[Utilisation], "One for each user, by name; not split into pages."]
+    totals: Annotated[list[UtilisationTotal], "One, of all users told."]
 
 
 USERS = select(*users.c["id", "name", "is_active", "weekly_capacity_minutes", "target_percent"])
@@ -91,7 +111,7 @@ api = Resource("/reports/utilisation", tag="Reports", scope="reports")
 
 
 @api.get()
-def get_report_utilisation(tx: Tx, asked: UtilisationQuery) -> Told[UtilisationReport, Generated]:
+def get_report_utilisation(tx: Tx, asked: UtilisationQuery) -> Told[UtilisationReport, ReportMeta]:
     """Read how much of each user's capacity was used, by name; of this month, unless days are given."""
     period = begin(tx, asked, periods.month_begins)
     user = tx.actor.user_id if asked.user_id == ME else asked.user_id
@@ -156,7 +176,7 @@ def use(available: int, target: Decimal | None, currency: str, its: dict[str, li
     """The members of UtilisationTotal."""
     tracked, billable = (sum(sums[place] for sums in its.values()) for place in (0, 1))
     value = {name: amount_of(sums[2], name) for name, sums in sorted(its.items())}
-    others = [Value(name, amount) for name, amount in value.items() if name != currency]
+    others = [OtherCurrency(name, amount) for name, amount in value.items() if name != currency]
     ratios = (ratio(tracked, available), ratio(billable, available), ratio(billable, tracked))
     own = value.get(currency, amount_of(0, currency))
     return available, tracked, billable, *ratios, target, currency, own, others

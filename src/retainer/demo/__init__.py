@@ -95,7 +95,7 @@ def _client(tx: Tx, customer: Any, tag_ids: dict[str, int], chance: random.Rando
         contacts.create_external_contact(
             tx,
             make(
-                contacts.Contact,
+                contacts.ExternalContact,
                 client_id=client.id,
                 first_name=first,
                 last_name=last,

@@ -144,7 +144,7 @@ class Care:
         return moment
 
     def _reply(self, ticket: int, **members: Any) -> None:
-        ticket_replies.create_ticket_reply(self.tx, ticket, make(ticket_replies.Reply, **members))
+        ticket_replies.create_ticket_reply(self.tx, ticket, make(ticket_replies.TicketReply, **members))
 
     def _worked(self, ticket: int, when: datetime) -> None:
         entry = make(

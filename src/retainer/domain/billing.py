@@ -27,6 +27,7 @@ from sqlalchemy import (
 from retainer.domain import documents, sources, summaries, work
 from retainer.domain.filters import Where
 from retainer.domain.members import writable
+from retainer.domain.values import Id
 from retainer.errors import Refusal
 from retainer.store.columns import integer, ref
 from retainer.store.engines import comma_list
@@ -42,12 +43,26 @@ def _standing(table: Table) -> ColumnElement[Any]:
     return case((billed, "billed"), (table.c.billable, "unbilled"), else_="non_billable")
 
 
-Standing = Annotated[BillingStatus, Derived(_standing)]
+Standing = Annotated[
+    BillingStatus, Derived(_standing), "`billed` while it is on an invoice, be that a draft; else as `billable` says."
+]
 """Where a record stands."""
-StandingFilter = Annotated[tuple[BillingStatus, ...] | None, Where(lambda table, its: _standing(table).in_(its))]
+StandingFilter = Annotated[
+    tuple[BillingStatus, ...] | None,
+    Where(lambda table, its: _standing(table).in_(its)),
+    "Records whose `billing_status` is one of these.",
+]
 """The records that stand at one of these."""
-Locked = Annotated[bool, Derived(lambda table: table.c.invoice_line_id.is_not(None), bool)]
+Locked = Annotated[
+    bool,
+    Derived(lambda table: table.c.invoice_line_id.is_not(None), bool),
+    "True while it is on an invoice: only `description` and `external_id` can change then.",
+]
 """Whether a record is billed."""
+BillingInvoice = Annotated[Id | None, "The invoice that bills it; null again when that is void or credited as a whole."]
+"""The invoice that a record is on."""
+BillingLine = Annotated[Id | None, "Where on that invoice it stands; null without one."]
+"""The line that a record is on."""
 
 billings = tenant_table(
     "billings",

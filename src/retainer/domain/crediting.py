@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
-from sqlalchemy import Index, bindparam, func, select
+from sqlalchemy import Index, bindparam, select
 
-from retainer.domain import documents, lines, money, work
+from retainer.domain import documents, lines, money
 from retainer.domain.documents import MOST_LINES, TaxShare
 from retainer.domain.lines import InvoiceLine
 from retainer.domain.money import Share
@@ -29,13 +29,15 @@ from retainer.store.tx import Tx
 class CreditNoteLine(msgspec.Struct):
     """One thing that is credited: part of an invoice's line, or anything else that its tax rates have room for."""
 
-    description: Text2000 = auto
-    unit_price: UnitPrice = auto
-    invoice_line_id: Id | None = None
-    quantity: Quantity = auto
-    discount_percent: Percent = ro
-    tax_rate: Percent = auto
-    amount: SignedMoney = ro
+    description: Annotated[
+        Text2000, "That of the invoice's line when left out; required without `invoice_line_id`."
+    ] = auto
+    unit_price: Annotated[UnitPrice, "That of the invoice's line; required without `invoice_line_id`."] = auto
+    invoice_line_id: Annotated[Id | None, "Line of the invoice that it credits; null for one of its own."] = None
+    quantity: Annotated[Quantity, "How much of the line is credited; all that is left of it when left out."] = auto
+    discount_percent: Annotated[Percent, "That of the invoice's line; 0 for one of the note's own."] = ro
+    tax_rate: Annotated[Percent, "That of the invoice's line, else one of the invoice's; needed if several."] = auto
+    amount: Annotated[SignedMoney, "What the line takes back, before tax."] = ro
 
 
 credit_notes = tenant_table(
@@ -63,47 +65,39 @@ credit_notes = tenant_table(
     Index(None, "account_id", "issue_date"),
 )
 
-credit_note_shares = tenant_table(
-    "credit_note_shares",
-    *ref("credit_note_id", "credit_notes", on_delete="cascade"),
-    *ref("project_id", "projects", optional=True, on_delete="cascade"),  # the invoice is what keeps a project
-    text("currency"),
-    amount_column("amount"),
-    Index(None, "account_id", "credit_note_id"),
-    Index(None, "account_id", "project_id"),
-)
-"""How much of the subtotal of a credit note is taken back from each project."""
-
-Reason = Literal["correction", "duplicate", "goodwill", "cancellation", "other"]
+Reason = Annotated[
+    Literal["correction", "duplicate", "goodwill", "cancellation", "other"],
+    "Why it was made; nothing else follows from it.",
+]
 
 
 class CreditNote(Record):
     """What an agency takes back of an invoice: it lowers what is due, and what was already paid can be refunded."""
 
-    invoice_id: Id = ro
-    client_id: Id = ro
-    number: Text50 = ro
-    currency: Currency = ro
-    issue_date: Day = auto
+    invoice_id: Annotated[Id, "The issued invoice of which it takes something back."] = ro
+    client_id: Annotated[Id, "That of the invoice."] = ro
+    number: Annotated[Text50, "The next of the account's gapless series, like CN-2026-0001."] = ro
+    currency: Annotated[Currency, "That of the invoice."] = ro
+    issue_date: Annotated[Day, "Day on which reports count it, not before the invoice's; today when left out."] = auto
     reason: Reason = "correction"
-    description: Text2000 | None = None
-    lines: Annotated[list[CreditNoteLine], Meta(min_length=1, max_length=MOST_LINES)] = auto
-    subtotal: SignedMoney = ro
-    tax_total: SignedMoney = ro
-    total: Money = ro
-    tax_breakdown: list[TaxShare] = ro
-    applied_amount: Money = ro
-    refundable_amount: Money = ro
-    amount: Money = wo
+    description: Annotated[Text2000 | None, "Why or for what, in your own words; `q` searches it."] = None
+    lines: Annotated[
+        list[CreditNoteLine],
+        Meta(min_length=1, max_length=MOST_LINES),
+        "What is credited; without lines and `amount` all that is left of the invoice.",
+    ] = auto
+    subtotal: Annotated[SignedMoney, "What the lines take back, before tax."] = ro
+    tax_total: documents.TaxTotal = ro
+    total: Annotated[Money, "What is taken back, with tax; all notes together never exceed the invoice."] = ro
+    tax_breakdown: documents.TaxBreakdown = ro
+    applied_amount: Annotated[Money, "What of `total` was still to be paid, and is no more."] = ro
+    refundable_amount: Annotated[Money, "What of `total` was already paid, and can be refunded."] = ro
+    amount: Annotated[
+        Money, "What to take back, with tax, spread over the invoice's tax rates; instead of `lines`."
+    ] = wo
 
 
 OWNER = select(lines.invoice_lines.c.invoice_id).where(lines.invoice_lines.c.id == bindparam("id"))
-CREDITED = (
-    select(credit_note_shares.c.project_id, func.sum(credit_note_shares.c.amount))
-    .select_from(credit_note_shares.join(credit_notes, credit_notes.c.id == credit_note_shares.c.credit_note_id))
-    .where(credit_notes.c.invoice_id == bindparam("invoice"))
-    .group_by(credit_note_shares.c.project_id)
-)
 
 
 def left(invoice: Any) -> dict[Decimal, Share]:
@@ -252,41 +246,3 @@ def settle_part(
     else:
         part = money.part_of(units, line.quantity, whole.quantity)
         line.amount = amount_of(money.within(part, 0, rest_units), currency)
-
-
-def save_shares(tx: Tx, note: int, it: CreditNote, invoice: Any) -> None:
-    """Write what a credit note takes back from each project, and take it from what was invoiced there."""
-    for project, units in shares(tx, it, invoice).items():
-        share = {"credit_note_id": note, "project_id": project, "currency": it.currency, "amount": units}
-        tx.put(credit_note_shares, share)
-        if project is not None:
-            work.invoice(tx, project, -units, it.currency)
-
-
-def shares(tx: Tx, it: CreditNote, invoice: Any) -> dict[int | None, int]:
-    """How much of a credit note's subtotal is taken back from each project, in minor units.
-
-    Parts of lines are those lines' projects; the rest is spread over what is left of all. With the last credit all
-    that is left goes.
-    """
-    rest = lines.by_project(invoice)
-    for project, credited in tx.all(CREDITED, invoice=invoice.id):
-        rest[project] = rest.get(project, 0) - credited
-    net = minor_units(it.subtotal, it.currency)
-    if net == sum(rest.values()):
-        return rest
-    of_line = {line.id: line.project_id or invoice.project_id for line in invoice.lines}
-    taken: dict[int | None, int] = {}
-    for line in it.lines:
-        if line.invoice_line_id is not None:
-            project = of_line[line.invoice_line_id]
-            taken[project] = taken.get(project, 0) + minor_units(line.amount, it.currency)
-    weights = {project: units - taken.get(project, 0) for project, units in rest.items()}
-    others = net - sum(taken.values())
-    if sum(weights.values()):
-        spread = money.spread(others, list(weights.values()))
-    else:
-        spread = [others, *[0] * (len(weights) - 1)]
-    for project, units in zip(weights, spread, strict=True):
-        taken[project] = taken.get(project, 0) + units
-    return taken

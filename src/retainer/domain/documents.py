@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import cache
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -12,7 +12,7 @@ from sqlalchemy import Select, Table, bindparam, func, literal, select
 from retainer.domain import money, relations
 from retainer.domain.accounts import accounts
 from retainer.domain.members import NO_ID, ChildChange, writable
-from retainer.domain.values import Percent, SignedMoney
+from retainer.domain.values import Currency, Id, Percent, Position, Quantity, SignedMoney, Text20, Text10000
 from retainer.exact import DIGITS, amount_of, minor_units
 from retainer.store.columns import decimal, integer, price, ref, text
 from retainer.store.columns import money as amount_column
@@ -31,20 +31,41 @@ Lines = Meta(max_length=MOST_LINES)
 class TaxShare(msgspec.Struct):
     """What is taxed at one rate."""
 
-    tax_rate: Percent
-    taxable_amount: SignedMoney
-    tax_amount: SignedMoney
+    tax_rate: Annotated[Percent, "Percent; each rate stands here once."]
+    taxable_amount: Annotated[SignedMoney, "What the lines at this rate come to, before tax."]
+    tax_amount: Annotated[SignedMoney, "The tax on `taxable_amount`, rounded half up."]
 
 
-class Totals(msgspec.Struct):
+Subtotal = Annotated[SignedMoney, "What the lines come to, before tax."]
+TaxTotal = Annotated[SignedMoney, "Sum of the `tax_amount` of each rate in `tax_breakdown`."]
+Total = Annotated[SignedMoney, "`subtotal` and `tax_total` together."]
+TaxBreakdown = Annotated[list[TaxShare], "One entry for each tax rate, since tax is rounded once for each."]
+DocumentCurrency = Annotated[Currency, "The client's when left out; fixed once there is a line."]
+IssuedTo = Annotated[Id | None, "Contact of the client to whom it goes; null again when that is deleted."]
+Notes = Annotated[Text10000 | None, "Remarks to the client; they can still change after it was sent."]
+Terms = Annotated[
+    Text10000 | None, "Terms of payment or delivery, in your own words; an invoice's are fixed once it is issued."
+]
+
+LineUnit = Annotated[Text20 | None, "What is counted, like hours or pieces."]
+LineQuantity = Annotated[Quantity, "How many there are; less than 0 for a rebate."]
+LineDiscount = Annotated[Percent, "Percent off `quantity` x `unit_price`; 0 on lines that bill work."]
+LineTaxRate = Annotated[Percent, "Percent; the client's when left out, else the account's."]
+LineProject = Annotated[Id | None, "A project of the client; null: that of the document, if it has one."]
+LineAmount = Annotated[SignedMoney, "`quantity` x `unit_price` less discount, rounded half up; before tax."]
+LineCurrency = Annotated[Currency, "That of the document."]
+LinePosition = Annotated[Position, "Order within the document, lowest first; behind all others when left out."]
+
+
+class DocumentTotals(msgspec.Struct):
     """What a document comes to now."""
 
-    id: int
-    currency: str
-    subtotal: SignedMoney
-    tax_total: SignedMoney
-    total: SignedMoney
-    tax_breakdown: list[TaxShare]
+    id: Annotated[int, "Of the document to which the line belongs."]
+    currency: DocumentCurrency
+    subtotal: Subtotal
+    tax_total: TaxTotal
+    total: Total
+    tax_breakdown: TaxBreakdown
 
 
 def line_table(name: str, parent: str, *items: Any) -> Table:
@@ -160,9 +181,9 @@ def total_up(document: Any, lines: Iterable[Any]) -> None:
     come_to(document, money.shares((minor_units(line.amount, document.currency), line.tax_rate) for line in lines))
 
 
-def totals_of(document: Any) -> Totals:
+def totals_of(document: Any) -> DocumentTotals:
     """A document's totals, to be told beside a line that changed them."""
-    return Totals(*(getattr(document, name) for name in Totals.__struct_fields__))
+    return DocumentTotals(*(getattr(document, name) for name in DocumentTotals.__struct_fields__))
 
 
 def parts_of(tx: Tx, table: Table, shape: type[L], parent: str, parent_id: int) -> list[L]:

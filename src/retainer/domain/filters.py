@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 from sqlalchemy import ColumnElement, Table, func, or_, select
 
 from retainer.domain.members import FAULTY, reader, unwrapped
-from retainer.domain.values import LARGEST_INTEGER
+from retainer.domain.values import LARGEST_INTEGER, UserId
 from retainer.errors import Faults
 from retainer.store.records import figure
 from retainer.store.tables import metadata
@@ -18,17 +18,40 @@ WHOLE = re.compile(r"[0-9]{1,16}")
 LONGEST_LIST = 100
 RANGES = {"_to": "_from", "_before": "_since", "_max": "_min"}
 """How the names of the two ends of a range end."""
+FOUND = "Records in which this text occurs, whatever the case: in {searched}"
 
 
 class Where(NamedTuple):
-    """How a filter limits the rows, when it is not `column = value`.
+    """How a filter limits the rows.
 
     `condition` makes it from the table and what stands for the value: bound parameters for a comma list, the bool
-    itself for a flag, one bound parameter otherwise. `value` says what is bound for each value.
+    itself for a flag, one bound parameter otherwise. `value` says what is bound for each value, `said` which records
+    are found.
     """
 
     condition: Callable[[Table, Any], ColumnElement[bool]]
     value: Callable[[Any], Any] = lambda value: value
+    said: str = ""
+
+
+def usual(name: str, hint: Any) -> Where:
+    """The rows whose member has this value or, where the hint is that of a comma list, one of these values."""
+    if get_origin(hint) is tuple:
+        item = get_args(hint)[0]
+        kinds = [part for part in get_args(item) if part is not NoneType] if NoneType in get_args(item) else [item]
+        words = ["`none` finds those without"] if item not in kinds else []
+        words += ["`me` is the key's user"] if UserId in kinds else []
+        return one_of(name, f"Records whose `{name}` is one of these{'; ' * bool(words)}{', '.join(words)}.")
+    said = f"With true, records whose `{name}` is true; with false, all others."
+    said = said if hint is bool else f"Records whose `{name}` is exactly this."
+    return Where(lambda table, value: table.c[name] == value, said=said)
+
+
+def one_of(name: str, said: str = "") -> Where:
+    """The rows whose member is one of a comma list."""
+    return Where(
+        lambda table, values: table.c[name].in_(values), said=said or f"Records whose `{name}` is one of these."
+    )
 
 
 class LeftOut(NamedTuple):
@@ -48,32 +71,48 @@ class LeftOut(NamedTuple):
 
 def since(name: str) -> Where:
     """The rows whose member has this value or a later one."""
-    return Where(lambda table, value: table.c[name] >= value)
+    return Where(
+        lambda table, value: table.c[name] >= value, said=f"Records whose `{name}` is this {_unit(name)} or later."
+    )
 
 
 def until(name: str) -> Where:
     """The rows whose member has this value or an earlier one."""
-    return Where(lambda table, value: table.c[name] <= value)
+    said = f"Records whose `{name}` is this {_unit(name)} or earlier."
+    return Where(lambda table, value: table.c[name] <= value, said=said)
+
+
+def before(name: str) -> Where:
+    """The rows whose member has an earlier value than this one."""
+    said = f"Records whose `{name}` is earlier than this {_unit(name)}."
+    return Where(lambda table, value: table.c[name] < value, said=said)
 
 
 def at_least(name: str) -> Where:
     """The rows whose amount is this figure or a greater one, whatever the currency."""
-    return Where(lambda table, value: figure(table, name) >= value, scaled)
+    said = f"Records whose `{name}` is this figure or more, in whatever currency."
+    return Where(lambda table, value: figure(table, name) >= value, scaled, said)
 
 
 def at_most(name: str) -> Where:
     """The rows whose amount is this figure or a smaller one, whatever the currency."""
-    return Where(lambda table, value: figure(table, name) <= value, scaled)
+    said = f"Records whose `{name}` is this figure or less, in whatever currency."
+    return Where(lambda table, value: figure(table, name) <= value, scaled, said)
+
+
+def truth(condition: Callable[[Table], ColumnElement[bool]], which: str) -> Where:
+    """The rows for which a condition is true, or, asked with false, is not; `which` says those in the plural."""
+    said = f"With true, {which}; with false, all others."
+    return Where(lambda table, yes: condition(table).is_(True) if yes else condition(table).is_not(True), said=said)
+
+
+def _unit(name: str) -> str:
+    return "moment" if name.endswith("_at") else "day"
 
 
 def scaled(value: Decimal) -> int:
     """A figure as `figure` counts."""
     return int(value.scaleb(4))
-
-
-def truth(condition: Callable[[Table], ColumnElement[bool]]) -> Where:
-    """The rows for which a condition is true, or, asked with false, is not."""
-    return Where(lambda table, yes: condition(table).is_(True) if yes else condition(table).is_not(True))
 
 
 def searched(q: str) -> str:
@@ -87,9 +126,9 @@ def _with_client(table: Table, q: Any) -> ColumnElement[bool]:
     return or_(table.c.search.contains(q, escape="/"), table.c.client_id.in_(named))
 
 
-SEARCH = Where(lambda table, q: table.c.search.contains(q, escape="/"), searched)
+SEARCH = Where(lambda table, q: table.c.search.contains(q, escape="/"), searched, f"{FOUND}.")
 """The rows in whose text a word or a part of it occurs."""
-SEARCH_WITH_CLIENT = Where(_with_client, searched)
+SEARCH_WITH_CLIENT = Where(_with_client, searched, f"{FOUND}, or in the client's name.")
 """The same, or in whose client's name it occurs."""
 
 

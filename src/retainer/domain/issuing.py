@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from sqlalchemy import Select, bindparam, select
@@ -20,14 +20,14 @@ from retainer.store.tx import Tx
 class ClientSnapshot(msgspec.Struct):
     """Whom an invoice was issued to, as the client was then."""
 
-    name: Text191
-    address_line1: Text191 | None
-    address_line2: Text191 | None
-    city: Text191 | None
-    region: Text191 | None
-    postal_code: Text191 | None
-    country: Country | None
-    vat_number: Text50 | None
+    name: Annotated[Text191, "What the client was called then."]
+    address_line1: Annotated[Text191 | None, "First line of the postal address then."]
+    address_line2: Annotated[Text191 | None, "Second line of the postal address then."]
+    city: Annotated[Text191 | None, "Town of the postal address then."]
+    region: Annotated[Text191 | None, "State, province or county of the postal address then."]
+    postal_code: Annotated[Text191 | None, "Part of the postal address then."]
+    country: Annotated[Country | None, "Country of the postal address then."]
+    vat_number: Annotated[Text50 | None, "The client's then; null: none was known."]
 
 
 PATTERN = select(accounts.c.invoice_number_pattern).where(accounts.c.id == ACCOUNT)

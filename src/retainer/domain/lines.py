@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Index, Select, bindparam, literal, null, s
 from retainer.domain import billing, documents, money
 from retainer.domain.billing import KINDS, billings
 from retainer.domain.members import complete
-from retainer.domain.values import Currency, Id, Percent, Position, Quantity, SignedMoney, Text20, Text2000, UnitPrice
+from retainer.domain.values import Id, SignedMoney, Text2000, UnitPrice
 from retainer.exact import amount_of, minor_units
 from retainer.store import rules
 from retainer.store.columns import text
@@ -32,28 +32,45 @@ invoice_lines = documents.line_table(
 
 Lines = Mapping[int, "InvoiceLine"]
 """The lines of an invoice by their ids."""
-Kind = Literal["item", "time", "expense", "milestone"]
+Kind = Annotated[
+    Literal["item", "time", "expense", "milestone"],
+    "What is billed: work of one kind, or an `item` with its own price.",
+]
 Ids = Annotated[list[Id], Meta(max_length=MOST_PIECES)]
 
 
 class InvoiceLine(Record):
     """One thing that an invoice bills; one with work has its quantity and price from there, whatever is sent."""
 
-    description: Text2000 = auto
-    unit_price: UnitPrice = auto
-    invoice_id: Id = ro
+    description: Annotated[Text2000, "Required, unless work is billed: then the work's own words when left out."] = auto
+    unit_price: Annotated[
+        UnitPrice, "For one, before discount and tax; required, unless work is billed: then it follows."
+    ] = auto
+    invoice_id: Annotated[Id, "The invoice that it belongs to."] = ro
     kind: Kind = ro
-    quantity: Quantity = auto
-    unit: Text20 | None = None
-    discount_percent: Percent = Decimal(0)
-    tax_rate: Percent = auto
-    project_id: Id | None = None
-    time_entry_ids: Annotated[Ids, billing.billed("time_entry_id", billing.ids_in)] = []
-    expense_ids: Annotated[Ids, billing.billed("expense_id", billing.ids_in)] = []
-    milestone_id: Annotated[Id | None, billing.billed("milestone_id", lambda own: int(own) if own else None)] = None
-    amount: SignedMoney = ro
-    currency: Currency = ro
-    position: Position = auto
+    quantity: documents.LineQuantity = auto
+    unit: documents.LineUnit = None
+    discount_percent: documents.LineDiscount = Decimal(0)
+    tax_rate: documents.LineTaxRate = auto
+    project_id: documents.LineProject = None
+    time_entry_ids: Annotated[
+        Ids,
+        billing.billed("time_entry_id", billing.ids_in),
+        "Unbilled time of the client to bill; quantity and price follow from it.",
+    ] = []
+    expense_ids: Annotated[
+        Ids,
+        billing.billed("expense_id", billing.ids_in),
+        "Unbilled expenses of the client to bill; the price follows from them.",
+    ] = []
+    milestone_id: Annotated[
+        Id | None,
+        billing.billed("milestone_id", lambda own: int(own) if own else None),
+        "Unbilled milestone of a project of the client to bill; the price follows from it.",
+    ] = None
+    amount: Annotated[SignedMoney, "`quantity` x `unit_price` less discount; of work, the sum of its amounts."] = ro
+    currency: documents.LineCurrency = ro
+    position: documents.LinePosition = auto
 
 
 class Piece(NamedTuple):

@@ -1,7 +1,7 @@
 """Payments: what clients have paid on invoices. They are recorded with the invoice and removed by operators."""
 
 from functools import cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from sqlalchemy import Index, Select, bindparam, select
@@ -30,19 +30,25 @@ payments = tenant_table(
     Index("payments_by_invoice", "account_id", "invoice_id", "paid_date", "amount"),
 )
 
-Method = Literal["bank_transfer", "card", "direct_debit", "cash", "cheque", "other"]
+Method = Annotated[
+    Literal["bank_transfer", "card", "direct_debit", "cash", "cheque", "other"],
+    "How the money came; nothing else follows from it.",
+]
 
 
 class Payment(Record):
     """What a client has paid on an invoice."""
 
-    invoice_id: Id = ro
-    amount: Money = auto
-    currency: Currency = ro
-    paid_date: Day = auto
+    invoice_id: Annotated[Id, "The invoice that it pays."] = ro
+    amount: Annotated[Money, "More than 0 and at most the invoice's `balance_due`, which it is when left out."] = auto
+    currency: Annotated[Currency, "That of the invoice."] = ro
+    paid_date: Annotated[Day, "Day on which the money came, not in the future; today when left out."] = auto
     method: Method = "bank_transfer"
-    reference: Text191 | None = None
-    notes: Text10000 | None = None
+    reference: Annotated[
+        Text191 | None,
+        "Unique within the invoice: the same with the same amount and day adds nothing, so a retry pays once.",
+    ] = None
+    notes: Annotated[Text10000 | None, "For the agency's own use."] = None
 
 
 TAKES = (*settlement.OPEN, "written_off")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -23,9 +24,9 @@ WORKING = select(accounts.c.working_weekdays).where(accounts.c.id == ACCOUNT)
 class Period(msgspec.Struct):
     """The days of a report, both included, in the account's time zone; without a first day, all until the last."""
 
-    from_: Day | None = msgspec.field(name="from")
-    to: Day
-    timezone: Timezone
+    from_: Annotated[Day | None, "First day, included; null: everything up to `to`."] = msgspec.field(name="from")
+    to: Annotated[Day, "Last day, included."]
+    timezone: Annotated[Timezone, "The account's, in which days begin and end."]
 
     @property
     def first(self) -> str:

@@ -7,9 +7,11 @@ from retainer.domain.work import percent
 from retainer.exact import decimal_text, half_up
 
 MINUTES_OF_HOUR = 60
+Ratio = float | None
+"""A JSON number with two places, null when there is nothing to divide by (contract 1.4)."""
 
 
-def ratio(part: int, whole: int) -> float | None:
+def ratio(part: int, whole: int) -> Ratio:
     """A part in percent of a whole, with two places; null when the whole is nothing or less."""
     return percent(half_up(10_000 * part, whole)) if whole > 0 else None
 

@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 
 from retainer.domain import work
+from retainer.domain.filters import Where
 from retainer.store.columns import among
 from retainer.store.records import Derived
 from retainer.store.tables import TODAY, metadata
@@ -47,6 +48,13 @@ def any_of(table: Table, statuses: Any) -> ColumnElement[bool]:
     late = and_(literal("overdue").in_(statuses), overdue(table))
     is_open = and_(literal("open").in_(statuses), among(table.c.status, OPEN))
     return or_(table.c.status.in_(statuses), late, is_open)
+
+
+STANDING = Where(
+    any_of,
+    said="Records whose `status` is one of these; `overdue` means `is_overdue`, `open` is `sent` or `partially_paid`.",
+)
+"""The invoices with one of these statuses."""
 
 
 def has_overdue(table: Table) -> ColumnElement[bool]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from sqlalchemy import Select, bindparam, literal, or_, select
@@ -18,26 +18,37 @@ from retainer.store.tx import Tx
 class UnbilledTime(msgspec.Struct):
     """Which time to bill, and how it is put together: one line for each entry, task, user or project."""
 
-    project_ids: Ids | None = None
-    from_: Day | None = msgspec.field(name="from", default=None)
-    to: Day | None = None
-    group_by: Literal["entry", "task", "user", "project"] = "project"
+    project_ids: Annotated[
+        Ids | None,
+        "Only time on these projects; left out, all but that on fixed-fee and retainer projects, which the fee covers.",
+    ] = None
+    from_: Annotated[Day | None, "First day of the time, included; null: no limit."] = msgspec.field(
+        name="from", default=None
+    )
+    to: Annotated[Day | None, "Last day of the time, included; null: no limit."] = None
+    group_by: Annotated[
+        Literal["entry", "task", "user", "project"], "What there is one line for; no line mixes projects."
+    ] = "project"
 
 
 class UnbilledExpenses(msgspec.Struct):
     """Which expenses to bill, and how they are put together: one line for each expense, category or project."""
 
-    project_ids: Ids | None = None
-    from_: Day | None = msgspec.field(name="from", default=None)
-    to: Day | None = None
-    group_by: Literal["entry", "category", "project"] = "project"
+    project_ids: Annotated[Ids | None, "Only expenses for these projects; null: all."] = None
+    from_: Annotated[Day | None, "First day of the expenses, included; null: no limit."] = msgspec.field(
+        name="from", default=None
+    )
+    to: Annotated[Day | None, "Last day of the expenses, included; null: no limit."] = None
+    group_by: Annotated[
+        Literal["entry", "category", "project"], "What there is one line for; no line mixes projects."
+    ] = "project"
 
 
 class UnbilledWork(msgspec.Struct):
     """Which work to bill: what is billable, not yet billed, of the invoice's client and in its currency."""
 
-    time: UnbilledTime | None = None
-    expenses: UnbilledExpenses | None = None
+    time: Annotated[UnbilledTime | None, "Which time to bill, `{}` for all; null: none."] = None
+    expenses: Annotated[UnbilledExpenses | None, "Which expenses to bill, `{}` for all; null: none."] = None
 
 
 FIRST, LAST = "0001-01-01", "9999-12-31"

@@ -32,3 +32,8 @@ def order(version: str) -> str:
         stage, count = (FINAL, 0) if found.post is None else (POST, found.post)
     numbers_of = [str(min(part, LARGEST)).zfill(DIGITS) for part in (*release, count)]
     return f"{'.'.join(numbers_of[:-1])}{stage}{numbers_of[-1]}"
+
+
+def newer(update: str | None, version: str | None) -> bool:
+    """Whether an update is offered that is newer than what runs."""
+    return update is not None and (version is None or order(update) > order(version))

@@ -33,7 +33,7 @@ class Page(msgspec.Struct, frozen=True):
         return f"{self.url}?{self.others}page={number}"
 
 
-class Links(msgspec.Struct):
+class PageLinks(msgspec.Struct):
     """Absolute addresses of pages; null at the ends."""
 
     first: str
@@ -42,7 +42,7 @@ class Links(msgspec.Struct):
     next: str | None
 
 
-class Meta(msgspec.Struct):
+class PageMeta(msgspec.Struct):
     """Where this page stands in the list."""
 
     current_page: int
@@ -58,8 +58,8 @@ class Paged(msgspec.Struct, Generic[T]):
     """A page of records."""
 
     data: list[T]
-    links: Links
-    meta: Meta
+    links: PageLinks
+    meta: PageMeta
 
 
 def read_list(request: Request, only: type[Filter]) -> tuple[Filter, Page]:
@@ -109,13 +109,13 @@ def listing(tx: Tx, table: Table, shape: type[R], only: Filter, page: Page, **wi
 
 def _paged(records: list[R], page: Page, offset: int, total: int) -> Paged[R]:
     last, number = max(1, -(-total // page.size)), page.number
-    links = Links(
+    links = PageLinks(
         page.link(1),
         page.link(last),
         page.link(min(number - 1, last)) if number > 1 else None,
         page.link(number + 1) if number < last else None,
     )
-    meta = Meta(
+    meta = PageMeta(
         current_page=number,
         from_=offset + 1 if records else None,
         last_page=last,

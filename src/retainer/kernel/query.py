@@ -9,7 +9,8 @@ from urllib.parse import parse_qsl
 import msgspec
 from sqlalchemy import ColumnElement, Table, bindparam, false, or_
 
-from retainer.domain.filters import LONGEST_LIST, SEARCH, LeftOut, Where, check_ranges, from_text, since
+from retainer.domain import filters
+from retainer.domain.filters import LeftOut, Where, since
 from retainer.domain.values import ME, Id, Instant, Text191
 from retainer.errors import Faults, Refusal, invalid
 from retainer.kernel.http import Request
@@ -28,12 +29,12 @@ class Query(msgspec.Struct):
 class Filter(Query):
     """The filters that every list takes; lists add their own members."""
 
-    ids: Annotated[OneOf[Id] | None, Where(lambda table, ids: table.c.id.in_(ids))] = None
-    q: Annotated[Text191 | None, SEARCH] = None
+    ids: Annotated[OneOf[Id] | None, filters.one_of("id")] = None
+    q: Annotated[Text191 | None, filters.SEARCH] = None
     created_since: Annotated[Instant | None, since("created_at")] = None
-    created_before: Annotated[Instant | None, Where(lambda table, at: table.c.created_at < at)] = None
+    created_before: Annotated[Instant | None, filters.before("created_at")] = None
     updated_since: Annotated[Instant | None, since("updated_at")] = None
-    updated_before: Annotated[Instant | None, Where(lambda table, at: table.c.updated_at < at)] = None
+    updated_before: Annotated[Instant | None, filters.before("updated_at")] = None
 
     sorts: ClassVar[tuple[str, ...]] = ("id",)
     """The members that a list can be sorted by; the first, with its sign, is the default."""
@@ -47,6 +48,7 @@ class Parameter(msgspec.Struct, frozen=True):
     hint: Any
     read: Callable[[str], Any]
     where: Where
+    said: str
 
 
 @cache
@@ -61,14 +63,12 @@ def _parameter(name: str, hint: Any) -> Parameter:
     bare = hint.__origin__ if marks else hint
     inner = next((part for part in get_args(bare) if part is not NoneType), bare)
     where = next((mark for mark in marks if isinstance(mark, Where)), None)
-    several = get_origin(inner) is tuple
-    read = from_text(inner)
+    read = filters.from_text(inner)
     if REPEATED in marks:
-        read_one = from_text(get_args(inner)[0])
+        read_one = filters.from_text(get_args(inner)[0])
         read = lambda given: (read_one(given),)  # noqa: E731
-    if where is None:
-        where = Where(lambda table, value: table.c[name].in_(value) if several else table.c[name] == value)
-    return Parameter(name, inner, read, where)
+    said = " ".join(mark for mark in marks if isinstance(mark, str))
+    return Parameter(name, inner, read, where or filters.usual(name, inner), said)
 
 
 def read_pairs(request: Request) -> list[tuple[str, str]]:
@@ -100,9 +100,9 @@ def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str],
                 values[name] = None
                 faults[name] = [str(fault)]
             else:
-                if isinstance(found, tuple) and len(values[name]) > LONGEST_LIST:
-                    faults[name] = [f"Must be at most {LONGEST_LIST} values; these are {len(values[name])}."]
-    check_ranges(values, faults)
+                if isinstance(found, tuple) and len(values[name]) > filters.LONGEST_LIST:
+                    faults[name] = [f"Must be at most {filters.LONGEST_LIST} values; these are {len(values[name])}."]
+    filters.check_ranges(values, faults)
     if faults:
         raise invalid(faults, "unknown_parameter" if faults.keys() - readers.keys() else "validation_failed")
     return values

@@ -78,7 +78,7 @@ class View:
         hints = get_type_hints(shape, include_extras=True)
         answered = [field for field in msgspec.structs.fields(shape) if field.default is not wo]
         fields = [field.name for field in answered]
-        self.shape, self.table, self.hints = shape, table, hints
+        self.shape, self.table, self.kinds = shape, table, get_type_hints(shape)
         self.columns: list[ColumnElement[Any]] = []
         self.names = [name for name in fields if name in table.c and name not in GIVEN]
         self._into = [(name, table.c[name].info["into"]) for name in self.names if "into" in table.c[name].info]
@@ -132,9 +132,9 @@ class View:
         """What a member sorts by: its text without case, its place among its words, its figure, or its value."""
         known = (self.table.c.get(f"{name}{end}") for end in ("_sort", "_folded", ""))
         column: Any = next((column for column in known if column is not None), None)
-        kind = self.hints[name]
+        kind = self.kinds[name]
         if column is None:
-            column, kind = next(its for its in self.columns if its.name == name), kind.__origin__
+            column = next(its for its in self.columns if its.name == name)
         if name in self._money:
             return figure(self.table, name)
         words = {word: place for place, word in enumerate(get_args(kind))} if get_origin(kind) is Literal else {}

@@ -1,0 +1,49 @@
+"""Headers: those that answers carry, and those that requests may carry."""
+
+from typing import Any
+
+from retainer.kernel.idempotency import VISIBLE
+from retainer.openapi.values import Json
+
+GIVEN: dict[str, tuple[str, int | str]] = {
+    "X-RateLimit-Limit": ("How many requests are allowed in any 60 seconds.", 600),
+    "X-RateLimit-Remaining": ("How many are left now.", 599),
+    "X-RateLimit-Reset": ("The Unix second at which all are free again if nothing more is sent.", 1774967460),
+    "X-Request-Id": ("Names the request in the logs: as it was sent, or made here.", "req_5f2b8c0d"),
+    "ETag": ("The state of the record, for If-Match and If-None-Match.", '"5f2b8c0d"'),
+    "Location": ("The address of the new record.", "https://agency.example/1"),
+    "Idempotency-Replayed": ("`true` on the stored answer to an earlier request.", "true"),
+    "Retry-After": ("How many seconds to wait before trying again.", 2),
+    "WWW-Authenticate": ("How to authenticate.", 'Bearer realm="Retainer"'),
+}
+SENT: dict[str, tuple[str, str, Json]] = {
+    "Idempotency-Key": (
+        "A name of your own for this write, like a UUID: sent again within 24 hours, it is answered as the first time.",
+        "0d9f6c1e-5b7a-4f0e-9a43-2f6c8e1b7d55",
+        {"pattern": f"^{VISIBLE.pattern}$", "minLength": 1, "maxLength": 255},
+    ),
+    "If-Match": ("Refuse the write with 412 unless the record still has this ETag.", '"5f2b8c0d"', {}),
+    "If-None-Match": ("Answer 304 without a body if the record still has this ETag.", '"5f2b8c0d"', {}),
+}
+
+
+def given() -> Json:
+    """The headers of answers, by name."""
+    return {name: described(*said) for name, said in GIVEN.items()}
+
+
+def taken() -> Json:
+    """The headers of requests as parameters, by name."""
+    return {name: {"name": name, "in": "header", **described(*said)} for name, said in SENT.items()}
+
+
+def described(description: str, example: str | int, more: Json | None = None) -> Json:
+    """A header."""
+    kind = "integer" if isinstance(example, int) else "string"
+    return {"description": description, "schema": {"type": kind, **(more or {}), "examples": [example]}}
+
+
+def always_and(names: Any) -> Json:
+    """References to the headers of every answer, and to these."""
+    found = [name for name in GIVEN if name in names or name.startswith("X-")]
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in found}
