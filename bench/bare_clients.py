@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from retainer.collation import sort_key
 from retainer.exact import DIGITS, decimal_text, utcnow
 
 PATH = "/api/public/v1/clients"
@@ -49,16 +50,17 @@ SELECT = f"""
 SELECT {", ".join(COLUMNS)},
        (SELECT group_concat(tag_id) FROM clients_tags t WHERE t.account_id = c.account_id AND t.record_id = c.id),
        (SELECT count(*) FROM external_contacts e WHERE e.account_id = c.account_id AND e.client_id = c.id),
-       (SELECT count(*) FROM projects p WHERE p.account_id = c.account_id AND p.client_id = c.id),
+       (SELECT count(*) FROM projects p WHERE p.account_id = c.account_id AND p.client_id = c.id
+        AND p.is_template = 0),
        (SELECT count(*) FROM sites s WHERE s.account_id = c.account_id AND s.client_id = c.id)
 FROM clients c"""
 READ = f"{SELECT} WHERE c.account_id = ? AND c.id = ?"
-LIST = f"{SELECT} WHERE c.account_id = ? ORDER BY c.name_folded, c.id LIMIT {PER_PAGE}"
+LIST = f"{SELECT} WHERE c.account_id = ? ORDER BY c.name_sort, c.id LIMIT {PER_PAGE}"
 TOTAL = "SELECT count FROM totals WHERE account_id = ? AND name = 'clients'"
 NUMBER = "UPDATE series SET last = last + 1 WHERE account_id = ? AND name = 'clients' RETURNING last"
 FIRST_NUMBER = "INSERT INTO series (account_id, name, last) VALUES (?, 'clients', 1)"
 TAKEN = "SELECT 1 FROM clients WHERE account_id = ? AND number = ?"
-WRITTEN = [*COLUMNS[1:], "name_folded", "search", "account_id"]
+WRITTEN = [*COLUMNS[1:], "name_folded", "name_sort", "search", "account_id"]
 INSERT = f"INSERT INTO clients ({', '.join(WRITTEN)}) VALUES ({', '.join('?' * len(WRITTEN))}) RETURNING id"
 COUNT = """
 INSERT INTO totals (account_id, name, count) VALUES (?, 'clients', 1)
@@ -132,7 +134,7 @@ def insert(connection: Any, key: tuple[Any, ...], it: NewClient) -> bytes:
         *(now, now, it.name, it.number, it.status, it.email, it.invoice_email, it.phone, it.website),
         *(it.address_line1, it.address_line2, it.city, it.region, it.postal_code, it.country, it.vat_number),
         *(it.registration_number, it.currency, rate, tax, it.payment_terms_days, it.notes, it.external_id),
-        *(it.name.casefold(), search, account),
+        *(it.name.casefold(), sort_key(it.name), search, account),
     ]
     made = connection.execute(INSERT, values).fetchone()[0]
     for tag in it.tag_ids:

@@ -28,15 +28,15 @@ WORK = (
 )
 
 INSERT_TAG = """
-INSERT INTO tags (account_id, created_at, updated_at, name, name_folded, search)
-SELECT ?1, created_at, created_at, ?2, ?3, ?3 FROM accounts WHERE id = ?1"""
+INSERT INTO tags (account_id, created_at, updated_at, name, name_folded, name_sort, search)
+SELECT ?1, created_at, created_at, ?2, ?3, ?3, ?3 FROM accounts WHERE id = ?1"""
 INSERT_CONTACT = """
 INSERT INTO external_contacts (account_id, created_at, updated_at, client_id, name, email, role, is_primary, status,
-                               last_name_folded, email_folded, search)
+                               last_name_sort, email_folded, search)
 SELECT ?1, created_at, created_at, ?2, ?3, ?3, 'general', 0, 'active', ?3, ?3, ?3 FROM accounts WHERE id = ?1"""
 INSERT_PROJECT = """
 INSERT INTO projects (account_id, created_at, updated_at, client_id, name, status, billing_type, currency, hourly_rate,
-                      is_template, name_folded, search, tracked_minutes, billable_minutes, unbilled_minutes,
+                      is_template, name_sort, search, tracked_minutes, billable_minutes, unbilled_minutes,
                       billable_amount, unbilled_amount)
 SELECT account_id, created_at, created_at, id, ?3, 'active', 'time_and_materials', currency, ?4,
        0, ?5, ?5, 0, 0, 0, 0, 0

@@ -28,10 +28,13 @@ UPDATE projects SET (tracked_minutes, billable_minutes, unbilled_minutes, billab
            coalesce(sum(duration_minutes * billable), 0), coalesce(sum(amount), 0), coalesce(sum(amount), 0)
     FROM time_entries t WHERE t.account_id = projects.account_id AND t.project_id = projects.id)"""
 STAMPS = ("account_id", "created_at", "updated_at")
-CLIENT = (*STAMPS, "name", "number", "status", "currency", "hourly_rate", "payment_terms_days", "name_folded", "search")
+CLIENT = (
+    *(*STAMPS, "name", "number", "status", "currency", "hourly_rate", "payment_terms_days", "name_folded"),
+    *("name_sort", "search"),
+)
 PROJECT = (
     *(*STAMPS, "client_id", "name", "status", "billing_type", "currency", "hourly_rate", "budget_amount"),
-    *("budget_minutes", "is_template", "name_folded", "search", *SUMS),
+    *("budget_minutes", "is_template", "name_sort", "search", *SUMS),
 )
 TASK = (
     *(*STAMPS, "title", "client_id", "project_id", "status", "completed_at", "priority", "assignee_id"),
@@ -87,7 +90,8 @@ def put(connection: Any, account: int, table: str, names: tuple[str, ...], rows:
 def clients(chance: random.Random, stamps: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     for n in range(1, CLIENTS + 1):
         name, rate = f"Client {chance.randrange(10**6)}", chance.choice((None, 9000, 11050))
-        yield (*stamps, name, f"C-{n:04}", "active", "EUR", rate, 30, name.casefold(), f"{name}\nc-{n:04}".casefold())
+        folded = name.casefold()
+        yield (*stamps, name, f"C-{n:04}", "active", "EUR", rate, 30, folded, folded, f"{folded}\nc-{n:04}")
 
 
 def projects(chance: random.Random, stamps: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:

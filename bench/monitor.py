@@ -27,7 +27,7 @@ from servers import RETAINER, Server, start, stop, wait
 
 INTERVAL = 60
 INSERT = """
-INSERT INTO sites (account_id, created_at, updated_at, url, name, name_folded, search, environment, platform,
+INSERT INTO sites (account_id, created_at, updated_at, url, name, name_sort, search, environment, platform,
                    monitoring_enabled, check_interval_seconds, plugins_count, plugin_updates_count,
                    core_update_available, next_check_at)
 SELECT id, created_at, created_at, ?1, ?2, ?2, ?2, 'production', 'static', 1, ?3, 0, 0, 0, ?4 FROM accounts LIMIT 1"""

@@ -37,7 +37,7 @@ SHARE = (*STAMPS, "credit_note_id", "project_id", "currency", "amount")
 EXPENSE = (
     *(*STAMPS, "client_id", "project_id", "user_id", "date", "category", "amount", "currency", "tax_rate"),
     *("amount_includes_tax", "net_amount", "billable", "markup_percent", "billable_amount", "reimbursable"),
-    "category_folded",
+    "category_sort",
 )
 Row = tuple[Any, ...]
 

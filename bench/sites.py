@@ -27,7 +27,7 @@ DAYS, KEYS, EVERY = 30, 100, 60
 SITE = (
     *("account_id", "created_at", "updated_at", "url", "name", "environment", "platform", "monitoring_enabled"),
     *("check_interval_seconds", "observed", "last_checked_at", "next_check_at", "plugins_count"),
-    *("plugin_updates_count", "core_update_available", "name_folded", "search"),
+    *("plugin_updates_count", "core_update_available", "name_sort", "search"),
 )
 HOURS = "INSERT INTO site_hours (account_id, site_id, hour, up, down) VALUES (?, ?, ?, ?, ?)"
 CHECKS = "INSERT INTO site_checks (account_id, site_id, checked_at, is_up) VALUES (?, ?, ?, ?)"
