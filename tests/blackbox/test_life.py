@@ -296,14 +296,14 @@ def test_of_thirty_changes_to_the_same_state_exactly_one_wins(server, agency):
     with server.client(agency["key"]) as client:
         made = client.post("/clients", {"name": "First"}).data
         path = f"/clients/{made['id']}"
-        for _ in range(3):
+        for turn in range(3):
             state = client.get(path).headers["etag"]
             barrier = threading.Barrier(30)
 
-            def change(number, barrier=barrier, state=state):
+            def change(number, barrier=barrier, state=state, turn=turn):
                 with server.client(agency["key"]) as mine:
                     barrier.wait(timeout=20)
-                    return mine.call("PATCH", path, {"notes": f"by {number}"}, If_Match=state)
+                    return mine.call("PATCH", path, {"notes": f"by {turn}.{number}"}, If_Match=state)
 
             found = at_once(30, change)
             assert statuses(found) == {200: 1, 412: 29}

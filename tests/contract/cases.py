@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import Table
 
 from retainer.app import SLICES
+from retainer.domain.members import create_only
 from retainer.kernel.resource import Operation, Routes
 from retainer.store import rules
 from retainer.store.records import Record
@@ -36,7 +37,7 @@ PATHS = {it.path: [other for other in OPERATIONS if other.path == it.path] for i
 SUCCESS = {200, 201, 204}
 NEVER = 987_654_321
 """An id that no record ever gets."""
-FIT = {"quotes": {"status": "accepted"}}
+FIT = {"quotes": {"status": "accepted", "lines": [{"description": "Design", "unit_price": "500"}]}}
 """What records must be like for others to be made from them."""
 OWN_WORDS = {"template_id": "projects", "assignee_id": "users"}
 """Members of a body that are no columns and are not named after the table that they refer to."""
@@ -190,8 +191,9 @@ def query_parameters(operation: Operation) -> dict[str, dict[str, Any]]:
 
 
 def references(operation: Operation) -> list[tuple[str, ...]]:
-    """The members of a body that refer to records, as paths; the first entry of a list is `0`."""
-    return list(_references(body_schema(operation), ()))
+    """The members of a body that refer to records and can be set, as paths; the first entry of a list is `0`."""
+    fixed = create_only(operation.body) if operation.method != "POST" else frozenset()
+    return [path for path in _references(body_schema(operation), ()) if path[0] not in fixed]
 
 
 def _references(schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -205,7 +207,9 @@ def _references(schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple
 
 
 def with_reference(operation: Operation, body: dict[str, Any], path: tuple[str, ...], record_id: int) -> dict[str, Any]:
-    """A body in which the member at a path refers to this record."""
+    """A body in which the member at a path refers to this record, without the price that work has by itself."""
+    if path[0] in {"time_entry_ids", "expense_ids", "milestone_id"}:
+        body = {name: value for name, value in body.items() if name != "unit_price"}
     return body | {path[0]: _planted(members_of(body_schema(operation))[path[0]], path[1:], record_id)}
 
 

@@ -119,7 +119,7 @@ class Filler:
         for day in (YESTERDAY, TODAY):
             self.make("/quotes", client_id=client, issue_date=DAYS[0], valid_until=day, **SENT)
         for became in ((), ("/projects",), ("/projects",), ("/invoices",), ("/invoices",), ("/projects", "/invoices")):
-            quote = self.make("/quotes", client_id=client, status="accepted")
+            quote = self.make("/quotes", client_id=client, **SENT | {"status": "accepted"})
             for path in became:
                 self.make(path, quote_id=quote)
         for steps in ([], [{"status": "sent"}], [{"status": "sent"}, {"status": "void"}]):

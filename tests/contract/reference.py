@@ -50,8 +50,8 @@ NEEDED = {"plugin_version_lt": {"plugin": PLUGINS[0]}}
 TRIED = {"plugin": (*PLUGINS, PLUGINS[0].upper(), "no-such-plugin"), "plugin_version_lt": VERSIONS}
 """Values of filters that no member of the list has."""
 MONEY = (r"^[0-9]+(\.[0-9]{1,4})?$", r"^-?[0-9]+(\.[0-9]{1,4})?$")
-UNUSED = {"^[A-Z]{2}$": "IS", "^[A-Z]{3}$": "ISK"}
-"""Values of a pattern that no record has."""
+UNUSED = {"^[A-Z]{2}$": "IS", "^[A-Z]{3}$": "ISK", "email": "no-such@text.example"}
+"""Values of a pattern or format that no record has."""
 
 
 class Asked(NamedTuple):
@@ -113,8 +113,8 @@ def runs_older(site: Row, than: str, asked: Asked) -> bool:
 
 
 def caseless(name: str) -> Rule:
-    """The member is this text, whatever the case of its letters."""
-    return Rule({name}, lambda row, text, _: (row[name] or "").casefold() == text.casefold())
+    """The member is one of these texts, whatever the case of its letters."""
+    return Rule({name}, lambda row, texts, _: (row[name] or "").casefold() in {text.casefold() for text in texts})
 
 
 RULES = {
@@ -156,7 +156,7 @@ RULES = {
         {"plugin_updates_count", "core_update_available"},
         lambda row, yes, _: (row["plugin_updates_count"] > 0 or row["core_update_available"]) == yes,
     ),
-    "plugin": Rule({"id"}, lambda row, slug, _: slug in {it["slug"] for it in row["plugins"]}),
+    "plugin": Rule({"id"}, lambda row, slugs, _: not {it["slug"] for it in row["plugins"]}.isdisjoint(slugs)),
     "plugin_version_lt": Rule({"id"}, runs_older),
     "/tags name": caseless("name"),
     "/external-contacts email": caseless("email"),
@@ -294,7 +294,7 @@ class Reference:
             one, two, three = (*self.fullest["tag_ids"], *random.sample(tags, 3))[:3]
         else:
             one, two, three = self.chosen(name, "id" if name == "ids" else name, random)[:3]
-        unused = UNUSED.get(schema.get("pattern", ""), str(NEVER))
+        unused = UNUSED.get(schema.get("format", schema.get("pattern", "")), str(NEVER))
         present = {row.get(name) for row in self.rows}
         yield from (str(one), f"{two},{three}")
         words = schema.get("enum", [unused])
