@@ -71,6 +71,8 @@ def _prepare(path: Path) -> None:
     kind = _file_system(path.parent.resolve())
     if NETWORK_FILE_SYSTEMS.fullmatch(kind):
         raise Unavailable(f"{path.parent} is on a network share ({kind}), where SQLite loses data. Use a local disk.")
+    if not path.exists():
+        path.touch()
 
 
 def _file_system(folder: Path) -> str:
