@@ -34,8 +34,8 @@ from retainer.kernel import pipeline
 from retainer.kernel.http import Request
 from retainer.kernel.resource import Routes
 from retainer.server.housekeeping import Housekeeping, KeysUsed
-from retainer.server.intake import Intake
 from retainer.server.log import Log
+from retainer.server.slots import BodyReader, RunningSlots
 from retainer.settings import BASE_PATH, Settings
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
@@ -76,7 +76,8 @@ class App:
         self.settings = settings
         self.store = Store(Sqlite(settings.database_path))
         self.window = Window()
-        self.intake = Intake(settings.threads)
+        self.running = RunningSlots(settings.threads)
+        self.bodies = BodyReader(self.running)
         self.routes = Routes(SLICES)
         self.log = Log(log)
         self.keys_used = KeysUsed()
@@ -90,7 +91,8 @@ class App:
             return self.site(environ, start_response)
         environ["PATH_INFO"] = path[len(BASE_PATH) :]
         request = Request(environ, self.settings)
-        response = pipeline.answer(request, self)
+        with self.running:
+            response = pipeline.answer(request, self)
         start_response(pipeline.STATUS_LINES[response.status], response.headers)
         return [] if request.method == "HEAD" else [response.body]
 

@@ -67,7 +67,7 @@ def perform(call: Call, app: "App") -> Response:
     if not operation.writes:
         with app.store.begin(call.caller, write=False) as tx:
             return reply(operation, operation.call(tx, call), request)
-    body = app.intake.read(request, call.caller.key_id)
+    body = app.bodies.read(request, call.caller.account_id)
     attempt = idempotency.attempt(request, call.caller.key_id, body)
     if operation.body is not None:
         call.sent = Sent(request, body, operation.body, "Create" if operation.created else "Update")

@@ -2,6 +2,7 @@
 
 import fcntl
 import gc
+import resource
 import socket
 import sys
 import threading
@@ -19,6 +20,8 @@ from granian.log import LogLevels
 
 from retainer import settings as configuration
 from retainer.app import App
+from retainer.server.connections import MOST_CONNECTIONS, ConnectionGuard
+from retainer.server.slots import threads
 from retainer.settings import Settings, SettingsError
 
 HEADER_SECONDS = 10
@@ -50,10 +53,11 @@ def serve(host: str, port: int, *, settings: Settings, ready: Callable[[], None]
             address=host,
             port=port,
             workers=1,
-            blocking_threads=settings.threads,
+            blocking_threads=threads(settings.threads),
             http=HTTPModes.http1,
             http1_settings=HTTP1Settings(header_read_timeout=HEADER_SECONDS * 1000, max_buffer_size=LARGEST_HEAD),
             backlog=2048,
+            backpressure=_most_connections(),
             websockets=False,
             log_level=LogLevels.error,
             log_dictconfig=LOGGING,
@@ -70,6 +74,10 @@ def application() -> App:
     app.housekeeping.start()
     if app.settings.monitor:
         start_monitor(app)
+    if sys.platform == "linux":
+        guard = ConnectionGuard(app.settings, app.log.failure)
+        guard.start()
+        Finalize(None, guard.stop, exitpriority=12)
     gc.freeze()  # what is there now stays: no collection need look at it again
     gc.set_threshold(20_000, 20, 50)
     Finalize(None, app.housekeeping.stop, exitpriority=10)
@@ -83,6 +91,16 @@ def start_monitor(app: App) -> None:
     monitor = Monitor(app.store, app.settings.monitor_allow, app.log.failure)
     monitor.start()
     Finalize(None, monitor.stop, exitpriority=11)
+
+
+def _most_connections() -> int:
+    """How many connections there may be at once: as many as files may be open, but for those of the database."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most == resource.RLIM_INFINITY:
+        most = 2 * MOST_CONNECTIONS
+    files = min(most, 2 * MOST_CONNECTIONS)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
+    return min(MOST_CONNECTIONS, files // 2)
 
 
 def _claim(host: str, port: int) -> None:
