@@ -61,6 +61,10 @@ class Unavailable(Exception):
     """The database is out of reach, busy for too long, or full; what was asked did not happen or is unknown."""
 
 
+class OutcomeUnknown(Unavailable):
+    """A commit failed otherwise than for want of room: what it was to make durable may be there or not."""
+
+
 class Sqlite:
     """One SQLite file: connections that are lent to one user at a time, and one write lock in the process."""
 
@@ -125,17 +129,15 @@ class Sqlite:
         return connection
 
     def end(self, connection: Any, *, write: bool, commit: bool) -> None:
-        """Make a transaction durable, or undo it, which SQLite may have done itself, on a full disk for one.
-
-        A commit that fails has an unknown outcome: its connection is thrown away.
-        """
+        """Make a transaction durable, or undo it, which SQLite may have done itself, on a full disk for one."""
         try:
             if commit or connection.in_transaction:
                 connection.execute("COMMIT" if commit else "ROLLBACK")
         except driver.Error as error:
             self._open.discard(connection)
             if commit:
-                raise Unavailable(str(error)) from error
+                kind = Unavailable if error.sqlite_errorname == "SQLITE_FULL" else OutcomeUnknown
+                raise kind(str(error)) from error
         finally:
             self.give_back(connection)
             if write:
