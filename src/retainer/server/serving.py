@@ -23,6 +23,7 @@ from retainer.app import App
 from retainer.server.connections import MOST_CONNECTIONS, ConnectionGuard
 from retainer.server.slots import threads
 from retainer.settings import Settings, SettingsError
+from retainer.store.migrations import private
 
 HEADER_SECONDS = 10
 LARGEST_HEAD = 64 * 1024
@@ -118,7 +119,7 @@ def _claim(host: str, port: int) -> None:
 @contextmanager
 def _alone(database: Path) -> Iterator[None]:
     """Hold the database for this server: limits are counted in one process."""
-    with database.with_suffix(".serving").open("w") as file:
+    with open(database.with_suffix(".serving"), "w", opener=private) as file:  # as in migrations
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
