@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.util import Finalize
@@ -28,6 +29,9 @@ from retainer.store.migrations import private
 HEADER_SECONDS = 10
 LARGEST_HEAD = 64 * 1024
 DRAIN_SECONDS = 15
+MOST_DEATHS = 10  # of workers in DEATHS_SECONDS, before the server ends; a second one waits PAUSE_SECONDS
+DEATHS_SECONDS = 60
+PAUSE_SECONDS = 1
 
 # The server's own words go to standard error, beside the log; standard output belongs to the command's answer.
 STDERR = {"class": "logging.StreamHandler", "stream": "ext://sys.stderr", "formatter": "generic"}
@@ -65,8 +69,30 @@ def serve(host: str, port: int, *, settings: Settings, ready: Callable[[], None]
             respawn_failed_workers=True,
             workers_kill_timeout=DRAIN_SECONDS,
         )
+        server.respawned_wrks = Deaths()
         server.on_startup(threading.Thread(target=_tell, args=(host, port, ready), daemon=True).start)
         server.serve()
+
+
+class Deaths(dict[int, float]):
+    """When workers were replaced, as Granian keeps it: it ends the server when one dies twice within 5.5 seconds.
+
+    Here that takes ten deaths in a minute, as of a worker that cannot start, and a second one waits a moment.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._times: deque[float] = deque(maxlen=MOST_DEATHS)
+
+    def __setitem__(self, worker: int, at: float) -> None:
+        if self._times and at - self._times[-1] < PAUSE_SECONDS:
+            time.sleep(PAUSE_SECONDS)
+        self._times.append(at)
+
+    def get(self, worker: int, default: Any = None) -> Any:  # noqa: ARG002  # there is one worker
+        """The last time, if there were too many in the last minute."""
+        last = self._times[-1] if self._times else 0.0
+        return last if len(self._times) == MOST_DEATHS and last - self._times[0] < DEATHS_SECONDS else default
 
 
 def application() -> App:
