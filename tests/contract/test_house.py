@@ -32,7 +32,7 @@ LAYERS = [
     {"kernel"},
     {"api"},
     {"openapi"},
-    {"server.housekeeping", "server.slots", "server.log"},  # what the application holds
+    {"server.housekeeping", "server.slots", "server.log", "server.compression", "server.site"},  # what the app holds
     {"app", "demo"},
     {"console", "monitor", "server"},
     {"cli"},

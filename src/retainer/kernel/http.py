@@ -47,8 +47,9 @@ class Request:
         value: str | None = self.environ.get(f"HTTP_{name}")
         return value
 
-    def check_size(self) -> None:
-        """Refuse a body that says it is too large, before anything is read."""
+    def check(self) -> None:
+        """Refuse what needs no look at the rest: no host, or several, or a body that says it is too large."""
+        forwarding.check_host(self.environ)
         length = self.environ.get("CONTENT_LENGTH")
         if length and (len(length) > 10 or int(length) > LARGEST_BODY):
             raise too_large()

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from retainer import forwarding
 from retainer.domain.keys import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
@@ -71,7 +72,7 @@ class Log:
                 caller.account_id if caller else None,
                 caller.user_id if caller else None,
                 caller.prefix if caller else None,
-                request.environ.get("REMOTE_ADDR"),
+                str(forwarding.client_address(request.environ, request.settings)),
             )
         )
 
