@@ -11,13 +11,13 @@ from retainer.settings import BASE_PATH, Settings
 
 Address = IPv4Address | IPv6Address
 NODE = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<four>[0-9.]+))(?::[0-9]+)?")
+LONGEST_HOST, LONGEST_ADDRESS = 262, 64
 HOST = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
 
-@lru_cache(maxsize=1024)
 def is_host(text: str) -> bool:
     """Whether a text is a host with or without a port."""
-    return HOST.fullmatch(text) is not None
+    return len(text) <= LONGEST_HOST and HOST.fullmatch(text) is not None
 
 
 def check_host(environ: Mapping[str, Any]) -> None:
@@ -91,9 +91,13 @@ def is_trusted(peer: Address | None, settings: Settings) -> bool:
     return peer is not None and any(peer in network for network in settings.trusted_proxies)
 
 
-@lru_cache(maxsize=4096)
 def parse_address(text: str) -> Address | None:
     """An address from its text, IPv4 also when written as IPv6; None for anything else."""
+    return _parse(text) if len(text) <= LONGEST_ADDRESS else None
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> Address | None:
     try:
         found = ip_address(text)
     except ValueError:

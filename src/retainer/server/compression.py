@@ -7,6 +7,7 @@ from retainer.kernel.http import Request, Response
 
 SMALLEST = 1024  # what is smaller fits into one packet anyway
 LEVEL = 3
+LONGEST_ASKED = 256  # characters of Accept-Encoding that are read, and remembered
 GZIP_FORMAT = 31
 SUFFIX = "-gzip"
 
@@ -17,7 +18,7 @@ def compressed(request: Request, response: Response) -> Response:
     A strong entity tag names bytes: that of the compressed answer has a suffix, which preconditions may hold too.
     """
     asked = request.header("ACCEPT_ENCODING")
-    if asked is None or not accepts_gzip(asked):
+    if asked is None or len(asked) > LONGEST_ASKED or not accepts_gzip(asked):
         return response
     headers, body = response.headers, response.body
     if response.status == 304:
