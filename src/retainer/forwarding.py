@@ -40,6 +40,13 @@ def client_address(environ: Mapping[str, Any], settings: Settings) -> Address | 
     return _client(environ, settings)[0]
 
 
+def shown(environ: Mapping[str, Any], settings: Settings) -> str | None:
+    """The caller's address for people to read."""
+    if settings.trusted_proxies:
+        return str(client_address(environ, settings))
+    return environ.get("REMOTE_ADDR")
+
+
 def group(address: Address | None) -> str:
     """The name under which an address is counted: an IPv6 caller has a whole /64 network."""
     if address is not None and address.version == 6:

@@ -72,7 +72,7 @@ class Log:
                 caller.account_id if caller else None,
                 caller.user_id if caller else None,
                 caller.prefix if caller else None,
-                str(forwarding.client_address(request.environ, request.settings)),
+                forwarding.shown(request.environ, request.settings),
             )
         )
 

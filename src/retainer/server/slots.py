@@ -43,8 +43,7 @@ class RunningSlots:
             else:
                 self._free += 1
 
-    def __enter__(self) -> None:
-        self.enter()
+    __enter__ = enter
 
     def __exit__(self, *_: object) -> None:
         self.leave()
