@@ -48,6 +48,10 @@ def _threads(text: str) -> int:
     return int(text)
 
 
+def _proxy_header(text: str) -> str:
+    return {"x-forwarded-for": "X-Forwarded-For", "forwarded": "Forwarded"}[text.lower()]
+
+
 def _yes_or_no(text: str) -> bool:
     return {"yes": True, "no": False}[text]
 
@@ -74,9 +78,15 @@ class Settings:
     )
     trusted_proxies: tuple[Network, ...] = _setting(
         (),
-        "Proxies whose X-Forwarded-For, -Proto and -Host are believed.",
+        "Proxies that are believed when they name the caller.",
         "address ranges, like 127.0.0.1/32,10.0.0.0/8",
         _networks,
+    )
+    proxy_header: str = _setting(
+        "X-Forwarded-For",
+        "The header in which these proxies name the caller; the first comes with X-Forwarded-Proto and -Host.",
+        "X-Forwarded-For or Forwarded",
+        _proxy_header,
     )
     threads: int = _setting(16, "Requests that are served at once.", "a whole number from 1 to 256", _threads)
     monitor: bool = _setting(True, "Whether `serve` checks the sites.", "yes or no", _yes_or_no)  # noqa: FBT003

@@ -544,5 +544,5 @@ def test_headers_that_are_never_finished_are_closed_in_time(unfinished):
 
 
 def test_the_server_has_logged_no_error_of_ours(server):
-    failures = [line for line in server.log().splitlines() if '"event":"request"' not in line]
+    failures = [line for line in server.log().splitlines() if '"event":"failure"' in line]
     assert failures == []

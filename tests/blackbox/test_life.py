@@ -126,7 +126,7 @@ def test_the_log_is_one_json_line_for_each_request_to_the_last_and_holds_no_key(
     lines = [json.loads(line) for line in text.splitlines()]
     noted = Counter(line["request_id"] for line in lines if line["event"] == "request")
     assert {name: noted[name] for name in sent} == dict.fromkeys(sent, 1)
-    mine = [line for line in lines if line["request_id"] in set(sent)]
+    mine = [line for line in lines if line.get("request_id") in set(sent)]
     assert {line["status"] for line in mine} == {401, 422}
     assert {line["key"] for line in mine} == {None, agency["key"][:8]}
     assert not re.search(r"rtn_[0-9A-Za-z]{38}", text)
@@ -310,3 +310,14 @@ def test_of_thirty_changes_to_the_same_state_exactly_one_wins(server, agency):
             (winner,) = [answer for answer in found if answer.status == 200]
             assert client.get(path).data["notes"] == winner.data["notes"]
             assert client.get(path).headers["etag"] != state
+
+
+def test_a_worker_that_dies_twice_within_seconds_is_replaced_twice(own):
+    agency = own.agency("North", "enterprise")
+    for name in ("First", "Second", "Third"):
+        (worker,) = until(lambda: children(own.process.pid)[-1:], "there is a worker")
+        os.kill(worker, signal.SIGKILL)
+        until(lambda: answers(own), "a killed worker is replaced", seconds=15)
+        with own.client(agency["key"]) as client:
+            assert client.post("/clients", {"name": name}).status == 201
+    assert own.stop() == 0

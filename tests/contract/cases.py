@@ -134,6 +134,7 @@ def dump(office: Office, account_id: int | None = None) -> dict[str, Counter[str
         rows = [dict(zip(names, row, strict=True)) for row in cursor]
         mine = [row for row in rows if account_id is None or row.get("account_id") == account_id]
         found[table] = Counter(str({**row, "last_used_at": None}) for row in mine)
+    office.store.engine.give_back(connection)
     return found
 
 

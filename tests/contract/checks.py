@@ -492,6 +492,7 @@ def statements(office: Office, path: str, query: str) -> int:
     seen: list[str] = []
     connection = office.store.engine.connection()
     connection.set_trace_callback(seen.append)
+    office.store.engine.give_back(connection)  # so that the request is lent the same
     succeeds(office.get(path, query))
     connection.set_trace_callback(None)
     assert seen

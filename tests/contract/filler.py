@@ -150,6 +150,7 @@ class Filler:
         for site, known in itertools.product(self.ids["sites"], OBSERVED):
             value = self.random.choice(OBSERVED[known])
             connection.execute(f"UPDATE sites SET {known} = ? WHERE id = ?", (value, site))
+        self.office.store.engine.give_back(connection)
 
     def make(self, path: str, **members: Any) -> int:
         """Make a record of these members alone; answers its id."""

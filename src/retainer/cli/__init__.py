@@ -1,15 +1,20 @@
 """The command line: everything that an operator or admin does (contract 5)."""
 
+import shutil
 import sys
+from pathlib import Path
 
 import typer
 
+from retainer import settings
 from retainer.cli.accounts import account_cli, api_cli, key_cli, user_cli
 from retainer.cli.operate import operate
 from retainer.cli.payments import payment_cli
 from retainer.errors import Refusal
 from retainer.settings import SettingsError
-from retainer.store.engines import Unavailable
+from retainer.store.engines import OutcomeUnknown, Unavailable
+
+ROOM = 1024 * 1024  # with less, SQLite finds no place for what it keeps beside a database
 
 cli = typer.Typer(
     name="retainer",
@@ -41,4 +46,18 @@ def sentences(error: Exception) -> list[str]:
     if isinstance(error, Refusal) and "errors" in error.members:
         faults = error.members["errors"].items()
         return [f"--{name.split('.')[0].replace('_', '-')}: {said}" for name, all_said in faults for said in all_said]
+    if isinstance(error, Unavailable) and error.__cause__ is not None:
+        return [unavailable(error, settings.load().database_path)]
     return [str(error)]
+
+
+def unavailable(error: Unavailable, database: Path) -> str:
+    """What happened to a database, what became of the command, and what to do."""
+    name = getattr(error.__cause__, "sqlite_errorname", "")
+    full = name == "SQLITE_FULL" or shutil.disk_usage(database.parent).free < ROOM
+    if full and not isinstance(error, OutcomeUnknown):
+        return f"The disk of {database} is full. Nothing was changed: make room, then run the command again."
+    what = f"The database {database} cannot be used: {error}."
+    if isinstance(error, OutcomeUnknown):
+        return f"{what} Whether the change was made is unknown: look first, when the disk is well again."
+    return f"{what} Nothing was changed: check the file and its disk, then run the command again."

@@ -3,6 +3,7 @@
 import json as jsons
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -14,7 +15,7 @@ from retainer import settings
 from retainer.domain.members import complete, read_members
 from retainer.errors import Faults, invalid
 from retainer.store.engines import Sqlite
-from retainer.store.migrations import migrate
+from retainer.store.migrations import exposed, migrate
 from retainer.store.tx import Store
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -49,6 +50,12 @@ def opened() -> Store:
     engine = Sqlite(settings.load().database_path)
     migrate(engine)
     return Store(engine)
+
+
+def warnings(database: Path) -> list[str]:
+    """What others on this machine can reach and should not, as a sentence; none when all is well."""
+    found = " ".join(map(str, exposed(database)))
+    return [f"Others on this machine can reach the data. Close it: chmod go= {found}"] if found else []
 
 
 def whole(shape: type[T], given: dict[str, Any], prefix: str = "", faults: Faults | None = None) -> T | None:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from retainer import __version__, settings
-from retainer.cli.common import Json, say
+from retainer.cli.common import Json, say, warnings
 from retainer.errors import Refusal
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite
@@ -136,6 +136,8 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
     if drifted and not repair:
         sentence = "Run retainer doctor --repair, and report it as a defect."
         raise Refusal("server_error", f"Summaries are not what their rows come to: {', '.join(drifted)}. {sentence}")
+    for warning in warnings(found.database_path):
+        typer.echo(warning, err=True)
     in_force = {
         name: f"{getattr(found, field.name) or 'none'} (from {found.sources.get(field.name, 'default')})"
         for name, field in settings.declared()
@@ -159,6 +161,7 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
 
 def run(host: str, port: int, workers: int, threads: int | None, ready: Callable[[], None]) -> None:
     """Migrate if needed, then serve until told to stop."""
+    from retainer.server.log import Log  # noqa: PLC0415
     from retainer.server.serving import serve as listen  # noqa: PLC0415  # other commands need no HTTP server
 
     if workers > 1:
@@ -170,6 +173,12 @@ def run(host: str, port: int, workers: int, threads: int | None, ready: Callable
     engine = Sqlite(in_force.database_path)
     migrate(engine)
     engine.close()
+    log = Log(sys.stderr.buffer)
+    for warning in warnings(in_force.database_path):
+        log.warning(warning)
+    if os.geteuid() == 0:
+        log.warning("The server runs as root. Run it as a user of its own, who owns the data folder and nothing else.")
+    log.flush()
     listen(host, port, settings=in_force, ready=ready)
 
 

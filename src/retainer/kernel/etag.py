@@ -32,4 +32,5 @@ def matches(header: str | None, tag: str) -> bool:
 
 
 def _names(header: str, tag: str) -> bool:
-    return header.strip() == "*" or tag in (part.strip() for part in header.split(","))
+    known = header.replace('-gzip"', '"').split(",")  # the same state, as it is told compressed
+    return header.strip() == "*" or tag in (part.strip() for part in known)

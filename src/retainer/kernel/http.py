@@ -3,13 +3,12 @@
 import random
 import re
 import time
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any, NamedTuple
 
+from retainer import forwarding
 from retainer.errors import Refusal
-from retainer.settings import BASE_PATH, Settings
+from retainer.settings import Settings
 
-Address = IPv4Address | IPv6Address
 NOTHING = frozenset({"", "0"})
 LARGEST_BODY = 1024 * 1024
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -48,8 +47,9 @@ class Request:
         value: str | None = self.environ.get(f"HTTP_{name}")
         return value
 
-    def check_size(self) -> None:
-        """Refuse a body that says it is too large, before anything is read."""
+    def check(self) -> None:
+        """Refuse what needs no look at the rest: no host, or several, or a body that says it is too large."""
+        forwarding.check_host(self.environ)
         length = self.environ.get("CONTENT_LENGTH")
         if length and (len(length) > 10 or int(length) > LARGEST_BODY):
             raise too_large()
@@ -64,37 +64,13 @@ class Request:
 
     @property
     def address(self) -> str:
-        """The caller's address: the peer, or what trusted proxies say of it; IPv6 as its /64 network."""
-        peer = self._peer()
-        for hop in reversed((self.header("X_FORWARDED_FOR") or "").split(",")):
-            if not self._trusts(peer):
-                break
-            peer = _address(hop.strip())
-        return str(ip_network(f"{peer}/64", strict=False)) if peer and peer.version == 6 else str(peer)
+        """The caller's address as it is counted."""
+        return forwarding.group(forwarding.client_address(self.environ, self.settings))
 
     @property
     def base_url(self) -> str:
-        """The public address of the API, without a slash at the end; trusted proxies may name another host."""
-        if self.settings.base_url:
-            return self.settings.base_url + BASE_PATH
-        scheme, host = self.environ["wsgi.url_scheme"], self.header("HOST") or "localhost"
-        if self.settings.trusted_proxies and self._trusts(self._peer()):
-            scheme, host = self.header("X_FORWARDED_PROTO") or scheme, self.header("X_FORWARDED_HOST") or host
-        return f"{scheme}://{host}{BASE_PATH}"
-
-    def _peer(self) -> Address | None:
-        return _address(self.environ.get("REMOTE_ADDR", ""))
-
-    def _trusts(self, peer: Address | None) -> bool:
-        return peer is not None and any(peer in network for network in self.settings.trusted_proxies)
-
-
-def _address(text: str) -> Address | None:
-    try:
-        found = ip_address(text)
-    except ValueError:
-        return None
-    return getattr(found, "ipv4_mapped", None) or found
+        """The public address of the API, without a slash at the end."""
+        return forwarding.base_url(self.environ, self.settings)
 
 
 def too_large() -> Refusal:

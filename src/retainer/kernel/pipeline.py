@@ -26,7 +26,7 @@ STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HT
 CONTENT = ("content-type", "application/json; charset=utf-8")
 FIXED = [
     ("cache-control", "private, no-cache"),
-    ("vary", "Authorization, X-Api-Key"),
+    ("vary", "Authorization, X-Api-Key, Accept-Encoding"),
     ("x-content-type-options", "nosniff"),
 ]
 
@@ -35,8 +35,7 @@ def answer(request: Request, app: "App") -> Response:
     """Take one request through every stage; any stage may refuse it."""
     caller = allowance = operation = None
     try:
-        if request.has_body:
-            request.check_size()  # 413
+        request.check()  # 400, 413
         caller = access.authenticate(request, app.store)  # 401
         access.admit(caller)  # 402, 403 API off
         allowance = app.window.take(f"key:{caller.key_id}", caller.ceiling)
@@ -67,7 +66,7 @@ def perform(call: Call, app: "App") -> Response:
     if not operation.writes:
         with app.store.begin(call.caller, write=False) as tx:
             return reply(operation, operation.call(tx, call), request)
-    body = app.intake.read(request, call.caller.key_id)
+    body = app.bodies.read(request, call.caller.account_id)
     if operation.body is not None:
         call.sent = Sent(request, body, operation.body, "Create" if operation.created else "Update")
     readable = call.sent is not None and call.sent.refusal is None

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from retainer import forwarding
 from retainer.domain.keys import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
@@ -42,11 +43,19 @@ class Failed(msgspec.Struct, gc=False, tag_field="event", tag="failure"):
     level: str = "error"
 
 
+class Warned(msgspec.Struct, gc=False, tag_field="event", tag="warning"):
+    """What an operator should know and may want to change."""
+
+    time: datetime
+    message: str
+    level: str = "warning"
+
+
 class Log:
     """JSON lines, kept until `flush` writes them, so that no request waits for a terminal or a disk."""
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._lines: deque[Answered | Failed] = deque()
+        self._lines: deque[Answered | Failed | Warned] = deque()
         self.stream = stream
 
     def request(self, request: Request, response: Response, caller: Caller | None, operation: Operation | None) -> None:
@@ -63,7 +72,7 @@ class Log:
                 caller.account_id if caller else None,
                 caller.user_id if caller else None,
                 caller.prefix if caller else None,
-                request.environ.get("REMOTE_ADDR"),
+                forwarding.shown(request.environ, request.settings),
             )
         )
 
@@ -72,6 +81,10 @@ class Log:
         during, request_id = (what, None) if isinstance(what, str) else (f"{what.method} {what.path}", what.id)
         stack = "".join(traceback.format_exception(error))
         self._lines.append(Failed(datetime.now(UTC), during, request_id, stack))
+
+    def warning(self, message: str) -> None:
+        """Note what an operator should know."""
+        self._lines.append(Warned(datetime.now(UTC), message))
 
     def flush(self) -> None:
         """Write the lines that have come together."""

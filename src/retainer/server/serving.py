@@ -2,10 +2,12 @@
 
 import fcntl
 import gc
+import resource
 import socket
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.util import Finalize
@@ -19,11 +21,17 @@ from granian.log import LogLevels
 
 from retainer import settings as configuration
 from retainer.app import App
+from retainer.server.connections import MOST_CONNECTIONS, ConnectionGuard
+from retainer.server.slots import threads
 from retainer.settings import Settings, SettingsError
+from retainer.store.migrations import private
 
 HEADER_SECONDS = 10
 LARGEST_HEAD = 64 * 1024
 DRAIN_SECONDS = 15
+MOST_DEATHS = 10  # of workers in DEATHS_SECONDS, before the server ends; a second one waits PAUSE_SECONDS
+DEATHS_SECONDS = 60
+PAUSE_SECONDS = 1
 
 # The server's own words go to standard error, beside the log; standard output belongs to the command's answer.
 STDERR = {"class": "logging.StreamHandler", "stream": "ext://sys.stderr", "formatter": "generic"}
@@ -50,18 +58,41 @@ def serve(host: str, port: int, *, settings: Settings, ready: Callable[[], None]
             address=host,
             port=port,
             workers=1,
-            blocking_threads=settings.threads,
+            blocking_threads=threads(settings.threads),
             http=HTTPModes.http1,
             http1_settings=HTTP1Settings(header_read_timeout=HEADER_SECONDS * 1000, max_buffer_size=LARGEST_HEAD),
             backlog=2048,
+            backpressure=_most_connections(),
             websockets=False,
             log_level=LogLevels.error,
             log_dictconfig=LOGGING,
             respawn_failed_workers=True,
             workers_kill_timeout=DRAIN_SECONDS,
         )
+        server.respawned_wrks = Deaths()
         server.on_startup(threading.Thread(target=_tell, args=(host, port, ready), daemon=True).start)
         server.serve()
+
+
+class Deaths(dict[int, float]):
+    """When workers were replaced, as Granian keeps it: it ends the server when one dies twice within 5.5 seconds.
+
+    Here that takes ten deaths in a minute, as of a worker that cannot start, and a second one waits a moment.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._times: deque[float] = deque(maxlen=MOST_DEATHS)
+
+    def __setitem__(self, worker: int, at: float) -> None:
+        if self._times and at - self._times[-1] < PAUSE_SECONDS:
+            time.sleep(PAUSE_SECONDS)
+        self._times.append(at)
+
+    def get(self, worker: int, default: Any = None) -> Any:  # noqa: ARG002  # there is one worker
+        """The last time, if there were too many in the last minute."""
+        last = self._times[-1] if self._times else 0.0
+        return last if len(self._times) == MOST_DEATHS and last - self._times[0] < DEATHS_SECONDS else default
 
 
 def application() -> App:
@@ -70,6 +101,10 @@ def application() -> App:
     app.housekeeping.start()
     if app.settings.monitor:
         start_monitor(app)
+    if sys.platform == "linux":
+        guard = ConnectionGuard(app.settings, app.log.failure)
+        guard.start()
+        Finalize(None, guard.stop, exitpriority=12)
     gc.freeze()  # what is there now stays: no collection need look at it again
     gc.set_threshold(20_000, 20, 50)
     Finalize(None, app.housekeeping.stop, exitpriority=10)
@@ -83,6 +118,16 @@ def start_monitor(app: App) -> None:
     monitor = Monitor(app.store, app.settings.monitor_allow, app.log.failure)
     monitor.start()
     Finalize(None, monitor.stop, exitpriority=11)
+
+
+def _most_connections() -> int:
+    """How many connections there may be at once: as many as files may be open, but for those of the database."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most == resource.RLIM_INFINITY:
+        most = 2 * MOST_CONNECTIONS
+    files = min(most, 2 * MOST_CONNECTIONS)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
+    return min(MOST_CONNECTIONS, files // 2)
 
 
 def _claim(host: str, port: int) -> None:
@@ -100,7 +145,7 @@ def _claim(host: str, port: int) -> None:
 @contextmanager
 def _alone(database: Path) -> Iterator[None]:
     """Hold the database for this server: limits are counted in one process."""
-    with database.with_suffix(".serving").open("w") as file:
+    with open(database.with_suffix(".serving"), "w", opener=private) as file:  # as in migrations
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -1,6 +1,7 @@
 """The engines: the only place that knows a dialect, a driver, and what its errors mean."""
 
 import contextlib
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ PRAGMAS = (
     *("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"),
     *("journal_size_limit=67108864", "cache_size=-16384", "mmap_size=268435456"),
 )
-OUT_OF_REACH = {"BUSY", "LOCKED", "IOERR", "FULL", "CANTOPEN", "READONLY", "PROTOCOL", "NOTADB", "CORRUPT"}
+STALE = {"IOERR", "CANTOPEN", "READONLY", "NOTADB", "CORRUPT"}  # no connection that was open then is used again
+OUT_OF_REACH = {"BUSY", "LOCKED", "FULL", "PROTOCOL", *STALE}
 
 # The first type is what SQLite's STRICT tables take, the second what PostgreSQL has for it.
 INTEGER = Integer().with_variant(BigInteger(), "postgresql")
@@ -59,8 +61,12 @@ class Unavailable(Exception):
     """The database is out of reach, busy for too long, or full; what was asked did not happen or is unknown."""
 
 
+class OutcomeUnknown(Unavailable):
+    """A commit failed otherwise than for want of room: what it was to make durable may be there or not."""
+
+
 class Sqlite:
-    """One SQLite file: a connection for each thread, and one write lock in the process."""
+    """One SQLite file: connections that are lent to one user at a time, and one write lock in the process."""
 
     dialect = sqlite.dialect(paramstyle="named")
     driver: Any = driver
@@ -73,17 +79,21 @@ class Sqlite:
             raise Unavailable(f"SQLite {driver.sqlite_version} is too old: install {oldest} or newer.")
         self.path = path
         self._writing = threading.Lock()
-        self._local = threading.local()
+        self._idle: list[Any] = []
+        self._open: set[Any] = set()  # what is lent and not in here is closed when it is given back
 
     def judge(self, error: Exception) -> Exception:
         """What a driver's error means to callers: out of reach, or the programming error that it is."""
         _, name, *_ = *str(getattr(error, "sqlite_errorname", "")).split("_"), ""
+        if name in STALE:
+            self.close()
         return Unavailable(str(error)) if name in OUT_OF_REACH else error
 
     def connect(self) -> Any:
         """A new connection with every promise switched on: durable commits, foreign keys, no trusted schema."""
+        where = f"{self.path.absolute().as_uri()}?mode=rw"  # a file that has gone is not made anew
         connection = driver.connect(
-            str(self.path), timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=1024
+            where, uri=True, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=1024
         )
         for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
@@ -91,60 +101,70 @@ class Sqlite:
 
     def one(self, text: str, values: dict[str, Any]) -> tuple[Any, ...] | None:
         """The first row of a statement outside any transaction."""
+        connection = self.connection()
         try:
-            row: tuple[Any, ...] | None = self.connection().execute(text, values).fetchone()
+            row: tuple[Any, ...] | None = connection.execute(text, values).fetchone()
         except driver.DatabaseError as error:
             raise self.judge(error) from error
+        finally:
+            self.give_back(connection)
         return row
 
     def begin(self, *, write: bool) -> Any:
-        """Begin a transaction on this thread's connection; a writing one holds the lock until it ends."""
+        """Lend a connection on which a transaction has begun; a writing one holds the lock until it ends."""
         if write and not self._writing.acquire(timeout=WAIT_SECONDS):
             raise Unavailable("Other writes took too long.")
         try:
             connection = self.connection()
-            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-        except driver.DatabaseError as error:
+            try:
+                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            except driver.DatabaseError as error:
+                found = self.judge(error)
+                self.give_back(connection)
+                raise found from error
+        except BaseException:
             if write:
                 self._writing.release()
-            raise self.judge(error) from error
+            raise
         return connection
 
-    def commit(self, connection: Any, *, write: bool) -> None:
-        """Make it durable. A commit that fails has an unknown outcome: the connection is thrown away."""
+    def end(self, connection: Any, *, write: bool, commit: bool) -> None:
+        """Make a transaction durable, or undo it, which SQLite may have done itself, on a full disk for one."""
         try:
-            connection.execute("COMMIT")
+            if commit or connection.in_transaction:
+                connection.execute("COMMIT" if commit else "ROLLBACK")
         except driver.Error as error:
-            self.close()
-            raise Unavailable(str(error)) from error
+            self._open.discard(connection)
+            if commit:
+                kind = Unavailable if error.sqlite_errorname == "SQLITE_FULL" else OutcomeUnknown
+                raise kind(str(error)) from error
         finally:
-            if write:
-                self._writing.release()
-
-    def rollback(self, connection: Any, *, write: bool) -> None:
-        """Undo everything; SQLite may have done so already, on a full disk for one."""
-        try:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-        except driver.Error:
-            self.close()
-        finally:
+            self.give_back(connection)
             if write:
                 self._writing.release()
 
     def connection(self) -> Any:
-        """This thread's connection."""
-        connection = getattr(self._local, "connection", None)
-        if connection is None:
-            try:
-                connection = self._local.connection = self.connect()
-            except driver.DatabaseError as error:
-                raise self.judge(error) from error
+        """Lend a connection that nobody uses; its user gives it back."""
+        with contextlib.suppress(IndexError):
+            return self._idle.pop()
+        try:
+            connection = self.connect()
+        except driver.DatabaseError as error:
+            raise self.judge(error) from error
+        if os.access(self.path, os.W_OK):  # or it reads only, for as long as it is open
+            self._open.add(connection)
         return connection
 
-    def close(self) -> None:
-        """Close this thread's connection: it may be broken, and none may be open when a process forks."""
-        connection = self._local.__dict__.pop("connection", None)
-        if connection is not None:
+    def give_back(self, connection: Any) -> None:
+        """Take back what was lent: for the next user, or to be closed when it went stale meanwhile."""
+        if connection in self._open:
+            self._idle.append(connection)
+        else:
             with contextlib.suppress(driver.Error):
                 connection.close()
+
+    def close(self) -> None:
+        """Close what is idle, and later what is lent: none may be open when a process forks."""
+        idle, self._idle, self._open = self._idle, [], set()
+        for connection in idle:
+            self.give_back(connection)

@@ -88,8 +88,7 @@ class Everywhere:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        end = self.store.engine.commit if kind is None else self.store.engine.rollback
-        end(self.connection, write=self.writes)
+        self.store.engine.end(self.connection, write=self.writes, commit=kind is None)
 
     def execute(self, statement: ClauseElement, values: dict[str, Any]) -> Any:
         """Run a statement and return the driver's cursor."""
@@ -146,6 +145,8 @@ class Tx(BodyFaults, Everywhere):
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         if self._begun:
             super().__exit__(kind, *rest)
+        else:
+            self.store.engine.give_back(self.connection)
 
     @property
     def today(self) -> str:
@@ -155,7 +156,7 @@ class Tx(BodyFaults, Everywhere):
     def snapshot(self) -> None:
         """Let all statements that follow see one state of the database."""
         if not self._begun:
-            self.store.engine.begin(write=False)
+            self.connection.execute("BEGIN")
             self._begun = True
 
     def execute(self, statement: ClauseElement, values: dict[str, Any]) -> Any:

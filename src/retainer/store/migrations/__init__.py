@@ -1,6 +1,7 @@
 """Bringing a database's schema up to date: once, under a lock, and only when it is behind."""
 
 import fcntl
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,17 @@ from retainer.store.tx import Store
 
 MIGRATIONS = Path(__file__).parent
 NETWORK_FILE_SYSTEMS = re.compile(r"nfs\d?|cifs|smb\w*|9p|fuse\.sshfs|ceph|glusterfs")
+
+
+def private(name: str, flags: int) -> int:
+    """Open a file; one that is made is for its owner alone."""
+    return os.open(name, flags, 0o600)
+
+
+def exposed(path: Path) -> list[Path]:
+    """What of a database others on this machine may read or change: its folder, and the files beside it."""
+    found = [path.parent, path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))]
+    return [each for each in found if each.exists() and each.stat().st_mode & 0o077]
 
 
 def head() -> str:
@@ -67,10 +79,13 @@ def _upgrade(engine: Sqlite) -> None:
 
 
 def _prepare(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    for folder in [*reversed(path.parent.parents), path.parent]:
+        folder.mkdir(mode=0o700, exist_ok=True)
     kind = _file_system(path.parent.resolve())
     if NETWORK_FILE_SYSTEMS.fullmatch(kind):
         raise Unavailable(f"{path.parent} is on a network share ({kind}), where SQLite loses data. Use a local disk.")
+    if not path.exists():  # SQLite gives the files beside it the same mode
+        path.touch(mode=0o600)
 
 
 def _file_system(folder: Path) -> str:
@@ -84,6 +99,6 @@ def _file_system(folder: Path) -> str:
 
 @contextmanager
 def _lock(path: Path) -> Iterator[None]:
-    with path.with_suffix(".lock").open("w") as file:
+    with open(path.with_suffix(".lock"), "w", opener=private) as file:  # Path.open takes no opener
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,0 +1,112 @@
+"""Who calls, and under which address the API is known, when proxies stand in between."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Any, NamedTuple
+
+from retainer.errors import Refusal
+from retainer.settings import BASE_PATH, Settings
+
+Address = IPv4Address | IPv6Address
+NODE = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<four>[0-9.]+))(?::[0-9]+)?")
+LONGEST_HOST, LONGEST_ADDRESS = 262, 64
+HOST = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+
+
+def is_host(text: str) -> bool:
+    """Whether a text is a host with or without a port."""
+    return len(text) <= LONGEST_HOST and HOST.fullmatch(text) is not None
+
+
+def check_host(environ: Mapping[str, Any]) -> None:
+    """Refuse a request that does not name one host (RFC 9112, 3.2); the HTTP server joins several with a comma."""
+    host = environ.get("HTTP_HOST", "")
+    if not is_host(host) and (host or environ["SERVER_PROTOCOL"] != "HTTP/1"):
+        raise Refusal("bad_request", "Send one header Host with the name of this server, like api.agency.example.")
+
+
+class Hop(NamedTuple):
+    """What a proxy says of who asked it: the address, and how that one had named this server."""
+
+    address: str
+    scheme: str = ""
+    host: str = ""
+
+
+def client_address(environ: Mapping[str, Any], settings: Settings) -> Address | None:
+    """The caller's address: the peer, or what trusted proxies say of it; None when it is no address."""
+    return _client(environ, settings)[0]
+
+
+def shown(environ: Mapping[str, Any], settings: Settings) -> str | None:
+    """The caller's address for people to read."""
+    if settings.trusted_proxies:
+        return str(client_address(environ, settings))
+    return environ.get("REMOTE_ADDR")
+
+
+def group(address: Address | None) -> str:
+    """The name under which an address is counted: an IPv6 caller has a whole /64 network."""
+    if address is not None and address.version == 6:
+        return str(ip_network(f"{address}/64", strict=False))
+    return str(address)
+
+
+def base_url(environ: Mapping[str, Any], settings: Settings) -> str:
+    """The public address of the API, without a slash at the end; trusted proxies may name another host."""
+    if settings.base_url:
+        return settings.base_url + BASE_PATH
+    hop = _client(environ, settings)[1]
+    scheme = hop.scheme if hop.scheme in {"http", "https"} else environ["wsgi.url_scheme"]
+    host = hop.host if is_host(hop.host) else environ.get("HTTP_HOST") or "localhost"
+    return f"{scheme}://{host}{BASE_PATH}"
+
+
+def _client(environ: Mapping[str, Any], settings: Settings) -> tuple[Address | None, Hop]:
+    """The first who is no proxy of ours, and what the proxy says of it that is nearest to it."""
+    peer, hop = parse_address(environ.get("REMOTE_ADDR", "")), Hop("")
+    if settings.trusted_proxies:
+        hops = _forwarded if settings.proxy_header == "Forwarded" else _x_forwarded
+        for each in reversed(hops(environ)):
+            if not is_trusted(peer, settings):
+                break
+            peer, hop = parse_address(each.address), each
+    return peer, hop
+
+
+def _x_forwarded(environ: Mapping[str, Any]) -> list[Hop]:
+    scheme, host = environ.get("HTTP_X_FORWARDED_PROTO", ""), environ.get("HTTP_X_FORWARDED_HOST", "")
+    return [Hop(each.strip(), scheme, host) for each in environ.get("HTTP_X_FORWARDED_FOR", "").split(",")]
+
+
+def _forwarded(environ: Mapping[str, Any]) -> list[Hop]:
+    """The elements of the header Forwarded (RFC 7239), the nearest proxy's last; what is none has no address."""
+    hops = []
+    for element in environ.get("HTTP_FORWARDED", "").split(","):
+        pairs = (pair.partition("=") for pair in element.split(";"))
+        said = {name.strip().lower(): value.strip().strip('"') for name, _, value in pairs}
+        node = NODE.fullmatch(said.get("for", ""))
+        address = (node["six"] or node["four"]) if node else ""
+        hops.append(Hop(address, said.get("proto", ""), said.get("host", "")))
+    return hops
+
+
+def is_trusted(peer: Address | None, settings: Settings) -> bool:
+    """Whether a peer is a proxy of ours."""
+    return peer is not None and any(peer in network for network in settings.trusted_proxies)
+
+
+def parse_address(text: str) -> Address | None:
+    """An address from its text, IPv4 also when written as IPv6; None for anything else."""
+    return _parse(text) if len(text) <= LONGEST_ADDRESS else None
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> Address | None:
+    try:
+        found = ip_address(text)
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found

@@ -1,0 +1,58 @@
+"""What lies outside the base path: the OpenAPI document, and words for who has lost the way."""
+
+import hashlib
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from retainer import openapi
+from retainer.domain.limits import ADDRESS_CEILING
+from retainer.errors import Refusal
+from retainer.kernel import etag, pipeline
+from retainer.kernel.http import Request, Response
+from retainer.kernel.resource import Routes
+from retainer.settings import BASE_PATH
+
+if TYPE_CHECKING:
+    from retainer.app import App
+
+DOCUMENT = "/openapi.json"
+ALLOW = "GET, HEAD, OPTIONS"
+ANYWHERE = "http://retainer.invalid"  # stands in the rendered document for the address that is asked for
+
+
+def answer(request: Request, app: "App") -> Response:
+    """Answer in the shape of the API, with the figures of the address, which refusals are charged to."""
+    try:
+        request.check()
+        allowance = app.window.take(f"address:{request.address}", ADDRESS_CEILING, charge=False)
+        response = page(request, app.routes)
+    except Exception as error:  # noqa: BLE001  # whatever it is, it leaves as one of ours
+        allowance, refusal = pipeline.of_stranger(request, pipeline.explain(error, request, app), app)
+        response = pipeline.refuse(refusal, request)
+    pipeline.finish(response, request, allowance)
+    app.log.request(request, response, None, None)
+    return response
+
+
+def page(request: Request, routes: Routes) -> Response:
+    """The document. Raises `not_found` and `method_not_allowed`."""
+    if request.path != DOCUMENT:
+        raise Refusal("not_found", f"There is nothing here. The API is at {BASE_PATH}, its reference at {DOCUMENT}.")
+    if request.method == "OPTIONS":
+        return Response(204, [("allow", ALLOW)])
+    if request.method not in {"GET", "HEAD"}:
+        message = f"This path does not take {request.method}. It takes: {ALLOW}."
+        raise Refusal("method_not_allowed", message, headers={"Allow": ALLOW})
+    body = rendered(routes).replace(msgspec.json.encode(ANYWHERE), msgspec.json.encode(request.base_url), 1)
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    if etag.matches(request.header("IF_NONE_MATCH"), tag):
+        return Response(304, [("etag", tag)])
+    return Response(200, [pipeline.CONTENT, ("etag", tag)], body)
+
+
+@lru_cache(maxsize=1)
+def rendered(routes: Routes) -> bytes:
+    """The document without its address: making it takes a tenth of a second."""
+    return openapi.render(routes.operations, ANYWHERE)

@@ -1,0 +1,128 @@
+"""Files: for their owner alone; what is open to others is told, and a full disk too."""
+
+import contextlib
+import json
+import os
+import shutil
+import stat
+import subprocess
+
+import pytest
+
+from retainer.store.engines import driver
+from tests.blackbox.process import command, opened, prepared, running, tell
+from tests.cast import open_agency
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def modes(folder):
+    return {path.name: oct(mode(path)) for path in folder.rglob("*")}
+
+
+@pytest.fixture
+def wide():
+    """A mask that lets everybody read what is made, as on most machines."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.parametrize("does", ["serve", "demo"])
+def test_what_a_server_makes_is_for_its_owner_alone(tmp_path, wide, does):
+    data = tmp_path / "deep" / "data"
+    with running(tmp_path, does=does, RETAINER_DATA_DIR=str(data)) as server:
+        with server.client("rtn_" + "0" * 38) as client:
+            client.get("/me")
+        with contextlib.closing(driver.connect(data / ("demo.db" if does == "demo" else "retainer.db"))) as beside:
+            beside.execute("SELECT count(*) FROM accounts").fetchall()
+            found = modes(tmp_path / "deep")
+    name = "retainer" if does == "serve" else "demo"
+    assert {f"{name}.db", f"{name}.db-wal", f"{name}.db-shm", f"{name}.lock", f"{name}.serving"} <= set(found)
+    assert found.pop("data") == "0o700"
+    assert set(found.values()) == {"0o600"}, found
+    assert mode(tmp_path / "deep") == 0o700
+
+
+def test_what_a_command_makes_is_for_its_owner_alone_and_what_is_there_stays_as_it_is(tmp_path, wide):
+    (tmp_path / "data").mkdir(mode=0o750)
+    tell(tmp_path, "migrate")
+    assert mode(tmp_path / "data") == 0o750
+    assert set(modes(tmp_path / "data").values()) == {"0o600"}
+
+
+def warnings(folder):
+    lines = [json.loads(line) for line in (folder / "err.txt").read_text().splitlines()]
+    return [line["message"] for line in lines if line["event"] == "warning"]
+
+
+def test_a_server_says_in_its_log_what_others_could_read_and_that_it_runs_as_root(tmp_path):
+    with running(prepared(tmp_path)):
+        before = warnings(tmp_path)
+    assert len(before) == (os.geteuid() == 0)
+    assert all("runs as root" in line for line in before)
+    (tmp_path / "data" / "retainer.db").chmod(0o644)
+    with running(tmp_path):
+        (said,) = [line for line in warnings(tmp_path)[len(before) :] if "runs as root" not in line]
+    assert "chmod" in said
+    assert "retainer.db" in said
+
+
+def test_the_doctor_says_what_others_could_read_and_answers_nonetheless(tmp_path):
+    prepared(tmp_path)
+    assert command(tmp_path, "doctor", "--json").err == ""
+    (tmp_path / "data").chmod(0o755)
+    said = command(tmp_path, "doctor", "--json")
+    assert said.status == 0
+    assert said.json["database"].endswith("retainer.db")
+    assert len(said.err.splitlines()) == 1
+    assert "chmod" in said.err
+
+
+CREATE = ("--name", "B", "--plan", "agency", "--admin-name", "B", "--admin-email", "b@b.example")
+
+
+@pytest.fixture
+def full_disk(tmp_path):
+    """A folder on a disk of its own, whose last byte is taken."""
+    folder = prepared(tmp_path / "made")
+    with opened(folder / "data" / "retainer.db") as store:
+        agency = open_agency(store, "Full", "agency")
+    with driver.connect(folder / "data" / "retainer.db") as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], check=False, capture_output=True)
+    if mounted.returncode:
+        pytest.skip("mounts take root")
+    try:
+        shutil.copytree(folder / "data", disk / "data", dirs_exist_ok=True)
+        with (disk / "rest").open("wb", buffering=0) as rest:
+            try:
+                while True:
+                    rest.write(b"x" * 4096)
+            except OSError:
+                pass
+        yield disk, agency
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_command_on_a_full_disk_says_so_and_that_nothing_changed(full_disk):
+    disk, agency = full_disk
+    for arguments in (
+        ("api", "off", agency["account_id"]),
+        ("account", "create", *CREATE),
+        ("key", "revoke", agency["key_id"]),
+        ("user", "deactivate", agency["member_id"]),
+    ):
+        said = command(disk, *arguments, "--json")
+        assert (said.status, said.out) == (1, ""), said
+        assert len(said.err.splitlines()) == 1, said
+        assert "disk" in said.err.lower(), said
+        assert "nothing was changed" in said.err.lower(), said
+    (disk / "rest").unlink()
+    assert tell(disk, "account", "show", agency["account_id"])["api_enabled"] is True

@@ -1,0 +1,153 @@
+"""Bodies that arrive slowly or never: whose they are waits for them, nobody else."""
+
+import contextlib
+import socket
+import time
+
+import pytest
+
+from retainer.settings import BASE_PATH
+from tests.blackbox.process import at_once, checked, drained, parsed, query, statuses
+
+DEADLINE = 30
+HEAD = f"POST {BASE_PATH}/tags HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+
+def head(key, *lines):
+    return "".join(line + "\r\n" for line in (f"{HEAD}Authorization: Bearer {key}", *lines, "")).encode()
+
+
+def unfinished(key):
+    """A request whose body has only begun."""
+    return head(key, "Content-Length: 1000") + b"{"
+
+
+@contextlib.contextmanager
+def connections(server, requests):
+    """Connections that have sent these bytes and stay as they are until the block ends."""
+    with contextlib.ExitStack() as stack:
+        links = []
+        for sent in requests:
+            links.append(stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=10)))
+            links[-1].sendall(sent)
+        time.sleep(0.3)  # the server has read their headers
+        yield links
+
+
+@pytest.fixture(scope="module")
+def overdue(server):
+    """A body of which nothing comes and one that drips, begun before all other tests of this file; and when."""
+    key = server.agency("Overdue", "enterprise")["key"]
+    with connections(server, [unfinished(key), unfinished(key)]) as links:
+        yield (*links, time.monotonic())
+
+
+@pytest.fixture(autouse=True)
+def dripping(overdue):
+    """Each test is a drop."""
+    with contextlib.suppress(OSError):
+        overdue[1].sendall(b" ")
+
+
+@pytest.mark.parametrize(("count", "keys"), [(12, 2), (60, 1), (60, 3)])
+def test_slow_bodies_of_one_account_refuse_and_delay_no_other(server, open_agency, count, keys):
+    slow, other = open_agency("enterprise"), open_agency("enterprise")["key"]
+    senders = [server.new_key(slow) for _ in range(keys)]
+    with connections(server, [unfinished(senders[number % keys]) for number in range(count)]):
+        began = time.monotonic()
+        with server.client(other) as client:
+            written = [client.post("/tags", {"name": f"Tag {number}"}) for number in range(20)]
+            read = [client.get("/tags") for _ in range(20)]
+        took = time.monotonic() - began
+    assert (statuses(written), statuses(read)) == ({201: 20}, {200: 20})
+    assert took < 2.0, "forty small requests"
+
+
+def test_who_has_no_slot_left_is_refused_at_once_and_can_still_read(server, open_agency, agency):
+    slow = open_agency("enterprise")
+    with connections(server, [unfinished(slow["key"]) for _ in range(150)]) as links:
+        with server.client(server.new_key(slow)) as client:
+            began = time.monotonic()
+            refused = client.send("POST", BASE_PATH + "/tags", {"name": "No slot"})
+            took = time.monotonic() - began
+            assert (refused.status, refused.code) == (503, "unavailable")
+            assert (refused.headers["retry-after"], refused.headers["connection"]) == ("1", "close")
+            assert "wait" in refused.json["message"]
+            assert took < 0.3, "at once"
+            assert client.get("/tags").status == 200
+        with server.client(agency["key"]) as other:
+            assert other.post("/tags", {"name": "Mine"}).status == 201
+        links[0].sendall(b'"name":"Late"}'.ljust(999))
+        (answer,) = parsed(drained(links[0])[0])
+        assert checked(answer).status == 201, "the slots are given to those who come first"
+    with server.client(slow["key"]) as client:
+        assert client.post("/tags", {"name": "Free again"}).status == 201
+
+
+def test_many_writes_at_once_of_one_account_all_find_a_slot(server, agency):
+    def post(number):
+        with server.client(agency["key"]) as client:
+            return [client.post("/tags", {"name": f"{number}-{turn}"}) for turn in range(5)]
+
+    assert statuses([answer for part in at_once(40, post) for answer in part]) == {201: 200}
+
+
+ENDED = {
+    "an object and a length": head("{key}", "Content-Length: 1000") + b'{"name":"Short"}',
+    "nothing of its length": head("{key}", "Content-Length: 1000"),
+    "an object in chunks": head("{key}", "Transfer-Encoding: chunked") + b'10\r\n{"name":"Short"\r\n',
+    "no chunk at all": head("{key}", "Transfer-Encoding: chunked"),
+}
+"""Requests whose connection ends before their body does."""
+
+
+@pytest.mark.parametrize("sent", ENDED.values(), ids=ENDED)
+def test_a_body_that_ends_before_its_end_is_not_executed(server, agency, sent):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as link:
+        link.sendall(sent.replace(b"{key}", agency["key"].encode()))
+        time.sleep(0.1)
+        link.shutdown(socket.SHUT_WR)
+        (answer,) = parsed(drained(link)[0])
+    assert (checked(answer).status, answer.code) in {(400, "bad_request"), (400, "malformed_json")}
+    with server.client(agency["key"]) as client:
+        assert client.get("/tags").json["data"] == []
+
+
+@pytest.mark.parametrize("ends", ["Content-Length: 5", "Transfer-Encoding: chunked"])
+def test_a_delete_whose_body_never_came_is_not_executed(server, agency, ends):
+    with server.client(agency["key"]) as client:
+        tag = client.post("/tags", {"name": "Kept"}).data["id"]
+        cut = head(agency["key"], ends).replace(b"POST", b"DELETE").replace(b"/tags", b"/tags/%d" % tag)
+        with socket.create_connection(("127.0.0.1", server.port), timeout=5) as link:
+            link.sendall(cut)
+            time.sleep(0.1)
+            link.shutdown(socket.SHUT_WR)
+            (answer,) = parsed(drained(link)[0])
+        assert (checked(answer).status, answer.code) == (400, "bad_request")
+        assert [row["id"] for row in client.get("/tags").json["data"]] == [tag]
+
+
+def test_a_whole_body_in_chunks_is_taken(server, agency):
+    sent = head(agency["key"], "Transfer-Encoding: chunked") + b'7\r\n{"name"\r\n9\r\n:"Whole"}\r\n0\r\n\r\n'
+    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as link:
+        link.sendall(sent)
+        link.settimeout(1)
+        (answer,) = parsed(drained(link)[0])
+    assert checked(answer).data["name"] == "Whole"
+
+
+def test_a_body_that_does_not_arrive_in_time_is_refused_and_its_connection_ends(server, overdue):
+    silent, drips, began = overdue
+    for link in (silent, drips):
+        while time.monotonic() < began + DEADLINE + 5:
+            link.settimeout(0.5)
+            with contextlib.suppress(OSError):
+                drips.sendall(b" ")
+            received, closed = drained(link)
+            if closed or received:
+                break
+        assert received, "an answer before the end"
+        (answer,) = parsed(received)
+        assert (checked(answer).status, answer.code) == (400, "bad_request")
+        assert answer.headers["connection"] == "close"
+    assert query(server.database, "SELECT count(*) FROM tags WHERE name = ''") == [(0,)]

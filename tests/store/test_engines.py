@@ -1,0 +1,153 @@
+"""The engine on real files, which fail and come back."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, insert, select
+
+from retainer.kernel.idempotency import idempotency_keys
+from retainer.store.engines import Sqlite, Unavailable
+from retainer.store.migrations import migrate
+from retainer.store.tables import totals
+from retainer.store.tx import Store
+
+
+@contextlib.contextmanager
+def read_only(folder):
+    """The folder and its files cannot be written by anybody until the block ends."""
+    files = [folder, *folder.iterdir()]
+    if os.geteuid() == 0:  # whom no mode refuses
+        if subprocess.run(["chattr", "+i", *files], check=False, capture_output=True).returncode:
+            pytest.skip("this file system knows no immutable files")
+        try:
+            yield
+        finally:
+            subprocess.run(["chattr", "-i", *files], check=True)
+    else:
+        modes = [(path, path.stat().st_mode) for path in files]
+        for path, mode in modes:
+            path.chmod(mode & ~0o222)
+        try:
+            yield
+        finally:
+            for path, mode in modes:
+                path.chmod(mode)
+
+
+@pytest.fixture
+def store(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    opened = Store(Sqlite(folder / "retainer.db"))
+    migrate(opened.engine)
+    opened.engine.close()
+    yield opened
+    opened.engine.close()
+
+
+@pytest.fixture
+def busy(store):
+    """Somebody else uses a connection all the while, as is so in a server that works."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def use():
+        with store.everywhere("a test") as tx:
+            tx.value(select(func.count()).select_from(totals))
+            begun.set()
+            ended.wait(timeout=60)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    assert begun.wait(timeout=10)
+    yield
+    ended.set()
+    thread.join(timeout=10)
+
+
+def read(store):
+    with store.everywhere("a test") as tx:
+        return tx.value(select(func.count()).select_from(totals))
+
+
+def write(store):
+    with store.everywhere("a test", write=True) as tx:
+        tx.run(idempotency_keys.delete())
+
+
+def test_a_write_succeeds_as_soon_as_the_files_can_be_written_again(store, busy):
+    with read_only(store.engine.path.parent):
+        assert read(store) == 0
+        for _ in range(2):
+            with pytest.raises(Unavailable):
+                write(store)
+        assert read(store) == 0
+    write(store)
+
+
+def test_connections_of_many_threads_that_were_opened_meanwhile_are_made_anew(store, busy):
+    barrier = threading.Barrier(8)
+    found = []
+
+    def reads():
+        with store.everywhere("a test") as tx:
+            barrier.wait(timeout=10)  # each has a connection of its own
+            found.append(tx.value(select(func.count()).select_from(totals)))
+
+    with read_only(store.engine.path.parent):
+        threads = [threading.Thread(target=reads) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=20)
+    assert found == [0] * 8
+    for _ in range(20):
+        write(store)
+
+
+def test_a_database_that_has_gone_is_unavailable_not_made_anew_and_found_again_when_it_is_back(store, tmp_path):
+    assert read(store) == 0
+    store.engine.close()
+    away = shutil.move(store.engine.path.parent, tmp_path / "away")
+    for folder_is_there in (False, True):
+        if folder_is_there:
+            store.engine.path.parent.mkdir()
+        with pytest.raises(Unavailable):
+            read(store)
+        with pytest.raises(Unavailable):
+            write(store)
+        assert not store.engine.path.exists(), "an empty database in its place would be a worse answer"
+    store.engine.path.parent.rmdir()
+    shutil.move(away, store.engine.path.parent)
+    write(store)
+    assert read(store) == 0
+
+
+def test_a_write_that_fails_lets_the_next_one_in(store):
+    def fail():
+        with store.everywhere("a test", write=True) as tx:
+            tx.run(insert(totals).values(account_id=1, name="x", count=None))
+
+    for _ in range(3):
+        with pytest.raises(store.engine.driver.IntegrityError):
+            fail()
+        write(store)
+
+
+def test_as_many_connections_are_kept_as_were_used_at_once(store):
+    path = str(store.engine.path)
+    before = open_files(path)
+    for _ in range(10):
+        thread = threading.Thread(target=read, args=(store,))
+        thread.start()
+        thread.join(timeout=10)
+    assert open_files(path) - before == 1
+
+
+def open_files(path):
+    """How often this process has a file open."""
+    return sum(str(link.resolve()) == path for link in Path("/proc/self/fd").iterdir())
