@@ -40,7 +40,7 @@ Ids = Annotated[list[Id], Meta(max_length=MOST_PIECES)]
 
 
 class InvoiceLine(Record):
-    """One thing that an invoice bills; one with work has its quantity and price from there, whatever is sent."""
+    """One thing that an invoice bills; one with work has its quantity and price from there."""
 
     description: Annotated[Text2000, "Required, unless work is billed: then the work's own words when left out."] = auto
     unit_price: Annotated[

@@ -175,7 +175,7 @@ class Schemas:
                 members[its.name] = {**self.described(its, schema_of(its.hint, its.name, self)), "readOnly": True}
         needed = [known for known, own in writes.items() if own.required and not own.unless]
         required = [] if use in {"Update", "Child"} else needed
-        taken = {known: its for known, its in members.items() if "readOnly" not in its}
+        taken = {known: its for known, its in members.items() if "readOnly" not in its and known != "id"}
         about = {
             "description": said_in(shape),
             "examples": [{known: self.example(its) for known, its in taken.items()}],
