@@ -91,9 +91,10 @@ class Sqlite:
 
     def connect(self) -> Any:
         """A new connection with every promise switched on: durable commits, foreign keys, no trusted schema."""
-        where = f"{self.path.absolute().as_uri()}?mode=rw"  # a file that has gone is not made anew
+        if not self.path.exists():  # it would be made anew, and empty; a URI that forbids that makes every read slower
+            raise Unavailable(f"The database {self.path} is not there. Check that its disk is.")
         connection = driver.connect(
-            where, uri=True, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=1024
+            str(self.path), timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=1024
         )
         for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
@@ -145,8 +146,10 @@ class Sqlite:
 
     def connection(self) -> Any:
         """Lend a connection that nobody uses; its user gives it back."""
-        with contextlib.suppress(IndexError):
+        try:
             return self._idle.pop()
+        except IndexError:  # all are lent
+            pass
         try:
             connection = self.connect()
         except driver.DatabaseError as error:
