@@ -187,11 +187,11 @@ def words(kind: Kind, pieces: list[Piece]) -> str:
 
 def save(tx: Tx, invoice: int, before: list[InvoiceLine], after: list[InvoiceLine]) -> None:
     """Write the lines of an invoice in place of those before, and let them have their work."""
-    known = {line.id: line for line in before}
+    known, named = ({line.id: line for line in lines} for lines in (before, after))
     kept = {line.id for line in after if line.id in known and billing.of(known[line.id]) == billing.of(line)}
     for line in before:
         if line.id not in kept and line.kind != "item":
-            billing.detach(tx, line.id)
+            billing.detach(tx, line.id, named.get(line.id))
     documents.save_lines(tx, invoice_lines, before, after, invoice_id=invoice)
     for line in after:
         if line.id not in kept and line.kind != "item":
