@@ -160,8 +160,9 @@ def price(tx: Tx, line: InvoiceLine, pieces: list[Piece], currency: str, before:
     rates = {piece.rate for piece in pieces}
     rate = rates.pop() if len(rates) == 1 else None
     unit_price = money.each(units, quantity, currency) if rate is None else amount_of(rate, currency)
+    is_known = bool(pieces) and tx.knows(KINDS[line.kind].member)
     for member, derived in (("quantity", quantity), ("unit_price", unit_price)):
-        if pieces and getattr(line, member) not in {None, derived, getattr(before, member, None)}:
+        if is_known and getattr(line, member) not in {None, derived, getattr(before, member, None)}:
             tx.fault(member, f"Is that of the work: {derived:f}. Leave it out.")
         setattr(line, member, derived)
     line.unit = line.unit or ("hours" if minutes else None)
