@@ -4,6 +4,7 @@ A row of `billings` says that a line bills a piece of work. Those of live invoic
 the database itself refuses to bill it twice; those of invoices that were voided or credited stay, as their history.
 """
 
+import json
 from collections.abc import Callable, Collection
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple
@@ -30,7 +31,7 @@ from retainer.domain.members import writable
 from retainer.domain.values import Id
 from retainer.errors import Refusal
 from retainer.store.columns import integer, ref
-from retainer.store.engines import comma_list
+from retainer.store.engines import INTEGER, comma_list, listed
 from retainer.store.records import Derived, Record
 from retainer.store.tables import ACCOUNT, metadata, tenant_table
 from retainer.store.tx import Tx
@@ -67,9 +68,9 @@ BillingLine = Annotated[Id | None, "Where on that invoice it stands; null withou
 billings = tenant_table(
     "billings",
     *ref("invoice_line_id", "invoice_lines", on_delete="cascade"),
-    *ref("time_entry_id", "time_entries", optional=True, on_delete="cascade"),
-    *ref("expense_id", "expenses", optional=True, on_delete="cascade"),
-    *ref("milestone_id", "milestones", optional=True, on_delete="cascade"),
+    *ref("time_entry_id", "time_entries", optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id"),
+    *ref("expense_id", "expenses", optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id"),
+    *ref("milestone_id", "milestones", optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id"),
     integer("is_live", optional=True),  # 1, or null: then it is no duplicate of any other
     Index(None, "account_id", "invoice_line_id"),
     *(
@@ -147,9 +148,12 @@ def attach(tx: Tx, invoice: int, line: Any) -> None:
         summaries.add(tx, source, line.id)
 
 
-def detach(tx: Tx, line: int) -> None:
-    """Take the work off a line of a draft, as if it never stood there."""
-    _unmark(tx, line)
+def detach(tx: Tx, line: int, after: Any = None) -> None:
+    """Take the work off a line of a draft, as if it never stood there.
+
+    What the line names `after`, too, is about to be attached again: nothing has changed of that.
+    """
+    _unmark(tx, line, after)
     tx.run(_touch_milestone(), line=line, now=tx.now)
     tx.count(billings, -tx.run(FORGET, line=line))
 
@@ -162,12 +166,14 @@ def free(tx: Tx, lines: list[Any]) -> None:
         tx.run(END, line=line.id, now=tx.now)
 
 
-def _unmark(tx: Tx, line: int) -> None:
+def _unmark(tx: Tx, line: int, after: Any = None) -> None:
     work.bill(tx, line, +1)
     for source in BILLED:
         summaries.add(tx, source, line, -1)
-    for name in MARKED:
-        tx.run(_clear(name), line=line, now=tx.now)
+    for kind in KINDS.values():
+        if kind.table in MARKED:
+            stays = json.dumps(pieces_of(after, kind) if after else [])
+            tx.run(_clear(kind.table), line=line, stays=stays, now=tx.now)
 
 
 def lock(tx: Tx, it: Any, before: Any, free: Collection[str] = ()) -> None:
@@ -224,7 +230,8 @@ def _mark(name: str) -> Update:
     (column,) = (kind.column for kind in KINDS.values() if kind.table == name)
     its = select(billings.c[column]).where(billings.c.invoice_line_id == bindparam("line"))
     values: dict[str, Any] = {"invoice_line_id": bindparam("line"), "invoice_id": bindparam("of")}
-    return update(table).where(table.c.id.in_(its)).values(updated_at=bindparam("now"), **values)
+    new = table.c.invoice_line_id.is_distinct_from(bindparam("line", type_=INTEGER))
+    return update(table).where(table.c.id.in_(its), new).values(updated_at=bindparam("now"), **values)
 
 
 @cache
@@ -239,5 +246,5 @@ def _touch_milestone() -> Update:
 @cache
 def _clear(name: str) -> Update:
     table = metadata.tables[name]
-    its = table.c.invoice_line_id == bindparam("line")
-    return update(table).where(its).values(updated_at=bindparam("now"), invoice_line_id=None, invoice_id=None)
+    its = (table.c.invoice_line_id == bindparam("line"), table.c.id.not_in(listed("stays")))
+    return update(table).where(*its).values(updated_at=bindparam("now"), invoice_line_id=None, invoice_id=None)

@@ -37,7 +37,7 @@ def issue(tx: Tx, it: Any) -> None:
     """Fix a draft: its number is the next of the series of its year. One that comes to nothing is paid at once."""
     if not it.lines and tx.knows("lines"):
         tx.fault("status", "An invoice without lines cannot be sent. Add a line first.")
-    elif it.total < 0:
+    elif it.total < 0 and tx.knows("lines"):
         tx.fault("status", f"An invoice of {it.total} {it.currency} cannot be sent. Credit an earlier one instead.")
     terms, *client = tx.one(_client(), id=it.client_id) or (0, "", *[None] * 7)
     it.client_snapshot = ClientSnapshot(*client)

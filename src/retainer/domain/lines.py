@@ -177,8 +177,9 @@ def price(tx: Tx, line: InvoiceLine, pieces: list[Piece], currency: str, before:
     rates = {piece.rate for piece in pieces}
     rate = rates.pop() if len(rates) == 1 else None
     unit_price = money.each(units, quantity, currency) if rate is None else amount_of(rate, currency)
+    is_known = bool(pieces) and tx.knows(KINDS[line.kind].member)
     for member, derived in (("quantity", quantity), ("unit_price", unit_price)):
-        if pieces and getattr(line, member) not in {None, derived, getattr(before, member, None)}:
+        if is_known and getattr(line, member) not in {None, derived, getattr(before, member, None)}:
             tx.fault(member, f"Is that of the work: {derived:f}. Leave it out.")
         setattr(line, member, derived)
     line.unit = line.unit or ("hours" if minutes else None)
@@ -204,11 +205,11 @@ def words(kind: Kind, pieces: list[Piece]) -> str:
 
 def save(tx: Tx, invoice: int, before: list[InvoiceLine], after: list[InvoiceLine]) -> None:
     """Write the lines of an invoice in place of those before, and let them have their work."""
-    known = {line.id: line for line in before}
+    known, named = ({line.id: line for line in lines} for lines in (before, after))
     kept = {line.id for line in after if line.id in known and billing.of(known[line.id]) == billing.of(line)}
     for line in before:
         if line.id not in kept and line.kind != "item":
-            billing.detach(tx, line.id)
+            billing.detach(tx, line.id, named.get(line.id))
     documents.save_lines(tx, invoice_lines, before, after, invoice_id=invoice)
     for line in after:
         if line.id not in kept and line.kind != "item":

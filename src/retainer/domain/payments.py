@@ -78,12 +78,15 @@ def judged(tx: Tx, it: Payment | None, invoice: Any, *, whole: bool) -> Payment 
     it.invoice_id, it.currency = invoice.id, invoice.currency
     it.amount = invoice.balance_due if it.amount is None else it.amount
     it.paid_date = it.paid_date or tx.today
-    if invoice.status not in TAKES:
+    is_known = tx.knows("status", "lines")  # what is due follows from both
+    if invoice.status not in TAKES and is_known:
         why = "a draft: set its status to sent first" if invoice.status == "draft" else invoice.status
         tx.fault("record_payment", f"Nothing is due: the invoice is {why}.")
         return None
     if it.paid_date > tx.today:
         tx.fault("record_payment.paid_date", f"Must not be in the future; today is {tx.today}.")
+    if not is_known:
+        return it
     if not 0 < it.amount <= invoice.balance_due:
         tx.fault(where, f"Takes more than 0 and at most what is due: {invoice.balance_due}.")
     elif whole and it.amount < invoice.balance_due:

@@ -76,7 +76,7 @@ def ref(
     """A reference within the account: the key is (account_id, name), so another account's row cannot be linked.
 
     `on_delete` says what `Tx.delete` of the target does: `block` it, `cascade` to this row, or `detach` (set null).
-    The row of a link is part of another record, to which the column `holder` refers.
+    The row of a link is part of another record, to which the column `holder` refers; `a.b` if that is part of one, too.
     """
     return (
         Column(name, INTEGER, nullable=optional, info={"target": target, "on_delete": on_delete, "holder": holder}),

@@ -1,5 +1,6 @@
 """The rules that the tables themselves declare: references exist, unique values are free, deletion is allowed."""
 
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -131,10 +132,7 @@ def _plan(path: tuple[Table, ...], doomed: ColumnElement[bool], blockers: Blocke
                 continue
             affected = column.in_(ids)
             if column.info["holder"] is not None:
-                holder = child.c[column.info["holder"]]
-                owner = metadata.tables[holder.info["target"]]
-                held = owner.c.id.in_(select(holder).where(affected))
-                steps.append((None, update(owner).values(updated_at=bindparam("now")).where(held)))
+                steps += _touched(child, column.info["holder"], affected)
             if column.info["on_delete"] == "cascade":
                 _plan((*path, child), affected, blockers, steps)
             elif column.info["on_delete"] == "detach":
@@ -143,6 +141,15 @@ def _plan(path: tuple[Table, ...], doomed: ColumnElement[bool], blockers: Blocke
             else:
                 blockers.append((child.name, select(func.count()).select_from(child).where(affected)))
     steps.append((table if "id" in table.c else None, delete(table).where(doomed)))
+
+
+def _touched(table: Table, path: str, affected: ColumnElement[bool]) -> Iterator[tuple[None, Any]]:
+    """Note a change of the records of which the affected rows are part, and of those of which they are part."""
+    for name in path.split("."):
+        holder = table.c[name]
+        table = metadata.tables[holder.info["target"]]
+        affected = table.c.id.in_(select(holder).where(affected))
+        yield None, update(table).values(updated_at=bindparam("now")).where(affected)
 
 
 def singular(table: Table) -> str:
