@@ -29,7 +29,8 @@ from tests.witness import Witness
 from retainer.api import expenses
 from retainer.api.invoices import Invoice
 from retainer.domain import crediting, documents, lines, money
-from retainer.domain.crediting import CreditNote, CreditNoteLine, credit_note_shares
+from retainer.domain.credit_shares import credit_note_shares
+from retainer.domain.crediting import CreditNote, CreditNoteLine
 from retainer.domain.lines import InvoiceLine, Piece
 from retainer.errors import Refusal
 from retainer.exact import minor_units

@@ -132,17 +132,17 @@ SEARCH_WITH_CLIENT = Where(_with_client, searched, f"{FOUND}, or in the client's
 """The same, or in whose client's name it occurs."""
 
 
-def from_text(hint: Any) -> Callable[[str], Any]:
+def from_text(hint: Any, *, split: bool = True) -> Callable[[str], Any]:
     """How a value of a declared kind is read from text, where numbers and flags have no type of their own.
 
-    A tuple is a comma list; the word `none` stands for null. What is returned raises ValueError with the sentence that
+    A tuple is a comma list, unless the text is not to be split; the word `none` stands for null. What is returned raises ValueError with the sentence that
     says what is taken.
     """
     if get_origin(hint) is tuple:
         read_one = from_text(get_args(hint)[0])
 
         def read_list(given: str) -> Any:
-            parts = given.split(",")
+            parts = given.split(",") if split else [given]
             if len(parts) > LONGEST_LIST:
                 raise ValueError(f"Must be a comma list of at most {LONGEST_LIST} values; this has {len(parts)}.")
             return tuple(read_one(part.strip()) for part in parts)

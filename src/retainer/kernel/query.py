@@ -63,10 +63,7 @@ def _parameter(name: str, hint: Any) -> Parameter:
     bare = hint.__origin__ if marks else hint
     inner = next((part for part in get_args(bare) if part is not NoneType), bare)
     where = next((mark for mark in marks if isinstance(mark, Where)), None)
-    read = filters.from_text(inner)
-    if REPEATED in marks:
-        read_one = filters.from_text(get_args(inner)[0])
-        read = lambda given: (read_one(given),)  # noqa: E731
+    read = filters.from_text(inner, split=REPEATED not in marks)
     said = " ".join(mark for mark in marks if isinstance(mark, str))
     return Parameter(name, inner, read, where or filters.usual(name, inner), said)
 

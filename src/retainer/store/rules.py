@@ -59,10 +59,9 @@ def lists(shape: type[Struct]) -> tuple[tuple[str, Table], ...]:
 
 
 def check(tx: "Tx", table: Table, shape: type[Struct], values: dict[str, Any], own: int | None) -> None:
-    """Note a fault for each reference to nothing and each unique value that another row has.
+    """Note a fault for each reference to nothing and each unique value that another row has; null is not judged.
 
-    Another account's record is `no such` record, in the same words. Values that are missing are not judged, so
-    a body with other faults can be checked as far as it could be read.
+    Another account's record is `no such` record, in the same words.
     """
     given = tuple((name, target) for name, target in references(table) if values.get(name) is not None)
     found = tx.one(_found(given), **{name: values[name] for name, _ in given}) if given else None
