@@ -28,7 +28,7 @@ from tests.witness import Witness
 
 from retainer.api import expenses
 from retainer.api.invoices import Invoice
-from retainer.domain import crediting, documents, lines, money
+from retainer.domain import credit_shares, crediting, documents, lines, money
 from retainer.domain.credit_shares import credit_note_shares
 from retainer.domain.crediting import CreditNote, CreditNoteLine
 from retainer.domain.lines import InvoiceLine, Piece
@@ -140,7 +140,7 @@ class Product:
             raise Refused(*refusal.members["errors"]) from None
         if tx.faults:
             raise Refused(*tx.faults)
-        taken = crediting.shares(tx, it, invoice)
+        taken = credit_shares.shares(tx, it, invoice)
         note = self.notes[len(invoice.credit_notes)]
         self.written.append(note)
         for project, units in taken.items():

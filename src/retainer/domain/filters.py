@@ -135,8 +135,8 @@ SEARCH_WITH_CLIENT = Where(_with_client, searched, f"{FOUND}, or in the client's
 def from_text(hint: Any, *, split: bool = True) -> Callable[[str], Any]:
     """How a value of a declared kind is read from text, where numbers and flags have no type of their own.
 
-    A tuple is a comma list, unless the text is not to be split; the word `none` stands for null. What is returned raises ValueError with the sentence that
-    says what is taken.
+    A tuple is a comma list, unless its text is not to be split; the word `none` stands for null. What is returned
+    raises ValueError with the sentence that says what is taken.
     """
     if get_origin(hint) is tuple:
         read_one = from_text(get_args(hint)[0])
