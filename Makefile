@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test sure format lint types coverage bench depth migration clean
+.PHONY: help run test sure format lint types coverage bench instructions depth migration clean
 
 help:  ## list what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -40,6 +40,9 @@ sure: lint types coverage  ## all that must hold before a push: format, lint, ty
 bench: $(READY)  ## measure the server against bench/bare.py
 	$(BIN)/python bench/load.py
 	$(BIN)/python bench/reports.py
+
+instructions: $(READY)  ## count the instructions of a request against bench/bare.py; needs valgrind
+	$(BIN)/python bench/instructions.py
 
 depth: $(READY)  ## measure how answers slow down from 10,000 to 1,000,000 time entries
 	$(BIN)/python bench/depth.py

@@ -1,0 +1,153 @@
+"""Count the instructions of a request in one process, without HTTP: python bench/instructions.py [--requests N].
+
+Valgrind's callgrind counts what the process does, the same on a busy machine as on a quiet one. Retainer and the
+yardstick (bare.py) answer the same requests; each pair of counts is one line, beside its ratio and what it may be.
+"""
+
+import argparse
+import io
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import bare
+from data import CLIENTS, ENTRIES, describe, describe_time, fill
+from retainer.app import App
+from retainer.settings import BASE_PATH, Settings
+
+WARM = 30
+COUNTED = 100
+TARGETS = {"read one": 1.20, "list 25 with total": 1.08, "create client": 1.35, "create time entry": 1.60}
+NOTHING = "nothing"
+CREATES = {"update client": "create client", "update time entry": "create time entry"}
+UPDATE_TARGET = 1.5
+TRIGGER = re.compile(r"^desc: Trigger: (.*)$", re.MULTILINE)
+TOTAL = re.compile(r"^(?:totals|summary): (\d+)", re.MULTILINE)
+
+
+def requests(count: int) -> dict[str, Iterator[tuple[str, str, bytes]]]:
+    """Return the requests of each scenario, as many as are needed: method, path and body."""
+    chance = random.Random(3)
+    many = range(count)
+    return {
+        NOTHING: iter(()),
+        "read one": (("GET", f"/clients/{chance.randint(1, CLIENTS)}", b"") for _ in many),
+        "list 25 with total": (("GET", "/clients", b"") for _ in many),
+        "create client": (("POST", "/clients", describe(chance, CLIENTS + n)) for n in many),
+        "create time entry": (("POST", "/time-entries", describe_time(chance)) for _ in many),
+        "update client": (
+            ("PATCH", f"/clients/{chance.randint(1, CLIENTS)}", json.dumps({"notes": f"Called {n}"}).encode())
+            for n in many
+        ),
+        "update time entry": (
+            ("PATCH", f"/time-entries/{chance.randint(1, ENTRIES)}", json.dumps({"description": f"Call {n}"}).encode())
+            for n in many
+        ),
+    }
+
+
+def send(app: Callable[..., Any], key: str, method: str, path: str, body: bytes) -> None:
+    """Send a request as the HTTP server does, and end with an error when it is refused."""
+    environ = {
+        "REQUEST_METHOD": method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": BASE_PATH + path,
+        "QUERY_STRING": "",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "REMOTE_ADDR": "127.0.0.1",
+        "HTTP_HOST": "bench.example",
+        "HTTP_AUTHORIZATION": f"Bearer {key}",
+        "wsgi.url_scheme": "http",
+        "wsgi.input": io.BytesIO(body),
+    }
+    if body:
+        environ |= {"CONTENT_LENGTH": str(len(body)), "CONTENT_TYPE": "application/json"}
+    statuses: list[str] = []
+    answer = b"".join(app(environ, lambda status, _headers: statuses.append(status)))
+    if not statuses[0].startswith("20"):
+        raise SystemExit(f"{method} {path}: {statuses[0]} {answer.decode()}")
+
+
+def child(side: str, database: Path, key: str, count: int) -> None:
+    """Answer the requests of each scenario, and let callgrind write its counts between them."""
+    settings = Settings(database_url=f"sqlite:///{database}")
+    app: Callable[..., Any] = bare.Bare(str(database)) if side == "bare" else App(settings, io.BytesIO())
+    for scenario, stream in requests(WARM + count).items():
+        if side == "bare" and scenario in CREATES:
+            continue
+        for _, request in zip(range(WARM), stream, strict=False):
+            send(app, key, *request)
+        control("--zero")
+        for request in stream:
+            send(app, key, *request)
+        control(f"--dump={scenario}")
+
+
+def control(command: str) -> None:
+    """Tell callgrind what to do with the counts of this process."""
+    subprocess.run(["callgrind_control", command, str(os.getpid())], check=True, capture_output=True)
+
+
+def count(side: str, database: Path, key: str, each: int) -> dict[str, float]:
+    """Return the instructions of one request of each scenario."""
+    folder = database.parent / side
+    folder.mkdir()
+    copy = shutil.copy(database, folder / "bench.db")
+    valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", "--quiet"]
+    command = [sys.executable, __file__, "--child", side, "--database", str(copy), "--key", key]
+    environment = os.environ | {"PYTHONHASHSEED": "0"}
+    subprocess.run([*valgrind, *command, "--requests", str(each)], check=True, env=environment)
+    found = {}
+    for part in folder.glob("out.*"):
+        text = part.read_text(encoding="utf-8", errors="replace")
+        trigger = TRIGGER.search(text)
+        scenario = next((name for name in (NOTHING, *TARGETS, *CREATES) if trigger and trigger[1].endswith(name)), None)
+        if scenario:
+            found[scenario] = int(TOTAL.findall(text)[-1])
+    overhead = found.pop(NOTHING)
+    return {scenario: (total - overhead) / each for scenario, total in found.items()}
+
+
+def report(ours: dict[str, float], theirs: dict[str, float]) -> None:
+    """Print a line for each scenario: thousands of instructions, and their ratio to the yardstick or the create."""
+    line = "{:<20}{:>12}{:>12}{:>9}{:>9}"
+    print(line.format("k instructions", "Retainer", "bare", "ratio", "target"))
+    for scenario in (*TARGETS, *CREATES):
+        instructions = ours[scenario]
+        other = theirs.get(scenario) or ours[CREATES[scenario]]
+        target = TARGETS.get(scenario, UPDATE_TARGET)
+        name = f"{other / 1000:.0f}" if scenario in theirs else "(create)"
+        ratio = f"{instructions / other:.2f}"
+        print(line.format(scenario, f"{instructions / 1000:.0f}", name, ratio, f"{target:.2f}"))
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--requests", type=int, default=COUNTED, help="how many requests are counted")
+    options.add_argument("--child", choices=("Retainer", "bare"), help=argparse.SUPPRESS)
+    options.add_argument("--database", type=Path, help=argparse.SUPPRESS)
+    options.add_argument("--key", help=argparse.SUPPRESS)
+    given = options.parse_args()
+    if given.child:
+        child(given.child, given.database, given.key, given.requests)
+        return
+    if not shutil.which("valgrind"):
+        raise SystemExit(
+            "valgrind is missing, which counts the instructions: install it, for example apt install valgrind."
+        )
+    with tempfile.TemporaryDirectory() as made:
+        database = Path(made) / "made.db"
+        key = fill(database)[0]
+        report(*(count(side, database, key, given.requests) for side in ("Retainer", "bare")))
+
+
+if __name__ == "__main__":
+    main()
