@@ -31,17 +31,44 @@ QUOTE_MOVES = {
     "cancelled": ("draft",),
 }
 BILLS = {"time": "time_entry_ids", "expense": "expense_ids"}
+COVERED = ("fixed_fee", "retainer")
+UNREADABLE, NO_ID = "\0", 0
 
 
 class Refused(Exception):
-    """The faults of a request: each faulty field with its codes. That of all is the one that they share."""
+    """The faults of a request: each faulty field with its codes. That of all is the one that they share.
+
+    Of what could not be read nothing more is said, and nothing is concluded from it.
+    """
 
     def __init__(self, name=None, code="validation_failed"):
         super().__init__()
-        self.faults = {name: {code}} if name else {}
+        self.faults, self.unread = {name: {code}} if name else {}, set()
 
     def note(self, name, code="validation_failed"):
-        self.faults.setdefault(name, set()).add(code)
+        if name not in self.unread:
+            self.faults.setdefault(name, set()).add(code)
+
+    def knows(self, name):
+        return not any(its == name or its.startswith(f"{name}.") for its in self.unread)
+
+    def read(self, body, at=""):
+        """A body as far as it can be read; the rest is noted."""
+        found = {}
+        for name, its in body.items():
+            if its == UNREADABLE or (name == "lines" and its is None):
+                self.note(at + name)
+                self.unread.add(at + name)
+            elif isinstance(its, list) and UNREADABLE in its:
+                faulty = f"{at}{name}.{its.index(UNREADABLE)}"
+                self.note(faulty)
+                self.unread.add(faulty)
+                found[name] = [NO_ID if own == UNREADABLE else own for own in its]
+            else:
+                found[name] = its
+        if "lines" in found:
+            found["lines"] = [self.read(line, f"lines.{place}.") for place, line in enumerate(found["lines"])]
+        return found
 
     def refuse(self):
         if self.faults:
@@ -107,10 +134,13 @@ def gross(shares):
 
 
 class Record:
-    """Some members are answered as they are SAID, some as AMOUNTS of its currency, as DECIMALS, or as IDS of others."""
+    """Some members are answered as they are SAID, some as AMOUNTS of its currency, as DECIMALS, or as IDS of others.
 
-    SAID = AMOUNTS = DECIMALS = IDS = ()
-    id = client = project = None
+    The record itself holds them, but for those that are DERIVED from other records or from the day.
+    """
+
+    SAID = AMOUNTS = DECIMALS = IDS = DERIVED = ()
+    id = client = project = held = None
 
     def __init__(self, **values):
         vars(self).update(values)
@@ -125,6 +155,13 @@ class Record:
             | {name: plain(getattr(self, name)) for name in self.DECIMALS}
             | {f"{name}_id": getattr(self, name) and getattr(self, name).id for name in self.IDS}
         )
+
+    def stamp(self, now):
+        """Note when the record was changed last: what is derived from others is no change of it."""
+        held = {name: its for name, its in self.told().items() if name not in self.DERIVED}
+        held["status"] = getattr(self, "status", None)  # a quote expires without a change
+        if held != self.held:
+            self.held, self.updated_at = held, now
 
     def lock(self, faults, before, *names):
         """What was billed, issued or agreed does not change."""
@@ -147,14 +184,17 @@ class Client(Record):
 
 
 class Project(Record):
-    SAID = ("name", "currency", "tracked_minutes", "billable_minutes", "unbilled_minutes")
+    SAID = ("name", "currency", "billing_type", "tracked_minutes", "billable_minutes", "unbilled_minutes")
     AMOUNTS = ("budget_amount", "billable_amount", "unbilled_amount", "invoiced_amount", "expense_amount")
     IDS = ("client", "quote")
+    DERIVED = (*SAID[3:], *AMOUNTS[1:])
     quote = name = hourly_rate = budget = None
+    billing_type = "time_and_materials"
 
     entries = property(lambda self: [it for it in self.agency.entries if it.project is self])
     billable = property(lambda self: [it for it in self.entries if it.billable])
-    unbilled = property(lambda self: [it for it in self.billable if it.invoice_line is None])
+    is_covered = property(lambda self: self.billing_type in COVERED)
+    unbilled = property(lambda self: [it for it in self.billable if not (it.invoice_line or self.is_covered)])
     tracked_minutes = property(lambda self: sum(it.duration_minutes for it in self.entries))
     billable_minutes = property(lambda self: sum(it.duration_minutes for it in self.billable))
     unbilled_minutes = property(lambda self: sum(it.duration_minutes for it in self.unbilled))
@@ -162,15 +202,19 @@ class Project(Record):
     unbilled_amount = property(lambda self: self.worth(self.unbilled))
     budget_amount = property(lambda self: self.budget and in_units(self.budget, self.currency))
 
+    def told(self):
+        return super().told() | told_rate(self)
+
     def worth(self, records):
         """What the amounts in the project's currency add up to."""
         return sum(it.amount for it in records if it.currency == self.currency)
 
     @property
     def invoiced_amount(self):
-        """The net of its lines on what was issued and is not void; lines without a project are the invoice's."""
+        """The net of its lines on what was issued and is not void, less credits; others are the invoice's project's."""
         lines = [line for it in self.agency.invoices if it.status in ISSUED for line in it.lines]
-        return self.worth(line for line in lines if (line.project or line.document.project) is self)
+        taken = [note.by_project.get(self, 0) for note in self.agency.credit_notes if note.currency == self.currency]
+        return self.worth(line for line in lines if (line.project or line.document.project) is self) - sum(taken)
 
     @property
     def expense_amount(self):
@@ -205,8 +249,7 @@ class Entry(Work):
         return half_up(in_units(exact, self.currency)) if self.billable else 0
 
     def told(self):
-        units = None if self.hourly_rate is None else in_units(self.hourly_rate, self.currency)
-        return super().told() | {"hourly_rate": money(units, self.currency)}
+        return super().told() | told_rate(self)
 
 
 class Expense(Work):
@@ -231,8 +274,9 @@ class Line(Record):
     SAID, AMOUNTS, IDS = ("description", "unit"), ("amount",), ("project",)
     DECIMALS = ("quantity", "discount_percent", "tax_rate")
     TERMS = (*SAID, *IDS, *DECIMALS, "unit_price")
+    ALSO = {"Quote": ("created_at",), "Invoice": ("created_at", "kind")}
     quantity, unit_price, discount_percent, kind, amount = Fraction(1), Fraction(0), Fraction(0), "item", 0
-    description = unit = None
+    description = unit = created_at = None
 
     currency = property(lambda self: self.document.currency)
     terms = property(lambda self: [getattr(self, name) for name in self.TERMS])
@@ -244,7 +288,7 @@ class Line(Record):
         return super().told() | price | (its if isinstance(self.document, Invoice) else {})
 
     def told(self):
-        return self.said() | ({"kind": self.kind} if isinstance(self.document, Invoice) else {})
+        return self.said() | {name: getattr(self, name) for name in self.ALSO[type(self.document).__name__]}
 
 
 class Taxed(Record):
@@ -288,13 +332,15 @@ class Document(Taxed):
 
 
 class Quote(Document):
-    SAID, IDS = (*Taxed.SAID, "title", "valid_until", "status"), (*Document.IDS, "invoice", "converted_project")
+    SAID = (*Taxed.SAID, "title", "valid_until", "status", "notes", "terms", "external_id")
+    IDS = (*Document.IDS, "invoice", "converted_project")
     MOMENTS = ("sent_at", "accepted_at", "declined_at")
     FIXED = ("client_id", "currency", "issue_date")
-    FROZEN = (*FIXED, "project_id", "title", "valid_until")
-    title = valid_until = converted_project = None
+    FROZEN = (*FIXED, "project_id", "title", "valid_until", "notes", "terms")
+    title = valid_until = converted_project = notes = terms = external_id = None
 
-    invoice = property(lambda self: next((it for it in self.agency.invoices if it.quote is self), None))
+    invoices = property(lambda self: [it for it in self.agency.invoices if it.quote is self])
+    invoice = property(lambda self: next((it for it in self.invoices if it.status != "void"), None))
     converted = property(lambda self: self.invoice or self.converted_project)
 
     @property
@@ -306,22 +352,26 @@ class Quote(Document):
 
 
 class Invoice(Document):
-    SAID = (*Taxed.SAID, "status", "due_date", "subject", "notes", "is_overdue", "days_overdue")
-    AMOUNTS = (*Taxed.AMOUNTS, "amount_paid", "amount_credited", "balance_due")
+    SAID = (*Taxed.SAID, "status", "due_date", "subject", "notes", "terms", "is_overdue", "days_overdue")
+    AMOUNTS = (*Taxed.AMOUNTS, "amount_paid", "amount_credited", "balance_due", "refund_due")
+    DERIVED = ("is_overdue", "days_overdue")
     IDS = (*Document.IDS, "quote")
     MOMENTS = ("sent_at", "paid_at", "voided_at", "written_off_at")
     FIXED = ("client_id", "project_id", "issue_date", "subject", "currency")
-    quote = due_date = subject = notes = billed_to = None
+    quote = due_date = subject = notes = terms = billed_to = None
 
     def __init__(self, **values):
         super().__init__(payments=[], credit_notes=[], **values)
 
     amount_paid = property(lambda self: sum(it.amount for it in self.payments))
-    amount_credited = property(lambda self: sum(it.applied_amount for it in self.credit_notes))
+    amount_credited = property(lambda self: sum(it.total for it in self.credit_notes))
+    refund_due = property(lambda self: sum(it.refundable_amount for it in self.credit_notes))
 
     @property
     def balance_due(self):
-        return 0 if self.status == "void" else self.total - self.amount_paid - self.amount_credited
+        """What is still to be paid: a credit note lowers it as far as it is not to be refunded."""
+        applied = sum(it.applied_amount for it in self.credit_notes)
+        return 0 if self.status == "void" else self.total - self.amount_paid - applied
 
     @property
     def is_overdue(self):
@@ -457,7 +507,7 @@ class Agency:
 
     def create_project(self, body):
         faults, it = Refused(), Project(agency=self)
-        it.take(body, "name")
+        it.take(body, "name", "billing_type")
         it.take(body, "hourly_rate", read=Fraction)
         it.client = self.named(faults, body, "client_id")
         it.quote = quote = self.agreed(faults, body, "converted_project")
@@ -469,8 +519,22 @@ class Agency:
         it.currency = it.client.currency
         return self.keep(self.projects, None, it)
 
+    def change_project(self, body, before):
+        faults, it = Refused(), copy(before)
+        self.only_said_again(faults, body, before)
+        it.take(body, "name", "billing_type")
+        it.take(body, "hourly_rate", read=Fraction)
+        faults.refuse()
+        return self.keep(self.projects, before, it)
+
+    @staticmethod
+    def only_said_again(faults, body, before):
+        """The quote that a record was made from stays."""
+        if body.get("quote_id", before.quote and before.quote.id) != (before.quote and before.quote.id):
+            faults.note("quote_id")
+
     def agreed(self, faults, body, becomes):
-        """The accepted quote that a project or invoice is made from; it becomes one of each."""
+        """The accepted quote that a project or invoice is made from; it becomes one of each that is not void."""
         quote = self.named(faults, body, "quote_id")
         if quote:
             client = body.get("client_id", quote.client.id)
@@ -490,11 +554,13 @@ class Agency:
 
     def write_entry(self, body, before=None):
         faults, it = Refused(), copy(before) or Entry(date=self.today, billable=True)
+        body = faults.read(body)
         self.relate(faults, it, body)
         it.take(body, "date", "billable", "description", "duration_minutes")
         if before is None or (it.client, it.project) != (before.client, before.project):
             it.currency = it.client.currency
-            it.hourly_rate = (it.project and it.project.hourly_rate) or it.client.hourly_rate
+            rates = [around.hourly_rate for around in (it.project, it.client) if around]
+            it.hourly_rate = next((rate for rate in rates if rate is not None), None)
         it.take(body, "hourly_rate", read=Fraction)
         if before and before.invoice_line:
             it.lock(faults, before, *Entry.FIXED)
@@ -503,6 +569,7 @@ class Agency:
 
     def write_expense(self, body, before=None):
         faults, it = Refused(), copy(before) or Expense(date=self.today)
+        body = faults.read(body)
         self.relate(faults, it, body)
         it.currency = it.currency or body.get("currency") or (it.client.currency if it.client else "EUR")
         it.billable = it.client is not None if it.billable is None else it.billable
@@ -550,16 +617,34 @@ class Agency:
         if it.project and it.project.client is not it.client:
             faults.note("project_id")
 
+    @staticmethod
+    def merged(faults, body, before):
+        """What a body says of lines; of those that it names by their ids, onto what they say. None for an odd id."""
+        left, found = {line.id: line for line in before.lines} if before else {}, []
+        for place, its in enumerate(body.get("lines", said(left.values()))):
+            former = left.pop(its.get("id"), None)
+            if former is None and its.get("id") is not None:
+                faults.note(f"lines.{place}.id")
+                found.append(None)
+            else:
+                found.append(former.said() | its if former else its)
+        return found
+
     def settle_lines(self, faults, it, bodies, before):
-        """The lines of a draft; they have the ids of those whose place they take."""
+        """The lines of a draft: those that are named by their ids stay the same ones, others are new."""
         formers, seen = before.lines if before else [], set()
-        it.lines = [self.line(faults, f"lines.{place}.", body, it, formers, seen) for place, body in enumerate(bodies)]
-        for line, former in zip(it.lines, formers, strict=False):
-            line.id = former.id
+        it.lines = [
+            self.line(faults, f"lines.{place}.", body, it, formers, seen)
+            for place, body in enumerate(bodies)
+            if body is not None
+        ]
 
     def line(self, faults, at, body, document, formers, seen):
         """A line of a document; `formers` are its lines until now, `seen` is what others of the request bill."""
+        new = Line(created_at=self.now, quantity=None, unit_price=None)
+        before = next((former for former in formers if former.id == body.get("id")), new)
         line = Line(document=document, work=[], tax_rate=document.client.tax_rate)
+        line.id, line.created_at = before.id, before.created_at
         line.take(body, "description", "unit")
         line.take(body, "quantity", "unit_price", "discount_percent", "tax_rate", read=Fraction)
         line.project = self.named(faults, body, "project_id", at=at)
@@ -573,6 +658,10 @@ class Agency:
             if line.discount_percent:
                 faults.note(f"{at}discount_percent")
             self.bill(faults, at + BILLS[line.kind], line, body[BILLS[line.kind]], formers, seen)
+            is_known = line.work and faults.knows(at + BILLS[line.kind])
+            for member in ("quantity", "unit_price") if is_known else ():
+                if member in body and Fraction(body[member]) not in {getattr(its, member) for its in (line, before)}:
+                    faults.note(at + member)
         else:
             for member in ("description", "unit_price"):
                 if member not in body:
@@ -613,7 +702,7 @@ class Agency:
     def add_line(self, body, document):
         self.only_drafts(document)
         faults = Refused()
-        line = self.line(faults, "", body, document, (), set())
+        line = self.line(faults, "", faults.read(body), document, (), set())
         faults.refuse()
         document.lines.append(line)
         self.attach([line])
@@ -652,22 +741,27 @@ class Agency:
 
     def write_quote(self, body, before=None):
         faults, it = Refused(), copy(before) or Quote(agency=self, issue_date=self.today)
+        body = faults.read(body)
         former = before.standing if before else "draft"
         asked = body.get("status", former)
         frozen = before and before.converted
         fixed = Quote.FROZEN if frozen else () if "draft" in {former, asked} else Quote.FIXED
         body = self.without(fixed, faults, body, before)
-        it.take(body, "issue_date", "valid_until", "title")
+        it.take(body, "issue_date", "valid_until", "title", "notes", "terms", "external_id")
         self.settle(faults, it, body, before)
-        self.settle_lines(Refused() if fixed else faults, it, body.get("lines", said(it.lines)), before)
+        of_lines = Refused() if fixed else faults
+        bodies = self.merged(of_lines, body, before)
+        self.settle_lines(of_lines, it, bodies, before)
         it.lock(faults, before, *(["lines"] if fixed else []))
+        if fixed and None in bodies:
+            faults.note("lines", "locked")
         it.valid_until = it.valid_until or day_after(it.issue_date, 30)
-        if it.valid_until < it.issue_date:
+        if it.valid_until < it.issue_date and faults.knows("issue_date"):
             faults.note("valid_until")
         if asked != former and (frozen or asked not in QUOTE_MOVES[former]):
             faults.note("status", "locked" if frozen else "invalid_transition")
             asked = former
-        if asked == "sent" and former == "draft" and not it.lines:
+        if asked in {"sent", "accepted"} and former == "draft" and not it.lines and faults.knows("lines"):
             faults.note("status")
         faults.refuse()
         it.number = it.number or self.number("Q", it.issue_date)
@@ -680,21 +774,27 @@ class Agency:
     def delete_quote(self, it):
         if it.status == "accepted":
             raise Refused("status", "locked")
+        if it.invoices:
+            raise Refused("invoices", "in_use")
         self.quotes.remove(it)
 
     # invoices
 
     def write_invoice(self, body, before=None):
         faults, it = Refused(), copy(before) or Invoice(agency=self)
-        it.moments = dict(it.moments)
+        body, it.moments = faults.read(body), dict(it.moments)
         former, asked = it.status, body.get("status", it.status)
-        if "quote_id" in body:
+        if before:
+            self.only_said_again(faults, body, before)
+        elif "quote_id" in body:
             it.quote = quote = self.agreed(faults, body, "invoice")
             if body.get("currency", quote.currency) != quote.currency:
                 faults.note("currency")
-            it.client, it.currency, it.project, it.subject = quote.client, quote.currency, quote.project, quote.title
+            it.client, it.currency, it.subject = quote.client, quote.currency, quote.title
+            it.notes, it.terms = quote.notes, quote.terms
+            it.project = None if faults.faults else quote.converted_project or quote.project
         body = self.without(() if former == "draft" else Invoice.FIXED, faults, body, before)
-        it.take(body, "issue_date", "due_date", "subject", "notes")
+        it.take(body, "issue_date", "due_date", "subject", "notes", "terms")
         self.settle(faults, it, body, before)
         if former == "draft":
             self.settle_draft(faults, it, body, before)
@@ -707,7 +807,8 @@ class Agency:
         takes = it.status in OPEN or it.status == former == "written_off"
         payment = self.judge_payment(faults, it, body, takes, pays=asked == "paid" and "paid" in MOVES[former])
         issued = it.status != "draft"
-        if (issued and it.due_date is None) or (it.issue_date or "0") > (it.due_date or "9"):
+        too_early = (it.issue_date or "0") > (it.due_date or "9") and faults.knows("issue_date")
+        if (issued and it.due_date is None) or too_early:
             faults.note("due_date")
         faults.refuse()
         if issued and it.number is None:
@@ -720,18 +821,20 @@ class Agency:
 
     def settle_draft(self, faults, it, body, before):
         """The lines of a draft: those sent or else kept, those of its quote, one for each group of unbilled work."""
-        bodies = body.get("lines", said(it.lines))
+        bodies = self.merged(faults, body, before)
         if it.quote and not before:
-            bodies = bodies + said(it.quote.lines)
+            bodies += [its | {"id": None} for its in said(it.quote.lines)]
         if "unbilled_work" in body:
-            bodies = bodies + self.gather(faults, it, body["unbilled_work"], bodies, before.lines if before else [])
+            bodies += self.gather(faults, it, body["unbilled_work"], bodies, before.lines if before else [])
         self.settle_lines(faults, it, bodies, before)
 
-    @staticmethod
-    def lock_lines(faults, body, before):
-        old, names = said(before.lines), before.lines[0].said().keys() - {"id"}  # a line keeps its place, not its id
-        new = body.get("lines", old)
-        if [[line.get(name) for name in names] for line in new] != [[line[name] for name in names] for line in old]:
+    def lock_lines(self, faults, body, before):
+        """Lines can be sent again as they are, by their ids or by all that they say."""
+        old, new = said(before.lines), self.merged(Refused(), body, before)
+        names = old[0].keys() - {"id", "amount"}
+        if [[line and line.get(name) for name in names] for line in new] != [
+            [its[name] for name in names] for its in old
+        ]:
             faults.note("lines", "locked")
         if "unbilled_work" in body:
             faults.note("unbilled_work", "locked")
@@ -742,34 +845,44 @@ class Agency:
             faults.note("unbilled_work")
             return []
         found = []
-        for name, kind, works in (("time", "time", self.entries), ("expenses", "expense", self.expenses)):
-            wish, member, groups = asked.get(name), BILLS[kind], {}
+        for name, kind in (("time", "time"), ("expenses", "expense")):
+            wish, member = asked.get(name), BILLS[kind]
             if wish is None:
                 continue
-            first, last, wanted = wish.get("from", "0"), wish.get("to", "9"), wish.get("project_ids", [])
-            if last < first:
+            if wish.get("to", "9") < wish.get("from", "0"):
                 faults.note(f"unbilled_work.{name}.to")
             own = [project.id for project in self.projects if project.client is it.client]
-            for place, project in enumerate(wanted):
+            for place, project in enumerate(wish.get("project_ids", [])):
                 if project not in own:
                     faults.note(f"unbilled_work.{name}.project_ids.{place}")
-            named = {work_id for line in bodies for work_id in line.get(member, ())}
-            for work in sorted(works, key=lambda work: (work.date, work.id)):
-                mine = (work.client, work.currency, work.billable) == (it.client, it.currency, True)
-                free = work.id not in named and (work.invoice_line is None or work.invoice_line in formers)
-                meant = first <= work.date <= last and (not wanted or (work.project and work.project.id in wanted))
-                if mine and free and meant:
-                    key, label = group(work, wish.get("group_by", "project"))
-                    groups.setdefault(key, (label, []))[1].append(work.id)
-            found += [{"description": label, member: ids} for label, ids in groups.values()]
+            named = {work_id for line in bodies if line for work_id in line.get(member, ())}
+            groups = self.grouped(it, kind, wish, lambda work, named=named: work.id not in named, formers)
+            found += [{"description": label, member: ids} for label, ids in groups]
         if not found and not faults.faults:
             faults.note("unbilled_work", "nothing_to_bill")
         return found
 
+    def grouped(self, it, kind, wish, is_left, formers):
+        """What each line says and bills: work of one project; hours that a fee covers if their project is named."""
+        groups, wanted = {}, wish.get("project_ids", [])
+        works = self.entries if kind == "time" else self.expenses
+        for work in sorted(works, key=lambda work: (work.date, work.id)):
+            mine = (work.client, work.currency, work.billable) == (it.client, it.currency, True)
+            free = is_left(work) and (work.invoice_line is None or work.invoice_line in formers)
+            covered = kind == "time" and work.project and work.project.is_covered
+            meant = (work.project and work.project.id in wanted) if wanted else not covered
+            if mine and free and meant and wish.get("from", "0") <= work.date <= wish.get("to", "9"):
+                key, label = group(work, wish.get("group_by", "project"))
+                groups.setdefault((key, work.project), (label, []))[1].append(work.id)
+        keys = [key for key, _ in groups]
+        for (key, project), (label, ids) in groups.items():
+            which = f", {project.name}" if project and keys.count(key) > 1 else ""
+            yield label and label + which, ids
+
     def move(self, faults, it, asked):
         """Issue a draft, or end an invoice; being paid is what a payment does."""
         if asked == "sent":
-            if not it.lines or it.total < 0:
+            if faults.knows("lines") and (not it.lines or it.total < 0):
                 faults.note("status")
             it.issue_date = it.issue_date or self.today
             it.due_date = it.due_date or day_after(it.issue_date, it.client.payment_terms_days)
@@ -790,30 +903,39 @@ class Agency:
     # payments
 
     def judge_payment(self, faults, it, body, takes, *, pays):
-        """A payment: of all that is due, unless it says less. One with a reference that was recorded adds nothing."""
+        """A payment: of all that is due, unless it says less. The same one again, by its reference, adds nothing."""
         said = body.get("record_payment")
         if said is None and not pays:
             return None
         reference = (said or {}).get("reference")
-        if reference and any(reference == payment.reference for payment in it.payments):
-            if pays:
-                faults.note("status")
+        earlier = next((payment for payment in it.payments if reference and payment.reference == reference), None)
+        if earlier:
+            day, amount = said.get("paid_date", earlier.paid_date), said.get("amount")
+            is_same = day == earlier.paid_date and (not amount or in_units(amount, it.currency) == earlier.amount)
+            if pays or not is_same:
+                faults.note("status" if is_same else "record_payment.reference")
             return None
-        if not takes:
+        is_known = faults.knows("status") and faults.knows("lines")  # what is due follows from both
+        if not takes and is_known:
             faults.note("record_payment")
             return None
         payment = Payment(invoice=it, amount=it.balance_due, paid_date=self.today, reference=reference)
         payment.take(said or {}, "paid_date")
         payment.take(said or {}, "amount", read=lambda amount: in_units(amount, it.currency))
-        if not 0 < payment.amount <= it.balance_due:
-            faults.note("record_payment.amount" if said is not None else "status")
-        elif pays and payment.amount < it.balance_due:
+        if payment.paid_date > self.today:
+            faults.note("record_payment.paid_date")
+        if is_known:
+            self.judge_amount(faults, payment, "status" if said is None else "record_payment.amount", pays=pays)
+        return payment
+
+    @staticmethod
+    def judge_amount(faults, payment, at, *, pays):
+        if not 0 < payment.amount <= payment.invoice.balance_due:
+            faults.note(at)
+        elif pays and payment.amount < payment.invoice.balance_due:
             faults.note("status")
         if payment.amount.denominator > 1:
             faults.note("record_payment.amount")
-        if payment.paid_date > self.today:
-            faults.note("record_payment.paid_date")
-        return payment
 
     def record_payment(self, it, payment):
         if payment:
@@ -956,6 +1078,11 @@ def group(work, by):
         "task": lambda: (None, "Other work"),
         "user": lambda: (None, "Ana Admin"),
     }[by]()
+
+
+def told_rate(it):
+    units = None if it.hourly_rate is None else in_units(it.hourly_rate, it.currency)
+    return {"hourly_rate": money(units, it.currency)}
 
 
 def what_is(work):

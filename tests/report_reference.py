@@ -16,6 +16,7 @@ DIGITS = {"EUR": 2, "USD": 2, "JPY": 0, "KWD": 3}
 WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 ISSUED = ("sent", "partially_paid", "paid", "written_off")
 NOT_COMPLETED = ("planned", "active", "on_hold")
+COVERED = ("fixed_fee", "retainer")
 UNDONE = ("todo", "in_progress", "in_review")
 UNRESOLVED = ("open", "pending", "on_hold")
 BILLED = ("invoice_count", "invoiced", "credited", "tax", "collected")
@@ -89,13 +90,15 @@ class Books:
         return datetime.fromisoformat(instant).astimezone(self.zone).date().isoformat()
 
     def time(self):
+        covered = {it["id"] for it in self.rows["projects"] if it["billing_type"] in COVERED}
         for it in self.rows["time-entries"]:
+            will_be_billed = it["billing_status"] == "unbilled" and it["project_id"] not in covered
             minutes, rate, value = it["duration_minutes"], self.rate(it), units(it["amount"], it["currency"])
             figures = {
                 "tracked": minutes,
                 "billable": minutes if it["billable"] else 0,
                 "value": value,
-                "unbilled_time": value if it["billing_status"] == "unbilled" else 0,
+                "unbilled_time": value if will_be_billed else 0,
                 "cost": Fraction(minutes * (rate or 0), 60),
                 "missing": minutes if rate is None else 0,
             }

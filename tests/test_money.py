@@ -90,6 +90,7 @@ def credit(office, invoice, request, ledger, projects):
     after = office.get(f"/invoices/{invoice.id}").data
     assert Fraction(after["balance_due"]) * 10**ledger.digits == ledger.gross
     assert Fraction(after["amount_credited"]) == Fraction(after["total"]) - Fraction(after["balance_due"])
+    assert Fraction(after["refund_due"]) == 0
     assert after["status"] == ("paid" if ledger.gross == 0 else "partially_paid" if ledger.notes else "sent")
 
 

@@ -34,6 +34,7 @@ LONGEST = 1096  # days
 NOBODY = 999_999_999
 CURRENCIES = ("EUR", "JPY", "EUR", "KWD", "USD")
 ZONES = ("America/Los_Angeles", "Pacific/Kiritimati", "Asia/Beirut", "America/St_Johns", "Europe/Berlin", "UTC")
+BILLING = ("time_and_materials", "fixed_fee", "retainer", "non_billable")
 WEEKS = ([*WEEK[:5]], [*WEEK[:5]], [*WEEK], ["tue"], ["mon", "wed", "sat"], [])
 NAMES = ("Acme", "acme", "Straße", "STRASSE", "öko", "Öko", "Zeta", "Äther")
 PEOPLE = ("Bo", "bo", "Özil", "öcal", "STRASSE", "Straße")
@@ -419,8 +420,10 @@ class World:
         client = None if self.sometimes(5) else self.client()["id"]
         budgets = {"budget_amount": self.chance.choice([None, 0, 500, 3000])}
         budgets |= {"budget_minutes": self.chance.choice([None, 0, 50, 600])}
-        rate = {"hourly_rate": self.chance.choice([None, 90])}
-        self.post("/projects", name=self.chance.choice(NAMES), client_id=client, due_date=self.day(), **budgets, **rate)
+        terms = {"hourly_rate": self.chance.choice([None, 90])}
+        terms |= {"billing_type": self.chance.choice([None, *BILLING])} if client else {}
+        name, due_date = self.chance.choice(NAMES), self.day()
+        self.post("/projects", name=name, client_id=client, due_date=due_date, **budgets, **terms)
 
     def change_project(self):
         it = self.pick("projects")
@@ -428,6 +431,7 @@ class World:
         change += [{"due_date": self.chance.choice([self.day(), self.today])}, {"name": self.chance.choice(NAMES)}]
         change += [{"budget_minutes": 400}, {"budget_amount": it["billable_amount"], "budget_minutes": None}]
         change += [{"budget_amount": None, "budget_minutes": it["tracked_minutes"]}]
+        change += [{"billing_type": self.chance.choice(BILLING)}] * 2 if it["client_id"] else []
         self.patch("projects", it, **self.chance.choice(change))
 
     def plan_task(self):

@@ -14,6 +14,7 @@ from retainer.domain.audit import audit_entries
 from retainer.domain.crediting import credit_note_shares
 from retainer.errors import Refusal
 
+FIGURES = ("amount_paid", "amount_credited", "balance_due", "refund_due")
 LINE = {"description": "Design", "unit_price": "100", "tax_rate": "19"}  # 119.00 with tax
 
 
@@ -48,12 +49,12 @@ def pick(record, *names):
 @pytest.mark.parametrize(
     ("paid", "credited", "after", "status"),
     [
-        ("0.00", "19", ["19.00", "0.00", "100.00"], "partially_paid"),
-        ("0.00", "119", ["119.00", "0.00", "0.00"], "paid"),
+        ("0.00", "19.00", ["19.00", "0.00", "100.00"], "partially_paid"),
+        ("0.00", "119.00", ["119.00", "0.00", "0.00"], "paid"),
         ("100.00", "18.99", ["18.99", "0.00", "0.01"], "partially_paid"),
-        ("100.00", "19", ["19.00", "0.00", "0.00"], "paid"),
-        ("100.00", "50", ["19.00", "31.00", "0.00"], "paid"),
-        ("119.00", "119", ["0.00", "119.00", "0.00"], "paid"),
+        ("100.00", "19.00", ["19.00", "0.00", "0.00"], "paid"),
+        ("100.00", "50.00", ["19.00", "31.00", "0.00"], "paid"),
+        ("119.00", "119.00", ["0.00", "119.00", "0.00"], "paid"),
     ],
 )
 def test_a_credit_lowers_what_is_due_and_the_rest_can_be_refunded(office, paid, credited, after, status):
@@ -62,7 +63,8 @@ def test_a_credit_lowers_what_is_due_and_the_rest_can_be_refunded(office, paid, 
     note = credit(office, invoice, amount=credited).data
     its = now(office, invoice)
     assert [*pick(note, "applied_amount", "refundable_amount"), its["balance_due"]] == after
-    assert pick(its, "status", "amount_credited", "amount_paid") == [status, after[0], paid]
+    figures = pick(its, "status", "amount_credited", "amount_paid", "refund_due")
+    assert figures == [status, credited, paid, after[1]]
     assert (its["paid_at"] is not None) == (status == "paid")
     assert paid_at in {None, its["paid_at"]}
 
@@ -75,7 +77,7 @@ def test_what_was_credited_need_not_be_paid(office):
     assert pay(office, invoice, "60").data["balance_due"] == "40.00"
     paid = change(office, invoice, status="paid").data
     assert [it["amount"] for it in paid["payments"]] == ["60.00", "40.00"]
-    assert pick(paid, "status", "amount_paid", "amount_credited", "balance_due") == ["paid", "100.00", "19.00", "0.00"]
+    assert pick(paid, "status", *FIGURES) == ["paid", "100.00", "19.00", "0.00", "0.00"]
     assert paid["credit_notes"] == [note]
 
 
@@ -107,24 +109,27 @@ def test_what_a_removed_payment_had_paid_is_due_again(office):
     told = (removed.payment_id, removed.amount, removed.invoice_number, removed.invoice_status, removed.balance_due)
     assert told == (first["payments"][1]["id"], "79.00", invoice["number"], "partially_paid", "79.00")
     assert after["payments"] == first["payments"][:1]
-    assert pick(after, "status", "amount_paid", "balance_due", "paid_at") == ["partially_paid", "40.00", "79.00", None]
+    assert pick(after, "status", *FIGURES, "paid_at") == ["partially_paid", "40.00", "0.00", "79.00", "0.00", None]
     assert after["updated_at"] > first["updated_at"]
     assert office.get(f"/invoices/{invoice['id']}").headers["etag"] != tag
     remove(office, invoice, 0)
     after = now(office, invoice)
-    assert pick(after, "status", "amount_paid", "balance_due", "payments") == ["sent", "0.00", "119.00", []]
+    assert pick(after, "status", *FIGURES, "payments") == ["sent", "0.00", "0.00", "119.00", "0.00", []]
     assert change(office, invoice, status="void").data["status"] == "void"
 
 
 @pytest.mark.parametrize(
     ("paid", "credited", "removed", "notes", "after"),
     [
-        (["100"], ["50"], 0, [("50.00", "0.00")], ["partially_paid", "0.00", "50.00", "69.00"]),
-        (["100", "19"], ["50"], 0, [("50.00", "0.00")], ["partially_paid", "19.00", "50.00", "50.00"]),
-        (["100", "19"], ["50"], 1, [("19.00", "31.00")], ["paid", "100.00", "19.00", "0.00"]),
-        (["119"], ["60", "59"], 0, [("60.00", "0.00"), ("59.00", "0.00")], ["paid", "0.00", "119.00", "0.00"]),
-        (["60", "59"], ["50", "30"], 1, [("50.00", "0.00"), ("9.00", "21.00")], ["paid", "60.00", "59.00", "0.00"]),
-        (["60", "59"], ["9"], 1, [("9.00", "0.00")], ["partially_paid", "60.00", "9.00", "50.00"]),
+        (["100"], ["50"], 0, [("50.00", "0.00")], ["partially_paid", "0.00", "50.00", "69.00", "0.00"]),
+        (["100", "19"], ["50"], 0, [("50.00", "0.00")], ["partially_paid", "19.00", "50.00", "50.00", "0.00"]),
+        (["100", "19"], ["50"], 1, [("19.00", "31.00")], ["paid", "100.00", "50.00", "0.00", "31.00"]),
+        (["119"], ["60", "59"], 0, [("60.00", "0.00"), ("59.00", "0.00")], ["paid", "0.00", "119.00", "0.00", "0.00"]),
+        (
+            ["60", "59"], ["50", "30"], 1, [("50.00", "0.00"), ("9.00", "21.00")],
+            ["paid", "60.00", "80.00", "0.00", "21.00"],
+        ),
+        (["60", "59"], ["9"], 1, [("9.00", "0.00")], ["partially_paid", "60.00", "9.00", "50.00", "0.00"]),
     ],
 )  # fmt: skip
 def test_what_could_be_refunded_is_applied_when_a_payment_is_removed(office, paid, credited, removed, notes, after):
@@ -137,7 +142,7 @@ def test_what_could_be_refunded_is_applied_when_a_payment_is_removed(office, pai
     remove(office, invoice, removed)
     its = now(office, invoice)
     assert [(note["applied_amount"], note["refundable_amount"]) for note in its["credit_notes"]] == notes
-    assert pick(its, "status", "amount_paid", "amount_credited", "balance_due") == after
+    assert pick(its, "status", *FIGURES) == after
     assert its["paid_at"] == (paid_at if after[0] == "paid" else None)
     assert [office.get(f"/credit-notes/{note['id']}").data for note in its["credit_notes"]] == its["credit_notes"]
 
@@ -159,7 +164,7 @@ def test_what_was_written_off_stays_so_when_a_payment_is_removed(office):
     written_off_at = change(office, invoice, status="written_off").data["written_off_at"]
     remove(office, invoice, 0)
     its = now(office, invoice)
-    assert pick(its, "status", "amount_paid", "balance_due", "payments") == ["written_off", "0.00", "119.00", []]
+    assert pick(its, "status", *FIGURES, "payments") == ["written_off", "0.00", "0.00", "119.00", "0.00", []]
     assert its["written_off_at"] == written_off_at
 
 
@@ -309,9 +314,10 @@ class Model:
 
     def money(self):
         """All amounts, as they are shown."""
-        credited = sum(note.applied for note in self.notes)
+        credited = sum(note.net + note.tax for note in self.notes)
+        to_refund = sum(note.net + note.tax - note.applied for note in self.notes)
         return {
-            "invoice": [self.status, self.total, sum(self.paid), credited, self.due],
+            "invoice": [self.status, self.total, sum(self.paid), credited, self.due, to_refund],
             "payments": self.paid,
             "notes": [[it.net, it.tax, it.net + it.tax, it.applied, it.net + it.tax - it.applied] for it in self.notes],
             "shares": [note.shares for note in self.notes],
@@ -331,7 +337,7 @@ def money_of(its):
 
     names = ("subtotal", "tax_total", "total", "applied_amount", "refundable_amount")
     return {
-        "invoice": [its["status"], *units(its, "total", "amount_paid", "amount_credited", "balance_due")],
+        "invoice": [its["status"], *units(its, "total", *FIGURES)],
         "payments": [units(payment, "amount")[0] for payment in its["payments"]],
         "notes": [units(note, *names) for note in its["credit_notes"]],
         "shares": [shares(note) for note in its["credit_notes"]],

@@ -326,7 +326,8 @@ def settled(desk, path):
     applied = min(credited, total - paid)
     assert credited <= total
     assert paid <= total
-    assert (Decimal(it["amount_paid"]), Decimal(it["amount_credited"])) == (paid, applied)
+    assert [Decimal(it[name]) for name in ("amount_paid", "amount_credited")] == [paid, credited]
+    assert Decimal(it["refund_due"]) == credited - applied
     assert added(note["applied_amount"] for note in it["credit_notes"]) == applied
     assert added(note["refundable_amount"] for note in it["credit_notes"]) == credited - applied
     if it["status"] == "void":
