@@ -161,7 +161,6 @@ class Record:
         held = {name: its for name, its in self.told().items() if name not in self.DERIVED}
         held["status"] = getattr(self, "status", None)  # a quote expires without a change
         if held != self.held:
-            self.DBG = [(n, (self.held or {}).get(n), held[n]) for n in held if (self.held or {}).get(n) != held[n]]
             self.held, self.updated_at = held, now
 
     def lock(self, faults, before, *names):

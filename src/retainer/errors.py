@@ -96,13 +96,17 @@ class BodyFaults:
 
     def knows(self, *fields: str) -> bool:
         """Whether these members of the body were read, so that a rule may draw conclusions from them."""
-        whole = tuple(self.within + field for field in fields)
+        whole = [self.within + field for field in fields]
         nested = tuple(f"{name}." for name in whole)
-        return not any(name in whole or name.startswith(nested) for name in self.unreadable)
+        return not any(map(self._is_unreadable, whole)) and not any(name.startswith(nested) for name in self.unreadable)
+
+    def _is_unreadable(self, name: str) -> bool:
+        """Whether a member could not be read, or what it stands in."""
+        return any(name == other or name.startswith(f"{other}.") for other in self.unreadable)
 
     def fault(self, field: str, sentence: str, code: str = "validation_failed") -> None:
         """Note what is wrong with a member of the body; it is refused with all others before anything is written."""
-        if self.within + field in self.unreadable:
+        if self._is_unreadable(self.within + field):
             return
         said = self.faults.setdefault(self.within + field, [])
         if sentence not in said:  # a rule may look at a line before the row is judged

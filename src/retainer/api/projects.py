@@ -140,12 +140,14 @@ class Project(Record):
     tag_ids: TagIds = []
     tracked_minutes: Annotated[int, "Time on the project, billable or not."] = ro
     billable_minutes: Annotated[int, "Time on the project that is billable, billed or not."] = ro
-    unbilled_minutes: Annotated[int, "Billable time on the project that is on no invoice."] = ro
+    unbilled_minutes: Annotated[
+        int, "Billable time that is on no invoice; 0 where a fixed fee or retainer covers it."
+    ] = ro
     billable_amount: Annotated[
         Money, "What the billable time in the project's currency is worth, billed or not, before tax."
     ] = ro
     unbilled_amount: Annotated[
-        Money, "What the billable time in the project's currency is worth that is on no invoice, before tax."
+        Money, "What that time is worth in the project's currency, before tax; 0 where a fee covers it."
     ] = ro
     invoiced_amount: Annotated[
         SignedMoney, "Net of the lines for it on issued invoices, less credits; in the project's currency."
@@ -208,12 +210,13 @@ def settle(tx: Tx, it: Project, before: Project | None = None) -> Project:
             )
     if before is None or it.client_id != before.client_id:
         relations.open_for_more(tx, "client_id", f"Client {it.client_id}", status)
+    decides = ("billing_type",) if it.billing_type else ("billing_type", "client_id")
     it.billing_type = it.billing_type or ("time_and_materials" if it.client_id else "non_billable")
     if it.client_id is None and it.billing_type != "non_billable" and tx.knows("client_id"):
         tx.fault("billing_type", "Must be non_billable, or null, without a client: nobody could be billed.")
     for member, billing_type in ONLY_FOR.items():
         is_set = getattr(it, member) is not None
-        if is_set and it.billing_type != billing_type and tx.knows("billing_type", "client_id"):
+        if is_set and it.billing_type != billing_type and tx.knows(*decides):
             tx.fault(member, f"Is only for the billing_type {billing_type}, not for {it.billing_type}. Send null here.")
     relations.in_order(tx, it)
     relations.user(tx, it, "manager_id", before.manager_id if before else None)

@@ -215,7 +215,7 @@ api = Resource("/tasks", tag="Tasks", scope="tasks", table=tasks)
 
 @api.get()
 def list_tasks(tx: Tx, only: TaskFilter, page: Page) -> Paged[Task]:
-    """List tasks, newest first; those of templates are left out unless project_id names the template."""
+    """List tasks, newest first; those of templates only when project_id or ids names them."""
     return listing(tx, tasks, Task, only, page)
 
 

@@ -9,7 +9,7 @@ from msgspec import Meta
 from sqlalchemy import Column, Table, select, update
 
 from retainer.domain.values import Currency, Instant, Money, NumberPattern, Percent, Text191, Timezone
-from retainer.errors import Refusal, invalid, not_found
+from retainer.errors import Refusal, invalid
 from retainer.exact import amount_of, decimal_text, minor_units
 from retainer.store.columns import decimal, flag, instant, integer, money, text
 from retainer.store.engines import INTEGER, NUMBERED
@@ -139,7 +139,7 @@ def account_of(tx: Everywhere, account_id: int) -> dict[str, Any]:
     """An account as operators see it. Raises `not_found`."""
     row = tx.one(select(accounts).where(accounts.c.id == account_id))
     if row is None:
-        raise not_found("account")
+        raise Refusal("not_found", f"There is no account {account_id}.")
     return _shown(row)
 
 

@@ -18,6 +18,9 @@ def standing(quotes: Table) -> ColumnElement[Any]:
     return case((and_(quotes.c.status == "sent", quotes.c.valid_until < TODAY), "expired"), else_=quotes.c.status)
 
 
+ARTICLES = {"project": "a project", "invoice": "an invoice"}
+
+
 class Agreed(NamedTuple):
     """What a quote says, and what it has become."""
 
@@ -47,7 +50,9 @@ def accepted(tx: Tx, it: Any, becomes: str) -> Agreed | None:
     if made is not None:
         tx.fault("quote_id", f"Quote {quote.number} has already become {becomes} {made}.")
     elif quote.status != "accepted":
-        tx.fault("quote_id", f"Quote {quote.number} is {quote.status}: only an accepted quote becomes one.")
+        tx.fault(
+            "quote_id", f"Quote {quote.number} is {quote.status}: only an accepted quote becomes {ARTICLES[becomes]}."
+        )
     if it.client_id is None:
         it.client_id = quote.client_id
     elif it.client_id != quote.client_id:

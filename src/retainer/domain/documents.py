@@ -14,6 +14,7 @@ from retainer.domain.accounts import accounts
 from retainer.domain.members import NO_ID, ChildChange, writable
 from retainer.domain.values import Currency, Id, Percent, Position, Quantity, SignedMoney, Text20, Text10000
 from retainer.exact import DIGITS, amount_of, minor_units
+from retainer.store import rules
 from retainer.store.columns import decimal, integer, price, ref, text
 from retainer.store.columns import money as amount_column
 from retainer.store.records import Record, view
@@ -54,7 +55,9 @@ LineTaxRate = Annotated[Percent, "Percent; the client's when left out, else the 
 LineProject = Annotated[Id | None, "A project of the client; null: that of the document, if it has one."]
 LineAmount = Annotated[SignedMoney, "`quantity` x `unit_price` less discount, rounded half up; before tax."]
 LineCurrency = Annotated[Currency, "That of the document."]
-LinePosition = Annotated[Position, "Order within the document, lowest first; behind all others when left out."]
+LinePosition = Annotated[
+    Position, "Order within the document, lowest first; in a set of lines, the place where it stands."
+]
 
 
 class DocumentTotals(msgspec.Struct):
@@ -104,7 +107,11 @@ def _owner(table: str) -> Select[Any]:
 
 def for_client(tx: Tx, it: Any, before: Any) -> Decimal:
     """What a document has from its client, to whom its contact and project must belong; answers its lines' tax rate."""
-    status, currency, tax_rate = tx.one(_client(), id=it.client_id) or ("active", tx.actor.currency, "0")
+    found = tx.one(_client(), id=it.client_id)
+    status, currency, tax_rate = found or ("active", tx.actor.currency, "0")
+    if found is None and it.client_id is not None:
+        tx.fault("client_id", rules.MISSING.format("client"))
+        it.client_id = None  # so that nothing is blamed for not being that client's
     if before is None or it.client_id != before.client_id:
         relations.open_for_more(tx, "client_id", f"Client {it.client_id}", status)
     it.currency = it.currency or currency
@@ -121,12 +128,12 @@ def usual_tax_rate(tx: Tx, client: int) -> Decimal:
     return Decimal((tx.one(_client(), id=client) or ("", "", "0"))[2])
 
 
-def belongs(tx: Tx, it: Any, member: str, table: str, client: int) -> None:
+def belongs(tx: Tx, it: Any, member: str, table: str, client: int | None) -> None:
     """Note a fault when a contact or project is another client's."""
     row = tx.one(_owner(table), id=getattr(it, member)) if getattr(it, member) else None
     if row and row[1]:
         tx.fault(member, "Is a template, and takes no time or money. Create a project from it first.")
-    if row and row[0] != client:
+    if row and row[0] != client is not None:
         owner = f"client {row[0]}" if row[0] else "no client"
         tx.fault(member, f"Belongs to {owner}, not to client {client}. Choose one of the document's client.")
 

@@ -185,7 +185,8 @@ def check_ranges(values: dict[str, Any], faults: Faults) -> None:
             start_name = end_name.removesuffix(end_suffix) + start_suffix
             start = values.get(start_name) if end_name.endswith(end_suffix) else None
             if start is not None and end is not None and end < start:
-                faults[end_name] = [f"Must not lie before {start_name}, which is {start}."]
+                relation = "be less than" if end_suffix == "_max" else "lie before"
+                faults[end_name] = [f"Must not {relation} {start_name}, which is {start}."]
 
 
 def read_number(given: str, largest: int = LARGEST_INTEGER) -> int:

@@ -15,7 +15,7 @@ from sqlalchemy import Column, Index, Text, bindparam, func, insert, select, upd
 from retainer.domain.accounts import PLANS, account_of, accounts
 from retainer.domain.users import users
 from retainer.domain.values import Id, Instant, Text100, kind, one_of
-from retainer.errors import Refusal, invalid, not_found
+from retainer.errors import Refusal, invalid
 from retainer.store.columns import instant, ref, text
 from retainer.store.tables import tenant_table
 from retainer.store.tx import Actor, Store
@@ -146,7 +146,7 @@ def revoke_key(store: Store, key_id: int) -> dict[str, Any]:
         tx.run(update(api_keys).where(api_keys.c.id == key_id).values(updated_at=tx.now, revoked_at=revoked))
         row = tx.one(select(api_keys).where(api_keys.c.id == key_id))
         if row is None:
-            raise not_found("key")
+            raise Refusal("not_found", f"There is no key {key_id}.")
         return _key_shown(row)
 
 

@@ -2,12 +2,13 @@
 
 import difflib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from retainer.domain.values import Id
 from retainer.errors import Faults, Unreadable
 from retainer.store.records import Only, Record, Single, Unless, auto, ro, wo
 
@@ -60,7 +61,8 @@ def writable(shape: type[msgspec.Struct], use: str = "Create") -> dict[str, Memb
         if field.default_factory is not msgspec.NODEFAULT:
             default = field.default_factory()
         is_set = field.default is wo and _is_list(hints[field.name])  # null says nothing of a set: it could be emptied
-        hint = hints[field.name] | None if filled and not is_set else hints[field.name]
+        hint = Id if field.name == "id" else hints[field.name]
+        hint = hint | None if filled and not is_set else hint
         unless = frozenset(it.other for it in marks if isinstance(it, Unless))
         required = default is msgspec.NODEFAULT
         stand_in = _example(hint) if required and not unless else None
@@ -106,12 +108,12 @@ def read_members(
     values = {}
     for name, value in given.items():
         member = members.get(name)
-        if member is None:
+        if member is not None and member.required and value is None and use == "Create":
+            faults.setdefault(path + name, []).append(f"{REQUIRED} Null is not taken.")
+        elif member is None:
             if name not in read_only(shape, use):
                 faults.setdefault(path + name, []).append(_unknown(shape, name, list(members)))
-            continue
-        read = member.read(value, path + name, faults)
-        if read is not FAULTY:
+        elif (read := member.read(value, path + name, faults)) is not FAULTY:
             values[member.name] = read
     return values
 
@@ -143,9 +145,11 @@ def reader(hint: Any) -> Read:
         return _scalar(kind["read"], kind["form"])
     if get_origin(hint) is list:
         (item,) = get_args(hint)
-        is_child = isinstance(item, type) and issubclass(item, Record)
+        is_struct = isinstance(item, type) and issubclass(item, msgspec.Struct)
+        is_child = is_struct and issubclass(item, Record)
+        stand_in = partial(complete, item, {}, {}, {"": []}) if is_struct else lambda: NO_ID
         meta = next((meta for meta in metas if isinstance(meta, msgspec.Meta)), msgspec.Meta())
-        return _list(_child(item) if is_child else reader(item), meta)
+        return _list(_child(item) if is_child else reader(item), meta, stand_in)
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return _nested(hint)
     exact = Annotated[hint, *metas] if metas else hint
@@ -195,7 +199,7 @@ def _scalar(convert: Callable[[Any], Any], form: str) -> Read:
     return read
 
 
-def _list(read_item: Read, meta: msgspec.Meta) -> Read:
+def _list(read_item: Read, meta: msgspec.Meta, stand_in: Callable[[], Any]) -> Read:
     def read(value: Any, path: str, faults: Faults) -> Any:
         if not isinstance(value, list):
             empty = "; send [] for none" if value is None and not meta.min_length else ""
@@ -204,7 +208,7 @@ def _list(read_item: Read, meta: msgspec.Meta) -> Read:
         if len(value) < low or (high is not None and len(value) > high):
             return _note(faults, path, f"Must have {low} to {high} entries; this has {len(value)}.")
         items = [read_item(item, f"{path}.{position}", faults) for position, item in enumerate(value)]
-        return [NO_ID if item is FAULTY else item for item in items]
+        return [stand_in() if item is FAULTY else item for item in items]
 
     return read
 

@@ -78,13 +78,13 @@ def gather(tx: Tx, asked: UnbilledWork, invoice: Any) -> list[InvoiceLine]:
     return made
 
 
-def check(tx: Tx, where: str, its: Any, client: int) -> None:
+def check(tx: Tx, where: str, its: Any, client: int | None) -> None:
     """Note a fault for each project that is not the client's, and for days in the wrong order."""
     for place, project in enumerate(its.project_ids or ()):
         row = tx.one(_client(), id=project)
         if row is None:
             tx.fault(f"{where}.project_ids.{place}", rules.MISSING.format("project"))
-        elif row[0] != client:
+        elif row[0] != client is not None:
             tx.fault(f"{where}.project_ids.{place}", f"Is not a project of client {client}.")
     if its.from_ and its.to and its.to < its.from_:
         tx.fault(f"{where}.to", f"Must not be before from, which is {its.from_}.")

@@ -14,7 +14,7 @@ from retainer.collation import folded_text
 from retainer.domain import sources, summaries
 from retainer.domain.accounts import ACTING, AccountDetails, account_of, account_values, accounts, in_units, operator
 from retainer.domain.values import Day, Email, Money, Password, Percent, Text191, exact
-from retainer.errors import invalid, not_found
+from retainer.errors import Refusal, invalid
 from retainer.exact import amount_of, as_instant, decimal_text
 from retainer.store.columns import day, decimal, flag, folded, integer, money, ref, text, unique
 from retainer.store.tables import keyed_table, tenant_table
@@ -105,7 +105,7 @@ def set_user(store: Store, user_id: int, changes: dict[str, Any]) -> dict[str, A
     """Change what a user is; `is_active=False` stops the user's keys at once. Raises `not_found`."""
     owner = store.look_up("an admin names a user of any account", OWNER, id=user_id)
     if owner is None:
-        raise not_found("user")
+        raise Refusal("not_found", f"There is no user {user_id}.")
     with store.begin(operator(*owner), write=True) as tx:
         account_id, currency = tx.actor.account_id, tx.actor.currency
         values = _user_values(tx, account_id, user_id, changes, currency)

@@ -66,7 +66,7 @@ class Field(NamedTuple):
         return any(isinstance(mark, Single) for mark in getattr(self.hint, "__metadata__", ()))
 
 
-NAMES_CHILD = "Names one that is there, which keeps what is left out; without it, this one is new."
+NAMES_CHILD = "When sent, it names one that is there, which keeps what is left out; without it, a new one is made."
 
 
 @cache
