@@ -111,3 +111,47 @@ def test_null_where_there_is_none_says_what_to_send(office, collection, member, 
     for answer in (office.patch(path, {member: None}), office.create(collection, **{member: None})):
         assert list(answer.errors) == [member]
         assert answer.errors[member][0].endswith(sentence)
+
+
+@pytest.mark.parametrize("child", [1, None, [], "a", True])
+def test_a_child_that_is_no_object_is_refused_where_it_stands_beside_the_faults_of_others(office, child):
+    for collection, field, other in (
+        ("/quotes", "lines", LINE),
+        ("/invoices", "lines", LINE),
+        ("/sites", "plugins", {}),
+    ):
+        path = f"{collection}/{office.make(collection)['id']}"
+        sentence = {f"{field}.1": ["Must be an object."]}
+        known = (
+            {} if collection == "/sites" else {f"{field}.0.project_id": ["There is no such project in this account."]}
+        )
+        first = other | ({"slug": "akismet"} if collection == "/sites" else {"project_id": 999})
+        assert office.patch(path, {field: [first, child]}).errors == sentence | known
+        assert office.create(collection, **{field: [first, child]}).errors == sentence | known
+    invoice = office.make("/invoices", lines=[LINE], status="sent")["id"]
+    answer = office.post(f"/invoices/{invoice}/credit-notes", {"lines": [{"invoice_line_id": 999}, child]})
+    assert answer.errors.keys() == {"lines.0.invoice_line_id", "lines.1"}
+
+
+def test_a_client_that_is_not_there_is_told_alone_and_blames_no_work_of_others(office):
+    client = office.make("/clients", hourly_rate="100")["id"]
+    project = office.make("/projects", client_id=client)["id"]
+    entry = office.make("/time-entries", client_id=client, project_id=project)["id"]
+    lines = {
+        "/invoices": [{"time_entry_ids": [entry], "project_id": project}],
+        "/quotes": [LINE | {"project_id": project}],
+    }
+    for collection, its in lines.items():
+        body = {"project_id": project, "lines": its}
+        assert office.post(collection, body).errors == {"client_id": ["Is required."]}
+        assert office.post(collection, body | {"client_id": None}).errors == {
+            "client_id": ["Is required; this is null."]
+        }
+        missing = office.post(collection, body | {"client_id": 10**6}).errors
+        assert missing == {"client_id": ["There is no such client in this account."]}
+        assert list(office.post(collection, body | {"client_id": "a"}).errors) == ["client_id"]
+
+
+def test_a_fee_of_the_wrong_billing_type_needs_no_client_to_be_told(office):
+    body = {"name": "A", "client_id": "x", "billing_type": "retainer", "fixed_fee": "5"}
+    assert faults(office, "POST", "/projects", body) == {"client_id", "fixed_fee"}

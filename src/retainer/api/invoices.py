@@ -139,12 +139,7 @@ class Invoice(Record):
     voided_at: Annotated[Instant | None, "When it became `void`, else null."] = ro
     written_off_at: Annotated[Instant | None, "When it became `written_off`; null again when a payment comes."] = ro
     external_id: ExternalId = None
-    lines: Annotated[
-        list[InvoiceLine],
-        Lines,
-        Single(),
-        "In their order. Sent, they are all that stays: one with its `id` is kept, another is new.",
-    ] = wo
+    lines: Annotated[list[InvoiceLine], Lines, Single(), documents.SET_OF_LINES] = wo
     payments: Annotated[list[Payment], Single(read_only=True), "Oldest first; made with `record_payment`."] = wo
     credit_notes: Annotated[list[CreditNote], Single(read_only=True), "Oldest first, as in /credit-notes."] = wo
     unbilled_work: Annotated[UnbilledWork, "Adds lines to a draft for all unbilled work that matches."] = wo

@@ -134,12 +134,7 @@ class Quote(Record):
     invoice_id: Annotated[Id | None, agreed.made_from("quote_id"), "The invoice that it became; null until then."] = ro
     converted_project_id: Annotated[Id | None, "The project that it became; null until then."] = ro
     external_id: ExternalId = None
-    lines: Annotated[
-        list[QuoteLine],
-        Lines,
-        Single(),
-        "In their order. Sent, they are all that stays: one with its `id` is kept, another is new.",
-    ] = wo
+    lines: Annotated[list[QuoteLine], Lines, Single(), documents.SET_OF_LINES] = wo
 
 
 class QuoteFilter(Filter):

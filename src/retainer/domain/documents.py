@@ -24,6 +24,7 @@ from retainer.store.tx import Tx
 T = TypeVar("T")
 L = TypeVar("L", bound=Record)
 MOST_LINES = 200
+SET_OF_LINES = "In their order. Sent, they are all that stays: one with its `id` is kept, another is new."
 NO_LINE: Any = ChildChange(NO_ID, {})
 """Stands in the place of a line that could not be identified."""
 Lines = Meta(max_length=MOST_LINES)

@@ -109,7 +109,7 @@ def read_members(
     for name, value in given.items():
         member = members.get(name)
         if member is not None and member.required and value is None and use == "Create":
-            faults.setdefault(path + name, []).append(f"{REQUIRED} Null is not taken.")
+            faults.setdefault(path + name, []).append("Is required; this is null.")
         elif member is None:
             if name not in read_only(shape, use):
                 faults.setdefault(path + name, []).append(_unknown(shape, name, list(members)))
