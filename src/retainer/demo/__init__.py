@@ -5,6 +5,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from retainer.api import clients, contacts, tags
+from retainer.collation import BEFORE_ALL, sort_key
 from retainer.demo import sales
 from retainer.demo.agencies import HARBOUR, NORTHLIGHT, STREETS, TAGS, Agency
 from retainer.demo.bills import Bills
@@ -16,6 +17,8 @@ from retainer.domain.accounts import AccountDetails
 from retainer.domain.keys import SCOPES, KeyDetails
 from retainer.domain.users import UserDetails
 from retainer.store.tx import Actor, Store, Tx
+
+AT_HOME = {"DE", "US"}
 
 
 def fill(store: Store) -> str:
@@ -64,6 +67,12 @@ def _agency(store: Store, agency: Agency) -> str:
     return key
 
 
+def _ascii(name: str) -> str:
+    """The letters of a name as an address has them."""
+    letters = sort_key(name).partition(BEFORE_ALL)[0]
+    return "".join(letter for letter in letters if "a" <= letter <= "z")
+
+
 def _person(agency: Agency, name: str, role: str, hourly_rate: str | None, cost_rate: str) -> UserDetails:
     address = f"{name.split(maxsplit=1)[0].lower()}@{agency.domain}"
     return make(UserDetails, name=name, email=address, role=role, hourly_rate=hourly_rate, cost_rate=cost_rate)
@@ -72,7 +81,7 @@ def _person(agency: Agency, name: str, role: str, hourly_rate: str | None, cost_
 def _client(tx: Tx, customer: Any, tag_ids: dict[str, int], chance: random.Random) -> clients.Client:
     """A client with its contacts; those that are archived by now are so after their work was recorded."""
     name, city, country, currency, rate, status, tagged, people = customer
-    site = "".join(letter for letter in name.lower() if "a" <= letter <= "z")
+    site = _ascii(name)
     client = clients.create_client(
         tx,
         make(
@@ -87,11 +96,12 @@ def _client(tx: Tx, customer: Any, tag_ids: dict[str, int], chance: random.Rando
             vat_number=f"{country}{chance.randint(10**8, 10**9 - 1)}",
             currency=currency,
             hourly_rate=rate,
+            tax_rate=None if country in AT_HOME else "0",  # who is elsewhere pays the tax there
             tag_ids=[tag_ids[tag] for tag in tagged],
         ),
     )
     for first, last, role, title in people:
-        address = "".join(letter for letter in last.lower() if "a" <= letter <= "z")
+        address = _ascii(last)
         contacts.create_external_contact(
             tx,
             make(

@@ -27,7 +27,7 @@ def offer(tx: Tx, chance: random.Random, customers: list[clients.Client]) -> Non
     """Two or three quotes for every client, sent when they were written and decided weeks later; the newest wait."""
     today = date.fromisoformat(tx.today)
     plans = [
-        (today - timedelta(days=chance.randint(1, 24) if turn == 0 else chance.randint(25, 360)), place, turn, customer)
+        (today - timedelta(days=_age(chance, customer, turn)), place, turn, customer)
         for place, customer in enumerate(customers)
         for turn in range(2 + place % 2)
     ]
@@ -46,15 +46,22 @@ def offer(tx: Tx, chance: random.Random, customers: list[clients.Client]) -> Non
     at(tx, today)
 
 
+def _age(chance: random.Random, customer: clients.Client, turn: int) -> int:
+    """How many days ago a quote was written: the first of each client lately, unless the client is archived by now."""
+    if customer.status == "archived":
+        return chance.randint(260, 360)
+    return chance.randint(1, 24) if turn == 0 else chance.randint(25, 360)
+
+
 def _quote(tx: Tx, chance: random.Random, customer: clients.Client, kind: Kind, issued: date, status: str) -> int:
     """Write a quote for the stages of a kind of project; answers its id."""
     rate = str(customer.hourly_rate or 100)
     lines = [
-        {"description": name, "quantity": hours, "unit": "hours", "unit_price": rate, "tax_rate": "19"}
+        {"description": name, "quantity": hours, "unit": "hours", "unit_price": rate}
         for name, hours in ((stage, chance.randint(8, 60)) for stage in kind.stages or kind.tasks[:3])
     ]
     if chance.random() < 0.3:
-        lines.append({"description": "Rebate for new clients", "quantity": -1, "unit_price": rate, "tax_rate": "19"})
+        lines.append({"description": "Rebate for new clients", "quantity": -1, "unit_price": rate})
     members = {"client_id": customer.id, "title": f"{kind.name} {customer.name}", "status": status, "lines": lines}
     return quotes.create_quote(tx, make(quotes.Quote, issue_date=issued.isoformat(), **members)).id
 

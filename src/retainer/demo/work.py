@@ -86,7 +86,8 @@ class Work:
     ) -> projects.Project:
         rate = (customer and customer.hourly_rate) or 100
         due = start + timedelta(days=kind.days)
-        status = "completed" if due < self.today and self.chance.random() < 0.8 else "active"
+        gone = customer is not None and customer.status == "archived"
+        status = "completed" if gone or (due < self.today and self.chance.random() < 0.8) else "active"
         return projects.create_project(
             self.tx,
             make(
@@ -96,8 +97,8 @@ class Work:
                 code=f"{kind.name[:2].upper()}{len(self.jobs) + 1:03}" if customer else None,
                 status="planned" if start > self.today else status,
                 billing_type=kind.billing_type if customer else None,
-                fixed_fee=kind.hours * int(rate) if customer and kind.billing_type == "fixed_fee" else None,
-                retainer_amount=20 * int(rate) if customer and kind.billing_type == "retainer" else None,
+                fixed_fee=kind.hours * int(rate) * 3 // 2 if customer and kind.billing_type == "fixed_fee" else None,
+                retainer_amount=45 * int(rate) if customer and kind.billing_type == "retainer" else None,
                 budget_minutes=kind.hours * 60 if customer and kind.billing_type != "retainer" else None,
                 start_date=start.isoformat(),
                 due_date=due.isoformat(),
@@ -165,7 +166,7 @@ class Work:
             worked += minutes
             kind = self.chance.choice(list(WORK))
             it = {"description": self.chance.choice(WORK[kind]), "date": day.isoformat(), "user_id": user}
-            if open_jobs and self.chance.random() < 0.85:
+            if open_jobs and self.chance.random() < 0.92:
                 job = open_jobs[min(int(self.chance.expovariate(1)), len(open_jobs) - 1)]
                 on = {"task_id": self.chance.choice(job.tasks)} if self.chance.random() < 0.6 else {}
                 on |= {"project_id": job.project.id, "billable": self.chance.random() < 0.93}
