@@ -99,7 +99,8 @@ class Product:
 
     def line(self, tx: Tx, invoice: Invoice, sent: dict[str, Any], place: int) -> InvoiceLine:
         """A line, with the amount that it comes to."""
-        it = lines.new_line(description="Design", unit_price=Decimal(sent.get("unit_price", "0")))
+        priced = {"unit_price": Decimal(sent["unit_price"])} if "unit_price" in sent else {}
+        it = lines.new_line(description="Design", **priced)
         it.id, it.kind, it.tax_rate = place, "item", Decimal(sent["tax_rate"])
         it.project_id, worth = self.projects[sent["project"]], None
         if "unit_price" in sent:
@@ -107,7 +108,8 @@ class Product:
         else:
             it.kind = "time" if "time" in sent else "expense"
             pieces = sent.get("time") or sent["expenses"]
-            worth = lines.price(tx, it, [self.piece(tx, each, invoice.currency) for each in pieces], invoice.currency)
+            its_pieces = [self.piece(tx, each, invoice.currency) for each in pieces]
+            worth = lines.price(tx, it, its_pieces, invoice.currency, None)
         documents.settle_line(tx, lines.invoice_lines, it, invoice, ELSE, worth=worth)
         return it
 

@@ -19,7 +19,9 @@ DAY = "2026-03-10"
 @pytest.fixture
 def before(tmp_path: Path) -> Sqlite:
     """An account with two users and a client, in a database as it was before rates had a source."""
-    engine = Sqlite(tmp_path / "old.db")
+    path = tmp_path / "old.db"
+    path.touch()
+    engine = Sqlite(path)
     configuration = Config()
     configuration.set_main_option("script_location", str(migrations.MIGRATIONS))
     configuration.attributes["engine"] = migrations.schema_engine(engine)

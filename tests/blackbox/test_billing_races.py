@@ -83,7 +83,7 @@ class Desk:
         for invoice in self.invoices():
             assert added(line["amount"] for line in invoice["lines"]) == Decimal(invoice["subtotal"])
             if invoice["status"] not in {"draft", "void"}:
-                invoiced += Decimal(invoice["subtotal"])
+                invoiced += Decimal(invoice["subtotal"]) - added(note["subtotal"] for note in invoice["credit_notes"])
             credited = added(note["total"] for note in invoice["credit_notes"])
             if invoice["status"] == "void" or (credited and credited == Decimal(invoice["total"])):
                 continue

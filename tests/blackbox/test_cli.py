@@ -168,7 +168,7 @@ def test_bad_values_of_other_commands_are_named_by_their_options(folder, account
 
 def test_what_does_not_exist_is_told_in_a_sentence(folder):
     for arguments in (("account", "show", 999), ("user", "deactivate", 999), ("key", "revoke", 999)):
-        assert "There is no such" in refused(folder, *arguments)
+        assert "There is no " in refused(folder, *arguments)
     assert "There is no account" in refused(folder, "api", "on", 2**53 - 1)
     misused(folder, "api", "on", 2**63)
 
