@@ -103,3 +103,17 @@ def test_what_is_billed_changes_with_its_line_and_a_project_not_with_its_sums(of
     assert row["id"] == milestone
     after = office.get(f"/projects/{project}").data
     assert (after["updated_at"], after["invoiced_amount"]) == (before, "769.00")
+
+
+def test_a_line_changes_with_the_work_that_it_bills(office):
+    client = office.make("/clients", hourly_rate="100")["id"]
+    one, other = (office.make("/time-entries", client_id=client)["id"] for _ in range(2))
+    invoice = office.make(
+        "/invoices", client_id=client, lines=[{"time_entry_ids": [one]}, {"time_entry_ids": [other]}, LINE]
+    )
+    lines = [line["id"] for line in invoice["lines"]]
+    swapped = [{"id": lines[0], "time_entry_ids": [other]}, {"id": lines[1], "time_entry_ids": [one]}, {"id": lines[2]}]
+    with time_machine.travel(LATER, tick=False):
+        changed = office.patch(f"/invoices/{invoice['id']}", {"lines": swapped}).data
+    assert [line["time_entry_ids"] for line in changed["lines"]] == [[other], [one], []]
+    assert [line["updated_at"][:4] == "2030" for line in changed["lines"]] == [True, True, False]

@@ -247,6 +247,8 @@ def save_lines(tx: Tx, table: Table, before: Sequence[Any], after: Sequence[Any]
             line.id = tx.insert(table, msgspec.structs.replace(line, position=position, **parent))
         elif old.position != position or not same(old, line):
             tx.update(table, msgspec.structs.replace(line, position=position))
+            if not alike(old, line):  # its row does not show which work it bills
+                tx.touch(table, line.id)
 
 
 def same(old: Any, new: Any) -> bool:
