@@ -17,7 +17,12 @@ HOST = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
 def is_host(text: str) -> bool:
     """Whether a text is a host with or without a port."""
-    return len(text) <= LONGEST_HOST and HOST.fullmatch(text) is not None
+    return len(text) <= LONGEST_HOST and _is_host(text)
+
+
+@lru_cache(maxsize=256)
+def _is_host(text: str) -> bool:
+    return HOST.fullmatch(text) is not None
 
 
 def check_host(environ: Mapping[str, Any]) -> None:
@@ -58,6 +63,8 @@ def base_url(environ: Mapping[str, Any], settings: Settings) -> str:
     """The public address of the API, without a slash at the end; trusted proxies may name another host."""
     if settings.base_url:
         return settings.base_url + BASE_PATH
+    if not settings.trusted_proxies:
+        return f"{environ['wsgi.url_scheme']}://{environ.get('HTTP_HOST') or 'localhost'}{BASE_PATH}"
     hop = _client(environ, settings)[1]
     scheme = hop.scheme if hop.scheme in {"http", "https"} else environ["wsgi.url_scheme"]
     host = hop.host if is_host(hop.host) else environ.get("HTTP_HOST") or "localhost"
