@@ -125,6 +125,7 @@ class Life(RuleBasedStateMachine):
         told = f"The model refuses {refused.faults} as {refused.code}: {answer}" if refused else answer
         assert answer.status == (422 if refused else {"POST": 201, "DELETE": 204}.get(method, 200)), told
         assert refused is None or (answer.errors.keys(), answer.code) == (refused.faults.keys(), refused.code), told
+        assert refused is None or all(len(answer.errors[name]) == 1 for name in refused.unread), told
         if record:
             self.compare(record, answer.data)
         return record
@@ -132,6 +133,12 @@ class Life(RuleBasedStateMachine):
     def spoil(self, body):
         """Let a member be one that cannot be read: what is wrong with the others is told beside it."""
         its, names = body, {*SPOILT}
+        if body.get("lines") and self.sometimes(4):
+            for line in body["lines"]:
+                line.update({"unit_price": UNREADABLE} if "unit_price" in line else {})
+            body["lines"].append({"description": "Rebate", "quantity": "-1", "unit_price": "1"})
+            body["status"] = "sent"
+            return
         if body.get("lines") and self.sometimes(2):
             its, names = self.draw(st.sampled_from(body["lines"])), {*ITEM, "unit_price", *BILLS.values()}
         names = sorted(name for name in names & its.keys() if its[name] != [])
@@ -251,6 +258,7 @@ class Life(RuleBasedStateMachine):
             its = self.draw(st.sampled_from(earlier))
             body = {"reference": its.reference, "amount": money(its.amount, it.currency), "paid_date": its.paid_date}
             del body[self.draw(st.sampled_from(["amount", "paid_date"]))]
+            body |= self.days("paid_date", one_in=4)
         return body
 
     @rule(data=st.data())
@@ -352,6 +360,11 @@ class Life(RuleBasedStateMachine):
         told = {"cost_rate": Decimal(self.draw(HOURLY)), "cost_rate_from": self.day()}
         users.set_user(self.office.store, self.office.admin_id, told)
 
+    def was_freed(self, it):
+        """Whether work is on no line any more, but on one that was void or credited."""
+        lines = (line for invoice in self.model.invoices for line in invoice.lines)
+        return it.invoice_line is None and any(it in line.work for line in lines)
+
     def change_work(self):
         """Time and expenses change, and go away, until they are billed."""
         it = (
@@ -359,7 +372,8 @@ class Life(RuleBasedStateMachine):
             if self.sometimes(3)
             else self.pick(self.model.works)
         )
-        if self.sometimes(5):
+        if self.sometimes(4):
+            it = self.pick([it, *self.model.works], self.was_freed)
             self.ask("DELETE", path_of(it), None, self.model.delete_work, it)
         elif isinstance(it, Entry):
             body = self.draw(one(duration_minutes=st.integers(1, 300), **TIME))
@@ -383,6 +397,8 @@ class Life(RuleBasedStateMachine):
         )
         if self.sometimes(3):
             body["project_id"] = self.project_of(client)
+        if self.sometimes(5):
+            body |= {"status": self.draw(st.sampled_from(["accepted", "sent"])), "lines": []}
         self.ask("POST", "/quotes", body, self.model.write_quote)
 
     def change_a_quote(self):
