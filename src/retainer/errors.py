@@ -78,6 +78,12 @@ def not_found(what: str) -> Refusal:
     return Refusal("not_found", f"There is no such {what} in this account. Check the id in the path.")
 
 
+def method_not_allowed(method: str, allow: str) -> Refusal:
+    """405 with the methods that the path takes, in the sentence and in `Allow` (RFC 9110, 15.5.6)."""
+    message = f"This path does not take {method}. It takes: {allow}."
+    return Refusal("method_not_allowed", message, headers={"Allow": allow})
+
+
 class BodyFaults:
     """What is wrong with a body: rules note it, and all of it is refused at once, before anything is written."""
 

@@ -282,7 +282,7 @@ def write(tx: Tx, it: Invoice, before: Invoice) -> None:
         issuing.count(tx, it, before.status)
         if it.record_payment:
             payments.record(tx, it.record_payment)
-    if it.status == "void" != before.status:
+    if it.status == "void" and before.status != "void":
         agreed.touch(tx, it.quote_id)
 
 

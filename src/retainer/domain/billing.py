@@ -154,7 +154,6 @@ def detach(tx: Tx, line: int, after: Any = None) -> None:
     What the line names `after`, too, is about to be attached again: nothing has changed of that.
     """
     _unmark(tx, line, after)
-    tx.run(_touch_milestone(), line=line, now=tx.now)
     tx.count(billings, -tx.run(FORGET, line=line))
 
 
@@ -162,7 +161,6 @@ def free(tx: Tx, lines: list[Any]) -> None:
     """Let the work of an invoice be billed elsewhere; its lines still say what they billed."""
     for line in lines:
         _unmark(tx, line.id)
-        tx.run(_touch_milestone(), line=line.id, now=tx.now)
         tx.run(END, line=line.id, now=tx.now)
 
 
@@ -174,6 +172,7 @@ def _unmark(tx: Tx, line: int, after: Any = None) -> None:
         if kind.table in MARKED:
             stays = json.dumps(pieces_of(after, kind) if after else [])
             tx.run(_clear(kind.table), line=line, stays=stays, now=tx.now)
+    tx.run(_touch_milestone(), line=line, now=tx.now)
 
 
 def lock(tx: Tx, it: Any, before: Any, free: Collection[str] = ()) -> None:

@@ -134,7 +134,7 @@ def belongs(tx: Tx, it: Any, member: str, table: str, client: int | None) -> Non
     row = tx.one(_owner(table), id=getattr(it, member)) if getattr(it, member) else None
     if row and row[1]:
         tx.fault(member, "Is a template, and takes no time or money. Create a project from it first.")
-    if row and row[0] != client is not None:
+    if row and client is not None and row[0] != client:
         owner = f"client {row[0]}" if row[0] else "no client"
         tx.fault(member, f"Belongs to {owner}, not to client {client}. Choose one of the document's client.")
 

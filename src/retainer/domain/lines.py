@@ -148,7 +148,7 @@ def judge(piece: Piece | None, what: str, invoice: Any, own: Collection[int]) ->
     if piece.invoice_line_id is not None and piece.invoice_line_id not in own:
         return f"{name} is already on invoice {piece.invoice_id}. Leave it out.", "already_billed"
     sentence = ""
-    if piece.client_id != invoice.client_id is not None:
+    if invoice.client_id is not None and piece.client_id != invoice.client_id:
         sentence = f"{name} is not for client {invoice.client_id}. Bill it to its own client."
     elif not piece.billable:
         sentence = f"{name} is not billable. Leave it out, or make it billable first."

@@ -84,7 +84,7 @@ def check(tx: Tx, where: str, its: Any, client: int | None) -> None:
         row = tx.one(_client(), id=project)
         if row is None:
             tx.fault(f"{where}.project_ids.{place}", rules.MISSING.format("project"))
-        elif row[0] != client is not None:
+        elif client is not None and row[0] != client:
             tx.fault(f"{where}.project_ids.{place}", f"Is not a project of client {client}.")
     if its.from_ and its.to and its.to < its.from_:
         tx.fault(f"{where}.to", f"Must not be before from, which is {its.from_}.")

@@ -9,10 +9,12 @@ from retainer.store.records import R
 from retainer.store.tx import Tx
 
 encode = msgspec.json.Encoder().encode
+GZIP_SUFFIX = "-gzip"
+"""Ends the tag of a compressed answer, whose bytes are others (RFC 9110, 8.8.3.3)."""
 
 
 def of(data: bytes) -> str:
-    """The strong tag of a record's JSON."""
+    """The strong tag of JSON: a record's, or a whole document."""
     return f'"{hashlib.sha256(data).hexdigest()[:32]}"'
 
 
@@ -32,5 +34,5 @@ def matches(header: str | None, tag: str) -> bool:
 
 
 def _names(header: str, tag: str) -> bool:
-    known = header.replace('-gzip"', '"').split(",")  # the same state, as it is told compressed
+    known = header.replace(f'{GZIP_SUFFIX}"', '"').split(",")  # compressed or not, it is the same state
     return header.strip() == "*" or tag in (part.strip() for part in known)

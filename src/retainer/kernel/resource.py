@@ -16,7 +16,7 @@ from sqlalchemy import Table
 from retainer.domain.keys import Caller
 from retainer.domain.limits import Allowance
 from retainer.domain.values import LARGEST_INTEGER, Id
-from retainer.errors import Refusal, not_found
+from retainer.errors import Refusal, method_not_allowed, not_found
 from retainer.kernel import body as bodies
 from retainer.kernel.http import Request
 from retainer.kernel.paging import Page, Paged, read_list
@@ -199,9 +199,5 @@ class Methods:
         """The operation of a method. Raises `method_not_allowed` with `Allow`."""
         operation = self.operations.get(method)
         if operation is None:
-            raise Refusal(
-                "method_not_allowed",
-                f"This path does not take {method}. It takes: {self.allow}.",
-                headers={"Allow": self.allow},
-            )
+            raise method_not_allowed(method, self.allow)
         return operation

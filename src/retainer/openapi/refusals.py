@@ -23,7 +23,8 @@ ADVICE = {
     422: "The request breaks a rule. Correct what is named and send it again.",
     429: "Too many requests. Wait as long as Retry-After says and try again.",
     500: "Something went wrong here. Report the request id to the operator.",
-    503: "The database is out of reach. Nothing was changed; try again in a few seconds.",
+    503: "The database is out of reach, or too many bodies are awaited. Try again after Retry-After; a write with its "
+    "Idempotency-Key, for it may have been done.",
 }
 WITH_HEADERS = {401: ["WWW-Authenticate"], 409: ["Retry-After"], 429: ["Retry-After"], 503: ["Retry-After"]}
 BARE = {"api_disabled", "idempotency_key_reused"}

@@ -3,13 +3,13 @@
 import zlib
 from functools import lru_cache
 
+from retainer.kernel.etag import GZIP_SUFFIX
 from retainer.kernel.http import Request, Response
 
 SMALLEST = 1024  # what is smaller fits into one packet anyway
 LEVEL = 3
 LONGEST_ASKED = 256  # characters of Accept-Encoding that are read, and remembered
 GZIP_FORMAT = 31
-SUFFIX = "-gzip"
 
 
 def compressed(request: Request, response: Response) -> Response:
@@ -35,7 +35,7 @@ def compressed(request: Request, response: Response) -> Response:
 
 def marked(name: str, value: str, known: str | None = None) -> str:
     """The value of a header; an entity tag with the suffix, if the caller knows it so."""
-    tag = f'{value[:-1]}{SUFFIX}"'
+    tag = f'{value[:-1]}{GZIP_SUFFIX}"'
     return tag if name == "etag" and (known is None or tag in known) else value
 
 

@@ -1,6 +1,5 @@
 """What lies outside the base path: the OpenAPI document, and words for who has lost the way."""
 
-import hashlib
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -8,7 +7,7 @@ import msgspec
 
 from retainer import openapi
 from retainer.domain.limits import ADDRESS_CEILING
-from retainer.errors import Refusal
+from retainer.errors import Refusal, method_not_allowed
 from retainer.kernel import etag, pipeline
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Routes
@@ -43,10 +42,9 @@ def page(request: Request, routes: Routes) -> Response:
     if request.method == "OPTIONS":
         return Response(204, [("allow", ALLOW)])
     if request.method not in {"GET", "HEAD"}:
-        message = f"This path does not take {request.method}. It takes: {ALLOW}."
-        raise Refusal("method_not_allowed", message, headers={"Allow": ALLOW})
+        raise method_not_allowed(request.method, ALLOW)
     body = rendered(routes).replace(msgspec.json.encode(ANYWHERE), msgspec.json.encode(request.base_url), 1)
-    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    tag = etag.of(body)
     if etag.matches(request.header("IF_NONE_MATCH"), tag):
         return Response(304, [("etag", tag)])
     return Response(200, [pipeline.CONTENT, ("etag", tag)], body)
