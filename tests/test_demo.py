@@ -1,0 +1,56 @@
+"""The demo looks like an agency in the middle of a good month, with a few worries."""
+
+from datetime import date, timedelta
+from decimal import Decimal
+
+import pytest
+import time_machine
+
+from retainer import demo
+from retainer.store.migrations import migrate
+from tests.cast import Office, new_store, open_app
+from tests.conftest import WITNESS
+
+
+@pytest.fixture(params=["2026-02-11", "2026-11-20"])
+def agency(request, tmp_path):
+    """A client of the first agency of the demo, on a day in the middle of a month."""
+    path = tmp_path / "demo.db"
+    with time_machine.travel(f"{request.param}T11:00:00Z", tick=False):
+        store = new_store(path)
+        migrate(store.engine)
+        key = demo.fill(store)
+        store.engine.close()
+        nobody = dict.fromkeys(("account_id", "admin_id", "member_id", "key_id"), 0)
+        yield Office(open_app(path), WITNESS, nobody | {"key": key})
+
+
+def month(**query):
+    first = date.today().replace(day=1)  # noqa: DTZ011  # the traveller's
+    return {"from": first.isoformat(), "to": date.today().isoformat(), **query}  # noqa: DTZ011
+
+
+def test_this_month_there_is_work_in_every_column_of_the_overview(agency):
+    overview = agency.get("/reports/overview", month()).data
+    assert overview["time"]["tracked_minutes"] > 60 * 100
+    assert overview["tasks"]["completed"] > 0
+    assert overview["quotes"]["sent"] > 0
+    assert overview["clients"]["new"] > 0
+    assert overview["tickets"]["resolved"] > 0
+
+
+def test_a_few_things_are_late_and_most_are_not(agency):
+    overview = agency.get("/reports/overview", month()).data
+    tasks, sites = overview["tasks"], overview["sites"]
+    assert 0 < tasks["overdue"] < tasks["open"] / 2
+    assert 0 < sites["with_updates"] < sites["total"] * 0.7
+    assert sites["down"] < sites["total"] / 4
+
+
+def test_no_currency_takes_back_more_than_a_part_of_what_it_bills(agency):
+    year = {"from": str(date.today() - timedelta(days=364)), "to": str(date.today())}  # noqa: DTZ011
+    for period in (year, month()):
+        totals = agency.get("/reports/revenue-by-client", period).data["totals"]
+        assert totals
+        for row in totals:
+            assert Decimal(row["credited"]) <= Decimal(row["invoiced"]) / 2, row
