@@ -20,8 +20,8 @@ from pysqlite3 import dbapi2
 
 import bare_clients
 import bare_time
-from retainer.domain.limits import Window
-from retainer.exact import utcnow
+from retainer.limits import SlidingWindow
+from retainer.values.exact import utcnow
 
 CEILINGS = {"agency": 600, "scale": 1200, "enterprise": 3000}
 TRIAL_CEILING = 600
@@ -66,7 +66,7 @@ class Bare:
         self.path = path
         self.local = threading.local()
         self.writing = threading.Lock()
-        self.window = Window()
+        self.window = SlidingWindow()
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         """Answer a request."""
@@ -87,7 +87,7 @@ class Bare:
         connection = getattr(self.local, "connection", None) or self.connect()
         key = connection.execute(KEY, (hashlib.sha256(credential(environ)).hexdigest(),)).fetchone()
         ceiling = admit(key)
-        allowance = self.window.take(f"key:{key[0]}", ceiling)
+        allowance = self.window.hit(f"key:{key[0]}", ceiling)
         limits += (
             ("x-ratelimit-limit", str(allowance.limit)),
             ("x-ratelimit-remaining", str(allowance.remaining)),

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from retainer.collation import sort_key
-from retainer.exact import DIGITS, decimal_text, utcnow
+from retainer.values.collation import sort_key
+from retainer.values.exact import DIGITS, decimal_text, utcnow
 
 PATH = "/api/public/v1/clients"
 SCOPE = "clients"

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from retainer.exact import DIGITS, local_day, utcnow
+from retainer.values.exact import DIGITS, local_day, utcnow
 
 PATH = "/api/public/v1/time-entries"
 SCOPE = "time"

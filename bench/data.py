@@ -10,8 +10,8 @@ import msgspec
 import bare
 import bare_clients
 import bare_time
-from retainer.domain import accounts, keys, users
-from retainer.domain.keys import SCOPES
+from retainer.identity import accounts, keys, users
+from retainer.identity.keys import SCOPES
 from retainer.store.engines import Sqlite
 from retainer.store.migrations import migrate
 from retainer.store.tx import Store

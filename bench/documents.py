@@ -26,17 +26,18 @@ from tests.cast import Office, new_store, open_agency, open_app
 from tests.money_reference import Halves, Ledger, Line, Note, Refused
 from tests.witness import Witness
 
-from retainer.api import expenses
-from retainer.api.invoices import Invoice
-from retainer.domain import credit_shares, crediting, documents, lines, money
-from retainer.domain.credit_shares import credit_note_shares
-from retainer.domain.crediting import CreditNote, CreditNoteLine
-from retainer.domain.lines import InvoiceLine, Piece
+from retainer import schema
+from retainer.billing import credit_shares, crediting, documents, expenses, lines
+from retainer.billing.crediting import CreditNote, CreditNoteLine
+from retainer.billing.invoices import Invoice
+from retainer.billing.lines import BillableItem, InvoiceLine
 from retainer.errors import Refusal
-from retainer.exact import minor_units
+from retainer.schema.billing import credit_note_shares
 from retainer.store.migrations import migrate
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Actor, Tx
+from retainer.values import money
+from retainer.values.exact import minor_units
 
 MOST_NOTES = 6
 ELSE = Decimal(77)
@@ -88,13 +89,13 @@ class Product:
         for note in self.written:
             tx.run(CLEAR, credit_note=note)
         self.written = []
-        tx.faults.clear()
+        tx.errors.clear()
         days = "2026-03-31T00:00:00.000000Z"
         it = Invoice(self.invoice["id"], days, days, self.invoice["client_id"], currency=document["currency"])
         it.project_id = self.projects[document["project"]]
         it.number, it.credit_notes = "INV-1", []
         it.lines = [self.line(tx, it, each, place) for place, each in enumerate(document["lines"], start=1)]
-        documents.total_up(it, it.lines)
+        documents.compute_totals(it, it.lines)
         return it
 
     def line(self, tx: Tx, invoice: Invoice, sent: dict[str, Any], place: int) -> InvoiceLine:
@@ -110,24 +111,24 @@ class Product:
             pieces = sent.get("time") or sent["expenses"]
             its_pieces = [self.piece(tx, each, invoice.currency) for each in pieces]
             worth = lines.price(tx, it, its_pieces, invoice.currency, None)
-        documents.settle_line(tx, lines.invoice_lines, it, invoice, ELSE, worth=worth)
+        documents.price_line(tx, schema.billing.invoice_lines, it, invoice, ELSE, worth=worth)
         return it
 
-    def piece(self, tx: Tx, sent: dict[str, Any], currency: str) -> Piece:
+    def piece(self, tx: Tx, sent: dict[str, Any], currency: str) -> BillableItem:
         """A piece of work, with what it is worth."""
         if "minutes" in sent:
             rate = Decimal(sent["hourly_rate"])
-            units = minor_units(money.worth(sent["minutes"], rate, currency), currency)
+            units = minor_units(money.time_amount(sent["minutes"], rate, currency), currency)
             rated = (sent["minutes"], minor_units(rate, currency))
         else:
             it = expenses.Expense(1, "", "", Decimal(sent["amount"]), currency=currency, billable=True)
             it.tax_rate, it.amount_includes_tax = Decimal(sent["tax_rate"]), sent["amount_includes_tax"]
             it.markup_percent = Decimal(sent["markup_percent"])
-            expenses.come_to(tx, it)
+            expenses.compute_amounts(tx, it)
             net, _ = reference.expense(sent, reference.DIGITS[currency])
             agree("the net of an expense", minor_units(it.net_amount, currency), net)
             units, rated = minor_units(it.billable_amount, currency), (0, None)
-        return Piece(1, 1, None, currency, 1, units, "2026-03-31", None, None, None, *rated)
+        return BillableItem(1, 1, None, currency, 1, units, "2026-03-31", None, None, None, *rated)
 
     def credit(self, tx: Tx, invoice: Invoice, sent: dict[str, Any]) -> tuple[CreditNote, dict[int | None, int]]:
         """A credit note, and what it takes back of each project. Raises Refused."""
@@ -137,11 +138,11 @@ class Product:
         elif sent:
             it.lines = [part(each) for each in sent["lines"]]
         try:
-            crediting.come_to(tx, it, invoice)
+            crediting.compute_totals(tx, it, invoice)
         except Refusal as refusal:
             raise Refused(*refusal.members["errors"]) from None
-        if tx.faults:
-            raise Refused(*tx.faults)
+        if tx.errors:
+            raise Refused(*tx.errors)
         taken = credit_shares.shares(tx, it, invoice)
         note = self.notes[len(invoice.credit_notes)]
         self.written.append(note)
@@ -205,7 +206,7 @@ def compare(product: Product, tx: Tx, chance: Random, seen: Counter[str]) -> Non
     seen["documents"] += 1
     seen["lines"] += len(expected)
     large = [place for place, line in enumerate(expected) if abs(line.amount) > reference.LARGEST * 10**digits]
-    agree("which lines are too large", len(tx.faults.get("unit_price", ())) > 0, bool(large))
+    agree("which lines are too large", len(tx.errors.get("unit_price", ())) > 0, bool(large))
     if large:
         seen["refused documents"] += 1
         return
@@ -215,7 +216,7 @@ def compare(product: Product, tx: Tx, chance: Random, seen: Counter[str]) -> Non
     if ledger.gross <= 0:
         return
     for request in reference.requests(chance, ledger):
-        tx.faults.clear()
+        tx.errors.clear()
         try:
             note = ledger.credit(request)
         except Refused as expected_fault:
@@ -225,7 +226,7 @@ def compare(product: Product, tx: Tx, chance: Random, seen: Counter[str]) -> Non
         try:
             agree_on_note(*product.credit(tx, invoice, request), note, product.projects)
         except Refused as fault:
-            raise Difference(f"{request} is refused: {fault.args} {tx.faults}") from None
+            raise Difference(f"{request} is refused: {fault.args} {tx.errors}") from None
         seen["credit notes"] += 1
         seen["lines of credit notes"] += len(note.parts)
         if not request:

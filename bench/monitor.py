@@ -22,7 +22,7 @@ from pathlib import Path
 
 from data import fill
 from load import drive, measure, prepare
-from retainer.exact import as_instant
+from retainer.values.exact import as_instant
 from servers import RETAINER, Server, start, stop, wait
 
 INTERVAL = 60

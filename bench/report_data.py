@@ -10,11 +10,10 @@ from typing import Any
 from sqlalchemy import select
 
 import bare
-import retainer.app  # noqa: F401  # so that every table is known
 from depth_data import DAYS, FAST, OLD, PROJECTS, STAMPS, USERS, client_of, put
-from retainer.domain import summaries
-from retainer.domain.accounts import ACTING, operator
-from retainer.domain.settlement import FOREVER
+from retainer.billing.balance import FOREVER
+from retainer.identity.accounts import ACTING, operator
+from retainer.rollups import summaries
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
 
@@ -64,7 +63,7 @@ def add_money(path: Path, count: int) -> None:
     connection.execute("PRAGMA journal_mode=WAL")
     connection.close()
     store = Store(Sqlite(path))
-    with store.everywhere("who acts") as tx:
+    with store.unscoped("who acts") as tx:
         (owner,) = tx.all(select(*ACTING))
     with store.begin(operator(*owner), write=True) as tx:
         summaries.recount(tx)

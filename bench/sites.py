@@ -13,14 +13,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import bare
-import retainer.app  # noqa: F401  # so that every table is known
 from data import open_agency
 from depth import measure
 from depth_data import FAST, put
-from retainer.domain import uptime
-from retainer.exact import as_instant
+from retainer.sites import uptime
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
+from retainer.values.exact import as_instant
 from servers import RETAINER, Server, request, start, stop, wait
 
 DAYS, KEYS, EVERY = 30, 100, 60
@@ -58,7 +57,7 @@ def fill(path: Path, sites: int, *, checked: bool) -> list[str]:
     connection.execute("PRAGMA journal_mode=WAL")
     connection.close()
     store = Store(Sqlite(path))
-    with store.everywhere("the shares of a month of checks", write=True) as tx:
+    with store.unscoped("the shares of a month of checks", write=True) as tx:
         for site in range(1, sites + 1) if checked else ():
             uptime.summarise(tx, agency.account, site)
     store.engine.close()

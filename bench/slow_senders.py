@@ -15,8 +15,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from retainer.domain import accounts, keys, users
-from retainer.domain.keys import SCOPES
+from retainer.identity import accounts, keys, users
+from retainer.identity.keys import SCOPES
 from retainer.store.engines import Sqlite
 from retainer.store.migrations import migrate
 from retainer.store.tx import Store

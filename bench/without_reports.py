@@ -4,9 +4,9 @@ import contextlib
 import sys
 
 from retainer.cli import cli
-from retainer.domain import summaries
+from retainer.rollups import summaries
 
 summaries.add = lambda *_, **__: None
-summaries.kept = lambda *_, **__: contextlib.nullcontext()
+summaries.tracking = lambda *_, **__: contextlib.nullcontext()
 sys.argv = ["retainer", "serve", "--threads", "16", "--port", sys.argv[1]]
 cli()

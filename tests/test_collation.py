@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from retainer.collation import sort_key
-from retainer.domain import users
+from retainer.identity import users
+from retainer.values.collation import sort_key
 from tests.cast import Office
 
 ORDER = [

@@ -19,9 +19,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from hypothesis.stateful import run_state_machine_as_test as run
 from sqlalchemy import select
 
-from retainer.domain import accounts, payments, summaries, users
-from retainer.domain.accounts import ACTING, operator
-from retainer.domain.credit_shares import credit_note_shares as shares
+from retainer.billing import payments
+from retainer.identity import accounts
+from retainer.identity.accounts import ACTING, operator
+from retainer.rollups import summaries
+from retainer.schema.billing import credit_note_shares as shares
+from retainer.work import cost_rates
 from tests.cast import Office, open_app
 from tests.conftest import WITNESS
 from tests.life_model import (
@@ -103,7 +106,7 @@ class Life(RuleBasedStateMachine):
         self.office = Office(open_app(folder / "life.db"), WITNESS, agencies["north"])
         self.eyes = Office(self.office.app, Trust(), agencies["north"])
         accounts.set_account(self.office.store, self.office.account_id, {"plan": "enterprise"})
-        with self.office.store.everywhere("who acts") as tx:
+        with self.office.store.unscoped("who acts") as tx:
             self.owner = tx.one(select(*ACTING).where(ACTING.id == self.office.account_id))
         self.model, self.turn, self.ids, self.read, self.touched = Agency(), 0, set(), {}, []
         self.model.now = START.replace("Z", ".000000Z")
@@ -122,9 +125,9 @@ class Life(RuleBasedStateMachine):
             record, refused = take(*args) if body is None else take(body, *args), None
         except Refused as refusal:
             record, refused = None, refusal
-        told = f"The model refuses {refused.faults} as {refused.code}: {answer}" if refused else answer
+        told = f"The model refuses {refused.errors} as {refused.code}: {answer}" if refused else answer
         assert answer.status == (422 if refused else {"POST": 201, "DELETE": 204}.get(method, 200)), told
-        assert refused is None or (answer.errors.keys(), answer.code) == (refused.faults.keys(), refused.code), told
+        assert refused is None or (answer.errors.keys(), answer.code) == (refused.errors.keys(), refused.code), told
         assert refused is None or all(len(answer.errors[name]) == 1 for name in refused.unread), told
         if record:
             self.compare(record, answer.data)
@@ -358,7 +361,7 @@ class Life(RuleBasedStateMachine):
     def change_a_cost_rate(self):
         """What an hour costs is no money of a client's, but the summaries know it."""
         told = {"cost_rate": Decimal(self.draw(HOURLY)), "cost_rate_from": self.day()}
-        users.set_user(self.office.store, self.office.admin_id, told)
+        cost_rates.set_user(self.office.store, self.office.admin_id, told)
 
     def was_freed(self, it):
         """Whether work is on no line any more, but on one that was void or credited."""
@@ -565,7 +568,7 @@ class Life(RuleBasedStateMachine):
         note = self.ask("POST", f"{path_of(it)}/credit-notes", body, self.model.credit, it)
         self.touched.append(it)
         if note:
-            with self.office.store.everywhere("the shares of projects, which reports add up") as tx:
+            with self.office.store.unscoped("the shares of projects, which reports add up") as tx:
                 rows = tx.all(select(shares.c.project_id, shares.c.amount).where(shares.c.credit_note_id == note.id))
             told = {project and project.id: units for project, units in note.by_project.items() if units}
             assert {project: units for project, units in rows if units} == told
@@ -621,7 +624,7 @@ class Life(RuleBasedStateMachine):
         assert {row["id"] for row in self.eyes.get("/invoices", {"status": "overdue", "per_page": 100}).data} == late
         with self.office.store.begin(operator(*self.owner), write=False) as tx:
             tx.snapshot()
-            assert summaries.drifted(tx) == []
+            assert summaries.mismatched(tx) == []
         balance(rows, [self.read[it] for it in model.invoices if it in self.read])
 
 

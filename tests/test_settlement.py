@@ -9,10 +9,10 @@ import pytest
 import time_machine
 from sqlalchemy import select
 
-from retainer.domain import payments
-from retainer.domain.audit import audit_entries
-from retainer.domain.credit_shares import credit_note_shares
+from retainer.billing import payments
 from retainer.errors import Refusal
+from retainer.schema.billing import credit_note_shares
+from retainer.schema.identity import audit_entries
 
 FIGURES = ("amount_paid", "amount_credited", "balance_due", "refund_due")
 LINE = {"description": "Design", "unit_price": "100", "tax_rate": "19"}  # 119.00 with tax
@@ -176,7 +176,7 @@ def test_all_that_was_known_of_a_removed_payment_is_kept_in_the_audit(office, st
     known = pay(office, invoice, "119", **told).data["payments"][0]
     remove(office, invoice, 0)
     wanted = audit_entries.c["account_id", "action", "details", "created_at"]
-    with office.store.everywhere("a test looks at the table") as tx:
+    with office.store.unscoped("a test looks at the table") as tx:
         rows = tx.all(select(*wanted))
     ((account_id, action, details, created_at),) = rows
     assert (account_id, action) == (office.account_id, "payment removed")
@@ -195,7 +195,7 @@ def test_of_a_payment_that_is_not_there_nothing_is_removed(office):
             payments.remove(office.store, unknown)
         assert refusal.value.code == "not_found"
     assert now(office, invoice) == before
-    with office.store.everywhere("a test looks at the table") as tx:
+    with office.store.unscoped("a test looks at the table") as tx:
         assert len(tx.all(select(audit_entries.c.id))) == 1
 
 
@@ -433,7 +433,7 @@ class Walk:
 
 def credited_of_projects(office):
     """What each credit note takes back of each project."""
-    with office.store.everywhere("a test looks at the table") as tx:
+    with office.store.unscoped("a test looks at the table") as tx:
         rows = tx.all(select(*credit_note_shares.c["credit_note_id", "project_id", "amount"]))
     found = defaultdict(Counter)
     for note, project, amount in rows:

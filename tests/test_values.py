@@ -3,7 +3,7 @@ from email_validator import validate_email
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retainer.domain.values import PLAIN_EMAIL, read_day, read_email, read_instant, read_pattern
+from retainer.values.kinds import PLAIN_EMAIL, read_day, read_email, read_instant, read_pattern
 
 PERSON = st.from_regex(r"[A-Za-z0-9_+]{1,9}([.-][A-Za-z0-9_+]{1,9}){0,4}", fullmatch=True)
 HOST = st.from_regex(r"([a-z0-9]{1,20}(-[a-z0-9]{1,20}){0,2}\.){1,2}[a-z]{2,20}", fullmatch=True)

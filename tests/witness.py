@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from jsonschema import Draft202012Validator
 
-from retainer.app import SLICES
+from retainer.app import RESOURCES
 from retainer.kernel.resource import Routes
-from retainer.openapi import document
+from retainer.openapi.document import document
+from retainer.schema import metadata
 from retainer.settings import BASE_PATH
-from retainer.store.tables import metadata
 
 if TYPE_CHECKING:
     from tests.cast import Answer
@@ -23,7 +23,7 @@ UNDOCUMENTED = {"HEAD", "OPTIONS", "TRACE"}
 @functools.cache
 def documented() -> dict[str, Any]:
     """The OpenAPI document of the code under test."""
-    return document(Routes(SLICES).operations, f"https://agency.example{BASE_PATH}")
+    return document(Routes(RESOURCES).operations, f"https://agency.example{BASE_PATH}")
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from pathlib import Path
 from alembic import command
 from alembic.config import Config
 
-from retainer import app  # noqa: F401  # so that every table is known
+from retainer.schema import metadata
 from retainer.store.engines import Sqlite
 from retainer.store.migrations import MIGRATIONS, head, migrate, schema_engine
 
@@ -16,5 +16,6 @@ with tempfile.TemporaryDirectory() as folder:
     migrate(engine)
     configuration = Config()
     configuration.set_main_option("script_location", str(MIGRATIONS))
+    configuration.attributes["metadata"] = metadata
     configuration.attributes["engine"] = schema_engine(engine)
     command.revision(configuration, sys.argv[1], autogenerate=True, rev_id=f"{int(head()) + 1:04d}")

@@ -3,44 +3,28 @@
 from collections.abc import Iterable
 from typing import Any, BinaryIO
 
-from retainer.api import (
-    clients,
-    contacts,
-    credit_notes,
-    expenses,
-    invoice_lines,
-    invoices,
-    me,
-    milestones,
-    overview,
-    profitability,
-    projects,
-    quote_lines,
-    quotes,
-    revenue,
-    sites,
-    tags,
-    tasks,
-    ticket_replies,
-    tickets,
-    time_entries,
-    utilisation,
-)
-from retainer.domain.limits import Window
-from retainer.kernel import pipeline
-from retainer.kernel.http import Request
+from retainer.billing import credit_notes, expenses, invoice_lines, invoices, quote_lines, quotes
+from retainer.crm import clients, contacts, tags
+from retainer.identity import access, me
+from retainer.kernel.http import Request, Response
+from retainer.kernel.pipeline import STATUS_LINES, Pipeline
 from retainer.kernel.resource import Routes
+from retainer.limits import SlidingWindow
+from retainer.reports import overview, profitability, revenue, utilisation
 from retainer.server import site
 from retainer.server.compression import compressed
 from retainer.server.housekeeping import Housekeeping, KeysUsed
 from retainer.server.log import Log
 from retainer.server.slots import BodyReader, RunningSlots
 from retainer.settings import BASE_PATH, Settings
+from retainer.sites import sites
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
+from retainer.support import ticket_replies, tickets
+from retainer.work import milestones, projects, tasks, time_entries
 
 ROOT = f"{BASE_PATH}/"
-SLICES = [
+RESOURCES = [
     clients.api,
     contacts.api,
     tags.api,
@@ -69,18 +53,25 @@ SLICES = [
 
 
 class App:
-    """What the stages of a request work with."""
+    """The application of a process: the parts of a server, put together."""
 
     def __init__(self, settings: Settings, log: BinaryIO) -> None:
         self.settings = settings
         self.store = Store(Sqlite(settings.database_path))
-        self.window = Window()
-        self.running = RunningSlots(settings.threads)
-        self.bodies = BodyReader(self.running)
-        self.routes = Routes(SLICES)
         self.log = Log(log)
-        self.keys_used = KeysUsed()
-        self.housekeeping = Housekeeping(self)
+        self.running = RunningSlots(settings.threads)
+        limiter, routes, keys_used = SlidingWindow(), Routes(RESOURCES), KeysUsed()
+        self.pipeline = Pipeline(
+            store=self.store,
+            routes=routes,
+            limiter=limiter,
+            log=self.log,
+            authenticate=access.authenticate,
+            admit=access.admit,
+            note_key_use=keys_used.note,
+            read_body=BodyReader(self.running).read,
+        )
+        self.housekeeping = Housekeeping(self.store, limiter, self.log, keys_used)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request: the API by the pipeline, everything outside its base path by the site."""
@@ -90,6 +81,10 @@ class App:
             environ["PATH_INFO"] = path[len(BASE_PATH) :]
         request = Request(environ, self.settings)
         with self.running:
-            response = compressed(request, pipeline.answer(request, self) if is_api else site.answer(request, self))
-        start_response(pipeline.STATUS_LINES[response.status], response.headers)
+            response = compressed(request, self.pipeline.answer(request) if is_api else self.answer_outside(request))
+        start_response(STATUS_LINES[response.status], response.headers)
         return [] if request.method == "HEAD" else [response.body]
+
+    def answer_outside(self, request: Request) -> Response:
+        """Answer what lies outside the base path."""
+        return site.answer(request, self.pipeline.routes, self.pipeline.limiter, self.log)

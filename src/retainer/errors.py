@@ -34,7 +34,7 @@ STATUS = {
     "unavailable": 503,
 }
 
-Faults = dict[str, list[str]]
+FieldErrors = dict[str, list[str]]
 """Sentences for each faulty field; nested fields are dotted: `lines.0.quantity`."""
 
 
@@ -49,7 +49,7 @@ class Refusal(Exception):
         code: str,
         message: str,
         *,
-        errors: Faults | None = None,
+        errors: FieldErrors | None = None,
         headers: dict[str, str] | None = None,
         **members: Any,
     ) -> None:
@@ -65,7 +65,7 @@ class Unreadable(ValueError):
     """A value that is not taken, with a sentence of its own that says why."""
 
 
-def invalid(errors: Faults, code: str = "validation_failed") -> Refusal:
+def invalid(errors: FieldErrors, code: str = "validation_failed") -> Refusal:
     """A refusal that lists every faulty field; its message is the first fault and the number of the others."""
     sentences = [f"{field}: {sentence}" for field, said in errors.items() for sentence in said]
     others = len(sentences) - 1
@@ -84,23 +84,23 @@ def method_not_allowed(method: str, allow: str) -> Refusal:
     return Refusal("method_not_allowed", message, headers={"Allow": allow})
 
 
-class BodyFaults:
+class BodyErrors:
     """What is wrong with a body: rules note it, and all of it is refused at once, before anything is written."""
 
     def __init__(self) -> None:
-        self.faults: Faults = {}
+        self.errors: FieldErrors = {}
         self.codes: set[str] = set()
         self.within = ""  # where the members that are judged stand in the body: `lines.0.`
         self.unreadable: frozenset[str] = frozenset()
 
-    def note_unreadable(self, faults: Faults) -> None:
+    def note_unreadable(self, faults: FieldErrors) -> None:
         """Note the members of the body that could not be read; rules say nothing more of them."""
         if faults:
-            self.faults |= faults
+            self.errors |= faults
             self.codes.add("validation_failed")
             self.unreadable = frozenset(faults)
 
-    def knows(self, *fields: str) -> bool:
+    def readable(self, *fields: str) -> bool:
         """Whether these members of the body were read, so that a rule may draw conclusions from them."""
         whole = [self.within + field for field in fields]
         nested = tuple(f"{name}." for name in whole)
@@ -110,16 +110,16 @@ class BodyFaults:
         """Whether a member could not be read, or what it stands in."""
         return any(name == other or name.startswith(f"{other}.") for other in self.unreadable)
 
-    def fault(self, field: str, sentence: str, code: str = "validation_failed") -> None:
+    def error(self, field: str, sentence: str, code: str = "validation_failed") -> None:
         """Note what is wrong with a member of the body; it is refused with all others before anything is written."""
         if self._is_unreadable(self.within + field):
             return
-        said = self.faults.setdefault(self.within + field, [])
+        said = self.errors.setdefault(self.within + field, [])
         if sentence not in said:  # a rule may look at a line before the row is judged
             said.append(sentence)
         self.codes.add(code)
 
-    def refuse_faults(self) -> None:
+    def raise_errors(self) -> None:
         """Raise the code of the faults that were noted; `validation_failed` when they have several."""
-        if self.faults:
-            raise invalid(self.faults, self.codes.pop() if len(self.codes) == 1 else "validation_failed")
+        if self.errors:
+            raise invalid(self.errors, self.codes.pop() if len(self.codes) == 1 else "validation_failed")

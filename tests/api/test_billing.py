@@ -2,9 +2,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from retainer.api.expenses import Expense
-from retainer.api.time_entries import TimeEntry
-from retainer.domain.members import writable
+from retainer.billing.expenses import Expense
+from retainer.values.reading import writable_fields
+from retainer.work.time_entries import TimeEntry
 
 DESIGN = {"description": "Design", "unit_price": "500"}
 COLLECTIONS = {
@@ -416,7 +416,7 @@ CHANGES = {
 )
 def test_billed_work_is_fixed(world, collection, shape, free, status):
     office, changes = world.office, CHANGES[collection]
-    assert changes.keys() | free == writable(shape).keys()
+    assert changes.keys() | free == writable_fields(shape).keys()
     names = world.ids | {"member": office.member_id}
     names |= {name: office.make(f"/{name}s", client_id=world.a)["id"] for name in ("task", "ticket")}
     billed, unbilled = (f"{collection}/{office.make(collection, client_id=world.a)['id']}" for _ in range(2))

@@ -4,7 +4,7 @@ import pytest
 import time_machine
 from tests.cast import Office, open_agency
 
-from retainer.domain import accounts
+from retainer.identity import accounts
 
 MOMENT = timedelta(milliseconds=1)
 DAY = timedelta(days=1)

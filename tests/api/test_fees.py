@@ -2,8 +2,8 @@
 
 import pytest
 
-from retainer.domain import accounts
 from retainer.errors import Refusal
+from retainer.identity import accounts
 
 DAY = "2026-03-10"
 
@@ -130,7 +130,7 @@ def test_a_quote_needs_a_line_to_be_sent_or_accepted(office):
 )
 def test_a_pattern_of_numbers_with_an_unknown_placeholder_is_refused(office, pattern):
     from retainer.cli.common import changes  # noqa: PLC0415
-    from retainer.domain.accounts import AccountDetails  # noqa: PLC0415
+    from retainer.identity.accounts import AccountDetails  # noqa: PLC0415
 
     with pytest.raises(Refusal) as refusal:
         changes(AccountDetails, {"invoice_number_pattern": pattern})

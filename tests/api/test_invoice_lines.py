@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from retainer.domain import accounts
+from retainer.identity import accounts
 
 LINE = {"description": "Design", "unit_price": "100"}
 ISSUED = {

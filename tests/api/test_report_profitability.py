@@ -3,7 +3,8 @@ from decimal import Decimal
 import pytest
 import time_machine
 
-from retainer.domain import accounts, users
+from retainer.identity import accounts
+from retainer.work import cost_rates
 
 OF_PROJECTS = (
     "project_id project_name client_id client_name status billing_type budget_used_percent currency "
@@ -50,7 +51,7 @@ def issue(office, client, *lines, day="2026-03-03", **members):
 
 
 def set_cost(office, rate, since="0001-01-01", user=None):
-    users.set_user(office.store, user or office.admin_id, {"cost_rate": Decimal(rate), "cost_rate_from": since})
+    cost_rates.set_user(office.store, user or office.admin_id, {"cost_rate": Decimal(rate), "cost_rate_from": since})
 
 
 @pytest.fixture

@@ -4,8 +4,9 @@ from decimal import Decimal
 import pytest
 import time_machine
 
-from retainer.domain import accounts, users
-from retainer.domain.users import UserDetails
+from retainer.identity import accounts, users
+from retainer.identity.users import UserDetails
+from retainer.work import cost_rates
 
 FORTNIGHT = "2026-03-02", "2026-03-13"
 OF_USERS = (
@@ -45,7 +46,7 @@ def work(office, minutes, day="2026-03-02", **members):
 
 
 def set_user(office, user=None, **changes):
-    users.set_user(office.store, user or office.member_id, changes)
+    cost_rates.set_user(office.store, user or office.member_id, changes)
 
 
 def test_minutes_are_compared_with_the_capacity_of_the_working_days_of_the_period(office, client):

@@ -2,7 +2,7 @@ from itertools import product
 
 import pytest
 
-from retainer.domain import users
+from retainer.work import cost_rates
 
 STATUSES = ("todo", "in_progress", "in_review", "done", "cancelled")
 OPEN = ("todo", "in_progress", "in_review")
@@ -141,7 +141,7 @@ def test_a_faulty_member_is_told_in_a_sentence_on_create_and_change(office, memb
 def test_all_faults_are_named_at_once(office):
     office.make("/tasks", external_id="x")
     deactivated = office.member_id
-    users.set_user(office.store, deactivated, {"is_active": False})
+    cost_rates.set_user(office.store, deactivated, {"is_active": False})
     faulty = {"titel": "x", "status": "x", "parent_id": 98, "tag_ids": [99], "external_id": "x"}
     named = {"title", "titel", "status", "parent_id", "tag_ids.0", "external_id"}
     assert set(office.post("/tasks", faulty).errors) == named
@@ -310,7 +310,7 @@ def test_me_is_the_keys_user_in_body_and_filter(office):
 def test_a_deactivated_user_is_assigned_nothing_new_and_keeps_what_was_assigned(office):
     kept, free = office.make("/tasks", assignee_id=office.member_id), office.make("/tasks")["id"]
     new = {"assignee_id": office.member_id}
-    users.set_user(office.store, office.member_id, {"is_active": False})
+    cost_rates.set_user(office.store, office.member_id, {"is_active": False})
     assert "deactivated" in office.create("/tasks", **new).errors["assignee_id"][0]
     assert "deactivated" in office.patch(f"/tasks/{free}", new).errors["assignee_id"][0]
     path = f"/tasks/{kept['id']}"
@@ -318,7 +318,7 @@ def test_a_deactivated_user_is_assigned_nothing_new_and_keeps_what_was_assigned(
     assert office.put(path, kept | {"status": "done"}).data["assignee_id"] == office.member_id
     assert office.patch(path, {"assignee_id": None}).status == 200
     assert "deactivated" in office.patch(path, new).errors["assignee_id"][0]
-    users.set_user(office.store, office.member_id, {"is_active": True})
+    cost_rates.set_user(office.store, office.member_id, {"is_active": True})
     assert office.patch(path, new).status == 200
 
 

@@ -1,7 +1,7 @@
 import pytest
 import time_machine
 
-from retainer.domain import users
+from retainer.work import cost_rates
 
 NOW = "2027-03-01T10:00:00.000000Z"
 
@@ -259,7 +259,7 @@ def test_a_reply_assigns_active_users_only_and_keeps_the_assignee_otherwise(offi
     path = ticket_of(office, assignee_id=office.member_id)
     assert reply(office, path)["assignee_id"] == office.member_id
     other = ticket_of(office)
-    users.set_user(office.store, office.member_id, {"is_active": False})
+    cost_rates.set_user(office.store, office.member_id, {"is_active": False})
     before = office.get(other).data
     refused = office.create(f"{other}/replies", assignee_id=office.member_id, status="closed")
     assert refused.errors == {"assignee_id": [f"User {office.member_id} is deactivated. Choose an active user."]}

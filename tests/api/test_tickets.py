@@ -3,7 +3,7 @@ from itertools import product
 import pytest
 import time_machine
 
-from retainer.domain import users
+from retainer.work import cost_rates
 
 UNRESOLVED = ("open", "pending", "on_hold")
 STATES = (*UNRESOLVED, "resolved", "closed")
@@ -256,7 +256,7 @@ def test_an_assignee_is_an_active_user_or_me_or_nobody(office):
     assert office.patch(path, {"assignee_id": "me"}).data["assignee_id"] == office.admin_id
     assert office.patch(path, {"assignee_id": None}).data["assignee_id"] is None
     kept = ticket_of(office, assignee_id=office.member_id)
-    users.set_user(office.store, office.member_id, {"is_active": False})
+    cost_rates.set_user(office.store, office.member_id, {"is_active": False})
     refused = {"assignee_id": [f"User {office.member_id} is deactivated. Choose an active user."]}
     assert office.patch(path, {"assignee_id": office.member_id}).errors == refused
     assert office.create("/tickets", assignee_id=office.member_id).errors == refused

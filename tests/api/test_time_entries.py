@@ -5,8 +5,9 @@ from random import Random
 
 import pytest
 
-from retainer.domain import accounts, users
-from retainer.domain.rates import MOST_WORTH
+from retainer.identity import accounts
+from retainer.work import cost_rates
+from retainer.work.rates import MOST_WORTH
 
 NINE, HALF_PAST_TEN = "2026-03-10T09:00:00.000000Z", "2026-03-10T10:30:00.000000Z"
 LEVELS = ("project", "client", "user", "account")
@@ -54,7 +55,7 @@ def set_rates(office, project, client, /, **rates):
     """Set the rates of the levels that are named; null takes one away."""
     for level, rate in rates.items():
         if level == "user":
-            users.set_user(office.store, office.admin_id, {"hourly_rate": rate and Decimal(rate)})
+            cost_rates.set_user(office.store, office.admin_id, {"hourly_rate": rate and Decimal(rate)})
         elif level == "account":
             accounts.set_account(office.store, office.account_id, {"hourly_rate": rate and Decimal(rate)})
         else:
@@ -161,7 +162,7 @@ def test_a_faulty_member_is_told_in_a_sentence_on_create_and_change(office, memb
 def test_all_faults_are_named_at_once(office, world):
     faulty = {"client": 1, "task_id": 99, "date": "x", "user_id": 98, "hourly_rate": "-1"}
     assert set(office.post("/time-entries", faulty).errors) == {*faulty, "duration_minutes"}
-    users.set_user(office.store, office.member_id, {"is_active": False})
+    cost_rates.set_user(office.store, office.member_id, {"is_active": False})
     office.patch(f"/projects/{world['p']}", {"status": "archived"})
     faulty = ids_of(world, {"client_id": "b", "task_id": "task of a", "user_id": office.member_id})
     named = {"task_id", "user_id", "hourly_rate", "duration_minutes"}
@@ -333,7 +334,7 @@ def test_only_an_admin_records_time_for_others(office, world):
 
 def test_no_time_is_recorded_for_a_deactivated_user_and_theirs_stays_editable(office, world):
     theirs, mine = (entry_of(office, client_id=world["a"], user_id=user) for user in (office.member_id, "me"))
-    users.set_user(office.store, office.member_id, {"is_active": False})
+    cost_rates.set_user(office.store, office.member_id, {"is_active": False})
     for answer in (
         log(office, client_id=world["a"], user_id=office.member_id),
         change(office, mine, user_id=office.member_id),
@@ -341,7 +342,7 @@ def test_no_time_is_recorded_for_a_deactivated_user_and_theirs_stays_editable(of
         assert "deactivated" in answer.errors["user_id"][0]
     assert change(office, theirs, duration_minutes=5).data["user_id"] == office.member_id
     assert office.put(f"/time-entries/{theirs['id']}", theirs).data["user_id"] == office.member_id
-    users.set_user(office.store, office.member_id, {"is_active": True})
+    cost_rates.set_user(office.store, office.member_id, {"is_active": True})
     assert change(office, mine, user_id=office.member_id).status == 200
 
 

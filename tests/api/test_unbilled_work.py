@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from retainer.store.tables import metadata
+from retainer.schema import metadata
 
 LINE = {"description": "Design", "unit_price": "500"}
 COLLECTIONS = {"time": "/time-entries", "expenses": "/expenses"}

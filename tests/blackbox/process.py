@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import retainer
-from retainer.domain import keys
-from retainer.domain.keys import SCOPES, KeyDetails
+from retainer.identity import keys
+from retainer.identity.keys import SCOPES, KeyDetails
 from retainer.settings import BASE_PATH
 from retainer.store.engines import driver
 from retainer.store.migrations import migrate

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from retainer.domain.keys import new_key
+from retainer.identity.keys import new_key
 from retainer.settings import BASE_PATH
 from tests.blackbox.corpus import (
     BAD_QUERIES,

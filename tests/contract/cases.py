@@ -11,17 +11,17 @@ from typing import Any, NamedTuple, get_args
 import pytest
 from sqlalchemy import Table
 
-from retainer.app import SLICES
-from retainer.domain.members import create_only
+from retainer.app import RESOURCES
 from retainer.kernel.resource import Operation, Routes
+from retainer.schema import metadata
 from retainer.store import rules
-from retainer.store.records import Record
-from retainer.store.tables import metadata
+from retainer.values.reading import create_only
+from retainer.values.records import Record
 from tests.cast import Answer, Office, open_app
 from tests.witness import documented, resolved
 
 HERE = Path(__file__).parent
-OPERATIONS = Routes(SLICES).operations
+OPERATIONS = Routes(RESOURCES).operations
 SCOPED = [it for it in OPERATIONS if it.scope]
 READS = [it for it in OPERATIONS if not it.writes]
 WRITES = [it for it in OPERATIONS if it.writes]

@@ -9,10 +9,11 @@ from urllib.parse import urlsplit
 
 import time_machine
 
-from retainer.domain import accounts, keys, users
-from retainer.domain.keys import SCOPES
+from retainer.identity import accounts, keys
+from retainer.identity.keys import SCOPES
 from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
+from retainer.work import cost_rates
 from tests.cast import Answer, Office, open_app
 from tests.contract.cases import (
     BODIES,
@@ -78,7 +79,7 @@ def expired(office: Office) -> str:
 def of_deactivated(office: Office) -> str:
     """A key whose user was deactivated."""
     key = office.new_key(user_id=office.member_id)
-    users.set_user(office.store, office.member_id, {"is_active": False})
+    cost_rates.set_user(office.store, office.member_id, {"is_active": False})
     return key
 
 
@@ -533,7 +534,7 @@ def ceiling_holds(office: Office, stranger: Office) -> None:
     assert refused.headers["retry-after"] in refused.json["message"]
     now = time.time()
     assert now < int(refused.headers["x-ratelimit-reset"]) <= now + 61
-    assert office.app.window.take(bucket, 601, charge=False).remaining == 1
+    assert office.app.pipeline.limiter.hit(bucket, 601, charge=False).remaining == 1
     succeeds(office.get("/me", key=office.new_key()))
     succeeds(stranger.get("/me"))
 

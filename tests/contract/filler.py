@@ -8,8 +8,8 @@ from typing import Any
 
 import time_machine
 
-from retainer.domain.limits import Window
 from retainer.kernel.resource import Operation
+from retainer.limits import SlidingWindow
 from retainer.settings import BASE_PATH
 from tests.cast import PARENTS, SENT, Answer, Office
 from tests.contract.cases import CREATES, OPERATIONS, bare, body_schema, kinds, members_of, references, target_of
@@ -195,7 +195,7 @@ class Filler:
     def call(self, method: str, path: str, body: Any = None) -> Answer:
         """Send a request; often at the same instant as the one before, or a microsecond later."""
         self.clock.shift(self.random.choice((0, 0, 0.000001, 1, 3600)))
-        self.office.app.window = Window()
+        self.office.app.pipeline.limiter = SlidingWindow()
         return self.office.call(method, path, body)
 
     def place(self, operation: Operation) -> str:

@@ -2,9 +2,10 @@
 
 import pytest
 
-from retainer.domain import accounts, keys, users
-from retainer.domain.keys import SCOPES, KeyDetails
 from retainer.errors import Refusal
+from retainer.identity import accounts, keys
+from retainer.identity.keys import SCOPES, KeyDetails
+from retainer.work import cost_rates
 from tests.contract.cases import (
     BODIES,
     BY_ID,
@@ -137,7 +138,7 @@ def test_a_deactivated_users_keys_stop_at_once_everywhere_and_those_of_others_go
     other = another_process(office)
     key = office.new_key(user_id=office.member_id)
     succeeds(other.get("/me", key=key))
-    users.set_user(office.store, office.member_id, {"is_active": False})
+    cost_rates.set_user(office.store, office.member_id, {"is_active": False})
     assert other.get("/me", key=key).code == "user_deactivated"
     succeeds(other.get("/me"))
 
@@ -152,7 +153,7 @@ def test_a_changed_plan_counts_at_once_everywhere(office):
 
 
 def test_a_key_can_only_be_made_for_an_active_user_of_its_account(office, stranger):
-    users.set_user(office.store, office.member_id, {"is_active": False})
+    cost_rates.set_user(office.store, office.member_id, {"is_active": False})
     for user_id in (stranger.admin_id, office.member_id, NEVER):
         with pytest.raises(Refusal) as refusal:
             keys.create_key(office.store, office.account_id, KeyDetails("Test", user_id, ["clients:read"]))

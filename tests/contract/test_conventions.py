@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from retainer.domain import accounts
-from retainer.domain.limits import Window
+from retainer.identity import accounts
 from retainer.kernel.http import LARGEST_BODY
+from retainer.limits import SlidingWindow
 from retainer.settings import BASE_PATH
 from tests.contract.cases import (
     BODIES,
@@ -531,7 +531,7 @@ def test_every_operation_is_limited_and_a_refused_one_changes_nothing(office, op
     office.spend(f"key:{office.key_id}", charged(office.get("/me")))
     assert send(office, it).status == 429
     assert dump(office) == before
-    office.app.window = Window()
+    office.app.pipeline.limiter = SlidingWindow()
     succeeds(send(office, it))
 
 

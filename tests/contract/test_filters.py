@@ -18,15 +18,15 @@ import pytest
 import time_machine
 from sqlalchemy import Table, bindparam, func, select
 
-from retainer.api import tasks
-from retainer.domain import plugins, work
-from retainer.domain.filters import Where
-from retainer.domain.limits import Window
+from retainer import schema
 from retainer.kernel import paging
 from retainer.kernel.query import parameters
 from retainer.kernel.resource import Operation
+from retainer.limits import SlidingWindow
+from retainer.schema.filters import Where
 from retainer.store.records import View
 from retainer.store.tx import Tx
+from retainer.work import progress, tasks
 from tests.cast import Answer, Office, open_app
 from tests.contract.cases import LISTS
 from tests.contract.filler import NOW, TODAY, Filler, is_in
@@ -58,7 +58,7 @@ class Agency(NamedTuple):
 
     def send(self, operation: Operation, query: dict[str, Any]) -> Answer:
         """Ask for a list; of free text, whose commas are its own, several values are several parameters."""
-        self.office.app.window = Window()
+        self.office.app.pipeline.limiter = SlidingWindow()
         repeated = {name: text.split(",") for name, text in query.items() if name in FREE_TEXT}
         return self.office.get(self.paths[operation], urlencode(query | repeated, doseq=True))
 
@@ -111,7 +111,7 @@ def everything(agency: Agency, operation: Operation) -> Iterator[Row]:
 
 def in_templates(agency: Agency, operation: Operation) -> Iterator[Row]:
     """The tasks of templates, which a list shows when it is asked for them by their project."""
-    agency.office.app.window = Window()
+    agency.office.app.pipeline.limiter = SlidingWindow()
     templates = agency.office.get("/projects", {"is_template": "true", "per_page": 100}).data
     rows, total = agency.ask(operation, {"project_id": ",".join(str(it["id"]) for it in templates), "per_page": 100})
     assert len(rows) == total > 2
@@ -133,7 +133,7 @@ def link_sites(office: Office, sites: list[Row]) -> None:
     """Let sites say what was observed, and what only the single record tells: their plugins."""
     observed = dict(office.store.engine.connection().execute("SELECT id, observed FROM sites").fetchall())
     for site in sites:
-        office.app.window = Window()
+        office.app.pipeline.limiter = SlidingWindow()
         site["observed"] = observed[site["id"]]
         site["plugins"] = office.get(f"/sites/{site['id']}").data["plugins"]
 
@@ -278,8 +278,8 @@ def never_backward(*given: Any) -> Any:
 
 
 conditions, rows_of, total_of = paging.conditions, *(vars(paging)[name].__wrapped__ for name in ("_rows", "_total"))
-is_late = work.overdue("open")
-PLUGINS = plugins.site_plugins.c
+is_late = progress.overdue("open")
+PLUGINS = schema.sites.site_plugins.c
 FAULTS = {
     "a word that is not kept is not known": (
         meaning("GET /invoices", "status", lambda table, words: table.c.status.in_(words)),

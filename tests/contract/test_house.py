@@ -13,39 +13,57 @@ import pytest
 from sqlalchemy import text
 
 import retainer
-from retainer.app import SLICES
+from retainer.app import RESOURCES
+from retainer.schema import metadata
 from retainer.store.engines import Sqlite
 from retainer.store.migrations import schema_engine
-from retainer.store.records import Derived, Record, wo
-from retainer.store.tables import metadata
+from retainer.store.records import Derived
+from retainer.values.records import WRITE_ONLY, Record
 from tests.contract.cases import OPERATIONS
 
 SRC = Path(retainer.__file__).parent
 MIGRATIONS = SRC / "store" / "migrations"
 FILES = sorted(path for path in SRC.rglob("*.py") if not path.is_relative_to(MIGRATIONS / "versions"))
-SLICE_FILES = sorted((SRC / "api").glob("*.py"))
 LAYERS = [
-    {"collation", "errors", "exact", "forwarding", "settings"},
-    {"store"},
-    {"domain"},
-    {"strict_json"},
-    {"kernel"},
-    {"api"},
-    {"openapi"},
-    {"server.housekeeping", "server.slots", "server.log", "server.compression", "server.site"},  # what the app holds
-    {"app", "demo"},
-    {"console", "monitor", "server"},
-    {"cli"},
-    {"__main__"},
+    "errors",
+    "settings",
+    "forwarding",
+    "limits",
+    "values",
+    "store",
+    "schema",
+    "kernel",
+    "identity",
+    "rollups",
+    "shared",
+    "crm",
+    "billing",
+    "work",
+    "support",
+    "sites",
+    "reports",
+    "openapi",
+    "server.log",
+    "server.slots",
+    "server.compression",
+    "server.site",
+    "server.housekeeping",
+    "app",
+    "demo",
+    "server",
+    "cli",
+    "__main__",
 ]
-"""Each imports only from its own line and from those above."""
-READS_EVERYWHERE = {
-    "domain/summaries.py",
-    "domain/accounts.py",
-    "domain/users.py",
-    "domain/keys.py",
-    "domain/payments.py",
-    "monitor/loop.py",
+"""Each imports only from itself and from those above it, so that no two of them depend on each other."""
+AREAS = ("identity", "crm", "billing", "work", "support", "sites", "reports")
+UNSCOPED = {
+    "rollups/summaries.py",
+    "identity/accounts.py",
+    "identity/users.py",
+    "identity/keys.py",
+    "billing/payments.py",
+    "work/cost_rates.py",
+    "sites/monitor/loop.py",
     "server/housekeeping.py",
     "store/migrations/__init__.py",
 }
@@ -88,9 +106,7 @@ def imports(path: Path) -> set[str]:
 
 def layer_of(name: str) -> int:
     """The layer of a dotted name: that of its longest known beginning."""
-    known = [
-        (len(part), place) for place, layer in enumerate(LAYERS) for part in layer if f"{name}.".startswith(f"{part}.")
-    ]
+    known = [(len(part), place) for place, part in enumerate(LAYERS) if f"{name}.".startswith(f"{part}.")]
     assert known, f"{name} has no layer"
     return max(known)[1]
 
@@ -114,23 +130,47 @@ def test_a_layer_imports_only_from_below(path):
     assert {name for name in imports(path) if layer_of(name) > own} == set()
 
 
-def test_slices_are_imported_only_where_they_come_together():
-    importing = {name_of(path) for path in FILES if any(name.split(".")[0] == "api" for name in imports(path))}
-    others = {name for name in importing if name.split("/")[0] not in {"api", "app.py", "demo", "console", "cli"}}
-    assert others == set()
+def modules() -> dict[str, set[str]]:
+    """The modules of the package, each with those that it imports when it runs."""
+    names = {name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in FILES}
+    return {
+        name: {
+            other for it in imports(path) for other in (it, it.rpartition(".")[0]) if other in names and other != name
+        }
+        for name, path in names.items()
+    }
 
 
-@each_file(SLICE_FILES)
-def test_a_slice_does_not_import_another_slices_handlers(path):
-    handlers = {f"api.{it.handler.__module__.rpartition('.')[2]}.{it.handler.__name__}" for it in OPERATIONS}
-    assert imports(path) & handlers == set()
+def test_no_modules_import_each_other_in_a_circle():
+    left = modules()
+    while free := {name for name, needs in left.items() if not needs & left.keys()}:
+        left = {name: needs for name, needs in left.items() if name not in free}
+    assert left == {}
 
 
-def test_every_slice_is_one_file_and_every_file_a_slice():
-    declared = {it.handler.__module__.rpartition(".")[2] for it in OPERATIONS}
-    shared = {"__init__", "reports"}
-    assert declared == {path.stem for path in SLICE_FILES} - shared
-    assert len(SLICES) == len(set(map(id, SLICES)))
+def test_nobody_imports_handlers_but_the_demo():
+    handlers = {f"{it.handler.__module__}.{it.handler.__name__}".removeprefix("retainer.") for it in OPERATIONS}
+    importing = {name_of(path) for path in FILES if imports(path) & handlers}
+    assert {name for name in importing if not name.startswith("demo/")} == set()
+
+
+def test_every_resource_is_one_file_of_an_area():
+    declared = {it.handler.__module__.removeprefix("retainer.") for it in OPERATIONS}
+    assert {name.split(".")[0] for name in declared} == set(AREAS)
+    assert {name.count(".") for name in declared} == {1}
+    assert len(RESOURCES) == len(set(map(id, RESOURCES)))
+
+
+@each_file(FILES)
+def test_tables_are_imported_and_not_looked_up_by_their_names(path):
+    looked_up = [
+        node
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Subscript)
+        and ast.unparse(node.value).endswith("metadata.tables")
+        and isinstance(node.slice, ast.Constant)
+    ]
+    assert looked_up == []
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
@@ -166,9 +206,9 @@ def test_transactions_over_all_accounts_are_opened_in_few_places():
         for node in ast.walk(tree(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
-        and node.func.attr in {"everywhere", "look_up"}
+        and node.func.attr in {"unscoped", "unscoped_one"}
     }
-    assert calls == READS_EVERYWHERE
+    assert calls == UNSCOPED
 
 
 @each_file(sorted(SRC.rglob("*.py")))
@@ -194,7 +234,7 @@ def is_derived(hint: Any) -> bool:
 def test_the_columns_of_a_table_are_the_members_of_its_type(table, shape):
     hints = get_type_hints(shape, include_extras=True)
     plain = get_type_hints(shape)
-    kept = {field.name for field in msgspec.structs.fields(shape) if field.default is not wo}
+    kept = {field.name for field in msgspec.structs.fields(shape) if field.default is not WRITE_ONLY}
     members = {name: NoneType in get_args(plain[name]) for name in kept if not is_derived(hints[name])}
     own = [column for column in table.c if column.name != "account_id" and not {"folds", "hidden"} & column.info.keys()]
     stored = {column.name: column.nullable for column in own if column.name in members or column.name not in hints}

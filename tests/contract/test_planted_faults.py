@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from retainer import strict_json
-from retainer.domain import keys
-from retainer.domain.limits import Allowance
 from retainer.errors import Refusal
-from retainer.kernel import access, body, etag, idempotency, pipeline, resource
+from retainer.identity import access, keys
+from retainer.kernel import body, etag, idempotency, pipeline, resource
+from retainer.limits import Allowance
 from retainer.store import rules, tx
 from retainer.store.tx import Tx
+from retainer.values import strict_json
 from tests.contract import checks
 from tests.contract.cases import OPERATIONS
 from tests.witness import unlimited
@@ -243,7 +243,7 @@ def test_pages_that_do_not_go_on_are_missed(office, monkeypatch):
 
 @pytest.mark.parametrize("name", ["x-request-id", "x-ratelimit-reset", "x-content-type-options"])
 def test_a_header_that_is_missing_is_seen_by_the_witness(office, monkeypatch, name):
-    finish = pipeline.finish
+    finish = pipeline.add_headers
 
     def short(response: Any, *more: Any) -> None:
         finish(response, *more)

@@ -7,8 +7,8 @@ from ipaddress import IPv4Address, ip_address, ip_network
 
 import pytest
 
-from retainer.monitor import guard, loop, probe, schedule
-from retainer.monitor.probe import Prober
+from retainer.sites.monitor import guard, loop, probe, schedule
+from retainer.sites.monitor.probe import Prober
 from tests.monitor.test_probe import Place, due, said
 
 CIRCLED = "\u24ea\u2460\u2461\u2462\u2463\u2464\u2465\u2466\u2467\u2468"
@@ -440,10 +440,10 @@ def test_nobody_is_told_whether_a_place_is_forbidden_or_silent_or_not_there(offi
         "leading.example",
     ]
     sites = [office.make("/sites", url=f"http://{host}/")["id"] for host in hosts]
-    with office.store.everywhere("a test", write=True) as tx:
+    with office.store.unscoped("a test", write=True) as tx:
         taken = schedule.claim(tx, 100, loop.LEASE)
     found = world.look([its.url for its in taken])
-    with office.store.everywhere("a test", write=True) as tx:
+    with office.store.unscoped("a test", write=True) as tx:
         for its, finding in zip(taken, found, strict=True):
             schedule.record(tx, its, finding)
     told = [office.get(f"/sites/{site}").data for site in sites]

@@ -5,13 +5,14 @@ from typing import Annotated, Any
 import typer
 
 from retainer.cli.common import Json, changes, opened, say, whole
-from retainer.domain import accounts, keys, users
-from retainer.domain.accounts import AccountDetails
-from retainer.domain.keys import SCOPES, KeyDetails
-from retainer.domain.members import read_members
-from retainer.domain.users import UserDetails
-from retainer.domain.values import LARGEST_INTEGER
-from retainer.errors import Faults, invalid
+from retainer.errors import FieldErrors, invalid
+from retainer.identity import accounts, keys, users
+from retainer.identity.accounts import AccountDetails
+from retainer.identity.keys import SCOPES, KeyDetails
+from retainer.identity.users import UserDetails
+from retainer.values.kinds import LARGEST_INTEGER
+from retainer.values.reading import read_fields
+from retainer.work import cost_rates
 
 account_cli = typer.Typer(help="Open, list, show and change accounts.", no_args_is_help=True)
 api_cli = typer.Typer(help="Switch an account's API on or off.", no_args_is_help=True)
@@ -46,12 +47,12 @@ def create_account(
     json: Json = False,
 ) -> None:
     """Open an account with its first admin."""
-    faults: Faults = {}
+    faults: FieldErrors = {}
     given = {"name": name, "plan": plan, "currency": currency, "timezone": timezone}
     details = whole(AccountDetails, given, faults=faults)
     first = {"name": admin_name, "email": admin_email, "role": "admin"}
     admin = whole(UserDetails, first, "admin_", faults)
-    secret = read_members(UserDetails, {} if password is None else {"password": password}, faults)
+    secret = read_fields(UserDetails, {} if password is None else {"password": password}, faults)
     if details is None or admin is None or faults:
         raise invalid(faults)
     admin.password = secret.get("password")
@@ -189,19 +190,19 @@ def set_user(
         "cost_rate_from": cost_rate_from,
         "password": password,
     }
-    say(users.set_user(opened(), user, changes(UserDetails, given)), json=json)
+    say(cost_rates.set_user(opened(), user, changes(UserDetails, given)), json=json)
 
 
 @user_cli.command("deactivate")
 def deactivate_user(user: User, *, json: Json = False) -> None:
     """Deactivate a user; the user's keys stop at once."""
-    say(users.set_user(opened(), user, {"is_active": False}), json=json)
+    say(cost_rates.set_user(opened(), user, {"is_active": False}), json=json)
 
 
 @user_cli.command("activate")
 def activate_user(user: User, *, json: Json = False) -> None:
     """Activate a user again; the user's keys work again."""
-    say(users.set_user(opened(), user, {"is_active": True}), json=json)
+    say(cost_rates.set_user(opened(), user, {"is_active": True}), json=json)
 
 
 @key_cli.command("create")

@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.table import Table
 
 from retainer import settings
-from retainer.domain.members import complete, read_members
-from retainer.errors import Faults, invalid
+from retainer.errors import FieldErrors, invalid
 from retainer.store.engines import Sqlite
 from retainer.store.migrations import exposed, migrate
 from retainer.store.tx import Store
+from retainer.values.reading import complete, read_fields
 
 T = TypeVar("T", bound=msgspec.Struct)
 Json = Annotated[bool, typer.Option("--json", help="Answer one JSON object on standard output.")]
@@ -58,11 +58,11 @@ def warnings(database: Path) -> list[str]:
     return [f"Others on this machine can reach the data. Close it: chmod go= {found}"] if found else []
 
 
-def whole(shape: type[T], given: dict[str, Any], prefix: str = "", faults: Faults | None = None) -> T | None:
+def whole(shape: type[T], given: dict[str, Any], prefix: str = "", faults: FieldErrors | None = None) -> T | None:
     """What options say of a shape; raises `validation_failed` with every fault, or adds them to `faults`."""
-    own: Faults = {}
+    own: FieldErrors = {}
     sent = {name: value for name, value in given.items() if value is not None}
-    found = complete(shape, read_members(shape, sent, own, prefix), sent, own, prefix)
+    found = complete(shape, read_fields(shape, sent, own, prefix), sent, own, prefix)
     if own and faults is None:
         raise invalid(own)
     (faults if faults is not None else own).update(own)
@@ -74,8 +74,8 @@ def changes(shape: type[msgspec.Struct], given: dict[str, Any]) -> dict[str, Any
     sent = {name: value for name, value in given.items() if value is not None}
     if not sent:
         raise typer.BadParameter("say what to change; --help lists the options")
-    faults: Faults = {}
-    values = read_members(shape, sent, faults)
+    faults: FieldErrors = {}
+    values = read_fields(shape, sent, faults)
     if faults:
         raise invalid(faults)
     return values

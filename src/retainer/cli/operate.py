@@ -80,8 +80,8 @@ def demo(
 
 def monitor(*, once: Once = False, json: Json = False) -> None:
     """Check the sites of all accounts, beside a server or several; until SIGTERM, or once."""
-    from retainer.monitor.loop import Monitor  # noqa: PLC0415  # only this command and the server need it
     from retainer.server.log import Log  # noqa: PLC0415
+    from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415  # only this command and the server need it
 
     in_force = settings.load()
     engine = Sqlite(in_force.database_path)
@@ -112,12 +112,12 @@ def migrate_database(*, json: Json = False) -> None:
 
 def openapi(*, out: Out = None, json: Json = False) -> None:  # noqa: ARG001  # the document is one JSON object anyway
     """Write the OpenAPI 3.1 document."""
-    from retainer.app import SLICES  # noqa: PLC0415  # the API is not needed by other commands
+    from retainer.app import RESOURCES  # noqa: PLC0415  # the API is not needed by other commands
     from retainer.kernel.resource import Routes  # noqa: PLC0415
-    from retainer.openapi import render  # noqa: PLC0415
+    from retainer.openapi.document import render  # noqa: PLC0415
 
     base = settings.load().base_url or "http://127.0.0.1:8000"
-    document = render(Routes(SLICES).operations, base + BASE_PATH).decode()
+    document = render(Routes(RESOURCES).operations, base + BASE_PATH).decode()
     if out is None:
         typer.echo(document)
     else:
@@ -126,8 +126,7 @@ def openapi(*, out: Out = None, json: Json = False) -> None:  # noqa: ARG001  # 
 
 def doctor(*, repair: Repair = False, json: Json = False) -> None:
     """Tell what is in force: settings and their source, database, versions, schema, clock; and if sums are right."""
-    import retainer.app  # noqa: F401, PLC0415  # so that every table is known
-    from retainer.domain import summaries  # noqa: PLC0415
+    from retainer.rollups import summaries  # noqa: PLC0415
 
     found = settings.load()
     engine = Sqlite(found.database_path)

@@ -5,10 +5,9 @@ from typing import Annotated
 import msgspec
 import typer
 
-from retainer import app  # noqa: F401  # so that every table is known
+from retainer.billing import payments
 from retainer.cli.common import Json, opened, say
-from retainer.domain import payments
-from retainer.domain.values import LARGEST_INTEGER
+from retainer.values.kinds import LARGEST_INTEGER
 
 payment_cli = typer.Typer(help="Remove payments that were recorded by mistake.", no_args_is_help=True)
 

@@ -4,19 +4,19 @@ import random
 from datetime import date, timedelta
 from typing import Any
 
-from retainer.api import clients, contacts, tags
-from retainer.collation import BEFORE_ALL, sort_key
+from retainer.crm import clients, contacts, tags
 from retainer.demo import sales
 from retainer.demo.agencies import HARBOUR, NORTHLIGHT, STREETS, TAGS, Agency
 from retainer.demo.bills import Bills
 from retainer.demo.care import Care
 from retainer.demo.records import at, make
 from retainer.demo.work import Work
-from retainer.domain import accounts, keys, users
-from retainer.domain.accounts import AccountDetails
-from retainer.domain.keys import SCOPES, KeyDetails
-from retainer.domain.users import UserDetails
+from retainer.identity import accounts, keys, users
+from retainer.identity.accounts import AccountDetails
+from retainer.identity.keys import SCOPES, KeyDetails
+from retainer.identity.users import UserDetails
 from retainer.store.tx import Actor, Store, Tx
+from retainer.values.collation import BEFORE_ALL, sort_key
 
 AT_HOME = {"DE", "US"}
 

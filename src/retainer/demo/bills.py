@@ -7,14 +7,16 @@ from typing import Any
 import msgspec
 from sqlalchemy import and_, select
 
-from retainer.api import clients, credit_notes, invoices, milestones, quotes
-from retainer.api.expenses import expenses
-from retainer.api.time_entries import time_entries
+from retainer import schema
+from retainer.billing import credit_notes, invoices, payments
+from retainer.billing.crediting import CreditNote
+from retainer.billing.payments import Payment
+from retainer.crm import clients
 from retainer.demo.records import at, make
 from retainer.demo.work import Job
-from retainer.domain import payments, summaries
-from retainer.domain.crediting import CreditNote
-from retainer.domain.payments import Payment
+from retainer.rollups import summaries
+from retainer.schema.billing import expenses
+from retainer.schema.work import time_entries
 from retainer.store.tx import Tx
 
 METHODS = ("bank_transfer", "bank_transfer", "bank_transfer", "card", "direct_debit", "cheque")
@@ -76,7 +78,7 @@ class Bills:
         ]
 
     def _milestones(self, its: list[Job], first: date, last: date) -> list[dict[str, Any]]:
-        table = milestones.milestones
+        table = schema.work.milestones
         reached = and_(table.c.status == "completed", table.c.due_date.between(str(first), str(last)))
         found = self.tx.all(select(*table.c["id", "project_id"]).where(table.c.amount > 0, reached))
         projects = {job.project.id for job in its}
@@ -97,7 +99,7 @@ class Bills:
             self._pay(it, max(paid, day), part)
             rest = paid + timedelta(days=self.chance.randint(15, 40))
             if part and rest <= self.today:
-                self._pay(invoices.whole(self.tx, it.id), rest, None)
+                self._pay(invoices.load_invoice(self.tx, it.id), rest, None)
 
     def _pay(self, it: invoices.Invoice, day: date, amount: str | None) -> None:
         at(self.tx, day)
@@ -108,18 +110,18 @@ class Bills:
             method=self.chance.choice(METHODS),
             reference=f"{self.chance.choice(('TRF', 'ZV', 'PAY'))}-{self.chance.randint(10**6, 10**7)}",
         )
-        if payments.judged(self.tx, payment, it, whole=False):
-            with summaries.balanced(self.tx, it.id):
+        if payments.prepare_payment(self.tx, payment, it, whole=False):
+            with summaries.tracking_balance(self.tx, it.id):
                 payments.record(self.tx, payment)
 
     def _step(self, it: invoices.Invoice, status: str) -> None:
-        before = invoices.whole(self.tx, it.id)
-        after = invoices.settle(self.tx, msgspec.structs.replace(before, status=status), before)
-        invoices.write(self.tx, after, before)
+        before = invoices.load_invoice(self.tx, it.id)
+        after = invoices.prepare(self.tx, msgspec.structs.replace(before, status=status), before)
+        invoices.save(self.tx, after, before)
 
     def _from_quotes(self) -> None:
         """Two accepted quotes become drafts."""
-        its = quotes.quotes.c
+        its = schema.billing.quotes.c
         accepted = select(its.id).where(its.status == "accepted").order_by(its.issue_date.desc())
         for (quote,) in self.tx.all(accepted)[:2]:
             invoices.create_invoice(self.tx, make(invoices.Invoice, quote_id=quote))
@@ -139,7 +141,7 @@ class Bills:
         at(self.tx, self.today)
 
     def _status(self, it: invoices.Invoice) -> str:
-        return str(self.tx.value(select(invoices.invoices.c.status).where(invoices.invoices.c.id == it.id)))
+        return str(self.tx.value(select(schema.billing.invoices.c.status).where(schema.billing.invoices.c.id == it.id)))
 
     def _draft(self, customer: clients.Client) -> None:
         lines = [{"description": "Workshop: the year ahead", "quantity": "1", "unit": "days", "unit_price": "960"}]

@@ -6,12 +6,15 @@ from typing import Any
 
 from sqlalchemy import select, update
 
-from retainer.api import clients, contacts, sites, ticket_replies, tickets, time_entries
+from retainer import schema
+from retainer.crm import clients
 from retainer.demo.agencies import ASKED, PLUGINS
 from retainer.demo.records import make
-from retainer.domain import uptime
-from retainer.exact import as_instant
+from retainer.sites import sites, uptime
 from retainer.store.tx import Tx
+from retainer.support import ticket_replies, tickets
+from retainer.values.exact import as_instant
+from retainer.work import time_entries
 
 INTERVAL = 300
 WORDPRESS, PHP = ("6.8.3", "6.8.2", "6.7.4"), ("8.3.27", "8.2.29", "8.1.33")
@@ -42,7 +45,9 @@ class Care:
     def support(self, customers: list[clients.Client]) -> None:
         """A few tickets a month for every client that has a site; the newest wait for an answer."""
         for place, customer in enumerate(it for it in customers if it.id in self.sites):
-            people = self.tx.all(select(contacts.contacts.c.id).where(contacts.contacts.c.client_id == customer.id))
+            people = self.tx.all(
+                select(schema.crm.external_contacts.c.id).where(schema.crm.external_contacts.c.client_id == customer.id)
+            )
             for turn in range(6 + place % 4):
                 subject, description, kind, priority, answer, thanks = ASKED[(place * 5 + turn) % len(ASKED)]
                 members = {"subject": subject, "description": description, "type": kind, "priority": priority}
@@ -90,10 +95,10 @@ class Care:
         for hours in range(719, 0, -1):
             self.tx.now = as_instant(self.now - timedelta(hours=hours))
             down = down_at.get(hours, 0)
-            uptime.count(self.tx, account, site, up=each_hour - down, down=down)
+            uptime.add_to_hour(self.tx, account, site, up=each_hour - down, down=down)
         for back in range(int(uptime.DAY.total_seconds()) // INTERVAL - 1, -1, -1):
             self.tx.now = as_instant(self.now - timedelta(seconds=back * INTERVAL + 7))
-            uptime.check(self.tx, account, site, is_up=True)
+            uptime.add_check(self.tx, account, site, is_up=True)
         values: dict[str, Any] = {
             "observed": "up",
             "last_checked_at": self.tx.now,
@@ -102,7 +107,7 @@ class Care:
             "ssl_expires_at": as_instant(self.now + timedelta(days=self.chance.randint(6, 85))),
             "next_check_at": as_instant(self.now + timedelta(days=365)),  # it is nowhere; a new one is really checked
         }
-        self.tx.run(update(sites.sites).where(sites.sites.c.id == site).values(values))
+        self.tx.run(update(schema.sites.sites).where(schema.sites.sites.c.id == site).values(values))
         uptime.summarise(self.tx, account, site)
 
     def _fail(self, site: int) -> None:
@@ -115,7 +120,7 @@ class Care:
             "last_status_code": 502,
             "last_error": "Answered 502; 200 to 399 is expected.",
         }
-        self.tx.run(update(sites.sites).where(sites.sites.c.id == site).values(values))
+        self.tx.run(update(schema.sites.sites).where(schema.sites.sites.c.id == site).values(values))
 
     def _ticket(self, members: dict[str, Any], answer: str, thanks: str | None) -> None:
         """A ticket from the first word to its end, as far as that has come."""

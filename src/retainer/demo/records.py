@@ -5,10 +5,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from retainer.domain.members import complete, read_members
-from retainer.errors import Faults, invalid
-from retainer.exact import as_instant, utcnow
+from retainer.errors import FieldErrors, invalid
 from retainer.store.tx import Tx
+from retainer.values.exact import as_instant, utcnow
+from retainer.values.reading import complete, read_fields
 
 WORKING_HOUR = time(9, 30, tzinfo=UTC)
 T = TypeVar("T", bound=msgspec.Struct)
@@ -21,8 +21,8 @@ def at(tx: Tx, day: date) -> None:
 
 def make(shape: type[T], **members: Any) -> T:
     """A record of a type with these members. Raises `validation_failed`."""
-    faults: Faults = {}
-    record = complete(shape, read_members(shape, members, faults), members, faults)
+    faults: FieldErrors = {}
+    record = complete(shape, read_fields(shape, members, faults), members, faults)
     if faults:
         raise invalid(faults)
     return record

@@ -5,10 +5,13 @@ from datetime import date, timedelta
 
 import msgspec
 
-from retainer.api import clients, expenses, projects, quotes
+from retainer import schema
+from retainer.billing import expenses, quotes
+from retainer.crm import clients
 from retainer.demo.agencies import KINDS, Kind
 from retainer.demo.records import at, make
 from retainer.store.tx import Tx
+from retainer.work import projects
 
 OUTCOMES = ("accepted",) * 4 + ("declined",) * 3 + ("sent", "cancelled", "draft")
 SPENT = [
@@ -39,10 +42,10 @@ def offer(tx: Tx, chance: random.Random, customers: list[clients.Client]) -> Non
         quote = _quote(tx, chance, customer, kind, issued, "draft" if status == "draft" else "sent")
         if status not in {"draft", "sent"} and decided <= today:
             at(tx, decided)
-            before = quotes.whole(tx, quote)
+            before = quotes.load_quote(tx, quote)
             after = msgspec.structs.replace(before, status=status)
             after.decline_reason = chance.choice(REASONS) if status == "declined" else None
-            tx.update(quotes.quotes, quotes.settle(tx, after, before))
+            tx.update(schema.billing.quotes, quotes.prepare(tx, after, before))
     at(tx, today)
 
 

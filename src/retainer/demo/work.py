@@ -6,11 +6,13 @@ from typing import NamedTuple
 
 from sqlalchemy import update
 
-from retainer.api import clients, milestones, projects, tasks, time_entries
+from retainer import schema
+from retainer.crm import clients
 from retainer.demo.agencies import INTERNAL, KINDS, WORK, Kind
 from retainer.demo.records import at, make
-from retainer.exact import as_instant, utcnow
 from retainer.store.tx import Tx
+from retainer.values.exact import as_instant, utcnow
+from retainer.work import milestones, projects, tasks, time_entries
 
 YEAR = timedelta(days=365)
 PIECES = (15, 30, 30, 45, 45, 60, 60, 75, 90, 120)  # minutes
@@ -65,7 +67,7 @@ class Work:
         """What is archived by now, and took work before."""
         for customer in customers:
             if customer.status == "archived":
-                self.tx.update(clients.clients, customer)
+                self.tx.update(schema.crm.clients, customer)
 
     def _job(self, kind: Kind, customer: clients.Client, *, is_running: bool) -> None:
         """A project of a year in which every client has one that is in the middle of its time."""
@@ -118,7 +120,7 @@ class Work:
             amount = project.fixed_fee and str(round(int(project.fixed_fee) * int(share * 100) / 100))
             status = "completed" if due < self.today and not project.is_template else "open"
             it = make(its, name=name, due_date=due.isoformat(), amount=amount, status=status)
-            stages.append(self.tx.insert(milestones.milestones, milestones.settle(self.tx, it, project)))
+            stages.append(self.tx.insert(schema.work.milestones, milestones.prepare(self.tx, it, project)))
         return [self._task(kind, project, start, stages, place) for place in range(len(kind.tasks))]
 
     def _task(self, kind: Kind, project: projects.Project, start: date, stages: list[int], place: int) -> int:
@@ -154,7 +156,7 @@ class Work:
         day = due + timedelta(days=self.chance.choice((-4, -3, -2, -1, -1, 0, 0, 1, 3)))
         done = min(as_instant(datetime.combine(day, time(15, 10), UTC)), utcnow())
         values = {"status": "done", "completed_at": done, "updated_at": done}
-        self.tx.run(update(tasks.tasks).where(tasks.tasks.c.id == task).values(values))
+        self.tx.run(update(schema.work.tasks).where(schema.work.tasks.c.id == task).values(values))
 
     def _day(self, user: int, day: date) -> None:
         """One working day of one person."""

@@ -8,31 +8,19 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Column, Index, LargeBinary, bindparam, delete, insert, select
+from sqlalchemy import bindparam, delete, insert, select
 
 from retainer.errors import Refusal
-from retainer.exact import as_instant
 from retainer.kernel.http import Request, Response
-from retainer.store.columns import instant, integer, ref, text
-from retainer.store.tables import ACCOUNT, keyed_table
+from retainer.schema.requests import idempotency_keys
+from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
-from retainer.strict_json import meaning
+from retainer.values.exact import as_instant
+from retainer.values.strict_json import meaning
 
 KEEP = timedelta(hours=24)
 VISIBLE = re.compile(r"[!-~]{1,255}")
 
-idempotency_keys = keyed_table(
-    "idempotency_keys",
-    *ref("key_id", "api_keys", on_delete="cascade"),
-    text("value"),
-    text("fingerprint"),
-    instant("created_at"),
-    integer("status"),
-    text("headers"),
-    Column("body", LargeBinary, nullable=False),
-    Index("idempotency_keys_by_created_at", "created_at"),
-    key=("key_id", "value"),
-)
 
 _same = (idempotency_keys.c.key_id == bindparam("key_id")) & (idempotency_keys.c.value == bindparam("value"))
 STORED = select(*idempotency_keys.c["fingerprint", "status", "headers", "body"]).where(

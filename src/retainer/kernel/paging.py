@@ -7,12 +7,13 @@ from urllib.parse import urlencode
 import msgspec
 from sqlalchemy import ColumnElement, Select, Table, bindparam, func, null, select, text
 
-from retainer.domain.filters import read_number, read_sort
 from retainer.kernel.http import Request
-from retainer.kernel.query import Filter, Shape, asked, conditions, parameters, read_pairs, read_values
-from retainer.store.records import R, Record, view
+from retainer.kernel.query import Filter, Signature, conditions, parameters, read_pairs, read_values, signature_of
+from retainer.store.records import R, view
 from retainer.store.tables import totals
 from retainer.store.tx import Tx
+from retainer.values.parameters import read_number, read_sort
+from retainer.values.records import Record
 
 T = TypeVar("T")
 PER_PAGE = 25
@@ -86,7 +87,7 @@ def listing(tx: Tx, table: Table, shape: type[R], only: Filter, page: Page, **wi
     The first page is one statement, its total in every row. The others need the total first; a page in the second
     half is read from the end.
     """
-    filters, values = asked(only, tx.actor.user_id)
+    filters, values = signature_of(only, tx.actor.user_id)
     values |= within
     limits = (type(only), filters, tuple(within))
     total, offset = 0, (page.number - 1) * page.size
@@ -127,7 +128,7 @@ def _paged(records: list[R], page: Page, offset: int, total: int) -> Paged[R]:
     return Paged(records, links, meta)
 
 
-Limits = tuple[type[Filter], Shape, tuple[str, ...]]
+Limits = tuple[type[Filter], Signature, tuple[str, ...]]
 """What limits a list: its filters, those that are asked, and the columns of the parent that it is within."""
 
 

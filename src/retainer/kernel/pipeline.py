@@ -1,24 +1,24 @@
 """The life of a request: every stage in its order (contract 1.1), every status in one place."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 
-from retainer.domain.limits import ADDRESS_CEILING, Allowance
 from retainer.errors import Refusal
-from retainer.kernel import access, etag, idempotency
-from retainer.kernel.body import Sent
+from retainer.kernel import etag, idempotency
+from retainer.kernel.body import RequestBody
+from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.paging import Paged
-from retainer.kernel.resource import Call, Operation, Told
+from retainer.kernel.resource import Call, Operation, Routes, WithMeta
+from retainer.limits import ADDRESS_RATE_LIMIT, Allowance, SlidingWindow
 from retainer.store.engines import Unavailable
-from retainer.store.records import Record
-from retainer.store.tx import Tx
-
-if TYPE_CHECKING:
-    from retainer.app import App
+from retainer.store.tx import Store, Tx
+from retainer.values.records import Record
 
 encode = msgspec.json.Encoder().encode
 
@@ -31,55 +31,76 @@ FIXED = [
 ]
 
 
-def answer(request: Request, app: "App") -> Response:
-    """Take one request through every stage; any stage may refuse it."""
-    caller = allowance = operation = None
-    try:
-        request.check()  # 400, 413
-        caller = access.authenticate(request, app.store)  # 401
-        access.admit(caller)  # 402, 403 API off
-        allowance = app.window.take(f"key:{caller.key_id}", caller.ceiling)
-        allowance.admit()  # 429
-        app.keys_used.note(caller.key_id)
-        methods, ids = app.routes.find(request)  # 404
-        if request.method == "OPTIONS":
-            response = Response(204, [("allow", methods.allow)])
-        else:
-            operation = methods.of(request.method)  # 405
-            access.require(caller, operation.scope)  # 403 missing scope
-            query = operation.read_query(request)  # 422
-            call = Call(request, caller, allowance, operation, ids, query)
-            response = perform(call, app)  # 404, 412, 400, 413, 415, 422, 409
-    except Exception as error:  # noqa: BLE001  # the last resort: whatever it is, it leaves as one of ours
-        refusal = explain(error, request, app)
-        if allowance is None:
-            allowance, refusal = of_stranger(request, refusal, app)
-        response = refuse(refusal, request)
-    finish(response, request, allowance)
-    app.log.request(request, response, caller, operation)
-    return response
+class RequestLog(Protocol):
+    """Where each request and each error of ours is noted."""
+
+    def request(self, request: Request, response: Response, caller: Caller | None, operation: Operation | None) -> None:
+        """Note how a request was answered."""
+
+    def failure(self, what: Request | str, error: Exception) -> None:
+        """Note an error of ours, with its stack."""
 
 
-def perform(call: Call, app: "App") -> Response:
-    """Run the operation in its transaction, which commits here and nowhere else."""
-    request, operation = call.request, call.operation
-    if not operation.writes:
-        with app.store.begin(call.caller, write=False) as tx:
-            return reply(operation, operation.call(tx, call), request)
-    body = app.bodies.read(request, call.caller.account_id)
-    if operation.body is not None:
-        call.sent = Sent(request, body, operation.body, "Create" if operation.created else "Update")
-    readable = call.sent is not None and call.sent.refusal is None
-    attempt = idempotency.attempt(request, call.caller.key_id, call.sent.given if call.sent and readable else body)
+@dataclass(slots=True)
+class Pipeline:
+    """What the stages of a request work with."""
 
-    def run(tx: Tx) -> Response:
-        result = operation.call(tx, call)
-        tx.refuse_faults()
-        return reply(operation, result, request)
+    store: Store
+    routes: Routes
+    limiter: SlidingWindow
+    log: RequestLog
+    authenticate: Callable[[Request, Store], Caller]
+    admit: Callable[[Caller], None]
+    note_key_use: Callable[[int], None]
+    read_body: Callable[[Request, int], bytes]
 
-    with attempt or nullcontext(), app.store.begin(call.caller, write=True) as tx:
-        tx.if_match = request.header("IF_MATCH")
-        return attempt.once(tx, lambda: run(tx)) if attempt else run(tx)
+    def answer(self, request: Request) -> Response:
+        """Take one request through every stage; any stage may refuse it."""
+        caller = allowance = operation = None
+        try:
+            request.check()  # 400, 413
+            caller = self.authenticate(request, self.store)  # 401
+            self.admit(caller)  # 402, 403 API off
+            allowance = self.limiter.hit(f"key:{caller.key_id}", caller.requests_per_minute)
+            allowance.admit()  # 429
+            self.note_key_use(caller.key_id)
+            methods, ids = self.routes.find(request)  # 404
+            if request.method == "OPTIONS":
+                response = Response(204, [("allow", methods.allow)])
+            else:
+                operation = methods.of(request.method)  # 405
+                caller.require_scope(operation.scope)  # 403 missing scope
+                query = operation.read_query(request)  # 422
+                response = self.perform(Call(request, caller, allowance, operation, ids, query))
+        except Exception as error:  # noqa: BLE001  # the last resort: whatever it is, it leaves as one of ours
+            refusal = to_refusal(error, request, self.log)
+            if allowance is None:
+                allowance, refusal = limit_anonymous(request, refusal, self.limiter)
+            response = refuse(refusal, request)
+        add_headers(response, request, allowance)
+        self.log.request(request, response, caller, operation)
+        return response
+
+    def perform(self, call: Call) -> Response:
+        """Run the operation in its transaction, which commits here and nowhere else: 404, 412, 400, 415, 422, 409."""
+        request, operation = call.request, call.operation
+        if not operation.writes:
+            with self.store.begin(call.caller, write=False) as tx:
+                return reply(operation, operation.call(tx, call), request)
+        body = self.read_body(request, call.caller.account_id)
+        if operation.body is not None:
+            call.sent = RequestBody(request, body, operation.body, "Create" if operation.created else "Update")
+        readable = call.sent is not None and call.sent.refusal is None
+        attempt = idempotency.attempt(request, call.caller.key_id, call.sent.given if call.sent and readable else body)
+
+        def run(tx: Tx) -> Response:
+            result = operation.call(tx, call)
+            tx.raise_errors()
+            return reply(operation, result, request)
+
+        with attempt or nullcontext(), self.store.begin(call.caller, write=True) as tx:
+            tx.if_match = request.header("IF_MATCH")
+            return attempt.once(tx, lambda: run(tx)) if attempt else run(tx)
 
 
 def reply(operation: Operation, result: Any, request: Request) -> Response:
@@ -90,7 +111,7 @@ def reply(operation: Operation, result: Any, request: Request) -> Response:
     if isinstance(result, Paged):
         return Response(200, [CONTENT], data)
     headers, record, meta = [CONTENT], result, b""
-    if isinstance(result, Told):
+    if isinstance(result, WithMeta):
         record, meta = result.data, b',"meta":%b' % encode(result.meta)
         data = encode(record)
     if isinstance(record, Record):
@@ -110,11 +131,11 @@ def refuse(refusal: Refusal, request: Request) -> Response:
     return Response(refusal.status, [CONTENT, *refusal.headers.items()], encode(members))
 
 
-def explain(error: Exception, request: Request, app: "App") -> Refusal:
+def to_refusal(error: Exception, request: Request, log: RequestLog) -> Refusal:
     """The refusal that an exception means to the caller."""
     if isinstance(error, Refusal):
         return error
-    app.log.failure(request, error)
+    log.failure(request, error)
     if isinstance(error, Unavailable):
         sentence = (
             "The database is out of reach. Try again in a few seconds; an Idempotency-Key makes that safe for writes."
@@ -123,9 +144,9 @@ def explain(error: Exception, request: Request, app: "App") -> Refusal:
     return Refusal("server_error", f"Something went wrong here. Report the request id {request.id} to the operator.")
 
 
-def of_stranger(request: Request, refusal: Refusal, app: "App") -> tuple[Allowance, Refusal]:
+def limit_anonymous(request: Request, refusal: Refusal, limiter: SlidingWindow) -> tuple[Allowance, Refusal]:
     """The figures of a caller who did not get in; a refusal is charged to the address, an error of ours is not."""
-    allowance = app.window.take(f"address:{request.address}", ADDRESS_CEILING, charge=refusal.status < 500)
+    allowance = limiter.hit(f"address:{request.address}", ADDRESS_RATE_LIMIT, charge=refusal.status < 500)
     try:
         allowance.admit()
     except Refusal as limited:
@@ -133,7 +154,7 @@ def of_stranger(request: Request, refusal: Refusal, app: "App") -> tuple[Allowan
     return allowance, refusal
 
 
-def finish(response: Response, request: Request, allowance: Allowance) -> None:
+def add_headers(response: Response, request: Request, allowance: Allowance) -> None:
     """Add the headers that every response carries."""
     headers = response.headers
     headers += [

@@ -9,11 +9,12 @@ from urllib.parse import parse_qsl
 import msgspec
 from sqlalchemy import ColumnElement, Table, bindparam, false, or_
 
-from retainer.domain import filters
-from retainer.domain.filters import LeftOut, Where, since
-from retainer.domain.values import ME, Id, Instant, Text191
-from retainer.errors import Faults, Refusal, invalid
+from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.kernel.http import Request
+from retainer.schema import filters
+from retainer.schema.filters import LeftOut, Where, since
+from retainer.values.kinds import ME, Id, Instant, Text191
+from retainer.values.parameters import LONGEST_LIST, check_ranges, from_text
 
 T = TypeVar("T")
 OneOf = tuple[T, ...]
@@ -63,7 +64,7 @@ def _parameter(name: str, hint: Any) -> Parameter:
     bare = hint.__origin__ if marks else hint
     inner = next((part for part in get_args(bare) if part is not NoneType), bare)
     where = next((mark for mark in marks if isinstance(mark, Where)), None)
-    read = filters.from_text(inner, split=REPEATED not in marks)
+    read = from_text(inner, split=REPEATED not in marks)
     said = " ".join(mark for mark in marks if isinstance(mark, str))
     return Parameter(name, inner, read, where or filters.usual(name, inner), said)
 
@@ -82,7 +83,7 @@ def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str],
     Raises `unknown_parameter` if one is not known (a dropped filter returns the wrong records in silence),
     `validation_failed` otherwise.
     """
-    faults: Faults = {}
+    faults: FieldErrors = {}
     values: dict[str, Any] = {}
     for name, given in pairs:
         if name not in readers:
@@ -97,9 +98,9 @@ def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str],
                 values[name] = None
                 faults[name] = [str(fault)]
             else:
-                if isinstance(found, tuple) and len(values[name]) > filters.LONGEST_LIST:
-                    faults[name] = [f"Must be at most {filters.LONGEST_LIST} values; these are {len(values[name])}."]
-    filters.check_ranges(values, faults)
+                if isinstance(found, tuple) and len(values[name]) > LONGEST_LIST:
+                    faults[name] = [f"Must be at most {LONGEST_LIST} values; these are {len(values[name])}."]
+    check_ranges(values, faults)
     if faults:
         raise invalid(faults, "unknown_parameter" if faults.keys() - readers.keys() else "validation_failed")
     return values
@@ -114,11 +115,11 @@ def read_query(request: Request, only: Any) -> Any:
     return only(**{known[name].member: value for name, value in values.items()})
 
 
-Shape = tuple[tuple[str, Any], ...]
+Signature = tuple[tuple[str, Any], ...]
 """Which filters a list has, without their values: one statement serves all requests of a shape."""
 
 
-def asked(only: Filter, me: int) -> tuple[Shape, dict[str, Any]]:
+def signature_of(only: Filter, me: int) -> tuple[Signature, dict[str, Any]]:
     """The shape of a filter, and the values that its statement binds; `me` is the user whom that word means."""
     shape: list[tuple[str, Any]] = []
     values: dict[str, Any] = {}
@@ -138,7 +139,7 @@ def asked(only: Filter, me: int) -> tuple[Shape, dict[str, Any]]:
     return tuple(shape), values
 
 
-def conditions(table: Table, only: type[Filter], shape: Shape) -> list[ColumnElement[bool]]:
+def conditions(table: Table, only: type[Filter], shape: Signature) -> list[ColumnElement[bool]]:
     """The SQL conditions of a shape of filters."""
     found: list[Any] = only.left_out.conditions(table, dict(shape)) if only.left_out else []
     for name, form in shape:

@@ -13,16 +13,16 @@ import msgspec
 from falcon.routing import CompiledRouter
 from sqlalchemy import Table
 
-from retainer.domain.keys import Caller
-from retainer.domain.limits import Allowance
-from retainer.domain.values import LARGEST_INTEGER, Id
 from retainer.errors import Refusal, method_not_allowed, not_found
 from retainer.kernel import body as bodies
+from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
 from retainer.kernel.paging import Page, Paged, read_list
 from retainer.kernel.query import Query, read_query
+from retainer.limits import Allowance
 from retainer.store.rules import singular
 from retainer.store.tx import Tx
+from retainer.values.kinds import LARGEST_INTEGER, Id
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -40,10 +40,10 @@ class Call(msgspec.Struct, gc=False):
     operation: "Operation"
     ids: dict[str, str]
     query: Any
-    sent: bodies.Sent | None = None
+    sent: bodies.RequestBody | None = None
 
 
-class Told(msgspec.Struct, Generic[T, M]):
+class WithMeta(msgspec.Struct, Generic[T, M]):
     """What is answered, and under `meta` what stands beside it: what became of others, or when it was so."""
 
     data: T
@@ -78,7 +78,7 @@ class Operation:
             raise TypeError(f"{where} does not say what it returns.")
         self.answers = hints.pop("return")
         self.paged = get_origin(self.answers) is Paged
-        self.record = get_args(self.answers)[0] if get_origin(self.answers) is Told else self.answers
+        self.record = get_args(self.answers)[0] if get_origin(self.answers) is WithMeta else self.answers
         self.query: Any = Query
         self.body: Any = None
         self.parameters = re.findall(r"\{(\w+)\}", self.path)
@@ -113,10 +113,10 @@ class Operation:
             return lambda _, call: call.query[0]
         if name in self.parameters and hint == Id:
             return lambda _, call: read_id(call.ids[name], self.resource.table)
-        if get_origin(hint) is bodies.Change:
+        if get_origin(hint) is bodies.Patch:
             (shape,) = get_args(hint)
             self.body = shape
-            return lambda tx, call: bodies.Change(tx, call.sent) if call.sent else None
+            return lambda tx, call: bodies.Patch(tx, call.sent) if call.sent else None
         if get_origin(hint) is Annotated and bodies.NEW in hint.__metadata__:
             shape = hint.__origin__
             self.body = shape

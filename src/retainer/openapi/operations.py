@@ -9,15 +9,16 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 from msgspec import Meta
 
-from retainer.domain.values import Id
 from retainer.kernel import paging, query
 from retainer.kernel.resource import Operation
 from retainer.openapi import refusals
 from retainer.openapi.headers import always_and
 from retainer.openapi.schemas import Schemas
 from retainer.openapi.values import Json, said_of, schema_of
-from retainer.store.records import Record, folds
+from retainer.store.records import folds
 from retainer.store.rules import singular
+from retainer.values.kinds import Id
+from retainer.values.records import Record
 
 PAGE = Annotated[int, Meta(ge=1), "Which page of the list, from 1; one past the end is empty."]
 PER_PAGE = Annotated[int, Meta(ge=1, le=paging.LARGEST_PAGE), "How many records a page holds at most."]

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta
 
-from retainer.domain.keys import Scope
-from retainer.errors import STATUS, Faults
+from retainer.errors import STATUS, FieldErrors
+from retainer.identity.keys import Scope
 from retainer.openapi.headers import always_and
 from retainer.openapi.schemas import Schemas
 from retainer.openapi.values import Json, said_of, schema_of
@@ -59,7 +59,7 @@ INVALID = Shape(
     "The request breaks rules, all of which are named at once.",
     {
         "errors": Annotated[
-            Faults,
+            FieldErrors,
             Meta(examples=[{"lines.0.quantity": ["Is required."]}]),
             "Sentences under each faulty field, parameter or blocking relation; nested fields are dotted. "
             "Absent with `idempotency_key_reused`.",

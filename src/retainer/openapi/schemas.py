@@ -8,11 +8,11 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from retainer.domain.members import Member, writable
-from retainer.domain.values import Id, Instant
 from retainer.kernel import paging
 from retainer.openapi.values import Json, said_of, schema_of
-from retainer.store.records import Record, Single, auto, wo
+from retainer.values.kinds import Id, Instant
+from retainer.values.reading import WritableField, writable_fields
+from retainer.values.records import SERVER_DEFAULT, WRITE_ONLY, DetailOnly, Record
 
 Address = Annotated[str, Meta(examples=["https://agency.example/?page=1"], extra_json_schema={"format": "uri"})]
 CLOSER: dict[type, Json] = {  # what members of the base types are, more closely than their plain types say
@@ -58,12 +58,12 @@ class Field(NamedTuple):
     @property
     def answered(self) -> bool:
         """Whether it is answered at all."""
-        return self.default is not wo or self.single
+        return self.default is not WRITE_ONLY or self.single
 
     @property
     def single(self) -> bool:
         """Whether it is answered with a single record alone."""
-        return any(isinstance(mark, Single) for mark in getattr(self.hint, "__metadata__", ()))
+        return any(isinstance(mark, DetailOnly) for mark in getattr(self.hint, "__metadata__", ()))
 
 
 NAMES_CHILD = "When sent, it names one that is there, which keeps what is left out; without it, a new one is made."
@@ -162,11 +162,11 @@ class Schemas:
         """A type as it is sent to `Create` or to `Update`, where it may be sent as it was answered, or else within."""
         if self._made(name, shape):
             return _reference(name)
-        writes, members = writable(shape, use or "Create"), Json()
+        writes, members = writable_fields(shape, use or "Create"), Json()
         for its in fields_of(shape):
             write = writes.get(its.name)
             if write is not None:
-                hint = its.hint | None if its.default is auto else its.hint
+                hint = its.hint | None if its.default is SERVER_DEFAULT else its.hint
                 schema = schema_of(hint, its.name, self, sent=True)
                 more = "" if use == "Update" else NAMES_CHILD if its.name == "id" else usual(write)
                 members[its.name] = self.described(its, schema, more)
@@ -205,7 +205,7 @@ def said_in(shape: Any) -> str:
     return inspect.getdoc(shape) or ""
 
 
-def usual(write: Member) -> str:
+def usual(write: WritableField) -> str:
     """The sentence for what a member is when it is left out; no `default`, for that makes clients demand it."""
     if write.default in (None, msgspec.NODEFAULT, []):
         return ""

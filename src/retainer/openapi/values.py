@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, Protocol, Union, get_args, get_origi
 import msgspec
 from msgspec import Meta
 
-from retainer.domain.filters import LONGEST_LIST
-from retainer.store.records import Record
+from retainer.values.parameters import LONGEST_LIST
+from retainer.values.records import Record
 
 Json = dict[str, Any]
 UNIONS = {Union, UnionType}

@@ -6,17 +6,16 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from sqlalchemy import bindparam, delete, update
 
-from retainer.domain.keys import api_keys
-from retainer.exact import as_instant
-from retainer.kernel.idempotency import KEEP, idempotency_keys
+from retainer.kernel.idempotency import KEEP
+from retainer.limits import SlidingWindow
+from retainer.schema.identity import api_keys
+from retainer.schema.requests import idempotency_keys
+from retainer.server.log import Log
 from retainer.store.tx import Store
-
-if TYPE_CHECKING:
-    from retainer.app import App
+from retainer.values.exact import as_instant
 
 LOG_SECONDS = 0.1
 NOTE_SECONDS = 2.0
@@ -42,7 +41,7 @@ class KeysUsed:
         due = {key: at for key, at in list(self._used.items()) if now - self._written.get(key, 0) >= 60}
         if not due:
             return
-        with store.everywhere("keys of all accounts were used", write=True) as tx:
+        with store.unscoped("keys of all accounts were used", write=True) as tx:
             for key, at in due.items():
                 tx.run(USED, key_id=key, at=as_instant(datetime.fromtimestamp(at, UTC)))
                 self._written[key] = now
@@ -53,15 +52,15 @@ class KeysUsed:
 
 def forget_answers(store: Store) -> int:
     """Forget the answers that Idempotency-Keys no longer ask for; answers how many."""
-    with store.everywhere("old idempotency keys are of no account's interest", write=True) as tx:
+    with store.unscoped("old idempotency keys are of no account's interest", write=True) as tx:
         return tx.run(OLD, before=as_instant(datetime.now(UTC) - KEEP))
 
 
 class Housekeeping:
     """A thread that does the chores of an application until it is stopped."""
 
-    def __init__(self, app: "App") -> None:
-        self.app = app
+    def __init__(self, store: Store, limiter: SlidingWindow, log: Log, keys_used: KeysUsed) -> None:
+        self.store, self.limiter, self.log, self.keys_used = store, limiter, log, keys_used
         self._parent = os.getppid()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
@@ -74,8 +73,8 @@ class Housekeeping:
         """Do the last chores and end."""
         self._stopped.set()
         self._thread.join(timeout=5)
-        self._try("noting used keys", lambda: self.app.keys_used.write(self.app.store))
-        self.app.log.flush()
+        self._try("noting used keys", lambda: self.keys_used.write(self.store))
+        self.log.flush()
 
     def _run(self) -> None:
         noted = swept = time.monotonic()
@@ -85,16 +84,16 @@ class Housekeeping:
                 os.kill(os.getpid(), signal.SIGTERM)
             if now - noted >= NOTE_SECONDS:
                 noted = now
-                self._try("noting used keys", lambda: self.app.keys_used.write(self.app.store))
+                self._try("noting used keys", lambda: self.keys_used.write(self.store))
             if now - swept >= SWEEP_SECONDS:
                 swept = now
-                self.app.window.sweep()
-                self._try("forgetting old idempotency keys", lambda: forget_answers(self.app.store))
-            self._try("writing the log", self.app.log.flush)
+                self.limiter.sweep()
+                self._try("forgetting old idempotency keys", lambda: forget_answers(self.store))
+            self._try("writing the log", self.log.flush)
 
     def _try(self, what: str, chore: Callable[[], object]) -> None:
         """A chore that fails is noted, and tried again in its turn."""
         try:
             chore()
         except Exception as error:  # noqa: BLE001
-            self.app.log.failure(what, error)
+            self.log.failure(what, error)

@@ -9,7 +9,7 @@ from typing import BinaryIO
 import msgspec
 
 from retainer import forwarding
-from retainer.domain.keys import Caller
+from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
 

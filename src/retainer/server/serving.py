@@ -113,7 +113,7 @@ def application() -> App:
 
 def start_monitor(app: App) -> None:
     """Check the sites beside the requests; what is being looked at when the process ends is finished first."""
-    from retainer.monitor.loop import Monitor  # noqa: PLC0415  # who does not check sites need not load what does
+    from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415  # who does not check sites need not load what does
 
     monitor = Monitor(app.store, app.settings.monitor_allow, app.log.failure)
     monitor.start()

@@ -1,37 +1,34 @@
 """What lies outside the base path: the OpenAPI document, and words for who has lost the way."""
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from retainer import openapi
-from retainer.domain.limits import ADDRESS_CEILING
 from retainer.errors import Refusal, method_not_allowed
 from retainer.kernel import etag, pipeline
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Routes
+from retainer.limits import ADDRESS_RATE_LIMIT, SlidingWindow
+from retainer.openapi.document import render
+from retainer.server.log import Log
 from retainer.settings import BASE_PATH
-
-if TYPE_CHECKING:
-    from retainer.app import App
 
 DOCUMENT = "/openapi.json"
 ALLOW = "GET, HEAD, OPTIONS"
 ANYWHERE = "http://retainer.invalid"  # stands in the rendered document for the address that is asked for
 
 
-def answer(request: Request, app: "App") -> Response:
+def answer(request: Request, routes: Routes, limiter: SlidingWindow, log: Log) -> Response:
     """Answer in the shape of the API, with the figures of the address, which refusals are charged to."""
     try:
         request.check()
-        allowance = app.window.take(f"address:{request.address}", ADDRESS_CEILING, charge=False)
-        response = page(request, app.routes)
+        allowance = limiter.hit(f"address:{request.address}", ADDRESS_RATE_LIMIT, charge=False)
+        response = page(request, routes)
     except Exception as error:  # noqa: BLE001  # whatever it is, it leaves as one of ours
-        allowance, refusal = pipeline.of_stranger(request, pipeline.explain(error, request, app), app)
+        allowance, refusal = pipeline.limit_anonymous(request, pipeline.to_refusal(error, request, log), limiter)
         response = pipeline.refuse(refusal, request)
-    pipeline.finish(response, request, allowance)
-    app.log.request(request, response, None, None)
+    pipeline.add_headers(response, request, allowance)
+    log.request(request, response, None, None)
     return response
 
 
@@ -53,4 +50,4 @@ def page(request: Request, routes: Routes) -> Response:
 @lru_cache(maxsize=1)
 def rendered(routes: Routes) -> bytes:
     """The document without its address: making it takes a tenth of a second."""
-    return openapi.render(routes.operations, ANYWHERE)
+    return render(routes.operations, ANYWHERE)

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 from sqlalchemy import Column, ColumnElement, ForeignKeyConstraint, Index, Text, UniqueConstraint, column, literal
 
-from retainer.collation import Fold, sort_key
-from retainer.exact import decimal_text
 from retainer.store.engines import DAY, FLAG, INSTANT, INTEGER
+from retainer.values.collation import Fold, sort_key
+from retainer.values.exact import decimal_text
 
 
 def text(name: str, *, optional: bool = False, **options: Any) -> Column[Any]:
@@ -47,12 +47,10 @@ def price(name: str) -> Column[Any]:
     return Column(name, Text, nullable=False, info={"into": lambda value: format(value, "f"), "out": Decimal})
 
 
-def embedded(name: str, shape: Any, *, optional: bool = False) -> Column[Any]:
-    """A structure, or a list of them, that belongs to the row alone, kept as JSON."""
-    decode = msgspec.json.Decoder(shape).decode
-    return Column(
-        name, Text, nullable=optional, info={"into": lambda its: msgspec.json.encode(its).decode(), "out": decode}
-    )
+def embedded(name: str, *, optional: bool = False) -> Column[Any]:
+    """A structure, or a list of them, that belongs to the row alone, kept as JSON; the record's type says which."""
+    into = {"into": lambda value: msgspec.json.encode(value).decode(), "embedded": True}
+    return Column(name, Text, nullable=optional, info=into)
 
 
 def money(name: str, *, optional: bool = False, **options: Any) -> Column[Any]:

@@ -2,30 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from sqlalchemy import ColumnElement, Select, Table, bindparam, case, select
 
-from retainer.exact import DIGITS, amount_of, minor_units
-
-ro: Final[Any] = object()
-"""Read-only: always answered; accepted in a body, so that a record can be sent back, and ignored."""
-
-auto: Final[Any] = object()
-"""Filled in by the server when it is left out or null; never null in an answer."""
-
-wo: Final[Any] = msgspec.UNSET
-"""Write-only: taken in a body, never answered, and no column. Such members stand last in their type."""
-
-
-class Record(msgspec.Struct, gc=False):
-    """What every record answers: its id and when it was made and last changed."""
-
-    id: int
-    created_at: str
-    updated_at: str
-
+from retainer.values.exact import DIGITS, amount_of, minor_units
+from retainer.values.records import WRITE_ONLY, Record
 
 Convert = Callable[[Any], Any]
 MINOR = {currency: 10 ** (4 - digits) for currency, digits in DIGITS.items() if digits != 2}
@@ -48,25 +31,7 @@ class RefersTo(NamedTuple):
     target: str
 
 
-class Single(NamedTuple):
-    """A member with the default `wo` that is answered with a single record, and not in lists."""
-
-    read_only: bool = False
-
-
-class Unless(NamedTuple):
-    """A required member that may be left out when this other one is sent."""
-
-    other: str
-
-
-class Only(NamedTuple):
-    """A member that can be sent in one use of a body alone, `Create` or `Update`; in the other it is read-only."""
-
-    use: str
-
-
-def figure(table: Table, name: str) -> ColumnElement[Any]:
+def comparable_amount(table: Table, name: str) -> ColumnElement[Any]:
     """An amount in ten-thousandths of its currency's unit: in minor units 1000 JPY and 10.00 EUR are the same."""
     return table.c[name] * case(MINOR, value=table.c.currency, else_=100)
 
@@ -76,7 +41,7 @@ class View:
 
     def __init__(self, table: Table, shape: type[Record]) -> None:
         hints = get_type_hints(shape, include_extras=True)
-        answered = [field for field in msgspec.structs.fields(shape) if field.default is not wo]
+        answered = [field for field in msgspec.structs.fields(shape) if field.default is not WRITE_ONLY]
         fields = [field.name for field in answered]
         self.shape, self.table, self.kinds = shape, table, get_type_hints(shape)
         self.columns: list[ColumnElement[Any]] = []
@@ -91,7 +56,9 @@ class View:
             derived = next((it for it in getattr(hints[name], "__metadata__", ()) if isinstance(it, Derived)), None)
             if derived is None:
                 self.columns.append(table.c[name])
-                if "out" in table.c[name].info:
+                if "embedded" in table.c[name].info:
+                    self._out.append((position, msgspec.json.Decoder(hints[name]).decode))
+                elif "out" in table.c[name].info:
                     self._out.append((position, table.c[name].info["out"]))
             else:
                 self.columns.append(derived.expression(table).label(name))
@@ -136,7 +103,7 @@ class View:
         if column is None:
             column = next(its for its in self.columns if its.name == name)
         if name in self._money:
-            return figure(self.table, name)
+            return comparable_amount(self.table, name)
         words = {word: place for place, word in enumerate(get_args(kind))} if get_origin(kind) is Literal else {}
         return case(words, value=getattr(column, "element", column)) if words else column
 

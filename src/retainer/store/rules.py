@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Select, Table, UniqueConstraint, bindparam, delete, func, select, update
 
-from retainer.errors import Faults, Refusal
+from retainer.errors import FieldErrors, Refusal
 from retainer.store.records import RefersTo
 from retainer.store.tables import metadata
 
@@ -31,7 +31,7 @@ def _found(given: tuple[tuple[str, Table], ...]) -> Select[Any]:
 
 
 @cache
-def references(table: Table) -> tuple[tuple[str, Table], ...]:
+def reference_columns(table: Table) -> tuple[tuple[str, Table], ...]:
     """The reference columns of a table and what they refer to."""
     return tuple((column.name, metadata.tables[column.info["target"]]) for column in table.c if "target" in column.info)
 
@@ -63,22 +63,22 @@ def check(tx: "Tx", table: Table, shape: type[Struct], values: dict[str, Any], o
 
     Another account's record is `no such` record, in the same words.
     """
-    given = tuple((name, target) for name, target in references(table) if values.get(name) is not None)
+    given = tuple((name, target) for name, target in reference_columns(table) if values.get(name) is not None)
     found = tx.one(_found(given), **{name: values[name] for name, _ in given}) if given else None
     for (name, target), here in zip(given, found or (), strict=True):
         if not here:
-            tx.fault(name, MISSING.format(singular(target)))
+            tx.error(name, MISSING.format(singular(target)))
     for name, target in lists(shape):
         for position, record_id in enumerate(values.get(name) or ()):
             if tx.one(exists(target), id=record_id) is None:
-                tx.fault(f"{name}.{position}", MISSING.format(singular(target)))
+                tx.error(f"{name}.{position}", MISSING.format(singular(target)))
     for names, statement in uniques(table):
         if any(values.get(name) is None for name in names):
             continue
         taken = tx.one(statement, own=own or 0, **{name: values[name] for name in names})
         if taken is not None:
             member = table.c[names[-1]].info.get("folds", (names[-1],))[0]
-            tx.fault(member, f"Is already taken by {singular(table)} {taken[0]}. Choose another.")
+            tx.error(member, f"Is already taken by {singular(table)} {taken[0]}. Choose another.")
 
 
 def remove(tx: "Tx", table: Table, record_id: int) -> None:
@@ -96,9 +96,9 @@ def remove(tx: "Tx", table: Table, record_id: int) -> None:
             tx.count(source, -changed)
 
 
-def blocking(tx: "Tx", table: Table, record_id: int) -> Faults:
+def blocking(tx: "Tx", table: Table, record_id: int) -> FieldErrors:
     """The relations that block the deletion of a row, each with its count."""
-    errors: Faults = {}
+    errors: FieldErrors = {}
     for name, statement in _deletion(table)[0]:
         count = tx.value(statement, id=record_id)
         if count:

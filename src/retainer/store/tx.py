@@ -7,14 +7,15 @@ import msgspec
 from sqlalchemy import Table, bindparam, insert, or_, select, update
 from sqlalchemy.sql.elements import ClauseElement
 
-from retainer.collation import folded_text
-from retainer.errors import BodyFaults, not_found
-from retainer.exact import local_day, utcnow
+from retainer.errors import BodyErrors, not_found
 from retainer.store import rules
 from retainer.store.engines import Sqlite, insert_or_add
-from retainer.store.records import R, Record, folds, view
+from retainer.store.records import R, folds, view
 from retainer.store.scope import scoped
 from retainer.store.tables import ACCOUNT, totals
+from retainer.values.collation import folded_text
+from retainer.values.exact import local_day, utcnow
+from retainer.values.records import Record
 
 MOST_TEXTS = 4096
 
@@ -43,11 +44,11 @@ class Store:
         """A transaction of the actor's account; leaving its block commits, an exception rolls back."""
         return Tx(self, actor, write=write)
 
-    def everywhere(self, reason: str, *, write: bool = False) -> "Everywhere":  # noqa: ARG002
+    def unscoped(self, reason: str, *, write: bool = False) -> "UnscopedTx":  # noqa: ARG002
         """A transaction over all accounts: for operators' commands and housekeeping."""
-        return Everywhere(self, write=write)
+        return UnscopedTx(self, write=write)
 
-    def look_up(self, reason: str, statement: ClauseElement, **values: Any) -> tuple[Any, ...] | None:  # noqa: ARG002
+    def unscoped_one(self, reason: str, statement: ClauseElement, **values: Any) -> tuple[Any, ...] | None:  # noqa: ARG002
         """One row of one statement over all accounts: for finding out whose request this is."""
         return self.engine.one(self.prepare(statement, scope=False)[0], values)
 
@@ -63,7 +64,7 @@ class Store:
         return prepared
 
 
-class Everywhere:
+class UnscopedTx:
     """A transaction that is not limited to an account."""
 
     def __init__(self, store: Store, *, write: bool) -> None:
@@ -119,7 +120,7 @@ class Everywhere:
         return changed
 
 
-class Tx(BodyFaults, Everywhere):
+class Tx(BodyErrors, UnscopedTx):
     """One request, one account, one transaction.
 
     Rules note faults with `fault`; `insert` and `update` add those of references and unique values, and refuse with
@@ -129,8 +130,8 @@ class Tx(BodyFaults, Everywhere):
     """
 
     def __init__(self, store: Store, actor: Actor, *, write: bool) -> None:
-        BodyFaults.__init__(self)
-        Everywhere.__init__(self, store, write=write)
+        BodyErrors.__init__(self)
+        UnscopedTx.__init__(self, store, write=write)
         self.actor = actor
         self.if_match: str | None = None
         self._begun = write
@@ -235,11 +236,11 @@ class Tx(BodyFaults, Everywhere):
 
     def _values(self, table: Table, record: Record, own: int | None) -> dict[str, Any]:
         """What the record's members are as columns; every fault of the body is raised here."""
-        values = view(table, type(record)).write(record, self.fault)
+        values = view(table, type(record)).write(record, self.error)
         values |= {name: folded_text(values, *how) for name, how in folds(table).items()}
         lists = {name: getattr(record, name) for name, _ in rules.lists(type(record))}
         rules.check(self, table, type(record), values | lists, own)
-        self.refuse_faults()
+        self.raise_errors()
         return values
 
 

@@ -34,7 +34,7 @@ def head() -> str:
 
 def current(store: Store) -> str | None:
     """The revision of a database; None when it is empty."""
-    with store.everywhere("the schema is nobody's") as tx:
+    with store.unscoped("the schema is nobody's") as tx:
         if tx.one(text("SELECT name FROM sqlite_master WHERE name = 'alembic_version'")) is None:
             return None
         revision: str | None = tx.value(text("SELECT version_num FROM alembic_version"))

@@ -5,7 +5,6 @@ from typing import Any, Literal
 from alembic import context
 
 from retainer.store import engines
-from retainer.store.tables import metadata
 
 KINDS = {id(getattr(engines, name)): name for name in ("INTEGER", "FLAG", "DAY", "INSTANT")}
 
@@ -27,7 +26,7 @@ with engine.connect() as connection:
     driver.execute("PRAGMA foreign_keys=OFF")  # a table that is rebuilt must not take its children along
     context.configure(
         connection=connection,
-        target_metadata=metadata,
+        target_metadata=context.config.attributes.get("metadata"),
         render_as_batch=True,
         render_item=by_name,
         transactional_ddl=True,

@@ -6,8 +6,8 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from retainer.collation import sort_key
 from retainer.store.engines import NUMBERED
+from retainer.values.collation import sort_key
 
 revision = "0011"
 down_revision = "0010"

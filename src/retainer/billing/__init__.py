@@ -1,0 +1,1 @@
+"""Billing: quotes, invoices, payments, credit notes and expenses."""

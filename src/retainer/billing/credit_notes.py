@@ -1,0 +1,100 @@
+"""Credit notes: what is taken back of an invoice after it was issued; they are final.
+
+A credit note takes back a gross amount, lines, or all that is left. It lowers what is due first (`applied_amount`);
+the rest is `refundable_amount`. None takes back more than the invoice has, in all and at each tax rate; the last one
+takes back exactly what is left. When all is credited, the invoice's work can be billed again.
+"""
+
+from decimal import Decimal
+from typing import Annotated
+
+from sqlalchemy import bindparam, select
+
+from retainer.billing import allocations, balance, credit_shares, crediting
+from retainer.billing.crediting import CreditNote, Reason
+from retainer.billing.invoices import Invoice, load_invoice
+from retainer.errors import Refusal
+from retainer.kernel.body import New
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.resource import Resource
+from retainer.rollups import sources, summaries
+from retainer.schema.billing import ISSUED_INVOICES, credit_notes, invoices
+from retainer.schema.filters import since, until
+from retainer.schema.identity import accounts
+from retainer.shared.numbering import next_number
+from retainer.store.tables import ACCOUNT
+from retainer.store.tx import Tx
+from retainer.values.kinds import Day, Id, Text50
+
+
+class CreditNoteFilter(Filter):
+    """Which credit notes."""
+
+    sorts = ("-created_at", "issue_date", "number", "total")
+    client_id: OneOf[Id] | None = None
+    invoice_id: OneOf[Id] | None = None
+    reason: OneOf[Reason] | None = None
+    issue_date_from: Annotated[Day | None, since("issue_date")] = None
+    issue_date_to: Annotated[Day | None, until("issue_date")] = None
+    number: OneOf[Text50] | None = None
+
+
+PATTERN = select(accounts.c.credit_note_number_pattern).where(accounts.c.id == ACCOUNT)
+TAKEN = select(credit_notes.c.id).where(credit_notes.c.number == bindparam("number"))
+
+
+def prepare(tx: Tx, it: CreditNote, invoice: Invoice) -> CreditNote:
+    """What a credit note has from its invoice, what it comes to, and its number. Raises `locked` for a draft."""
+    if invoice.status not in ISSUED_INVOICES:
+        why = "is a draft: change its lines instead" if invoice.status == "draft" else "is void: nothing is left of it"
+        sentence = f"Only what was issued can be credited; this invoice {why}."
+        raise Refusal("locked", sentence, errors={"invoice": [sentence]})
+    it.invoice_id, it.client_id, it.currency = invoice.id, invoice.client_id, invoice.currency
+    issued = invoice.issue_date or tx.today
+    it.issue_date = it.issue_date or max(tx.today, issued)
+    if it.issue_date < issued:
+        tx.error("issue_date", f"Must not be before the invoice's, which is {issued}.")
+    crediting.compute_totals(tx, it, invoice)
+    it.applied_amount, it.refundable_amount = Decimal(0), it.total  # until it is settled
+    it.number = next_number(tx, "credit_notes", tx.value(PATTERN), TAKEN, it.issue_date)
+    return it
+
+
+api = Resource("/credit-notes", tag="Credit notes", scope="invoices", table=credit_notes)
+made = Resource(
+    "/invoices/{invoice}/credit-notes",
+    tag="Credit notes",
+    scope="invoices",
+    table=credit_notes,
+    parent=invoices,
+    made_at="/credit-notes",
+)
+
+
+@made.post()
+def create_credit_note(tx: Tx, invoice: Id, body: New[CreditNote]) -> CreditNote:
+    """Credit an issued invoice: an amount with its tax, lines, or, when neither is sent, all that is left."""
+    its = load_invoice(tx, invoice)
+    it = prepare(tx, body, its)
+    with summaries.tracking_balance(tx, invoice):
+        note = tx.insert(credit_notes, it)
+        balance.recompute_balance(tx, invoice, by_payment=False)
+    credit_shares.save(tx, note, it, its)
+    for source in (sources.CREDIT_NOTES, sources.CREDIT_NOTE_SHARES):
+        summaries.add(tx, source, note)
+    if it.total == its.total - sum(other.total for other in its.credit_notes):
+        allocations.release(tx, its.lines)
+    return tx.get(credit_notes, note, CreditNote)
+
+
+@api.get()
+def list_credit_notes(tx: Tx, only: CreditNoteFilter, page: Page) -> Paged[CreditNote]:
+    """List credit notes, newest first."""
+    return listing(tx, credit_notes, CreditNote, only, page)
+
+
+@api.get("/{credit_note}")
+def get_credit_note(tx: Tx, credit_note: Id) -> CreditNote:
+    """Read a credit note."""
+    return tx.get(credit_notes, credit_note, CreditNote)

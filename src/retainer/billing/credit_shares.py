@@ -1,0 +1,58 @@
+"""Shares: how much of a credit note is taken back from each project; with the last credit all that is left."""
+
+from typing import Any
+
+from sqlalchemy import bindparam, func, select
+
+from retainer.billing import lines
+from retainer.billing.crediting import CreditNote
+from retainer.rollups import project_totals
+from retainer.schema.billing import credit_note_shares, credit_notes
+from retainer.store.tx import Tx
+from retainer.values import money
+from retainer.values.exact import minor_units
+
+CREDITED = (
+    select(credit_note_shares.c.project_id, func.sum(credit_note_shares.c.amount))
+    .select_from(credit_note_shares.join(credit_notes, credit_notes.c.id == credit_note_shares.c.credit_note_id))
+    .where(credit_notes.c.invoice_id == bindparam("invoice"))
+    .group_by(credit_note_shares.c.project_id)
+)
+
+
+def save(tx: Tx, note: int, it: CreditNote, invoice: Any) -> None:
+    """Write what a credit note takes back from each project, and take it from what was invoiced there."""
+    for project, units in shares(tx, it, invoice).items():
+        share = {"credit_note_id": note, "project_id": project, "currency": it.currency, "amount": units}
+        tx.put(credit_note_shares, share)
+        if project is not None:
+            project_totals.apply_invoiced(tx, project, -units, it.currency)
+
+
+def shares(tx: Tx, it: CreditNote, invoice: Any) -> dict[int | None, int]:
+    """How much of a credit note's subtotal is taken back from each project, in minor units.
+
+    Parts of lines are those lines' projects; the rest is spread over what is left of all. With the last credit all
+    that is left goes.
+    """
+    rest = lines.by_project(invoice)
+    for project, credited in tx.all(CREDITED, invoice=invoice.id):
+        rest[project] = rest.get(project, 0) - credited
+    net = minor_units(it.subtotal, it.currency)
+    if net == sum(rest.values()):
+        return rest
+    of_line = {line.id: line.project_id or invoice.project_id for line in invoice.lines}
+    taken: dict[int | None, int] = {}
+    for line in it.lines:
+        if line.invoice_line_id is not None:
+            project = of_line[line.invoice_line_id]
+            taken[project] = taken.get(project, 0) + minor_units(line.amount, it.currency)
+    weights = {project: units - taken.get(project, 0) for project, units in rest.items()}
+    others = net - sum(taken.values())
+    if sum(weights.values()):
+        spread = money.allocate(others, list(weights.values()))
+    else:
+        spread = [others, *[0] * (len(weights) - 1)]
+    for project, units in zip(weights, spread, strict=True):
+        taken[project] = taken.get(project, 0) + units
+    return taken

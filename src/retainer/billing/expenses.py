@@ -1,0 +1,196 @@
+"""Expenses: what the agency spent, billable to a client or not.
+
+The client follows from the project. `net_amount` is the amount without tax, `billable_amount` that with the markup.
+Negative amounts are refunds. An expense has the client's currency unless it says another. What is billable has a
+client: an expense that loses its client must say `"billable": false`, or null, with it. A key that acts as a member
+changes and deletes only that user's own expenses.
+"""
+
+from decimal import Decimal
+from typing import Annotated
+
+from sqlalchemy import bindparam, select
+
+from retainer.billing import allocations
+from retainer.billing.allocations import BillingInvoice, BillingLine, BillingStatusField, BillingStatusFilter
+from retainer.kernel import etag
+from retainer.kernel.body import New, Patch
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import REPEATED, Filter, OneOf
+from retainer.kernel.resource import Resource
+from retainer.rollups import sources, summaries
+from retainer.schema.billing import expenses
+from retainer.schema.crm import clients
+from retainer.schema.filters import at_least, at_most, since, until
+from retainer.schema.work import projects
+from retainer.shared import ownership, relations
+from retainer.store.tx import Tx
+from retainer.values.common import ActingUser, ExternalId
+from retainer.values.exact import DIGITS, amount_of
+from retainer.values.kinds import (
+    Currency,
+    Day,
+    Id,
+    Markup,
+    Percent,
+    SignedMoney,
+    Text50,
+    Text191,
+    Text2000,
+    Url,
+    UserId,
+)
+from retainer.values.money import marked_up, net_of
+from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
+
+
+class Expense(Record):
+    """What the agency spent."""
+
+    amount: Annotated[
+        SignedMoney,
+        "What was paid, never 0; less than 0 for a refund. `amount_includes_tax` says whether tax is in it.",
+    ]
+    client_id: Annotated[
+        Id | None, "Follows from the project; null for costs of the agency, which nobody is billed for."
+    ] = None
+    project_id: Annotated[Id | None, "What it was for; must be a project of the client."] = None
+    user_id: ActingUser = SERVER_DEFAULT
+    date: Annotated[Day, "The day that it counts for; today when left out."] = SERVER_DEFAULT
+    category: Annotated[Text50, "A word of your own, like travel; lists sort by it whatever the case."] = "other"
+    vendor: Annotated[Text191 | None, "Who was paid; `q` searches it."] = None
+    description: Annotated[Text2000 | None, "What was bought; lines of invoices take their words from it."] = None
+    currency: Annotated[Currency, "In which it was paid; the client's, else the account's, when left out."] = (
+        SERVER_DEFAULT
+    )
+    tax_rate: Annotated[Percent, "Percent of tax that was paid with it."] = Decimal(0)
+    amount_includes_tax: Annotated[bool, "With false, tax comes on top of `amount`."] = True
+    net_amount: Annotated[SignedMoney, "`amount` without tax: what reports count as cost."] = READ_ONLY
+    billable: Annotated[
+        bool,
+        "Whether the client is billed for it. When left out, true with a client, unless the project is non-billable.",
+    ] = SERVER_DEFAULT
+    markup_percent: Annotated[Markup, "What is added to `net_amount` when it is billed."] = Decimal(0)
+    billable_amount: Annotated[
+        SignedMoney, "`net_amount` with the markup, as a line bills it, before tax; 0 when it is not billable."
+    ] = READ_ONLY
+    billing_status: BillingStatusField = READ_ONLY
+    invoice_id: BillingInvoice = READ_ONLY
+    invoice_line_id: BillingLine = READ_ONLY
+    reimbursable: Annotated[bool, "Whether the user is to get the money back; nothing else follows from it."] = False
+    receipt_url: Annotated[Url | None, "Where the receipt is; Retainer keeps no files."] = None
+    external_id: ExternalId = None
+
+
+class ExpenseFilter(Filter):
+    """Which expenses."""
+
+    sorts = ("-date", "amount", "category", "created_at", "updated_at")
+    client_id: OneOf[Id | None] | None = None
+    project_id: OneOf[Id | None] | None = None
+    user_id: OneOf[UserId] | None = None
+    date_from: Annotated[Day | None, since("date")] = None
+    date_to: Annotated[Day | None, until("date")] = None
+    category: OneOf[Text50] | None = None
+    vendor: Annotated[OneOf[Text191] | None, REPEATED] = None
+    billable: bool | None = None
+    billing_status: BillingStatusFilter = None
+    reimbursable: bool | None = None
+    currency: OneOf[Currency] | None = None
+    amount_min: Annotated[SignedMoney | None, at_least("amount")] = None
+    amount_max: Annotated[SignedMoney | None, at_most("amount")] = None
+    external_id: OneOf[Text191] | None = None
+
+
+PROJECT = select(*projects.c["client_id", "status", "is_template", "billing_type"]).where(
+    projects.c.id == bindparam("id")
+)
+CLIENT = select(*clients.c["status", "currency"]).where(clients.c.id == bindparam("id"))
+
+
+def prepare(tx: Tx, it: Expense, before: Expense | None, given: relations.Given) -> Expense:
+    """What an expense follows from: project and client, the key's user, today; and what it comes to."""
+    named = relations.named_fields(it, given, "client_id", "project_id")
+    project = tx.one(PROJECT, id=it.project_id) if it.project_id is not None else None
+    if project:
+        relations.derive_parent(tx, it, given, "project_id", "client_id", project[0])
+    client = tx.one(CLIENT, id=it.client_id) if it.client_id is not None else None
+    if before is None or (it.client_id, it.project_id) != (before.client_id, before.project_id):
+        if project:
+            name = f"Project {it.project_id}"
+            relations.check_open(tx, "project_id", name, project[1], template=bool(project[2]))
+        if client:
+            relations.check_open(
+                tx, relations.first_named(named, "client_id", "project_id"), f"Client {it.client_id}", client[0]
+            )
+    ownership.prepare_user(tx, it, before, "expense")
+    it.date = it.date or tx.today
+    it.currency = it.currency or (client[1] if client else tx.actor.currency)
+    if it.billable is None:
+        it.billable = it.client_id is not None and not (project and project[3] == "non_billable")
+    elif it.billable and it.client_id is None and not (before and before.invoice_id):  # or it does not move at all
+        sentence = "Must be false without a client: nobody could be billed. Send false, or name a client."
+        if tx.readable("client_id", "project_id"):
+            tx.error("billable", sentence)
+    compute_amounts(tx, it)
+    return it
+
+
+def compute_amounts(tx: Tx, it: Expense) -> None:
+    """The net of an expense and what its client is billed, each rounded half up."""
+    if it.amount == 0:
+        tx.error("amount", "Must not be 0.")
+    units = int(it.amount.scaleb(DIGITS[it.currency]))
+    net = net_of(units, it.tax_rate) if it.amount_includes_tax else units
+    it.net_amount = amount_of(net, it.currency)
+    it.billable_amount = amount_of(marked_up(net, it.markup_percent) if it.billable else 0, it.currency)
+
+
+def record(tx: Tx, it: Expense) -> int:
+    """Write a new expense; answers its id."""
+    expense = tx.insert(expenses, prepare(tx, it, None, relations.sent_fields(it)))
+    summaries.add(tx, sources.EXPENSES, expense)
+    return expense
+
+
+api = Resource("/expenses", tag="Expenses", scope="expenses", table=expenses)
+
+
+@api.get()
+def list_expenses(tx: Tx, only: ExpenseFilter, page: Page) -> Paged[Expense]:
+    """List expenses, newest day first."""
+    return listing(tx, expenses, Expense, only, page)
+
+
+@api.post()
+def create_expense(tx: Tx, body: New[Expense]) -> Expense:
+    """Record an expense; client, user, day and currency are filled in when they are left out."""
+    return tx.get(expenses, record(tx, body), Expense)
+
+
+@api.get("/{expense}")
+def get_expense(tx: Tx, expense: Id) -> Expense:
+    """Read an expense."""
+    return tx.get(expenses, expense, Expense)
+
+
+@api.put("/{expense}")
+@api.patch("/{expense}")
+def update_expense(tx: Tx, expense: Id, change: Patch[Expense]) -> Expense:
+    """Change an expense; members left out keep their value. A member's key changes only that user's own."""
+    before = tx.get(expenses, expense, Expense)
+    it = prepare(tx, change.apply_to(before), before, change.given)
+    allocations.check_locked(tx, it, before)
+    with summaries.tracking(tx, sources.EXPENSES, record_id=expense):
+        tx.update(expenses, it)
+    return tx.get(expenses, expense, Expense)
+
+
+@api.delete("/{expense}")
+def delete_expense(tx: Tx, expense: Id) -> None:
+    """Delete an expense; one that is billed stays. A member's key deletes only that user's own."""
+    it = etag.unchanged(tx, tx.get(expenses, expense, Expense))
+    ownership.check_deletion(tx, it, "expense")
+    allocations.refuse_deletion(it, "expense")
+    summaries.add(tx, sources.EXPENSES, expense, -1)
+    tx.delete(expenses, expense)

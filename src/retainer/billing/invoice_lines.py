@@ -1,0 +1,69 @@
+"""Invoice lines: what an invoice bills, one by one. They can be added and removed while the invoice is a draft."""
+
+from typing import Annotated
+
+import msgspec
+
+from retainer.billing import allocations, documents, lines
+from retainer.billing.documents import MOST_LINES, DocumentTotals
+from retainer.billing.invoices import Invoice, compute_totals, load_invoice
+from retainer.billing.lines import InvoiceLine
+from retainer.errors import Refusal
+from retainer.kernel import etag
+from retainer.kernel.body import New
+from retainer.kernel.resource import Resource, WithMeta
+from retainer.schema.billing import invoice_lines, invoices
+from retainer.shared import relations
+from retainer.store.tx import Tx
+from retainer.values.kinds import Id
+
+
+class InvoiceChanged(msgspec.Struct):
+    """What became of the invoice."""
+
+    invoice: Annotated[DocumentTotals, "What the invoice comes to with the line."]
+
+
+def load_draft(tx: Tx, invoice: int) -> Invoice:
+    """The invoice, whose lines can be changed. Raises `locked` for any but a draft."""
+    it = load_invoice(tx, invoice)
+    if it.status != "draft":
+        sentence = f"The lines of this invoice are fixed: it is {it.status}. POST a credit note for what is wrong."
+        raise Refusal("locked", sentence, errors={"invoice": [sentence]})
+    return it
+
+
+def update_totals(tx: Tx, it: Invoice) -> InvoiceChanged:
+    """Write what the invoice comes to with its lines as they are now."""
+    compute_totals(it, documents.load_children(tx, invoice_lines, InvoiceLine, "invoice_id", it.id))
+    tx.update(invoices, it)
+    tx.touch(invoices, it.id)
+    return InvoiceChanged(documents.totals_of(it))
+
+
+api = Resource("/invoices/{invoice}/lines", tag="Invoices", scope="invoices", table=invoice_lines, parent=invoices)
+
+
+@api.post()
+def create_invoice_line(tx: Tx, invoice: Id, body: New[InvoiceLine]) -> WithMeta[InvoiceLine, InvoiceChanged]:
+    """Add a line to a draft; the last one, unless it has a position. The invoice's new totals are in meta.invoice."""
+    it = load_draft(tx, invoice)
+    if len(it.lines) >= MOST_LINES:
+        tx.error("invoice", f"Has {MOST_LINES} lines, and no room for more.")
+    body.invoice_id = invoice
+    if body.position is None:
+        body.position = relations.next_position(max((line.position for line in it.lines), default=0))
+    lines.prepare_line(tx, body, it, documents.default_tax_rate(tx, it.client_id), {}, set())
+    body.id = tx.insert(invoice_lines, body)
+    allocations.attach(tx, invoice, body)
+    return WithMeta(tx.get(invoice_lines, body.id, InvoiceLine), update_totals(tx, it))
+
+
+@api.delete("/{line}")
+def delete_invoice_line(tx: Tx, invoice: Id, line: Id) -> None:
+    """Remove a line from a draft; the work on it can be billed again."""
+    its = etag.unchanged(tx, tx.get(invoice_lines, line, InvoiceLine, invoice_id=invoice))
+    it = load_draft(tx, invoice)
+    allocations.detach(tx, its.id)
+    tx.delete(invoice_lines, its.id)
+    update_totals(tx, it)

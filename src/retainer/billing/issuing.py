@@ -1,0 +1,98 @@
+"""Issuing: the steps of an invoice, from the one that fixes it to those that end it."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Annotated, Any
+
+import msgspec
+from sqlalchemy import bindparam, select
+
+from retainer.billing import allocations, balance, lines
+from retainer.rollups import project_totals, sources, summaries
+from retainer.schema.billing import invoices
+from retainer.schema.crm import clients
+from retainer.schema.identity import accounts
+from retainer.shared.numbering import next_number
+from retainer.store.tables import ACCOUNT
+from retainer.store.tx import Tx
+from retainer.values.exact import LAST_DAY, day_after
+from retainer.values.kinds import Country, Text50, Text191
+
+
+class ClientSnapshot(msgspec.Struct):
+    """Whom an invoice was issued to, as the client was then."""
+
+    name: Annotated[Text191, "What the client was called then."]
+    address_line1: Annotated[Text191 | None, "First line of the postal address then."]
+    address_line2: Annotated[Text191 | None, "Second line of the postal address then."]
+    city: Annotated[Text191 | None, "Town of the postal address then."]
+    region: Annotated[Text191 | None, "State, province or county of the postal address then."]
+    postal_code: Annotated[Text191 | None, "Part of the postal address then."]
+    country: Annotated[Country | None, "Country of the postal address then."]
+    vat_number: Annotated[Text50 | None, "The client's then; null: none was known."]
+
+
+CLIENT = select(*clients.c[("payment_terms_days", *ClientSnapshot.__struct_fields__)]).where(
+    clients.c.id == bindparam("id")
+)
+TAKEN = select(invoices.c.id).where(invoices.c.number == bindparam("number"))
+PATTERN = select(accounts.c.invoice_number_pattern).where(accounts.c.id == ACCOUNT)
+
+
+def issue(tx: Tx, it: Any) -> None:
+    """Fix a draft: its number is the next of the series of its year. One that comes to nothing is paid at once."""
+    if not it.lines and tx.readable("lines"):
+        tx.error("status", "An invoice without lines cannot be sent. Add a line first.")
+    elif it.total < 0 and tx.readable("lines"):
+        tx.error("status", f"An invoice of {it.total} {it.currency} cannot be sent. Credit an earlier one instead.")
+    terms, *client = tx.one(CLIENT, id=it.client_id) or (0, "", *[None] * 7)
+    it.client_snapshot = ClientSnapshot(*client)
+    it.issue_date = it.issue_date or tx.today
+    it.due_date = it.due_date or day_after(it.issue_date, terms)
+    it.number = next_number(tx, "invoices", tx.value(PATTERN), TAKEN, it.issue_date)
+    it.status, it.sent_at = "sent", tx.now
+    if it.total == 0:
+        it.status, it.paid_at = "paid", tx.now
+
+
+def void(tx: Tx, it: Any) -> None:
+    """Let an invoice count no more."""
+    it.status, it.voided_at, it.balance_due = "void", tx.now, Decimal(0)
+
+
+def write_off(tx: Tx, it: Any) -> None:
+    """Expect no payment any more; what was not paid stays due."""
+    it.status, it.written_off_at = "written_off", tx.now
+    if it.record_payment:
+        tx.error("record_payment", "Record the payment first, then write off the rest.")
+
+
+STEPS: dict[str, Callable[[Tx, Any], None]] = {
+    "sent": issue,
+    "void": void,
+    "written_off": write_off,
+    "paid": lambda *_: None,  # the payment that is recorded makes it so
+}
+
+
+ENDS: dict[str, Callable[[Tx, Any], str]] = {
+    "sent": lambda *_: LAST_DAY,
+    "paid": lambda _, it: it.issue_date,  # it came to nothing; payments end it otherwise
+    "void": lambda _, it: it.issue_date,
+    "written_off": lambda tx, _: tx.today,
+}
+"""From the end of which day on nothing is outstanding of an invoice after a step."""
+
+
+def count(tx: Tx, it: Any, former: str) -> None:
+    """Count what was issued on its projects; a void invoice takes it back and frees its work."""
+    if it.status != former and it.status in ENDS:
+        balance.set_settled_date(tx, it.id, ENDS[it.status](tx, it))
+    sign = 0 if it.status == former else 1 if former == "draft" else -1 if it.status == "void" else 0
+    for project, units in lines.by_project(it).items() if sign else ():
+        if project is not None:
+            project_totals.apply_invoiced(tx, project, sign * units, it.currency)
+    for source in (sources.INVOICES, sources.INVOICE_LINES) if sign else ():
+        summaries.add(tx, source, it.id, sign)
+    if sign == -1:
+        allocations.release(tx, it.lines)

@@ -1,0 +1,1 @@
+"""Customers: clients, the people there, and tags."""

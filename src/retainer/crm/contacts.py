@@ -1,0 +1,138 @@
+"""External contacts: the people at the clients.
+
+The first contact of a client becomes its primary one; making another one primary takes that from the former. After the
+primary contact is deleted the client has none, until one is made primary or a new one is created.
+"""
+
+from typing import Annotated, Literal
+
+from sqlalchemy import bindparam, select, update
+
+from retainer.crm.tags import TagFilter, TagIds, set_tags
+from retainer.kernel import etag
+from retainer.kernel.body import New, Patch
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.resource import Resource
+from retainer.schema.crm import external_contacts
+from retainer.schema.filters import Where
+from retainer.store.tx import Tx
+from retainer.values.common import ExternalId
+from retainer.values.kinds import Email, Id, Text50, Text100, Text191, Text5000
+from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
+
+Role = Annotated[
+    Literal["general", "billing", "technical", "decision_maker"],
+    "What to turn to the person for: anything, bills, technical matters, or decisions.",
+]
+Status = Annotated[Literal["active", "inactive"], "`inactive` marks who has left; nothing else follows from it."]
+
+
+class ExternalContact(Record):
+    """A person at a client."""
+
+    client_id: Annotated[Id, "The client whom the person works for."]
+    first_name: Annotated[Text100 | None, "One of `first_name`, `last_name` and `email` is needed."] = None
+    last_name: Annotated[Text100 | None, "Lists are sorted by it; who has none stands by first name or email."] = None
+    name: Annotated[Text191, "First and last name together, or else the email address."] = READ_ONLY
+    email: Annotated[Email | None, "Unique within the client, whatever the case; tickets of the person keep it."] = None
+    phone: Annotated[Text50 | None, "Kept as it is written; no format is asked for."] = None
+    mobile: Annotated[Text50 | None, "Kept as it is written; no format is asked for."] = None
+    job_title: Annotated[Text100 | None, "What the person does there, like Head of Marketing."] = None
+    role: Role = "general"
+    is_primary: Annotated[
+        bool, "True for one contact of each client: the first, until another takes it over by being sent with true."
+    ] = SERVER_DEFAULT
+    status: Status = "active"
+    notes: Annotated[Text5000 | None, "For the agency's own use; `q` does not search them."] = None
+    external_id: ExternalId = None
+    tag_ids: TagIds = []
+
+
+class ContactFilter(Filter):
+    """Which contacts."""
+
+    sorts = ("last_name", "email", "created_at", "updated_at")
+    client_id: OneOf[Id] | None = None
+    email: Annotated[
+        OneOf[Email] | None,
+        Where(
+            lambda table, emails: table.c.email_folded.in_(emails),
+            str.casefold,
+            "Contacts with one of these addresses, whatever the case.",
+        ),
+    ] = None
+    role: OneOf[Role] | None = None
+    is_primary: bool | None = None
+    status: OneOf[Status] | None = None
+    external_id: OneOf[Text191] | None = None
+    tag_id: TagFilter = None
+
+
+PRIMARY = select(external_contacts.c.id).where(
+    external_contacts.c.client_id == bindparam("client"), external_contacts.c.is_primary
+)
+STEP_BACK = (
+    update(external_contacts)
+    .where(
+        external_contacts.c.client_id == bindparam("client"),
+        external_contacts.c.is_primary,
+        external_contacts.c.id != bindparam("own"),
+    )
+    .values(is_primary=False, updated_at=bindparam("now"))
+)
+
+
+def check(tx: Tx, it: ExternalContact) -> ExternalContact:
+    """A contact has something to be called by; the first of a client is its primary one."""
+    it.name = " ".join(part for part in (it.first_name, it.last_name) if part) or it.email or ""
+    if not it.name and tx.readable("first_name", "last_name", "email"):
+        for member in ("first_name", "last_name", "email"):
+            tx.error(member, "Give at least one of first_name, last_name and email.")
+    if it.is_primary is None:
+        it.is_primary = tx.one(PRIMARY, client=it.client_id) is None
+    return it
+
+
+def save_links(tx: Tx, contact: int, it: ExternalContact, *, new: bool = False) -> ExternalContact:
+    """Write what a contact's row does not hold: its tags, and that the client's former primary contact is none."""
+    set_tags(tx, external_contacts, contact, it.tag_ids, new=new)
+    if it.is_primary:
+        tx.run(STEP_BACK, client=it.client_id, own=contact, now=tx.now)
+    return tx.get(external_contacts, contact, ExternalContact)
+
+
+api = Resource("/external-contacts", tag="External contacts", scope="clients", table=external_contacts)
+
+
+@api.get()
+def list_external_contacts(tx: Tx, only: ContactFilter, page: Page) -> Paged[ExternalContact]:
+    """List external contacts, by last name."""
+    return listing(tx, external_contacts, ExternalContact, only, page)
+
+
+@api.post()
+def create_external_contact(tx: Tx, body: New[ExternalContact]) -> ExternalContact:
+    """Create an external contact; the first of a client becomes its primary one."""
+    return save_links(tx, tx.insert(external_contacts, check(tx, body)), body, new=True)
+
+
+@api.get("/{external_contact}")
+def get_external_contact(tx: Tx, external_contact: Id) -> ExternalContact:
+    """Read an external contact."""
+    return tx.get(external_contacts, external_contact, ExternalContact)
+
+
+@api.put("/{external_contact}")
+@api.patch("/{external_contact}")
+def update_external_contact(tx: Tx, external_contact: Id, change: Patch[ExternalContact]) -> ExternalContact:
+    """Change an external contact; becoming primary takes that from the client's former one."""
+    it = check(tx, change.apply_to(tx.get(external_contacts, external_contact, ExternalContact)))
+    tx.update(external_contacts, it)
+    return save_links(tx, external_contact, it)
+
+
+@api.delete("/{external_contact}")
+def delete_external_contact(tx: Tx, external_contact: Id) -> None:
+    """Delete an external contact."""
+    tx.delete(external_contacts, etag.unchanged(tx, tx.get(external_contacts, external_contact, ExternalContact)).id)

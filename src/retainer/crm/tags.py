@@ -1,0 +1,139 @@
+"""Tags: the account's own words for grouping clients, contacts and more."""
+
+from functools import cache
+from typing import Annotated, Any
+
+from msgspec import Meta
+from sqlalchemy import ColumnElement, Delete, Insert, Select, Table, bindparam, delete, func, insert, literal, select
+
+from retainer.kernel import etag
+from retainer.kernel.body import New, Patch
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import REPEATED, Filter, OneOf
+from retainer.kernel.resource import Resource
+from retainer.schema import TAG_LINKS
+from retainer.schema.crm import tags
+from retainer.schema.filters import Where
+from retainer.store.engines import comma_list
+from retainer.store.records import Derived, RefersTo
+from retainer.store.tables import ACCOUNT
+from retainer.store.tx import Tx
+from retainer.values.kinds import Color, Id, Text50
+from retainer.values.records import READ_ONLY, Record
+
+
+def links_of(table: Table) -> Table:
+    """The tag links of a table."""
+    return TAG_LINKS[table]
+
+
+def _tag_ids(table: Table) -> ColumnElement[Any]:
+    links = links_of(table)
+    return select(comma_list(links.c.tag_id)).where(links.c.record_id == table.c.id).scalar_subquery()
+
+
+def _split(text: str | None) -> list[int]:
+    return sorted(map(int, text.split(","))) if text else []
+
+
+def _usage(table: Table) -> ColumnElement[Any]:
+    uses: ColumnElement[Any] = literal(0)
+    for links in TAG_LINKS.values():
+        counted = select(func.count()).select_from(links).where(links.c.tag_id == table.c.id)
+        uses = uses + counted.scalar_subquery()
+    return uses
+
+
+def _tagged(table: Table, ids: Any) -> ColumnElement[bool]:
+    links = links_of(table)
+    return table.c.id.in_(select(links.c.record_id).where(links.c.tag_id.in_(ids)))
+
+
+@cache
+def _carried(links: Table) -> Select[Any]:
+    return select(links.c.tag_id).where(links.c.record_id == bindparam("record_id"))
+
+
+@cache
+def _tag(links: Table) -> Insert:
+    return insert(links).values(account_id=ACCOUNT, record_id=bindparam("record_id"), tag_id=bindparam("tag_id"))
+
+
+@cache
+def _untag(links: Table) -> Delete:
+    same = (links.c.record_id == bindparam("record_id")) & (links.c.tag_id == bindparam("tag_id"))
+    return delete(links).where(same)
+
+
+TagIds = Annotated[
+    list[Id],
+    Meta(max_length=50),
+    Derived(_tag_ids, _split),
+    RefersTo("tags"),
+    "Ids of tags, ascending; what is sent replaces the whole set.",
+]
+TagFilter = Annotated[OneOf[Id] | None, Where(_tagged), "Records that carry at least one of these tags."]
+
+
+def set_tags(tx: Tx, table: Table, record_id: int, tag_ids: list[int], *, new: bool = False) -> None:
+    """Let a record carry exactly these tags; a new one has none yet."""
+    links = links_of(table)
+    have = set() if new else {row[0] for row in tx.all(_carried(links), record_id=record_id)}
+    for tag_id in have - set(tag_ids):
+        tx.run(_untag(links), record_id=record_id, tag_id=tag_id)
+    for tag_id in set(tag_ids) - have:
+        tx.run(_tag(links), record_id=record_id, tag_id=tag_id)
+    if not new and have != set(tag_ids):
+        tx.touch(table, record_id)
+
+
+class Tag(Record):
+    """A word that groups records."""
+
+    name: Annotated[Text50, "Unique in the account, whatever the case of its letters."]
+    color: Annotated[Color | None, "For showing it; null: none was chosen."] = None
+    usage_count: Annotated[int, Derived(_usage), "How many records of all kinds carry the tag."] = READ_ONLY
+
+
+class TagsFilter(Filter):
+    """Which tags."""
+
+    sorts = ("name", "created_at")
+    name: Annotated[
+        OneOf[Text50] | None,
+        REPEATED,
+        Where(
+            lambda table, names: table.c.name_folded.in_(names),
+            str.casefold,
+            "The tags with one of these names, whatever the case; a name may hold commas, so repeat the parameter.",
+        ),
+    ] = None
+
+
+api = Resource("/tags", tag="Tags", scope="clients", table=tags)
+
+
+@api.get()
+def list_tags(tx: Tx, only: TagsFilter, page: Page) -> Paged[Tag]:
+    """List tags, by name."""
+    return listing(tx, tags, Tag, only, page)
+
+
+@api.post()
+def create_tag(tx: Tx, body: New[Tag]) -> Tag:
+    """Create a tag. Its name is unique in the account, whatever the case of its letters."""
+    return tx.get(tags, tx.insert(tags, body), Tag)
+
+
+@api.put("/{tag}")
+@api.patch("/{tag}")
+def update_tag(tx: Tx, tag: Id, change: Patch[Tag]) -> Tag:
+    """Rename or recolour a tag; members left out keep their value."""
+    tx.update(tags, change.apply_to(tx.get(tags, tag, Tag)))
+    return tx.get(tags, tag, Tag)
+
+
+@api.delete("/{tag}")
+def delete_tag(tx: Tx, tag: Id) -> None:
+    """Delete a tag; every record that carries it loses it."""
+    tx.delete(tags, etag.unchanged(tx, tx.get(tags, tag, Tag)).id)

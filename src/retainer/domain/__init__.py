@@ -1,1 +1,0 @@
-"""Rules that more than one slice needs, free of HTTP."""

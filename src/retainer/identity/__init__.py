@@ -1,0 +1,1 @@
+"""Identity: accounts and their plans, users, keys, and who may call."""

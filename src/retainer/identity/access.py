@@ -1,0 +1,60 @@
+"""Who is calling, and may they: key, plan, switch, scope (contract 1.1 and 1.2)."""
+
+from retainer.errors import Refusal
+from retainer.identity.accounts import PLANS, require_api
+from retainer.identity.keys import caller_of, digest
+from retainer.kernel.caller import Caller
+from retainer.kernel.http import Request
+from retainer.store.tx import Store
+from retainer.values.exact import utcnow
+
+CHALLENGE = {"WWW-Authenticate": 'Bearer realm="Retainer"'}
+
+
+def authenticate(request: Request, store: Store) -> Caller:
+    """The caller whose key the request carries.
+
+    Raises the 401s: no key, none that is known, revoked, expired, or of a deactivated user.
+    """
+    value = credential(request)
+    caller = caller_of(store, value)
+    if caller is None:
+        raise refused("invalid_key", "No such key exists. Check that it was copied whole and from the right place.")
+    if caller.revoked_at is not None:
+        raise refused("revoked_key", "This key was revoked. Ask an admin of the account for a new one.")
+    if caller.expires_at is not None and caller.expires_at <= utcnow():
+        raise refused("expired_key", "This key has expired. Ask an admin of the account for a new one.")
+    if not caller.user_is_active:
+        raise refused("user_deactivated", "The user of this key is deactivated. Ask an admin for another user's key.")
+    return caller
+
+
+def credential(request: Request) -> str:
+    """The key as sent: Bearer wins, X-Api-Key is read only when no Bearer credential is there.
+
+    A key whose checksum is wrong is refused before any database access.
+    """
+    scheme, _, value = (request.header("AUTHORIZATION") or "").strip().partition(" ")
+    if scheme.lower() != "bearer":
+        value = request.header("X_API_KEY") or ""
+    value = value.strip()
+    if not value:
+        raise refused("missing_key", "Send an API key: in the header Authorization: Bearer <key>, or in X-Api-Key.")
+    if digest(value) is None:
+        raise refused(
+            "invalid_key", "This is no key: keys are rtn_ and 38 letters or digits. Check that it was copied whole."
+        )
+    return value
+
+
+def admit(caller: Caller) -> None:
+    """Refuse when the account's plan does not include the API (402) or it is switched off (403)."""
+    if not PLANS[caller.plan].has_api:
+        require_api(caller.plan, caller.trial_ends_at, utcnow())
+    if not caller.api_enabled:
+        raise Refusal("api_disabled", "The API is switched off for this account. Ask an admin to switch it on.")
+
+
+def refused(code: str, sentence: str) -> Refusal:
+    """A 401 with its challenge (RFC 9110, 15.5.2)."""
+    return Refusal(code, sentence, headers=CHALLENGE)

@@ -1,0 +1,1 @@
+"""Reports: what the account has earned, worked and cost."""

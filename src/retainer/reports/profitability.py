@@ -1,0 +1,171 @@
+"""Project profitability: what projects bring in, and what they cost.
+
+`revenue` is the net of invoice lines less credits; a line without a project counts for its invoice's, or else for the
+row whose `project_id` is null, so that the rows add up to the revenue of the clients. `labour_cost` is all tracked time
+at its users' cost rates, which are in the account's currency: in rows of another one it is null, and so is `profit`.
+`profit` is revenue less `labour_cost` and `expense_cost`, the net of the project's expenses. Time without a cost rate
+is counted in `missing_cost_rate_minutes`, and costs nothing here. `budget_used_percent` is the project's own, of all
+its time. A project that came to nothing in the period has no row.
+"""
+
+from typing import Annotated, Any
+
+import msgspec
+from sqlalchemy import select
+
+from retainer import schema
+from retainer.kernel.resource import Resource, WithMeta
+from retainer.reports.common import (
+    BillableMinutes,
+    ReportMeta,
+    ReportQuery,
+    RowCurrency,
+    TrackedMinutes,
+    begin,
+    by_currency,
+    with_meta,
+)
+from retainer.reports.periods import Period
+from retainer.reports.ratios import Ratio, by_the_hour, ratio
+from retainer.rollups import summaries
+from retainer.schema import expressions
+from retainer.schema.crm import clients
+from retainer.schema.work import projects
+from retainer.store.tx import Tx
+from retainer.values.collation import sort_key
+from retainer.values.exact import amount_of, percent
+from retainer.values.kinds import Id, SignedMoney
+from retainer.work import progress
+from retainer.work.projects import BillingType, Status
+
+SUMS = (
+    "tracked_minutes",
+    "billable_minutes",
+    "billable_value",
+    "billed_value",
+    "invoiced",
+    "credited",
+    "labour_cost",
+    "expenses",
+    "missing_cost_rate_minutes",
+)
+
+
+class ProfitabilityQuery(ReportQuery):
+    """Which projects."""
+
+    project_id: Annotated[Id | None, "Only the rows of this project."] = None
+
+
+BillableValue = Annotated[SignedMoney, "What the billable time is worth, billed or not, before tax."]
+Revenue = Annotated[SignedMoney, "Net of invoice lines less credits; what names no project counts for the invoice's."]
+UnbilledAmount = Annotated[SignedMoney, "What of `billable_value` is on no invoice now."]
+LabourCost = Annotated[
+    SignedMoney | None, "All tracked time at its users' cost rates; null if not in the account's currency."
+]
+ExpenseCost = Annotated[SignedMoney, "Net of the expenses, billable or not."]
+Profit = Annotated[SignedMoney | None, "`revenue` less `labour_cost` and `expense_cost`; null when labour cost is."]
+Margin = Annotated[Ratio, "`profit` of `revenue`; null when that is 0 or less, or profit is null."]
+MissingCostRate = Annotated[int, "Time without a cost rate: `profit` is too high by what it cost."]
+
+
+class ProjectProfitabilityTotal(msgspec.Struct):
+    """What was worked, brought in and spent, in a currency."""
+
+    currency: RowCurrency
+    tracked_minutes: TrackedMinutes
+    billable_minutes: BillableMinutes
+    billable_value: BillableValue
+    revenue: Revenue
+    unbilled_amount: UnbilledAmount
+    labour_cost: LabourCost
+    expense_cost: ExpenseCost
+    profit: Profit
+    margin_percent: Margin
+    missing_cost_rate_minutes: MissingCostRate
+
+
+class ProjectProfitability(msgspec.Struct):
+    """How profitable a project is, in a currency."""
+
+    project_id: Annotated[int | None, "Null for what was billed or spent without a project."]
+    project_name: Annotated[str | None, "What the project is called now; null without one."]
+    client_id: Annotated[int | None, "The project's client; null for internal work."]
+    client_name: Annotated[str | None, "What that client is called now; null without one."]
+    status: Annotated[Status | None, "The project's, as of now; null without one."]
+    billing_type: Annotated[BillingType | None, "The project's, as of now; null without one."]
+    budget_used_percent: Annotated[Ratio, "The project's own, of all its time; null without budget."]
+    currency: RowCurrency
+    tracked_minutes: TrackedMinutes
+    billable_minutes: BillableMinutes
+    billable_value: BillableValue
+    revenue: Revenue
+    unbilled_amount: UnbilledAmount
+    labour_cost: LabourCost
+    expense_cost: ExpenseCost
+    profit: Profit
+    margin_percent: Margin
+    missing_cost_rate_minutes: MissingCostRate
+
+
+class ProjectProfitabilityReport(msgspec.Struct):
+    """What projects have brought in and cost."""
+
+    period: Annotated[Period, "The days that it is about."]
+    rows: Annotated[
+        list[ProjectProfitability],
+        "One for each project and currency, the largest revenue first; not split into pages.",
+    ]
+    totals: Annotated[list[ProjectProfitabilityTotal], "One for each currency: the sums of its rows."]
+
+
+PROJECTS = select(
+    *projects.c["id", "name", "client_id"],
+    clients.c.name,
+    *projects.c["status", "billing_type"],
+    progress.budget_used(projects),
+).select_from(projects.outerjoin(clients, clients.c.id == projects.c.client_id))
+NONE = (None,) * 7
+
+api = Resource("/reports/project-profitability", tag="Reports", scope="reports")
+
+
+@api.get()
+def get_report_project_profitability(
+    tx: Tx, asked: ProfitabilityQuery
+) -> WithMeta[ProjectProfitabilityReport, ReportMeta]:
+    """Read what each project has brought in and cost, the largest revenue first; of all time, unless days are given."""
+    period = begin(tx, asked, None)
+    found = summaries.read(
+        tx, schema.rollups.project_sums, period.days, ("project_id", "currency"), SUMS, **asked.only()
+    )
+    known = {its: (its, *told_of, percent(used)) for its, *told_of, used in tx.all(PROJECTS)}
+    each = {key: settled(its, known.get(key[0], NONE)[5]) for key, its in found.items()}
+    own = tx.actor.currency
+    rows = [
+        ProjectProfitability(*known.get(project, NONE), *profit(currency, its, own))
+        for (project, currency), its in each.items()
+    ]
+    rows.sort(key=lambda row: (-row.revenue, sort_key(row.project_name or ""), row.project_id or 0, row.currency))
+    totals = by_currency((currency, its) for (_, currency), its in each.items())
+    sums = [ProjectProfitabilityTotal(*profit(currency, its, own)) for currency, its in totals.items()]
+    return with_meta(tx, ProjectProfitabilityReport(period, rows, sums))
+
+
+def settled(sums: list[int], billing_type: str | None) -> list[int]:
+    """SUMS of a row, with what the hours cost in minor units, rounded half up; a fee bills all hours of its project."""
+    tracked, billable, value, billed, *revenue, cost, spent, missing = sums
+    billed = value if billing_type in expressions.COVERED else billed
+    return [tracked, billable, value, billed, *revenue, by_the_hour(cost), spent, missing]
+
+
+def profit(currency: str, its: list[int], own: str) -> tuple[Any, ...]:
+    """The members of ProjectProfitabilityTotal."""
+    tracked, billable, value, billed, invoiced, credited, cost, spent, missing = its
+    revenue = invoiced - credited
+    left = revenue - cost - spent
+    known = currency == own
+    amounts = (amount_of(units, currency) for units in (value, revenue, value - billed))
+    labour = amount_of(cost, currency) if known else None
+    rest = (amount_of(left, currency), ratio(left, revenue)) if known else (None, None)
+    return currency, tracked, billable, *amounts, labour, amount_of(spent, currency), *rest, missing

@@ -1,0 +1,184 @@
+"""Utilisation: how much of what users can work is tracked, and how much of it is billable.
+
+`available_minutes` is the weekly capacity, spread evenly over the account's working days, for those of the period.
+`utilisation_percent` is tracked of available, `billable_utilisation_percent` billable of available,
+`billable_share_percent` billable of tracked time. `billable_value` is what the billable time is worth in `currency`,
+which is the one that is asked for or the account's; time in other currencies stands in `other_currencies`.
+"""
+
+from collections import defaultdict
+from decimal import Decimal
+from functools import cache
+from typing import Annotated, Any
+
+import msgspec
+from sqlalchemy import Select, bindparam, case, func, select
+
+from retainer import schema
+from retainer.kernel.resource import Resource, WithMeta
+from retainer.reports import periods
+from retainer.reports.common import (
+    AvailableMinutes,
+    BillableMinutes,
+    BillableUtilisationPercent,
+    ReportMeta,
+    ReportQuery,
+    RowCurrency,
+    TrackedMinutes,
+    UtilisationPercent,
+    begin,
+    by_currency,
+    default_currency,
+    with_meta,
+)
+from retainer.reports.periods import Period
+from retainer.reports.ratios import Ratio, average, of_days, ratio
+from retainer.rollups import summaries
+from retainer.rollups.summaries import Sums
+from retainer.schema.identity import users
+from retainer.schema.work import time_entries
+from retainer.store.tx import Tx
+from retainer.values.collation import sort_key
+from retainer.values.exact import amount_of
+from retainer.values.kinds import ME, Currency, Id, Money, Percent, UserId
+
+SUMS = ("tracked_minutes", "billable_minutes", "billable_value", "billed_value")
+
+
+class UtilisationQuery(ReportQuery):
+    """Which time, and whose."""
+
+    project_id: Annotated[Id | None, "Only time on this project."] = None
+    user_id: Annotated[UserId | None, "Only this user; `me` is the key's own."] = None
+
+
+class OtherCurrency(msgspec.Struct):
+    """What time is worth in a currency."""
+
+    currency: Annotated[Currency, "One other than that of the row."]
+    billable_value: Annotated[Money, "What the billable time in it is worth, billed or not, before tax."]
+
+
+SharePercent = Annotated[Ratio, "`billable_minutes` of `tracked_minutes`; null when none are tracked."]
+BillableValue = Annotated[Money, "What the billable time in `currency` is worth, billed or not, before tax."]
+OtherCurrencies = Annotated[list[OtherCurrency], "What billable time in other currencies is worth, one entry for each."]
+
+
+class UtilisationTotal(msgspec.Struct):
+    """Available, tracked and billable minutes, and their ratios."""
+
+    available_minutes: AvailableMinutes
+    tracked_minutes: TrackedMinutes
+    billable_minutes: BillableMinutes
+    utilisation_percent: UtilisationPercent
+    billable_utilisation_percent: BillableUtilisationPercent
+    billable_share_percent: SharePercent
+    target_percent: Annotated[
+        Percent | None, "The users' targets, weighed by their available minutes; null without any."
+    ]
+    currency: RowCurrency
+    billable_value: BillableValue
+    other_currencies: OtherCurrencies
+
+
+class Utilisation(msgspec.Struct):
+    """How much of a user's time was tracked; of time in a currency, when one is asked for."""
+
+    user_id: Annotated[int, "The user whose time it is."]
+    user_name: Annotated[str, "What the user is called now."]
+    is_active: Annotated[bool, "False for deactivated users, who are told when they have time in the period."]
+    available_minutes: AvailableMinutes
+    tracked_minutes: TrackedMinutes
+    billable_minutes: BillableMinutes
+    utilisation_percent: UtilisationPercent
+    billable_utilisation_percent: BillableUtilisationPercent
+    billable_share_percent: SharePercent
+    target_percent: Annotated[Percent | None, "What of the available time the user should have billable."]
+    currency: RowCurrency
+    billable_value: BillableValue
+    other_currencies: OtherCurrencies
+
+
+class UtilisationReport(msgspec.Struct):
+    """How much of users' capacity was used."""
+
+    period: Annotated[Period, "The days that it is about."]
+    rows: Annotated[list[Utilisation], "One for each user, by name; not split into pages."]
+    totals: Annotated[list[UtilisationTotal], "One, of all users told."]
+
+
+USERS = select(*users.c["id", "name", "is_active", "weekly_capacity_minutes", "target_percent"])
+
+api = Resource("/reports/utilisation", tag="Reports", scope="reports")
+
+
+@api.get()
+def get_report_utilisation(tx: Tx, asked: UtilisationQuery) -> WithMeta[UtilisationReport, ReportMeta]:
+    """Read how much of each user's capacity was used, by name; of this month, unless days are given."""
+    period = begin(tx, asked, periods.month_begins)
+    user = tx.actor.user_id if asked.user_id == ME else asked.user_id
+    found = worked(tx, period, asked.only() | ({} if user is None else {"user_id": user}))
+    currency = default_currency(tx, asked)
+    of_user = by_user(found)
+    rows, weight, available = [], Decimal(0), 0
+    for own, name, is_active, room, its_target in capacities(tx, period, user):
+        if is_active or own in of_user:
+            rows.append(Utilisation(own, name, is_active, *use(room, its_target, currency, of_user.get(own, {}))))
+            weight, available = weight + room * its_target, available + room
+    sums = by_currency((its_currency, its) for (_, its_currency), its in found.items())
+    total = UtilisationTotal(*use(available, average(weight, available), currency, sums))
+    return with_meta(tx, UtilisationReport(period, rows, [total]))
+
+
+def capacities(tx: Tx, period: Period, user: int | None) -> list[tuple[int, str, bool, int, Decimal]]:
+    """The users by name, or one of them, with the minutes that each is available in a period, and the target."""
+    days, of_week = periods.working_days(tx, period)
+    by_name = sorted(tx.all(USERS), key=lambda user: (sort_key(user[1]), user[0]))
+    return [
+        (own, name, bool(is_active), of_days(weekly, days, of_week), Decimal(target))
+        for own, name, is_active, weekly, target in by_name
+        if user in {None, own}
+    ]
+
+
+def worked(tx: Tx, period: Period, limits: dict[str, Any]) -> Sums:
+    """SUMS of the time entries of a period, by user and currency.
+
+    Those of a client or a project are added up from their own entries.
+    """
+    if "client_id" in limits or "project_id" in limits:
+        rows = tx.all(_worked(tuple(limits)), **limits, first=period.first, last=period.to)
+        return {(user, currency): list(sums) for user, currency, *sums in rows}
+    return summaries.read(tx, schema.rollups.user_sums, period.days, ("user_id", "currency"), SUMS, **limits)
+
+
+def by_user(found: Sums) -> dict[int, dict[str, list[int]]]:
+    """The sums of each user, by currency."""
+    of_user: dict[int, dict[str, list[int]]] = defaultdict(dict)
+    for (user, currency), sums in found.items():
+        of_user[user][currency] = sums
+    return of_user
+
+
+@cache
+def _worked(limits: tuple[str, ...]) -> Select[Any]:
+    its = time_entries.c
+    sums: tuple[Any, ...] = (
+        func.sum(its.duration_minutes),
+        func.sum(case((its.billable, its.duration_minutes), else_=0)),
+        func.sum(its.amount),
+        func.sum(case((its.invoice_line_id.is_not(None), its.amount), else_=0)),
+    )
+    only = [its[name] == bindparam(name) for name in limits]
+    within = its.date.between(bindparam("first"), bindparam("last"))
+    return select(its.user_id, its.currency, *sums).where(within, *only).group_by(its.user_id, its.currency)
+
+
+def use(available: int, target: Decimal | None, currency: str, its: dict[str, list[int]]) -> tuple[Any, ...]:
+    """The members of UtilisationTotal."""
+    tracked, billable = (sum(sums[place] for sums in its.values()) for place in (0, 1))
+    value = {name: amount_of(sums[2], name) for name, sums in sorted(its.items())}
+    others = [OtherCurrency(name, amount) for name, amount in value.items() if name != currency]
+    ratios = (ratio(tracked, available), ratio(billable, available), ratio(billable, tracked))
+    own = value.get(currency, amount_of(0, currency))
+    return available, tracked, billable, *ratios, target, currency, own, others

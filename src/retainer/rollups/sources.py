@@ -1,0 +1,226 @@
+"""Sources: what a row comes to in reports, as selects; the formulas of contract 4 stand here.
+
+A source feeds the summaries that reports read, and is what the doctor recounts.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Select, Table, and_, case, func, literal, select, union
+
+from retainer.schema.billing import (
+    ISSUED_INVOICES,
+    credit_note_shares,
+    credit_notes,
+    expenses,
+    invoice_lines,
+    invoices,
+    payments,
+)
+from retainer.schema.rollups import client_sums, money_sums, project_sums, user_sums
+from retainer.schema.work import cost_rates, time_entries
+from retainer.store.engines import INTEGER, next_day
+from retainer.values.exact import LAST_DAY
+
+
+class Source(NamedTuple):
+    """Rows that are summed: each with what it is found by, its day, the keys that it is summed by, and its sums."""
+
+    rows: Select[Any]
+    feeds: tuple[Table, ...]
+    statuses: tuple[str, ...] = ()
+    """Of rows with a status, those that count."""
+
+
+def _or_zero(reference: ColumnElement[Any]) -> ColumnElement[Any]:
+    return func.coalesce(reference, 0)
+
+
+COST_RATE = (
+    select(cost_rates.c.amount)
+    .where(cost_rates.c.user_id == time_entries.c.user_id, cost_rates.c.from_date <= time_entries.c.date)
+    .order_by(cost_rates.c.from_date.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+"""What an hour of the entry's user cost on its day."""
+
+TIME = Source(
+    select(
+        time_entries.c.id.label("record_id"),
+        time_entries.c.date.label("day"),
+        _or_zero(time_entries.c.client_id).label("client_id"),
+        _or_zero(time_entries.c.project_id).label("project_id"),
+        time_entries.c.user_id,
+        time_entries.c.currency,
+        time_entries.c.duration_minutes.label("tracked_minutes"),
+        case((time_entries.c.billable, time_entries.c.duration_minutes), else_=0).label("billable_minutes"),
+        time_entries.c.amount.label("billable_value"),
+        (time_entries.c.duration_minutes * func.coalesce(COST_RATE, 0)).label("labour_cost"),
+        case((COST_RATE.is_(None), time_entries.c.duration_minutes), else_=0).label("missing_cost_rate_minutes"),
+    ),
+    (project_sums, user_sums),
+)
+"""Time entries: their minutes and value, and minutes x the user's cost rate on their day."""
+
+BILLED_TIME = Source(
+    select(
+        time_entries.c.invoice_line_id.label("record_id"),
+        time_entries.c.date.label("day"),
+        _or_zero(time_entries.c.client_id).label("client_id"),
+        _or_zero(time_entries.c.project_id).label("project_id"),
+        time_entries.c.user_id,
+        time_entries.c.currency,
+        time_entries.c.amount.label("billed_value"),
+    ).where(time_entries.c.invoice_line_id.is_not(None)),
+    (project_sums, user_sums),
+)
+"""Time entries on lines of invoices, found by the line."""
+
+EXPENSES = Source(
+    select(
+        expenses.c.id.label("record_id"),
+        expenses.c.date.label("day"),
+        _or_zero(expenses.c.client_id).label("client_id"),
+        _or_zero(expenses.c.project_id).label("project_id"),
+        expenses.c.currency,
+        expenses.c.net_amount.label("expenses"),
+        expenses.c.billable_amount.label("billable_expenses"),
+    ),
+    (project_sums, client_sums, money_sums),
+)
+"""Expenses: net, and what clients will be billed for them."""
+
+BILLED_EXPENSES = Source(
+    select(
+        expenses.c.invoice_line_id.label("record_id"),
+        expenses.c.date.label("day"),
+        _or_zero(expenses.c.client_id).label("client_id"),
+        expenses.c.currency,
+        expenses.c.billable_amount.label("billed_expenses"),
+    ).where(expenses.c.invoice_line_id.is_not(None)),
+    (client_sums, money_sums),
+)
+"""Expenses on lines of invoices, found by the line."""
+
+INVOICES = Source(
+    select(
+        invoices.c.id.label("record_id"),
+        invoices.c.issue_date.label("day"),
+        invoices.c.client_id,
+        invoices.c.currency,
+        invoices.c.status,
+        literal(1, INTEGER).label("invoice_count"),
+        invoices.c.subtotal.label("invoiced"),
+        invoices.c.tax_total.label("invoiced_tax"),
+    ),
+    (client_sums, money_sums),
+    ISSUED_INVOICES,
+)
+"""Invoices: net and tax."""
+
+INVOICE_LINES = Source(
+    select(
+        invoices.c.id.label("record_id"),
+        invoices.c.issue_date.label("day"),
+        invoices.c.client_id,
+        func.coalesce(invoice_lines.c.project_id, invoices.c.project_id, 0).label("project_id"),
+        invoices.c.currency,
+        invoices.c.status,
+        invoice_lines.c.amount.label("invoiced"),
+    ).select_from(invoices.join(invoice_lines, invoice_lines.c.invoice_id == invoices.c.id)),
+    (project_sums,),
+    ISSUED_INVOICES,
+)
+"""Lines of invoices: net, for their project or else the invoice's; found by the invoice."""
+
+CREDIT_NOTES = Source(
+    select(
+        credit_notes.c.id.label("record_id"),
+        credit_notes.c.issue_date.label("day"),
+        credit_notes.c.client_id,
+        credit_notes.c.currency,
+        credit_notes.c.subtotal.label("credited"),
+        credit_notes.c.tax_total.label("credited_tax"),
+    ),
+    (client_sums, money_sums),
+)
+"""Credit notes: net and tax."""
+
+CREDIT_NOTE_SHARES = Source(
+    select(
+        credit_notes.c.id.label("record_id"),
+        credit_notes.c.issue_date.label("day"),
+        credit_notes.c.client_id,
+        _or_zero(credit_note_shares.c.project_id).label("project_id"),
+        credit_notes.c.currency,
+        credit_note_shares.c.amount.label("credited"),
+    ).select_from(credit_notes.join(credit_note_shares, credit_note_shares.c.credit_note_id == credit_notes.c.id)),
+    (project_sums,),
+)
+"""Credit notes: what of their net is taken back from each project; found by the note."""
+
+PAYMENTS = Source(
+    select(
+        payments.c.id.label("record_id"),
+        payments.c.paid_date.label("day"),
+        invoices.c.client_id,
+        payments.c.currency,
+        payments.c.amount.label("collected"),
+    ).select_from(payments.join(invoices, invoices.c.id == payments.c.invoice_id)),
+    (client_sums, money_sums),
+)
+"""Payments, tax included."""
+
+
+def _balance(until: Callable[[Any], ColumnElement[bool]]) -> ColumnElement[Any]:
+    """What is outstanding of an invoice by then: after all that happened on a day of which `until` says that it was."""
+    left: ColumnElement[Any] = invoices.c.total
+    for amount, day, invoice_id in (
+        (payments.c.amount, payments.c.paid_date, payments.c.invoice_id),
+        (credit_notes.c.total, credit_notes.c.issue_date, credit_notes.c.invoice_id),
+    ):
+        settled = select(func.coalesce(func.sum(amount), 0)).where(invoice_id == invoices.c.id, until(day))
+        left -= settled.scalar_subquery()
+    is_open = and_(until(invoices.c.issue_date), ~until(invoices.c.settled_date), left > 0)
+    return case((is_open, left), else_=0)
+
+
+def _balance_steps() -> Select[Any]:
+    """Invoices: how much more is outstanding and overdue at the end of a day than at that of the day before.
+
+    The balance of an issued invoice is its total less what was paid and credited by then; it is overdue when it was due
+    before that day (contract 4). What is void was never due, and what was written off is not due any more.
+    """
+    changes = union(  # the days on which what is outstanding or overdue may change
+        select(invoices.c.id.label("record_id"), invoices.c.issue_date.label("day")),
+        select(invoices.c.id, next_day(invoices.c.due_date)),
+        select(invoices.c.id, invoices.c.settled_date).where(invoices.c.settled_date < LAST_DAY),
+        select(payments.c.invoice_id, payments.c.paid_date),
+        select(credit_notes.c.invoice_id, credit_notes.c.issue_date),
+    ).subquery()
+    day = changes.c.day
+    now, before = (_balance(until) for until in (day.__ge__, day.__gt__))
+    late, was_late = invoices.c.due_date < day, next_day(invoices.c.due_date) < day
+    figures = (now.label("now"), before.label("before"), late.label("late"), was_late.label("was_late"))
+    rows = select(changes.c.record_id, day, invoices.c.client_id, invoices.c.currency, *figures).where(
+        invoices.c.id == changes.c.record_id, invoices.c.settled_date.is_not(None), day.is_not(None)
+    )
+    step = rows.subquery().c
+    overdue = [case((late, due), else_=0) for late, due in ((step.late, step.now), (step.was_late, step.before))]
+    count = [case((due > 0, 1), else_=0) for due in overdue]
+    return select(
+        *step["record_id", "day", "client_id", "currency"],
+        (step.now - step.before).label("outstanding"),
+        (overdue[0] - overdue[1]).label("overdue"),
+        (count[0] - count[1]).label("overdue_count"),
+    )
+
+
+BALANCES = Source(_balance_steps(), (client_sums, money_sums))
+"""What is outstanding and overdue of invoices, as steps from day to day; found by the invoice."""
+
+SOURCES = (
+    *(TIME, BILLED_TIME, EXPENSES, BILLED_EXPENSES, INVOICES, INVOICE_LINES, CREDIT_NOTES, CREDIT_NOTE_SHARES),
+    *(PAYMENTS, BALANCES),
+)

@@ -1,0 +1,236 @@
+"""Billing: quotes, invoices, which work is on which line, payments, credit notes and expenses."""
+
+from typing import Any
+
+from sqlalchemy import Index, Table, column
+
+from retainer.store.columns import (
+    day,
+    decimal,
+    embedded,
+    flag,
+    folded,
+    hidden,
+    instant,
+    integer,
+    money,
+    only_one,
+    price,
+    ref,
+    sortable,
+    sparse,
+    text,
+    unique,
+)
+from retainer.store.tables import tenant_table
+
+OPEN_INVOICES = ("sent", "partially_paid")
+"""The statuses of an invoice of which something is due."""
+ISSUED_INVOICES = (*OPEN_INVOICES, "paid", "written_off")
+"""The statuses of an invoice that counts."""
+
+
+def line_table(name: str, parent: str, *items: Any) -> Table:
+    """Declare the lines of a kind of document."""
+    return tenant_table(
+        name,
+        *ref(f"{parent}_id", f"{parent}s", on_delete="cascade"),
+        text("description"),
+        decimal("quantity"),
+        text("unit", optional=True),
+        price("unit_price"),
+        decimal("discount_percent"),
+        decimal("tax_rate"),
+        *ref("project_id", "projects", optional=True),
+        money("amount"),
+        text("currency"),
+        integer("position"),
+        *items,
+    )
+
+
+quotes = tenant_table(
+    "quotes",
+    *ref("client_id", "clients"),
+    *ref("contact_id", "external_contacts", optional=True, on_delete="detach"),
+    *ref("project_id", "projects", optional=True),
+    *ref("converted_project_id", "projects", optional=True),
+    text("number"),
+    text("title", optional=True),
+    text("status"),
+    day("issue_date"),
+    day("valid_until"),
+    text("currency"),
+    text("notes", optional=True),
+    text("terms", optional=True),
+    text("decline_reason", optional=True),
+    text("accepted_by", optional=True),
+    money("subtotal"),
+    money("tax_total"),
+    money("total"),
+    embedded("tax_breakdown"),
+    instant("sent_at", optional=True),
+    instant("accepted_at", optional=True),
+    instant("declined_at", optional=True),
+    text("external_id", optional=True),
+    folded("number", "title", into="search"),
+    unique("number"),
+    unique("external_id"),
+    unique("converted_project_id"),
+    Index(None, "account_id", "created_at", "id"),
+    Index(None, "account_id", "updated_at", "id"),
+    Index(None, "account_id", "client_id", "created_at", "id"),
+    Index(None, "account_id", "project_id"),
+    Index(None, "account_id", "contact_id"),
+    Index("quotes_by_moments", "account_id", "sent_at", "accepted_at", "declined_at", "client_id"),
+)
+
+quote_lines = line_table("quote_lines", "quote", Index(None, "account_id", "quote_id", "position"))
+
+invoices = tenant_table(
+    "invoices",
+    *ref("client_id", "clients"),
+    *ref("project_id", "projects", optional=True),
+    *ref("contact_id", "external_contacts", optional=True, on_delete="detach"),
+    *ref("quote_id", "quotes", optional=True),
+    text("number", optional=True),
+    text("status"),
+    day("issue_date", optional=True),
+    day("due_date", optional=True),
+    text("purchase_order", optional=True),
+    text("subject", optional=True),
+    text("notes", optional=True),
+    text("terms", optional=True),
+    text("currency"),
+    money("subtotal"),
+    money("tax_total"),
+    money("total"),
+    embedded("tax_breakdown"),
+    money("amount_paid"),
+    money("amount_credited"),
+    money("balance_due"),
+    embedded("client_snapshot", optional=True),
+    instant("sent_at", optional=True),
+    instant("paid_at", optional=True),
+    instant("voided_at", optional=True),
+    instant("written_off_at", optional=True),
+    hidden(day("settled_date", optional=True)),
+    text("external_id", optional=True),
+    folded("number", "subject", "purchase_order", into="search", optional=True),
+    unique("number"),
+    unique("external_id"),
+    only_one("invoices", "quote_id", column("status") != "void"),
+    Index(None, "account_id", "created_at", "id"),
+    Index(None, "account_id", "updated_at", "id"),
+    Index(None, "account_id", "client_id", "created_at", "id"),
+    Index(None, "account_id", "status", "due_date"),
+    Index(None, "account_id", "issue_date", "id"),
+    Index(None, "account_id", "project_id"),
+    Index(None, "account_id", "contact_id"),
+)
+
+invoice_lines = line_table(
+    "invoice_lines",
+    "invoice",
+    text("kind"),
+    Index(None, "account_id", "invoice_id", "position"),
+    Index(None, "account_id", "project_id"),
+)
+
+billings = tenant_table(
+    "billings",
+    *ref("invoice_line_id", "invoice_lines", on_delete="cascade"),
+    *ref("time_entry_id", "time_entries", optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id"),
+    *ref("expense_id", "expenses", optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id"),
+    *ref("milestone_id", "milestones", optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id"),
+    integer("is_live", optional=True),  # 1, or null: then it is no duplicate of any other
+    Index(None, "account_id", "invoice_line_id"),
+    *(
+        Index(f"billings_unique_{piece}", "account_id", f"{piece}_id", "is_live", unique=True)
+        for piece in ("time_entry", "expense", "milestone")
+    ),
+)
+
+payments = tenant_table(
+    "payments",
+    *ref("invoice_id", "invoices"),
+    money("amount"),
+    text("currency"),
+    day("paid_date"),
+    text("method"),
+    text("reference", optional=True),
+    text("notes", optional=True),
+    Index("payments_unique_reference", "account_id", "invoice_id", "reference", unique=True),
+    Index("payments_by_invoice", "account_id", "invoice_id", "paid_date", "amount"),
+)
+
+credit_notes = tenant_table(
+    "credit_notes",
+    *ref("invoice_id", "invoices"),
+    *ref("client_id", "clients"),
+    text("number"),
+    text("currency"),
+    day("issue_date"),
+    text("reason"),
+    text("description", optional=True),
+    embedded("lines"),
+    money("subtotal"),
+    money("tax_total"),
+    money("total"),
+    embedded("tax_breakdown"),
+    money("applied_amount"),
+    money("refundable_amount"),
+    folded("number", "description", into="search"),
+    unique("number"),
+    Index(None, "account_id", "created_at", "id"),
+    Index(None, "account_id", "updated_at", "id"),
+    Index("credit_notes_by_invoice", "account_id", "invoice_id", "issue_date", "total"),
+    Index(None, "account_id", "client_id", "created_at", "id"),
+    Index(None, "account_id", "issue_date"),
+)
+
+credit_note_shares = tenant_table(
+    "credit_note_shares",
+    *ref("credit_note_id", "credit_notes", on_delete="cascade"),
+    *ref("project_id", "projects", optional=True, on_delete="cascade"),  # the invoice is what keeps a project
+    text("currency"),
+    money("amount"),
+    Index(None, "account_id", "credit_note_id"),
+    Index(None, "account_id", "project_id"),
+)
+"""How much of the subtotal of a credit note is taken back from each project."""
+
+expenses = tenant_table(
+    "expenses",
+    *ref("client_id", "clients", optional=True),
+    *ref("project_id", "projects", optional=True),
+    *ref("user_id", "users"),
+    *ref("invoice_id", "invoices", optional=True, on_delete="detach"),
+    *ref("invoice_line_id", "invoice_lines", optional=True, on_delete="detach"),
+    day("date"),
+    text("category"),
+    text("vendor", optional=True),
+    text("description", optional=True),
+    money("amount"),
+    text("currency"),
+    decimal("tax_rate"),
+    flag("amount_includes_tax"),
+    money("net_amount"),
+    flag("billable"),
+    decimal("markup_percent"),
+    money("billable_amount"),
+    flag("reimbursable"),
+    text("receipt_url", optional=True),
+    text("external_id", optional=True),
+    sortable("category"),
+    folded("description", "vendor", into="search", optional=True),
+    unique("external_id"),
+    Index(None, "account_id", "date", "id"),
+    Index(None, "account_id", "created_at", "id"),
+    Index(None, "account_id", "updated_at", "id"),
+    Index(None, "account_id", "client_id", "date", "id"),
+    Index(None, "account_id", "project_id", "date", "id"),
+    Index(None, "account_id", "user_id", "date", "id"),
+    sparse("expenses", "invoice_id"),
+    sparse("expenses", "invoice_line_id"),
+)

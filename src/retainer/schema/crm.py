@@ -1,0 +1,90 @@
+"""Customers: clients, the people there, and the tags that group records of all kinds."""
+
+from sqlalchemy import Index, Table
+
+from retainer.store.columns import decimal, flag, folded, integer, money, ref, sortable, text, unique
+from retainer.store.tables import keyed_table, tenant_table
+
+
+def tag_links(owner: str) -> Table:
+    """Declare the table that says which rows of `owner` carry which tags."""
+    return keyed_table(
+        f"{owner}_tags",
+        *ref("record_id", owner, on_delete="cascade"),
+        *ref("tag_id", "tags", on_delete="cascade", holder="record_id"),
+        Index(None, "account_id", "tag_id"),
+        key=("record_id", "tag_id"),
+    )
+
+
+tags = tenant_table(
+    "tags",
+    text("name"),
+    folded("name"),
+    sortable("name"),
+    text("color", optional=True),
+    folded("name", into="search"),
+    unique("name_folded"),
+    Index(None, "account_id", "name_sort", "id"),
+    Index(None, "account_id", "created_at", "id"),
+)
+
+clients = tenant_table(
+    "clients",
+    text("name"),
+    text("number"),
+    text("status"),
+    text("email", optional=True),
+    text("invoice_email", optional=True),
+    text("phone", optional=True),
+    text("website", optional=True),
+    text("address_line1", optional=True),
+    text("address_line2", optional=True),
+    text("city", optional=True),
+    text("region", optional=True),
+    text("postal_code", optional=True),
+    text("country", optional=True),
+    text("vat_number", optional=True),
+    text("registration_number", optional=True),
+    text("currency"),
+    money("hourly_rate", optional=True),
+    decimal("tax_rate", optional=True),
+    integer("payment_terms_days"),
+    text("notes", optional=True),
+    text("external_id", optional=True),
+    folded("name"),
+    sortable("name"),
+    folded("name", "number", "email", "notes", into="search"),
+    unique("number"),
+    unique("external_id"),
+    Index(None, "account_id", "name_sort", "id"),
+    Index(None, "account_id", "created_at", "id"),
+    Index(None, "account_id", "updated_at", "id"),
+)
+clients_tags = tag_links("clients")
+
+external_contacts = tenant_table(
+    "external_contacts",
+    *ref("client_id", "clients", on_delete="cascade"),
+    text("first_name", optional=True),
+    text("last_name", optional=True),
+    text("name"),
+    text("email", optional=True),
+    text("phone", optional=True),
+    text("mobile", optional=True),
+    text("job_title", optional=True),
+    text("role"),
+    flag("is_primary"),
+    text("status"),
+    text("notes", optional=True),
+    text("external_id", optional=True),
+    sortable("last_name", "first_name", "email"),  # who has no last name is found by the next
+    folded("email", optional=True),
+    folded("first_name", "last_name", "name", "email", into="search"),
+    unique("client_id", "email_folded"),
+    unique("external_id"),
+    Index(None, "account_id", "last_name_sort", "id"),
+    Index(None, "account_id", "created_at", "id"),
+    Index(None, "account_id", "updated_at", "id"),
+)
+external_contacts_tags = tag_links("external_contacts")

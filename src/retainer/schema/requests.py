@@ -1,0 +1,19 @@
+"""Requests: what writes under an Idempotency-Key were answered."""
+
+from sqlalchemy import Column, Index, LargeBinary
+
+from retainer.store.columns import instant, integer, ref, text
+from retainer.store.tables import keyed_table
+
+idempotency_keys = keyed_table(
+    "idempotency_keys",
+    *ref("key_id", "api_keys", on_delete="cascade"),
+    text("value"),
+    text("fingerprint"),
+    instant("created_at"),
+    integer("status"),
+    text("headers"),
+    Column("body", LargeBinary, nullable=False),
+    Index("idempotency_keys_by_created_at", "created_at"),
+    key=("key_id", "value"),
+)

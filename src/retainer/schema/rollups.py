@@ -1,0 +1,47 @@
+"""Rollups: sums for days, months and years that writes keep and reports read."""
+
+from sqlalchemy import Table
+
+from retainer.store.columns import integer, text
+from retainer.store.tables import keyed_table
+
+
+def summary(name: str, *keys: str, of: tuple[str, ...]) -> Table:
+    """Declare a table with sums for each span, currency and `keys`; a key is 0 for rows that refer to none."""
+    columns = [integer(key) for key in keys]
+    sums = [integer(each, server_default="0", info={"sum": True}) for each in of]
+    return keyed_table(name, text("span"), *columns, text("currency"), *sums, key=("span", *keys, "currency"))
+
+
+project_sums = summary(
+    "project_sums",
+    "client_id",
+    "project_id",
+    of=(
+        "tracked_minutes",
+        "billable_minutes",
+        "billable_value",
+        "billed_value",
+        "labour_cost",  # in minor units x minutes: a sixtieth of it is what an hour's rate makes of the time
+        "missing_cost_rate_minutes",
+        "invoiced",
+        "credited",
+        "expenses",
+    ),
+)
+
+MONEY = (
+    *("invoice_count", "invoiced", "invoiced_tax", "credited", "credited_tax", "collected"),
+    *("expenses", "billable_expenses", "billed_expenses"),
+    *("outstanding", "overdue", "overdue_count"),  # since the beginning, they add up to what is so at the end of a day
+)
+
+client_sums = summary("client_sums", "client_id", of=MONEY)
+
+money_sums = summary("money_sums", of=MONEY)
+
+user_sums = summary(
+    "user_sums", "user_id", of=("tracked_minutes", "billable_minutes", "billable_value", "billed_value")
+)
+
+SUMMARIES = (project_sums, client_sums, money_sums, user_sums)

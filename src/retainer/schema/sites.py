@@ -1,0 +1,84 @@
+"""Sites: the websites that are looked after, what runs there, and what the monitor has found."""
+
+from sqlalchemy import Index
+
+from retainer.schema.crm import tag_links
+from retainer.store.columns import embedded, flag, folded, hidden, instant, integer, ref, sortable, text, unique
+from retainer.store.tables import keyed_table, tenant_table
+
+sites = tenant_table(
+    "sites",
+    text("url"),
+    text("name"),
+    *ref("client_id", "clients", optional=True),
+    *ref("project_id", "projects", optional=True, on_delete="detach"),
+    text("environment"),
+    text("platform"),
+    flag("monitoring_enabled"),
+    integer("check_interval_seconds"),
+    embedded("expected_status", optional=True),
+    text("keyword", optional=True),
+    instant("maintenance_until", optional=True),
+    hidden(text("observed", server_default="unknown")),
+    hidden(integer("failures", server_default="0")),
+    instant("last_checked_at", optional=True),
+    instant("down_since", optional=True),
+    integer("last_status_code", optional=True),
+    integer("response_time_ms", optional=True),
+    text("last_error", optional=True),
+    instant("ssl_expires_at", optional=True),
+    *(hidden(integer(f"uptime_{span}", optional=True)) for span in ("24h", "7d", "30d")),
+    hidden(instant("uptime_at", optional=True)),
+    hidden(instant("next_check_at", optional=True)),
+    text("wp_version", optional=True),
+    text("wp_update_version", optional=True),
+    text("php_version", optional=True),
+    integer("plugins_count"),
+    integer("plugin_updates_count"),
+    flag("core_update_available"),
+    instant("last_synced_at", optional=True),
+    text("external_id", optional=True),
+    sortable("name"),
+    folded("name", "url", into="search"),
+    unique("url"),
+    unique("external_id"),
+    Index(None, "account_id", "name_sort", "id"),
+    Index(None, "account_id", "created_at", "id"),
+    Index(None, "account_id", "updated_at", "id"),
+    Index(None, "account_id", "client_id", "name_sort", "id"),
+    Index(None, "account_id", "project_id"),
+    Index("sites_due", "monitoring_enabled", "next_check_at"),
+)
+sites_tags = tag_links("sites")
+
+site_plugins = keyed_table(
+    "site_plugins",
+    *ref("site_id", "sites", on_delete="cascade"),
+    text("slug"),
+    text("name"),
+    text("version", optional=True),
+    text("version_order", optional=True),
+    text("status"),
+    text("update_version", optional=True),
+    flag("auto_update"),
+    flag("update_available"),
+    Index(None, "account_id", "slug", "version_order"),
+    key=("site_id", "slug"),
+)
+
+site_checks = keyed_table(
+    "site_checks",
+    *ref("site_id", "sites", on_delete="cascade"),
+    instant("checked_at"),
+    flag("is_up"),
+    key=("site_id", "checked_at"),
+)
+
+site_hours = keyed_table(
+    "site_hours",
+    *ref("site_id", "sites", on_delete="cascade"),
+    text("hour"),
+    integer("up"),
+    integer("down"),
+    key=("site_id", "hour"),
+)

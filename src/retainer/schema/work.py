@@ -1,0 +1,155 @@
+"""Work: projects with their milestones and tasks, the time that was spent on them, and what it costs."""
+
+from sqlalchemy import Index
+
+from retainer.schema.crm import tag_links
+from retainer.store.columns import (
+    day,
+    flag,
+    folded,
+    hidden,
+    instant,
+    integer,
+    money,
+    ref,
+    sortable,
+    sparse,
+    text,
+    unique,
+)
+from retainer.store.tables import keyed_table, tenant_table
+
+projects = tenant_table(
+    "projects",
+    *ref("client_id", "clients", optional=True),
+    text("name"),
+    text("code", optional=True),
+    text("description", optional=True),
+    text("status"),
+    text("billing_type"),
+    text("currency"),
+    money("hourly_rate", optional=True),
+    money("fixed_fee", optional=True),
+    money("retainer_amount", optional=True),
+    money("budget_amount", optional=True),
+    integer("budget_minutes", optional=True),
+    day("start_date", optional=True),
+    day("due_date", optional=True),
+    *ref("manager_id", "users", optional=True),
+    flag("is_template"),
+    instant("completed_at", optional=True),
+    instant("archived_at", optional=True),
+    integer("tracked_minutes"),
+    integer("billable_minutes"),
+    integer("unbilled_minutes"),
+    money("billable_amount"),
+    money("unbilled_amount"),
+    money("invoiced_amount", server_default="0"),
+    text("external_id", optional=True),
+    sortable("name"),
+    folded("name", "code", "description", into="search"),
+    unique("code"),
+    unique("external_id"),
+    Index(None, "account_id", "is_template", "name_sort", "id"),
+    Index("projects_by_client", "account_id", "client_id", "is_template"),
+    Index(None, "account_id", "created_at", "id"),
+    Index(None, "account_id", "updated_at", "id"),
+)
+projects_tags = tag_links("projects")
+
+milestones = tenant_table(
+    "milestones",
+    *ref("project_id", "projects", on_delete="cascade"),
+    text("name"),
+    text("description", optional=True),
+    text("status"),
+    day("start_date", optional=True),
+    day("due_date", optional=True),
+    money("amount", optional=True),
+    text("currency"),
+    integer("position"),
+    instant("completed_at", optional=True),
+    folded("name", "description", into="search"),
+    Index(None, "account_id", "project_id", "position", "id"),
+)
+
+tasks = tenant_table(
+    "tasks",
+    text("title"),
+    text("description", optional=True),
+    *ref("client_id", "clients", optional=True, on_delete="detach"),
+    *ref("project_id", "projects", optional=True, on_delete="cascade"),
+    *ref("milestone_id", "milestones", optional=True, on_delete="detach"),
+    *ref("parent_id", "tasks", optional=True, on_delete="cascade"),
+    *ref("ticket_id", "tickets", optional=True, on_delete="detach"),
+    text("status"),
+    text("priority"),
+    *ref("assignee_id", "users", optional=True),
+    day("start_date", optional=True),
+    day("due_date", optional=True),
+    integer("estimated_minutes", optional=True),
+    flag("billable"),
+    integer("position"),
+    *ref("created_by_id", "users"),
+    instant("started_at", optional=True),
+    instant("completed_at", optional=True),
+    text("external_id", optional=True),
+    folded("title", "description", into="search"),
+    unique("external_id"),
+    Index("tasks_by_created_at", "account_id", "created_at", "id", "project_id"),  # with the project, so that for a
+    Index("tasks_by_updated_at", "account_id", "updated_at", "id", "project_id"),  # task of a template no row need be
+    Index("tasks_by_due_date", "account_id", "due_date", "id", "project_id"),  # read to leave it out
+    Index(None, "account_id", "project_id", "position", "id"),
+    Index(None, "account_id", "project_id", "created_at", "id"),
+    Index("tasks_by_client", "account_id", "client_id", "created_at", "id", "project_id"),
+    Index(None, "account_id", "milestone_id", "created_at", "id"),
+    Index(None, "account_id", "parent_id", "created_at", "id"),
+    Index("tasks_by_assignee", "account_id", "assignee_id", "created_at", "id", "project_id"),
+    sparse("tasks", "ticket_id", "created_at", "id"),
+    Index("tasks_by_status_and_due_date", "account_id", "status", "due_date", "project_id"),
+    Index("tasks_by_status_and_completed_at", "account_id", "status", "completed_at", "project_id"),
+)
+tasks_tags = tag_links("tasks")
+
+time_entries = tenant_table(
+    "time_entries",
+    *ref("client_id", "clients", optional=True),
+    *ref("project_id", "projects", optional=True),
+    *ref("ticket_id", "tickets", optional=True, on_delete="detach"),
+    *ref("task_id", "tasks", optional=True, on_delete="detach"),
+    *ref("user_id", "users"),
+    *ref("invoice_id", "invoices", optional=True, on_delete="detach"),
+    *ref("invoice_line_id", "invoice_lines", optional=True, on_delete="detach"),
+    day("date"),
+    integer("duration_minutes"),
+    flag("billable"),
+    instant("started_at", optional=True),
+    instant("ended_at", optional=True),
+    text("description", optional=True),
+    text("currency"),
+    money("hourly_rate", optional=True),
+    money("amount"),
+    hidden(flag("rate_is_sent", server_default="0")),  # else it was derived, and is again when the entry moves
+    text("external_id", optional=True),
+    folded("description", into="search", optional=True),
+    unique("external_id"),
+    Index(None, "account_id", "date", "id"),
+    Index("time_entries_by_created_at", "account_id", "created_at", "id", "date"),  # with what lists sort by,
+    Index("time_entries_by_updated_at", "account_id", "updated_at", "id", "date"),  # so that no row need be read for it
+    Index(None, "account_id", "client_id", "date", "id"),
+    Index(None, "account_id", "project_id", "date", "id"),
+    Index("time_entries_by_user", "account_id", "user_id", "date", "id", "project_id", "billable", "duration_minutes"),
+    Index("time_entries_by_task", "account_id", "task_id", "date", "id", "duration_minutes"),
+    sparse("time_entries", "invoice_id"),
+    sparse("time_entries", "invoice_line_id"),
+    sparse("time_entries", "ticket_id", "date", "id", "duration_minutes"),
+)
+
+cost_rates = keyed_table(
+    "cost_rates",
+    *ref("user_id", "users", on_delete="cascade"),
+    day("from_date"),
+    money("amount"),
+    key=("user_id", "from_date"),
+)
+"""What an hour of a user costs from a day on, in the account's currency."""

@@ -1,0 +1,1 @@
+"""Shared rules: what several areas follow: how records relate, whose they are, how they are numbered."""

@@ -1,0 +1,38 @@
+"""Numbers that people read: series of an account, and the patterns that write them."""
+
+from sqlalchemy import Select, bindparam, insert, update
+
+from retainer.schema.identity import series
+from retainer.store.engines import INTEGER
+from retainer.store.tables import ACCOUNT
+from retainer.store.tx import Tx
+from retainer.values.kinds import ZEROS
+
+NEXT = (
+    update(series).where(series.c.name == bindparam("series")).values(last=series.c.last + 1).returning(series.c.last)
+)
+FIRST = insert(series).values(account_id=ACCOUNT, name=bindparam("series"), last=bindparam("first", type_=INTEGER))
+
+
+def next_in(tx: Tx, name: str, first: int = 1) -> int:
+    """The next number of a series, which begins with the first."""
+    last: int | None = tx.value(NEXT, series=name)
+    if last is None:
+        tx.run(FIRST, series=name, first=first)
+        return first
+    return last
+
+
+def next_number(tx: Tx, name: str, pattern: str, taken: Select[tuple[int]], day: str = "") -> str:
+    """The next number of a series that no row has; `{0000}` in the pattern is the number with at least its digits.
+
+    `{YYYY}` is the year of the day; a pattern with it begins anew each year. `taken` finds a row by the parameter
+    `number`: people may have given a number of the series by hand, or changed the pattern.
+    """
+    if "{YYYY}" in pattern:
+        name, pattern = f"{name}:{day[:4]}", pattern.replace("{YYYY}", day[:4])
+    while True:
+        last = next_in(tx, name)
+        number = ZEROS.sub(lambda zeros: str(last).zfill(len(zeros[1])), pattern)  # noqa: B023
+        if tx.one(taken, number=number) is None:
+            return number

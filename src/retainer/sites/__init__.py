@@ -1,0 +1,1 @@
+"""Sites: websites, what runs there, and whether they are up."""

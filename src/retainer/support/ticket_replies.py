@@ -1,0 +1,110 @@
+"""Ticket replies: the thread of a ticket, oldest first. What was said stays said: replies are only added.
+
+A reply by the requester opens a ticket again that was pending, resolved or closed. `status` and `assignee_id` of a
+reply are those that the ticket gets with it.
+"""
+
+from typing import Annotated
+
+import msgspec
+from sqlalchemy import bindparam, select
+
+from retainer.kernel.body import New
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.resource import Resource, WithMeta
+from retainer.schema.crm import external_contacts
+from retainer.schema.support import ticket_replies, tickets
+from retainer.shared import relations
+from retainer.store.tx import Tx
+from retainer.support.tickets import Author, Status, Ticket, close, minutes_between
+from retainer.values.kinds import Id, Text50000, UserId
+from retainer.values.records import READ_ONLY, WRITE_ONLY, Record
+
+
+class TicketReply(Record):
+    """What somebody said about a ticket."""
+
+    body: Annotated[Text50000, "Kept as it was sent: escape it before showing it as HTML."]
+    ticket_id: Annotated[Id, "The ticket in the path."] = READ_ONLY
+    author_type: Annotated[Author, "Whom it is from."] = "user"
+    user_id: Annotated[Id | None, "The key's user if it is from a user, else null."] = READ_ONLY
+    contact_id: Annotated[Id | None, "Only for replies by a contact: the ticket's when left out."] = None
+    is_internal: Annotated[bool, "Seen by users alone, and no answer to the requester; contacts write none."] = False
+    status: Annotated[Status, "What the ticket becomes with it; when left out, what its author makes of it."] = (
+        WRITE_ONLY
+    )
+    assignee_id: Annotated[UserId | None, "Who handles the ticket from now on; when left out, who did before."] = (
+        WRITE_ONLY
+    )
+
+
+class ReplyFilter(Filter):
+    """Which replies of a ticket."""
+
+    sorts = ("created_at",)
+    is_internal: bool | None = None
+    author_type: OneOf[Author] | None = None
+
+
+class TicketChanged(msgspec.Struct):
+    """What became of the ticket."""
+
+    ticket: Annotated[Ticket, "The ticket as it is after the reply."]
+
+
+CONTACT = select(external_contacts.c.client_id).where(external_contacts.c.id == bindparam("id"))
+
+
+def prepare(tx: Tx, it: TicketReply, ticket: Ticket) -> TicketReply:
+    """Who a reply is from: the key's user, or the ticket's contact."""
+    it.ticket_id = ticket.id
+    if it.author_type == "user":
+        it.user_id = tx.actor.user_id
+        if it.contact_id is not None and tx.readable("author_type"):
+            tx.error("contact_id", "Is only for replies with the author_type contact.")
+        return it
+    row = tx.one(CONTACT, id=it.contact_id) if it.contact_id else None
+    it.contact_id = ticket.contact_id if it.contact_id is None else it.contact_id
+    if row and ticket.client_id is not None and row[0] != ticket.client_id:
+        tx.error("contact_id", f"Is a contact of client {row[0]}; the ticket is client {ticket.client_id}'s.")
+    if it.is_internal:
+        tx.error("is_internal", "Must be false: what contacts write is not internal.")
+    return it
+
+
+def answer(tx: Tx, it: TicketReply, ticket: Ticket) -> None:
+    """What a reply makes of its ticket: whose turn it is, the first response, the status, the assignee."""
+    former, assigned = ticket.status, ticket.assignee_id
+    if not it.is_internal:
+        ticket.last_reply_at, ticket.last_reply_by = tx.now, it.author_type
+        if it.author_type == "user" and ticket.first_response_at is None:
+            ticket.first_response_at = tx.now
+            ticket.first_response_minutes = minutes_between(ticket.created_at, tx.now)
+        elif it.author_type == "contact" and ticket.status != "on_hold":
+            ticket.status = "open"
+    ticket.status = it.status or ticket.status
+    if it.assignee_id:
+        ticket.assignee_id = it.assignee_id
+        relations.resolve_user(tx, ticket, "assignee_id", assigned)
+    close(ticket, former, ticket.created_at, tx.now)
+
+
+api = Resource("/tickets/{ticket}/replies", tag="Tickets", scope="tickets", table=ticket_replies, parent=tickets)
+
+
+@api.get()
+def list_ticket_replies(tx: Tx, ticket: Id, only: ReplyFilter, page: Page) -> Paged[TicketReply]:
+    """List the replies to a ticket, oldest first."""
+    return listing(tx, ticket_replies, TicketReply, only, page, ticket_id=ticket)
+
+
+@api.post()
+def create_ticket_reply(tx: Tx, ticket: Id, body: New[TicketReply]) -> WithMeta[TicketReply, TicketChanged]:
+    """Reply to a ticket as the key's user, or as its contact; the ticket's new state is in meta.ticket."""
+    its = tx.get(tickets, ticket, Ticket)
+    it = prepare(tx, body, its)
+    answer(tx, it, its)
+    reply = tx.insert(ticket_replies, it)
+    tx.update(tickets, its)
+    return WithMeta(tx.get(ticket_replies, reply, TicketReply), TicketChanged(tx.get(tickets, ticket, Ticket)))

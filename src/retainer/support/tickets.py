@@ -1,0 +1,254 @@
+"""Tickets: what clients ask for, and how it was answered.
+
+The client follows from the contact, the site or the project. A ticket that is resolved or closed and becomes open again
+was reopened. `awaiting` says whose turn it is: `us` until a user has replied in public, the `requester` then, nobody's
+once it is resolved. `first_response_minutes` and `resolution_minutes` count from the creation. Descriptions and replies
+are kept as they were sent; whoever shows them as HTML must escape them.
+"""
+
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from sqlalchemy import ColumnElement, Table, Text, and_, bindparam, case, cast, literal, or_, select
+
+from retainer.crm.tags import TagFilter, TagIds, set_tags
+from retainer.kernel import etag
+from retainer.kernel.body import New, Patch
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.resource import Resource
+from retainer.schema import expressions
+from retainer.schema.crm import clients, external_contacts
+from retainer.schema.filters import Where, searched, truth
+from retainer.schema.sites import sites
+from retainer.schema.support import ticket_replies, tickets
+from retainer.schema.work import projects
+from retainer.shared import relations
+from retainer.shared.numbering import next_in
+from retainer.store.columns import among
+from retainer.store.records import Derived
+from retainer.store.tables import NOW
+from retainer.store.tx import Tx
+from retainer.values.common import ExternalId, Priority
+from retainer.values.exact import half_up
+from retainer.values.kinds import Email, Id, Instant, Text191, Text255, Text50000, UserId
+from retainer.values.records import READ_ONLY, Record
+from retainer.work import propagation
+
+FIRST_NUMBER = 1001
+UNRESOLVED = ("open", "pending", "on_hold")
+
+
+Status = Annotated[
+    Literal["open", "pending", "on_hold", "resolved", "closed"],
+    "Any can become any. A public reply by a contact opens what is `pending`, `resolved` or `closed`.",
+]
+StatusWord = Literal["open", "pending", "on_hold", "resolved", "closed", "unresolved"]
+Type = Annotated[
+    Literal["question", "incident", "problem", "change_request", "task"],
+    "What kind of request it is; nothing else follows from it.",
+]
+Author = Annotated[Literal["user", "contact"], "A `user` of the agency, or a `contact` at the client."]
+Awaiting = Annotated[
+    Literal["us", "requester"],
+    "Whose turn it is: `requester` after a public reply by a user, else `us`; null once resolved or closed.",
+]
+
+
+def is_unresolved(table: Table) -> ColumnElement[bool]:
+    """Whether a ticket is neither resolved nor closed."""
+    return among(table.c.status, UNRESOLVED)
+
+
+def whose_turn(table: Table) -> ColumnElement[Any]:
+    """Whose turn it is, while a ticket is not resolved."""
+    return case(
+        (and_(is_unresolved(table), table.c.last_reply_by == "user"), "requester"), (is_unresolved(table), "us")
+    )
+
+
+def is_unanswered(table: Table) -> ColumnElement[bool]:
+    """Whether no user has replied in public to a ticket that is not resolved."""
+    return and_(is_unresolved(table), table.c.first_response_at.is_(None))
+
+
+def is_overdue(table: Table) -> ColumnElement[bool]:
+    """Whether a ticket should be resolved by now."""
+    return and_(is_unresolved(table), table.c.due_at < NOW)
+
+
+def any_of(table: Table, statuses: Any) -> ColumnElement[bool]:
+    """Whether a ticket has one of these statuses, or is `unresolved` when they say so."""
+    return or_(table.c.status.in_(statuses), and_(literal("unresolved").in_(statuses), is_unresolved(table)))
+
+
+def mentions(table: Table, q: Any) -> ColumnElement[bool]:
+    """Whether a text occurs in a ticket or in its number."""
+    return or_(table.c.search.contains(q, escape="/"), cast(table.c.number, Text).contains(q, escape="/"))
+
+
+class Ticket(Record):
+    """What a client asks for."""
+
+    subject: Annotated[Text255, "What it is about, in one line."]
+    description: Annotated[
+        Text50000 | None, "What was asked, kept as it was sent: escape it before showing it as HTML."
+    ] = None
+    number: Annotated[int, "Counts from 1001 in each account; for people, where `id` is for programs."] = READ_ONLY
+    client_id: Annotated[Id | None, "Follows from contact, site or project, and must agree with them."] = None
+    contact_id: Annotated[Id | None, "Who asks; null again when the contact is deleted."] = None
+    site_id: Annotated[Id | None, "Site that it is about; null again when that is deleted."] = None
+    project_id: Annotated[Id | None, "Project that it belongs to; null again when that is deleted."] = None
+    requester_name: Annotated[
+        Text191 | None, "Who asks, by name; the contact's when left out, and kept when that is deleted."
+    ] = None
+    requester_email: Annotated[
+        Email | None, "Where to answer; the contact's when left out. Retainer sends no mail itself."
+    ] = None
+    status: Status = "open"
+    priority: Priority = "normal"
+    type: Type = "question"
+    assignee_id: Annotated[UserId | None, "User who handles it, active when chosen; null: nobody yet."] = None
+    due_at: Annotated[Instant | None, "When it should be resolved; from then on it is overdue unless it is."] = None
+    first_response_at: Annotated[Instant | None, "When a user first replied in public; null until then."] = READ_ONLY
+    first_response_minutes: Annotated[
+        int | None, "From creation to the first public reply by a user, rounded half up."
+    ] = READ_ONLY
+    resolved_at: Annotated[
+        Instant | None, "When it was resolved or closed at first since it was last open; null while it is open."
+    ] = READ_ONLY
+    closed_at: Annotated[Instant | None, "When it became `closed`, else null."] = READ_ONLY
+    resolution_minutes: Annotated[
+        int | None, "From creation to `resolved_at`, rounded half up; null while it is open."
+    ] = READ_ONLY
+    reopened_count: Annotated[int, "How often it was opened again after it was resolved or closed."] = READ_ONLY
+    last_reply_at: Annotated[Instant | None, "When the last public reply was made; null without any."] = READ_ONLY
+    last_reply_by: Annotated[Author | None, "Whom the last public reply is from."] = READ_ONLY
+    awaiting: Annotated[Awaiting | None, Derived(whose_turn)] = READ_ONLY
+    replies_count: Annotated[
+        int, expressions.count_of(ticket_replies, "ticket_id"), "Public and internal replies together."
+    ] = READ_ONLY
+    tracked_minutes: Annotated[
+        int, expressions.minutes_on("ticket_id"), "Time that was recorded on it, billable or not."
+    ] = READ_ONLY
+    external_id: ExternalId = None
+    tag_ids: TagIds = []
+
+
+class TicketFilter(Filter):
+    """Which tickets."""
+
+    sorts = ("-created_at", "updated_at", "last_reply_at", "priority", "due_at", "number")
+    q: Annotated[
+        Text191 | None,
+        Where(mentions, searched),
+        "Tickets in whose number, subject or description this text occurs, whatever the case.",
+    ] = None
+    status: Annotated[
+        OneOf[StatusWord] | None,
+        Where(any_of),
+        "Records whose `status` is one of these; `unresolved` stands for `open`, `pending` and `on_hold`.",
+    ] = None
+    priority: OneOf[Priority] | None = None
+    type: OneOf[Type] | None = None
+    client_id: OneOf[Id | None] | None = None
+    contact_id: OneOf[Id] | None = None
+    site_id: OneOf[Id] | None = None
+    project_id: OneOf[Id] | None = None
+    assignee_id: OneOf[UserId | None] | None = None
+    awaiting: Annotated[
+        OneOf[Awaiting] | None,
+        Where(lambda table, its: whose_turn(table).in_(its)),
+        "Unresolved tickets where it is the turn of one of these.",
+    ] = None
+    unanswered: Annotated[bool | None, truth(is_unanswered, "unresolved tickets that no user has answered")] = None
+    overdue: Annotated[bool | None, truth(is_overdue, "unresolved tickets whose `due_at` has passed")] = None
+    number: OneOf[Id] | None = None
+    external_id: OneOf[Text191] | None = None
+    tag_id: TagFilter = None
+
+
+CONTACT = select(*external_contacts.c["client_id", "name", "email"]).where(external_contacts.c.id == bindparam("id"))
+SITE = select(sites.c.client_id).where(sites.c.id == bindparam("id"))
+PROJECT = select(projects.c.client_id).where(projects.c.id == bindparam("id"))
+CLIENT = select(clients.c.status).where(clients.c.id == bindparam("id"))
+NARROW = {"project_id": PROJECT, "site_id": SITE, "contact_id": CONTACT}
+
+
+def prepare(tx: Tx, it: Ticket, before: Ticket | None, given: relations.Given) -> Ticket:
+    """Whom a ticket is from and for, its number, and when it was resolved."""
+    named = relations.named_fields(it, given, "client_id", *NARROW)
+    for member, statement in NARROW.items() if relations.concerns(before, given, "client_id", *NARROW) else ():
+        row = tx.one(statement, id=getattr(it, member)) if getattr(it, member) else None
+        if row and (row[0] is not None or member == "project_id"):
+            relations.derive_parent(tx, it, given, member, "client_id", row[0])
+        if row and member == "contact_id" and (before is None or it.contact_id != before.contact_id):
+            it.requester_name = it.requester_name if "requester_name" in given else row[1]
+            it.requester_email = it.requester_email if "requester_email" in given else row[2]
+    if it.client_id and (before is None or it.client_id != before.client_id):
+        status = tx.value(CLIENT, id=it.client_id)
+        relations.check_open(tx, relations.first_named(named, "client_id", *NARROW), f"Client {it.client_id}", status)
+    relations.resolve_user(tx, it, "assignee_id", before.assignee_id if before else None)
+    if before is None:
+        it.number, it.reopened_count = next_in(tx, "tickets", FIRST_NUMBER), 0
+    close(it, before.status if before else "open", before.created_at if before else tx.now, tx.now)
+    return it
+
+
+def close(it: Ticket, former: str, created_at: str, now: str) -> None:
+    """When a ticket was resolved and closed; one that is opened again counts that."""
+    if it.status in UNRESOLVED:
+        it.reopened_count += former not in UNRESOLVED
+        it.resolved_at = it.closed_at = it.resolution_minutes = None
+        return
+    it.closed_at = (it.closed_at or now) if it.status == "closed" else None
+    if it.resolved_at is None:
+        it.resolved_at, it.resolution_minutes = now, minutes_between(created_at, now)
+
+
+def minutes_between(start: str, end: str) -> int:
+    """Whole minutes between two moments, rounded half up."""
+    return half_up((datetime.fromisoformat(end) - datetime.fromisoformat(start)) // timedelta(seconds=1), 60)
+
+
+api = Resource("/tickets", tag="Tickets", scope="tickets", table=tickets)
+
+
+@api.get()
+def list_tickets(tx: Tx, only: TicketFilter, page: Page) -> Paged[Ticket]:
+    """List tickets, newest first."""
+    return listing(tx, tickets, Ticket, only, page)
+
+
+@api.post()
+def create_ticket(tx: Tx, body: New[Ticket]) -> Ticket:
+    """Create a ticket; the client follows from contact, site or project, the requester from the contact."""
+    ticket = tx.insert(tickets, prepare(tx, body, None, relations.sent_fields(body)))
+    set_tags(tx, tickets, ticket, body.tag_ids, new=True)
+    return tx.get(tickets, ticket, Ticket)
+
+
+@api.get("/{ticket}")
+def get_ticket(tx: Tx, ticket: Id) -> Ticket:
+    """Read a ticket; its replies are at /tickets/{ticket}/replies."""
+    return tx.get(tickets, ticket, Ticket)
+
+
+@api.put("/{ticket}")
+@api.patch("/{ticket}")
+def update_ticket(tx: Tx, ticket: Id, change: Patch[Ticket]) -> Ticket:
+    """Change a ticket; members left out keep their value."""
+    before = tx.get(tickets, ticket, Ticket)
+    it = prepare(tx, change.apply_to(before), before, change.given)
+    moved = next((name for name in ("project_id", "client_id") if getattr(it, name) != getattr(before, name)), None)
+    if moved is not None:
+        propagation.check_no_time(tx, "ticket", ticket, moved)
+    tx.update(tickets, it)
+    set_tags(tx, tickets, ticket, it.tag_ids)
+    return tx.get(tickets, ticket, Ticket)
+
+
+@api.delete("/{ticket}")
+def delete_ticket(tx: Tx, ticket: Id) -> None:
+    """Delete a ticket with its replies; time and tasks that belong to it stay, without a ticket."""
+    tx.delete(tickets, etag.unchanged(tx, tx.get(tickets, ticket, Ticket)).id)

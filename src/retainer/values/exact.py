@@ -1,0 +1,70 @@
+"""Exact values: money in minor units, decimals and moments as text. No floating point anywhere near them."""
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+from iso4217 import Currency
+
+DIGITS = {currency.code: currency.exponent or 0 for currency in Currency}
+"""Decimal places of each ISO 4217 currency."""
+
+
+LAST_DAY = date.max.isoformat()
+"""The last day of the calendar."""
+
+
+def as_instant(moment: datetime) -> str:
+    """A moment as instants are kept and answered: RFC 3339 in UTC with microseconds and `Z`."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def utcnow() -> str:
+    """The moment it is, as instants are kept."""
+    return as_instant(datetime.now(UTC))
+
+
+def local_day(instant: str, timezone: str) -> str:
+    """The calendar day of an instant in a time zone."""
+    return datetime.fromisoformat(instant).astimezone(ZoneInfo(timezone)).date().isoformat()
+
+
+def decimal_text(value: Decimal) -> str:
+    """A decimal without exponent and without trailing zeros: `"7.5"`, `"2"`."""
+    plain = format(value, "f")
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+
+
+def minor_units(amount: Decimal, currency: str) -> int:
+    """An amount as whole minor units; raises ValueError with a sentence when it has more digits than its currency."""
+    scaled = amount.scaleb(DIGITS[currency])
+    units = int(scaled)
+    if units != scaled:
+        digits = DIGITS[currency]
+        places = {0: "no decimal places", 1: "1 decimal place"}.get(digits, f"{digits} decimal places")
+        raise ValueError(f"{currency} has {places}: {amount} has more.")
+    return units
+
+
+def amount_of(units: int, currency: str) -> Decimal:
+    """Minor units as an amount with exactly the digits of its currency."""
+    return Decimal(units).scaleb(-DIGITS[currency])
+
+
+def percent(hundredths: int | None) -> float | None:
+    """A ratio that was counted in hundredths of a percent, as a JSON number with two places."""
+    return None if hundredths is None else hundredths / 100
+
+
+def half_up(numerator: int, denominator: int) -> int:
+    """A quotient as a whole number, halves away from zero."""
+    rounded = (2 * abs(numerator) + denominator) // (2 * denominator)
+    return rounded if numerator >= 0 else -rounded
+
+
+def day_after(day: str, days: int) -> str:
+    """The calendar day so many days later; at the end of the calendar, its last."""
+    try:
+        return (date.fromisoformat(day) + timedelta(days=days)).isoformat()
+    except OverflowError:
+        return date.max.isoformat()

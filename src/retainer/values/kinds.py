@@ -1,0 +1,299 @@
+"""The kinds of values that members hold: how each is read from JSON, and the sentence for what it takes."""
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from ipaddress import IPv6Address
+from typing import Annotated, Any, Final
+from urllib.parse import quote, urlsplit, urlunsplit
+from zoneinfo import available_timezones
+
+import idna
+import pycountry
+from email_validator import EmailNotValidError, validate_email
+from msgspec import Meta
+
+from retainer.errors import Unreadable
+from retainer.values.exact import DIGITS, as_instant, decimal_text
+
+LARGEST_INTEGER = 2**53 - 1  # what every JSON client reads exactly
+LARGEST_AMOUNT = Decimal(10) ** 12
+LARGEST_QUANTITY = Decimal(10) ** 9
+COUNTRIES = frozenset(country.alpha_2 for country in pycountry.countries)
+
+DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,10})?")
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+INSTANT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+PLAIN_EMAIL = re.compile(
+    r"(?=[^@]{1,64}@)[A-Za-z0-9_+]+([.-][A-Za-z0-9_+]+)*@([a-z0-9]{1,20}(-[a-z0-9]{1,20}){0,2}\.){1,4}[a-z]{2,20}"
+)  # what nearly every address looks like and needs no normalising; the library takes ten times as long over it
+ME: Final = -1
+"""Stands for the key's own user until the transaction knows who that is; no id."""
+ZEROS = re.compile(r"\{(0+)\}")
+LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+KEPT = "%/:?#[]@!$&'()*+,;=~"  # what stands for itself in a path or query, and what is encoded already
+COLOR = re.compile(r"#[0-9a-fA-F]{6}")
+
+
+def kind(read: Callable[[Any], Any], form: str, sent: dict[str, Any] | None = None, **schema: Any) -> Meta:
+    """A kind of value: `read` makes it from a JSON value or raises ValueError; `form` ends "Must be ...".
+
+    `sent` is how the JSON schema of what is taken differs from that of what is answered.
+    """
+    said = f"{form[0].upper()}{form[1:]}."
+    return Meta(description=said, extra={"read": read, "form": form, "sent": sent or {}}, extra_json_schema=schema)
+
+
+def read_text(value: Any) -> str:
+    """A JSON string, and nothing that looks like one."""
+    if not isinstance(value, str):
+        raise ValueError  # noqa: TRY004
+    return value
+
+
+def read_user(value: Any) -> int:
+    """The id of a user, or ME for the key's own, which callers write as `"me"`."""
+    if value == "me":
+        return ME
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LARGEST_INTEGER:
+        raise ValueError
+    return value
+
+
+def read_decimal(value: Any) -> Decimal:
+    """An exact decimal from a JSON string or number; exponents only in numbers, where JSON has them."""
+    if isinstance(value, str):
+        if not DECIMAL.fullmatch(value):
+            raise ValueError
+        return Decimal(value)
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise ValueError  # noqa: TRY004
+    number = Decimal(value)
+    if not -20 < number.adjusted() < 20:
+        raise ValueError
+    return number
+
+
+def between(low: Decimal, high: Decimal, places: int) -> Callable[[Any], Decimal]:
+    """Read decimals within bounds, with at most so many places."""
+
+    def read(value: Any) -> Decimal:
+        number = read_decimal(value)
+        exponent = number.normalize().as_tuple().exponent
+        if not low <= number <= high or not isinstance(exponent, int) or -exponent > places:
+            raise ValueError
+        return Decimal(decimal_text(number or abs(number)))  # 7.0 is 7, and -0 is 0
+
+    return read
+
+
+def read_day(value: Any) -> str:
+    """A calendar day, `YYYY-MM-DD`."""
+    text = read_text(value)
+    if not DAY.fullmatch(text):
+        raise ValueError
+    return date.fromisoformat(text).isoformat()
+
+
+def read_instant(value: Any) -> str:
+    """A moment with its offset (RFC 3339), as UTC text with microseconds."""
+    text = read_text(value)
+    if not INSTANT.fullmatch(text):
+        if INSTANT.fullmatch("+".join(text.rsplit(" ", 1))):
+            raise Unreadable("Must be a moment with its offset, whose + arrived as a space: write %2B in an address.")
+        raise ValueError
+    try:
+        return as_instant(datetime.fromisoformat(text.upper()))
+    except OverflowError:
+        raise ValueError from None
+
+
+def read_email(value: Any) -> str:
+    """An email address by syntax alone; addresses of internal domains are as good as public ones."""
+    text = read_text(value)
+    if len(text) <= 191 and PLAIN_EMAIL.fullmatch(text):
+        return text
+    try:
+        address = validate_email(text, check_deliverability=False, globally_deliverable=False)
+    except EmailNotValidError:
+        raise ValueError from None
+    if len(address.normalized) > 191:
+        raise ValueError
+    return address.normalized
+
+
+def read_url(value: Any) -> str:
+    """An http or https address with a host."""
+    text = read_text(value)
+    url = urlsplit(text)
+    if len(text) > 2048 or url.scheme not in {"http", "https"} or not url.hostname or any(c <= " " for c in text):
+        raise ValueError
+    url.port  # noqa: B018  # raises ValueError for a port that is none
+    return text
+
+
+def read_site_url(value: Any) -> str:
+    """An http or https address without credentials, as it is compared: host in ASCII, no usual port, no fragment."""
+    url = urlsplit(read_url(value))
+    if url.username is not None or url.password is not None:
+        raise ValueError
+    host = str(url.hostname).rstrip(".")
+    if "[" in url.netloc:
+        host = f"[{IPv6Address(host).compressed}]"
+    else:
+        host = host if host.isascii() else idna.encode(host, uts46=True).decode()  # its errors are ValueErrors
+        if len(host) > 253 or not all(LABEL.fullmatch(label) for label in host.split(".")):
+            raise ValueError
+    port = "" if url.port in {None, {"http": 80, "https": 443}[url.scheme]} else f":{url.port}"
+    path, query = (quote(part, safe=KEPT) for part in (url.path or "/", url.query))
+    found = urlunsplit((url.scheme, f"{host}{port}", path, query, ""))
+    if len(found) > 2048:
+        raise ValueError
+    return found
+
+
+def read_pattern(value: Any) -> str:
+    """A pattern of numbers, in which exactly one `{0000}` stands for the number; else all would be the same."""
+    text = read_text(value)
+    plain = ZEROS.sub("", text).replace("{YYYY}", "")
+    if len(text) > 50 or len(ZEROS.findall(text)) != 1 or "{" in plain or "}" in plain:
+        raise ValueError
+    return text
+
+
+def read_color(value: Any) -> str:
+    """A colour as six hexadecimal digits, in lower case."""
+    text = read_text(value)
+    if not COLOR.fullmatch(text):
+        raise ValueError
+    return text.lower()
+
+
+def one_of(values: Callable[[], Any]) -> Callable[[Any], str]:
+    """Read a text that must be in a set; the set is made when it is first needed."""
+
+    def read(value: Any) -> str:
+        text = read_text(value)
+        if text not in values():
+            raise ValueError
+        return text
+
+    return read
+
+
+Id = Annotated[int, Meta(ge=1, le=LARGEST_INTEGER)]
+UserId = Annotated[
+    int,
+    kind(
+        read_user,
+        'the id of a user, or "me"',
+        {"type": ["integer", "string"], "pattern": "^me$"},
+        minimum=1,
+        maximum=LARGEST_INTEGER,
+    ),
+]
+LARGEST_POSITION = 1_000_000_000
+Position = Annotated[int, Meta(ge=0, le=LARGEST_POSITION)]
+Text30 = Annotated[str, Meta(min_length=1, max_length=30)]
+Text20 = Annotated[str, Meta(min_length=1, max_length=20)]
+Text50 = Annotated[str, Meta(min_length=1, max_length=50)]
+Text100 = Annotated[str, Meta(min_length=1, max_length=100)]
+Text191 = Annotated[str, Meta(min_length=1, max_length=191)]
+Password = Annotated[str, Meta(min_length=12, max_length=1000)]
+Text255 = Annotated[str, Meta(min_length=1, max_length=255)]
+Text1000 = Annotated[str, Meta(min_length=1, max_length=1000)]
+Text2000 = Annotated[str, Meta(min_length=1, max_length=2000)]
+Text5000 = Annotated[str, Meta(min_length=1, max_length=5000)]
+Text10000 = Annotated[str, Meta(min_length=1, max_length=10000)]
+Text20000 = Annotated[str, Meta(min_length=1, max_length=20000)]
+Text50000 = Annotated[str, Meta(min_length=1, max_length=50000)]
+Email = Annotated[
+    str,
+    kind(
+        read_email,
+        "an email address of at most 191 characters, like ana@agency.example",
+        format="email",
+        maxLength=191,
+        examples=["ana@agency.example"],
+    ),
+]
+Url = Annotated[
+    str,
+    kind(
+        read_url,
+        "an http or https address, like https://agency.example",
+        format="uri",
+        maxLength=2048,
+        examples=["https://agency.example"],
+    ),
+]
+SiteUrl = Annotated[
+    str,
+    kind(
+        read_site_url,
+        "an http or https address without user and password, like https://shop.example",
+        format="uri",
+        maxLength=2048,
+        examples=["https://shop.example/"],
+    ),
+]
+HttpStatus = Annotated[int, Meta(ge=200, le=599)]
+Color = Annotated[str, kind(read_color, "a colour like #0a84ff", pattern="^#[0-9a-fA-F]{6}$", examples=["#0a84ff"])]
+PATTERN = "at most 50 characters with {0000} for the number and, if it is wanted, {YYYY} for the year; no other braces"
+NumberPattern = Annotated[str, kind(read_pattern, PATTERN)]
+Day = Annotated[str, kind(read_day, "a date like 2026-03-31", format="date", examples=["2026-03-31"])]
+Instant = Annotated[
+    str,
+    kind(
+        read_instant,
+        "a moment with its offset, like 2026-03-31T14:30:00Z",
+        format="date-time",
+        examples=["2026-03-31T14:30:00.000000Z"],
+    ),
+]
+Currency = Annotated[
+    str, kind(one_of(lambda: DIGITS), "an ISO 4217 currency code, like EUR", pattern="^[A-Z]{3}$", examples=["EUR"])
+]
+Country = Annotated[
+    str,
+    kind(
+        one_of(lambda: COUNTRIES),
+        "an ISO 3166-1 country code of two letters, like DE",
+        pattern="^[A-Z]{2}$",
+        examples=["DE"],
+    ),
+]
+Timezone = Annotated[
+    str, kind(one_of(available_timezones), "an IANA time zone, like Europe/Berlin", examples=["Europe/Berlin"])
+]
+
+
+def exact(low: Decimal, high: Decimal, places: int, form: str, example: str) -> Meta:
+    """A kind of decimal within bounds: taken as a string or a number, answered as a string."""
+    sent = {"type": ["string", "number"]}
+    sign = "-?" if low < 0 else ""
+    pattern = rf"^{sign}[0-9]+(\.[0-9]{{1,{places}}})?$"
+    said = f'{form}, like "{example}"'
+    return kind(between(low, high, places), said, sent, type="string", pattern=pattern, examples=[example])
+
+
+Money = Annotated[Decimal, exact(Decimal(0), LARGEST_AMOUNT, 4, f"an amount from 0 to {LARGEST_AMOUNT:f}", "120.00")]
+SignedMoney = Annotated[
+    Decimal,
+    exact(-LARGEST_AMOUNT, LARGEST_AMOUNT, 4, f"an amount from -{LARGEST_AMOUNT:f} to {LARGEST_AMOUNT:f}", "120.00"),
+]
+Quantity = Annotated[
+    Decimal, exact(-LARGEST_QUANTITY, LARGEST_QUANTITY, 4, "a quantity with at most 4 decimal places", "1.5")
+]
+UnitPrice = Annotated[
+    Decimal, exact(Decimal(0), LARGEST_AMOUNT, 4, "a price from 0 with at most 4 decimal places", "33.3333")
+]
+Percent = Annotated[
+    Decimal, exact(Decimal(0), Decimal(100), 3, "a percentage from 0 to 100 with at most 3 decimal places", "7.5")
+]
+Markup = Annotated[
+    Decimal, exact(Decimal(0), Decimal(1000), 3, "a percentage from 0 to 1000 with at most 3 decimal places", "15")
+]

@@ -1,0 +1,1 @@
+"""Work: projects, milestones, tasks and time."""

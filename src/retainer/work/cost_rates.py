@@ -1,0 +1,21 @@
+"""Cost rates: what an hour of a user costs. When that changes, so does what the user's time has cost in reports."""
+
+from typing import Any
+
+from retainer.errors import Refusal
+from retainer.identity import users
+from retainer.identity.accounts import operator
+from retainer.rollups import sources, summaries
+from retainer.store.tx import Store
+
+
+def set_user(store: Store, user_id: int, changes: dict[str, Any]) -> dict[str, Any]:
+    """Change what a user is, cost rate included; `is_active=False` stops the user's keys. Raises `not_found`."""
+    owner = store.unscoped_one("an admin names a user of any account", users.OWNER, id=user_id)
+    if owner is None:
+        raise Refusal("not_found", f"There is no user {user_id}.")
+    with (
+        store.begin(operator(*owner), write=True) as tx,
+        summaries.tracking(tx, sources.TIME, by="user_id", record_id=user_id),
+    ):
+        return users.change_user(tx, user_id, changes)

@@ -1,0 +1,220 @@
+"""Tasks: what is to be done, by whom, and until when.
+
+The project follows from a milestone, a parent task or a ticket, the client from the project. Subtasks go with their
+task into another project; once time was recorded on any of them, project and client are fixed. `tracked_minutes` is the
+time on the task itself, without that on its subtasks.
+
+Tasks of templates are a plan and not work: lists leave them out unless `project_id` names the template, or `ids` them;
+reports never count them. Whether they are billable is what their copies are, where those can be billed at all.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+from sqlalchemy import ColumnElement, Table, bindparam, func, select
+
+from retainer.crm.tags import TagFilter, TagIds, set_tags
+from retainer.kernel import etag
+from retainer.kernel.body import New, Patch
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.resource import Resource
+from retainer.schema import expressions
+from retainer.schema.filters import LeftOut, since, truth, until
+from retainer.schema.support import tickets
+from retainer.schema.work import milestones, projects, tasks
+from retainer.shared import relations
+from retainer.store.columns import among
+from retainer.store.records import Derived
+from retainer.store.tx import Tx
+from retainer.values.common import ExternalId, Priority
+from retainer.values.kinds import Day, Id, Instant, Position, Text191, Text255, Text20000, UserId
+from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
+from retainer.work import progress, propagation
+
+Status = Annotated[
+    Literal["todo", "in_progress", "in_review", "done", "cancelled"],
+    "Any can become any. `done` and `cancelled` are closed and set `completed_at`; the others clear it.",
+]
+RELATIONS = ("client_id", "project_id", "milestone_id", "parent_id", "ticket_id")
+OPEN = ("todo", "in_progress", "in_review")
+
+
+class Task(Record):
+    """Something to be done, in a project, for a client, or by itself."""
+
+    title: Annotated[Text255, "What is to be done, in one line."]
+    description: Annotated[Text20000 | None, "Details, kept as they were sent; `q` searches them."] = None
+    client_id: Annotated[Id | None, "Follows from project, parent task or ticket, and must agree with them."] = None
+    project_id: Annotated[Id | None, "Follows from milestone, parent task or ticket, and must agree with them."] = None
+    milestone_id: Annotated[Id | None, "A milestone of the same project; null again when that is deleted."] = None
+    parent_id: Annotated[
+        Id | None, "Makes it a subtask of this task, in the same project; a subtask has none of its own."
+    ] = None
+    ticket_id: Annotated[Id | None, "Ticket that asked for it; null again when that is deleted."] = None
+    status: Status = "todo"
+    priority: Priority = "normal"
+    assignee_id: Annotated[UserId | None, "User who does it, who must be active when chosen; null: nobody yet."] = None
+    start_date: Annotated[Day | None, "First day of the work on it."] = None
+    due_date: Annotated[Day | None, "Not before `start_date`; from the day after it an open task is overdue."] = None
+    estimated_minutes: Annotated[
+        Annotated[int, Meta(ge=0, le=1_000_000)] | None, "How long it should take; null: not estimated."
+    ] = None
+    billable: Annotated[
+        bool, "Default of time on it. When left out, as the project is billed; without project, true with a client."
+    ] = SERVER_DEFAULT
+    position: Annotated[Position, "Order within the project, lowest first; behind all others when left out."] = (
+        SERVER_DEFAULT
+    )
+    created_by_id: Annotated[Id, "User whose key created it."] = READ_ONLY
+    started_at: Annotated[Instant | None, "When it first became `in_progress`; never cleared."] = READ_ONLY
+    completed_at: Annotated[Instant | None, "When it became `done` or `cancelled`; null while it is open."] = READ_ONLY
+    external_id: ExternalId = None
+    tag_ids: TagIds = []
+    tracked_minutes: Annotated[
+        int, expressions.minutes_on("task_id"), "Time on the task itself, without that on its subtasks."
+    ] = READ_ONLY
+    remaining_minutes: Annotated[
+        int | None,
+        progress.REMAINING,
+        "`estimated_minutes` less `tracked_minutes`, at least 0; null without an estimate.",
+    ] = READ_ONLY
+    is_overdue: Annotated[
+        bool, Derived(expressions.overdue(*OPEN), bool), "True while it is open and its `due_date` has passed."
+    ] = READ_ONLY
+    subtasks_count: Annotated[
+        int, expressions.count_of(tasks, "parent_id"), "Tasks whose `parent_id` is this one, in any status."
+    ] = READ_ONLY
+
+
+TEMPLATES = select(projects.c.id).where(projects.c.is_template.is_(True))
+
+
+def in_template(table: Table) -> ColumnElement[bool]:
+    """Whether a task is of a template: a plan, and not work."""
+    return table.c.project_id.in_(TEMPLATES)
+
+
+class TaskFilter(Filter):
+    """Which tasks; those of templates only when project_id or ids names them."""
+
+    left_out = LeftOut(in_template, frozenset({"project_id", "ids"}))
+    sorts = ("-created_at", "due_date", "priority", "position", "status", "updated_at")
+    project_id: OneOf[Id | None] | None = None
+    client_id: OneOf[Id] | None = None
+    milestone_id: OneOf[Id | None] | None = None
+    parent_id: OneOf[Id | None] | None = None
+    ticket_id: OneOf[Id] | None = None
+    assignee_id: OneOf[UserId | None] | None = None
+    status: OneOf[Status] | None = None
+    open: Annotated[
+        bool | None, truth(lambda table: among(table.c.status, OPEN), "tasks that are neither `done` nor `cancelled`")
+    ] = None
+    priority: OneOf[Priority] | None = None
+    billable: bool | None = None
+    due_date_from: Annotated[Day | None, since("due_date")] = None
+    due_date_to: Annotated[Day | None, until("due_date")] = None
+    overdue: Annotated[bool | None, truth(expressions.overdue(*OPEN), "open tasks whose `due_date` has passed")] = None
+    external_id: OneOf[Text191] | None = None
+    tag_id: TagFilter = None
+
+
+MILESTONE = select(milestones.c.project_id).where(milestones.c.id == bindparam("id"))
+PARENT = select(*tasks.c["project_id", "client_id", "parent_id"]).where(tasks.c.id == bindparam("id"))
+TICKET = select(*tickets.c["project_id", "client_id"]).where(tickets.c.id == bindparam("id"))
+PROJECT = select(*projects.c["client_id", "status", "billing_type", "is_template"]).where(
+    projects.c.id == bindparam("id")
+)
+LAST = select(func.coalesce(func.max(tasks.c.position), 0)).where(
+    tasks.c.project_id.is_not_distinct_from(bindparam("project"))
+)
+
+
+def derive_parents(tx: Tx, it: Task, before: Task | None, given: relations.Given) -> None:
+    """Milestone, parent and ticket say in which project a task is, the project says for which client."""
+    inner = ("project_id", "milestone_id", "parent_id", "ticket_id")
+    narrow = relations.first_named(relations.named_fields(it, given, *inner), *inner)
+    milestone = tx.one(MILESTONE, id=it.milestone_id) if it.milestone_id else None
+    if milestone:
+        relations.derive_parent(tx, it, given, "milestone_id", "project_id", milestone[0])
+    parent = tx.one(PARENT, id=it.parent_id) if it.parent_id else None
+    if parent:
+        if it.parent_id == it.id or parent[2] or (before and before.subtasks_count):
+            tx.error("parent_id", "Must be a task that is no subtask, of a task without subtasks: there is one level.")
+        relations.derive_parent(tx, it, given, "parent_id", "project_id", parent[0])
+        if it.project_id is None:
+            relations.derive_parent(tx, it, given, "parent_id", "client_id", parent[1])
+    ticket = tx.one(TICKET, id=it.ticket_id) if it.ticket_id else None
+    if ticket and ticket[0] is not None:
+        relations.derive_parent(tx, it, given, "ticket_id", "project_id", ticket[0])
+    project = tx.one(PROJECT, id=it.project_id) if it.project_id else None
+    if project:
+        relations.derive_parent(tx, it, given, narrow, "client_id", project[0])
+        if before is None or it.project_id != before.project_id:
+            relations.check_open(tx, narrow, f"Project {it.project_id}", project[1])
+    if ticket and ticket[0] is None and ticket[1] is not None:
+        relations.derive_parent(tx, it, given, "ticket_id", "client_id", ticket[1])
+    if it.billable is None:
+        # what is not billed in a template may be in its copies: there, only false that was sent is a choice
+        billed = bool(project) and (project[2] != "non_billable" or project[3])
+        it.billable = billed if project else it.client_id is not None
+
+
+def prepare(tx: Tx, it: Task, before: Task | None, given: relations.Given) -> Task:
+    """Where a task belongs, who does it, and when it was begun and closed."""
+    if it.billable is None or relations.concerns(before, given, *RELATIONS):
+        derive_parents(tx, it, before, given)
+    relations.resolve_user(tx, it, "assignee_id", before.assignee_id if before else None)
+    relations.check_date_order(tx, it)
+    it.created_by_id = it.created_by_id or tx.actor.user_id
+    if it.position is None:
+        it.position = relations.next_position(tx.value(LAST, project=it.project_id))
+    if it.status == "in_progress":
+        it.started_at = it.started_at or tx.now
+    it.completed_at = None if it.status in OPEN else it.completed_at or tx.now
+    return it
+
+
+api = Resource("/tasks", tag="Tasks", scope="tasks", table=tasks)
+
+
+@api.get()
+def list_tasks(tx: Tx, only: TaskFilter, page: Page) -> Paged[Task]:
+    """List tasks, newest first; those of templates only when project_id or ids names them."""
+    return listing(tx, tasks, Task, only, page)
+
+
+@api.post()
+def create_task(tx: Tx, body: New[Task]) -> Task:
+    """Create a task; the client follows from the project, the project from a milestone or a parent task."""
+    task = tx.insert(tasks, prepare(tx, body, None, relations.sent_fields(body)))
+    set_tags(tx, tasks, task, body.tag_ids, new=True)
+    return tx.get(tasks, task, Task)
+
+
+@api.get("/{task}")
+def get_task(tx: Tx, task: Id) -> Task:
+    """Read a task."""
+    return tx.get(tasks, task, Task)
+
+
+@api.put("/{task}")
+@api.patch("/{task}")
+def update_task(tx: Tx, task: Id, change: Patch[Task]) -> Task:
+    """Change a task; members left out keep their value. Its subtasks go with it into another project."""
+    before = tx.get(tasks, task, Task)
+    it = prepare(tx, change.apply_to(before), before, change.given)
+    changed = [name for name in ("project_id", "client_id", "ticket_id") if getattr(it, name) != getattr(before, name)]
+    if changed:
+        propagation.check_no_time(tx, "task", task, changed[0])
+    tx.update(tasks, it)
+    if changed and changed != ["ticket_id"]:
+        propagation.propagate_task(tx, task, it.project_id, it.client_id)
+    set_tags(tx, tasks, task, it.tag_ids)
+    return tx.get(tasks, task, Task)
+
+
+@api.delete("/{task}")
+def delete_task(tx: Tx, task: Id) -> None:
+    """Delete a task with its subtasks; time that was recorded on them stays, without a task."""
+    tx.delete(tasks, etag.unchanged(tx, tx.get(tasks, task, Task)).id)
