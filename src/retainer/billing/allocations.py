@@ -150,19 +150,19 @@ def _unmark(tx: Tx, line: int, after: Any = None) -> None:
     tx.run(TOUCH_MILESTONE, line=line, now=tx.now)
 
 
-def check_locked(tx: Tx, it: Any, before: Any, free: Collection[str] = ()) -> None:
+def check_locked(tx: Tx, record: Any, before: Any, free: Collection[str] = ()) -> None:
     """Note `locked` for each member of a billed record that was changed, but for those that stay free."""
     if before.invoice_id is not None:
         shape: type[Record] = type(before)
         names = [name for name in writable_fields(shape) if name not in free]
-        documents.check_locked(tx, it, before, f"on invoice {before.invoice_id}", names)
+        documents.check_locked(tx, record, before, f"on invoice {before.invoice_id}", names)
 
 
-def refuse_deletion(it: Any, what: str) -> None:
+def refuse_deletion(record: Any, what: str) -> None:
     """Raise `locked` for a record that is billed."""
-    if it.invoice_id is not None:
+    if record.invoice_id is not None:
         sentence = (
-            f"This {what} is on invoice {it.invoice_id} and stays. Take it off there first, while that is a draft."
+            f"This {what} is on invoice {record.invoice_id} and stays. Take it off there first, while that is a draft."
         )
         raise Refusal("locked", sentence, errors={"invoice_id": [sentence]})
 

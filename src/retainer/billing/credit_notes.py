@@ -44,21 +44,21 @@ PATTERN = select(accounts.c.credit_note_number_pattern).where(accounts.c.id == A
 TAKEN = select(credit_notes.c.id).where(credit_notes.c.number == bindparam("number"))
 
 
-def prepare(tx: Tx, it: CreditNote, invoice: Invoice) -> CreditNote:
+def prepare(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
     """What a credit note has from its invoice, what it comes to, and its number. Raises `locked` for a draft."""
     if invoice.status not in ISSUED_INVOICES:
         why = "is a draft: change its lines instead" if invoice.status == "draft" else "is void: nothing is left of it"
         sentence = f"Only what was issued can be credited; this invoice {why}."
         raise Refusal("locked", sentence, errors={"invoice": [sentence]})
-    it.invoice_id, it.client_id, it.currency = invoice.id, invoice.client_id, invoice.currency
+    note.invoice_id, note.client_id, note.currency = invoice.id, invoice.client_id, invoice.currency
     issued = invoice.issue_date or tx.today
-    it.issue_date = it.issue_date or max(tx.today, issued)
-    if it.issue_date < issued:
+    note.issue_date = note.issue_date or max(tx.today, issued)
+    if note.issue_date < issued:
         tx.error("issue_date", f"Must not be before the invoice's, which is {issued}.")
-    crediting.compute_totals(tx, it, invoice)
-    it.applied_amount, it.refundable_amount = Decimal(0), it.total  # until it is settled
-    it.number = next_number(tx, "credit_notes", tx.value(PATTERN), TAKEN, it.issue_date)
-    return it
+    crediting.compute_totals(tx, note, invoice)
+    note.applied_amount, note.refundable_amount = Decimal(0), note.total  # until it is settled
+    note.number = next_number(tx, "credit_notes", tx.value(PATTERN), TAKEN, note.issue_date)
+    return note
 
 
 api = Resource("/credit-notes", tag="Credit notes", scope="invoices", table=credit_notes)
@@ -73,28 +73,28 @@ made = Resource(
 
 
 @made.post()
-def create_credit_note(tx: Tx, invoice: Id, body: New[CreditNote]) -> CreditNote:
+def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditNote:
     """Credit an issued invoice: an amount with its tax, lines, or, when neither is sent, all that is left."""
-    its = load_invoice(tx, invoice)
-    it = prepare(tx, body, its)
-    with summaries.tracking_balance(tx, invoice):
-        note = tx.insert(credit_notes, it)
-        balance.recompute_balance(tx, invoice, by_payment=False)
-    credit_shares.save(tx, note, it, its)
+    invoice = load_invoice(tx, invoice_id)
+    note = prepare(tx, body, invoice)
+    with summaries.tracking_balance(tx, invoice_id):
+        note_id = tx.insert(credit_notes, note)
+        balance.recompute_balance(tx, invoice_id, by_payment=False)
+    credit_shares.save(tx, note_id, note, invoice)
     for source in (sources.CREDIT_NOTES, sources.CREDIT_NOTE_SHARES):
-        summaries.add(tx, source, note)
-    if it.total == its.total - sum(other.total for other in its.credit_notes):
-        allocations.release(tx, its.lines)
-    return tx.get(credit_notes, note, CreditNote)
+        summaries.add(tx, source, note_id)
+    if note.total == invoice.total - sum(other.total for other in invoice.credit_notes):
+        allocations.release(tx, invoice.lines)
+    return tx.get(credit_notes, note_id, CreditNote)
 
 
 @api.get()
-def list_credit_notes(tx: Tx, only: CreditNoteFilter, page: Page) -> Paged[CreditNote]:
+def list_credit_notes(tx: Tx, filters: CreditNoteFilter, page: Page) -> Paged[CreditNote]:
     """List credit notes, newest first."""
-    return listing(tx, credit_notes, CreditNote, only, page)
+    return listing(tx, credit_notes, CreditNote, filters, page)
 
 
 @api.get("/{credit_note}")
-def get_credit_note(tx: Tx, credit_note: Id) -> CreditNote:
+def get_credit_note(tx: Tx, credit_note_id: Id) -> CreditNote:
     """Read a credit note."""
-    return tx.get(credit_notes, credit_note, CreditNote)
+    return tx.get(credit_notes, credit_note_id, CreditNote)

@@ -20,16 +20,16 @@ CREDITED = (
 )
 
 
-def save(tx: Tx, note: int, it: CreditNote, invoice: Any) -> None:
+def save(tx: Tx, note: int, credit_note: CreditNote, invoice: Any) -> None:
     """Write what a credit note takes back from each project, and take it from what was invoiced there."""
-    for project, units in shares(tx, it, invoice).items():
-        share = {"credit_note_id": note, "project_id": project, "currency": it.currency, "amount": units}
+    for project, units in shares(tx, credit_note, invoice).items():
+        share = {"credit_note_id": note, "project_id": project, "currency": credit_note.currency, "amount": units}
         tx.put(credit_note_shares, share)
         if project is not None:
-            project_totals.apply_invoiced(tx, project, -units, it.currency)
+            project_totals.apply_invoiced(tx, project, -units, credit_note.currency)
 
 
-def shares(tx: Tx, it: CreditNote, invoice: Any) -> dict[int | None, int]:
+def shares(tx: Tx, note: CreditNote, invoice: Any) -> dict[int | None, int]:
     """How much of a credit note's subtotal is taken back from each project, in minor units.
 
     Parts of lines are those lines' projects; the rest is spread over what is left of all. With the last credit all
@@ -38,15 +38,15 @@ def shares(tx: Tx, it: CreditNote, invoice: Any) -> dict[int | None, int]:
     rest = lines.by_project(invoice)
     for project, credited in tx.all(CREDITED, invoice=invoice.id):
         rest[project] = rest.get(project, 0) - credited
-    net = minor_units(it.subtotal, it.currency)
+    net = minor_units(note.subtotal, note.currency)
     if net == sum(rest.values()):
         return rest
     of_line = {line.id: line.project_id or invoice.project_id for line in invoice.lines}
     taken: dict[int | None, int] = {}
-    for line in it.lines:
+    for line in note.lines:
         if line.invoice_line_id is not None:
             project = of_line[line.invoice_line_id]
-            taken[project] = taken.get(project, 0) + minor_units(line.amount, it.currency)
+            taken[project] = taken.get(project, 0) + minor_units(line.amount, note.currency)
     weights = {project: units - taken.get(project, 0) for project, units in rest.items()}
     others = net - sum(taken.values())
     if sum(weights.values()):

@@ -92,36 +92,36 @@ def left(invoice: Any) -> dict[Decimal, Share]:
     return found
 
 
-def compute_totals(tx: Tx, it: CreditNote, invoice: Any) -> None:
+def compute_totals(tx: Tx, note: CreditNote, invoice: Any) -> None:
     """What a credit note takes back: an amount, what its lines say, or, when it says neither, all that is left."""
     room = left(invoice)
     whole = sum(share.gross for share in room.values())
     if whole == 0:
         tx.error("amount", "Nothing is left to credit: the invoice comes to 0, or was credited as a whole.")
         tx.raise_errors()
-    if it.amount is not None and it.lines:
+    if note.amount is not None and note.lines:
         tx.error("amount", "Send either an amount or lines.")
-    elif it.amount is None and not it.lines and not invoice.credit_notes:
-        it.lines = [part_of(line) for line in invoice.lines if line.quantity]
-    if it.lines:
-        documents.set_totals(it, by_lines(tx, it, invoice, room))
+    elif note.amount is None and not note.lines and not invoice.credit_notes:
+        note.lines = [part_of(line) for line in invoice.lines if line.quantity]
+    if note.lines:
+        documents.set_totals(note, by_lines(tx, note, invoice, room))
     else:
-        gross = whole if it.amount is None else in_units(tx, it.amount, invoice.currency)
-        documents.set_totals(it, by_amount(tx, it, gross, list(room.values()), invoice))
+        gross = whole if note.amount is None else in_units(tx, note.amount, invoice.currency)
+        documents.set_totals(note, by_amount(tx, note, gross, list(room.values()), invoice))
     if not tx.errors:
-        check_bounds(tx, it, room, amount_of(whole, invoice.currency))
+        check_bounds(tx, note, room, amount_of(whole, invoice.currency))
 
 
-def check_bounds(tx: Tx, it: CreditNote, room: dict[Decimal, Share], whole: Decimal) -> None:
+def check_bounds(tx: Tx, note: CreditNote, room: dict[Decimal, Share], whole: Decimal) -> None:
     """Note a fault when a credit note comes to nothing, or to more than the whole that is left.
 
     One that comes to all that is left must leave nothing at any rate.
     """
-    if it.total <= 0:
-        tx.error("lines" if it.lines else "amount", f"Must come to more than 0; comes to {it.total}.")
-    elif it.total > whole:
-        tx.error("lines", f"Come to {it.total} {it.currency}, where {whole} is left to credit.")
-    elif it.total == whole and len(it.tax_breakdown) < sum(share.taxable != 0 for share in room.values()):
+    if note.total <= 0:
+        tx.error("lines" if note.lines else "amount", f"Must come to more than 0; comes to {note.total}.")
+    elif note.total > whole:
+        tx.error("lines", f"Come to {note.total} {note.currency}, where {whole} is left to credit.")
+    elif note.total == whole and len(note.tax_breakdown) < sum(share.taxable != 0 for share in room.values()):
         tx.error("lines", f"Come to all {whole} that is left, but not at each tax rate. Leave lines out to credit all.")
 
 
@@ -139,34 +139,36 @@ def in_units(tx: Tx, amount: Decimal, currency: str) -> int:
         return 1
 
 
-def by_amount(tx: Tx, it: CreditNote, gross: int, room: list[Share], invoice: Any) -> list[Share]:
+def by_amount(tx: Tx, note: CreditNote, gross: int, room: list[Share], invoice: Any) -> list[Share]:
     """What a gross amount takes back at each rate, in proportion to what is left there."""
     whole = sum(share.gross for share in room)
     if gross > whole:
-        tx.error("amount", f"Must be at most what is left to credit: {amount_of(whole, it.currency)} {it.currency}.")
+        tx.error(
+            "amount", f"Must be at most what is left to credit: {amount_of(whole, note.currency)} {note.currency}."
+        )
         return []
-    found, it.lines = [], []
+    found, note.lines = [], []
     parts = money.allocate(gross, [share.gross for share in room]) if whole else []
     for part, share in zip(parts, room, strict=False):
         net = money.net_of_part(part, share)
         if part:
             found.append(Share(share.tax_rate, net, part - net))
-            sign, price = Decimal(-1 if net < 0 else 1), amount_of(abs(net), it.currency)
-            said, amount = it.description or f"Credit on invoice {invoice.number}", amount_of(net, it.currency)
-            it.lines.append(CreditNoteLine(said, price, None, sign, Decimal(0), share.tax_rate, amount))
+            sign, price = Decimal(-1 if net < 0 else 1), amount_of(abs(net), note.currency)
+            said, amount = note.description or f"Credit on invoice {invoice.number}", amount_of(net, note.currency)
+            note.lines.append(CreditNoteLine(said, price, None, sign, Decimal(0), share.tax_rate, amount))
     return found
 
 
-def by_lines(tx: Tx, it: CreditNote, invoice: Any, room: dict[Decimal, Share]) -> list[Share]:
+def by_lines(tx: Tx, credit_note: CreditNote, invoice: Any, room: dict[Decimal, Share]) -> list[Share]:
     """What lines take back at each rate; a fault where that is more than is left."""
     taxable: dict[Decimal, int] = {}
     its_lines = {line.id: line for line in invoice.lines}
     former = [line for note in invoice.credit_notes for line in note.lines]
-    for line in documents.each_line(tx, it.lines):
+    for line in documents.each_line(tx, credit_note.lines):
         if line.invoice_line_id is None:
-            price_free_line(tx, line, it.currency, list(room))
+            price_free_line(tx, line, credit_note.currency, list(room))
         elif line.invoice_line_id in its_lines:
-            price_part(tx, line, its_lines[line.invoice_line_id], it.currency, former)
+            price_part(tx, line, its_lines[line.invoice_line_id], credit_note.currency, former)
         else:
             row = tx.one(OWNER, id=line.invoice_line_id)
             its = f"Is a line of invoice {row[0]}, not of this one." if row else rules.MISSING.format("invoice line")
@@ -174,13 +176,15 @@ def by_lines(tx: Tx, it: CreditNote, invoice: Any, room: dict[Decimal, Share]) -
             continue
         former.append(line)
         if line.tax_rate in room:
-            taxable[line.tax_rate] = taxable.get(line.tax_rate, 0) + minor_units(line.amount, it.currency)
+            taxable[line.tax_rate] = taxable.get(line.tax_rate, 0) + minor_units(line.amount, credit_note.currency)
     found = []
     for rate, net in sorted(taxable.items()):
         share = room[rate]
         if net != money.clamp(net, 0, share.taxable):
-            rest = f"{amount_of(share.taxable, it.currency)} {it.currency} before tax is left to credit"
-            tx.error("lines", f"Come to {amount_of(net, it.currency)} at {rate:f} % tax, where {rest}.")
+            rest = (
+                f"{amount_of(share.taxable, credit_note.currency)} {credit_note.currency} before tax is left to credit"
+            )
+            tx.error("lines", f"Come to {amount_of(net, credit_note.currency)} at {rate:f} % tax, where {rest}.")
         found.append(Share(rate, net, money.tax_of_part(net, share)))
     return found
 

@@ -95,21 +95,21 @@ OWNERS = {
 """Whose a contact or project is, and whether it is a template."""
 
 
-def prepare_for_client(tx: Tx, it: Any, before: Any) -> Decimal:
+def prepare_for_client(tx: Tx, document: Any, before: Any) -> Decimal:
     """What a document has from its client, to whom its contact and project must belong; answers its lines' tax rate."""
-    found = tx.one(CLIENT, id=it.client_id)
+    found = tx.one(CLIENT, id=document.client_id)
     status, currency, tax_rate = found or ("active", tx.actor.currency, "0")
-    if found is None and it.client_id is not None:
+    if found is None and document.client_id is not None:
         tx.error("client_id", rules.MISSING.format("client"))
-        it.client_id = None  # so that nothing is blamed for not being that client's
-    if before is None or it.client_id != before.client_id:
-        relations.check_open(tx, "client_id", f"Client {it.client_id}", status)
-    it.currency = it.currency or currency
-    if before and before.lines and it.currency != before.currency:
+        document.client_id = None  # so that nothing is blamed for not being that client's
+    if before is None or document.client_id != before.client_id:
+        relations.check_open(tx, "client_id", f"Client {document.client_id}", status)
+    document.currency = document.currency or currency
+    if before and before.lines and document.currency != before.currency:
         tx.error("currency", f"Is fixed as {before.currency} while there are lines. Delete them first.")
     for member, table in (("contact_id", "external_contacts"), ("project_id", "projects")):
-        if before is None or any(getattr(it, name) != getattr(before, name) for name in (member, "client_id")):
-            check_owner(tx, it, member, table, it.client_id)
+        if before is None or any(getattr(document, name) != getattr(before, name) for name in (member, "client_id")):
+            check_owner(tx, document, member, table, document.client_id)
     return Decimal(tax_rate)
 
 
@@ -118,9 +118,9 @@ def default_tax_rate(tx: Tx, client: int) -> Decimal:
     return Decimal((tx.one(CLIENT, id=client) or ("", "", "0"))[2])
 
 
-def check_owner(tx: Tx, it: Any, member: str, table: str, client: int | None) -> None:
+def check_owner(tx: Tx, document: Any, member: str, table: str, client: int | None) -> None:
     """Note a fault when a contact or project is another client's."""
-    row = tx.one(OWNERS[table], id=getattr(it, member)) if getattr(it, member) else None
+    row = tx.one(OWNERS[table], id=getattr(document, member)) if getattr(document, member) else None
     if row and row[1]:
         tx.error(member, "Is a template, and takes no time or money. Create a project from it first.")
     if row and client is not None and row[0] != client:
@@ -250,10 +250,10 @@ def is_same_content(old: Record, new: Record) -> bool:
     return all(getattr(old, name) == getattr(new, name) for name in writable_fields(type(old)) if name != "position")
 
 
-def check_locked(tx: Tx, it: Any, before: Any, why: str, names: Collection[str]) -> None:
+def check_locked(tx: Tx, document: Any, before: Any, why: str, names: Collection[str]) -> None:
     """Note `locked` for each of these members that a document in its state no longer changes; they stay as they are."""
     for name in names:
-        old, new = getattr(before, name), getattr(it, name)
+        old, new = getattr(before, name), getattr(document, name)
         lines = name == "lines"
         kept = (
             len(old) == len(identified(new)) == len(new) and all(map(is_same_content, old, new))
@@ -261,5 +261,5 @@ def check_locked(tx: Tx, it: Any, before: Any, why: str, names: Collection[str])
             else old == new
         )
         if not kept:
-            setattr(it, name, old)  # so that nothing else is said of it
+            setattr(document, name, old)  # so that nothing else is said of it
             tx.error(name, f"Cannot be changed any more: this one is {why}.", "locked")

@@ -108,47 +108,51 @@ PROJECT = select(*projects.c["client_id", "status", "is_template", "billing_type
 CLIENT = select(*clients.c["status", "currency"]).where(clients.c.id == bindparam("id"))
 
 
-def prepare(tx: Tx, it: Expense, before: Expense | None, given: relations.Given) -> Expense:
+def prepare(tx: Tx, expense: Expense, before: Expense | None, given: relations.Given) -> Expense:
     """What an expense follows from: project and client, the key's user, today; and what it comes to."""
-    named = relations.named_fields(it, given, "client_id", "project_id")
-    project = tx.one(PROJECT, id=it.project_id) if it.project_id is not None else None
+    named = relations.named_fields(expense, given, "client_id", "project_id")
+    project = tx.one(PROJECT, id=expense.project_id) if expense.project_id is not None else None
     if project:
-        relations.derive_parent(tx, it, given, "project_id", "client_id", project[0])
-    client = tx.one(CLIENT, id=it.client_id) if it.client_id is not None else None
-    if before is None or (it.client_id, it.project_id) != (before.client_id, before.project_id):
+        relations.derive_parent(tx, expense, given, "project_id", "client_id", project[0])
+    client = tx.one(CLIENT, id=expense.client_id) if expense.client_id is not None else None
+    if before is None or (expense.client_id, expense.project_id) != (before.client_id, before.project_id):
         if project:
-            name = f"Project {it.project_id}"
+            name = f"Project {expense.project_id}"
             relations.check_open(tx, "project_id", name, project[1], template=bool(project[2]))
         if client:
             relations.check_open(
-                tx, relations.first_named(named, "client_id", "project_id"), f"Client {it.client_id}", client[0]
+                tx, relations.first_named(named, "client_id", "project_id"), f"Client {expense.client_id}", client[0]
             )
-    ownership.prepare_user(tx, it, before, "expense")
-    it.date = it.date or tx.today
-    it.currency = it.currency or (client[1] if client else tx.actor.currency)
-    if it.billable is None:
-        it.billable = it.client_id is not None and not (project and project[3] == "non_billable")
-    elif it.billable and it.client_id is None and not (before and before.invoice_id):  # or it does not move at all
+    ownership.prepare_user(tx, expense, before, "expense")
+    expense.date = expense.date or tx.today
+    expense.currency = expense.currency or (client[1] if client else tx.actor.currency)
+    if expense.billable is None:
+        expense.billable = expense.client_id is not None and not (project and project[3] == "non_billable")
+    elif (
+        expense.billable and expense.client_id is None and not (before and before.invoice_id)
+    ):  # or it does not move at all
         sentence = "Must be false without a client: nobody could be billed. Send false, or name a client."
         if tx.readable("client_id", "project_id"):
             tx.error("billable", sentence)
-    compute_amounts(tx, it)
-    return it
+    compute_amounts(tx, expense)
+    return expense
 
 
-def compute_amounts(tx: Tx, it: Expense) -> None:
+def compute_amounts(tx: Tx, expense: Expense) -> None:
     """The net of an expense and what its client is billed, each rounded half up."""
-    if it.amount == 0:
+    if expense.amount == 0:
         tx.error("amount", "Must not be 0.")
-    units = int(it.amount.scaleb(DIGITS[it.currency]))
-    net = net_of(units, it.tax_rate) if it.amount_includes_tax else units
-    it.net_amount = amount_of(net, it.currency)
-    it.billable_amount = amount_of(marked_up(net, it.markup_percent) if it.billable else 0, it.currency)
+    units = int(expense.amount.scaleb(DIGITS[expense.currency]))
+    net = net_of(units, expense.tax_rate) if expense.amount_includes_tax else units
+    expense.net_amount = amount_of(net, expense.currency)
+    expense.billable_amount = amount_of(
+        marked_up(net, expense.markup_percent) if expense.billable else 0, expense.currency
+    )
 
 
-def record(tx: Tx, it: Expense) -> int:
+def record(tx: Tx, record: Expense) -> int:
     """Write a new expense; answers its id."""
-    expense = tx.insert(expenses, prepare(tx, it, None, relations.sent_fields(it)))
+    expense = tx.insert(expenses, prepare(tx, record, None, relations.sent_fields(record)))
     summaries.add(tx, sources.EXPENSES, expense)
     return expense
 
@@ -157,9 +161,9 @@ api = Resource("/expenses", tag="Expenses", scope="expenses", table=expenses)
 
 
 @api.get()
-def list_expenses(tx: Tx, only: ExpenseFilter, page: Page) -> Paged[Expense]:
+def list_expenses(tx: Tx, filters: ExpenseFilter, page: Page) -> Paged[Expense]:
     """List expenses, newest day first."""
-    return listing(tx, expenses, Expense, only, page)
+    return listing(tx, expenses, Expense, filters, page)
 
 
 @api.post()
@@ -169,28 +173,28 @@ def create_expense(tx: Tx, body: New[Expense]) -> Expense:
 
 
 @api.get("/{expense}")
-def get_expense(tx: Tx, expense: Id) -> Expense:
+def get_expense(tx: Tx, expense_id: Id) -> Expense:
     """Read an expense."""
-    return tx.get(expenses, expense, Expense)
+    return tx.get(expenses, expense_id, Expense)
 
 
 @api.put("/{expense}")
 @api.patch("/{expense}")
-def update_expense(tx: Tx, expense: Id, change: Patch[Expense]) -> Expense:
+def update_expense(tx: Tx, expense_id: Id, patch: Patch[Expense]) -> Expense:
     """Change an expense; members left out keep their value. A member's key changes only that user's own."""
-    before = tx.get(expenses, expense, Expense)
-    it = prepare(tx, change.apply_to(before), before, change.given)
-    allocations.check_locked(tx, it, before)
-    with summaries.tracking(tx, sources.EXPENSES, record_id=expense):
-        tx.update(expenses, it)
-    return tx.get(expenses, expense, Expense)
+    before = tx.get(expenses, expense_id, Expense)
+    after = prepare(tx, patch.apply_to(before), before, patch.given)
+    allocations.check_locked(tx, after, before)
+    with summaries.tracking(tx, sources.EXPENSES, record_id=expense_id):
+        tx.update(expenses, after)
+    return tx.get(expenses, expense_id, Expense)
 
 
 @api.delete("/{expense}")
-def delete_expense(tx: Tx, expense: Id) -> None:
+def delete_expense(tx: Tx, expense_id: Id) -> None:
     """Delete an expense; one that is billed stays. A member's key deletes only that user's own."""
-    it = etag.unchanged(tx, tx.get(expenses, expense, Expense))
-    ownership.check_deletion(tx, it, "expense")
-    allocations.refuse_deletion(it, "expense")
-    summaries.add(tx, sources.EXPENSES, expense, -1)
-    tx.delete(expenses, expense)
+    before = etag.check_unchanged(tx, tx.get(expenses, expense_id, Expense))
+    ownership.check_deletion(tx, before, "expense")
+    allocations.refuse_deletion(before, "expense")
+    summaries.add(tx, sources.EXPENSES, expense_id, -1)
+    tx.delete(expenses, expense_id)

@@ -24,46 +24,46 @@ class InvoiceChanged(msgspec.Struct):
     invoice: Annotated[DocumentTotals, "What the invoice comes to with the line."]
 
 
-def load_draft(tx: Tx, invoice: int) -> Invoice:
-    """The invoice, whose lines can be changed. Raises `locked` for any but a draft."""
-    it = load_invoice(tx, invoice)
-    if it.status != "draft":
-        sentence = f"The lines of this invoice are fixed: it is {it.status}. POST a credit note for what is wrong."
-        raise Refusal("locked", sentence, errors={"invoice": [sentence]})
-    return it
+def load_draft(tx: Tx, invoice_id: int) -> Invoice:
+    """Return the invoice, whose lines can be changed. Raises `locked` for any but a draft."""
+    invoice = load_invoice(tx, invoice_id)
+    if invoice.status != "draft":
+        message = f"The lines of this invoice are fixed: it is {invoice.status}. POST a credit note for what is wrong."
+        raise Refusal("locked", message, errors={"invoice": [message]})
+    return invoice
 
 
-def update_totals(tx: Tx, it: Invoice) -> InvoiceChanged:
-    """Write what the invoice comes to with its lines as they are now."""
-    compute_totals(it, documents.load_children(tx, invoice_lines, InvoiceLine, "invoice_id", it.id))
-    tx.update(invoices, it)
-    tx.touch(invoices, it.id)
-    return InvoiceChanged(documents.totals_of(it))
+def update_totals(tx: Tx, invoice: Invoice) -> InvoiceChanged:
+    """Write the totals of the invoice with its lines as they are now."""
+    compute_totals(invoice, documents.load_children(tx, invoice_lines, InvoiceLine, "invoice_id", invoice.id))
+    tx.update(invoices, invoice)
+    tx.touch(invoices, invoice.id)
+    return InvoiceChanged(documents.totals_of(invoice))
 
 
 api = Resource("/invoices/{invoice}/lines", tag="Invoices", scope="invoices", table=invoice_lines, parent=invoices)
 
 
 @api.post()
-def create_invoice_line(tx: Tx, invoice: Id, body: New[InvoiceLine]) -> WithMeta[InvoiceLine, InvoiceChanged]:
+def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithMeta[InvoiceLine, InvoiceChanged]:
     """Add a line to a draft; the last one, unless it has a position. The invoice's new totals are in meta.invoice."""
-    it = load_draft(tx, invoice)
-    if len(it.lines) >= MOST_LINES:
+    invoice = load_draft(tx, invoice_id)
+    if len(invoice.lines) >= MOST_LINES:
         tx.error("invoice", f"Has {MOST_LINES} lines, and no room for more.")
-    body.invoice_id = invoice
+    body.invoice_id = invoice_id
     if body.position is None:
-        body.position = relations.next_position(max((line.position for line in it.lines), default=0))
-    lines.prepare_line(tx, body, it, documents.default_tax_rate(tx, it.client_id), {}, set())
+        body.position = relations.next_position(max((line.position for line in invoice.lines), default=0))
+    lines.prepare_line(tx, body, invoice, documents.default_tax_rate(tx, invoice.client_id), {}, set())
     body.id = tx.insert(invoice_lines, body)
-    allocations.attach(tx, invoice, body)
-    return WithMeta(tx.get(invoice_lines, body.id, InvoiceLine), update_totals(tx, it))
+    allocations.attach(tx, invoice_id, body)
+    return WithMeta(tx.get(invoice_lines, body.id, InvoiceLine), update_totals(tx, invoice))
 
 
 @api.delete("/{line}")
-def delete_invoice_line(tx: Tx, invoice: Id, line: Id) -> None:
+def delete_invoice_line(tx: Tx, invoice_id: Id, line_id: Id) -> None:
     """Remove a line from a draft; the work on it can be billed again."""
-    its = etag.unchanged(tx, tx.get(invoice_lines, line, InvoiceLine, invoice_id=invoice))
-    it = load_draft(tx, invoice)
-    allocations.detach(tx, its.id)
-    tx.delete(invoice_lines, its.id)
-    update_totals(tx, it)
+    etag.check_unchanged(tx, tx.get(invoice_lines, line_id, InvoiceLine, invoice_id=invoice_id))
+    invoice = load_draft(tx, invoice_id)
+    allocations.detach(tx, line_id)
+    tx.delete(invoice_lines, line_id)
+    update_totals(tx, invoice)

@@ -137,133 +137,136 @@ class InvoiceFilter(Filter):
     external_id: OneOf[Text191] | None = None
 
 
-def load_invoice(tx: Tx, invoice: int) -> Invoice:
-    """An invoice with its lines, payments and credit notes. Raises `not_found`."""
-    it = tx.get(invoices, invoice, Invoice)
-    it.lines = documents.load_children(tx, invoice_lines, InvoiceLine, "invoice_id", invoice)
-    it.payments = documents.load_children(tx, schema.billing.payments, Payment, "invoice_id", invoice)
-    it.credit_notes = documents.load_children(tx, credit_notes, CreditNote, "invoice_id", invoice)
-    return it
+def load_invoice(tx: Tx, invoice_id: int) -> Invoice:
+    """Return an invoice with its lines, payments and credit notes. Raises `not_found`."""
+    invoice = tx.get(invoices, invoice_id, Invoice)
+    invoice.lines = documents.load_children(tx, invoice_lines, InvoiceLine, "invoice_id", invoice_id)
+    invoice.payments = documents.load_children(tx, schema.billing.payments, Payment, "invoice_id", invoice_id)
+    invoice.credit_notes = documents.load_children(tx, credit_notes, CreditNote, "invoice_id", invoice_id)
+    return invoice
 
 
-def of_quote(tx: Tx, quote: int) -> list[InvoiceLine]:
-    """What a quote offers, as lines of an invoice."""
-    offered = documents.load_children(tx, quote_lines, QuoteLine, "quote_id", quote)
+def lines_of_quote(tx: Tx, quote_id: int) -> list[InvoiceLine]:
+    """Return what a quote offers as lines of an invoice."""
+    offered = documents.load_children(tx, quote_lines, QuoteLine, "quote_id", quote_id)
     return [lines.new_line(**{name: getattr(line, name) for name in writable_fields(QuoteLine)}) for line in offered]
 
 
-def prepare(tx: Tx, it: Invoice, before: Invoice | None = None) -> Invoice:
-    """What an invoice has from its client, its work and its lines, and the step that its status asks for."""
+def prepare(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> Invoice:
+    """Fill in what follows from the client, the work and the lines, and take the step that the status asks for."""
     former = before.status if before else "draft"
-    asked, it.status = it.status, former
+    target, invoice.status = invoice.status, former
     if before is None:
-        quote_conversion.fill_invoice(tx, it, of_quote)
-        it.amount_paid = it.amount_credited = Decimal(0)
-        it.payments = []
-    it.lines = documents.merge_lines(tx, it.lines, before.lines if before else [], fixed=former != "draft")
+        quote_conversion.fill_invoice(tx, invoice, lines_of_quote)
+        invoice.amount_paid = invoice.amount_credited = Decimal(0)
+        invoice.payments = []
+    invoice.lines = documents.merge_lines(tx, invoice.lines, before.lines if before else [], fixed=former != "draft")
     if former != "draft":
-        documents.check_locked(tx, it, before, former, FIXED)
-        it.lines = before.lines if before else []
-    elif before and it.client_id != before.client_id and any(line.kind != "item" for line in before.lines):
+        documents.check_locked(tx, invoice, before, former, FIXED)
+        invoice.lines = before.lines if before else []
+    elif before and invoice.client_id != before.client_id and any(line.kind != "item" for line in before.lines):
         why = "work is attached: delete the lines with work first"
         tx.error("client_id", f"Is fixed as {before.client_id} while {why}.")
-        it.client_id = before.client_id  # so that its project and its lines are not blamed
-    tax_rate = documents.prepare_for_client(tx, it, before)
+        invoice.client_id = before.client_id  # so that its project and its lines are not blamed
+    tax_rate = documents.prepare_for_client(tx, invoice, before)
     if former == "draft":
-        prepare_draft(tx, it, before, tax_rate)
-    elif it.unbilled_work:
+        prepare_draft(tx, invoice, before, tax_rate)
+    elif invoice.unbilled_work:
         tx.error("unbilled_work", f"Nothing can be added any more: this one is {former}.", "locked")
-    relations.check_transition(tx, former, asked, TRANSITIONS, "" if former == "draft" else CREDIT)
-    if asked != former and asked in TRANSITIONS[former]:
-        issuing.STEPS[asked](tx, it)
-    if it.sent_at and it.due_date is None:
+    relations.check_transition(tx, former, target, TRANSITIONS, "" if former == "draft" else CREDIT)
+    if target != former and target in TRANSITIONS[former]:
+        issuing.STEPS[target](tx, invoice)
+    if invoice.sent_at and invoice.due_date is None:
         tx.error("due_date", "Must not be null once an invoice was issued.")
-    elif it.issue_date and it.due_date and it.due_date < it.issue_date and tx.readable("issue_date"):
-        tx.error("due_date", f"Must not be before issue_date, which is {it.issue_date}.")
-    pays = asked == "paid" != former and asked in TRANSITIONS[former]
-    it.record_payment = payments.prepare_payment(tx, it.record_payment or None, it, whole=pays)
-    return it
+    elif (
+        invoice.issue_date and invoice.due_date and invoice.due_date < invoice.issue_date and tx.readable("issue_date")
+    ):
+        tx.error("due_date", f"Must not be before issue_date, which is {invoice.issue_date}.")
+    pays = target == "paid" != former and target in TRANSITIONS[former]
+    invoice.record_payment = payments.prepare_payment(tx, invoice.record_payment or None, invoice, whole=pays)
+    return invoice
 
 
-def prepare_draft(tx: Tx, it: Invoice, before: Invoice | None, tax_rate: Decimal) -> None:
-    """The lines of a draft, with all unbilled work that was asked for, and what they come to."""
-    own = {line.id: line for line in before.lines} if before else {}
-    if it.unbilled_work:
-        it.lines += unbilled.gather(tx, it.unbilled_work, it)
-    if len(it.lines) > MOST_LINES:
+def prepare_draft(tx: Tx, invoice: Invoice, before: Invoice | None, tax_rate: Decimal) -> None:
+    """Price the lines of a draft, with all unbilled work that was asked for, and add them up."""
+    former = {line.id: line for line in before.lines} if before else {}
+    if invoice.unbilled_work:
+        invoice.lines += unbilled.gather(tx, invoice.unbilled_work, invoice)
+    if len(invoice.lines) > MOST_LINES:
         tx.error(
-            "lines", f"Would be {len(it.lines)}; at most {MOST_LINES} are possible. Bill less at once, or group more."
+            "lines",
+            f"Would be {len(invoice.lines)}; at most {MOST_LINES} are possible. Bill less at once, or group more.",
         )
     seen: set[tuple[str, int]] = set()
-    for line in documents.each_line(tx, it.lines):
-        lines.prepare_line(tx, line, it, tax_rate, own, seen)
-    it.lines = documents.identified(it.lines)
-    compute_totals(it, it.lines)
+    for line in documents.each_line(tx, invoice.lines):
+        lines.prepare_line(tx, line, invoice, tax_rate, former, seen)
+    invoice.lines = documents.identified(invoice.lines)
+    compute_totals(invoice, invoice.lines)
 
 
-def compute_totals(it: Invoice, its_lines: list[InvoiceLine]) -> None:
-    """Let a draft have the totals of its lines; all of that is due."""
-    documents.compute_totals(it, its_lines)
-    it.balance_due = it.total
+def compute_totals(invoice: Invoice, billed: list[InvoiceLine]) -> None:
+    """Set the totals of a draft to those of its lines; all of that is due."""
+    documents.compute_totals(invoice, billed)
+    invoice.balance_due = invoice.total
 
 
 api = Resource("/invoices", tag="Invoices", scope="invoices", table=invoices)
 
 
 @api.get()
-def list_invoices(tx: Tx, only: InvoiceFilter, page: Page) -> Paged[Invoice]:
+def list_invoices(tx: Tx, filters: InvoiceFilter, page: Page) -> Paged[Invoice]:
     """List invoices, newest first; without their lines, payments and credit notes."""
-    return listing(tx, invoices, Invoice, only, page)
+    return listing(tx, invoices, Invoice, filters, page)
 
 
 @api.post()
 def create_invoice(tx: Tx, body: New[Invoice]) -> Invoice:
     """Create an invoice with its lines, from a quote or from unbilled work; with the status sent it is issued."""
-    it = prepare(tx, body)
-    invoice = it.id = tx.insert(invoices, it)
-    lines.save(tx, invoice, [], it.lines)
-    quote_conversion.touch(tx, it.quote_id)
-    with summaries.tracking_balance(tx, invoice):
-        issuing.count(tx, it, "draft")
-    return load_invoice(tx, invoice)
+    invoice = prepare(tx, body)
+    invoice.id = tx.insert(invoices, invoice)
+    lines.save(tx, invoice.id, [], invoice.lines)
+    quote_conversion.touch(tx, invoice.quote_id)
+    with summaries.tracking_balance(tx, invoice.id):
+        issuing.count(tx, invoice, "draft")
+    return load_invoice(tx, invoice.id)
 
 
 @api.get("/{invoice}")
-def get_invoice(tx: Tx, invoice: Id) -> Invoice:
+def get_invoice(tx: Tx, invoice_id: Id) -> Invoice:
     """Read an invoice with its lines, payments and credit notes."""
     tx.snapshot()
-    return load_invoice(tx, invoice)
+    return load_invoice(tx, invoice_id)
 
 
 @api.put("/{invoice}")
 @api.patch("/{invoice}")
-def update_invoice(tx: Tx, invoice: Id, change: Patch[Invoice]) -> Invoice:
+def update_invoice(tx: Tx, invoice_id: Id, patch: Patch[Invoice]) -> Invoice:
     """Change an invoice or its status, or record a payment; `lines` takes the place of the whole set of a draft."""
-    before = load_invoice(tx, invoice)
-    save(tx, prepare(tx, change.apply_to(before), before), before)
-    return load_invoice(tx, invoice)
+    before = load_invoice(tx, invoice_id)
+    save(tx, prepare(tx, patch.apply_to(before), before), before)
+    return load_invoice(tx, invoice_id)
 
 
-def save(tx: Tx, it: Invoice, before: Invoice) -> None:
-    """Write an invoice that was judged, its payment, and what both change elsewhere."""
-    with summaries.tracking_balance(tx, it.id):
-        tx.update(invoices, it)
+def save(tx: Tx, invoice: Invoice, before: Invoice) -> None:
+    """Write an invoice that was validated, its payment, and what both change elsewhere."""
+    with summaries.tracking_balance(tx, invoice.id):
+        tx.update(invoices, invoice)
         if before.status == "draft":
-            lines.save(tx, it.id, before.lines, it.lines)
-        issuing.count(tx, it, before.status)
-        if it.record_payment:
-            payments.record(tx, it.record_payment)
-    if it.status == "void" and before.status != "void":
-        quote_conversion.touch(tx, it.quote_id)
+            lines.save(tx, invoice.id, before.lines, invoice.lines)
+        issuing.count(tx, invoice, before.status)
+        if invoice.record_payment:
+            payments.record(tx, invoice.record_payment)
+    if invoice.status == "void" and before.status != "void":
+        quote_conversion.touch(tx, invoice.quote_id)
 
 
 @api.delete("/{invoice}")
-def delete_invoice(tx: Tx, invoice: Id) -> None:
+def delete_invoice(tx: Tx, invoice_id: Id) -> None:
     """Delete a draft; the work on it can be billed again."""
-    it = etag.unchanged(tx, load_invoice(tx, invoice))
-    if it.status != "draft":
-        sentence = f"This invoice is {it.status} and stays. {CREDIT}"
+    before = etag.check_unchanged(tx, load_invoice(tx, invoice_id))
+    if before.status != "draft":
+        sentence = f"This invoice is {before.status} and stays. {CREDIT}"
         raise Refusal("locked", sentence, errors={"status": [sentence]})
-    lines.save(tx, invoice, it.lines, [])
-    tx.delete(invoices, invoice)
-    quote_conversion.touch(tx, it.quote_id)
+    lines.save(tx, invoice_id, before.lines, [])
+    tx.delete(invoices, invoice_id)
+    quote_conversion.touch(tx, before.quote_id)

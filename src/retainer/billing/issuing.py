@@ -39,31 +39,33 @@ TAKEN = select(invoices.c.id).where(invoices.c.number == bindparam("number"))
 PATTERN = select(accounts.c.invoice_number_pattern).where(accounts.c.id == ACCOUNT)
 
 
-def issue(tx: Tx, it: Any) -> None:
+def issue(tx: Tx, invoice: Any) -> None:
     """Fix a draft: its number is the next of the series of its year. One that comes to nothing is paid at once."""
-    if not it.lines and tx.readable("lines"):
+    if not invoice.lines and tx.readable("lines"):
         tx.error("status", "An invoice without lines cannot be sent. Add a line first.")
-    elif it.total < 0 and tx.readable("lines"):
-        tx.error("status", f"An invoice of {it.total} {it.currency} cannot be sent. Credit an earlier one instead.")
-    terms, *client = tx.one(CLIENT, id=it.client_id) or (0, "", *[None] * 7)
-    it.client_snapshot = ClientSnapshot(*client)
-    it.issue_date = it.issue_date or tx.today
-    it.due_date = it.due_date or day_after(it.issue_date, terms)
-    it.number = next_number(tx, "invoices", tx.value(PATTERN), TAKEN, it.issue_date)
-    it.status, it.sent_at = "sent", tx.now
-    if it.total == 0:
-        it.status, it.paid_at = "paid", tx.now
+    elif invoice.total < 0 and tx.readable("lines"):
+        tx.error(
+            "status", f"An invoice of {invoice.total} {invoice.currency} cannot be sent. Credit an earlier one instead."
+        )
+    terms, *client = tx.one(CLIENT, id=invoice.client_id) or (0, "", *[None] * 7)
+    invoice.client_snapshot = ClientSnapshot(*client)
+    invoice.issue_date = invoice.issue_date or tx.today
+    invoice.due_date = invoice.due_date or day_after(invoice.issue_date, terms)
+    invoice.number = next_number(tx, "invoices", tx.value(PATTERN), TAKEN, invoice.issue_date)
+    invoice.status, invoice.sent_at = "sent", tx.now
+    if invoice.total == 0:
+        invoice.status, invoice.paid_at = "paid", tx.now
 
 
-def void(tx: Tx, it: Any) -> None:
+def void(tx: Tx, invoice: Any) -> None:
     """Let an invoice count no more."""
-    it.status, it.voided_at, it.balance_due = "void", tx.now, Decimal(0)
+    invoice.status, invoice.voided_at, invoice.balance_due = "void", tx.now, Decimal(0)
 
 
-def write_off(tx: Tx, it: Any) -> None:
+def write_off(tx: Tx, invoice: Any) -> None:
     """Expect no payment any more; what was not paid stays due."""
-    it.status, it.written_off_at = "written_off", tx.now
-    if it.record_payment:
+    invoice.status, invoice.written_off_at = "written_off", tx.now
+    if invoice.record_payment:
         tx.error("record_payment", "Record the payment first, then write off the rest.")
 
 
@@ -84,15 +86,15 @@ ENDS: dict[str, Callable[[Tx, Any], str]] = {
 """From the end of which day on nothing is outstanding of an invoice after a step."""
 
 
-def count(tx: Tx, it: Any, former: str) -> None:
+def count(tx: Tx, invoice: Any, former: str) -> None:
     """Count what was issued on its projects; a void invoice takes it back and frees its work."""
-    if it.status != former and it.status in ENDS:
-        balance.set_settled_date(tx, it.id, ENDS[it.status](tx, it))
-    sign = 0 if it.status == former else 1 if former == "draft" else -1 if it.status == "void" else 0
-    for project, units in lines.by_project(it).items() if sign else ():
+    if invoice.status != former and invoice.status in ENDS:
+        balance.set_settled_date(tx, invoice.id, ENDS[invoice.status](tx, invoice))
+    sign = 0 if invoice.status == former else 1 if former == "draft" else -1 if invoice.status == "void" else 0
+    for project, units in lines.by_project(invoice).items() if sign else ():
         if project is not None:
-            project_totals.apply_invoiced(tx, project, sign * units, it.currency)
+            project_totals.apply_invoiced(tx, project, sign * units, invoice.currency)
     for source in (sources.INVOICES, sources.INVOICE_LINES) if sign else ():
-        summaries.add(tx, source, it.id, sign)
+        summaries.add(tx, source, invoice.id, sign)
     if sign == -1:
-        allocations.release(tx, it.lines)
+        allocations.release(tx, invoice.lines)

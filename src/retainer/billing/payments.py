@@ -52,41 +52,43 @@ OWNER = (
 )
 
 
-def prepare_payment(tx: Tx, it: Payment | None, invoice: Any, *, whole: bool) -> Payment | None:
+def prepare_payment(tx: Tx, payment: Payment | None, invoice: Any, *, whole: bool) -> Payment | None:
     """A payment as it will be recorded, its faults noted; of all that is due when the `whole` is to be paid.
 
     None when there is none, or when one with its reference was recorded before.
     """
-    where = "status" if it is None else "record_payment.amount"
-    if whole and it is None:
-        it = complete(Payment, {}, {}, {})
-    if it is None:
+    where = "status" if payment is None else "record_payment.amount"
+    if whole and payment is None:
+        payment = complete(Payment, {}, {}, {})
+    if payment is None:
         return None
-    earlier = next((other for other in invoice.payments if it.reference and other.reference == it.reference), None)
+    earlier = next(
+        (other for other in invoice.payments if payment.reference and other.reference == payment.reference), None
+    )
     if earlier is not None:
-        compare(tx, it, earlier, whole=whole)
+        compare(tx, payment, earlier, whole=whole)
         return None
-    it.invoice_id, it.currency = invoice.id, invoice.currency
-    it.amount = invoice.balance_due if it.amount is None else it.amount
-    it.paid_date = it.paid_date or tx.today
+    payment.invoice_id, payment.currency = invoice.id, invoice.currency
+    payment.amount = invoice.balance_due if payment.amount is None else payment.amount
+    payment.paid_date = payment.paid_date or tx.today
     is_known = tx.readable("status", "lines")  # what is due follows from both
     if invoice.status not in TAKES and is_known:
         why = "a draft: set its status to sent first" if invoice.status == "draft" else invoice.status
         tx.error("record_payment", f"Nothing is due: the invoice is {why}.")
         return None
-    if it.paid_date > tx.today:
+    if payment.paid_date > tx.today:
         tx.error("record_payment.paid_date", f"Must not be in the future; today is {tx.today}.")
     if not is_known:
-        return it
-    if not 0 < it.amount <= invoice.balance_due:
+        return payment
+    if not 0 < payment.amount <= invoice.balance_due:
         tx.error(where, f"Takes more than 0 and at most what is due: {invoice.balance_due}.")
-    elif whole and it.amount < invoice.balance_due:
-        tx.error("status", f"Is not paid with {it.amount}: {invoice.balance_due} is due. Leave status out.")
+    elif whole and payment.amount < invoice.balance_due:
+        tx.error("status", f"Is not paid with {payment.amount}: {invoice.balance_due} is due. Leave status out.")
     try:
-        minor_units(it.amount, it.currency)
+        minor_units(payment.amount, payment.currency)
     except ValueError as error:
         tx.error("record_payment.amount", str(error))
-    return it
+    return payment
 
 
 def compare(tx: Tx, payment: Payment, earlier: Payment, *, whole: bool) -> None:
@@ -101,10 +103,10 @@ def compare(tx: Tx, payment: Payment, earlier: Payment, *, whole: bool) -> None:
         tx.error("status", sentence)
 
 
-def record(tx: Tx, it: Payment) -> None:
+def record(tx: Tx, payment: Payment) -> None:
     """Write a payment that was judged, and what it leaves due of its invoice."""
-    summaries.add(tx, sources.PAYMENTS, tx.insert(payments, it))
-    balance.recompute_balance(tx, it.invoice_id, by_payment=True)
+    summaries.add(tx, sources.PAYMENTS, tx.insert(payments, payment))
+    balance.recompute_balance(tx, payment.invoice_id, by_payment=True)
 
 
 class Removed(msgspec.Struct):

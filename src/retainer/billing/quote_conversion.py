@@ -81,9 +81,9 @@ class AcceptedQuote(NamedTuple):
     invoice: int | None
 
 
-def accepted(tx: Tx, it: Any, becomes: str) -> AcceptedQuote | None:
+def accepted(tx: Tx, record: Any, becomes: str) -> AcceptedQuote | None:
     """The quote that a record is made from, locked, with its client; a fault unless it is accepted and free."""
-    row = tx.one(QUOTE, id=it.quote_id)
+    row = tx.one(QUOTE, id=record.quote_id)
     if row is None:
         tx.error("quote_id", rules.MISSING.format("quote"))
         return None
@@ -95,43 +95,46 @@ def accepted(tx: Tx, it: Any, becomes: str) -> AcceptedQuote | None:
         tx.error(
             "quote_id", f"Quote {quote.number} is {quote.status}: only an accepted quote becomes {ARTICLES[becomes]}."
         )
-    if it.client_id is None:
-        it.client_id = quote.client_id
-    elif it.client_id != quote.client_id:
-        tx.error("quote_id", f"Belongs to client {quote.client_id}, not to client {it.client_id}.")
+    if record.client_id is None:
+        record.client_id = quote.client_id
+    elif record.client_id != quote.client_id:
+        tx.error("quote_id", f"Belongs to client {quote.client_id}, not to client {record.client_id}.")
     return None if "quote_id" in tx.errors else quote
 
 
-def fill_project(tx: Tx, it: Any) -> None:
+def fill_project(tx: Tx, record: Any) -> None:
     """Let a project have its name, client and budget from its quote, as far as it does not say others.
 
     The budget is the quote's subtotal: time is compared with it before tax.
     """
-    if it.quote_id is None:
+    if record.quote_id is None:
         return
-    quote = accepted(tx, it, "project")
+    quote = accepted(tx, record, "project")
     if quote is None:
-        it.name = it.name or ""
+        record.name = record.name or ""
         return
-    it.name = it.name or quote.title or quote.number
-    currency = tx.value(CURRENCY, id=it.client_id)
-    if it.budget_amount is None and quote.currency == currency and quote.subtotal > 0:
-        it.budget_amount = amount_of(quote.subtotal, quote.currency)
+    record.name = record.name or quote.title or quote.number
+    currency = tx.value(CURRENCY, id=record.client_id)
+    if record.budget_amount is None and quote.currency == currency and quote.subtotal > 0:
+        record.budget_amount = amount_of(quote.subtotal, quote.currency)
 
 
-def fill_invoice(tx: Tx, it: Any, lines_of: Callable[[Tx, int], list[Any]]) -> None:
+def fill_invoice(tx: Tx, record: Any, lines_of: Callable[[Tx, int], list[Any]]) -> None:
     """Let an invoice have client, contact, project, subject, currency and lines from its quote; its own come first."""
-    if it.quote_id is None:
+    if record.quote_id is None:
         return
-    quote = accepted(tx, it, "invoice")
+    quote = accepted(tx, record, "invoice")
     if quote is not None:
-        if it.currency not in {None, quote.currency}:
+        if record.currency not in {None, quote.currency}:
             tx.error("currency", f"Is {quote.currency}, that of the quote's lines. Leave it out.")
         for member in ("contact_id", "project_id", "currency", "notes", "terms"):
-            if getattr(it, member) is None:
-                setattr(it, member, getattr(quote, member))
-        it.subject = it.subject or quote.title
-        it.lines = [*(it.lines or []), *lines_of(tx, it.quote_id)]  # so that faults name the places of those sent
+            if getattr(record, member) is None:
+                setattr(record, member, getattr(quote, member))
+        record.subject = record.subject or quote.title
+        record.lines = [
+            *(record.lines or []),
+            *lines_of(tx, record.quote_id),
+        ]  # so that faults name the places of those sent
 
 
 def convert(tx: Tx, quote: int | None, project: int) -> None:

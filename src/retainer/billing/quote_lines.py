@@ -23,47 +23,46 @@ class QuoteChanged(msgspec.Struct):
     quote: Annotated[DocumentTotals, "What the quote comes to with the line."]
 
 
-def load_draft(tx: Tx, quote: int) -> Quote:
-    """The quote, whose lines can be changed. Raises `locked` for any but a draft."""
-    it = load_quote(tx, quote)
-    if it.status != "draft":
-        frozen = it.converted_project_id or it.invoice_id
-        rest = "It has become a project or an invoice." if frozen else "Set its status back to draft first."
-        sentence = f"The lines of this quote are fixed: it is {it.status}. {rest}"
-        raise Refusal("locked", sentence, errors={"quote": [sentence]})
-    return it
+def load_draft(tx: Tx, quote_id: int) -> Quote:
+    """Return the quote, whose lines can be changed. Raises `locked` for any but a draft."""
+    quote = load_quote(tx, quote_id)
+    if quote.status != "draft":
+        is_converted = quote.converted_project_id or quote.invoice_id
+        rest = "It has become a project or an invoice." if is_converted else "Set its status back to draft first."
+        message = f"The lines of this quote are fixed: it is {quote.status}. {rest}"
+        raise Refusal("locked", message, errors={"quote": [message]})
+    return quote
 
 
-def update_totals(tx: Tx, it: Quote) -> QuoteChanged:
-    """Write what the quote comes to with its lines as they are now."""
-    it.lines = documents.load_children(tx, quote_lines, QuoteLine, "quote_id", it.id)
-    documents.compute_totals(it, it.lines)
-    tx.update(quotes, it)
-    tx.touch(quotes, it.id)
-    return QuoteChanged(documents.totals_of(it))
+def update_totals(tx: Tx, quote: Quote) -> QuoteChanged:
+    """Write the totals of the quote with its lines as they are now."""
+    documents.compute_totals(quote, documents.load_children(tx, quote_lines, QuoteLine, "quote_id", quote.id))
+    tx.update(quotes, quote)
+    tx.touch(quotes, quote.id)
+    return QuoteChanged(documents.totals_of(quote))
 
 
 api = Resource("/quotes/{quote}/lines", tag="Quotes", scope="invoices", table=quote_lines, parent=quotes)
 
 
 @api.post()
-def create_quote_line(tx: Tx, quote: Id, body: New[QuoteLine]) -> WithMeta[QuoteLine, QuoteChanged]:
+def create_quote_line(tx: Tx, quote_id: Id, body: New[QuoteLine]) -> WithMeta[QuoteLine, QuoteChanged]:
     """Add a line to a draft; the last one, unless it has a position. The quote's new totals are in meta.quote."""
-    it = load_draft(tx, quote)
-    if len(it.lines) >= MOST_LINES:
+    quote = load_draft(tx, quote_id)
+    if len(quote.lines) >= MOST_LINES:
         tx.error("quote", f"Has {MOST_LINES} lines, and no room for more.")
-    body.quote_id = quote
+    body.quote_id = quote_id
     if body.position is None:
-        body.position = relations.next_position(max((line.position for line in it.lines), default=0))
-    documents.price_line(tx, quote_lines, body, it, documents.default_tax_rate(tx, it.client_id))
-    line = tx.insert(quote_lines, body)
-    return WithMeta(tx.get(quote_lines, line, QuoteLine), update_totals(tx, it))
+        body.position = relations.next_position(max((line.position for line in quote.lines), default=0))
+    documents.price_line(tx, quote_lines, body, quote, documents.default_tax_rate(tx, quote.client_id))
+    line_id = tx.insert(quote_lines, body)
+    return WithMeta(tx.get(quote_lines, line_id, QuoteLine), update_totals(tx, quote))
 
 
 @api.delete("/{line}")
-def delete_quote_line(tx: Tx, quote: Id, line: Id) -> None:
+def delete_quote_line(tx: Tx, quote_id: Id, line_id: Id) -> None:
     """Remove a line from a draft."""
-    its = etag.unchanged(tx, tx.get(quote_lines, line, QuoteLine, quote_id=quote))
-    it = load_draft(tx, quote)
-    tx.delete(quote_lines, its.id)
-    update_totals(tx, it)
+    etag.check_unchanged(tx, tx.get(quote_lines, line_id, QuoteLine, quote_id=quote_id))
+    quote = load_draft(tx, quote_id)
+    tx.delete(quote_lines, line_id)
+    update_totals(tx, quote)

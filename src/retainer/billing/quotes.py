@@ -130,87 +130,89 @@ PATTERN = select(accounts.c.quote_number_pattern).where(accounts.c.id == ACCOUNT
 TAKEN = select(quotes.c.id).where(quotes.c.number == bindparam("number"))
 
 
-def load_quote(tx: Tx, quote: int) -> Quote:
-    """A quote with its lines. Raises `not_found`."""
-    it = tx.get(quotes, quote, Quote)
-    it.lines = documents.load_children(tx, quote_lines, QuoteLine, "quote_id", quote)
-    return it
+def load_quote(tx: Tx, quote_id: int) -> Quote:
+    """Return a quote with its lines. Raises `not_found`."""
+    quote = tx.get(quotes, quote_id, Quote)
+    quote.lines = documents.load_children(tx, quote_lines, QuoteLine, "quote_id", quote_id)
+    return quote
 
 
-def prepare(tx: Tx, it: Quote, before: Quote | None = None) -> Quote:
+def prepare(tx: Tx, quote: Quote, before: Quote | None = None) -> Quote:
     """What a quote has from its client and its lines, its number, and the moments of its states."""
     former = before.status if before else "draft"
     is_converted = before is not None and bool(before.converted_project_id or before.invoice_id)
-    fixed = is_converted or "draft" not in {former, it.status}
-    it.lines = documents.merge_lines(tx, it.lines, before.lines if before else [], fixed=fixed)
+    fixed = is_converted or "draft" not in {former, quote.status}
+    quote.lines = documents.merge_lines(tx, quote.lines, before.lines if before else [], fixed=fixed)
     if is_converted:
-        documents.check_locked(tx, it, before, "converted", writable_fields(Quote).keys() - {"external_id"})
+        documents.check_locked(tx, quote, before, "converted", writable_fields(Quote).keys() - {"external_id"})
     elif fixed:
-        documents.check_locked(tx, it, before, former, FIXED)
-    tax_rate = documents.prepare_for_client(tx, it, before)
-    it.issue_date = it.issue_date or tx.today
-    it.valid_until = it.valid_until or day_after(it.issue_date, VALID_DAYS)
-    if it.valid_until < it.issue_date and tx.readable("issue_date"):
-        tx.error("valid_until", f"Must not be before issue_date, which is {it.issue_date}.")
-    for line in documents.each_line(tx, it.lines):
-        documents.price_line(tx, quote_lines, line, it, tax_rate)
-    it.lines = documents.identified(it.lines)
-    documents.compute_totals(it, it.lines)
-    relations.check_transition(tx, former, it.status, TRANSITIONS)
-    if it.status in NEED_LINES and former == "draft" and not it.lines and tx.readable("lines"):
-        tx.error("status", f"A quote without lines cannot be {it.status}. Add a line first.")
-    if it.number is None:
-        it.number = next_number(tx, "quotes", tx.value(PATTERN), TAKEN, it.issue_date)
-    if it.status == "draft":
-        it.sent_at = it.accepted_at = it.declined_at = None
-    elif it.status in STAMPED and it.status != former:
-        setattr(it, f"{it.status}_at", tx.now)
-    it.status = "sent" if it.status == "expired" else it.status
-    return it
+        documents.check_locked(tx, quote, before, former, FIXED)
+    tax_rate = documents.prepare_for_client(tx, quote, before)
+    quote.issue_date = quote.issue_date or tx.today
+    quote.valid_until = quote.valid_until or day_after(quote.issue_date, VALID_DAYS)
+    if quote.valid_until < quote.issue_date and tx.readable("issue_date"):
+        tx.error("valid_until", f"Must not be before issue_date, which is {quote.issue_date}.")
+    for line in documents.each_line(tx, quote.lines):
+        documents.price_line(tx, quote_lines, line, quote, tax_rate)
+    quote.lines = documents.identified(quote.lines)
+    documents.compute_totals(quote, quote.lines)
+    relations.check_transition(tx, former, quote.status, TRANSITIONS)
+    if quote.status in NEED_LINES and former == "draft" and not quote.lines and tx.readable("lines"):
+        tx.error("status", f"A quote without lines cannot be {quote.status}. Add a line first.")
+    if quote.number is None:
+        quote.number = next_number(tx, "quotes", tx.value(PATTERN), TAKEN, quote.issue_date)
+    if quote.status == "draft":
+        quote.sent_at = quote.accepted_at = quote.declined_at = None
+    elif quote.status in STAMPED and quote.status != former:
+        setattr(quote, f"{quote.status}_at", tx.now)
+    quote.status = "sent" if quote.status == "expired" else quote.status
+    return quote
 
 
 api = Resource("/quotes", tag="Quotes", scope="invoices", table=quotes)
 
 
 @api.get()
-def list_quotes(tx: Tx, only: QuoteFilter, page: Page) -> Paged[Quote]:
+def list_quotes(tx: Tx, filters: QuoteFilter, page: Page) -> Paged[Quote]:
     """List quotes, newest first; without their lines."""
-    return listing(tx, quotes, Quote, only, page)
+    return listing(tx, quotes, Quote, filters, page)
 
 
 @api.post()
 def create_quote(tx: Tx, body: New[Quote]) -> Quote:
     """Create a quote with its lines; number, dates and currency are filled in when they are left out."""
-    it = prepare(tx, body)
-    quote = tx.insert(quotes, it)
-    documents.save_lines(tx, quote_lines, [], it.lines, quote_id=quote)
-    return load_quote(tx, quote)
+    quote = prepare(tx, body)
+    quote_id = tx.insert(quotes, quote)
+    documents.save_lines(tx, quote_lines, [], quote.lines, quote_id=quote_id)
+    return load_quote(tx, quote_id)
 
 
 @api.get("/{quote}")
-def get_quote(tx: Tx, quote: Id) -> Quote:
+def get_quote(tx: Tx, quote_id: Id) -> Quote:
     """Read a quote with its lines."""
     tx.snapshot()
-    return load_quote(tx, quote)
+    return load_quote(tx, quote_id)
 
 
 @api.put("/{quote}")
 @api.patch("/{quote}")
-def update_quote(tx: Tx, quote: Id, change: Patch[Quote]) -> Quote:
+def update_quote(tx: Tx, quote_id: Id, patch: Patch[Quote]) -> Quote:
     """Change a quote or its status; `lines` takes the place of the whole set, while it is a draft."""
-    before = load_quote(tx, quote)
-    it = prepare(tx, change.apply_to(before), before)
-    tx.update(quotes, it)
-    documents.save_lines(tx, quote_lines, before.lines, it.lines, quote_id=quote)
-    return load_quote(tx, quote)
+    before = load_quote(tx, quote_id)
+    after = prepare(tx, patch.apply_to(before), before)
+    tx.update(quotes, after)
+    documents.save_lines(tx, quote_lines, before.lines, after.lines, quote_id=quote_id)
+    return load_quote(tx, quote_id)
 
 
 @api.delete("/{quote}")
-def delete_quote(tx: Tx, quote: Id) -> None:
+def delete_quote(tx: Tx, quote_id: Id) -> None:
     """Delete a quote with its lines; one that was accepted stays."""
-    it = etag.unchanged(tx, load_quote(tx, quote))
-    if it.status == "accepted":
-        became = "has become a project or an invoice" if it.converted_project_id or it.invoice_id else "was accepted"
+    before = etag.check_unchanged(tx, load_quote(tx, quote_id))
+    if before.status == "accepted":
+        became = (
+            "has become a project or an invoice" if before.converted_project_id or before.invoice_id else "was accepted"
+        )
         sentence = f"This quote {became} and stays."
         raise Refusal("locked", sentence, errors={"status": [sentence]})
-    tx.delete(quotes, quote)
+    tx.delete(quotes, quote_id)

@@ -108,53 +108,53 @@ class ClientFilter(Filter):
 TAKEN = select(clients.c.id).where(clients.c.number == bindparam("number"))
 
 
-def fill_defaults(tx: Tx, it: Client) -> Client:
+def fill_defaults(tx: Tx, client: Client) -> Client:
     """What is left out comes from the account: currency, payment terms, and the next number."""
-    it.currency = it.currency or tx.actor.currency
-    if it.payment_terms_days is None:
-        it.payment_terms_days = tx.actor.payment_terms_days
-    it.number = it.number or next_number(tx, "clients", tx.actor.client_number_pattern, TAKEN, tx.today)
-    return it
+    client.currency = client.currency or tx.actor.currency
+    if client.payment_terms_days is None:
+        client.payment_terms_days = tx.actor.payment_terms_days
+    client.number = client.number or next_number(tx, "clients", tx.actor.client_number_pattern, TAKEN, tx.today)
+    return client
 
 
 api = Resource("/clients", tag="Clients", scope="clients", table=clients)
 
 
 @api.get()
-def list_clients(tx: Tx, only: ClientFilter, page: Page) -> Paged[Client]:
+def list_clients(tx: Tx, filters: ClientFilter, page: Page) -> Paged[Client]:
     """List clients, by name."""
-    return listing(tx, clients, Client, only, page)
+    return listing(tx, clients, Client, filters, page)
 
 
 @api.post()
 def create_client(tx: Tx, body: New[Client]) -> Client:
     """Create a client; number, currency and payment terms come from the account when they are left out."""
-    client = tx.insert(clients, fill_defaults(tx, body))
-    set_tags(tx, clients, client, body.tag_ids, new=True)
-    return tx.get(clients, client, Client)
+    client_id = tx.insert(clients, fill_defaults(tx, body))
+    set_tags(tx, clients, client_id, body.tag_ids, new=True)
+    return tx.get(clients, client_id, Client)
 
 
 @api.get("/{client}")
-def get_client(tx: Tx, client: Id) -> Client:
+def get_client(tx: Tx, client_id: Id) -> Client:
     """Read a client."""
-    return tx.get(clients, client, Client)
+    return tx.get(clients, client_id, Client)
 
 
 @api.put("/{client}")
 @api.patch("/{client}")
-def update_client(tx: Tx, client: Id, change: Patch[Client]) -> Client:
+def update_client(tx: Tx, client_id: Id, patch: Patch[Client]) -> Client:
     """Change a client; members left out keep their value."""
-    before = tx.get(clients, client, Client)
-    it = fill_defaults(tx, change.apply_to(before))
-    if it.currency != before.currency:
-        check_currency(tx, client)
-        propagate_currency(tx, client, it.currency)
-    tx.update(clients, it)
-    set_tags(tx, clients, client, it.tag_ids)
-    return tx.get(clients, client, Client)
+    before = tx.get(clients, client_id, Client)
+    after = fill_defaults(tx, patch.apply_to(before))
+    if after.currency != before.currency:
+        check_currency(tx, client_id)
+        propagate_currency(tx, client_id, after.currency)
+    tx.update(clients, after)
+    set_tags(tx, clients, client_id, after.tag_ids)
+    return tx.get(clients, client_id, Client)
 
 
 @api.delete("/{client}")
-def delete_client(tx: Tx, client: Id) -> None:
+def delete_client(tx: Tx, client_id: Id) -> None:
     """Delete a client with its contacts; refused while other records belong to it."""
-    tx.delete(clients, etag.unchanged(tx, tx.get(clients, client, Client)).id)
+    tx.delete(clients, etag.check_unchanged(tx, tx.get(clients, client_id, Client)).id)

@@ -83,22 +83,22 @@ STEP_BACK = (
 )
 
 
-def check(tx: Tx, it: ExternalContact) -> ExternalContact:
+def check(tx: Tx, contact: ExternalContact) -> ExternalContact:
     """A contact has something to be called by; the first of a client is its primary one."""
-    it.name = " ".join(part for part in (it.first_name, it.last_name) if part) or it.email or ""
-    if not it.name and tx.readable("first_name", "last_name", "email"):
+    contact.name = " ".join(part for part in (contact.first_name, contact.last_name) if part) or contact.email or ""
+    if not contact.name and tx.readable("first_name", "last_name", "email"):
         for member in ("first_name", "last_name", "email"):
             tx.error(member, "Give at least one of first_name, last_name and email.")
-    if it.is_primary is None:
-        it.is_primary = tx.one(PRIMARY, client=it.client_id) is None
-    return it
+    if contact.is_primary is None:
+        contact.is_primary = tx.one(PRIMARY, client=contact.client_id) is None
+    return contact
 
 
-def save_links(tx: Tx, contact: int, it: ExternalContact, *, new: bool = False) -> ExternalContact:
+def save_links(tx: Tx, contact: int, record: ExternalContact, *, new: bool = False) -> ExternalContact:
     """Write what a contact's row does not hold: its tags, and that the client's former primary contact is none."""
-    set_tags(tx, external_contacts, contact, it.tag_ids, new=new)
-    if it.is_primary:
-        tx.run(STEP_BACK, client=it.client_id, own=contact, now=tx.now)
+    set_tags(tx, external_contacts, contact, record.tag_ids, new=new)
+    if record.is_primary:
+        tx.run(STEP_BACK, client=record.client_id, own=contact, now=tx.now)
     return tx.get(external_contacts, contact, ExternalContact)
 
 
@@ -106,9 +106,9 @@ api = Resource("/external-contacts", tag="External contacts", scope="clients", t
 
 
 @api.get()
-def list_external_contacts(tx: Tx, only: ContactFilter, page: Page) -> Paged[ExternalContact]:
+def list_external_contacts(tx: Tx, filters: ContactFilter, page: Page) -> Paged[ExternalContact]:
     """List external contacts, by last name."""
-    return listing(tx, external_contacts, ExternalContact, only, page)
+    return listing(tx, external_contacts, ExternalContact, filters, page)
 
 
 @api.post()
@@ -118,21 +118,23 @@ def create_external_contact(tx: Tx, body: New[ExternalContact]) -> ExternalConta
 
 
 @api.get("/{external_contact}")
-def get_external_contact(tx: Tx, external_contact: Id) -> ExternalContact:
+def get_external_contact(tx: Tx, external_contact_id: Id) -> ExternalContact:
     """Read an external contact."""
-    return tx.get(external_contacts, external_contact, ExternalContact)
+    return tx.get(external_contacts, external_contact_id, ExternalContact)
 
 
 @api.put("/{external_contact}")
 @api.patch("/{external_contact}")
-def update_external_contact(tx: Tx, external_contact: Id, change: Patch[ExternalContact]) -> ExternalContact:
+def update_external_contact(tx: Tx, external_contact_id: Id, patch: Patch[ExternalContact]) -> ExternalContact:
     """Change an external contact; becoming primary takes that from the client's former one."""
-    it = check(tx, change.apply_to(tx.get(external_contacts, external_contact, ExternalContact)))
-    tx.update(external_contacts, it)
-    return save_links(tx, external_contact, it)
+    after = check(tx, patch.apply_to(tx.get(external_contacts, external_contact_id, ExternalContact)))
+    tx.update(external_contacts, after)
+    return save_links(tx, external_contact_id, after)
 
 
 @api.delete("/{external_contact}")
-def delete_external_contact(tx: Tx, external_contact: Id) -> None:
+def delete_external_contact(tx: Tx, external_contact_id: Id) -> None:
     """Delete an external contact."""
-    tx.delete(external_contacts, etag.unchanged(tx, tx.get(external_contacts, external_contact, ExternalContact)).id)
+    tx.delete(
+        external_contacts, etag.check_unchanged(tx, tx.get(external_contacts, external_contact_id, ExternalContact)).id
+    )

@@ -114,9 +114,9 @@ api = Resource("/tags", tag="Tags", scope="clients", table=tags)
 
 
 @api.get()
-def list_tags(tx: Tx, only: TagsFilter, page: Page) -> Paged[Tag]:
+def list_tags(tx: Tx, filters: TagsFilter, page: Page) -> Paged[Tag]:
     """List tags, by name."""
-    return listing(tx, tags, Tag, only, page)
+    return listing(tx, tags, Tag, filters, page)
 
 
 @api.post()
@@ -127,13 +127,13 @@ def create_tag(tx: Tx, body: New[Tag]) -> Tag:
 
 @api.put("/{tag}")
 @api.patch("/{tag}")
-def update_tag(tx: Tx, tag: Id, change: Patch[Tag]) -> Tag:
+def update_tag(tx: Tx, tag_id: Id, patch: Patch[Tag]) -> Tag:
     """Rename or recolour a tag; members left out keep their value."""
-    tx.update(tags, change.apply_to(tx.get(tags, tag, Tag)))
-    return tx.get(tags, tag, Tag)
+    tx.update(tags, patch.apply_to(tx.get(tags, tag_id, Tag)))
+    return tx.get(tags, tag_id, Tag)
 
 
 @api.delete("/{tag}")
-def delete_tag(tx: Tx, tag: Id) -> None:
+def delete_tag(tx: Tx, tag_id: Id) -> None:
     """Delete a tag; every record that carries it loses it."""
-    tx.delete(tags, etag.unchanged(tx, tx.get(tags, tag, Tag)).id)
+    tx.delete(tags, etag.check_unchanged(tx, tx.get(tags, tag_id, Tag)).id)

@@ -62,7 +62,7 @@ class Patch(Generic[R]):
 
         So does a member that could not be read. Raises `precondition_failed` and what makes the body unreadable.
         """
-        etag.unchanged(self.tx, current)
+        etag.check_unchanged(self.tx, current)
         self.sent.note(self.tx)
         values = dict(self.sent.values)
         for name in create_only(self.sent.shape) & values.keys():

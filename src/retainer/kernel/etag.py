@@ -18,8 +18,8 @@ def of(data: bytes) -> str:
     return f'"{hashlib.sha256(data).hexdigest()[:32]}"'
 
 
-def unchanged(tx: Tx, record: R) -> R:
-    """The record, if it is in the state that If-Match names; 412 otherwise (RFC 9110, 13.1.1: strong comparison)."""
+def check_unchanged(tx: Tx, record: R) -> R:
+    """Return the record in the state that If-Match names; 412 for any other (RFC 9110, 13.1.1: strong comparison)."""
     if tx.if_match is not None and not _names(tx.if_match, of(encode(record))):
         raise Refusal(
             "precondition_failed",

@@ -16,9 +16,9 @@ Given = dict[str, str]
 """The members that have a say: each was `sent`, or has `followed` from one that was."""
 
 
-def sent_fields(it: Any) -> Given:
+def sent_fields(record: Any) -> Given:
     """The members that a new record's body says something with: null says nothing there."""
-    return {name: "sent" for name in it.__struct_fields__ if getattr(it, name) is not None}
+    return {name: "sent" for name in record.__struct_fields__ if getattr(record, name) is not None}
 
 
 def concerns(before: Any, given: Given, *members: str) -> bool:
@@ -26,9 +26,9 @@ def concerns(before: Any, given: Given, *members: str) -> bool:
     return before is None or not given.keys().isdisjoint(members)
 
 
-def named_fields(it: Any, given: Given, *members: str) -> list[str]:
+def named_fields(record: Any, given: Given, *members: str) -> list[str]:
     """Those of the relations that a body names; to be asked before anything follows from them."""
-    return [member for member in members if member in given and getattr(it, member) is not None]
+    return [member for member in members if member in given and getattr(record, member) is not None]
 
 
 def first_named(named: list[str], *members: str) -> str:
@@ -36,14 +36,14 @@ def first_named(named: list[str], *members: str) -> str:
     return next((member for member in members if member in named), members[0])
 
 
-def derive_parent(tx: Tx, it: Any, given: Given, narrow: str, broad: str, implied: int | None) -> None:
+def derive_parent(tx: Tx, record: Any, given: Given, narrow: str, broad: str, implied: int | None) -> None:
     """Let the broader relation follow from the narrower; one that was given and differs is a fault on the narrower.
 
     Null that was sent beside a narrower one says nothing.
     """
-    said = getattr(it, broad)
+    said = getattr(record, broad)
     if broad not in given or (said is None and given[broad] == given.get(narrow) == "sent"):
-        setattr(it, broad, implied)
+        setattr(record, broad, implied)
         given[broad] = "followed"
     elif said != implied:
         what = broad.removesuffix("_id")
@@ -74,16 +74,16 @@ def next_position(position: int) -> int:
     return min(position + 1, LARGEST_POSITION)
 
 
-def check_date_order(tx: Tx, it: Any) -> None:
+def check_date_order(tx: Tx, record: Any) -> None:
     """Note a fault when due_date is before start_date."""
-    if it.start_date and it.due_date and it.due_date < it.start_date:
-        tx.error("due_date", f"Must not be before start_date, which is {it.start_date}.")
+    if record.start_date and record.due_date and record.due_date < record.start_date:
+        tx.error("due_date", f"Must not be before start_date, which is {record.start_date}.")
 
 
-def resolve_user(tx: Tx, it: Any, member: str, before: int | None) -> None:
+def resolve_user(tx: Tx, record: Any, member: str, before: int | None) -> None:
     """Put the key's user in for `me`; another user than before must be an active one."""
-    if getattr(it, member) == ME:
-        setattr(it, member, tx.actor.user_id)
-    chosen = getattr(it, member)
+    if getattr(record, member) == ME:
+        setattr(record, member, tx.actor.user_id)
+    chosen = getattr(record, member)
     if chosen not in {None, before, tx.actor.user_id} and tx.value(ACTIVE, id=chosen) == 0:
         tx.error(member, f"User {chosen} is deactivated. Choose an active user.")

@@ -147,78 +147,78 @@ PROJECT = select(projects.c.client_id).where(projects.c.id == bindparam("id"))
 CLIENT = select(clients.c.status).where(clients.c.id == bindparam("id"))
 
 
-def prepare(tx: Tx, it: Site, before: Site | None, given: relations.Given) -> Site:
+def prepare(tx: Tx, site: Site, before: Site | None, given: relations.Given) -> Site:
     """Whose site it is, what it is called, and how many updates it waits for."""
     said = relations.concerns(before, given, "project_id", "client_id")
-    row = tx.one(PROJECT, id=it.project_id) if said and it.project_id else None
+    row = tx.one(PROJECT, id=site.project_id) if said and site.project_id else None
     if row:
-        relations.derive_parent(tx, it, given, "project_id", "client_id", row[0])
-    if it.client_id and (before is None or it.client_id != before.client_id):
-        status = tx.value(CLIENT, id=it.client_id)
+        relations.derive_parent(tx, site, given, "project_id", "client_id", row[0])
+    if site.client_id and (before is None or site.client_id != before.client_id):
+        status = tx.value(CLIENT, id=site.client_id)
         on = relations.first_named(
-            relations.named_fields(it, given, "client_id", "project_id"), "client_id", "project_id"
+            relations.named_fields(site, given, "client_id", "project_id"), "client_id", "project_id"
         )
-        relations.check_open(tx, on, f"Client {it.client_id}", status)
-    it.name = it.name or (urlsplit(it.url).hostname or it.url)[:191]
-    it.core_update_available = newer(it.wp_update_version, it.wp_version)
-    it.plugins = it.plugins or []
-    it.plugins_count, it.plugin_updates_count = plugins.prepare_plugins(tx, it.plugins)
-    if any(name in given and getattr(it, name) for name in SYNCED):
-        it.last_synced_at = tx.now
-    return it
+        relations.check_open(tx, on, f"Client {site.client_id}", status)
+    site.name = site.name or (urlsplit(site.url).hostname or site.url)[:191]
+    site.core_update_available = newer(site.wp_update_version, site.wp_version)
+    site.plugins = site.plugins or []
+    site.plugins_count, site.plugin_updates_count = plugins.prepare_plugins(tx, site.plugins)
+    if any(name in given and getattr(site, name) for name in SYNCED):
+        site.last_synced_at = tx.now
+    return site
 
 
-def load_site(tx: Tx, site: int) -> Site:
-    """A site with its plugins. Raises `not_found`."""
-    it = tx.get(sites, site, Site)
-    it.plugins = plugins.of_site(tx, site)
-    return it
+def load_site(tx: Tx, site_id: int) -> Site:
+    """Return a site with its plugins. Raises `not_found`."""
+    site = tx.get(sites, site_id, Site)
+    site.plugins = plugins.of_site(tx, site_id)
+    return site
 
 
 api = Resource("/sites", tag="Sites", scope="sites", table=sites)
 
 
 @api.get()
-def list_sites(tx: Tx, only: SiteFilter, page: Page) -> Paged[Site]:
+def list_sites(tx: Tx, filters: SiteFilter, page: Page) -> Paged[Site]:
     """List sites, by name; without their plugins."""
-    return listing(tx, sites, Site, only, page)
+    return listing(tx, sites, Site, filters, page)
 
 
 @api.post()
 def create_site(tx: Tx, body: New[Site]) -> Site:
     """Create a site; it is checked at once, unless monitoring_enabled is false."""
-    it = prepare(tx, body, None, relations.sent_fields(body))
-    site = tx.insert(sites, it)
-    uptime.check_now(tx, site)
-    plugins.replace(tx, site, it.plugins)
-    set_tags(tx, sites, site, it.tag_ids, new=True)
-    return load_site(tx, site)
+    site = prepare(tx, body, None, relations.sent_fields(body))
+    site_id = tx.insert(sites, site)
+    uptime.check_now(tx, site_id)
+    plugins.replace(tx, site_id, site.plugins)
+    set_tags(tx, sites, site_id, site.tag_ids, new=True)
+    return load_site(tx, site_id)
 
 
 @api.get("/{site}")
-def get_site(tx: Tx, site: Id) -> Site:
+def get_site(tx: Tx, site_id: Id) -> Site:
     """Read a site with its plugins."""
     tx.snapshot()
-    return load_site(tx, site)
+    return load_site(tx, site_id)
 
 
 @api.put("/{site}")
 @api.patch("/{site}")
-def update_site(tx: Tx, site: Id, change: Patch[Site]) -> Site:
+def update_site(tx: Tx, site_id: Id, patch: Patch[Site]) -> Site:
     """Change a site, or push its versions and plugins; `plugins` takes the place of the whole set."""
-    before = load_site(tx, site)
-    it = prepare(tx, change.apply_to(before), before, change.given)
-    tx.update(sites, it)
-    if sorted(it.plugins, key=lambda plugin: plugin.slug) != before.plugins:
-        plugins.replace(tx, site, it.plugins)
-        tx.touch(sites, site)
-    set_tags(tx, sites, site, it.tag_ids)
-    if any(getattr(it, name) != getattr(before, name) for name in ASKED):
-        uptime.check_now(tx, site, start_over=it.url != before.url)
-    return load_site(tx, site)
+    before = load_site(tx, site_id)
+    after = prepare(tx, patch.apply_to(before), before, patch.given)
+    tx.update(sites, after)
+    if sorted(after.plugins, key=lambda plugin: plugin.slug) != before.plugins:
+        plugins.replace(tx, site_id, after.plugins)
+        tx.touch(sites, site_id)
+    set_tags(tx, sites, site_id, after.tag_ids)
+    if any(getattr(after, name) != getattr(before, name) for name in ASKED):
+        uptime.check_now(tx, site_id, start_over=after.url != before.url)
+    return load_site(tx, site_id)
 
 
 @api.delete("/{site}")
-def delete_site(tx: Tx, site: Id) -> None:
+def delete_site(tx: Tx, site_id: Id) -> None:
     """Delete a site with what was observed of it; tickets stay, without a site."""
-    tx.delete(sites, etag.unchanged(tx, load_site(tx, site)).id)
+    tx.delete(sites, etag.check_unchanged(tx, load_site(tx, site_id)).id)

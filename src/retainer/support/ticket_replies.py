@@ -56,36 +56,36 @@ class TicketChanged(msgspec.Struct):
 CONTACT = select(external_contacts.c.client_id).where(external_contacts.c.id == bindparam("id"))
 
 
-def prepare(tx: Tx, it: TicketReply, ticket: Ticket) -> TicketReply:
+def prepare(tx: Tx, reply: TicketReply, ticket: Ticket) -> TicketReply:
     """Who a reply is from: the key's user, or the ticket's contact."""
-    it.ticket_id = ticket.id
-    if it.author_type == "user":
-        it.user_id = tx.actor.user_id
-        if it.contact_id is not None and tx.readable("author_type"):
+    reply.ticket_id = ticket.id
+    if reply.author_type == "user":
+        reply.user_id = tx.actor.user_id
+        if reply.contact_id is not None and tx.readable("author_type"):
             tx.error("contact_id", "Is only for replies with the author_type contact.")
-        return it
-    row = tx.one(CONTACT, id=it.contact_id) if it.contact_id else None
-    it.contact_id = ticket.contact_id if it.contact_id is None else it.contact_id
+        return reply
+    row = tx.one(CONTACT, id=reply.contact_id) if reply.contact_id else None
+    reply.contact_id = ticket.contact_id if reply.contact_id is None else reply.contact_id
     if row and ticket.client_id is not None and row[0] != ticket.client_id:
         tx.error("contact_id", f"Is a contact of client {row[0]}; the ticket is client {ticket.client_id}'s.")
-    if it.is_internal:
+    if reply.is_internal:
         tx.error("is_internal", "Must be false: what contacts write is not internal.")
-    return it
+    return reply
 
 
-def answer(tx: Tx, it: TicketReply, ticket: Ticket) -> None:
+def apply_to_ticket(tx: Tx, reply: TicketReply, ticket: Ticket) -> None:
     """What a reply makes of its ticket: whose turn it is, the first response, the status, the assignee."""
     former, assigned = ticket.status, ticket.assignee_id
-    if not it.is_internal:
-        ticket.last_reply_at, ticket.last_reply_by = tx.now, it.author_type
-        if it.author_type == "user" and ticket.first_response_at is None:
+    if not reply.is_internal:
+        ticket.last_reply_at, ticket.last_reply_by = tx.now, reply.author_type
+        if reply.author_type == "user" and ticket.first_response_at is None:
             ticket.first_response_at = tx.now
             ticket.first_response_minutes = minutes_between(ticket.created_at, tx.now)
-        elif it.author_type == "contact" and ticket.status != "on_hold":
+        elif reply.author_type == "contact" and ticket.status != "on_hold":
             ticket.status = "open"
-    ticket.status = it.status or ticket.status
-    if it.assignee_id:
-        ticket.assignee_id = it.assignee_id
+    ticket.status = reply.status or ticket.status
+    if reply.assignee_id:
+        ticket.assignee_id = reply.assignee_id
         relations.resolve_user(tx, ticket, "assignee_id", assigned)
     close(ticket, former, ticket.created_at, tx.now)
 
@@ -94,17 +94,17 @@ api = Resource("/tickets/{ticket}/replies", tag="Tickets", scope="tickets", tabl
 
 
 @api.get()
-def list_ticket_replies(tx: Tx, ticket: Id, only: ReplyFilter, page: Page) -> Paged[TicketReply]:
+def list_ticket_replies(tx: Tx, ticket_id: Id, filters: ReplyFilter, page: Page) -> Paged[TicketReply]:
     """List the replies to a ticket, oldest first."""
-    return listing(tx, ticket_replies, TicketReply, only, page, ticket_id=ticket)
+    return listing(tx, ticket_replies, TicketReply, filters, page, ticket_id=ticket_id)
 
 
 @api.post()
-def create_ticket_reply(tx: Tx, ticket: Id, body: New[TicketReply]) -> WithMeta[TicketReply, TicketChanged]:
+def create_ticket_reply(tx: Tx, ticket_id: Id, body: New[TicketReply]) -> WithMeta[TicketReply, TicketChanged]:
     """Reply to a ticket as the key's user, or as its contact; the ticket's new state is in meta.ticket."""
-    its = tx.get(tickets, ticket, Ticket)
-    it = prepare(tx, body, its)
-    answer(tx, it, its)
-    reply = tx.insert(ticket_replies, it)
-    tx.update(tickets, its)
-    return WithMeta(tx.get(ticket_replies, reply, TicketReply), TicketChanged(tx.get(tickets, ticket, Ticket)))
+    ticket = tx.get(tickets, ticket_id, Ticket)
+    reply = prepare(tx, body, ticket)
+    apply_to_ticket(tx, reply, ticket)
+    reply_id = tx.insert(ticket_replies, reply)
+    tx.update(tickets, ticket)
+    return WithMeta(tx.get(ticket_replies, reply_id, TicketReply), TicketChanged(tx.get(tickets, ticket_id, Ticket)))

@@ -175,35 +175,37 @@ CLIENT = select(clients.c.status).where(clients.c.id == bindparam("id"))
 NARROW = {"project_id": PROJECT, "site_id": SITE, "contact_id": CONTACT}
 
 
-def prepare(tx: Tx, it: Ticket, before: Ticket | None, given: relations.Given) -> Ticket:
+def prepare(tx: Tx, ticket: Ticket, before: Ticket | None, given: relations.Given) -> Ticket:
     """Whom a ticket is from and for, its number, and when it was resolved."""
-    named = relations.named_fields(it, given, "client_id", *NARROW)
+    named = relations.named_fields(ticket, given, "client_id", *NARROW)
     for member, statement in NARROW.items() if relations.concerns(before, given, "client_id", *NARROW) else ():
-        row = tx.one(statement, id=getattr(it, member)) if getattr(it, member) else None
+        row = tx.one(statement, id=getattr(ticket, member)) if getattr(ticket, member) else None
         if row and (row[0] is not None or member == "project_id"):
-            relations.derive_parent(tx, it, given, member, "client_id", row[0])
-        if row and member == "contact_id" and (before is None or it.contact_id != before.contact_id):
-            it.requester_name = it.requester_name if "requester_name" in given else row[1]
-            it.requester_email = it.requester_email if "requester_email" in given else row[2]
-    if it.client_id and (before is None or it.client_id != before.client_id):
-        status = tx.value(CLIENT, id=it.client_id)
-        relations.check_open(tx, relations.first_named(named, "client_id", *NARROW), f"Client {it.client_id}", status)
-    relations.resolve_user(tx, it, "assignee_id", before.assignee_id if before else None)
+            relations.derive_parent(tx, ticket, given, member, "client_id", row[0])
+        if row and member == "contact_id" and (before is None or ticket.contact_id != before.contact_id):
+            ticket.requester_name = ticket.requester_name if "requester_name" in given else row[1]
+            ticket.requester_email = ticket.requester_email if "requester_email" in given else row[2]
+    if ticket.client_id and (before is None or ticket.client_id != before.client_id):
+        status = tx.value(CLIENT, id=ticket.client_id)
+        relations.check_open(
+            tx, relations.first_named(named, "client_id", *NARROW), f"Client {ticket.client_id}", status
+        )
+    relations.resolve_user(tx, ticket, "assignee_id", before.assignee_id if before else None)
     if before is None:
-        it.number, it.reopened_count = next_in(tx, "tickets", FIRST_NUMBER), 0
-    close(it, before.status if before else "open", before.created_at if before else tx.now, tx.now)
-    return it
+        ticket.number, ticket.reopened_count = next_in(tx, "tickets", FIRST_NUMBER), 0
+    close(ticket, before.status if before else "open", before.created_at if before else tx.now, tx.now)
+    return ticket
 
 
-def close(it: Ticket, former: str, created_at: str, now: str) -> None:
+def close(ticket: Ticket, former: str, created_at: str, now: str) -> None:
     """When a ticket was resolved and closed; one that is opened again counts that."""
-    if it.status in UNRESOLVED:
-        it.reopened_count += former not in UNRESOLVED
-        it.resolved_at = it.closed_at = it.resolution_minutes = None
+    if ticket.status in UNRESOLVED:
+        ticket.reopened_count += former not in UNRESOLVED
+        ticket.resolved_at = ticket.closed_at = ticket.resolution_minutes = None
         return
-    it.closed_at = (it.closed_at or now) if it.status == "closed" else None
-    if it.resolved_at is None:
-        it.resolved_at, it.resolution_minutes = now, minutes_between(created_at, now)
+    ticket.closed_at = (ticket.closed_at or now) if ticket.status == "closed" else None
+    if ticket.resolved_at is None:
+        ticket.resolved_at, ticket.resolution_minutes = now, minutes_between(created_at, now)
 
 
 def minutes_between(start: str, end: str) -> int:
@@ -215,40 +217,40 @@ api = Resource("/tickets", tag="Tickets", scope="tickets", table=tickets)
 
 
 @api.get()
-def list_tickets(tx: Tx, only: TicketFilter, page: Page) -> Paged[Ticket]:
+def list_tickets(tx: Tx, filters: TicketFilter, page: Page) -> Paged[Ticket]:
     """List tickets, newest first."""
-    return listing(tx, tickets, Ticket, only, page)
+    return listing(tx, tickets, Ticket, filters, page)
 
 
 @api.post()
 def create_ticket(tx: Tx, body: New[Ticket]) -> Ticket:
     """Create a ticket; the client follows from contact, site or project, the requester from the contact."""
-    ticket = tx.insert(tickets, prepare(tx, body, None, relations.sent_fields(body)))
-    set_tags(tx, tickets, ticket, body.tag_ids, new=True)
-    return tx.get(tickets, ticket, Ticket)
+    ticket_id = tx.insert(tickets, prepare(tx, body, None, relations.sent_fields(body)))
+    set_tags(tx, tickets, ticket_id, body.tag_ids, new=True)
+    return tx.get(tickets, ticket_id, Ticket)
 
 
 @api.get("/{ticket}")
-def get_ticket(tx: Tx, ticket: Id) -> Ticket:
+def get_ticket(tx: Tx, ticket_id: Id) -> Ticket:
     """Read a ticket; its replies are at /tickets/{ticket}/replies."""
-    return tx.get(tickets, ticket, Ticket)
+    return tx.get(tickets, ticket_id, Ticket)
 
 
 @api.put("/{ticket}")
 @api.patch("/{ticket}")
-def update_ticket(tx: Tx, ticket: Id, change: Patch[Ticket]) -> Ticket:
+def update_ticket(tx: Tx, ticket_id: Id, patch: Patch[Ticket]) -> Ticket:
     """Change a ticket; members left out keep their value."""
-    before = tx.get(tickets, ticket, Ticket)
-    it = prepare(tx, change.apply_to(before), before, change.given)
-    moved = next((name for name in ("project_id", "client_id") if getattr(it, name) != getattr(before, name)), None)
+    before = tx.get(tickets, ticket_id, Ticket)
+    after = prepare(tx, patch.apply_to(before), before, patch.given)
+    moved = next((name for name in ("project_id", "client_id") if getattr(after, name) != getattr(before, name)), None)
     if moved is not None:
-        propagation.check_no_time(tx, "ticket", ticket, moved)
-    tx.update(tickets, it)
-    set_tags(tx, tickets, ticket, it.tag_ids)
-    return tx.get(tickets, ticket, Ticket)
+        propagation.check_no_time(tx, "ticket", ticket_id, moved)
+    tx.update(tickets, after)
+    set_tags(tx, tickets, ticket_id, after.tag_ids)
+    return tx.get(tickets, ticket_id, Ticket)
 
 
 @api.delete("/{ticket}")
-def delete_ticket(tx: Tx, ticket: Id) -> None:
+def delete_ticket(tx: Tx, ticket_id: Id) -> None:
     """Delete a ticket with its replies; time and tasks that belong to it stay, without a ticket."""
-    tx.delete(tickets, etag.unchanged(tx, tx.get(tickets, ticket, Ticket)).id)
+    tx.delete(tickets, etag.check_unchanged(tx, tx.get(tickets, ticket_id, Ticket)).id)

@@ -79,55 +79,55 @@ class MilestoneFilter(Filter):
 LAST = select(func.coalesce(func.max(milestones.c.position), 0)).where(milestones.c.project_id == bindparam("project"))
 
 
-def prepare(tx: Tx, it: Milestone, project: Project) -> Milestone:
+def prepare(tx: Tx, milestone: Milestone, project: Project) -> Milestone:
     """A milestone has its project's currency and a slice of its fixed fee; a new one is the last."""
-    it.project_id, it.currency = project.id, project.currency
-    if it.position is None:
-        it.position = relations.next_position(tx.value(LAST, project=project.id))
-    relations.check_date_order(tx, it)
-    it.completed_at = (it.completed_at or tx.now) if it.status == "completed" else None
-    others = amount_of(propagation.held_by_milestones(tx, project.id, it.id or 0), it.currency)
-    if it.amount and project.billing_type != "fixed_fee":
+    milestone.project_id, milestone.currency = project.id, project.currency
+    if milestone.position is None:
+        milestone.position = relations.next_position(tx.value(LAST, project=project.id))
+    relations.check_date_order(tx, milestone)
+    milestone.completed_at = (milestone.completed_at or tx.now) if milestone.status == "completed" else None
+    others = amount_of(propagation.held_by_milestones(tx, project.id, milestone.id or 0), milestone.currency)
+    if milestone.amount and project.billing_type != "fixed_fee":
         tx.error("amount", f"Is a slice of a fixed fee; the billing_type of the project is {project.billing_type}.")
-    elif it.amount and it.amount + others > (project.fixed_fee or 0):
-        fee = f"{project.fixed_fee} {it.currency}" if project.fixed_fee is not None else "not set"
+    elif milestone.amount and milestone.amount + others > (project.fixed_fee or 0):
+        fee = f"{project.fixed_fee} {milestone.currency}" if project.fixed_fee is not None else "not set"
         tx.error("amount", f"Exceeds the project's fixed_fee, which is {fee}; other milestones hold {others} of it.")
-    return it
+    return milestone
 
 
 api = Resource("/projects/{project}/milestones", tag="Milestones", scope="projects", table=milestones, parent=projects)
 
 
 @api.get()
-def list_milestones(tx: Tx, project: Id, only: MilestoneFilter, page: Page) -> Paged[Milestone]:
+def list_milestones(tx: Tx, project_id: Id, filters: MilestoneFilter, page: Page) -> Paged[Milestone]:
     """List the milestones of a project, in their order."""
-    return listing(tx, milestones, Milestone, only, page, project_id=project)
+    return listing(tx, milestones, Milestone, filters, page, project_id=project_id)
 
 
 @api.post()
-def create_milestone(tx: Tx, project: Id, body: New[Milestone]) -> Milestone:
+def create_milestone(tx: Tx, project_id: Id, body: New[Milestone]) -> Milestone:
     """Add a milestone to a project; the last one, unless it has a position."""
-    parent = tx.get(projects, project, Project)
-    relations.check_open(tx, "project_id", f"Project {project}", parent.status)
+    parent = tx.get(projects, project_id, Project)
+    relations.check_open(tx, "project_id", f"Project {project_id}", parent.status)
     return tx.get(milestones, tx.insert(milestones, prepare(tx, body, parent)), Milestone)
 
 
 @api.patch("/{milestone}")
-def update_milestone(tx: Tx, project: Id, milestone: Id, change: Patch[Milestone]) -> Milestone:
+def update_milestone(tx: Tx, project_id: Id, milestone_id: Id, patch: Patch[Milestone]) -> Milestone:
     """Change a milestone; members left out keep their value."""
-    before = tx.get(milestones, milestone, Milestone, project_id=project)
-    it = prepare(tx, change.apply_to(before), tx.get(projects, project, Project))
-    if it.amount != before.amount and before.invoice_id is not None:
+    before = tx.get(milestones, milestone_id, Milestone, project_id=project_id)
+    after = prepare(tx, patch.apply_to(before), tx.get(projects, project_id, Project))
+    if after.amount != before.amount and before.invoice_id is not None:
         tx.error("amount", f"Cannot be changed any more: this milestone is on invoice {before.invoice_id}.", "locked")
-    tx.update(milestones, it)
-    return tx.get(milestones, milestone, Milestone)
+    tx.update(milestones, after)
+    return tx.get(milestones, milestone_id, Milestone)
 
 
 @api.delete("/{milestone}")
-def delete_milestone(tx: Tx, project: Id, milestone: Id) -> None:
+def delete_milestone(tx: Tx, project_id: Id, milestone_id: Id) -> None:
     """Delete a milestone; its tasks stay, without one. One that is billed stays."""
-    invoice = etag.unchanged(tx, tx.get(milestones, milestone, Milestone, project_id=project)).invoice_id
+    invoice = etag.check_unchanged(tx, tx.get(milestones, milestone_id, Milestone, project_id=project_id)).invoice_id
     if invoice is not None:
         sentence = f"This milestone is on invoice {invoice} and stays. Take it off there first, while that is a draft."
         raise Refusal("in_use", sentence, errors={"invoices": [sentence]})
-    tx.delete(milestones, milestone)
+    tx.delete(milestones, milestone_id)

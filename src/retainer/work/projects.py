@@ -165,56 +165,58 @@ class ProjectFilter(Filter):
 CLIENT = select(clients.c.status, clients.c.currency).where(clients.c.id == bindparam("id"))
 
 
-def prepare(tx: Tx, it: Project, before: Project | None = None) -> Project:
+def prepare(tx: Tx, project: Project, before: Project | None = None) -> Project:
     """What a project has from its client, how it is billed, and when it was closed."""
-    status, it.currency = tx.one(CLIENT, id=it.client_id) or ("active", tx.actor.currency)
+    status, project.currency = tx.one(CLIENT, id=project.client_id) or ("active", tx.actor.currency)
     if before is None:
-        project_totals.init_totals(it)
-        if it.is_template and it.quote_id is not None:
+        project_totals.init_totals(project)
+        if project.is_template and project.quote_id is not None:
             tx.error(
                 "is_template", "Must be false with quote_id: a template takes no money. Create it without the quote."
             )
-    if before is None or it.client_id != before.client_id:
-        relations.check_open(tx, "client_id", f"Client {it.client_id}", status)
-    decides = ("billing_type",) if it.billing_type else ("billing_type", "client_id")
-    it.billing_type = it.billing_type or ("time_and_materials" if it.client_id else "non_billable")
-    if it.client_id is None and it.billing_type != "non_billable" and tx.readable("client_id"):
+    if before is None or project.client_id != before.client_id:
+        relations.check_open(tx, "client_id", f"Client {project.client_id}", status)
+    decides = ("billing_type",) if project.billing_type else ("billing_type", "client_id")
+    project.billing_type = project.billing_type or ("time_and_materials" if project.client_id else "non_billable")
+    if project.client_id is None and project.billing_type != "non_billable" and tx.readable("client_id"):
         tx.error("billing_type", "Must be non_billable, or null, without a client: nobody could be billed.")
     for member, billing_type in ONLY_FOR.items():
-        is_set = getattr(it, member) is not None
-        if is_set and it.billing_type != billing_type and tx.readable(*decides):
-            tx.error(member, f"Is only for the billing_type {billing_type}, not for {it.billing_type}. Send null here.")
-    relations.check_date_order(tx, it)
-    relations.resolve_user(tx, it, "manager_id", before.manager_id if before else None)
-    relations.check_transition(tx, before.status if before else None, it.status, TRANSITIONS)
-    it.completed_at = None if it.status in OPEN else it.completed_at
-    it.archived_at = (it.archived_at or tx.now) if it.status == "archived" else None
-    if it.status == "completed":
-        it.completed_at = it.completed_at or tx.now
-    return it
+        is_set = getattr(project, member) is not None
+        if is_set and project.billing_type != billing_type and tx.readable(*decides):
+            tx.error(
+                member, f"Is only for the billing_type {billing_type}, not for {project.billing_type}. Send null here."
+            )
+    relations.check_date_order(tx, project)
+    relations.resolve_user(tx, project, "manager_id", before.manager_id if before else None)
+    relations.check_transition(tx, before.status if before else None, project.status, TRANSITIONS)
+    project.completed_at = None if project.status in OPEN else project.completed_at
+    project.archived_at = (project.archived_at or tx.now) if project.status == "archived" else None
+    if project.status == "completed":
+        project.completed_at = project.completed_at or tx.now
+    return project
 
 
-def check_change(tx: Tx, it: Project, before: Project) -> None:
+def check_change(tx: Tx, project: Project, before: Project) -> None:
     """What already happened under a project limits how it can be changed, and goes with it to another client."""
-    blocking = rules.blocking(tx, projects, it.id) if it.client_id != before.client_id else {}
+    blocking = rules.blocking(tx, projects, project.id) if project.client_id != before.client_id else {}
     for sentences in blocking.values():
         tx.error("client_id", f"Is fixed once work was recorded for the client. {sentences[0]}")
-    if it.client_id != before.client_id and propagation.is_referred_to(tx, it.id):
+    if project.client_id != before.client_id and propagation.is_referred_to(tx, project.id):
         tx.error("client_id", "Is fixed while tickets or sites refer to the project. Move them first.")
-    slices = amount_of(propagation.held_by_milestones(tx, it.id), before.currency)
-    if slices > (it.fixed_fee or 0):
+    slices = amount_of(propagation.held_by_milestones(tx, project.id), before.currency)
+    if slices > (project.fixed_fee or 0):
         tx.error("fixed_fee", f"Its milestones hold {slices} {before.currency} of it. Change their amounts first.")
-    if it.client_id != before.client_id and (it.client_id is None or tx.one(CLIENT, id=it.client_id)):
-        propagation.propagate_project(tx, it.id, it.client_id, it.currency)
+    if project.client_id != before.client_id and (project.client_id is None or tx.one(CLIENT, id=project.client_id)):
+        propagation.propagate_project(tx, project.id, project.client_id, project.currency)
 
 
 api = Resource("/projects", tag="Projects", scope="projects", table=projects)
 
 
 @api.get()
-def list_projects(tx: Tx, only: ProjectFilter, page: Page) -> Paged[Project]:
+def list_projects(tx: Tx, filters: ProjectFilter, page: Page) -> Paged[Project]:
     """List projects, by name; templates are left out unless is_template=true."""
-    return listing(tx, projects, Project, only, page)
+    return listing(tx, projects, Project, filters, page)
 
 
 @api.post()
@@ -222,35 +224,35 @@ def create_project(tx: Tx, body: New[Project]) -> Project:
     """Create a project; template_id names one whose milestones and tasks are copied, moved with start_date."""
     templates.check(tx, body.template_id)
     quote_conversion.fill_project(tx, body)
-    project = tx.insert(projects, prepare(tx, body))
-    set_tags(tx, projects, project, body.tag_ids, new=True)
-    quote_conversion.convert(tx, body.quote_id, project)
+    project_id = tx.insert(projects, prepare(tx, body))
+    set_tags(tx, projects, project_id, body.tag_ids, new=True)
+    quote_conversion.convert(tx, body.quote_id, project_id)
     if body.template_id is not None:
-        templates.copy_work(tx, body.template_id, project)
-    return tx.get(projects, project, Project)
+        templates.copy_work(tx, body.template_id, project_id)
+    return tx.get(projects, project_id, Project)
 
 
 @api.get("/{project}")
-def get_project(tx: Tx, project: Id) -> Project:
+def get_project(tx: Tx, project_id: Id) -> Project:
     """Read a project."""
-    return tx.get(projects, project, Project)
+    return tx.get(projects, project_id, Project)
 
 
 @api.put("/{project}")
 @api.patch("/{project}")
-def update_project(tx: Tx, project: Id, change: Patch[Project]) -> Project:
+def update_project(tx: Tx, project_id: Id, patch: Patch[Project]) -> Project:
     """Change a project; members left out keep their value."""
-    before = tx.get(projects, project, Project)
-    it = prepare(tx, change.apply_to(before), before)
-    check_change(tx, it, before)
-    tx.update(projects, it)
-    if it.billing_type != before.billing_type:
-        project_totals.recount_project(tx, project)
-    set_tags(tx, projects, project, it.tag_ids)
-    return tx.get(projects, project, Project)
+    before = tx.get(projects, project_id, Project)
+    after = prepare(tx, patch.apply_to(before), before)
+    check_change(tx, after, before)
+    tx.update(projects, after)
+    if after.billing_type != before.billing_type:
+        project_totals.recount_project(tx, project_id)
+    set_tags(tx, projects, project_id, after.tag_ids)
+    return tx.get(projects, project_id, Project)
 
 
 @api.delete("/{project}")
-def delete_project(tx: Tx, project: Id) -> None:
+def delete_project(tx: Tx, project_id: Id) -> None:
     """Delete a project with its milestones and tasks; refused while time is recorded on it."""
-    tx.delete(projects, etag.unchanged(tx, tx.get(projects, project, Project)).id)
+    tx.delete(projects, etag.check_unchanged(tx, tx.get(projects, project_id, Project)).id)

@@ -130,91 +130,93 @@ LAST = select(func.coalesce(func.max(tasks.c.position), 0)).where(
 )
 
 
-def derive_parents(tx: Tx, it: Task, before: Task | None, given: relations.Given) -> None:
+def derive_parents(tx: Tx, task: Task, before: Task | None, given: relations.Given) -> None:
     """Milestone, parent and ticket say in which project a task is, the project says for which client."""
     inner = ("project_id", "milestone_id", "parent_id", "ticket_id")
-    narrow = relations.first_named(relations.named_fields(it, given, *inner), *inner)
-    milestone = tx.one(MILESTONE, id=it.milestone_id) if it.milestone_id else None
+    narrow = relations.first_named(relations.named_fields(task, given, *inner), *inner)
+    milestone = tx.one(MILESTONE, id=task.milestone_id) if task.milestone_id else None
     if milestone:
-        relations.derive_parent(tx, it, given, "milestone_id", "project_id", milestone[0])
-    parent = tx.one(PARENT, id=it.parent_id) if it.parent_id else None
+        relations.derive_parent(tx, task, given, "milestone_id", "project_id", milestone[0])
+    parent = tx.one(PARENT, id=task.parent_id) if task.parent_id else None
     if parent:
-        if it.parent_id == it.id or parent[2] or (before and before.subtasks_count):
+        if task.parent_id == task.id or parent[2] or (before and before.subtasks_count):
             tx.error("parent_id", "Must be a task that is no subtask, of a task without subtasks: there is one level.")
-        relations.derive_parent(tx, it, given, "parent_id", "project_id", parent[0])
-        if it.project_id is None:
-            relations.derive_parent(tx, it, given, "parent_id", "client_id", parent[1])
-    ticket = tx.one(TICKET, id=it.ticket_id) if it.ticket_id else None
+        relations.derive_parent(tx, task, given, "parent_id", "project_id", parent[0])
+        if task.project_id is None:
+            relations.derive_parent(tx, task, given, "parent_id", "client_id", parent[1])
+    ticket = tx.one(TICKET, id=task.ticket_id) if task.ticket_id else None
     if ticket and ticket[0] is not None:
-        relations.derive_parent(tx, it, given, "ticket_id", "project_id", ticket[0])
-    project = tx.one(PROJECT, id=it.project_id) if it.project_id else None
+        relations.derive_parent(tx, task, given, "ticket_id", "project_id", ticket[0])
+    project = tx.one(PROJECT, id=task.project_id) if task.project_id else None
     if project:
-        relations.derive_parent(tx, it, given, narrow, "client_id", project[0])
-        if before is None or it.project_id != before.project_id:
-            relations.check_open(tx, narrow, f"Project {it.project_id}", project[1])
+        relations.derive_parent(tx, task, given, narrow, "client_id", project[0])
+        if before is None or task.project_id != before.project_id:
+            relations.check_open(tx, narrow, f"Project {task.project_id}", project[1])
     if ticket and ticket[0] is None and ticket[1] is not None:
-        relations.derive_parent(tx, it, given, "ticket_id", "client_id", ticket[1])
-    if it.billable is None:
+        relations.derive_parent(tx, task, given, "ticket_id", "client_id", ticket[1])
+    if task.billable is None:
         # what is not billed in a template may be in its copies: there, only false that was sent is a choice
         billed = bool(project) and (project[2] != "non_billable" or project[3])
-        it.billable = billed if project else it.client_id is not None
+        task.billable = billed if project else task.client_id is not None
 
 
-def prepare(tx: Tx, it: Task, before: Task | None, given: relations.Given) -> Task:
+def prepare(tx: Tx, task: Task, before: Task | None, given: relations.Given) -> Task:
     """Where a task belongs, who does it, and when it was begun and closed."""
-    if it.billable is None or relations.concerns(before, given, *RELATIONS):
-        derive_parents(tx, it, before, given)
-    relations.resolve_user(tx, it, "assignee_id", before.assignee_id if before else None)
-    relations.check_date_order(tx, it)
-    it.created_by_id = it.created_by_id or tx.actor.user_id
-    if it.position is None:
-        it.position = relations.next_position(tx.value(LAST, project=it.project_id))
-    if it.status == "in_progress":
-        it.started_at = it.started_at or tx.now
-    it.completed_at = None if it.status in OPEN else it.completed_at or tx.now
-    return it
+    if task.billable is None or relations.concerns(before, given, *RELATIONS):
+        derive_parents(tx, task, before, given)
+    relations.resolve_user(tx, task, "assignee_id", before.assignee_id if before else None)
+    relations.check_date_order(tx, task)
+    task.created_by_id = task.created_by_id or tx.actor.user_id
+    if task.position is None:
+        task.position = relations.next_position(tx.value(LAST, project=task.project_id))
+    if task.status == "in_progress":
+        task.started_at = task.started_at or tx.now
+    task.completed_at = None if task.status in OPEN else task.completed_at or tx.now
+    return task
 
 
 api = Resource("/tasks", tag="Tasks", scope="tasks", table=tasks)
 
 
 @api.get()
-def list_tasks(tx: Tx, only: TaskFilter, page: Page) -> Paged[Task]:
+def list_tasks(tx: Tx, filters: TaskFilter, page: Page) -> Paged[Task]:
     """List tasks, newest first; those of templates only when project_id or ids names them."""
-    return listing(tx, tasks, Task, only, page)
+    return listing(tx, tasks, Task, filters, page)
 
 
 @api.post()
 def create_task(tx: Tx, body: New[Task]) -> Task:
     """Create a task; the client follows from the project, the project from a milestone or a parent task."""
-    task = tx.insert(tasks, prepare(tx, body, None, relations.sent_fields(body)))
-    set_tags(tx, tasks, task, body.tag_ids, new=True)
-    return tx.get(tasks, task, Task)
+    task_id = tx.insert(tasks, prepare(tx, body, None, relations.sent_fields(body)))
+    set_tags(tx, tasks, task_id, body.tag_ids, new=True)
+    return tx.get(tasks, task_id, Task)
 
 
 @api.get("/{task}")
-def get_task(tx: Tx, task: Id) -> Task:
+def get_task(tx: Tx, task_id: Id) -> Task:
     """Read a task."""
-    return tx.get(tasks, task, Task)
+    return tx.get(tasks, task_id, Task)
 
 
 @api.put("/{task}")
 @api.patch("/{task}")
-def update_task(tx: Tx, task: Id, change: Patch[Task]) -> Task:
+def update_task(tx: Tx, task_id: Id, patch: Patch[Task]) -> Task:
     """Change a task; members left out keep their value. Its subtasks go with it into another project."""
-    before = tx.get(tasks, task, Task)
-    it = prepare(tx, change.apply_to(before), before, change.given)
-    changed = [name for name in ("project_id", "client_id", "ticket_id") if getattr(it, name) != getattr(before, name)]
+    before = tx.get(tasks, task_id, Task)
+    after = prepare(tx, patch.apply_to(before), before, patch.given)
+    changed = [
+        name for name in ("project_id", "client_id", "ticket_id") if getattr(after, name) != getattr(before, name)
+    ]
     if changed:
-        propagation.check_no_time(tx, "task", task, changed[0])
-    tx.update(tasks, it)
+        propagation.check_no_time(tx, "task", task_id, changed[0])
+    tx.update(tasks, after)
     if changed and changed != ["ticket_id"]:
-        propagation.propagate_task(tx, task, it.project_id, it.client_id)
-    set_tags(tx, tasks, task, it.tag_ids)
-    return tx.get(tasks, task, Task)
+        propagation.propagate_task(tx, task_id, after.project_id, after.client_id)
+    set_tags(tx, tasks, task_id, after.tag_ids)
+    return tx.get(tasks, task_id, Task)
 
 
 @api.delete("/{task}")
-def delete_task(tx: Tx, task: Id) -> None:
+def delete_task(tx: Tx, task_id: Id) -> None:
     """Delete a task with its subtasks; time that was recorded on them stays, without a task."""
-    tx.delete(tasks, etag.unchanged(tx, tx.get(tasks, task, Task)).id)
+    tx.delete(tasks, etag.check_unchanged(tx, tx.get(tasks, task_id, Task)).id)

@@ -141,67 +141,67 @@ SET_RATE_SOURCE = (
 )
 
 
-def prepare(tx: Tx, it: TimeEntry, before: TimeEntry | None, given: relations.Given) -> tuple[TimeEntry, bool]:
+def prepare(tx: Tx, entry: TimeEntry, before: TimeEntry | None, given: relations.Given) -> tuple[TimeEntry, bool]:
     """Fill in what an entry follows from: relations, user, day, duration, price; return whether its rate was sent."""
-    ownership.prepare_user(tx, it, before, "time entry")
-    asked = {"client": it.client_id, "project": it.project_id, "ticket": it.ticket_id, "task": it.task_id}
-    found = tx.one(LOAD_CONTEXT, **asked, user=it.user_id, entry=before and before.id)
+    ownership.prepare_user(tx, entry, before, "time entry")
+    asked = {"client": entry.client_id, "project": entry.project_id, "ticket": entry.ticket_id, "task": entry.task_id}
+    found = tx.one(LOAD_CONTEXT, **asked, user=entry.user_id, entry=before and before.id)
     around: Context = dict(zip(CONTEXT, found or [None] * len(CONTEXT), strict=True))
-    named = relations.named_fields(it, given, *RELATIONS)
+    named = relations.named_fields(entry, given, *RELATIONS)
     if relations.concerns(before, given, *RELATIONS):
-        derive_parents(tx, it, around, given, named)
-    if before is None or (it.client_id, it.project_id) != (before.client_id, before.project_id):
-        check_open(tx, it, around, named)
+        derive_parents(tx, entry, around, given, named)
+    if before is None or (entry.client_id, entry.project_id) != (before.client_id, before.project_id):
+        check_open(tx, entry, around, named)
     had_none = before is not None and not on_something(before)  # its task may have been deleted
-    if not (on_something(it) or had_none) and tx.readable(*RELATIONS):
+    if not (on_something(entry) or had_none) and tx.readable(*RELATIONS):
         for name in RELATIONS:
             tx.error(name, f"Give at least one of {', '.join(RELATIONS)}.")
-    timing.prepare_duration(tx, it, given)
-    timing.prepare_date(tx, it, before, given)
-    return it, rates.price(tx, it, around, before, given)
+    timing.prepare_duration(tx, entry, given)
+    timing.prepare_date(tx, entry, before, given)
+    return entry, rates.price(tx, entry, around, before, given)
 
 
-def on_something(it: TimeEntry) -> bool:
+def on_something(entry: TimeEntry) -> bool:
     """Whether an entry says what it was for."""
-    return any(getattr(it, name) is not None for name in RELATIONS)
+    return any(getattr(entry, name) is not None for name in RELATIONS)
 
 
-def derive_parents(tx: Tx, it: TimeEntry, around: Context, given: relations.Given, named: list[str]) -> None:
+def derive_parents(tx: Tx, entry: TimeEntry, around: Context, given: relations.Given, named: list[str]) -> None:
     """The ticket follows from the task, the project from either, the client from the project or else from them."""
     own_ticket = around["task_ticket"] is None
     if not own_ticket:
-        relations.derive_parent(tx, it, given, "task_id", "ticket_id", around["task_ticket"])
+        relations.derive_parent(tx, entry, given, "task_id", "ticket_id", around["task_ticket"])
     if around["task_project"] is not None:
-        relations.derive_parent(tx, it, given, "task_id", "project_id", around["task_project"])
+        relations.derive_parent(tx, entry, given, "task_id", "project_id", around["task_project"])
     if around["ticket_project"] is not None and (own_ticket or around["task_project"] is None):
-        relations.derive_parent(tx, it, given, "ticket_id", "project_id", around["ticket_project"])
-    if around["project"] is not None and around["project"] == it.project_id:
+        relations.derive_parent(tx, entry, given, "ticket_id", "project_id", around["ticket_project"])
+    if around["project"] is not None and around["project"] == entry.project_id:
         narrow = relations.first_named(named, "project_id", "ticket_id", "task_id")
-        relations.derive_parent(tx, it, given, narrow, "client_id", around["project_client"])
+        relations.derive_parent(tx, entry, given, narrow, "client_id", around["project_client"])
     if around["task_project"] is None and around["task_client"] is not None:
-        relations.derive_parent(tx, it, given, "task_id", "client_id", around["task_client"])
+        relations.derive_parent(tx, entry, given, "task_id", "client_id", around["task_client"])
     if around["ticket_project"] is None and around["ticket_client"] is not None and own_ticket:
-        relations.derive_parent(tx, it, given, "ticket_id", "client_id", around["ticket_client"])
+        relations.derive_parent(tx, entry, given, "ticket_id", "client_id", around["ticket_client"])
 
 
-def check_open(tx: Tx, it: TimeEntry, around: Context, named: list[str]) -> None:
+def check_open(tx: Tx, entry: TimeEntry, around: Context, named: list[str]) -> None:
     """Archived clients, and projects that are archived or templates, take no time; told on the member that was sent."""
     if around["project"] is not None:
-        on, name = relations.first_named(named, *RELATIONS[1:]), f"Project {it.project_id}"
+        on, name = relations.first_named(named, *RELATIONS[1:]), f"Project {entry.project_id}"
         relations.check_open(tx, on, name, around["project_status"], template=bool(around["is_template"]))
-    if it.client_id is not None and it.client_id == around["client"]:
+    if entry.client_id is not None and entry.client_id == around["client"]:
         relations.check_open(
-            tx, relations.first_named(named, *RELATIONS), f"Client {it.client_id}", around["client_status"]
+            tx, relations.first_named(named, *RELATIONS), f"Client {entry.client_id}", around["client_status"]
         )
 
 
-def record(tx: Tx, it: TimeEntry) -> int:
+def record(tx: Tx, record: TimeEntry) -> int:
     """Write a new time entry and count it on its project; answers its id."""
-    prepared, rate_is_sent = prepare(tx, it, None, relations.sent_fields(it))
+    prepared, rate_is_sent = prepare(tx, record, None, relations.sent_fields(record))
     entry = tx.insert(time_entries, prepared)
     if rate_is_sent:
         tx.run(SET_RATE_SOURCE, own=entry, sent=True)
-    project_totals.apply_time(tx, it, 1)
+    project_totals.apply_time(tx, record, 1)
     summaries.add(tx, sources.TIME, entry)
     return entry
 
@@ -210,9 +210,9 @@ api = Resource("/time-entries", tag="Time entries", scope="time", table=time_ent
 
 
 @api.get()
-def list_time_entries(tx: Tx, only: TimeEntryFilter, page: Page) -> Paged[TimeEntry]:
+def list_time_entries(tx: Tx, filters: TimeEntryFilter, page: Page) -> Paged[TimeEntry]:
     """List time entries, newest day first."""
-    return listing(tx, time_entries, TimeEntry, only, page)
+    return listing(tx, time_entries, TimeEntry, filters, page)
 
 
 @api.post()
@@ -222,36 +222,36 @@ def create_time_entry(tx: Tx, body: New[TimeEntry]) -> TimeEntry:
 
 
 @api.get("/{entry}")
-def get_time_entry(tx: Tx, entry: Id) -> TimeEntry:
+def get_time_entry(tx: Tx, entry_id: Id) -> TimeEntry:
     """Read a time entry."""
-    return tx.get(time_entries, entry, TimeEntry)
+    return tx.get(time_entries, entry_id, TimeEntry)
 
 
 @api.put("/{entry}")
 @api.patch("/{entry}")
-def update_time_entry(tx: Tx, entry: Id, change: Patch[TimeEntry]) -> TimeEntry:
+def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntry:
     """Change a time entry; members left out keep their value, and follow those that were sent.
 
     A member's key changes only that user's own.
     """
-    before = tx.get(time_entries, entry, TimeEntry)
-    it, rate_is_sent = prepare(tx, change.apply_to(before), before, change.given)
-    allocations.check_locked(tx, it, before, free=("description", "external_id"))
-    with summaries.tracking(tx, sources.TIME, record_id=entry):
-        tx.update(time_entries, it)
-    if "hourly_rate" in change.given:
-        tx.run(SET_RATE_SOURCE, own=entry, sent=rate_is_sent)
+    before = tx.get(time_entries, entry_id, TimeEntry)
+    after, rate_is_sent = prepare(tx, patch.apply_to(before), before, patch.given)
+    allocations.check_locked(tx, after, before, free=("description", "external_id"))
+    with summaries.tracking(tx, sources.TIME, record_id=entry_id):
+        tx.update(time_entries, after)
+    if "hourly_rate" in patch.given:
+        tx.run(SET_RATE_SOURCE, own=entry_id, sent=rate_is_sent)
     project_totals.apply_time(tx, before, -1)
-    project_totals.apply_time(tx, it, 1)
-    return tx.get(time_entries, entry, TimeEntry)
+    project_totals.apply_time(tx, after, 1)
+    return tx.get(time_entries, entry_id, TimeEntry)
 
 
 @api.delete("/{entry}")
-def delete_time_entry(tx: Tx, entry: Id) -> None:
+def delete_time_entry(tx: Tx, entry_id: Id) -> None:
     """Delete a time entry; one that is billed stays. A member's key deletes only that user's own."""
-    it = etag.unchanged(tx, tx.get(time_entries, entry, TimeEntry))
-    ownership.check_deletion(tx, it, "time entry")
-    allocations.refuse_deletion(it, "time entry")
-    summaries.add(tx, sources.TIME, entry, -1)
-    tx.delete(time_entries, entry)
-    project_totals.apply_time(tx, it, -1)
+    before = etag.check_unchanged(tx, tx.get(time_entries, entry_id, TimeEntry))
+    ownership.check_deletion(tx, before, "time entry")
+    allocations.refuse_deletion(before, "time entry")
+    summaries.add(tx, sources.TIME, entry_id, -1)
+    tx.delete(time_entries, entry_id)
+    project_totals.apply_time(tx, before, -1)
