@@ -66,16 +66,16 @@ class Unreadable(ValueError):
 
 
 def invalid(errors: FieldErrors, code: str = "validation_failed") -> Refusal:
-    """A refusal that lists every faulty field; its message is the first fault and the number of the others."""
-    sentences = [f"{field}: {sentence}" for field, said in errors.items() for sentence in said]
-    others = len(sentences) - 1
+    """Return a refusal that lists every faulty field; its message is the first error and the number of the others."""
+    messages = [f"{field}: {message}" for field, texts in errors.items() for message in texts]
+    others = len(messages) - 1
     more = f" (and {others} more {'fault' if others == 1 else 'faults'})" if others else ""
-    return Refusal(code, f"Correct the request and send it again. {sentences[0]}{more}", errors=errors)
+    return Refusal(code, f"Correct the request and send it again. {messages[0]}{more}", errors=errors)
 
 
-def not_found(what: str) -> Refusal:
+def not_found(noun: str) -> Refusal:
     """404 in the same words whether the record never existed, was deleted, or belongs to another account."""
-    return Refusal("not_found", f"There is no such {what} in this account. Check the id in the path.")
+    return Refusal("not_found", f"There is no such {noun} in this account. Check the id in the path.")
 
 
 def method_not_allowed(method: str, allow: str) -> Refusal:
@@ -90,36 +90,36 @@ class BodyErrors:
     def __init__(self) -> None:
         self.errors: FieldErrors = {}
         self.codes: set[str] = set()
-        self.within = ""  # where the members that are judged stand in the body: `lines.0.`
+        self.prefix = ""  # where the fields that are validated stand in the body: `lines.0.`
         self.unreadable: frozenset[str] = frozenset()
 
-    def note_unreadable(self, faults: FieldErrors) -> None:
-        """Note the members of the body that could not be read; rules say nothing more of them."""
-        if faults:
-            self.errors |= faults
+    def note_unreadable(self, errors: FieldErrors) -> None:
+        """Note the fields of the body that could not be read; rules say nothing more of them."""
+        if errors:
+            self.errors |= errors
             self.codes.add("validation_failed")
-            self.unreadable = frozenset(faults)
+            self.unreadable = frozenset(errors)
 
     def readable(self, *fields: str) -> bool:
-        """Whether these members of the body were read, so that a rule may draw conclusions from them."""
-        whole = [self.within + field for field in fields]
-        nested = tuple(f"{name}." for name in whole)
-        return not any(map(self._is_unreadable, whole)) and not any(name.startswith(nested) for name in self.unreadable)
+        """Whether these fields of the body were read, so that a rule may draw conclusions from them."""
+        names = [self.prefix + field for field in fields]
+        nested = tuple(f"{name}." for name in names)
+        return not any(map(self._is_unreadable, names)) and not any(name.startswith(nested) for name in self.unreadable)
 
     def _is_unreadable(self, name: str) -> bool:
-        """Whether a member could not be read, or what it stands in."""
+        """Whether a field could not be read, or one that it is part of."""
         return any(name == other or name.startswith(f"{other}.") for other in self.unreadable)
 
-    def error(self, field: str, sentence: str, code: str = "validation_failed") -> None:
-        """Note what is wrong with a member of the body; it is refused with all others before anything is written."""
-        if self._is_unreadable(self.within + field):
+    def error(self, field: str, message: str, code: str = "validation_failed") -> None:
+        """Note what is wrong with a field of the body; all errors are raised together before anything is written."""
+        if self._is_unreadable(self.prefix + field):
             return
-        said = self.errors.setdefault(self.within + field, [])
-        if sentence not in said:  # a rule may look at a line before the row is judged
-            said.append(sentence)
+        messages = self.errors.setdefault(self.prefix + field, [])
+        if message not in messages:  # a rule may look at a line before the row is validated
+            messages.append(message)
         self.codes.add(code)
 
     def raise_errors(self) -> None:
-        """Raise the code of the faults that were noted; `validation_failed` when they have several."""
+        """Raise the errors that were noted: with their code, or `validation_failed` when they have several."""
         if self.errors:
             raise invalid(self.errors, self.codes.pop() if len(self.codes) == 1 else "validation_failed")

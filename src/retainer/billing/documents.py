@@ -151,10 +151,10 @@ def each_line(tx: Tx, lines: Sequence[T]) -> Iterator[T]:
     Those that could not be identified are passed over.
     """
     for place, line in enumerate(lines):
-        tx.within = f"lines.{place}."
+        tx.prefix = f"lines.{place}."
         if line is not NO_LINE:
             yield line
-    tx.within = ""
+    tx.prefix = ""
 
 
 def identified(lines: Sequence[T]) -> list[T]:

@@ -63,37 +63,37 @@ class Paged(msgspec.Struct, Generic[T]):
     meta: PageMeta
 
 
-def read_list(request: Request, only: type[Filter]) -> tuple[Filter, Page]:
-    """The filters and the page that a list request asks for. Every faulty parameter is named at once."""
+def read_list(request: Request, model: type[Filter]) -> tuple[Filter, Page]:
+    """Return the filters and the page that a list request asks for. Every faulty parameter is named at once."""
     url = request.base_url + request.path
     if not request.query:
-        return only(), Page(1, PER_PAGE, only.sorts[:1], url, "")
+        return model(), Page(1, PER_PAGE, model.sorts[:1], url, "")
     pairs = read_pairs(request)
-    filters = {name: parameter.read for name, parameter in parameters(only).items()}
+    readers = {name: parameter.read for name, parameter in parameters(model).items()}
     size, sort = (
         partial(read_number, largest=LARGEST_PAGE),
-        partial(read_sort, [name.lstrip("-") for name in only.sorts]),
+        partial(read_sort, [name.lstrip("-") for name in model.sorts]),
     )
-    values = read_values(pairs, {"page": read_number, "per_page": size, "sort": sort, **filters})
+    values = read_values(pairs, {"page": read_number, "per_page": size, "sort": sort, **readers})
     others = urlencode([pair for pair in pairs if pair[0] != "page"])
-    defaults = {"page": 1, "per_page": PER_PAGE, "sort": only.sorts[:1]}
+    defaults = {"page": 1, "per_page": PER_PAGE, "sort": model.sorts[:1]}
     number, per_page, order = (values.pop(name, default) for name, default in defaults.items())
-    return only(**values), Page(number, per_page, order, url, f"{others}&" if others else "")
+    return model(**values), Page(number, per_page, order, url, f"{others}&" if others else "")
 
 
-def listing(tx: Tx, table: Table, shape: type[R], only: Filter, page: Page, **within: int) -> Paged[R]:
-    """A page of the records `within` a parent that pass the filters, and how many there are in all.
+def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, **within: int) -> Paged[R]:
+    """Return a page of the records `within` a parent that pass the filters, and how many there are in all.
 
     The first page is one statement, its total in every row. The others need the total first; a page in the second
     half is read from the end.
     """
-    filters, values = signature_of(only, tx.actor.user_id)
+    signature, values = signature_of(filters, tx.actor.user_id)
     values |= within
-    limits = (type(only), filters, tuple(within))
+    limits = (type(filters), signature, tuple(within))
     total, offset = 0, (page.number - 1) * page.size
     rows: list[tuple[Any, ...]] = []
     if page.number == 1:
-        rows = tx.all(_rows(table, shape, limits, page.sort, page.size, "first"), **values)
+        rows = tx.all(_rows(table, model, limits, page.sort, page.size, "first"), **values)
         total = rows[0][-1] or 0 if rows else 0
     else:
         tx.snapshot()
@@ -101,10 +101,10 @@ def listing(tx: Tx, table: Table, shape: type[R], only: Filter, page: Page, **wi
         size = min(page.size, total - offset)
         behind = total - offset - size
         if size > 0 and behind < offset:
-            rows = tx.all(_rows(table, shape, limits, page.sort, size, "backward"), offset=behind, **values)[::-1]
+            rows = tx.all(_rows(table, model, limits, page.sort, size, "backward"), offset=behind, **values)[::-1]
         elif size > 0:
-            rows = tx.all(_rows(table, shape, limits, page.sort, size, "forward"), offset=offset, **values)
-    read = view(table, shape).read
+            rows = tx.all(_rows(table, model, limits, page.sort, size, "forward"), offset=offset, **values)
+    read = view(table, model).read
     return _paged([read(row[:-1]) for row in rows], page, offset, total)
 
 
@@ -133,8 +133,8 @@ Limits = tuple[type[Filter], Signature, tuple[str, ...]]
 
 
 def _limits(table: Table, limits: Limits) -> list[ColumnElement[bool]]:
-    only, filters, within = limits
-    return [*(table.c[name] == bindparam(name) for name in within), *conditions(table, only, filters)]
+    model, signature, within = limits
+    return [*(table.c[name] == bindparam(name) for name in within), *conditions(table, model, signature)]
 
 
 @lru_cache(maxsize=1024)
@@ -148,20 +148,20 @@ def _total(table: Table, limits: Limits) -> Select[Any]:
 
 
 @lru_cache(maxsize=1024)
-def _rows(table: Table, shape: type[Record], limits: Limits, sort: tuple[str, ...], size: int, way: str) -> Select[Any]:
+def _rows(table: Table, model: type[Record], limits: Limits, sort: tuple[str, ...], size: int, way: str) -> Select[Any]:
     """The rows of a page, `forward` or `backward`, and behind each of the `first` page the total.
 
     The size stands in the text, and the first page has no OFFSET: bound ones make SQLite's plan half as slow again.
     """
-    how = view(table, shape)
+    records = view(table, model)
     total = _total(table, limits).scalar_subquery() if way == "first" else null()
-    statement = how.rows.add_columns(total.label("total")).where(*_limits(table, limits))
+    statement = records.rows.add_columns(total.label("total")).where(*_limits(table, limits))
     for part in (*sort, "-id" if sort[-1].startswith("-") else "id"):
-        its = how.order(part.removeprefix("-"))
+        column = records.order(part.removeprefix("-"))
         if any(name == "ids" for name, _ in limits[1]):
-            its = func.coalesce(its, null())  # so few rows are sorted at once: walking an index in this order meets all
-        ordered = its.desc() if part.startswith("-") != (way == "backward") else its.asc()
-        if getattr(its, "nullable", True):
+            column = func.coalesce(column, null())  # few rows are sorted at once; an index in this order meets all
+        ordered = column.desc() if part.startswith("-") != (way == "backward") else column.asc()
+        if getattr(column, "nullable", True):
             ordered = ordered.nulls_first() if way == "backward" else ordered.nulls_last()
         statement = statement.order_by(ordered)
     return statement.suffix_with(text(f"LIMIT {size}" if way == "first" else f"LIMIT {size} OFFSET :offset"))

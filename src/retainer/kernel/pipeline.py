@@ -91,7 +91,7 @@ class Pipeline:
         if operation.body is not None:
             call.sent = RequestBody(request, body, operation.body, "Create" if operation.created else "Update")
         readable = call.sent is not None and call.sent.refusal is None
-        attempt = idempotency.attempt(request, call.caller.key_id, call.sent.given if call.sent and readable else body)
+        attempt = idempotency.attempt(request, call.caller.key_id, call.sent.fields if call.sent and readable else body)
 
         def run(tx: Tx) -> Response:
             result = operation.call(tx, call)

@@ -1,4 +1,4 @@
-"""Query parameters: from a typed filter class to values, and from those to SQL conditions."""
+"""Query parameters: what an operation declares, what a request sends, and the SQL conditions of a list's filters."""
 
 from collections.abc import Callable
 from functools import cache
@@ -28,7 +28,7 @@ class Query(msgspec.Struct):
 
 
 class Filter(Query):
-    """The filters that every list takes; lists add their own members."""
+    """The filters that every list takes; lists add their own fields."""
 
     ids: Annotated[OneOf[Id] | None, filters.one_of("id")] = None
     q: Annotated[Text191 | None, filters.SEARCH] = None
@@ -38,25 +38,25 @@ class Filter(Query):
     updated_before: Annotated[Instant | None, filters.before("updated_at")] = None
 
     sorts: ClassVar[tuple[str, ...]] = ("id",)
-    """The members that a list can be sorted by; the first, with its sign, is the default."""
+    """The fields that a list can be sorted by; the first, with its sign, is the default."""
     left_out: ClassVar[LeftOut | None] = None
 
 
 class Parameter(msgspec.Struct, frozen=True):
     """A query parameter: how its text is read, and, in a list, how it limits the rows."""
 
-    member: str
+    field: str
     hint: Any
     read: Callable[[str], Any]
     where: Where
-    said: str
+    description: str
 
 
 @cache
-def parameters(only: type[Query]) -> dict[str, Parameter]:
-    """The query parameters of an operation, by name."""
-    hints = get_type_hints(only, include_extras=True)
-    return {field.encode_name: _parameter(field.name, hints[field.name]) for field in msgspec.structs.fields(only)}
+def parameters(model: type[Query]) -> dict[str, Parameter]:
+    """Return the query parameters of an operation by name."""
+    hints = get_type_hints(model, include_extras=True)
+    return {field.encode_name: _parameter(field.name, hints[field.name]) for field in msgspec.structs.fields(model)}
 
 
 def _parameter(name: str, hint: Any) -> Parameter:
@@ -65,12 +65,12 @@ def _parameter(name: str, hint: Any) -> Parameter:
     inner = next((part for part in get_args(bare) if part is not NoneType), bare)
     where = next((mark for mark in marks if isinstance(mark, Where)), None)
     read = from_text(inner, split=REPEATED not in marks)
-    said = " ".join(mark for mark in marks if isinstance(mark, str))
-    return Parameter(name, inner, read, where or filters.usual(name, inner), said)
+    description = " ".join(mark for mark in marks if isinstance(mark, str))
+    return Parameter(name, inner, read, where or filters.default(name, inner), description)
 
 
 def read_pairs(request: Request) -> list[tuple[str, str]]:
-    """The query parameters as sent. Raises `bad_request` for a query that cannot be read."""
+    """Return the query parameters as they were sent. Raises `bad_request` for a query that cannot be read."""
     try:
         return parse_qsl(request.query, keep_blank_values=True, errors="strict", max_num_fields=200)
     except ValueError:
@@ -78,75 +78,75 @@ def read_pairs(request: Request) -> list[tuple[str, str]]:
 
 
 def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str], Any]]) -> dict[str, Any]:
-    """The values of parameters; every faulty one is named at once.
+    """Return the values of parameters; every faulty one is named at once.
 
     Raises `unknown_parameter` if one is not known (a dropped filter returns the wrong records in silence),
     `validation_failed` otherwise.
     """
-    faults: FieldErrors = {}
+    errors: FieldErrors = {}
     values: dict[str, Any] = {}
-    for name, given in pairs:
+    for name, text in pairs:
         if name not in readers:
-            faults[name] = [f"There is no such parameter here. Valid are: {', '.join(readers) or 'none'}."]
+            errors[name] = [f"There is no such parameter here. Valid are: {', '.join(readers) or 'none'}."]
         elif name in values and not isinstance(values[name], tuple):
-            faults.setdefault(name, ["Send this parameter once: it takes one value."])
+            errors.setdefault(name, ["Send this parameter once: it takes one value."])
         else:
             try:
-                found = readers[name](given)
-                values[name] = (*values.get(name, ()), *found) if isinstance(found, tuple) else found
-            except ValueError as fault:
+                value = readers[name](text)
+                values[name] = (*values.get(name, ()), *value) if isinstance(value, tuple) else value
+            except ValueError as error:
                 values[name] = None
-                faults[name] = [str(fault)]
+                errors[name] = [str(error)]
             else:
-                if isinstance(found, tuple) and len(values[name]) > LONGEST_LIST:
-                    faults[name] = [f"Must be at most {LONGEST_LIST} values; these are {len(values[name])}."]
-    check_ranges(values, faults)
-    if faults:
-        raise invalid(faults, "unknown_parameter" if faults.keys() - readers.keys() else "validation_failed")
+                if isinstance(value, tuple) and len(values[name]) > LONGEST_LIST:
+                    errors[name] = [f"Must be at most {LONGEST_LIST} values; these are {len(values[name])}."]
+    check_ranges(values, errors)
+    if errors:
+        raise invalid(errors, "unknown_parameter" if errors.keys() - readers.keys() else "validation_failed")
     return values
 
 
-def read_query(request: Request, only: Any) -> Any:
-    """The query of an operation that is no list."""
+def read_query(request: Request, model: Any) -> Any:
+    """Return the query of an operation that is no list."""
     if not request.query:
-        return only()
-    known = parameters(only)
-    values = read_values(read_pairs(request), {name: its.read for name, its in known.items()})
-    return only(**{known[name].member: value for name, value in values.items()})
+        return model()
+    declared = parameters(model)
+    values = read_values(read_pairs(request), {name: parameter.read for name, parameter in declared.items()})
+    return model(**{declared[name].field: value for name, value in values.items()})
 
 
 Signature = tuple[tuple[str, Any], ...]
-"""Which filters a list has, without their values: one statement serves all requests of a shape."""
+"""Which filters a list has, without their values: one statement serves all requests of a signature."""
 
 
-def signature_of(only: Filter, me: int) -> tuple[Signature, dict[str, Any]]:
-    """The shape of a filter, and the values that its statement binds; `me` is the user whom that word means."""
-    shape: list[tuple[str, Any]] = []
+def signature_of(asked: Filter, me: int) -> tuple[Signature, dict[str, Any]]:
+    """Return the signature of filters, and the values that its statement binds; `me` is the user whom that means."""
+    signature: list[tuple[str, Any]] = []
     values: dict[str, Any] = {}
-    for name, parameter in parameters(type(only)).items():
-        value, bound = getattr(only, name), parameter.where.value
+    for name, parameter in parameters(type(asked)).items():
+        value, bound = getattr(asked, name), parameter.where.value
         if isinstance(value, tuple):
             items = [me if item is ME else bound(item) for item in value if item is not None]
-            room = 1 << (len(items) - 1).bit_length() if items else 0  # few shapes: filled up to a power of two
-            shape.append((name, (room, None in value)))
+            room = 1 << (len(items) - 1).bit_length() if items else 0  # few signatures: filled up to a power of two
+            signature.append((name, (room, None in value)))
             items += items[-1:] * (room - len(items))
             values |= {f"{name}__{position}": item for position, item in enumerate(items)}
         elif isinstance(value, bool):
-            shape.append((name, value))
+            signature.append((name, value))
         elif value is not None:
-            shape.append((name, None))
+            signature.append((name, None))
             values[name] = bound(value)
-    return tuple(shape), values
+    return tuple(signature), values
 
 
-def conditions(table: Table, only: type[Filter], shape: Signature) -> list[ColumnElement[bool]]:
-    """The SQL conditions of a shape of filters."""
-    found: list[Any] = only.left_out.conditions(table, dict(shape)) if only.left_out else []
-    for name, form in shape:
+def conditions(table: Table, model: type[Filter], signature: Signature) -> list[ColumnElement[bool]]:
+    """Return the SQL conditions of filters with this signature."""
+    limits: list[Any] = model.left_out.conditions(table, dict(signature)) if model.left_out else []
+    for name, form in signature:
         value: Any = form if isinstance(form, bool) else bindparam(name)
         room, or_none = form if isinstance(form, tuple) else (0, False)
         if room:
             value = [bindparam(f"{name}__{position}") for position in range(room)]
-        condition = parameters(only)[name].where.condition(table, value) if room or not or_none else false()
-        found.append(or_(condition, table.c[name].is_(None)) if or_none else condition)
-    return found
+        condition = parameters(model)[name].where.condition(table, value) if room or not or_none else false()
+        limits.append(or_(condition, table.c[name].is_(None)) if or_none else condition)
+    return limits

@@ -115,12 +115,12 @@ class Operation:
         if parameter in self.parameters and hint == Id:
             return lambda _, call: read_id(call.ids[parameter], self.resource.table)
         if get_origin(hint) is bodies.Patch:
-            (shape,) = get_args(hint)
-            self.body = shape
+            (model,) = get_args(hint)
+            self.body = model
             return lambda tx, call: bodies.Patch(tx, call.sent) if call.sent else None
         if get_origin(hint) is Annotated and bodies.NEW in hint.__metadata__:
-            shape = hint.__origin__
-            self.body = shape
+            model = hint.__origin__
+            self.body = model
             return lambda tx, call: call.sent and call.sent.new(tx)
         raise TypeError(f"{where} takes {name}: {hint}, which no request has.")
 

@@ -112,12 +112,12 @@ def _query_parameters(it: Operation, schemas: Schemas) -> list[Json]:
     found = _paging(it, schemas) if it.paged else []
     defaults = {its.name: its.default for its in msgspec.structs.fields(it.query) if its.default is not None}
     for name, own in query.parameters(it.query).items():
-        said = own.said or (own.where.said if it.paged else "")
+        said = own.description or (own.where.said if it.paged else "")
         if name == "q" and it.resource.table is not None:
             said = said.format(searched=_listed(folds(it.resource.table)["search"][0]))
         if not said:
-            schemas.silent.append(f"{it.query.__module__}.{it.query.__name__}.{own.member}")
-        default = {"default": defaults[own.member]} if own.member in defaults else {}
+            schemas.silent.append(f"{it.query.__module__}.{it.query.__name__}.{own.field}")
+        default = {"default": defaults[own.field]} if own.field in defaults else {}
         found.append(_query_parameter(name, said, own.hint, schemas, **default))
     return found
 

@@ -27,7 +27,7 @@ class Where(NamedTuple):
     said: str = ""
 
 
-def usual(name: str, hint: Any) -> Where:
+def default(name: str, hint: Any) -> Where:
     """The rows whose member has this value or, where the hint is that of a comma list, one of these values."""
     if get_origin(hint) is tuple:
         item = get_args(hint)[0]

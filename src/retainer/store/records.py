@@ -39,11 +39,11 @@ def comparable_amount(table: Table, name: str) -> ColumnElement[Any]:
 class View:
     """How the rows of a table are read as one type of record, and how a record is written to them."""
 
-    def __init__(self, table: Table, shape: type[Record]) -> None:
-        hints = get_type_hints(shape, include_extras=True)
-        answered = [field for field in msgspec.structs.fields(shape) if field.default is not WRITE_ONLY]
+    def __init__(self, table: Table, model: type[Record]) -> None:
+        hints = get_type_hints(model, include_extras=True)
+        answered = [field for field in msgspec.structs.fields(model) if field.default is not WRITE_ONLY]
         fields = [field.name for field in answered]
-        self.shape, self.table, self.kinds = shape, table, get_type_hints(shape)
+        self.model, self.table, self.kinds = model, table, get_type_hints(model)
         self.columns: list[ColumnElement[Any]] = []
         self.names = [name for name in fields if name in table.c and name not in GIVEN]
         self._into = [(name, table.c[name].info["into"]) for name in self.names if "into" in table.c[name].info]
@@ -53,7 +53,8 @@ class View:
         self._amounts = [fields.index(name) for name in self._money]
         self._currency = fields.index("currency") if "currency" in fields else -1
         for position, name in enumerate(fields):
-            derived = next((it for it in getattr(hints[name], "__metadata__", ()) if isinstance(it, Derived)), None)
+            marks = getattr(hints[name], "__metadata__", ())
+            derived = next((mark for mark in marks if isinstance(mark, Derived)), None)
             if derived is None:
                 self.columns.append(table.c[name])
                 if "embedded" in table.c[name].info:
@@ -80,9 +81,9 @@ class View:
         for position in self._amounts:
             if values[position] is not None:
                 values[position] = amount_of(values[position], values[self._currency])
-        return self.shape(*values)
+        return self.model(*values)
 
-    def write(self, record: Record, fault: Callable[[str, str], None]) -> dict[str, Any]:
+    def write(self, record: Record, note_error: Callable[[str, str], None]) -> dict[str, Any]:
         """The columns that a record's members fill; amounts with too many digits are told to `fault`."""
         values = {name: getattr(record, name) for name in self.names}
         for name, convert in self._into:
@@ -92,7 +93,7 @@ class View:
             try:
                 values[name] = None if values[name] is None else minor_units(values[name], values["currency"])
             except ValueError as error:
-                fault(name, str(error))
+                note_error(name, str(error))
         return values
 
     def order(self, name: str) -> Any:
@@ -115,6 +116,6 @@ def folds(table: Table) -> dict[str, tuple[tuple[str, ...], Callable[[str], str]
 
 
 @cache
-def view(table: Table, shape: type[Record]) -> View:
+def view(table: Table, model: type[Record]) -> View:
     """The view of a table as a type; made once, when every table is known."""
-    return View(table, shape)
+    return View(table, model)

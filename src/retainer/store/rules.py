@@ -24,9 +24,9 @@ def exists(table: Table) -> Select[Any]:
 
 
 @cache
-def _found(given: tuple[tuple[str, Table], ...]) -> Select[Any]:
+def _found(sent: tuple[tuple[str, Table], ...]) -> Select[Any]:
     """For each reference, whether its record exists; in one row."""
-    whether: list[Any] = [select(its.c.id).where(its.c.id == bindparam(name)).exists() for name, its in given]
+    whether: list[Any] = [select(target.c.id).where(target.c.id == bindparam(name)).exists() for name, target in sent]
     return select(*whether)
 
 
@@ -39,46 +39,46 @@ def reference_columns(table: Table) -> tuple[tuple[str, Table], ...]:
 @cache
 def uniques(table: Table) -> tuple[tuple[tuple[str, ...], Select[Any]], ...]:
     """The unique values of a table: their columns, and the statement that finds another row that has them."""
-    found = []
+    statements = []
     for constraint in sorted(table.constraints, key=lambda it: str(it.name)):
         if not isinstance(constraint, UniqueConstraint):
             continue
         names = tuple(column.name for column in constraint.columns if column.name != "account_id")
         if names != ("id",):
             same = [table.c[name] == bindparam(name) for name in names]
-            found.append((names, select(table.c.id).where(*same, table.c.id != bindparam("own"))))
-    return tuple(found)
+            statements.append((names, select(table.c.id).where(*same, table.c.id != bindparam("own"))))
+    return tuple(statements)
 
 
 @cache
-def lists(shape: type[Struct]) -> tuple[tuple[str, Table], ...]:
+def lists(model: type[Struct]) -> tuple[tuple[str, Table], ...]:
     """The members of a type that are lists of references."""
-    hints = get_type_hints(shape, include_extras=True)
+    hints = get_type_hints(model, include_extras=True)
     marked = [(name, mark) for name, hint in hints.items() for mark in getattr(hint, "__metadata__", ())]
     return tuple((name, metadata.tables[mark.target]) for name, mark in marked if isinstance(mark, RefersTo))
 
 
-def check(tx: "Tx", table: Table, shape: type[Struct], values: dict[str, Any], own: int | None) -> None:
+def check(tx: "Tx", table: Table, model: type[Struct], values: dict[str, Any], exclude_id: int | None) -> None:
     """Note a fault for each reference to nothing and each unique value that another row has; null is not judged.
 
     Another account's record is `no such` record, in the same words.
     """
-    given = tuple((name, target) for name, target in reference_columns(table) if values.get(name) is not None)
-    found = tx.one(_found(given), **{name: values[name] for name, _ in given}) if given else None
-    for (name, target), here in zip(given, found or (), strict=True):
+    sent = tuple((name, target) for name, target in reference_columns(table) if values.get(name) is not None)
+    statements = tx.one(_found(sent), **{name: values[name] for name, _ in sent}) if sent else None
+    for (name, target), here in zip(sent, statements or (), strict=True):
         if not here:
             tx.error(name, MISSING.format(singular(target)))
-    for name, target in lists(shape):
+    for name, target in lists(model):
         for position, record_id in enumerate(values.get(name) or ()):
             if tx.one(exists(target), id=record_id) is None:
                 tx.error(f"{name}.{position}", MISSING.format(singular(target)))
     for names, statement in uniques(table):
         if any(values.get(name) is None for name in names):
             continue
-        taken = tx.one(statement, own=own or 0, **{name: values[name] for name in names})
+        taken = tx.one(statement, exclude_id=exclude_id or 0, **{name: values[name] for name in names})
         if taken is not None:
-            member = table.c[names[-1]].info.get("folds", (names[-1],))[0]
-            tx.error(member, f"Is already taken by {singular(table)} {taken[0]}. Choose another.")
+            field = table.c[names[-1]].info.get("folds", (names[-1],))[0]
+            tx.error(field, f"Is already taken by {singular(table)} {taken[0]}. Choose another.")
 
 
 def remove(tx: "Tx", table: Table, record_id: int) -> None:

@@ -177,21 +177,21 @@ class Tx(BodyErrors, UnscopedTx):
         except self.store.engine.failure as error:
             raise self.store.engine.judge(error) from error
 
-    def find(self, table: Table, record_id: int | None, shape: type[R]) -> R | None:
+    def find(self, table: Table, record_id: int | None, model: type[R]) -> R | None:
         """The record, or None: for references in a body, whose absence `insert` and `update` report."""
         if record_id is None:
             return None
-        how = view(table, shape)
+        how = view(table, model)
         row = self.execute(how.locked if self.writes else how.one, {"id": record_id}).fetchone()
         record: R | None = None if row is None else how.read(row)
         return record
 
-    def get(self, table: Table, record_id: int, shape: type[R], **within: int) -> R:
+    def get(self, table: Table, record_id: int, model: type[R], **within: int) -> R:
         """The record of the path, if it is `within` its parent; locked when this transaction writes.
 
         Raises `not_found`.
         """
-        record = self.find(table, record_id, shape)
+        record = self.find(table, record_id, model)
         if record is None or (within and any(getattr(record, name) != parent for name, parent in within.items())):
             raise not_found(rules.singular(table))
         return record
@@ -229,10 +229,10 @@ class Tx(BodyErrors, UnscopedTx):
         if change:
             self.run(COUNT, name=table.name, count=change)
 
-    def check(self, table: Table, shape: type[msgspec.Struct], values: dict[str, Any], own: int | None) -> None:
+    def check(self, table: Table, model: type[msgspec.Struct], values: dict[str, Any], own: int | None) -> None:
         """Note the faults of references and unique values among these, which may be some of a body's members."""
         folded = {name: folded_text(values, *how) for name, how in folds(table).items()}
-        rules.check(self, table, shape, values | folded, own)
+        rules.check(self, table, model, values | folded, own)
 
     def _values(self, table: Table, record: Record, own: int | None) -> dict[str, Any]:
         """What the record's members are as columns; every fault of the body is raised here."""
