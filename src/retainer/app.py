@@ -19,7 +19,7 @@ from retainer.server.slots import BodyReader, RunningSlots
 from retainer.settings import BASE_PATH, Settings
 from retainer.sites import sites
 from retainer.store.engines import Sqlite
-from retainer.store.tx import Store
+from retainer.store.store import Store
 from retainer.support import ticket_replies, tickets
 from retainer.work import milestones, projects, tasks, time_entries
 
@@ -66,8 +66,7 @@ class App:
             routes=routes,
             limiter=limiter,
             log=self.log,
-            authenticate=access.authenticate,
-            admit=access.admit,
+            access=access,
             note_key_use=keys_used.note,
             read_body=BodyReader(self.running).read,
         )

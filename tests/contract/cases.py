@@ -14,7 +14,7 @@ from sqlalchemy import Table
 from retainer.app import RESOURCES
 from retainer.kernel.resource import Operation, Routes
 from retainer.schema import metadata
-from retainer.store import rules
+from retainer.store import constraints
 from retainer.values.reading import create_only
 from retainer.values.records import Record
 from tests.cast import Answer, Office, open_app
@@ -229,12 +229,12 @@ def target_of(operation: Operation, path: tuple[str, ...]) -> Table:
     table, name = operation.resource.table, next(part for part in reversed(path) if part != "0")
     if table is not None and len(path) <= 2 and name in table.c and "target" in table.c[name].info:
         return metadata.tables[table.c[name].info["target"]]
-    if len(path) <= 2 and operation.body and name in dict(rules.lists(operation.body)):
-        return dict(rules.lists(operation.body))[name]
+    if len(path) <= 2 and operation.body and name in dict(constraints.reference_lists(operation.body)):
+        return dict(constraints.reference_lists(operation.body))[name]
     if name in OWN_WORDS:
         return metadata.tables[OWN_WORDS[name]]
     words = re.sub(r"_ids?$", "", name).replace("_", " ")
-    found = [its for its in metadata.tables.values() if rules.singular(its) == words]
+    found = [its for its in metadata.tables.values() if constraints.singular(its) == words]
     assert found, f"{operation}: say in OWN_WORDS which table {name} refers to"
     return found[0]
 
@@ -261,5 +261,5 @@ def reference_filters(operation: Operation) -> dict[str, Table]:
 
 def _filtered(operation: Operation, name: str) -> Table:
     shape = get_args(operation.answers)[0] if get_args(operation.answers) else operation.answers
-    members = dict(rules.lists(shape))
+    members = dict(constraints.reference_lists(shape))
     return members.get(f"{name}s") if f"{name}s" in members else target_of(operation, (name,))

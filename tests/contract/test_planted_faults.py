@@ -13,8 +13,9 @@ import pytest
 from retainer.errors import Refusal
 from retainer.identity import access, keys
 from retainer.kernel import body, etag, idempotency, pipeline, resource
+from retainer.kernel.caller import Caller
 from retainer.limits import Allowance
-from retainer.store import rules, tx
+from retainer.store import constraints, statements
 from retainer.store.tx import Tx
 from retainer.values import strict_json
 from tests.contract import checks
@@ -52,7 +53,9 @@ def ignoring_unknown(read: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def without_references(transaction: Any, table: Any, shape: Any, values: Any, own: Any) -> None:
-    names = {column.name for column in table.c if "target" in column.info} | {name for name, _ in rules.lists(shape)}
+    names = {column.name for column in table.c if "target" in column.info} | {
+        name for name, _ in constraints.reference_lists(shape)
+    }
     judge(transaction, table, shape, {name: value for name, value in values.items() if name not in names}, own)
 
 
@@ -80,7 +83,7 @@ def talkative(result: Any) -> bytes:
     return encode(plain | {"secret": 1} if isinstance(plain, dict) else plain)
 
 
-judge, every_row, members, encode = rules.check, Tx.all, body.read_members, pipeline.encode
+judge, every_row, members, encode = Tx.check_columns, Tx.all, body.read_fields, pipeline.encode
 
 
 def at(target: Any, name: str, value: Any) -> Plant:
@@ -97,7 +100,7 @@ def obeying(shape: Any, given: dict[str, Any], faults: Any, path: str = "", use:
 
 
 def unscoped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tx, "scoped", first)
+    monkeypatch.setattr(statements, "scoped", first)
 
 
 def lax_queries(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,15 +125,15 @@ LET_IN = r"^20[014] "
 OURS = r"^500 "
 ANY_KEY = at(access, "authenticate", believe_every_key)
 ANY_PLAN = at(access, "admit", nothing)
-NO_SCOPES = at(access, "require", nothing)
-UNLINKED = at(rules, "check", without_references)
-UNCOMPARED = at(etag, "unchanged", second)
+NO_SCOPES = at(Caller, "require_scope", nothing)
+UNLINKED = at(Tx, "check_columns", without_references)
+UNCOMPARED = at(etag, "check_unchanged", second)
 
 FAULTS = {
     "scopes are not required to read": Fault(NO_SCOPES, "only_its_scope_opens", on("GET /clients"), r"== \[\]"),
     "scopes are not required to write": Fault(NO_SCOPES, "only_its_scope_opens", on("PUT /tags/{tag}"), r"== \[\]"),
     "scopes are not told": Fault(
-        at(access, "require", lambda *_: refuse("missing_scope")),
+        at(Caller, "require_scope", lambda *_: refuse("missing_scope")),
         "scope_is_required",
         on("GET /clients"),
         "clients:read",
@@ -193,13 +196,13 @@ FAULTS = {
         at(strict_json, "_check_depth", nothing), "malformed_is_refused", on("POST /clients"), r"\[\[\["
     ),
     "unknown members are dropped": Fault(
-        at(body, "read_members", forgetful), "faults_are_named_at_once", on("POST /tags"), "no_such"
+        at(body, "read_fields", forgetful), "faults_are_named_at_once", on("POST /tags"), "no_such"
     ),
     "only the first fault is named": Fault(
-        at(body, "read_members", one_fault), "faults_are_named_at_once", on("POST /tags"), "no_such"
+        at(body, "read_fields", one_fault), "faults_are_named_at_once", on("POST /tags"), "no_such"
     ),
     "read-only members are written": Fault(
-        at(body, "read_members", obeying), "read_only_members_are_ignored", on("PATCH /tags/{tag}"), "^422 "
+        at(body, "read_fields", obeying), "read_only_members_are_ignored", on("PATCH /tags/{tag}"), "^422 "
     ),
     "a list asks once more for each row": Fault(
         at(Tx, "all", chatty), "list_costs_the_same", on("GET /clients"), r"assert \["
@@ -222,7 +225,7 @@ def test_a_guard_that_is_taken_away_is_missed(both, monkeypatch, fault):
     with pytest.raises(AssertionError, match=seen):
         check(**{it: arguments[it] for it in inspect.signature(check).parameters})
     if plant is unscoped:
-        ran = office.store._scoped  # noqa: SLF001
+        ran = office.store.statements.scoped
         assert any(unlimited(statement) for statement, _ in ran.values())
         ran.clear()
 
@@ -250,7 +253,7 @@ def test_a_header_that_is_missing_is_seen_by_the_witness(office, monkeypatch, na
         response.headers[:] = [pair for pair in response.headers if pair[0] != name]
 
     office.get("/me")
-    monkeypatch.setattr(pipeline, "finish", short)
+    monkeypatch.setattr(pipeline, "add_headers", short)
     with pytest.raises(AssertionError):
         office.get("/me")
 

@@ -16,7 +16,7 @@ from retainer import schema
 from retainer.billing import documents
 from retainer.billing.documents import MOST_LINES
 from retainer.billing.lines import InvoiceLine
-from retainer.store import rules
+from retainer.store import constraints
 from retainer.store.tx import Tx
 from retainer.values import money
 from retainer.values.exact import amount_of, decimal_text, minor_units
@@ -171,7 +171,11 @@ def by_lines(tx: Tx, credit_note: CreditNote, invoice: Any, room: dict[Decimal, 
             price_part(tx, line, its_lines[line.invoice_line_id], credit_note.currency, former)
         else:
             row = tx.one(OWNER, id=line.invoice_line_id)
-            its = f"Is a line of invoice {row[0]}, not of this one." if row else rules.MISSING.format("invoice line")
+            its = (
+                f"Is a line of invoice {row[0]}, not of this one."
+                if row
+                else constraints.MISSING.format("invoice line")
+            )
             tx.error("invoice_line_id", its)
             continue
         former.append(line)

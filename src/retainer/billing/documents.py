@@ -14,7 +14,7 @@ from retainer.schema.filters import FOUND, Where, searched
 from retainer.schema.identity import accounts
 from retainer.schema.work import projects
 from retainer.shared import relations
-from retainer.store import rules
+from retainer.store import constraints
 from retainer.store.records import view
 from retainer.store.tables import ACCOUNT, metadata
 from retainer.store.tx import Tx
@@ -100,7 +100,7 @@ def prepare_for_client(tx: Tx, document: Any, before: Any) -> Decimal:
     found = tx.one(CLIENT, id=document.client_id)
     status, currency, tax_rate = found or ("active", tx.actor.currency, "0")
     if found is None and document.client_id is not None:
-        tx.error("client_id", rules.MISSING.format("client"))
+        tx.error("client_id", constraints.MISSING.format("client"))
         document.client_id = None  # so that nothing is blamed for not being that client's
     if before is None or document.client_id != before.client_id:
         relations.check_open(tx, "client_id", f"Client {document.client_id}", status)

@@ -12,7 +12,7 @@ from retainer.billing import allocations, documents
 from retainer.billing.allocations import KINDS
 from retainer.schema.billing import billings, invoice_lines
 from retainer.schema.work import projects
-from retainer.store import rules
+from retainer.store import constraints
 from retainer.store.tx import Tx
 from retainer.values import money
 from retainer.values.exact import amount_of, minor_units
@@ -122,7 +122,7 @@ def found(tx: Tx, line: InvoiceLine, invoice: Any, own: Lines, seen: set[tuple[s
     kind = KINDS[line.kind]
     named = getattr(line, kind.member)
     ids = named if isinstance(named, list) else [named]
-    what = rules.singular(kind.table)
+    what = constraints.singular(kind.table)
     pieces = []
     for place, piece_id in sorted(enumerate(ids), key=lambda it: it[1]):  # in one order, so that no two wait in a ring
         row = tx.one(_piece(line.kind), id=piece_id)
@@ -143,7 +143,7 @@ def found(tx: Tx, line: InvoiceLine, invoice: Any, own: Lines, seen: set[tuple[s
 def validate_item(piece: BillableItem | None, what: str, invoice: Any, own: Collection[int]) -> tuple[str, str]:
     """Why a piece of work cannot be billed by an invoice, and the code of that; empty when it can."""
     if piece is None:
-        return rules.MISSING.format(what), "validation_failed"
+        return constraints.MISSING.format(what), "validation_failed"
     name = f"{what.capitalize()} {piece.id}"
     if piece.invoice_line_id is not None and piece.invoice_line_id not in own:
         return f"{name} is already on invoice {piece.invoice_id}. Leave it out.", "already_billed"

@@ -12,7 +12,8 @@ from retainer.identity.accounts import ACTING, operator
 from retainer.rollups import sources, summaries
 from retainer.schema.billing import OPEN_INVOICES, invoices, payments
 from retainer.schema.identity import accounts
-from retainer.store.tx import Store, Tx
+from retainer.store.store import Store
+from retainer.store.tx import Tx
 from retainer.values.exact import amount_of, minor_units
 from retainer.values.kinds import Currency, Day, Id, Money, Text191, Text10000
 from retainer.values.reading import complete

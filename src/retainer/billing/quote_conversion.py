@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Table, and_, bindparam, case, func, or_, s
 
 from retainer.schema.billing import invoices, quotes
 from retainer.schema.crm import clients, external_contacts
-from retainer.store import rules
+from retainer.store import constraints
 from retainer.store.records import Derived
 from retainer.store.tables import TODAY
 from retainer.store.tx import Tx
@@ -85,7 +85,7 @@ def accepted(tx: Tx, record: Any, becomes: str) -> AcceptedQuote | None:
     """The quote that a record is made from, locked, with its client; a fault unless it is accepted and free."""
     row = tx.one(QUOTE, id=record.quote_id)
     if row is None:
-        tx.error("quote_id", rules.MISSING.format("quote"))
+        tx.error("quote_id", constraints.MISSING.format("quote"))
         return None
     quote = AcceptedQuote(*row)
     made = getattr(quote, becomes)

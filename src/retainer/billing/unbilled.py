@@ -14,7 +14,7 @@ from retainer.schema.billing import expenses
 from retainer.schema.crm import clients
 from retainer.schema.identity import users
 from retainer.schema.work import projects, tasks, time_entries
-from retainer.store import rules
+from retainer.store import constraints
 from retainer.store.tx import Tx
 from retainer.values.kinds import Day
 
@@ -77,7 +77,7 @@ def gather(tx: Tx, asked: UnbilledWork, invoice: Any) -> list[InvoiceLine]:
             named = {own for line in documents.identified(invoice.lines) for own in getattr(line, member)}
             for description, ids in grouped(tx, name, its, invoice, named):
                 made.append(new_line(description=description, **{member: ids}))
-    if not made and not tx.errors and tx.one(rules.exists(clients), id=invoice.client_id):
+    if not made and not tx.errors and tx.one(constraints.exists(clients), id=invoice.client_id):
         sentence = f"Client {invoice.client_id} has nothing in {invoice.currency} that is billable and not yet billed"
         tx.error("unbilled_work", f"{sentence}, among what was asked for.", "nothing_to_bill")
     return made
@@ -88,7 +88,7 @@ def check(tx: Tx, where: str, its: Any, client: int | None) -> None:
     for place, project in enumerate(its.project_ids or ()):
         row = tx.one(PROJECT_CLIENT, id=project)
         if row is None:
-            tx.error(f"{where}.project_ids.{place}", rules.MISSING.format("project"))
+            tx.error(f"{where}.project_ids.{place}", constraints.MISSING.format("project"))
         elif client is not None and row[0] != client:
             tx.error(f"{where}.project_ids.{place}", f"Is not a project of client {client}.")
     if its.from_ and its.to and its.to < its.from_:

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Select, Table, Update, bindparam, select, 
 from retainer.rollups import project_totals
 from retainer.schema.billing import billings, invoices
 from retainer.schema.work import milestones, projects
-from retainer.store.rules import singular
+from retainer.store.constraints import singular
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of, minor_units
 

@@ -10,7 +10,9 @@ from sqlalchemy import select, update
 
 from retainer.errors import Refusal, invalid
 from retainer.schema.identity import accounts
-from retainer.store.tx import Actor, Store, UnscopedTx
+from retainer.store.store import Store
+from retainer.store.transaction import Transaction
+from retainer.store.tx import Actor
 from retainer.values.exact import amount_of, decimal_text, minor_units
 from retainer.values.kinds import Currency, Instant, Money, NumberPattern, Percent, Text191, Timezone
 
@@ -111,7 +113,7 @@ def operator(account_id: int, *usual: Any) -> Actor:
     return Actor(account_id, 0, "operator", *usual)
 
 
-def account_of(tx: UnscopedTx, account_id: int) -> dict[str, Any]:
+def account_of(tx: Transaction, account_id: int) -> dict[str, Any]:
     """An account as operators see it. Raises `not_found`."""
     row = tx.one(select(accounts).where(accounts.c.id == account_id))
     if row is None:

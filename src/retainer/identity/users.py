@@ -14,7 +14,9 @@ from retainer.errors import invalid
 from retainer.identity.accounts import ACTING, AccountDetails, account_of, account_values, in_units
 from retainer.schema.identity import accounts, users
 from retainer.schema.work import cost_rates
-from retainer.store.tx import Store, Tx, UnscopedTx
+from retainer.store.store import Store
+from retainer.store.transaction import Transaction
+from retainer.store.tx import Tx
 from retainer.values.collation import folded_text
 from retainer.values.exact import amount_of, as_instant, decimal_text
 from retainer.values.kinds import Day, Email, Money, Password, Percent, Text191, exact
@@ -87,7 +89,7 @@ def change_user(tx: Tx, user_id: int, changes: dict[str, Any]) -> dict[str, Any]
     return _user_shown(row or (), currency)
 
 
-def _insert_user(tx: UnscopedTx, account_id: int, currency: str, details: UserDetails) -> tuple[int, str]:
+def _insert_user(tx: Transaction, account_id: int, currency: str, details: UserDetails) -> tuple[int, str]:
     password = details.password or secrets.token_urlsafe(12)
     given = msgspec.structs.asdict(details) | {"password": password}
     values = _user_values(tx, account_id, 0, given, currency)
@@ -100,7 +102,9 @@ def _insert_user(tx: UnscopedTx, account_id: int, currency: str, details: UserDe
     return user_id, password
 
 
-def _user_values(tx: UnscopedTx, account_id: int, user_id: int, given: dict[str, Any], currency: str) -> dict[str, Any]:
+def _user_values(
+    tx: Transaction, account_id: int, user_id: int, given: dict[str, Any], currency: str
+) -> dict[str, Any]:
     values = in_units(given, "hourly_rate", currency)
     for name in ("cost_rate", "cost_rate_from"):
         values.pop(name, None)
@@ -116,7 +120,7 @@ def _user_values(tx: UnscopedTx, account_id: int, user_id: int, given: dict[str,
     return values
 
 
-def _set_cost_rate(tx: UnscopedTx, account_id: int, user_id: int, currency: str, given: dict[str, Any]) -> None:
+def _set_cost_rate(tx: Transaction, account_id: int, user_id: int, currency: str, given: dict[str, Any]) -> None:
     if given.get("cost_rate") is None:
         return
     key = {"account_id": account_id, "user_id": user_id, "from_date": given.get("cost_rate_from", "0001-01-01")}

@@ -17,7 +17,8 @@ from retainer.kernel.paging import Paged
 from retainer.kernel.resource import Call, Operation, Routes, WithMeta
 from retainer.limits import ADDRESS_RATE_LIMIT, Allowance, SlidingWindow
 from retainer.store.engines import Unavailable
-from retainer.store.tx import Store, Tx
+from retainer.store.store import Store
+from retainer.store.tx import Tx
 from retainer.values.records import Record
 
 encode = msgspec.json.Encoder().encode
@@ -29,6 +30,16 @@ FIXED = [
     ("vary", "Authorization, X-Api-Key, Accept-Encoding"),
     ("x-content-type-options", "nosniff"),
 ]
+
+
+class Access(Protocol):
+    """Who may call."""
+
+    def authenticate(self, request: Request, store: Store) -> Caller:
+        """Return the caller whose key the request carries. Raises the 401s."""
+
+    def admit(self, caller: Caller) -> None:
+        """Refuse when the account's plan does not include the API, or when it is switched off."""
 
 
 class RequestLog(Protocol):
@@ -49,8 +60,7 @@ class Pipeline:
     routes: Routes
     limiter: SlidingWindow
     log: RequestLog
-    authenticate: Callable[[Request, Store], Caller]
-    admit: Callable[[Caller], None]
+    access: Access
     note_key_use: Callable[[int], None]
     read_body: Callable[[Request, int], bytes]
 
@@ -59,8 +69,8 @@ class Pipeline:
         caller = allowance = operation = None
         try:
             request.check()  # 400, 413
-            caller = self.authenticate(request, self.store)  # 401
-            self.admit(caller)  # 402, 403 API off
+            caller = self.access.authenticate(request, self.store)  # 401
+            self.access.admit(caller)  # 402, 403 API off
             allowance = self.limiter.hit(f"key:{caller.key_id}", caller.requests_per_minute)
             allowance.admit()  # 429
             self.note_key_use(caller.key_id)

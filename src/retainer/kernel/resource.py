@@ -20,7 +20,7 @@ from retainer.kernel.http import Request
 from retainer.kernel.paging import Page, Paged, read_list
 from retainer.kernel.query import Query, read_query
 from retainer.limits import Allowance
-from retainer.store.rules import singular
+from retainer.store.constraints import singular
 from retainer.store.tx import Tx
 from retainer.values.kinds import LARGEST_INTEGER, Id
 

@@ -15,8 +15,8 @@ from retainer.openapi import refusals
 from retainer.openapi.headers import always_and
 from retainer.openapi.schemas import Schemas
 from retainer.openapi.values import Json, said_of, schema_of
+from retainer.store.constraints import singular
 from retainer.store.records import folds
-from retainer.store.rules import singular
 from retainer.values.kinds import Id
 from retainer.values.records import Record
 

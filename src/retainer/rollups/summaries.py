@@ -33,8 +33,9 @@ from retainer.rollups.sources import BALANCES, SOURCES, Source
 from retainer.schema.rollups import SUMMARIES
 from retainer.store.columns import among
 from retainer.store.engines import INTEGER, insert_or_add, listed
+from retainer.store.store import Store
 from retainer.store.tables import ACCOUNT
-from retainer.store.tx import Store, Tx
+from retainer.store.tx import Tx
 
 Days = tuple[str | None, str]
 """The first and the last day of what is asked for; without a first one, everything until the last."""

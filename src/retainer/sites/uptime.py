@@ -12,7 +12,8 @@ from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, case, dele
 from retainer.schema.sites import site_checks, site_hours, sites
 from retainer.store.records import Derived
 from retainer.store.tables import NOW
-from retainer.store.tx import Tx, UnscopedTx
+from retainer.store.transaction import Transaction
+from retainer.store.tx import Tx
 from retainer.values.exact import as_instant, half_up
 
 DAY, WEEK, MONTH = timedelta(days=1), timedelta(days=7), timedelta(days=30)
@@ -89,19 +90,19 @@ def percent(column: str) -> Derived:
     )
 
 
-def add_check(tx: UnscopedTx, account_id: int, site_id: int, *, is_up: bool) -> None:
+def add_check(tx: Transaction, account_id: int, site_id: int, *, is_up: bool) -> None:
     """Note a check for the figures of the day."""
     tx.run(ADD_CHECK, account=account_id, site=site_id, at=tx.now, up=is_up)
 
 
-def add_to_hour(tx: UnscopedTx, account_id: int, site_id: int, *, up: int, down: int) -> None:
+def add_to_hour(tx: Transaction, account_id: int, site_id: int, *, up: int, down: int) -> None:
     """Add checks to those of the hour it is."""
     values = {"account": account_id, "site": site_id, "hour": tx.now[:13], "up": up, "down": down}
     if not tx.run(ADD_TO_HOUR, **values):
         tx.run(NEW_HOUR, **values)
 
 
-def summarise(tx: UnscopedTx, account_id: int, site_id: int) -> None:
+def summarise(tx: Transaction, account_id: int, site_id: int) -> None:
     """Write the shares of a site's checks that were up, as of now, and forget what no share counts any more."""
     key = {"account": account_id, "site": site_id}
     day, week, month = (later(tx.now, -span) for span in (DAY, WEEK, MONTH))

@@ -82,7 +82,7 @@ class Sqlite:
         self._idle: list[Any] = []
         self._open: set[Any] = set()  # what is lent and not in here is closed when it is given back
 
-    def judge(self, error: Exception) -> Exception:
+    def translate_error(self, error: Exception) -> Exception:
         """What a driver's error means to callers: out of reach, or the programming error that it is."""
         _, name, *_ = *str(getattr(error, "sqlite_errorname", "")).split("_"), ""
         if name in STALE:
@@ -106,7 +106,7 @@ class Sqlite:
         try:
             row: tuple[Any, ...] | None = connection.execute(text, values).fetchone()
         except driver.DatabaseError as error:
-            raise self.judge(error) from error
+            raise self.translate_error(error) from error
         finally:
             self.give_back(connection)
         return row
@@ -120,7 +120,7 @@ class Sqlite:
             try:
                 connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             except driver.DatabaseError as error:
-                found = self.judge(error)
+                found = self.translate_error(error)
                 self.give_back(connection)
                 raise found from error
         except BaseException:
@@ -153,7 +153,7 @@ class Sqlite:
         try:
             connection = self.connect()
         except driver.DatabaseError as error:
-            raise self.judge(error) from error
+            raise self.translate_error(error) from error
         if os.access(self.path, os.W_OK):  # or it reads only, for as long as it is open
             self._open.add(connection)
         return connection

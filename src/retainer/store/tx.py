@@ -7,17 +7,17 @@ import msgspec
 from sqlalchemy import Table, bindparam, insert, or_, select, update
 from sqlalchemy.sql.elements import ClauseElement
 
-from retainer.errors import BodyErrors, not_found
-from retainer.store import rules
+from retainer.errors import BodyErrors, FieldErrors, Refusal, not_found
+from retainer.store import constraints
+from retainer.store.constraints import MISSING, singular
 from retainer.store.engines import Sqlite, insert_or_add
 from retainer.store.records import R, folds, view
-from retainer.store.scope import scoped
+from retainer.store.statements import Statements
 from retainer.store.tables import ACCOUNT, totals
+from retainer.store.transaction import Transaction
 from retainer.values.collation import folded_text
-from retainer.values.exact import local_day, utcnow
+from retainer.values.exact import local_day
 from retainer.values.records import Record
-
-MOST_TEXTS = 4096
 
 
 class Actor(msgspec.Struct, frozen=True, gc=False):
@@ -32,106 +32,18 @@ class Actor(msgspec.Struct, frozen=True, gc=False):
     client_number_pattern: str
 
 
-class Store:
-    """A database: it begins transactions, and compiles each statement once."""
-
-    def __init__(self, engine: Sqlite) -> None:
-        self.engine = engine
-        self._scoped: dict[ClauseElement, tuple[str, dict[str, Any]]] = {}
-        self._unscoped: dict[ClauseElement, tuple[str, dict[str, Any]]] = {}
-
-    def begin(self, actor: Actor, *, write: bool) -> "Tx":
-        """A transaction of the actor's account; leaving its block commits, an exception rolls back."""
-        return Tx(self, actor, write=write)
-
-    def unscoped(self, reason: str, *, write: bool = False) -> "UnscopedTx":  # noqa: ARG002
-        """A transaction over all accounts: for operators' commands and housekeeping."""
-        return UnscopedTx(self, write=write)
-
-    def unscoped_one(self, reason: str, statement: ClauseElement, **values: Any) -> tuple[Any, ...] | None:  # noqa: ARG002
-        """One row of one statement over all accounts: for finding out whose request this is."""
-        return self.engine.one(self.prepare(statement, scope=False)[0], values)
-
-    def prepare(self, statement: ClauseElement, *, scope: bool) -> tuple[str, dict[str, Any]]:
-        """A statement's text for this engine, limited to the account when `scope` is set, and the values it brings."""
-        known = self._scoped if scope else self._unscoped
-        prepared = known.get(statement)
-        if prepared is None:
-            if len(known) >= MOST_TEXTS:  # filters and orders can be combined without end
-                known.clear()
-            compiled = (scoped(statement) if scope else statement).compile(dialect=self.engine.dialect)
-            prepared = known[statement] = (str(compiled), dict(compiled.params))
-        return prepared
-
-
-class UnscopedTx:
-    """A transaction that is not limited to an account."""
-
-    def __init__(self, store: Store, *, write: bool) -> None:
-        self.store = store
-        self.writes = write
-        self.connection: Any = None
-        self._now: str | None = None
-
-    @property
-    def now(self) -> str:
-        """The moment of the transaction; the same for all that it writes."""
-        if self._now is None:
-            self._now = utcnow()
-        return self._now
-
-    @now.setter
-    def now(self, moment: str) -> None:  # the demo tells of the past
-        self._now = moment
-
-    def __enter__(self) -> Self:
-        self.connection = self.store.engine.begin(write=self.writes)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.store.engine.end(self.connection, write=self.writes, commit=kind is None)
-
-    def execute(self, statement: ClauseElement, values: dict[str, Any]) -> Any:
-        """Run a statement and return the driver's cursor."""
-        text, brought = self.store.prepare(statement, scope=False)
-        try:
-            return self.connection.execute(text, brought | values)
-        except self.store.engine.failure as error:
-            raise self.store.engine.judge(error) from error
-
-    def all(self, statement: ClauseElement, **values: Any) -> list[tuple[Any, ...]]:
-        """Every row of a statement."""
-        rows: list[tuple[Any, ...]] = self.execute(statement, values).fetchall()
-        return rows
-
-    def one(self, statement: ClauseElement, **values: Any) -> tuple[Any, ...] | None:
-        """The first row of a statement, if it has any."""
-        row: tuple[Any, ...] | None = self.execute(statement, values).fetchone()
-        return row
-
-    def value(self, statement: ClauseElement, **values: Any) -> Any:
-        """The first column of the first row, or None."""
-        row = self.one(statement, **values)
-        return row[0] if row else None
-
-    def run(self, statement: ClauseElement, **values: Any) -> int:
-        """Change rows; answers how many."""
-        changed: int = self.execute(statement, values).rowcount
-        return changed
-
-
-class Tx(BodyErrors, UnscopedTx):
+class Tx(BodyErrors, Transaction):
     """One request, one account, one transaction.
 
-    Rules note faults with `fault`; `insert` and `update` add those of references and unique values, and refuse with
-    all of them at once. Nothing is written after a fault was noted.
+    Rules note errors with `error`; `insert` and `update` add those of references and unique values, and refuse with
+    all of them at once. Nothing is written after an error was noted.
 
     A reading transaction is one statement, which needs no BEGIN; whoever needs more asks for a `snapshot` first.
     """
 
-    def __init__(self, store: Store, actor: Actor, *, write: bool) -> None:
+    def __init__(self, engine: Sqlite, statements: Statements, actor: Actor, *, write: bool) -> None:
         BodyErrors.__init__(self)
-        UnscopedTx.__init__(self, store, write=write)
+        Transaction.__init__(self, engine, statements, write=write)
         self.actor = actor
         self.if_match: str | None = None
         self._begun = write
@@ -140,14 +52,14 @@ class Tx(BodyErrors, UnscopedTx):
     def __enter__(self) -> Self:
         if self.writes:
             return super().__enter__()
-        self.connection = self.store.engine.connection()
+        self.connection = self.engine.connection()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         if self._begun:
             super().__exit__(kind, *rest)
         else:
-            self.store.engine.give_back(self.connection)
+            self.engine.give_back(self.connection)
 
     @property
     def today(self) -> str:
@@ -167,81 +79,127 @@ class Tx(BodyErrors, UnscopedTx):
                 raise RuntimeError("A second statement would see another state of the database: tx.snapshot() first.")
             self._used = True
         values["account_id"] = self.actor.account_id
-        text, brought = self.store.prepare(statement, scope=True)
-        if "today" in brought:
+        text, constants = self.statements.prepare(statement, scope=True)
+        if "today" in constants:
             values["today"] = self.today
-        if "moment" in brought:
+        if "moment" in constants:
             values["moment"] = self.now
         try:
-            return self.connection.execute(text, brought | values)
-        except self.store.engine.failure as error:
-            raise self.store.engine.judge(error) from error
+            return self.connection.execute(text, constants | values)
+        except self.engine.failure as error:
+            raise self.engine.translate_error(error) from error
 
     def find(self, table: Table, record_id: int | None, model: type[R]) -> R | None:
-        """The record, or None: for references in a body, whose absence `insert` and `update` report."""
+        """Return the record, or None: for references in a body, whose absence `insert` and `update` report."""
         if record_id is None:
             return None
-        how = view(table, model)
-        row = self.execute(how.locked if self.writes else how.one, {"id": record_id}).fetchone()
-        record: R | None = None if row is None else how.read(row)
+        records = view(table, model)
+        row = self.execute(records.locked if self.writes else records.one, {"id": record_id}).fetchone()
+        record: R | None = None if row is None else records.read(row)
         return record
 
     def get(self, table: Table, record_id: int, model: type[R], **within: int) -> R:
-        """The record of the path, if it is `within` its parent; locked when this transaction writes.
+        """Return the record of the path, if it is `within` its parent; locked when this transaction writes.
 
         Raises `not_found`.
         """
         record = self.find(table, record_id, model)
         if record is None or (within and any(getattr(record, name) != parent for name, parent in within.items())):
-            raise not_found(rules.singular(table))
+            raise not_found(singular(table))
         return record
 
     def require(self, table: Table, record_id: int) -> None:
         """Raise `not_found` when the table has no such row."""
-        if self.one(rules.exists(table), id=record_id) is None:
-            raise not_found(rules.singular(table))
+        if self.one(constraints.exists(table), id=record_id) is None:
+            raise not_found(singular(table))
 
     def insert(self, table: Table, record: Record) -> int:
-        """Write a new row with the record's members; answers its id. Raises `validation_failed` with every fault."""
+        """Write a new row with the record's fields; return its id. Raises `validation_failed` with every error."""
         return self.put(table, self._values(table, record, None))
 
     def put(self, table: Table, values: dict[str, Any]) -> int:
-        """Write a new row with values that were judged before; answers its id."""
-        made: int = self.value(_insert(table, tuple(values)), **values, now=self.now)
+        """Write a new row with values that were validated before; return its id."""
+        row_id: int = self.value(_insert(table, tuple(values)), **values, now=self.now)
         self.count(table, 1)
-        return made
+        return row_id
 
     def update(self, table: Table, record: Record) -> None:
-        """Write the record's members to its row, if any has changed. Raises `validation_failed` with every fault."""
+        """Write the record's fields to its row, if any has changed. Raises `validation_failed` with every error."""
         values = self._values(table, record, record.id)
-        self.run(_update(table, tuple(values)), **values, own=record.id, now=self.now)
+        self.run(_update(table, tuple(values)), **values, row_id=record.id, now=self.now)
 
     def touch(self, table: Table, record_id: int) -> None:
         """Note that a record has changed, where its own row does not show it: its tags, its lines, what it became."""
-        self.run(_touch(table), own=record_id, now=self.now)
+        self.run(_touch(table), row_id=record_id, now=self.now)
 
     def delete(self, table: Table, record_id: int) -> None:
-        """Delete a row and what goes with it. Raises `in_use` with every relation that blocks."""
-        rules.remove(self, table, record_id)
+        """Delete a row as its references declare: blocked by some, taking others with it, detaching the rest.
+
+        Raises `in_use` with one entry for each relation that blocks, and its count.
+        """
+        errors = self.blocking(table, record_id)
+        if errors:
+            message = f"This {singular(table)} is in use and was not deleted. See errors for what blocks."
+            raise Refusal("in_use", message, errors=errors)
+        for source, step in constraints.deletion(table)[1]:
+            changed = self.run(step, id=record_id, now=self.now)
+            if source is not None:
+                self.count(source, -changed)
+
+    def blocking(self, table: Table, record_id: int) -> FieldErrors:
+        """Return the relations that block the deletion of a row, each with its count."""
+        errors: FieldErrors = {}
+        for child, statement in constraints.deletion(table)[0]:
+            count = self.value(statement, id=record_id)
+            if count:
+                noun = singular(child) if count == 1 else child.name.replace("_", " ")
+                errors[child.name] = [f"Move or delete {count} {noun} first."]
+        return errors
 
     def count(self, table: Table, change: int) -> None:
         """Keep the counter of a table after rows were added or removed."""
         if change:
             self.run(COUNT, name=table.name, count=change)
 
-    def check(self, table: Table, model: type[msgspec.Struct], values: dict[str, Any], own: int | None) -> None:
-        """Note the faults of references and unique values among these, which may be some of a body's members."""
-        folded = {name: folded_text(values, *how) for name, how in folds(table).items()}
-        rules.check(self, table, model, values | folded, own)
+    def check(self, table: Table, model: type[msgspec.Struct], values: dict[str, Any], exclude_id: int | None) -> None:
+        """Note the errors of references and unique values among these, which may be some of a body's fields.
 
-    def _values(self, table: Table, record: Record, own: int | None) -> dict[str, Any]:
-        """What the record's members are as columns; every fault of the body is raised here."""
+        Another account's record is `no such` record, in the same words; null passes.
+        """
+        self.check_columns(table, model, values | _folded(table, values), exclude_id)
+
+    def check_columns(
+        self, table: Table, model: type[msgspec.Struct], values: dict[str, Any], exclude_id: int | None
+    ) -> None:
+        """Do the same for columns, the folded ones among them."""
+        sent = tuple((name, to) for name, to in constraints.reference_columns(table) if values.get(name) is not None)
+        exist = self.one(constraints.all_exist(sent), **{name: values[name] for name, _ in sent}) if sent else ()
+        for (name, to), exists in zip(sent, exist or (), strict=True):
+            if not exists:
+                self.error(name, MISSING.format(singular(to)))
+        for name, to in constraints.reference_lists(model):
+            for position, record_id in enumerate(values.get(name) or ()):
+                if self.one(constraints.exists(to), id=record_id) is None:
+                    self.error(f"{name}.{position}", MISSING.format(singular(to)))
+        for names, field, statement in constraints.uniques(table):
+            if any(values.get(name) is None for name in names):
+                continue
+            taken = self.one(statement, exclude_id=exclude_id or 0, **{name: values[name] for name in names})
+            if taken is not None:
+                self.error(field, f"Is already taken by {singular(table)} {taken[0]}. Choose another.")
+
+    def _values(self, table: Table, record: Record, exclude_id: int | None) -> dict[str, Any]:
+        """Return the record's fields as columns; every error of the body is raised here."""
         values = view(table, type(record)).write(record, self.error)
-        values |= {name: folded_text(values, *how) for name, how in folds(table).items()}
-        lists = {name: getattr(record, name) for name, _ in rules.lists(type(record))}
-        rules.check(self, table, type(record), values | lists, own)
+        values |= _folded(table, values)
+        lists = {name: getattr(record, name) for name, _ in constraints.reference_lists(type(record))}
+        self.check_columns(table, type(record), values | lists, exclude_id)
         self.raise_errors()
         return values
+
+
+def _folded(table: Table, values: dict[str, Any]) -> dict[str, str | None]:
+    return {name: folded_text(values, *how) for name, how in folds(table).items()}
 
 
 COUNTED: list[Any] = [ACCOUNT, bindparam("name"), bindparam("count")]
@@ -259,9 +217,9 @@ def _insert(table: Table, names: tuple[str, ...]) -> Any:
 def _update(table: Table, names: tuple[str, ...]) -> Any:
     values: dict[str, Any] = {name: bindparam(name, type_=table.c[name].type) for name in names}
     changed = or_(*(table.c[name].is_distinct_from(value) for name, value in values.items()))
-    return update(table).where(table.c.id == bindparam("own"), changed).values(updated_at=bindparam("now"), **values)
+    return update(table).where(table.c.id == bindparam("row_id"), changed).values(updated_at=bindparam("now"), **values)
 
 
 @cache
 def _touch(table: Table) -> Any:
-    return update(table).where(table.c.id == bindparam("own")).values(updated_at=bindparam("now"))
+    return update(table).where(table.c.id == bindparam("row_id")).values(updated_at=bindparam("now"))

@@ -6,7 +6,7 @@ from retainer.errors import Refusal
 from retainer.identity import users
 from retainer.identity.accounts import operator
 from retainer.rollups import sources, summaries
-from retainer.store.tx import Store
+from retainer.store.store import Store
 
 
 def set_user(store: Store, user_id: int, changes: dict[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,6 @@ from retainer.schema.crm import clients
 from retainer.schema.filters import since, truth, until
 from retainer.schema.work import projects
 from retainer.shared import relations
-from retainer.store import rules
 from retainer.store.records import Derived
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
@@ -198,7 +197,7 @@ def prepare(tx: Tx, project: Project, before: Project | None = None) -> Project:
 
 def check_change(tx: Tx, project: Project, before: Project) -> None:
     """What already happened under a project limits how it can be changed, and goes with it to another client."""
-    blocking = rules.blocking(tx, projects, project.id) if project.client_id != before.client_id else {}
+    blocking = tx.blocking(projects, project.id) if project.client_id != before.client_id else {}
     for sentences in blocking.values():
         tx.error("client_id", f"Is fixed once work was recorded for the client. {sentences[0]}")
     if project.client_id != before.client_id and propagation.is_referred_to(tx, project.id):

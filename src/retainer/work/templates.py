@@ -8,7 +8,7 @@ from sqlalchemy import Select, Table, bindparam, insert, select
 
 from retainer.schema.identity import users
 from retainer.schema.work import milestones, projects, tasks, tasks_tags
-from retainer.store import rules
+from retainer.store import constraints
 from retainer.store.engines import INTEGER
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
@@ -35,7 +35,7 @@ def check(tx: Tx, template: int | None) -> None:
     if template is not None:
         found = _rows(tx, projects, "id", template)
         if not found:
-            tx.error("template_id", rules.MISSING.format("project"))
+            tx.error("template_id", constraints.MISSING.format("project"))
         elif not found[0]["is_template"]:
             tx.error("template_id", f"Project {template} is no template: is_template is false.")
 

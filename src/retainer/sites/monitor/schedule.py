@@ -11,7 +11,7 @@ from sqlalchemy import and_, bindparam, func, select, update
 
 from retainer.schema.sites import sites
 from retainer.sites import uptime
-from retainer.store.tx import UnscopedTx
+from retainer.store.transaction import UnscopedTx
 
 FAILURES = 2  # in a row: one alone may be the network's
 

@@ -1,0 +1,108 @@
+"""Constraints that tables declare, as statements: references exist, unique values are free, what a deletion does."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, get_type_hints
+
+from msgspec import Struct
+from sqlalchemy import ColumnElement, Select, Table, UniqueConstraint, bindparam, delete, func, select, update
+
+from retainer.store.records import RefersTo
+from retainer.store.tables import metadata
+
+MISSING = "There is no such {} in this account."
+
+
+@cache
+def exists(table: Table) -> Select[Any]:
+    """Return the statement with one row when the table has this id."""
+    return select(table.c.id).where(table.c.id == bindparam("id"))
+
+
+@cache
+def all_exist(references: tuple[tuple[str, Table], ...]) -> Select[Any]:
+    """Return the statement that says, for each column and the table that it refers to, whether the record exists."""
+    exist: list[Any] = [select(to.c.id).where(to.c.id == bindparam(name)).exists() for name, to in references]
+    return select(*exist)
+
+
+@cache
+def reference_columns(table: Table) -> tuple[tuple[str, Table], ...]:
+    """Return the reference columns of a table and what they refer to."""
+    return tuple((column.name, metadata.tables[column.info["target"]]) for column in table.c if "target" in column.info)
+
+
+@cache
+def reference_lists(model: type[Struct]) -> tuple[tuple[str, Table], ...]:
+    """Return the fields of a type that are lists of references, and what they refer to."""
+    hints = get_type_hints(model, include_extras=True)
+    marked = [(name, mark) for name, hint in hints.items() for mark in getattr(hint, "__metadata__", ())]
+    return tuple((name, metadata.tables[mark.target]) for name, mark in marked if isinstance(mark, RefersTo))
+
+
+@cache
+def uniques(table: Table) -> tuple[tuple[tuple[str, ...], str, Select[Any]], ...]:
+    """Return the unique values of a table: columns, the field to name, and the statement that finds who has them."""
+    found = []
+    for constraint in sorted(table.constraints, key=lambda constraint: str(constraint.name)):
+        if not isinstance(constraint, UniqueConstraint):
+            continue
+        names = tuple(column.name for column in constraint.columns if column.name != "account_id")
+        if names != ("id",):
+            field = table.c[names[-1]].info.get("folds", (names[-1],))[0]
+            same = [table.c[name] == bindparam(name) for name in names]
+            found.append((names, field, select(table.c.id).where(*same, table.c.id != bindparam("exclude_id"))))
+    return tuple(found)
+
+
+Blockers = list[tuple[Table, Select[Any]]]
+"""The tables whose rows can block a deletion, each with the statement that counts those that do."""
+Steps = list[tuple[Table | None, Any]]
+"""The statements of a deletion, in their order, each with the table that it deletes from, if it does."""
+
+
+@cache
+def deletion(table: Table) -> tuple[Blockers, Steps]:
+    """Return what can block the deletion of a row, and the statements that delete it with all that goes with it."""
+    blockers, steps = Blockers(), Steps()
+    _plan((table,), table.c.id == bindparam("id"), blockers, steps)
+    return blockers, steps
+
+
+def _plan(path: tuple[Table, ...], doomed: ColumnElement[bool], blockers: Blockers, steps: Steps) -> None:
+    """Collect what blocks the deletion of the doomed rows, and the statements that delete them.
+
+    `path` leads from the deleted table to theirs. A table that refers to itself is one level deep.
+    """
+    table = path[-1]
+    ids = select(table.c.id).where(doomed) if "id" in table.c else None
+    for child in metadata.sorted_tables:
+        for column in child.c:
+            if ids is None or column.info.get("target") != table.name or path[-2:] == (child, child):
+                continue
+            affected = column.in_(ids)
+            if column.info["holder"] is not None:
+                steps += _touches(child, column.info["holder"], affected)
+            if column.info["on_delete"] == "cascade":
+                _plan((*path, child), affected, blockers, steps)
+            elif column.info["on_delete"] == "detach":
+                detached: dict[str, Any] = {column.name: None, "updated_at": bindparam("now")}
+                steps.append((None, update(child).values(detached).where(affected)))
+            else:
+                blockers.append((child, select(func.count()).select_from(child).where(affected)))
+    steps.append((table if "id" in table.c else None, delete(table).where(doomed)))
+
+
+def _touches(table: Table, path: str, affected: ColumnElement[bool]) -> Iterator[tuple[None, Any]]:
+    """Move `updated_at` of the records of which the affected rows are part, and of those of which they are part."""
+    for name in path.split("."):
+        holder = table.c[name]
+        table = metadata.tables[holder.info["target"]]
+        affected = table.c.id.in_(select(holder).where(affected))
+        yield None, update(table).values(updated_at=bindparam("now")).where(affected)
+
+
+def singular(table: Table) -> str:
+    """What a person calls one row of a table: `time entry`."""
+    words = table.name.replace("_", " ")
+    return words[:-3] + "y" if words.endswith("ies") else words.removesuffix("s")

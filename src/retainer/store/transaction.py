@@ -1,0 +1,75 @@
+"""Transactions: what is written in one becomes durable as a whole, or not at all."""
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+from sqlalchemy.sql.elements import ClauseElement
+
+from retainer.store.engines import Sqlite
+from retainer.store.statements import Statements
+from retainer.values.exact import utcnow
+
+
+class Transaction(ABC):
+    """A transaction on a connection that it has lent; how a statement is run, a subclass says."""
+
+    def __init__(self, engine: Sqlite, statements: Statements, *, write: bool) -> None:
+        self.engine = engine
+        self.statements = statements
+        self.writes = write
+        self.connection: Any = None
+        self._now: str | None = None
+
+    @property
+    def now(self) -> str:
+        """The moment of the transaction; the same for all that it writes."""
+        if self._now is None:
+            self._now = utcnow()
+        return self._now
+
+    @now.setter
+    def now(self, moment: str) -> None:  # the demo writes about the past
+        self._now = moment
+
+    def __enter__(self) -> Self:
+        self.connection = self.engine.begin(write=self.writes)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.engine.end(self.connection, write=self.writes, commit=kind is None)
+
+    @abstractmethod
+    def execute(self, statement: ClauseElement, values: dict[str, Any]) -> Any:
+        """Run a statement and return the driver's cursor."""
+
+    def all(self, statement: ClauseElement, **values: Any) -> list[tuple[Any, ...]]:
+        """Return every row of a statement."""
+        rows: list[tuple[Any, ...]] = self.execute(statement, values).fetchall()
+        return rows
+
+    def one(self, statement: ClauseElement, **values: Any) -> tuple[Any, ...] | None:
+        """Return the first row of a statement, if it has any."""
+        row: tuple[Any, ...] | None = self.execute(statement, values).fetchone()
+        return row
+
+    def value(self, statement: ClauseElement, **values: Any) -> Any:
+        """Return the first column of the first row, or None."""
+        row = self.one(statement, **values)
+        return row[0] if row else None
+
+    def run(self, statement: ClauseElement, **values: Any) -> int:
+        """Change rows; return how many."""
+        changed: int = self.execute(statement, values).rowcount
+        return changed
+
+
+class UnscopedTx(Transaction):
+    """A transaction that is not limited to an account."""
+
+    def execute(self, statement: ClauseElement, values: dict[str, Any]) -> Any:
+        """Run a statement over all accounts and return the driver's cursor."""
+        text, constants = self.statements.prepare(statement, scope=False)
+        try:
+            return self.connection.execute(text, constants | values)
+        except self.engine.failure as error:
+            raise self.engine.translate_error(error) from error
