@@ -1,11 +1,13 @@
 #!/bin/sh
-# Make the virtual environment $2 with the interpreter $1 and install the project with its development tools.
+# Make the virtual environment $2 with the interpreter $1, if it is not there, and install the project into it; further
+# arguments are those of pip, like --group dev for the development tools.
 set -eu
 python=$1
 venv=$2
+shift 2
 
 # Some systems ship venv without ensurepip: then the environment is made bare and filled by the system's pip.
-if ! "$python" -m venv "$venv" >/dev/null 2>&1; then
+if [ ! -x "$venv/bin/python" ] && ! "$python" -m venv "$venv" >/dev/null 2>&1; then
     rm -rf "$venv"
     "$python" -m venv --without-pip "$venv"
 fi
@@ -17,4 +19,4 @@ else
     pip() { "$venv/bin/python" -m pip "$@"; }
 fi
 pip install --quiet --upgrade "pip>=25.1"
-pip install --quiet --editable . --group dev
+pip install --quiet --editable . "$@"

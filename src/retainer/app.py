@@ -1,4 +1,4 @@
-"""Read first: the slices, what an application holds, and its WSGI door."""
+"""Read first: every resource of the API, the parts of a server put together, and the WSGI application."""
 
 from collections.abc import Iterable
 from typing import Any, BinaryIO
@@ -52,6 +52,10 @@ RESOURCES = [
 """Every resource of the API, in the order of the reference."""
 
 
+ROUTES = Routes(RESOURCES)
+"""Which operation a request names; the same for every application of a process."""
+
+
 class App:
     """The application of a process: the parts of a server, put together."""
 
@@ -60,10 +64,10 @@ class App:
         self.store = Store(Sqlite(settings.database_path))
         self.log = Log(log)
         self.running = RunningSlots(settings.threads)
-        limiter, routes, keys_used = SlidingWindow(), Routes(RESOURCES), KeysUsed()
+        limiter, keys_used = SlidingWindow(), KeysUsed()
         self.pipeline = Pipeline(
             store=self.store,
-            routes=routes,
+            routes=ROUTES,
             limiter=limiter,
             log=self.log,
             access=access,

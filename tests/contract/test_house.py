@@ -11,6 +11,8 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import pytest
 from sqlalchemy import text
+from tools.code_map import LAYERS as LAYERS_OF_MAP
+from tools.code_map import MAP, code_map, sentence
 
 import retainer
 from retainer.app import RESOURCES
@@ -214,6 +216,16 @@ def test_transactions_over_all_accounts_are_opened_in_few_places():
 @each_file(sorted(SRC.rglob("*.py")))
 def test_nothing_is_left_to_be_done(path):
     assert re.findall(r"\b(TODO|FIXME|XXX|HACK)\b", path.read_text(encoding="utf-8")) == []
+
+
+def test_the_code_map_says_what_each_module_is():
+    assert MAP.read_text(encoding="utf-8") == code_map(), "make map writes it anew"
+    assert {(SRC / folder) for folder in LAYERS_OF_MAP} == {path.parent for path in FILES}
+
+
+@each_file([path for path in FILES if path.name != "__main__.py"])
+def test_a_module_says_in_one_sentence_what_it_is(path):
+    assert sentence(path).endswith(".")
 
 
 # Tables, types and migrations agree

@@ -1,0 +1,40 @@
+"""Write docs/code-map.md, one sentence for each module, from the modules themselves: python tools/code_map.py."""
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SRC = ROOT / "src" / "retainer"
+MAP = ROOT / "docs" / "code-map.md"
+LAYERS = (
+    *("", "values", "store", "store/migrations", "schema", "kernel", "identity", "rollups", "shared", "crm", "billing"),
+    *("work", "support", "sites", "sites/monitor", "reports", "openapi", "server", "demo", "cli"),
+)
+HEAD = """\
+# Code map
+
+Each module with its own first sentence; `make map` writes this page, and a test compares it with the tree. Folders
+stand in the order of the layers: each imports only from those above it.
+"""
+
+
+def sentence(path: Path) -> str:
+    """Return the first sentence of a module's docstring, without the noun that repeats its name."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return " ".join(text.partition("\n\n")[0].split())
+
+
+def code_map() -> str:
+    """Return the page."""
+    parts = [HEAD]
+    for folder in LAYERS:
+        files = sorted((SRC / folder).glob("*.py"))
+        package = sentence(SRC / folder / "__init__.py")
+        parts.append(f"## {folder or 'retainer'}\n\n{package}\n")
+        rows = [f"- `{file.name}`: {sentence(file)}" for file in files if file.name != "__init__.py"]
+        parts.append("\n".join(rows) + "\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    MAP.write_text(code_map(), encoding="utf-8")

@@ -1,0 +1,141 @@
+"""Write openapi.json, the promise of v1: python tools/openapi.py. Refuses when something that was promised is gone."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from retainer.app import RESOURCES
+from retainer.kernel.resource import Routes
+from retainer.openapi.document import document
+
+PROMISED = Path(__file__).parent.parent / "openapi.json"
+BASE_URL = "http://127.0.0.1:8000/api/public/v1"
+Json = dict[str, Any]
+
+
+def current() -> Json:
+    """Return the document as the declarations make it now."""
+    made: Json = json.loads(json.dumps(document(Routes(RESOURCES).operations, BASE_URL)))
+    return made
+
+
+def promised() -> Json:
+    """Return the document that was committed."""
+    read: Json = json.loads(PROMISED.read_text(encoding="utf-8"))
+    return read
+
+
+def losses(old: Json, new: Json) -> Iterator[str]:
+    """Yield what clients of the old document can no longer rely on, a sentence each; what was gained is no loss."""
+    for path, methods in old["paths"].items():
+        for method, operation in methods.items():
+            where = f"{method.upper()} {path}"
+            now = new["paths"].get(path, {}).get(method)
+            if now is None:
+                yield f"{where} is gone."
+                continue
+            yield from _lost_parameters(
+                where, *(_parameters(each, document) for each, document in _both(operation, now, old, new))
+            )
+            if "requestBody" in now and "requestBody" not in operation:
+                yield f"{where} takes a body now."
+            for use, taken in (("requestBody", True), ("responses", False)):
+                pairs = zip(_schemas(operation.get(use), old), _schemas(now.get(use), new), strict=False)
+                if use == "responses" and operation[use].keys() - now[use].keys():
+                    yield f"{where} no longer answers {', '.join(sorted(operation[use].keys() - now[use].keys()))}."
+                for before, after in pairs:
+                    yield from _lost_in(where, before, after, (old, new), taken=taken, seen=set())
+
+
+def _both(old: Json, new: Json, old_document: Json, new_document: Json) -> tuple[tuple[Json, Json], ...]:
+    return (old, old_document), (new, new_document)
+
+
+def _resolve(node: Any, document: Json) -> Any:
+    while isinstance(node, dict) and "$ref" in node:
+        target: Any = document
+        for part in node["$ref"].removeprefix("#/").split("/"):
+            target = target[part]
+        node = target
+    return node
+
+
+def _parameters(operation: Json, document: Json) -> Json:
+    found = [_resolve(parameter, document) for parameter in operation.get("parameters", [])]
+    return {f"{parameter['in']} {parameter['name']}": parameter for parameter in found}
+
+
+def _lost_parameters(where: str, old: Json, new: Json) -> Iterator[str]:
+    for name, parameter in old.items():
+        if name not in new:
+            yield f"{where} no longer takes the parameter {name}."
+        elif missing := set(_words(parameter["schema"])) - set(_words(new[name]["schema"])):
+            yield f"{where} no longer takes {', '.join(sorted(missing))} as {name}."
+    for name, parameter in new.items():
+        if parameter.get("required") and not old.get(name, {}).get("required"):
+            yield f"{where} requires the parameter {name} now."
+
+
+def _words(schema: Any) -> Iterator[str]:
+    """Yield the words of every enumeration in a schema."""
+    if isinstance(schema, dict):
+        yield from map(str, schema.get("enum", []))
+        for part in schema.values():
+            yield from _words(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from _words(part)
+
+
+def _schemas(node: Any, document: Json) -> Iterator[Any]:
+    """Yield the JSON schemas of a body, or of all answers by their status."""
+    node = _resolve(node, document)
+    if not node:
+        return
+    bodies = [node] if "content" in node else [_resolve(node[status], document) for status in sorted(node)]
+    for body in bodies:
+        yield body.get("content", {}).get("application/json", {}).get("schema")
+
+
+def _lost_in(
+    where: str, old: Any, new: Any, documents: tuple[Json, Json], *, taken: bool, seen: set[tuple[int, int]]
+) -> Iterator[str]:
+    """Yield what is lost within a schema; of what is `taken`, nothing may become required or be refused."""
+    old, new = _resolve(old, documents[0]), _resolve(new, documents[1])
+    if not isinstance(old, dict) or not isinstance(new, dict) or (id(old), id(new)) in seen:
+        return
+    seen.add((id(old), id(new)))
+    fields, now = old.get("properties", {}), new.get("properties", {})
+    for name in fields.keys() - now.keys():
+        yield f"{where}: the field {name} is gone."
+    for name in (set(new.get("required", [])) - set(old.get("required", []))) if taken else ():
+        yield f"{where}: the field {name} is required now."
+    for name in (set(old.get("required", [])) - set(new.get("required", []))) if not taken else ():
+        yield f"{where}: the field {name} need not come any more."
+    words, words_now = set(map(str, old.get("enum", []))), set(map(str, new.get("enum", [])))
+    if taken and words_now and words - words_now:
+        yield f"{where}: {', '.join(sorted(words - words_now))} is no longer taken."
+    if set(_types(old)) - set(_types(new)) if taken else set(_types(new)) - set(_types(old)):
+        yield f"{where}: {'/'.join(_types(old))} is {'/'.join(_types(new))} now."
+    for name in fields.keys() & now.keys():
+        yield from _lost_in(f"{where} {name}", fields[name], now[name], documents, taken=taken, seen=seen)
+    for key in ("items", "anyOf", "oneOf", "allOf"):
+        parts = [each.get(key, []) if key != "items" else [each[key]] if key in each else [] for each in (old, new)]
+        for before, after in zip(*parts, strict=False):
+            yield from _lost_in(where, before, after, documents, taken=taken, seen=seen)
+
+
+def _types(schema: Json) -> list[str]:
+    kinds = schema.get("type", [])
+    return [kinds] if isinstance(kinds, str) else sorted(kinds)
+
+
+if __name__ == "__main__":
+    made = current()
+    lost = list(losses(promised(), made)) if PROMISED.exists() else []
+    if lost:
+        sys.exit("\n".join(["v1 may only gain. Lost:", *lost]))
+    PROMISED.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(f"{len(made['paths'])} paths written to {PROMISED.name}")
