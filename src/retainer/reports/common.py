@@ -1,4 +1,4 @@
-"""What all five reports have in common: what they can be asked for, and how they begin and end."""
+"""What the reports share: query parameters, field types, the period and the metadata of the answer."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
@@ -14,7 +14,7 @@ from retainer.reports.ratios import Ratio
 from retainer.store.tx import Tx
 from retainer.values.kinds import Currency, Day, Id, Instant, SignedMoney
 
-ONLY = ("client_id", "project_id", "user_id", "currency")
+FILTERS = ("client_id", "project_id", "user_id", "currency")
 
 
 RowCurrency = Annotated[Currency, "That of all amounts beside it: amounts of different currencies are never added."]
@@ -37,7 +37,7 @@ BillableUtilisationPercent = Annotated[
 
 
 class ReportQuery(Query):
-    """What every report can be asked for."""
+    """The query parameters of every report."""
 
     from_: Annotated[
         Day | None, "First day, included; the operation says its default. A report spans at most 1096 days."
@@ -47,8 +47,8 @@ class ReportQuery(Query):
     client_id: Annotated[Id | None, "Only what belongs to this client."] = None
 
     def only(self) -> dict[str, Any]:
-        """What limits the rows that are summed, beside the days."""
-        return {name: its for name in ONLY if (its := getattr(self, name, None)) is not None}
+        """Return the filters that were sent, by name: those of the rows to sum, without the days."""
+        return {name: value for name in FILTERS if (value := getattr(self, name, None)) is not None}
 
 
 class ReportMeta(msgspec.Struct):
@@ -57,25 +57,28 @@ class ReportMeta(msgspec.Struct):
     generated_at: Annotated[Instant, "The moment whose state of the data is told."]
 
 
-def begin(tx: Tx, asked: ReportQuery, usual: Callable[[date], date] | None) -> Period:
-    """The period of a report; all that is read from here on is of one state of the database."""
+def begin(tx: Tx, query: ReportQuery, default_start: Callable[[date], date] | None) -> Period:
+    """Start a snapshot, so that a report reads one state of the database, and return its period.
+
+    `default_start` returns the first day for a last day when no `from` was sent. Raises `validation_failed`.
+    """
     tx.snapshot()
-    return periods.resolve_period(tx, asked.from_, asked.to, usual)
+    return periods.resolve_period(tx, query.from_, query.to, default_start)
 
 
 def with_meta(tx: Tx, report: Any) -> WithMeta[Any, ReportMeta]:
-    """A report with the moment of its making."""
+    """Return a report with the moment of its snapshot."""
     return WithMeta(report, ReportMeta(tx.now))
 
 
-def default_currency(tx: Tx, asked: ReportQuery) -> str:
-    """The currency of what has none: the one that is asked for, or the account's."""
-    return asked.currency or tx.actor.currency
+def default_currency(tx: Tx, query: ReportQuery) -> str:
+    """Return the currency of rows without amounts: the requested one, or the account's."""
+    return query.currency or tx.actor.currency
 
 
 def by_currency(rows: Iterable[tuple[str, Sequence[int]]]) -> dict[str, list[int]]:
-    """What rows sum up to in each currency, in the order of their codes."""
-    found: dict[str, list[int]] = {}
-    for currency, its in rows:
-        found[currency] = [sum(pair) for pair in zip(found.get(currency, [0] * len(its)), its, strict=True)]
-    return dict(sorted(found.items()))
+    """Sum rows by currency, in the order of the currency codes."""
+    sums: dict[str, list[int]] = {}
+    for currency, figures in rows:
+        sums[currency] = [sum(pair) for pair in zip(sums.get(currency, [0] * len(figures)), figures, strict=True)]
+    return dict(sorted(sums.items()))

@@ -65,7 +65,7 @@ from retainer.values.kinds import SignedMoney
 from retainer.work import progress, projects, tasks
 
 INVOICED = ("invoiced", "credited", "invoiced_tax", "credited_tax", "collected")
-COVERED = ("billable_value", "billed_value")
+TIME_SUMS = ("billable_value", "billed_value")
 SUMS = (*INVOICED, "expenses", "billable_expenses", "billed_expenses")
 
 
@@ -168,68 +168,60 @@ api = Resource("/reports/overview", tag="Reports", scope="reports")
 
 
 @api.get()
-def get_report_overview(tx: Tx, asked: ReportQuery) -> WithMeta[Overview, ReportMeta]:
+def get_report_overview(tx: Tx, query: ReportQuery) -> WithMeta[Overview, ReportMeta]:
     """Read how the agency is doing: its money, time, work and care; of this month, unless days are given."""
-    period = begin(tx, asked, periods.month_begins)
-    hours = worked(tx, period, asked.only())
-    limits = () if asked.client_id is None else ("client_id",)
-    its = period.moments() | ({"client_id": asked.client_id} if limits else {})
-    seen: dict[str, Any] = {name: tx.one(statement, **its) or () for name, statement in _counts(limits).items()}
-    sent, accepted, declined = seen["quotes"]
-    care: Any = (
-        *seen["tickets"],
-        *seen["open_tickets"],
-        median([minutes for (minutes,) in tx.all(_answered(limits), **its)]),
-    )
+    period = begin(tx, query, periods.month_begins)
+    time_sums = worked(tx, period, query.only())
+    limits = () if query.client_id is None else ("client_id",)
+    values = period.moments() | ({"client_id": query.client_id} if limits else {})
+    counts: dict[str, Any] = {name: tx.one(statement, **values) or () for name, statement in _counts(limits).items()}
+    sent, accepted, declined = counts["quotes"]
+    responses = [minutes for (minutes,) in tx.all(_answered(limits), **values)]
+    ticket_figures: Any = (*counts["tickets"], *counts["open_tickets"], median(responses))
     overview = Overview(
         period,
-        money(tx, period, asked, hours),
-        time(tx, period, hours),
-        OverviewClients(*seen["clients"]),
-        OverviewProjects(*seen["projects"]),
-        OverviewTasks(*seen["open_tasks"], *seen["done_tasks"]),
+        money(tx, period, query, time_sums),
+        time(tx, period, time_sums),
+        OverviewClients(*counts["clients"]),
+        OverviewProjects(*counts["projects"]),
+        OverviewTasks(*counts["open_tasks"], *counts["done_tasks"]),
         OverviewQuotes(sent, accepted, declined, ratio(accepted, accepted + declined)),
-        OverviewTickets(*care),
-        OverviewSites(*seen["sites"]),
+        OverviewTickets(*ticket_figures),
+        OverviewSites(*counts["sites"]),
     )
     return with_meta(tx, overview)
 
 
-def money(tx: Tx, period: Period, asked: ReportQuery, hours: Sums) -> list[OverviewMoney]:
-    """The money of a period: a row for each currency, and one of zeros when there is none."""
-    found = summaries.read(tx, money_of(asked), period.days, ("currency",), SUMS, **asked.only())
-    due = summaries.outstanding(tx, money_of(asked), period.to, ("currency",), **asked.only())
-    worth = by_currency((currency, its) for (_, currency), its in hours.items())
-    covered = summaries.read(
-        tx,
-        schema.rollups.project_sums,
-        period.days,
-        ("currency",),
-        COVERED,
-        projects=expressions.COVERED_PROJECTS,
-        **asked.only(),
-    )
-    currencies = {*(its for its, sums in worth.items() if sums[2]), *(its for (its,) in (*due, *found))}
+def money(tx: Tx, period: Period, query: ReportQuery, time_sums: Sums) -> list[OverviewMoney]:
+    """Return the money of a period: a row for each currency, or one of zeros when there is none."""
+    figures = summaries.read(tx, money_of(query), period.days, ("currency",), SUMS, **query.only())
+    balances = summaries.outstanding(tx, money_of(query), period.to, ("currency",), **query.only())
+    time_totals = by_currency((currency, sums) for (_, currency), sums in time_sums.items())
+    project_sums, covered_projects = schema.rollups.project_sums, expressions.COVERED_PROJECTS
+    covered = summaries.read(tx, project_sums, period.days, ("currency",), TIME_SUMS, covered_projects, **query.only())
+    currencies = {currency for (currency,) in (*balances, *figures)}
+    currencies |= {currency for currency, sums in time_totals.items() if sums[2]}
     rows = []
-    for currency in sorted(currencies) or [default_currency(tx, asked)]:
-        invoiced, credited, tax, credited_tax, collected, *spent = found.get((currency,), [0] * len(SUMS))
-        left, late, count = due.get((currency,), [0, 0, 0])
-        _, _, value, on_invoices = worth.get(currency, [0] * 4)
-        by_fee, by_fee_on_invoices = covered.get((currency,), [0, 0])
-        unbilled = value - on_invoices - (by_fee - by_fee_on_invoices)
-        first = (invoiced, credited, invoiced - credited, tax - credited_tax, collected, left, late)
-        rest = (spent[0], unbilled, spent[1] - spent[2])
-        before, after = ([amount_of(units, currency) for units in its] for its in (first, rest))
-        members: Any = (currency, *before, count, *after)
-        rows.append(OverviewMoney(*members))
+    for currency in sorted(currencies) or [default_currency(tx, query)]:
+        invoiced, credited, tax, credited_tax, collected, *expenses = figures.get((currency,), [0] * len(SUMS))
+        outstanding, overdue, count = balances.get((currency,), [0, 0, 0])
+        _, _, billable, billed = time_totals.get(currency, [0] * 4)
+        covered_billable, covered_billed = covered.get((currency,), [0, 0])
+        unbilled = billable - billed - (covered_billable - covered_billed)
+        first = (invoiced, credited, invoiced - credited, tax - credited_tax, collected, outstanding, overdue)
+        rest = (expenses[0], unbilled, expenses[1] - expenses[2])
+        before, after = ([amount_of(units, currency) for units in group] for group in (first, rest))
+        fields: Any = (currency, *before, count, *after)
+        rows.append(OverviewMoney(*fields))
     return rows
 
 
-def time(tx: Tx, period: Period, hours: Sums) -> OverviewTime:
-    """The time of a period; available is that of the active users, and of others who have tracked some."""
-    present = {user for user, _ in hours}
-    available = sum(room for own, _, active, room, _ in capacities(tx, period, None) if active or own in present)
-    tracked, billable = (sum(its[place] for its in hours.values()) for place in (0, 1))
+def time(tx: Tx, period: Period, time_sums: Sums) -> OverviewTime:
+    """Return the time of a period; available is that of active users, and of others who have tracked time in it."""
+    tracking = {user_id for user_id, _ in time_sums}
+    users = capacities(tx, period, None)
+    available = sum(minutes for user_id, _, is_active, minutes, _ in users if is_active or user_id in tracking)
+    tracked, billable = (sum(sums[place] for sums in time_sums.values()) for place in (0, 1))
     return OverviewTime(tracked, billable, available, ratio(tracked, available), ratio(billable, available))
 
 
@@ -242,13 +234,13 @@ def during(moment: ColumnElement[Any]) -> ColumnElement[bool]:
 
 
 def counted(*conditions: ColumnElement[bool]) -> list[ColumnElement[Any]]:
-    """How many rows there are of which each condition is true."""
+    """Return a count for each condition: of the rows for which it is true."""
     return [func.coalesce(func.sum(case((condition, 1), else_=0)), 0) for condition in conditions]
 
 
 @cache
 def _counts(limits: tuple[str, ...]) -> dict[str, Select[Any]]:
-    """One row of counts of each resource; of a client, if they are limited to one."""
+    """Return statements that select one row of counts for each resource, filtered by the columns in `limits`."""
     client = [clients.c.id == bindparam("client_id")] if limits else []
     active = counted(clients.c.status == "active", during(clients.c.created_at))
     project, task, quote, ticket, site = (
@@ -258,11 +250,11 @@ def _counts(limits: tuple[str, ...]) -> dict[str, Select[Any]]:
         schema.support.tickets,
         sites.c,
     )
-    running = among(project.c.status, projects.OPEN)
+    is_open = among(project.c.status, projects.OPEN)
     states = counted(
         project.c.status == "active",
-        and_(running, progress.over_budget(project)),
-        and_(running, expressions.overdue(*projects.OPEN)(project)),
+        and_(is_open, progress.over_budget(project)),
+        and_(is_open, expressions.overdue(*projects.OPEN)(project)),
     )
     live = tasks.in_template(task).is_not(True)
     open_tasks = select(func.count(), *counted(expressions.is_past_due(task))).select_from(task)
@@ -291,10 +283,10 @@ def _counts(limits: tuple[str, ...]) -> dict[str, Select[Any]]:
 
 @cache
 def _answered(limits: tuple[str, ...]) -> Select[Any]:
-    """The minutes until the first response of tickets opened in the period, in their order."""
-    its = schema.support.tickets.c
-    minutes = its.first_response_minutes
-    answered = select(minutes).where(during(its.created_at), minutes.is_not(None), *_of(its, limits))
+    """Select the minutes until the first response of tickets opened in the period, the shortest first."""
+    ticket = schema.support.tickets.c
+    minutes = ticket.first_response_minutes
+    answered = select(minutes).where(during(ticket.created_at), minutes.is_not(None), *_of(ticket, limits))
     return answered.order_by(minutes)
 
 

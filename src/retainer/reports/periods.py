@@ -16,9 +16,9 @@ from retainer.values.exact import as_instant
 from retainer.values.kinds import Day, Timezone
 
 LONGEST = 1096  # days: three years, one of them a leap year
-ALWAYS = "0001-01-01"
+FIRST_DAY = "0001-01-01"
 WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-WORKING = select(accounts.c.working_weekdays).where(accounts.c.id == ACCOUNT)
+WORKING_WEEKDAYS = select(accounts.c.working_weekdays).where(accounts.c.id == ACCOUNT)
 
 
 class Period(msgspec.Struct):
@@ -30,38 +30,40 @@ class Period(msgspec.Struct):
 
     @property
     def first(self) -> str:
-        """The first day; the calendar's when there is none."""
-        return self.from_ or ALWAYS
+        """The first day; that of the calendar when the period has none."""
+        return self.from_ or FIRST_DAY
 
     @property
     def days(self) -> tuple[str | None, str]:
-        """Both ends, the first null when there is none."""
+        """The first and the last day; the first is None when the period has none."""
         return self.from_, self.to
 
     def moments(self) -> dict[str, str]:
-        """The moment at which the period begins, and the one at which it has ended."""
+        """Return the instants at which the period begins (`since`) and before which it ends (`until`)."""
         return {"since": _midnight(self.first, self.timezone, 0), "until": _midnight(self.to, self.timezone, 1)}
 
 
-def _midnight(day: str, timezone: str, later: int) -> str:
+def _midnight(day: str, timezone: str, days: int) -> str:
     try:
-        start = datetime.combine(date.fromisoformat(day) + timedelta(days=later), time(), ZoneInfo(timezone))
+        start = datetime.combine(date.fromisoformat(day) + timedelta(days=days), time(), ZoneInfo(timezone))
         return as_instant(start)
     except OverflowError:  # the ends of the calendar
-        return as_instant(datetime.combine(date.max if later else date.min, time.max if later else time.min, UTC))
+        return as_instant(datetime.combine(date.max if days else date.min, time.max if days else time.min, UTC))
 
 
-def resolve_period(tx: Tx, since: str | None, until: str | None, usual: Callable[[date], date] | None) -> Period:
-    """The period that is asked for: until today, and since what is usual for its last day, or always.
+def resolve_period(
+    tx: Tx, since: str | None, until: str | None, default_start: Callable[[date], date] | None
+) -> Period:
+    """Return the requested period: by default until today, and since `default_start` of the last day, if any.
 
     Raises `validation_failed` when it ends before it begins, or is too long.
     """
     last = until or tx.today
-    if since is None and usual is not None:
-        since = usual(date.fromisoformat(last)).isoformat()
+    if since is None and default_start is not None:
+        since = default_start(date.fromisoformat(last)).isoformat()
     if since is not None and since > last:
-        rest = "" if until else ", today. Send to as well"
-        tx.error("from", f"Must not be after to, which is {last}{rest}.")
+        hint = "" if until else ", today. Send to as well"
+        tx.error("from", f"Must not be after to, which is {last}{hint}.")
     elif since is not None and days_from(since, last) > LONGEST:
         days = days_from(since, last)
         tx.error("from", f"Lies {days} days before the end of {last}; at most {LONGEST} are possible. Ask for less.")
@@ -70,34 +72,34 @@ def resolve_period(tx: Tx, since: str | None, until: str | None, usual: Callable
 
 
 def days_from(first: str, last: str) -> int:
-    """How many days there are from one to another, both included."""
+    """Return the number of days from one day to another, both included."""
     return (date.fromisoformat(last) - date.fromisoformat(first)).days + 1
 
 
 def month_begins(day: date) -> date:
-    """The first day of the month."""
+    """Return the first day of the month."""
     return day.replace(day=1)
 
 
 def year_begins(day: date) -> date:
-    """The first day of the year."""
+    """Return the first day of the year."""
     return day.replace(month=1, day=1)
 
 
 def twelve_months_before(day: date) -> date:
-    """The first day of the same month a year before."""
+    """Return the first day of the same month a year before."""
     return day.replace(year=max(1, day.year - 1), day=1)
 
 
 def months(period: Period) -> list[str]:
-    """Every month that has a day in the period: `2026-03`, in order."""
+    """Return the months with days in the period, in order: `2026-03`."""
     first, last = (12 * int(day[:4]) + int(day[5:7]) - 1 for day in (period.first, period.to))
     return [f"{number // 12:04}-{number % 12 + 1:02}" for number in range(first, last + 1)]
 
 
 def working_days(tx: Tx, period: Period) -> tuple[int, int]:
-    """How many days of the period the account works, and how many of each week."""
-    chosen = {WEEK.index(name) for name in json.loads(tx.value(WORKING))}
+    """Return the numbers of the account's working days in the period, and in a week."""
+    working = {WEEK.index(name) for name in json.loads(tx.value(WORKING_WEEKDAYS))}
     weeks, rest = divmod(days_from(period.first, period.to), len(WEEK))
     start = date.fromisoformat(period.first).weekday()
-    return weeks * len(chosen) + sum((start + day) % len(WEEK) in chosen for day in range(rest)), len(chosen)
+    return weeks * len(working) + sum((start + day) % len(WEEK) in working for day in range(rest)), len(working)

@@ -125,47 +125,49 @@ PROJECTS = select(
     *projects.c["status", "billing_type"],
     progress.budget_used(projects),
 ).select_from(projects.outerjoin(clients, clients.c.id == projects.c.client_id))
-NONE = (None,) * 7
+NO_PROJECT = (None,) * 7
 
 api = Resource("/reports/project-profitability", tag="Reports", scope="reports")
 
 
 @api.get()
 def get_report_project_profitability(
-    tx: Tx, asked: ProfitabilityQuery
+    tx: Tx, query: ProfitabilityQuery
 ) -> WithMeta[ProjectProfitabilityReport, ReportMeta]:
     """Read what each project has brought in and cost, the largest revenue first; of all time, unless days are given."""
-    period = begin(tx, asked, None)
-    found = summaries.read(
-        tx, schema.rollups.project_sums, period.days, ("project_id", "currency"), SUMS, **asked.only()
+    period = begin(tx, query, None)
+    summed = summaries.read(
+        tx, schema.rollups.project_sums, period.days, ("project_id", "currency"), SUMS, **query.only()
     )
-    known = {its: (its, *told_of, percent(used)) for its, *told_of, used in tx.all(PROJECTS)}
-    each = {key: settled(its, known.get(key[0], NONE)[5]) for key, its in found.items()}
-    own = tx.actor.currency
+    by_id = {project_id: (project_id, *fields, percent(used)) for project_id, *fields, used in tx.all(PROJECTS)}
+    figures = {key: settled(sums, by_id.get(key[0], NO_PROJECT)[5]) for key, sums in summed.items()}
+    account_currency = tx.actor.currency
     rows = [
-        ProjectProfitability(*known.get(project, NONE), *profit(currency, its, own))
-        for (project, currency), its in each.items()
+        ProjectProfitability(*by_id.get(project_id, NO_PROJECT), *profit(currency, sums, account_currency))
+        for (project_id, currency), sums in figures.items()
     ]
     rows.sort(key=lambda row: (-row.revenue, sort_key(row.project_name or ""), row.project_id or 0, row.currency))
-    totals = by_currency((currency, its) for (_, currency), its in each.items())
-    sums = [ProjectProfitabilityTotal(*profit(currency, its, own)) for currency, its in totals.items()]
-    return with_meta(tx, ProjectProfitabilityReport(period, rows, sums))
+    total_sums = by_currency((currency, sums) for (_, currency), sums in figures.items())
+    totals = [
+        ProjectProfitabilityTotal(*profit(currency, sums, account_currency)) for currency, sums in total_sums.items()
+    ]
+    return with_meta(tx, ProjectProfitabilityReport(period, rows, totals))
 
 
 def settled(sums: list[int], billing_type: str | None) -> list[int]:
-    """SUMS of a row, with what the hours cost in minor units, rounded half up; a fee bills all hours of its project."""
+    """Return SUMS with the labour cost in minor units, and all time billed for projects whose fee covers the hours."""
     tracked, billable, value, billed, *revenue, cost, spent, missing = sums
     billed = value if billing_type in expressions.COVERED else billed
     return [tracked, billable, value, billed, *revenue, by_the_hour(cost), spent, missing]
 
 
-def profit(currency: str, its: list[int], own: str) -> tuple[Any, ...]:
-    """The members of ProjectProfitabilityTotal."""
-    tracked, billable, value, billed, invoiced, credited, cost, spent, missing = its
+def profit(currency: str, sums: list[int], account_currency: str) -> tuple[Any, ...]:
+    """Return the fields of ProjectProfitabilityTotal."""
+    tracked, billable, value, billed, invoiced, credited, cost, spent, missing = sums
     revenue = invoiced - credited
-    left = revenue - cost - spent
-    known = currency == own
+    surplus = revenue - cost - spent
+    has_cost = currency == account_currency
     amounts = (amount_of(units, currency) for units in (value, revenue, value - billed))
-    labour = amount_of(cost, currency) if known else None
-    rest = (amount_of(left, currency), ratio(left, revenue)) if known else (None, None)
+    labour = amount_of(cost, currency) if has_cost else None
+    rest = (amount_of(surplus, currency), ratio(surplus, revenue)) if has_cost else (None, None)
     return currency, tracked, billable, *amounts, labour, amount_of(spent, currency), *rest, missing

@@ -1,4 +1,4 @@
-"""Ratios: what reports divide, each rounded once, halves up."""
+"""Ratios: the divisions of reports, each rounded once, halves up."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -7,33 +7,33 @@ from retainer.values.exact import decimal_text, half_up, percent
 
 MINUTES_OF_HOUR = 60
 Ratio = float | None
-"""A JSON number with two places, null when there is nothing to divide by (contract 1.4)."""
+"""A JSON number with two decimal places, null when the divisor is 0 or less (contract 1.4)."""
 
 
 def ratio(part: int, whole: int) -> Ratio:
-    """A part in percent of a whole, with two places; null when the whole is nothing or less."""
+    """Return a part in percent of a whole, with two decimal places; None when the whole is 0 or less."""
     return percent(half_up(10_000 * part, whole)) if whole > 0 else None
 
 
 def average(weighted: Decimal, minutes: int) -> Decimal | None:
-    """A percentage that was multiplied by minutes, of all of them: with at most three places, null without minutes."""
+    """Divide a sum of percentages x minutes by the minutes: at most three decimal places, None without minutes."""
     if not minutes:
         return None
     return Decimal(decimal_text(Decimal(half_up(int(weighted * 1000), minutes)).scaleb(-3)))
 
 
 def median(ordered: Sequence[int]) -> int | None:
-    """The number in the middle, or the mean of the two; null without numbers."""
+    """Return the median of sorted numbers, for an even count the mean of the middle two; None without numbers."""
     if not ordered:
         return None
     return half_up(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2], 2)
 
 
-def of_days(weekly: int, days: int, of_week: int) -> int:
-    """What so many working days have of a weekly capacity, when each week has so many of them."""
-    return half_up(weekly * days, of_week) if of_week else 0
+def of_days(weekly: int, days: int, days_per_week: int) -> int:
+    """Return the capacity of a number of working days, from that of a week and its number of working days."""
+    return half_up(weekly * days, days_per_week) if days_per_week else 0
 
 
 def by_the_hour(cost: int) -> int:
-    """What minutes x rate comes to when the rate is for an hour, in minor units."""
+    """Return the cost in minor units for a sum of minutes x hourly rate."""
     return half_up(cost, MINUTES_OF_HOUR)

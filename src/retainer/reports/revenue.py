@@ -134,67 +134,62 @@ by_month = Resource("/reports/revenue-by-month", tag="Reports", scope="reports")
 
 
 @by_client.get()
-def get_report_revenue_by_client(tx: Tx, asked: ReportQuery) -> WithMeta[RevenueByClientReport, ReportMeta]:
+def get_report_revenue_by_client(tx: Tx, query: ReportQuery) -> WithMeta[RevenueByClientReport, ReportMeta]:
     """Read what each client has brought in, the largest revenue first; of this year, unless days are given."""
-    period = begin(tx, asked, periods.year_begins)
-    found = of_clients(tx, period, asked)
+    period = begin(tx, query, periods.year_begins)
+    figures = of_clients(tx, period, query)
     names = dict(tx.all(NAMES))
-    totals = by_currency((currency, its) for (_, currency), its in found.items())
+    total_sums = by_currency((currency, sums) for (_, currency), sums in figures.items())
     rows = [
-        RevenueByClient(client, names[client], *revenue(currency, its, totals[currency]))
-        for (client, currency), its in found.items()
+        RevenueByClient(client_id, names[client_id], *revenue(currency, sums, total_sums[currency]))
+        for (client_id, currency), sums in figures.items()
     ]
     rows.sort(key=lambda row: (-row.revenue, sort_key(row.client_name), row.client_id, row.currency))
-    sums = [RevenueByClientTotal(*revenue(currency, its, its)) for currency, its in totals.items()]
-    return with_meta(tx, RevenueByClientReport(period, rows, sums))
+    totals = [RevenueByClientTotal(*revenue(currency, sums, sums)) for currency, sums in total_sums.items()]
+    return with_meta(tx, RevenueByClientReport(period, rows, totals))
 
 
 @by_month.get()
-def get_report_revenue_by_month(tx: Tx, asked: ReportQuery) -> WithMeta[RevenueByMonthReport, ReportMeta]:
+def get_report_revenue_by_month(tx: Tx, query: ReportQuery) -> WithMeta[RevenueByMonthReport, ReportMeta]:
     """Read what each month has brought in, empty ones too; twelve months and this one, unless days are given."""
-    period = begin(tx, asked, periods.twelve_months_before)
-    found = summaries.read(tx, money_of(asked), period.days, ("month", "currency"), WITH_EXPENSES, **asked.only())
-    currencies = sorted({currency for _, currency in found})
-    rows = [
-        (month, currency)
-        for month in periods.months(period)
-        for currency in currencies or [default_currency(tx, asked)]
-    ]
-    nothing = [0] * len(WITH_EXPENSES)
-    totals = by_currency((key[1], found.get(key, nothing)) for key in rows)
-    each = [RevenueByMonth(month, *spending(its, found.get((month, its), nothing))) for month, its in rows]
-    sums = [RevenueByMonthTotal(*spending(currency, its)) for currency, its in totals.items()]
-    return with_meta(tx, RevenueByMonthReport(period, each, sums))
+    period = begin(tx, query, periods.twelve_months_before)
+    figures = summaries.read(tx, money_of(query), period.days, ("month", "currency"), WITH_EXPENSES, **query.only())
+    currencies = sorted({currency for _, currency in figures})
+    keys = [(month, code) for month in periods.months(period) for code in currencies or [default_currency(tx, query)]]
+    zeros = [0] * len(WITH_EXPENSES)
+    total_sums = by_currency((key[1], figures.get(key, zeros)) for key in keys)
+    rows = [RevenueByMonth(month, *spending(code, figures.get((month, code), zeros))) for month, code in keys]
+    totals = [RevenueByMonthTotal(*spending(currency, sums)) for currency, sums in total_sums.items()]
+    return with_meta(tx, RevenueByMonthReport(period, rows, totals))
 
 
-def money_of(asked: ReportQuery) -> Table:
-    """The summary of the money that is asked for: that of all clients, or of each."""
-    return schema.rollups.money_sums if asked.client_id is None else schema.rollups.client_sums
+def money_of(query: ReportQuery) -> Table:
+    """Return the summary of the requested money: that of all clients, or that of each client."""
+    return schema.rollups.money_sums if query.client_id is None else schema.rollups.client_sums
 
 
-def of_clients(tx: Tx, period: Period, asked: ReportQuery) -> Sums:
-    """SUMS, outstanding and overdue of each client and currency, in minor units."""
-    found: Sums = defaultdict(lambda: [0] * (len(SUMS) + 2))
-    read = summaries.read(tx, schema.rollups.client_sums, period.days, ("client_id", "currency"), SUMS, **asked.only())
-    for key, its in read.items():
-        found[key][:-2] = its
-    due = summaries.outstanding(tx, schema.rollups.client_sums, period.to, ("client_id", "currency"), **asked.only())
-    for key, its in due.items():
-        found[key][-2:] = its[:2]
-    return found
+def of_clients(tx: Tx, period: Period, query: ReportQuery) -> Sums:
+    """Return SUMS, outstanding and overdue by client and currency, in minor units."""
+    figures: Sums = defaultdict(lambda: [0] * (len(SUMS) + 2))
+    table, by = schema.rollups.client_sums, ("client_id", "currency")
+    for key, sums in summaries.read(tx, table, period.days, by, SUMS, **query.only()).items():
+        figures[key][:-2] = sums
+    for key, balances in summaries.outstanding(tx, table, period.to, by, **query.only()).items():
+        figures[key][-2:] = balances[:2]
+    return figures
 
 
-def revenue(currency: str, its: list[int], whole: list[int]) -> tuple[Any, ...]:
-    """The members of RevenueByClientTotal."""
-    count, invoiced, credited, tax, credited_tax, collected, due, late = its
-    net, of = invoiced - credited, whole[1] - whole[2]
+def revenue(currency: str, sums: list[int], total_sums: list[int]) -> tuple[Any, ...]:
+    """Return the fields of RevenueByClientTotal; its share is that of the revenue in `total_sums`."""
+    count, invoiced, credited, tax, credited_tax, collected, outstanding, overdue = sums
+    net, total_net = invoiced - credited, total_sums[1] - total_sums[2]
     first = (amount_of(units, currency) for units in (invoiced, credited, net))
-    rest = (amount_of(units, currency) for units in (tax - credited_tax, collected, due, late))
-    return currency, count, *first, ratio(net, of), *rest
+    rest = (amount_of(units, currency) for units in (tax - credited_tax, collected, outstanding, overdue))
+    return currency, count, *first, ratio(net, total_net), *rest
 
 
-def spending(currency: str, its: list[int]) -> tuple[Any, ...]:
-    """The members of RevenueByMonthTotal."""
-    count, invoiced, credited, tax, credited_tax, collected, spent = its
-    sums = (invoiced, credited, invoiced - credited, tax - credited_tax, collected, spent)
-    return currency, count, *(amount_of(units, currency) for units in sums)
+def spending(currency: str, sums: list[int]) -> tuple[Any, ...]:
+    """Return the fields of RevenueByMonthTotal."""
+    count, invoiced, credited, tax, credited_tax, collected, spent = sums
+    amounts = (invoiced, credited, invoiced - credited, tax - credited_tax, collected, spent)
+    return currency, count, *(amount_of(units, currency) for units in amounts)

@@ -113,72 +113,74 @@ api = Resource("/reports/utilisation", tag="Reports", scope="reports")
 
 
 @api.get()
-def get_report_utilisation(tx: Tx, asked: UtilisationQuery) -> WithMeta[UtilisationReport, ReportMeta]:
+def get_report_utilisation(tx: Tx, query: UtilisationQuery) -> WithMeta[UtilisationReport, ReportMeta]:
     """Read how much of each user's capacity was used, by name; of this month, unless days are given."""
-    period = begin(tx, asked, periods.month_begins)
-    user = tx.actor.user_id if asked.user_id == ME else asked.user_id
-    found = worked(tx, period, asked.only() | ({} if user is None else {"user_id": user}))
-    currency = default_currency(tx, asked)
-    of_user = by_user(found)
-    rows, weight, available = [], Decimal(0), 0
-    for own, name, is_active, room, its_target in capacities(tx, period, user):
-        if is_active or own in of_user:
-            rows.append(Utilisation(own, name, is_active, *use(room, its_target, currency, of_user.get(own, {}))))
-            weight, available = weight + room * its_target, available + room
-    sums = by_currency((its_currency, its) for (_, its_currency), its in found.items())
-    total = UtilisationTotal(*use(available, average(weight, available), currency, sums))
+    period = begin(tx, query, periods.month_begins)
+    only_user = tx.actor.user_id if query.user_id == ME else query.user_id
+    figures = worked(tx, period, query.only() | ({} if only_user is None else {"user_id": only_user}))
+    currency = default_currency(tx, query)
+    users_figures = by_user(figures)
+    rows, weighted, available = [], Decimal(0), 0
+    for user_id, name, is_active, minutes, target in capacities(tx, period, only_user):
+        if is_active or user_id in users_figures:
+            fields = use(minutes, target, currency, users_figures.get(user_id, {}))
+            rows.append(Utilisation(user_id, name, is_active, *fields))
+            weighted, available = weighted + minutes * target, available + minutes
+    total_sums = by_currency((code, sums) for (_, code), sums in figures.items())
+    total = UtilisationTotal(*use(available, average(weighted, available), currency, total_sums))
     return with_meta(tx, UtilisationReport(period, rows, [total]))
 
 
-def capacities(tx: Tx, period: Period, user: int | None) -> list[tuple[int, str, bool, int, Decimal]]:
-    """The users by name, or one of them, with the minutes that each is available in a period, and the target."""
-    days, of_week = periods.working_days(tx, period)
-    by_name = sorted(tx.all(USERS), key=lambda user: (sort_key(user[1]), user[0]))
+def capacities(tx: Tx, period: Period, only_user: int | None) -> list[tuple[int, str, bool, int, Decimal]]:
+    """Return (id, name, is_active, available minutes in the period, target) of all users by name, or of one."""
+    days, days_per_week = periods.working_days(tx, period)
+    by_name = sorted(tx.all(USERS), key=lambda row: (sort_key(row[1]), row[0]))
     return [
-        (own, name, bool(is_active), of_days(weekly, days, of_week), Decimal(target))
-        for own, name, is_active, weekly, target in by_name
-        if user in {None, own}
+        (user_id, name, bool(is_active), of_days(weekly, days, days_per_week), Decimal(target))
+        for user_id, name, is_active, weekly, target in by_name
+        if only_user in {None, user_id}
     ]
 
 
 def worked(tx: Tx, period: Period, limits: dict[str, Any]) -> Sums:
-    """SUMS of the time entries of a period, by user and currency.
+    """Return SUMS of the time entries of a period, by user and currency.
 
-    Those of a client or a project are added up from their own entries.
+    With a client or a project in the limits they are summed from time entries, for no summary has both keys.
     """
     if "client_id" in limits or "project_id" in limits:
         rows = tx.all(_worked(tuple(limits)), **limits, first=period.first, last=period.to)
-        return {(user, currency): list(sums) for user, currency, *sums in rows}
+        return {(user_id, currency): list(sums) for user_id, currency, *sums in rows}
     return summaries.read(tx, schema.rollups.user_sums, period.days, ("user_id", "currency"), SUMS, **limits)
 
 
-def by_user(found: Sums) -> dict[int, dict[str, list[int]]]:
-    """The sums of each user, by currency."""
-    of_user: dict[int, dict[str, list[int]]] = defaultdict(dict)
-    for (user, currency), sums in found.items():
-        of_user[user][currency] = sums
-    return of_user
+def by_user(figures: Sums) -> dict[int, dict[str, list[int]]]:
+    """Group sums by user, those of each user by currency."""
+    grouped: dict[int, dict[str, list[int]]] = defaultdict(dict)
+    for (user_id, currency), sums in figures.items():
+        grouped[user_id][currency] = sums
+    return grouped
 
 
 @cache
 def _worked(limits: tuple[str, ...]) -> Select[Any]:
-    its = time_entries.c
+    entry = time_entries.c
     sums: tuple[Any, ...] = (
-        func.sum(its.duration_minutes),
-        func.sum(case((its.billable, its.duration_minutes), else_=0)),
-        func.sum(its.amount),
-        func.sum(case((its.invoice_line_id.is_not(None), its.amount), else_=0)),
+        func.sum(entry.duration_minutes),
+        func.sum(case((entry.billable, entry.duration_minutes), else_=0)),
+        func.sum(entry.amount),
+        func.sum(case((entry.invoice_line_id.is_not(None), entry.amount), else_=0)),
     )
-    only = [its[name] == bindparam(name) for name in limits]
-    within = its.date.between(bindparam("first"), bindparam("last"))
-    return select(its.user_id, its.currency, *sums).where(within, *only).group_by(its.user_id, its.currency)
+    conditions = [entry[name] == bindparam(name) for name in limits]
+    in_period = entry.date.between(bindparam("first"), bindparam("last"))
+    keys = (entry.user_id, entry.currency)
+    return select(*keys, *sums).where(in_period, *conditions).group_by(*keys)
 
 
-def use(available: int, target: Decimal | None, currency: str, its: dict[str, list[int]]) -> tuple[Any, ...]:
-    """The members of UtilisationTotal."""
-    tracked, billable = (sum(sums[place] for sums in its.values()) for place in (0, 1))
-    value = {name: amount_of(sums[2], name) for name, sums in sorted(its.items())}
-    others = [OtherCurrency(name, amount) for name, amount in value.items() if name != currency]
+def use(available: int, target: Decimal | None, currency: str, figures: dict[str, list[int]]) -> tuple[Any, ...]:
+    """Return the fields of UtilisationTotal from the SUMS in each currency."""
+    tracked, billable = (sum(sums[place] for sums in figures.values()) for place in (0, 1))
+    values = {code: amount_of(sums[2], code) for code, sums in sorted(figures.items())}
+    others = [OtherCurrency(code, value) for code, value in values.items() if code != currency]
     ratios = (ratio(tracked, available), ratio(billable, available), ratio(billable, tracked))
-    own = value.get(currency, amount_of(0, currency))
-    return available, tracked, billable, *ratios, target, currency, own, others
+    billable_value = values.get(currency, amount_of(0, currency))
+    return available, tracked, billable, *ratios, target, currency, billable_value, others

@@ -1,6 +1,6 @@
-"""Sources: what a row comes to in reports, as selects; the formulas of contract 4 stand here.
+"""Sources: the figures that a row adds to reports, as selects; the formulas of contract 4 are here.
 
-A source feeds the summaries that reports read, and is what the doctor recounts.
+Writes add sources to the summaries that reports read, and the doctor recounts the summaries from them.
 """
 
 from collections.abc import Callable
@@ -24,12 +24,12 @@ from retainer.values.exact import LAST_DAY
 
 
 class Source(NamedTuple):
-    """Rows that are summed: each with what it is found by, its day, the keys that it is summed by, and its sums."""
+    """Rows to sum: each has the `record_id` that it is found by, its day, the keys of the summaries, and figures."""
 
     rows: Select[Any]
     feeds: tuple[Table, ...]
     statuses: tuple[str, ...] = ()
-    """Of rows with a status, those that count."""
+    """The statuses of rows that count; empty for rows without a status."""
 
 
 def _or_zero(reference: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -43,7 +43,7 @@ COST_RATE = (
     .limit(1)
     .scalar_subquery()
 )
-"""What an hour of the entry's user cost on its day."""
+"""The cost of an hour of the entry's user on its day, in minor units."""
 
 TIME = Source(
     select(
@@ -61,7 +61,7 @@ TIME = Source(
     ),
     (project_sums, user_sums),
 )
-"""Time entries: their minutes and value, and minutes x the user's cost rate on their day."""
+"""Time entries: minutes, value, and minutes x the user's cost rate on the day."""
 
 BILLED_TIME = Source(
     select(
@@ -75,7 +75,7 @@ BILLED_TIME = Source(
     ).where(time_entries.c.invoice_line_id.is_not(None)),
     (project_sums, user_sums),
 )
-"""Time entries on lines of invoices, found by the line."""
+"""Time entries on lines of invoices; found by the line."""
 
 EXPENSES = Source(
     select(
@@ -89,7 +89,7 @@ EXPENSES = Source(
     ),
     (project_sums, client_sums, money_sums),
 )
-"""Expenses: net, and what clients will be billed for them."""
+"""Expenses: net, and the amount to bill to clients."""
 
 BILLED_EXPENSES = Source(
     select(
@@ -101,7 +101,7 @@ BILLED_EXPENSES = Source(
     ).where(expenses.c.invoice_line_id.is_not(None)),
     (client_sums, money_sums),
 )
-"""Expenses on lines of invoices, found by the line."""
+"""Expenses on lines of invoices; found by the line."""
 
 INVOICES = Source(
     select(
@@ -132,7 +132,7 @@ INVOICE_LINES = Source(
     (project_sums,),
     ISSUED_INVOICES,
 )
-"""Lines of invoices: net, for their project or else the invoice's; found by the invoice."""
+"""Lines of invoices: net, by the project of the line or else of the invoice; found by the invoice."""
 
 CREDIT_NOTES = Source(
     select(
@@ -158,7 +158,7 @@ CREDIT_NOTE_SHARES = Source(
     ).select_from(credit_notes.join(credit_note_shares, credit_note_shares.c.credit_note_id == credit_notes.c.id)),
     (project_sums,),
 )
-"""Credit notes: what of their net is taken back from each project; found by the note."""
+"""Credit notes: the share of their net that each project is credited with; found by the note."""
 
 PAYMENTS = Source(
     select(
@@ -174,25 +174,25 @@ PAYMENTS = Source(
 
 
 def _balance(until: Callable[[Any], ColumnElement[bool]]) -> ColumnElement[Any]:
-    """What is outstanding of an invoice by then: after all that happened on a day of which `until` says that it was."""
-    left: ColumnElement[Any] = invoices.c.total
+    """The balance of an invoice after all that happened on the days for which `until` is true."""
+    balance: ColumnElement[Any] = invoices.c.total
     for amount, day, invoice_id in (
         (payments.c.amount, payments.c.paid_date, payments.c.invoice_id),
         (credit_notes.c.total, credit_notes.c.issue_date, credit_notes.c.invoice_id),
     ):
         settled = select(func.coalesce(func.sum(amount), 0)).where(invoice_id == invoices.c.id, until(day))
-        left -= settled.scalar_subquery()
-    is_open = and_(until(invoices.c.issue_date), ~until(invoices.c.settled_date), left > 0)
-    return case((is_open, left), else_=0)
+        balance -= settled.scalar_subquery()
+    is_open = and_(until(invoices.c.issue_date), ~until(invoices.c.settled_date), balance > 0)
+    return case((is_open, balance), else_=0)
 
 
 def _balance_steps() -> Select[Any]:
-    """Invoices: how much more is outstanding and overdue at the end of a day than at that of the day before.
+    """Invoices: by how much the outstanding and overdue amounts at the end of a day differ from the day before.
 
     The balance of an issued invoice is its total less what was paid and credited by then; it is overdue when it was due
-    before that day (contract 4). What is void was never due, and what was written off is not due any more.
+    before that day (contract 4). A void invoice was never due, and one that was written off is due no longer.
     """
-    changes = union(  # the days on which what is outstanding or overdue may change
+    changes = union(  # the days on which the outstanding or overdue amount may change
         select(invoices.c.id.label("record_id"), invoices.c.issue_date.label("day")),
         select(invoices.c.id, next_day(invoices.c.due_date)),
         select(invoices.c.id, invoices.c.settled_date).where(invoices.c.settled_date < LAST_DAY),
@@ -218,7 +218,7 @@ def _balance_steps() -> Select[Any]:
 
 
 BALANCES = Source(_balance_steps(), (client_sums, money_sums))
-"""What is outstanding and overdue of invoices, as steps from day to day; found by the invoice."""
+"""The outstanding and overdue amounts of invoices, as changes from day to day; found by the invoice."""
 
 SOURCES = (
     *(TIME, BILLED_TIME, EXPENSES, BILLED_EXPENSES, INVOICES, INVOICE_LINES, CREDIT_NOTES, CREDIT_NOTE_SHARES),

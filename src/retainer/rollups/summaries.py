@@ -1,7 +1,7 @@
-"""Summaries: what each day, month and year came to for projects, clients and users.
+"""Summaries: the sums of each day, month and year by project, client and user.
 
-They are kept in the transaction that changes a row which they sum, so that a report adds up a few spans, not a million
-entries. What a row comes to is written once, in `sources`.
+They are updated in the transaction that changes the rows they sum, so that a report adds up a few spans, not a million
+entries. The figures of a row are defined once, in `sources`.
 """
 
 import json
@@ -38,18 +38,19 @@ from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 
 Days = tuple[str | None, str]
-"""The first and the last day of what is asked for; without a first one, everything until the last."""
+"""The first and the last day of a period; without a first one, all days until the last."""
 Sums = dict[tuple[Any, ...], list[int]]
-"""Sums by what they are of: keys of a summary."""
+"""Lists of sums by the key of a summary."""
 
-NOTHING = literal(0, INTEGER)
+ZERO = literal(0, INTEGER)
 SIGN = bindparam("sign", type_=INTEGER)
 
 
 def add(tx: Tx, source: Source, record_id: int, sign: int = 1, *, by: str = "record_id") -> None:
-    """Add to the summaries what the rows of a new record come to or, with the sign -1, take those of an old one away.
+    """Add the figures of a record to the summaries or, with the sign -1, subtract them.
 
-    `record_id` is the id of the record; for billed work, that of the invoice's line.
+    `record_id` is the id of the record; for billed work, that of the invoice's line. `by` names the column of the
+    source that holds it.
     """
     for statement in _add(source, by):
         tx.run(statement, record_id=record_id, sign=sign)
@@ -57,15 +58,15 @@ def add(tx: Tx, source: Source, record_id: int, sign: int = 1, *, by: str = "rec
 
 @contextmanager
 def tracking(tx: Tx, source: Source, *, by: str = "record_id", record_id: int) -> Iterator[None]:
-    """Keep the summaries right while the block changes what the rows that belong to a record come to."""
+    """Keep the summaries up to date while the block changes the rows of a record."""
     add(tx, source, record_id, -1, by=by)
     yield
     add(tx, source, record_id, by=by)
 
 
-def tracking_balance(tx: Tx, invoice: int) -> AbstractContextManager[None]:
-    """Keep the balance of an invoice right while the block changes it, its payments or its credit notes."""
-    return tracking(tx, BALANCES, record_id=invoice)
+def tracking_balance(tx: Tx, invoice_id: int) -> AbstractContextManager[None]:
+    """Keep the balances up to date while the block changes an invoice, its payments or its credit notes."""
+    return tracking(tx, BALANCES, record_id=invoice_id)
 
 
 def read(
@@ -77,46 +78,47 @@ def read(
     projects: Select[Any] | None = None,
     **only: int | str,
 ) -> Sums:
-    """The sums of a summary over these days, by the month or its keys, where there is anything.
+    """Return the sums of a summary over these days, grouped `by` its keys or `month`; groups of zeros are left out.
 
-    Of all time without a first day; of those rows `only` whose keys have these values, and of these projects.
+    `projects` limits the rows to projects whose ids it selects, `only` to keys with these values.
     """
     first, last = days
     if first is None:
-        oldest, newest = (str(span or last)[: buckets.YEAR] for span in tx.one(_known(table)) or ())
+        oldest, newest = (str(span or last)[: buckets.YEAR] for span in tx.one(_first_and_last_span(table)) or ())
         first, last = min(f"{oldest}-01-01", last), min(f"{newest}-12-31", last)
-    more, less = buckets.decompose(first, last, tx.today, buckets.MONTH if "month" in by else buckets.YEAR)
-    found = tx.all(_sums(table, by, sums, tuple(only), projects), more=json.dumps(more), less=json.dumps(less), **only)
-    return {row[: len(by)]: list(row[len(by) :]) for row in found if any(row[len(by) :])}
+    added, subtracted = buckets.decompose(first, last, tx.today, buckets.MONTH if "month" in by else buckets.YEAR)
+    spans = {"added": json.dumps(added), "subtracted": json.dumps(subtracted)}
+    rows = tx.all(_sums(table, by, sums, tuple(only), projects), **spans, **only)
+    return {row[: len(by)]: list(row[len(by) :]) for row in rows if any(row[len(by) :])}
 
 
 def outstanding(tx: Tx, table: Table, last: str, by: tuple[str, ...], **only: int | str) -> Sums:
-    """What was outstanding and overdue at the end of a day, and how many invoices were."""
+    """Return the outstanding and overdue amounts and the number of overdue invoices at the end of a day."""
     return read(tx, table, (None, last), by, ("outstanding", "overdue", "overdue_count"), None, **only)
 
 
 def mismatched(tx: Tx) -> list[str]:
-    """The summaries that are not what their rows come to; none, unless something is broken."""
+    """Return the names of the summaries that differ from the sums of their rows; any is a bug."""
     return [table.name for table in SUMMARIES if tx.one(_drift(table), sign=1)]
 
 
 def inspect(store: Store, *, repair: bool) -> list[str]:
-    """The summaries of all accounts that have drifted; written anew when they are to be repaired."""
+    """Return the summaries of all accounts that differ from their rows; `repair` recounts those of the account."""
     with store.unscoped("the doctor looks at every account") as tx:
-        owners = tx.all(select(*ACTING))
-    found = []
-    for owner in owners:
-        with store.begin(operator(*owner), write=repair) as tx:
+        accounts = tx.all(select(*ACTING))
+    descriptions = []
+    for account in accounts:
+        with store.begin(operator(*account), write=repair) as tx:
             tx.snapshot()
             names = mismatched(tx)
-            found += [f"{name} of account {tx.actor.account_id}" for name in names]
+            descriptions += [f"{name} of account {tx.actor.account_id}" for name in names]
             if names and repair:
                 recount(tx)
-    return found
+    return descriptions
 
 
 def recount(tx: Tx) -> None:
-    """Write the summaries anew from the rows that they sum."""
+    """Rebuild the summaries from the rows that they sum."""
     for table in SUMMARIES:
         clear, fill = _recount(table)
         tx.run(clear)
@@ -124,8 +126,8 @@ def recount(tx: Tx) -> None:
 
 
 @cache
-def _known(table: Table) -> Select[Any]:
-    """The first and the last span for which there is a sum; each is looked up, for both at once would be a scan."""
+def _first_and_last_span(table: Table) -> Select[Any]:
+    """The first and the last span of a summary, as two subqueries: both in one query would scan the table."""
     ends: list[Any] = [select(end(table.c.span)).scalar_subquery() for end in (func.min, func.max)]
     return select(*ends)
 
@@ -134,76 +136,77 @@ def _known(table: Table) -> Select[Any]:
 def _sums(
     table: Table, by: tuple[str, ...], sums: tuple[str, ...], limits: tuple[str, ...], projects: Select[Any] | None
 ) -> Select[Any]:
-    wanted = [
+    keys = [
         func.substr(table.c.span, 1, buckets.MONTH).label("month") if name == "month" else table.c[name] for name in by
     ]
-    only = [table.c[name] == bindparam(name) for name in limits]
+    conditions = [table.c[name] == bindparam(name) for name in limits]
     if projects is not None:
-        only.append(table.c.project_id.in_(projects))
-    more = select(*wanted, *table.c[sums]).where(table.c.span.in_(listed("more")), *only)
-    less = select(*wanted, *(-table.c[name] for name in sums)).where(table.c.span.in_(listed("less")), *only)
-    its = union_all(more, less).subquery().c
-    return select(*its[by], *(func.sum(its[name]) for name in sums)).group_by(*its[by])
+        conditions.append(table.c.project_id.in_(projects))
+    added = select(*keys, *table.c[sums]).where(table.c.span.in_(listed("added")), *conditions)
+    negated = (-table.c[name] for name in sums)
+    subtracted = select(*keys, *negated).where(table.c.span.in_(listed("subtracted")), *conditions)
+    columns = union_all(added, subtracted).subquery().c
+    return select(*columns[by], *(func.sum(columns[name]) for name in sums)).group_by(*columns[by])
 
 
 @cache
 def _add(source: Source, by: str) -> list[Insert]:
-    """For each summary that a source feeds, what adds the rows of a record that is found `by` a column of theirs."""
-    found = []
+    """Return a statement for each summary of a source, which adds the rows whose column `by` is the bound id."""
+    statements = []
     for table in source.feeds:
         key, sums = _names(table)
         rows = source.rows
-        its = _spanned(table, rows.where(rows.selected_columns[by] == bindparam("record_id"))).subquery()
-        found.append(insert_or_add(table, select(ACCOUNT, *its.c[(*key, *sums)]), sums))
-    return found
+        spanned = _spanned(table, rows.where(rows.selected_columns[by] == bindparam("record_id"))).subquery()
+        statements.append(insert_or_add(table, select(ACCOUNT, *spanned.c[(*key, *sums)]), sums))
+    return statements
 
 
 @cache
 def _recount(table: Table) -> tuple[Delete, Insert]:
-    """To clear a summary, and to sum it up from its rows."""
+    """Return the statements that clear a summary, and that fill it from its rows."""
     key, sums = _names(table)
-    return delete(table), insert(table).from_select(("account_id", *key, *sums), _added(table, _all(table)))
+    return delete(table), insert(table).from_select(("account_id", *key, *sums), _totals(table, _all(table)))
 
 
 @cache
 def _drift(table: Table) -> Select[Any]:
-    """A row when what is kept, taken from what it should be, leaves anything."""
+    """Select a row if the stored sums, subtracted from those of the rows, leave a difference."""
     key, sums = _names(table)
-    kept_now = select(*table.c[key], *(-table.c[name] for name in sums))
-    return _added(table, [*_all(table), kept_now]).limit(1)
+    stored = select(*table.c[key], *(-table.c[name] for name in sums))
+    return _totals(table, [*_all(table), stored]).limit(1)
 
 
 def _names(table: Table) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The key of a summary but for the account, and its sums."""
+    """Return the names of the key columns of a summary, without the account, and of its sums."""
     key = tuple(column.name for column in table.primary_key if column.name != "account_id")
     return key, tuple(column.name for column in table.c if column.info.get("sum"))
 
 
-def _added(table: Table, arms: list[Select[Any]]) -> Select[Any]:
-    """What rows add up to, by the key of a summary, where that is anything."""
+def _totals(table: Table, selects: list[Select[Any]]) -> Select[Any]:
+    """Sum rows by the key of a summary; groups of zeros are left out."""
     key, sums = _names(table)
-    its = union_all(*arms).subquery().c
-    totals = [func.sum(its[name]) for name in sums]
-    whole = select(ACCOUNT, *its[key], *totals).group_by(*its[key])
-    return whole.having(or_(*(total != 0 for total in totals)))
+    columns = union_all(*selects).subquery().c
+    totals = [func.sum(columns[name]) for name in sums]
+    groups = select(ACCOUNT, *columns[key], *totals).group_by(*columns[key])
+    return groups.having(or_(*(total != 0 for total in totals)))
 
 
 def _all(table: Table) -> list[Select[Any]]:
-    """All rows of the sources of a summary, of those with a status the ones that count."""
-    arms = []
+    """Return selects of all rows of a summary, one for each source; only statuses that count."""
+    selects = []
     for source in SOURCES:
         if table in source.feeds:
             rows = source.rows
-            counts = [among(rows.selected_columns.status, source.statuses)] if source.statuses else []
-            arms.append(_spanned(table, rows.where(*counts)))
-    return arms
+            conditions = [among(rows.selected_columns.status, source.statuses)] if source.statuses else []
+            selects.append(_spanned(table, rows.where(*conditions)))
+    return selects
 
 
 def _spanned(table: Table, rows: Select[Any]) -> Select[Any]:
-    """Rows of a source with the sign that is bound, once for each span that their day lies in."""
+    """Select the rows of a source with the bound sign, once for each span that contains their day."""
     (_, *keys), sums = _names(table)
-    its = rows.subquery().c
+    columns = rows.subquery().c
     lengths = union_all(*(select(literal(length, INTEGER).label("length")) for length in buckets.LENGTHS)).subquery()
-    span = func.substr(cast(its.day, Text), 1, lengths.c.length).label("span")
-    signed = [(SIGN * its[name] if name in its else NOTHING).label(name) for name in sums]
-    return select(span, *its[tuple(keys)], *signed)
+    span = func.substr(cast(columns.day, Text), 1, lengths.c.length).label("span")
+    signed = [(SIGN * columns[name] if name in columns else ZERO).label(name) for name in sums]
+    return select(span, *columns[tuple(keys)], *signed)

@@ -1,4 +1,4 @@
-"""The data model: every table of the product, one module for each area. Nothing but declarations stands here."""
+"""The data model: every table of the product, one module for each area, and filters and expressions over them."""
 
 from retainer.schema import billing, crm, identity, requests, rollups, sites, support, work
 from retainer.store.tables import metadata
@@ -11,6 +11,6 @@ TAG_LINKS = {
     support.tickets: support.tickets_tags,
     sites.sites: sites.sites_tags,
 }
-"""The tables whose rows carry tags, each with the table that says which."""
+"""The tables whose rows have tags, each with the table that links its rows to tags."""
 
 __all__ = ["TAG_LINKS", "billing", "crm", "identity", "metadata", "requests", "rollups", "sites", "support", "work"]

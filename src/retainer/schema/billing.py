@@ -1,4 +1,4 @@
-"""Billing: quotes, invoices, which work is on which line, payments, credit notes and expenses."""
+"""Billing: quotes, invoices, billings (the work on each line), payments, credit notes and expenses."""
 
 from typing import Any
 
@@ -25,9 +25,9 @@ from retainer.store.columns import (
 from retainer.store.tables import tenant_table
 
 OPEN_INVOICES = ("sent", "partially_paid")
-"""The statuses of an invoice of which something is due."""
+"""The statuses of an invoice that has a balance due."""
 ISSUED_INVOICES = (*OPEN_INVOICES, "paid", "written_off")
-"""The statuses of an invoice that counts."""
+"""The statuses of an invoice that counts as revenue: neither a draft nor void."""
 
 
 def line_table(name: str, parent: str, *items: Any) -> Table:
@@ -143,7 +143,7 @@ billings = tenant_table(
     *ref("time_entry_id", "time_entries", optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id"),
     *ref("expense_id", "expenses", optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id"),
     *ref("milestone_id", "milestones", optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id"),
-    integer("is_live", optional=True),  # 1, or null: then it is no duplicate of any other
+    integer("is_live", optional=True),  # 1 or null, since nulls do not violate a unique index
     Index(None, "account_id", "invoice_line_id"),
     *(
         Index(f"billings_unique_{piece}", "account_id", f"{piece}_id", "is_live", unique=True)
@@ -192,13 +192,13 @@ credit_notes = tenant_table(
 credit_note_shares = tenant_table(
     "credit_note_shares",
     *ref("credit_note_id", "credit_notes", on_delete="cascade"),
-    *ref("project_id", "projects", optional=True, on_delete="cascade"),  # the invoice is what keeps a project
+    *ref("project_id", "projects", optional=True, on_delete="cascade"),  # its invoices block a deletion
     text("currency"),
     money("amount"),
     Index(None, "account_id", "credit_note_id"),
     Index(None, "account_id", "project_id"),
 )
-"""How much of the subtotal of a credit note is taken back from each project."""
+"""The part of the subtotal of a credit note that each project is credited with."""
 
 expenses = tenant_table(
     "expenses",

@@ -1,4 +1,4 @@
-"""Customers: clients, the people there, and the tags that group records of all kinds."""
+"""Customers: clients, their contacts, and the tags that group records of all kinds."""
 
 from sqlalchemy import Index, Table
 
@@ -7,7 +7,7 @@ from retainer.store.tables import keyed_table, tenant_table
 
 
 def tag_links(owner: str) -> Table:
-    """Declare the table that says which rows of `owner` carry which tags."""
+    """Declare the table that links the rows of `owner` to their tags."""
     return keyed_table(
         f"{owner}_tags",
         *ref("record_id", owner, on_delete="cascade"),
@@ -78,7 +78,7 @@ external_contacts = tenant_table(
     text("status"),
     text("notes", optional=True),
     text("external_id", optional=True),
-    sortable("last_name", "first_name", "email"),  # who has no last name is found by the next
+    sortable("last_name", "first_name", "email"),  # contacts without a last name sort by the next column
     folded("email", optional=True),
     folded("first_name", "last_name", "name", "email", into="search"),
     unique("client_id", "email_folded"),

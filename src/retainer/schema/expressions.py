@@ -1,4 +1,4 @@
-"""Expressions over tables that several areas use: what is late, what is live, how many others refer to a record."""
+"""SQL expressions that several areas share: overdue, no template, covered by a fee, counts of references."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from retainer.store.records import Derived
 from retainer.store.tables import TODAY
 
 COVERED = ("fixed_fee", "retainer")
-"""The billing types of projects whose hours the fee covers: they are not billed beside it (contract 3.8)."""
+"""The billing types of projects whose fee covers the hours, which are not billed separately (contract 3.8)."""
 COVERED_PROJECTS: Select[Any] = select(projects.c.id).where(among(projects.c.billing_type, COVERED))
 """The ids of the projects whose hours are covered by their fee."""
 
@@ -22,13 +22,13 @@ def is_covered(table: Table) -> ColumnElement[bool]:
 
 
 def is_live(table: Any) -> ColumnElement[bool]:
-    """Whether a project is one, and not a template."""
+    """Whether a project is not a template."""
     live: ColumnElement[bool] = table.c.is_template.is_(False)
     return live
 
 
 def ratio(part: ColumnElement[Any], whole: ColumnElement[Any]) -> ColumnElement[Any]:
-    """A part of a whole in hundredths of a percent, halves up; null when the whole is nothing."""
+    """A part of a whole in hundredths of a percent, halves up; null when the whole is 0 or less."""
     return case((whole > 0, (20000 * part + whole) // (2 * whole)))
 
 
@@ -39,17 +39,17 @@ def is_past_due(table: Any) -> ColumnElement[bool]:
 
 
 def overdue(*open_statuses: str) -> Callable[[Any], ColumnElement[bool]]:
-    """Whether the `due_date` has passed while the status is one of these."""
+    """Return a condition: whether the `due_date` has passed while the status is one of these."""
     return lambda table: and_(among(table.c.status, open_statuses), is_past_due(table))
 
 
 def count_of(child: Table, column: str, *, having: Callable[[Any], ColumnElement[bool]] | None = None) -> Derived:
-    """How many rows of a table refer to the record; of those `having` a condition, if one is given."""
+    """The number of rows that refer to the record by this column, of those `having` a condition if there is one."""
 
     def expression(table: Table) -> ColumnElement[Any]:
         rows = child.alias()
-        counted = select(func.count()).select_from(rows).where(rows.c[column] == table.c.id)
-        return (counted if having is None else counted.where(having(rows))).scalar_subquery()
+        count = select(func.count()).select_from(rows).where(rows.c[column] == table.c.id)
+        return (count if having is None else count.where(having(rows))).scalar_subquery()
 
     return Derived(expression)
 
@@ -58,7 +58,7 @@ def minutes_on(column: str) -> Derived:
     """The minutes of the time entries that refer to the record by this column."""
 
     def expression(table: Table) -> ColumnElement[Any]:
-        added = select(func.coalesce(func.sum(time_entries.c.duration_minutes), 0)).select_from(time_entries)
-        return added.where(time_entries.c[column] == table.c.id).scalar_subquery()
+        total = select(func.coalesce(func.sum(time_entries.c.duration_minutes), 0)).select_from(time_entries)
+        return total.where(time_entries.c[column] == table.c.id).scalar_subquery()
 
     return Derived(expression)

@@ -1,4 +1,4 @@
-"""Identity: accounts, their users and keys, what admins did, and the last numbers that were given."""
+"""Identity: accounts, their users and API keys, the audit log, and the last number of each series."""
 
 from sqlalchemy import Column, Index, Table, Text
 
@@ -62,4 +62,4 @@ audit_entries = tenant_table(
 )
 
 series = keyed_table("series", text("name"), integer("last"), key=("name",))
-"""The last number that each series of an account has given."""
+"""The last number of each series of an account, like that of its invoices."""

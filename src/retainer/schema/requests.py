@@ -1,4 +1,4 @@
-"""Requests: what writes under an Idempotency-Key were answered."""
+"""Requests: the responses to writes with an Idempotency-Key."""
 
 from sqlalchemy import Column, Index, LargeBinary
 

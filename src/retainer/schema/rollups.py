@@ -1,4 +1,4 @@
-"""Rollups: sums for days, months and years that writes keep and reports read."""
+"""Rollups: sums of days, months and years, which writes keep up to date and reports read."""
 
 from sqlalchemy import Table
 
@@ -7,9 +7,9 @@ from retainer.store.tables import keyed_table
 
 
 def summary(name: str, *keys: str, of: tuple[str, ...]) -> Table:
-    """Declare a table with sums for each span, currency and `keys`; a key is 0 for rows that refer to none."""
+    """Declare a table with sums for each span, currency and `keys`; a key is 0 for rows without that reference."""
     columns = [integer(key) for key in keys]
-    sums = [integer(each, server_default="0", info={"sum": True}) for each in of]
+    sums = [integer(column, server_default="0", info={"sum": True}) for column in of]
     return keyed_table(name, text("span"), *columns, text("currency"), *sums, key=("span", *keys, "currency"))
 
 
@@ -22,7 +22,7 @@ project_sums = summary(
         "billable_minutes",
         "billable_value",
         "billed_value",
-        "labour_cost",  # in minor units x minutes: a sixtieth of it is what an hour's rate makes of the time
+        "labour_cost",  # hourly rate in minor units x minutes: a sixtieth of it is the cost
         "missing_cost_rate_minutes",
         "invoiced",
         "credited",
@@ -33,7 +33,7 @@ project_sums = summary(
 MONEY = (
     *("invoice_count", "invoiced", "invoiced_tax", "credited", "credited_tax", "collected"),
     *("expenses", "billable_expenses", "billed_expenses"),
-    *("outstanding", "overdue", "overdue_count"),  # since the beginning, they add up to what is so at the end of a day
+    *("outstanding", "overdue", "overdue_count"),  # changes, whose sum up to a day is the balance at its end
 )
 
 client_sums = summary("client_sums", "client_id", of=MONEY)

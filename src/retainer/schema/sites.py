@@ -1,4 +1,4 @@
-"""Sites: the websites that are looked after, what runs there, and what the monitor has found."""
+"""Sites: the websites under care, their plugins, and the results of the monitor."""
 
 from sqlalchemy import Index
 

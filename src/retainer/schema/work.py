@@ -1,4 +1,4 @@
-"""Work: projects with their milestones and tasks, the time that was spent on them, and what it costs."""
+"""Work: projects with their milestones and tasks, time entries, and cost rates."""
 
 from sqlalchemy import Index
 
@@ -96,9 +96,9 @@ tasks = tenant_table(
     text("external_id", optional=True),
     folded("title", "description", into="search"),
     unique("external_id"),
-    Index("tasks_by_created_at", "account_id", "created_at", "id", "project_id"),  # with the project, so that for a
-    Index("tasks_by_updated_at", "account_id", "updated_at", "id", "project_id"),  # task of a template no row need be
-    Index("tasks_by_due_date", "account_id", "due_date", "id", "project_id"),  # read to leave it out
+    Index("tasks_by_created_at", "account_id", "created_at", "id", "project_id"),  # with the project, so that
+    Index("tasks_by_updated_at", "account_id", "updated_at", "id", "project_id"),  # tasks of templates are left
+    Index("tasks_by_due_date", "account_id", "due_date", "id", "project_id"),  # out without reading their rows
     Index(None, "account_id", "project_id", "position", "id"),
     Index(None, "account_id", "project_id", "created_at", "id"),
     Index("tasks_by_client", "account_id", "client_id", "created_at", "id", "project_id"),
@@ -129,13 +129,13 @@ time_entries = tenant_table(
     text("currency"),
     money("hourly_rate", optional=True),
     money("amount"),
-    hidden(flag("rate_is_sent", server_default="0")),  # else it was derived, and is again when the entry moves
+    hidden(flag("rate_is_sent", server_default="0")),  # else derived, and derived again when the entry moves
     text("external_id", optional=True),
     folded("description", into="search", optional=True),
     unique("external_id"),
     Index(None, "account_id", "date", "id"),
-    Index("time_entries_by_created_at", "account_id", "created_at", "id", "date"),  # with what lists sort by,
-    Index("time_entries_by_updated_at", "account_id", "updated_at", "id", "date"),  # so that no row need be read for it
+    Index("time_entries_by_created_at", "account_id", "created_at", "id", "date"),  # with the columns that lists sort
+    Index("time_entries_by_updated_at", "account_id", "updated_at", "id", "date"),  # by, so that no row need be read
     Index(None, "account_id", "client_id", "date", "id"),
     Index(None, "account_id", "project_id", "date", "id"),
     Index("time_entries_by_user", "account_id", "user_id", "date", "id", "project_id", "billable", "duration_minutes"),
@@ -152,4 +152,4 @@ cost_rates = keyed_table(
     money("amount"),
     key=("user_id", "from_date"),
 )
-"""What an hour of a user costs from a day on, in the account's currency."""
+"""The cost of an hour of a user from a day on, in the account's currency."""

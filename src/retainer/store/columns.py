@@ -1,4 +1,4 @@
-"""Kinds of column, and how their values go into the database and come out again."""
+"""Constructors of columns, with the conversion of their values to and from the database, and of constraints."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -13,7 +13,7 @@ from retainer.values.exact import decimal_text
 
 
 def text(name: str, *, optional: bool = False, **options: Any) -> Column[Any]:
-    """Text; null, never empty, when it is unknown."""
+    """A text; null rather than empty when there is none."""
     return Column(name, Text, nullable=optional, **options)
 
 
@@ -23,7 +23,7 @@ def integer(name: str, *, optional: bool = False, **options: Any) -> Column[Any]
 
 
 def flag(name: str, **options: Any) -> Column[Any]:
-    """True or false, never unknown."""
+    """A boolean, never null."""
     return Column(name, FLAG, nullable=False, info={"out": bool}, **options)
 
 
@@ -38,19 +38,19 @@ def instant(name: str, *, optional: bool = False) -> Column[Any]:
 
 
 def decimal(name: str, *, optional: bool = False) -> Column[Any]:
-    """An exact decimal, kept as its canonical text."""
+    """An exact decimal, stored as its canonical text: `7.5` for 7.50."""
     return Column(name, Text, nullable=optional, info={"into": decimal_text, "out": Decimal})
 
 
 def price(name: str) -> Column[Any]:
-    """An exact decimal, kept as the text in which it is answered."""
+    """An exact decimal, stored as the text in which it is answered, with its trailing zeros."""
     return Column(name, Text, nullable=False, info={"into": lambda value: format(value, "f"), "out": Decimal})
 
 
 def embedded(name: str, *, optional: bool = False) -> Column[Any]:
-    """A structure, or a list of them, that belongs to the row alone, kept as JSON; the record's type says which."""
-    into = {"into": lambda value: msgspec.json.encode(value).decode(), "embedded": True}
-    return Column(name, Text, nullable=optional, info=into)
+    """A structure or list that belongs to the row alone, stored as JSON; the type of the record's field decodes it."""
+    info = {"into": lambda value: msgspec.json.encode(value).decode(), "embedded": True}
+    return Column(name, Text, nullable=optional, info=info)
 
 
 def money(name: str, *, optional: bool = False, **options: Any) -> Column[Any]:
@@ -59,22 +59,23 @@ def money(name: str, *, optional: bool = False, **options: Any) -> Column[Any]:
 
 
 def folded(*sources: str, into: str | None = None, optional: bool = False, fold: Fold = str.casefold) -> Column[Any]:
-    """The case-folded text of other columns, kept by the transaction: for search and uniqueness without case."""
+    """The case-folded text of other columns, written by `Tx`: for search and uniqueness that ignore case."""
     return Column(into or f"{sources[0]}_folded", Text, nullable=optional, info={"folds": sources, "fold": fold})
 
 
 def sortable(*sources: str) -> Column[Any]:
-    """The text by which lists are sorted by the first of these columns; the others decide where it is null."""
+    """The sort key of the first of these columns; the others sort the rows in which it is null."""
     return folded(*sources, into=f"{sources[0]}_sort", fold=sort_key)
 
 
 def ref(
     name: str, target: str, *, optional: bool = False, on_delete: str = "block", holder: str | None = None
 ) -> tuple[Any, ...]:
-    """A reference within the account: the key is (account_id, name), so another account's row cannot be linked.
+    """A foreign key within the account: (account_id, name), so that another account's row cannot be referred to.
 
-    `on_delete` says what `Tx.delete` of the target does: `block` it, `cascade` to this row, or `detach` (set null).
-    The row of a link is part of another record, to which the column `holder` refers; `a.b` if that is part of one, too.
+    `on_delete` is what `Tx.delete` of the target does: fail (`block`), delete this row (`cascade`) or set null
+    (`detach`). When this row is part of another record, `holder` names the column that refers to it; `a.b` if that is
+    part of a third. A deletion then changes the `updated_at` of that record.
     """
     return (
         Column(name, INTEGER, nullable=optional, info={"target": target, "on_delete": on_delete, "holder": holder}),
@@ -83,28 +84,28 @@ def ref(
 
 
 def hidden(column: Column[Any]) -> Column[Any]:
-    """A column that no record shows or writes: what it holds is told in other words."""
+    """Mark a column that is no field of the record, which answers its content in another form, if at all."""
     column.info["hidden"] = True
     return column
 
 
 def among(column: ColumnElement[Any], words: Iterable[str]) -> ColumnElement[bool]:
-    """Whether a column holds one of these words, in a form that a statement can be prepared with."""
+    """Whether a column holds one of these words, as literals: they are part of the prepared statement."""
     return column.in_([literal(word) for word in words])
 
 
 def sparse(table: str, *names: str) -> Index:
-    """An index in which rows without a value in the first of these columns take no place."""
+    """A partial index, without the rows in which the first of these columns is null."""
     present = column(names[0]).is_not(None)
     return Index(f"{table}_by_{names[0]}", "account_id", *names, sqlite_where=present, postgresql_where=present)
 
 
-def only_one(table: str, name: str, among: ColumnElement[bool]) -> Index:
-    """Unique within the account among the rows that meet a condition; no member is named when it is taken."""
+def only_one(table: str, name: str, condition: ColumnElement[bool]) -> Index:
+    """Unique within the account among the rows that meet a condition; a violation is not assigned to a field."""
     columns = ("account_id", name)
-    return Index(f"{table}_unique_{name}", *columns, unique=True, sqlite_where=among, postgresql_where=among)
+    return Index(f"{table}_unique_{name}", *columns, unique=True, sqlite_where=condition, postgresql_where=condition)
 
 
 def unique(*names: str) -> UniqueConstraint:
-    """Unique within the account; `Tx` names the first column's member when it is taken."""
+    """Unique within the account; `Tx` reports a taken value as an error of the first column's field."""
     return UniqueConstraint("account_id", *names)

@@ -1,4 +1,4 @@
-"""The account in every statement: added when a statement is prepared, so that no author can forget it."""
+"""Tenant isolation: the account is added to every statement when it is prepared, so that nobody can forget it."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ from retainer.store.tables import ACCOUNT
 
 
 def scoped(statement: ClauseElement) -> ClauseElement:
-    """The statement with `account_id = :account_id` on every tenant table it reads or changes, however deep.
+    """Return the statement with `account_id = :account_id` on every tenant table in it, subqueries included.
 
-    The right side of a join is limited in its ON clause, so that outer joins stay outer.
+    The right side of a join is limited in its ON clause, so that outer joins remain outer joins.
     """
 
     def limit(part: Any, tables: list[Table]) -> None:

@@ -1,4 +1,4 @@
-"""The tables' common ground: one metadata, and the shape that every table of an account has."""
+"""Constructors of tables: the metadata, and the columns and constraints that all tables of accounts share."""
 
 from typing import Any
 
@@ -18,11 +18,11 @@ metadata = MetaData(
 )
 
 ACCOUNT = bindparam("account_id", type_=Integer)
-"""The account of the transaction, in every statement that it runs."""
+"""The account of the transaction, bound in every statement."""
 TODAY = bindparam("today", type_=DAY)
-"""The day it is in the account's zone, in every statement that mentions it."""
+"""The current day in the account's time zone, bound in every statement that uses it."""
 NOW = bindparam("moment", type_=INSTANT)
-"""The moment of the transaction, in every statement that mentions it."""
+"""The moment of the transaction, bound in every statement that uses it."""
 
 
 def account_id() -> Column[Any]:
@@ -47,11 +47,11 @@ def tenant_table(name: str, *items: Any) -> Table:
 
 
 def keyed_table(name: str, *items: Any, key: tuple[str, ...]) -> Table:
-    """A table of an account without ids: its rows are found by `key` alone."""
+    """A table whose rows belong to an account and have no id: `key` is the primary key within the account."""
     return Table(
         name, metadata, account_id(), *items, PrimaryKeyConstraint("account_id", *key), info={"tenant": True}, **KEYED
     )
 
 
 totals = keyed_table("totals", text("name"), integer("count"), key=("name",))
-"""How many rows an account has in a table, kept in the transaction that adds or removes them."""
+"""The number of rows of an account in each table, updated in the transaction that adds or removes them."""

@@ -1,1 +1,1 @@
-"""Values: how each kind is read and written, money and instants without floats, JSON in one way only."""
+"""Values: parsing and formatting of each kind of value, money and instants without floats, strict JSON."""

@@ -1,8 +1,8 @@
-"""Collation: texts as they are compared: without case, and in the order in which people look for them.
+"""Collation: sort keys and case folding for texts.
 
-Letters stand by their base, so that Äpfel is beside Apfel and not after Zoo; case counts for nothing, accents only
-between texts that are otherwise the same. Unicode keeps decompositions stable for ever, so keys that are stored never
-have to be made again, as those of a collation library must after its every update.
+Letters sort by their base, so that Äpfel is beside Apfel and not after Zoo; case is ignored, and accents decide only
+between texts that are otherwise equal. Unicode guarantees that decompositions never change, so stored keys stay valid;
+those of a collation library would have to be recomputed after every update of it.
 """
 
 import unicodedata
@@ -13,22 +13,23 @@ Fold = Callable[[str], str]
 ALIKE = str.maketrans(
     {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ħ": "h", "ŧ": "t", "ŋ": "n", "ı": "i"}  # noqa: RUF001
 )
-"""Letters with a base that Unicode does not decompose."""
+"""Letters that Unicode does not decompose, with their base letters."""
 BEFORE_ALL = "\x01"
+"""Separates the base letters from the text itself; sorts before every letter."""
 
 
 def sort_key(text: str) -> str:
-    """A text by which texts are sorted as people look for them: its base letters, then, if it has others, itself."""
+    """Return the sort key of a text: its base letters, followed by the folded text where the two differ."""
     folded = text.casefold()
     if folded.isascii():
         return folded
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
     base = "".join(letter for letter in decomposed if not unicodedata.combining(letter)).translate(ALIKE)
-    base = unicodedata.normalize("NFC", base)  # syllables of Hangul are whole again
+    base = unicodedata.normalize("NFC", base)  # compose Hangul syllables again
     return base if base == folded else base + BEFORE_ALL + folded
 
 
 def folded_text(values: Mapping[str, Any], names: Sequence[str], fold: Fold = str.casefold) -> str | None:
-    """The texts of these names, folded together; null when there is nothing to fold."""
+    """Return the non-empty values of these columns, joined by newlines and folded; None when all are empty."""
     texts = [values[name] for name in names if values.get(name)]
     return fold("\n".join(texts)) if texts else None

@@ -1,4 +1,4 @@
-"""Fields that many resources share, each with the sentence that says what it means."""
+"""Field types that many resources share, each with its description."""
 
 from typing import Annotated, Literal
 
@@ -7,10 +7,10 @@ from retainer.values.kinds import Text191, UserId
 ActingUser = Annotated[
     UserId, "The key's own user when left out; another active user only if the key's user is an admin."
 ]
-"""Whose time or expense it is."""
+"""The user whose time or expense it is."""
 ExternalId = Annotated[Text191 | None, "Your own key for the record, unique among those of its kind in the account."]
-"""What a record is called elsewhere."""
+"""The id of a record in another system."""
 Priority = Annotated[
     Literal["low", "normal", "high", "urgent"], "Lists sort by it from `low` to `urgent`; nothing else follows from it."
 ]
-"""How much something matters."""
+"""How urgent a task or ticket is."""

@@ -1,4 +1,4 @@
-"""Exact values: money in minor units, decimals and moments as text. No floating point anywhere near them."""
+"""Exact values: money in minor units, decimals and instants as text; no floating point."""
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -15,28 +15,28 @@ LAST_DAY = date.max.isoformat()
 
 
 def as_instant(moment: datetime) -> str:
-    """A moment as instants are kept and answered: RFC 3339 in UTC with microseconds and `Z`."""
+    """Format a moment as instants are stored and answered: RFC 3339 in UTC with microseconds and `Z`."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def utcnow() -> str:
-    """The moment it is, as instants are kept."""
+    """Return the current moment as an instant."""
     return as_instant(datetime.now(UTC))
 
 
 def local_day(instant: str, timezone: str) -> str:
-    """The calendar day of an instant in a time zone."""
+    """Return the calendar day of an instant in a time zone, as `YYYY-MM-DD`."""
     return datetime.fromisoformat(instant).astimezone(ZoneInfo(timezone)).date().isoformat()
 
 
 def decimal_text(value: Decimal) -> str:
-    """A decimal without exponent and without trailing zeros: `"7.5"`, `"2"`."""
+    """Format a decimal without exponent and without trailing zeros: `"7.5"`, `"2"`."""
     plain = format(value, "f")
     return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
 
 def minor_units(amount: Decimal, currency: str) -> int:
-    """An amount as whole minor units; raises ValueError with a sentence when it has more digits than its currency."""
+    """Convert an amount to whole minor units. Raises ValueError when it has more digits than its currency."""
     scaled = amount.scaleb(DIGITS[currency])
     units = int(scaled)
     if units != scaled:
@@ -47,23 +47,23 @@ def minor_units(amount: Decimal, currency: str) -> int:
 
 
 def amount_of(units: int, currency: str) -> Decimal:
-    """Minor units as an amount with exactly the digits of its currency."""
+    """Convert minor units to an amount with exactly the digits of its currency."""
     return Decimal(units).scaleb(-DIGITS[currency])
 
 
 def percent(hundredths: int | None) -> float | None:
-    """A ratio that was counted in hundredths of a percent, as a JSON number with two places."""
+    """Convert hundredths of a percent to a JSON number with two decimal places."""
     return None if hundredths is None else hundredths / 100
 
 
 def half_up(numerator: int, denominator: int) -> int:
-    """A quotient as a whole number, halves away from zero."""
+    """Return a quotient rounded to a whole number, halves away from zero; the denominator must be positive."""
     rounded = (2 * abs(numerator) + denominator) // (2 * denominator)
     return rounded if numerator >= 0 else -rounded
 
 
 def day_after(day: str, days: int) -> str:
-    """The calendar day so many days later; at the end of the calendar, its last."""
+    """Return the calendar day this many days later, at most the last day of the calendar."""
     try:
         return (date.fromisoformat(day) + timedelta(days=days)).isoformat()
     except OverflowError:

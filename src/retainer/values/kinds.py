@@ -1,4 +1,4 @@
-"""The kinds of values that members hold: how each is read from JSON, and the sentence for what it takes."""
+"""The kinds of values that fields hold: the parser of each, its JSON schema, and the description of what it accepts."""
 
 import re
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from msgspec import Meta
 from retainer.errors import Unreadable
 from retainer.values.exact import DIGITS, as_instant, decimal_text
 
-LARGEST_INTEGER = 2**53 - 1  # what every JSON client reads exactly
+LARGEST_INTEGER = 2**53 - 1  # the largest that every JSON client reads exactly
 LARGEST_AMOUNT = Decimal(10) ** 12
 LARGEST_QUANTITY = Decimal(10) ** 9
 COUNTRIES = frozenset(country.alpha_2 for country in pycountry.countries)
@@ -29,33 +29,33 @@ INSTANT = re.compile(
 )
 PLAIN_EMAIL = re.compile(
     r"(?=[^@]{1,64}@)[A-Za-z0-9_+]+([.-][A-Za-z0-9_+]+)*@([a-z0-9]{1,20}(-[a-z0-9]{1,20}){0,2}\.){1,4}[a-z]{2,20}"
-)  # what nearly every address looks like and needs no normalising; the library takes ten times as long over it
+)  # nearly every address, none of which needs normalising; the library takes ten times as long
 ME: Final = -1
-"""Stands for the key's own user until the transaction knows who that is; no id."""
+"""Placeholder for the key's own user until the transaction resolves it; never the id of a user."""
 ZEROS = re.compile(r"\{(0+)\}")
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-KEPT = "%/:?#[]@!$&'()*+,;=~"  # what stands for itself in a path or query, and what is encoded already
+KEPT = "%/:?#[]@!$&'()*+,;=~"  # reserved in a path or query, so not encoded; % marks what is encoded already
 COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
 def kind(read: Callable[[Any], Any], form: str, sent: dict[str, Any] | None = None, **schema: Any) -> Meta:
-    """A kind of value: `read` makes it from a JSON value or raises ValueError; `form` ends "Must be ...".
+    """Declare a kind of value: `read` parses a JSON value or raises ValueError; `form` completes "Must be ...".
 
-    `sent` is how the JSON schema of what is taken differs from that of what is answered.
+    `sent` overrides keywords of the JSON schema for values in requests; `schema` is that of responses.
     """
-    said = f"{form[0].upper()}{form[1:]}."
-    return Meta(description=said, extra={"read": read, "form": form, "sent": sent or {}}, extra_json_schema=schema)
+    text = f"{form[0].upper()}{form[1:]}."
+    return Meta(description=text, extra={"read": read, "form": form, "sent": sent or {}}, extra_json_schema=schema)
 
 
 def read_text(value: Any) -> str:
-    """A JSON string, and nothing that looks like one."""
+    """Return a JSON string unchanged. Raises ValueError for any other type."""
     if not isinstance(value, str):
         raise ValueError  # noqa: TRY004
     return value
 
 
 def read_user(value: Any) -> int:
-    """The id of a user, or ME for the key's own, which callers write as `"me"`."""
+    """Return the id of a user, or ME for `"me"`, the key's own user. Raises ValueError for anything else."""
     if value == "me":
         return ME
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LARGEST_INTEGER:
@@ -64,7 +64,7 @@ def read_user(value: Any) -> int:
 
 
 def read_decimal(value: Any) -> Decimal:
-    """An exact decimal from a JSON string or number; exponents only in numbers, where JSON has them."""
+    """Parse an exact decimal from a JSON string or number; only numbers may have exponents. Raises ValueError."""
     if isinstance(value, str):
         if not DECIMAL.fullmatch(value):
             raise ValueError
@@ -78,20 +78,20 @@ def read_decimal(value: Any) -> Decimal:
 
 
 def between(low: Decimal, high: Decimal, places: int) -> Callable[[Any], Decimal]:
-    """Read decimals within bounds, with at most so many places."""
+    """Return a parser of decimals within these bounds and with at most `places` decimal places."""
 
     def read(value: Any) -> Decimal:
         number = read_decimal(value)
         exponent = number.normalize().as_tuple().exponent
         if not low <= number <= high or not isinstance(exponent, int) or -exponent > places:
             raise ValueError
-        return Decimal(decimal_text(number or abs(number)))  # 7.0 is 7, and -0 is 0
+        return Decimal(decimal_text(number or abs(number)))  # 7.0 becomes 7, and -0 becomes 0
 
     return read
 
 
 def read_day(value: Any) -> str:
-    """A calendar day, `YYYY-MM-DD`."""
+    """Parse a calendar day, `YYYY-MM-DD`. Raises ValueError."""
     text = read_text(value)
     if not DAY.fullmatch(text):
         raise ValueError
@@ -99,7 +99,7 @@ def read_day(value: Any) -> str:
 
 
 def read_instant(value: Any) -> str:
-    """A moment with its offset (RFC 3339), as UTC text with microseconds."""
+    """Parse a moment with its offset (RFC 3339) into UTC text with microseconds. Raises ValueError."""
     text = read_text(value)
     if not INSTANT.fullmatch(text):
         if INSTANT.fullmatch("+".join(text.rsplit(" ", 1))):
@@ -112,7 +112,7 @@ def read_instant(value: Any) -> str:
 
 
 def read_email(value: Any) -> str:
-    """An email address by syntax alone; addresses of internal domains are as good as public ones."""
+    """Parse an email address, by syntax alone: internal domains are accepted, too. Raises ValueError."""
     text = read_text(value)
     if len(text) <= 191 and PLAIN_EMAIL.fullmatch(text):
         return text
@@ -126,17 +126,17 @@ def read_email(value: Any) -> str:
 
 
 def read_url(value: Any) -> str:
-    """An http or https address with a host."""
+    """Return an http or https address with a host. Raises ValueError."""
     text = read_text(value)
     url = urlsplit(text)
     if len(text) > 2048 or url.scheme not in {"http", "https"} or not url.hostname or any(c <= " " for c in text):
         raise ValueError
-    url.port  # noqa: B018  # raises ValueError for a port that is none
+    url.port  # noqa: B018  # raises ValueError for an invalid port
     return text
 
 
 def read_site_url(value: Any) -> str:
-    """An http or https address without credentials, as it is compared: host in ASCII, no usual port, no fragment."""
+    """Normalise an http or https address: host in ASCII, no default port or fragment. Refuses credentials."""
     url = urlsplit(read_url(value))
     if url.username is not None or url.password is not None:
         raise ValueError
@@ -149,14 +149,14 @@ def read_site_url(value: Any) -> str:
             raise ValueError
     port = "" if url.port in {None, {"http": 80, "https": 443}[url.scheme]} else f":{url.port}"
     path, query = (quote(part, safe=KEPT) for part in (url.path or "/", url.query))
-    found = urlunsplit((url.scheme, f"{host}{port}", path, query, ""))
-    if len(found) > 2048:
+    normalized = urlunsplit((url.scheme, f"{host}{port}", path, query, ""))
+    if len(normalized) > 2048:
         raise ValueError
-    return found
+    return normalized
 
 
 def read_pattern(value: Any) -> str:
-    """A pattern of numbers, in which exactly one `{0000}` stands for the number; else all would be the same."""
+    """Return a pattern of numbers. Raises ValueError unless it has one `{0000}`, without which all would be equal."""
     text = read_text(value)
     plain = ZEROS.sub("", text).replace("{YYYY}", "")
     if len(text) > 50 or len(ZEROS.findall(text)) != 1 or "{" in plain or "}" in plain:
@@ -165,7 +165,7 @@ def read_pattern(value: Any) -> str:
 
 
 def read_color(value: Any) -> str:
-    """A colour as six hexadecimal digits, in lower case."""
+    """Return a colour, `#` and six hexadecimal digits, in lower case. Raises ValueError."""
     text = read_text(value)
     if not COLOR.fullmatch(text):
         raise ValueError
@@ -173,7 +173,7 @@ def read_color(value: Any) -> str:
 
 
 def one_of(values: Callable[[], Any]) -> Callable[[Any], str]:
-    """Read a text that must be in a set; the set is made when it is first needed."""
+    """Return a parser of texts from a set; `values` returns the set, and is called whenever a text is parsed."""
 
     def read(value: Any) -> str:
         text = read_text(value)
@@ -272,12 +272,12 @@ Timezone = Annotated[
 
 
 def exact(low: Decimal, high: Decimal, places: int, form: str, example: str) -> Meta:
-    """A kind of decimal within bounds: taken as a string or a number, answered as a string."""
+    """Declare a kind of decimal within bounds: accepted as a string or a number, answered as a string."""
     sent = {"type": ["string", "number"]}
     sign = "-?" if low < 0 else ""
     pattern = rf"^{sign}[0-9]+(\.[0-9]{{1,{places}}})?$"
-    said = f'{form}, like "{example}"'
-    return kind(between(low, high, places), said, sent, type="string", pattern=pattern, examples=[example])
+    example_form = f'{form}, like "{example}"'
+    return kind(between(low, high, places), example_form, sent, type="string", pattern=pattern, examples=[example])
 
 
 Money = Annotated[Decimal, exact(Decimal(0), LARGEST_AMOUNT, 4, f"an amount from 0 to {LARGEST_AMOUNT:f}", "120.00")]

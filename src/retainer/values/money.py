@@ -1,4 +1,4 @@
-"""Money: the only place that rounds amounts. Halves are rounded away from zero; all else is exact."""
+"""Money: the only module that rounds amounts, halves away from zero; all other arithmetic is exact."""
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -8,11 +8,11 @@ from typing import NamedTuple
 from retainer.values.exact import DIGITS, amount_of, decimal_text, half_up
 
 LARGEST = 10**12
-"""What an amount may come to, in major units: sums of many of them still fit into the database's integers."""
+"""The largest amount, in major units: sums of many of them still fit into the database's integers."""
 
 
 class Share(NamedTuple):
-    """What is taxed at one rate, in minor units."""
+    """The taxable amount at one tax rate and its tax, in minor units."""
 
     tax_rate: Decimal
     taxable: int
@@ -20,28 +20,28 @@ class Share(NamedTuple):
 
     @property
     def gross(self) -> int:
-        """Both together."""
+        """The taxable amount and its tax, in minor units."""
         return self.taxable + self.tax
 
 
 def time_amount(minutes: int, hourly_rate: Decimal, currency: str) -> Decimal:
-    """What an hourly rate makes of minutes, rounded half up to the digits of the currency."""
+    """Return the amount for minutes at an hourly rate, rounded half up to the digits of the currency."""
     return amount_of(half_up(minutes * int(hourly_rate.scaleb(DIGITS[currency])), 60), currency)
 
 
 def line_amount(quantity: Decimal, unit_price: Decimal, discount_percent: Decimal, currency: str) -> int:
-    """Quantity x unit_price x (1 - discount), rounded half up, in minor units (contract 3.8)."""
+    """Return quantity x unit_price x (1 - discount), rounded half up, in minor units (contract 3.8)."""
     exact = Fraction(quantity) * Fraction(unit_price) * (1 - Fraction(discount_percent) / 100)
     return _rounded(exact * 10 ** DIGITS[currency])
 
 
 def tax_on(taxable: int, rate: Decimal) -> int:
-    """The tax on minor units, rounded half up."""
+    """Return the tax on minor units at a rate in percent, rounded half up."""
     return _rounded(taxable * Fraction(rate) / 100)
 
 
 def shares(lines: Iterable[tuple[int, Decimal]]) -> list[Share]:
-    """What lines come to at each rate, each line an amount and its rate; tax is rounded once for each (EN 16931)."""
+    """Sum lines, each an amount in minor units and its rate, by rate; tax is rounded once for each rate (EN 16931)."""
     taxable: dict[Decimal, int] = {}
     for amount, rate in lines:
         taxable[rate] = taxable.get(rate, 0) + amount
@@ -49,29 +49,29 @@ def shares(lines: Iterable[tuple[int, Decimal]]) -> list[Share]:
 
 
 def net_of(gross: int, rate: Decimal) -> int:
-    """The net in a gross amount of minor units, rounded half up."""
+    """Return the net of a gross amount in minor units, rounded half up."""
     return _rounded(gross / (1 + Fraction(rate) / 100))
 
 
 def marked_up(net: int, markup_percent: Decimal) -> int:
-    """Minor units with a surcharge, rounded half up."""
+    """Return minor units plus a surcharge in percent, rounded half up."""
     return _rounded(net * (1 + Fraction(markup_percent) / 100))
 
 
 def hours(minutes: int) -> Decimal:
-    """Minutes as hours with at most four places, rounded half up (contract 3.9)."""
+    """Convert minutes to hours with at most four decimal places, rounded half up (contract 3.9)."""
     return Decimal(decimal_text(Decimal(half_up(minutes * 10_000, 60)).scaleb(-4)))
 
 
 def unit_price(amount: int, quantity: Decimal, currency: str) -> Decimal:
-    """The price of one, when so many come to minor units: at most four places, at least the digits of the currency."""
+    """Divide minor units by a quantity: a price with at most four places and at least the digits of the currency."""
     digits = DIGITS[currency]
     price = Decimal(_rounded(Fraction(amount, 10**digits) / Fraction(quantity) * 10_000)).scaleb(-4)
     return pad_price(Decimal(decimal_text(price)), currency)
 
 
 def pad_price(unit_price: Decimal, currency: str) -> Decimal:
-    """A unit price with at least the digits of its currency."""
+    """Pad a unit price with zeros to at least the digits of its currency."""
     digits = -DIGITS[currency]
     exponent = unit_price.as_tuple().exponent
     return (
@@ -82,30 +82,31 @@ def pad_price(unit_price: Decimal, currency: str) -> Decimal:
 
 
 def part_of(amount: int, quantity: Decimal, whole: Decimal) -> int:
-    """What a part of a line's quantity comes to, rounded half up, in minor units."""
+    """Return the amount of a part of a line's quantity, rounded half up, in minor units."""
     return _rounded(amount * Fraction(quantity) / Fraction(whole))
 
 
 def tax_of_part(taxable: int, left: Share) -> int:
-    """The tax on part of what is left at a rate: never more than the tax that is left, and all of it with the last."""
+    """Return the tax on part of what is left at a rate: at most the tax left, and all of it for the last part."""
     return left.tax if taxable == left.taxable else clamp(tax_on(taxable, left.tax_rate), 0, left.tax)
 
 
 def net_of_part(gross: int, left: Share) -> int:
-    """The net in part of the gross that is left at a rate; neither it nor its tax exceeds what is left of them."""
+    """Return the net of part of the gross that is left at a rate; neither the net nor its tax exceeds what is left."""
     net = clamp(net_of(gross, left.tax_rate), 0, left.taxable)
     return gross - clamp(gross - net, 0, left.tax)
 
 
 def clamp(units: int, one: int, other: int) -> int:
-    """Minor units, or the nearest bound when they are not between these two."""
+    """Return minor units limited to the range between two bounds, given in any order."""
     return max(min(one, other), min(units, max(one, other)))
 
 
 def allocate(units: int, weights: Sequence[int]) -> list[int]:
-    """Split minor units in proportion to weights, to the last one: largest remainders first, then in their order.
+    """Split minor units in proportion to weights by largest remainder; equal remainders go in the order of the weights.
 
-    The weights must not add up to nothing. No part exceeds its weight when the whole does not exceed their sum.
+    The parts add up to the units exactly. The sum of the weights must not be 0. No part exceeds its weight when the
+    units do not exceed that sum.
     """
     whole = sum(weights)
     parts = [divmod(units * weight, whole) for weight in weights]

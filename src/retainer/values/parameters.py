@@ -1,4 +1,4 @@
-"""Query parameters: how their text is read, where numbers and flags have no type of their own."""
+"""Query parameters: parsing of their text, which has no types for numbers and flags."""
 
 import re
 from collections.abc import Callable
@@ -12,20 +12,20 @@ from retainer.values.reading import INVALID, reader, unwrapped
 WHOLE = re.compile(r"[0-9]{1,16}")
 LONGEST_LIST = 100
 RANGES = {"_to": "_from", "_before": "_since", "_max": "_min"}
-"""How the names of the two ends of a range end."""
+"""The suffix of the end of a range, and that of its start."""
 
 
 def from_text(hint: Any, *, split: bool = True) -> Callable[[str], Any]:
-    """How a value of a declared kind is read from text, where numbers and flags have no type of their own.
+    """Return the parser of a type hint for text, which has no types for numbers and flags.
 
-    A tuple is a comma list, unless its text is not to be split; the word `none` stands for null. What is returned
-    raises ValueError with the sentence that says what is taken.
+    A tuple is a comma list, unless `split` is false; the word `none` stands for null. The parser raises ValueError,
+    whose message says what is accepted.
     """
     if get_origin(hint) is tuple:
         read_one = from_text(get_args(hint)[0])
 
-        def read_list(given: str) -> Any:
-            parts = given.split(",") if split else [given]
+        def read_list(text: str) -> Any:
+            parts = text.split(",") if split else [text]
             if len(parts) > LONGEST_LIST:
                 raise ValueError(f"Must be a comma list of at most {LONGEST_LIST} values; this has {len(parts)}.")
             return tuple(read_one(part.strip()) for part in parts)
@@ -36,52 +36,52 @@ def from_text(hint: Any, *, split: bool = True) -> Callable[[str], Any]:
         return _or_none(from_text(inner))
     bare, convert = unwrapped(hint)[0], reader(hint)
 
-    def read(given: str) -> Any:
-        value: Any = given
+    def read(text: str) -> Any:
+        raw: Any = text
         if bare is bool:
-            value = {"true": True, "false": False}.get(given, given)
-        elif bare is int and WHOLE.fullmatch(given):
-            value = int(given)
-        faults: FieldErrors = {}
-        found = convert(value, "", faults)
-        if found is INVALID:
-            raise ValueError(faults[""][0])
-        return found
+            raw = {"true": True, "false": False}.get(text, text)
+        elif bare is int and WHOLE.fullmatch(text):
+            raw = int(text)
+        errors: FieldErrors = {}
+        value = convert(raw, "", errors)
+        if value is INVALID:
+            raise ValueError(errors[""][0])
+        return value
 
     return read
 
 
 def _or_none(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    def read_or_none(given: str) -> Any:
+    def read_or_none(text: str) -> Any:
         try:
-            return None if given == "none" else read(given)
-        except ValueError as fault:
-            raise ValueError(f"{str(fault).removesuffix('.')}, or none.") from None
+            return None if text == "none" else read(text)
+        except ValueError as error:
+            raise ValueError(f"{str(error).removesuffix('.')}, or none.") from None
 
     return read_or_none
 
 
-def check_ranges(values: dict[str, Any], faults: FieldErrors) -> None:
-    """Note a fault for each range whose end lies before its start (contract 1.6)."""
+def check_ranges(values: dict[str, Any], errors: FieldErrors) -> None:
+    """Add an error for each range whose end lies before its start (contract 1.6)."""
     for end_name, end in values.items():
         for end_suffix, start_suffix in RANGES.items():
             start_name = end_name.removesuffix(end_suffix) + start_suffix
             start = values.get(start_name) if end_name.endswith(end_suffix) else None
             if start is not None and end is not None and end < start:
                 relation = "be less than" if end_suffix == "_max" else "lie before"
-                faults[end_name] = [f"Must not {relation} {start_name}, which is {start}."]
+                errors[end_name] = [f"Must not {relation} {start_name}, which is {start}."]
 
 
-def read_number(given: str, largest: int = LARGEST_INTEGER) -> int:
-    """Read the number of a page, or of the records on it. Raises ValueError with what is taken."""
-    if not WHOLE.fullmatch(given) or not 1 <= int(given) <= largest:
+def read_number(text: str, largest: int = LARGEST_INTEGER) -> int:
+    """Parse the number of a page or of the records on it. Raises ValueError, whose message says what is accepted."""
+    if not WHOLE.fullmatch(text) or not 1 <= int(text) <= largest:
         raise ValueError(f"Must be a whole number from 1 to {largest}.")
-    return int(given)
+    return int(text)
 
 
-def read_sort(names: list[str], given: str) -> tuple[str, ...]:
-    """Read the order of a list. Raises ValueError with what is taken."""
-    parts = tuple(part.strip() for part in given.split(","))
+def read_sort(names: list[str], text: str) -> tuple[str, ...]:
+    """Parse the order of a list. Raises ValueError, whose message says what is accepted."""
+    parts = tuple(part.strip() for part in text.split(","))
     if len(parts) > len(names) + 1 or any(part.removeprefix("-") not in {*names, "id"} for part in parts):
         raise ValueError(f"Must be a comma list of: {', '.join(names)}, id; a minus sign before a name descends.")
     return parts

@@ -1,4 +1,4 @@
-"""Records: what every record answers, and what a declaration says of its fields beside their kinds."""
+"""Records: the fields that every record has, and the markers that declare how a field may be written."""
 
 from typing import Any, Final, NamedTuple
 
@@ -11,11 +11,11 @@ SERVER_DEFAULT: Final[Any] = object()
 """Filled in by the server when it is left out or null; never null in an answer."""
 
 WRITE_ONLY: Final[Any] = msgspec.UNSET
-"""Write-only: taken in a body, never answered, and no column. Such members stand last in their type."""
+"""Write-only: accepted in a body, never answered, and not a column. Such fields come last in their type."""
 
 
 class Record(msgspec.Struct, gc=False):
-    """What every record answers: its id and when it was made and last changed."""
+    """The fields of every record: its id and when it was created and last changed."""
 
     id: int
     created_at: str
@@ -23,18 +23,18 @@ class Record(msgspec.Struct, gc=False):
 
 
 class DetailOnly(NamedTuple):
-    """A member with the default `wo` that is answered with a single record, and not in lists."""
+    """Marks a field with the default `WRITE_ONLY` that is answered with a single record, and not in lists."""
 
     read_only: bool = False
 
 
 class RequiredUnless(NamedTuple):
-    """A required member that may be left out when this other one is sent."""
+    """Marks a required field that may be left out when another one is sent."""
 
     other: str
 
 
 class AllowedOn(NamedTuple):
-    """A member that can be sent in one use of a body alone, `Create` or `Update`; in the other it is read-only."""
+    """Marks a field that is writable in only one use of a body, `Create` or `Update`, and read-only in the other."""
 
     use: str

@@ -1,4 +1,4 @@
-"""JSON that can be understood in one way only."""
+"""Strict JSON: only bodies that can be understood in exactly one way are accepted."""
 
 import json
 from collections import Counter
@@ -13,7 +13,7 @@ MOST_MEMBERS = 1000
 
 
 def read_json(raw: bytes) -> Any:
-    """JSON as RFC 8259 means it, and stricter: no duplicate member, NaN, byte order mark or nesting deeper than 32.
+    """Parse JSON (RFC 8259) without duplicate names, NaN, a byte order mark or nesting deeper than 32.
 
     Decimals are exact. Raises `malformed_json`.
     """
@@ -30,7 +30,7 @@ def read_json(raw: bytes) -> Any:
 
 
 def read_object(raw: bytes, content_type: str, encoding: str | None) -> dict[str, Any]:
-    """Return the members of a body. Raises `unsupported_media_type` and `malformed_json`."""
+    """Return the fields of a body. Raises `unsupported_media_type` and `malformed_json`."""
     media = content_type.split(";", maxsplit=1)[0].strip().lower()
     if media != "application/json":
         raise Refusal(
@@ -38,25 +38,25 @@ def read_object(raw: bytes, content_type: str, encoding: str | None) -> dict[str
         )
     if encoding not in {None, "identity"}:
         raise Refusal("unsupported_media_type", "Send the body without Content-Encoding.")
-    members = read_json(raw)
-    if not isinstance(members, dict):
+    fields = read_json(raw)
+    if not isinstance(fields, dict):
         raise malformed('it must be an object, like {"name": "..."}')
-    return members
+    return fields
 
 
-def meaning(members: dict[str, Any]) -> bytes:
-    """Return what is the same for all bodies that mean the same, however they are written."""
-    return json.dumps(members, sort_keys=True, default=_number).encode()
+def meaning(fields: dict[str, Any]) -> bytes:
+    """Return the canonical form of a body: the same bytes for all bodies with equal values, however written."""
+    return json.dumps(fields, sort_keys=True, default=_number).encode()
 
 
 def _number(exact: Decimal) -> Any:
-    """A number as all its spellings are compared: 1.50 as 1.5, and 1.0 as 1."""
+    """Return the canonical form of a number: 1.5 for 1.50, and 1 for 1.0."""
     is_whole = exact.adjusted() < 20 and exact == exact.to_integral_value()
     return int(exact) if is_whole else [str(exact.normalize())]
 
 
 def malformed(reason: str) -> Refusal:
-    """400: the body is no JSON that could be understood in one way only."""
+    """Return the error 400 for a body that is no valid JSON, or is ambiguous."""
     return Refusal("malformed_json", f"Send a body of valid JSON: {reason}.")
 
 
@@ -76,16 +76,16 @@ def _check_depth(text: str) -> None:
             depth -= 1
 
 
-def _members_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(pairs) > MOST_MEMBERS:
         raise malformed(f"an object has more than {MOST_MEMBERS} members")
-    members = dict(pairs)
-    if not encodes("".join(members)):
+    fields = dict(pairs)
+    if not encodes("".join(fields)):
         raise malformed("the name of a member has an unpaired surrogate")
-    if len(members) != len(pairs):
-        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise malformed(f"the member {json.dumps(twice)} is there twice")
-    return members
+    if len(fields) != len(pairs):
+        duplicate = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise malformed(f"the member {json.dumps(duplicate)} is there twice")
+    return fields
 
 
 def _integer(digits: str) -> int | Decimal:
@@ -97,5 +97,5 @@ def _constant(name: str) -> None:
 
 
 DECODER = json.JSONDecoder(
-    object_pairs_hook=_members_once, parse_float=Decimal, parse_int=_integer, parse_constant=_constant
+    object_pairs_hook=_unique_fields, parse_float=Decimal, parse_int=_integer, parse_constant=_constant
 )

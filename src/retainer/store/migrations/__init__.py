@@ -1,4 +1,4 @@
-"""Bringing a database's schema up to date: once, under a lock, and only when it is behind."""
+"""Migrations: upgrade the schema of a database once, under a lock, and only when it is behind."""
 
 import fcntl
 import os
@@ -17,23 +17,23 @@ NETWORK_FILE_SYSTEMS = re.compile(r"nfs\d?|cifs|smb\w*|9p|fuse\.sshfs|ceph|glust
 
 
 def private(name: str, flags: int) -> int:
-    """Open a file; one that is made is for its owner alone."""
+    """Open a file; if it is created, only its owner may read and write it."""
     return os.open(name, flags, 0o600)
 
 
 def exposed(path: Path) -> list[Path]:
-    """What of a database others on this machine may read or change: its folder, and the files beside it."""
-    found = [path.parent, path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))]
-    return [each for each in found if each.exists() and each.stat().st_mode & 0o077]
+    """Return the folder and files of a database that other users of this machine may access."""
+    paths = [path.parent, path, *(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))]
+    return [file for file in paths if file.exists() and file.stat().st_mode & 0o077]
 
 
 def head() -> str:
-    """The newest revision that this version of the program knows."""
+    """Return the newest revision of this version of the program."""
     return max(path.stem.split("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
 
 
 def current(store: Store) -> str | None:
-    """The revision of a database; None when it is empty."""
+    """Return the revision of a database; None when it is empty."""
     with store.unscoped("the schema is nobody's") as tx:
         if tx.one(text("SELECT name FROM sqlite_master WHERE name = 'alembic_version'")) is None:
             return None
@@ -42,7 +42,7 @@ def current(store: Store) -> str | None:
 
 
 def migrate(engine: Sqlite) -> tuple[str | None, str]:
-    """Bring the schema up to date; answers the revisions before and after.
+    """Upgrade the schema to the newest revision. Return the revisions before and after.
 
     Raises Unavailable for a database that a newer version has written, and for files on network shares.
     """
@@ -62,14 +62,14 @@ def migrate(engine: Sqlite) -> tuple[str | None, str]:
 
 
 def schema_engine(engine: Sqlite) -> Engine:
-    """An engine for schema changes: the same driver and promises, its transactions begun as writes."""
-    changing = create_engine("sqlite://", creator=engine.connect, module=engine.driver, poolclass=NullPool)
-    event.listen(changing, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
-    return changing
+    """Return a SQLAlchemy engine for migrations: the same connections, whose transactions begin as writes."""
+    alchemy = create_engine("sqlite://", creator=engine.connect, module=engine.driver, poolclass=NullPool)
+    event.listen(alchemy, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+    return alchemy
 
 
 def _upgrade(engine: Sqlite) -> None:
-    from alembic import command  # noqa: PLC0415  # a fifth of a second that a start without migration need not spend
+    from alembic import command  # noqa: PLC0415  # takes 0.2 s, which a start without migration saves
     from alembic.config import Config  # noqa: PLC0415
 
     configuration = Config()
@@ -84,7 +84,7 @@ def _prepare(path: Path) -> None:
     kind = _file_system(path.parent.resolve())
     if NETWORK_FILE_SYSTEMS.fullmatch(kind):
         raise Unavailable(f"{path.parent} is on a network share ({kind}), where SQLite loses data. Use a local disk.")
-    if not path.exists():  # SQLite gives the files beside it the same mode
+    if not path.exists():  # SQLite creates -wal and -shm with the same mode
         path.touch(mode=0o600)
 
 
@@ -92,9 +92,9 @@ def _file_system(folder: Path) -> str:
     mounts = Path("/proc/mounts")
     if not mounts.exists():
         return "unknown"
-    found = [line.split()[1:3] for line in mounts.read_text(encoding="utf-8").splitlines()]
-    over = [(len(place), kind) for place, kind in found if folder.is_relative_to(place)]
-    return max(over, default=(0, "unknown"))[1]
+    lines = [line.split()[1:3] for line in mounts.read_text(encoding="utf-8").splitlines()]
+    parents = [(len(mount_point), kind) for mount_point, kind in lines if folder.is_relative_to(mount_point)]
+    return max(parents, default=(0, "unknown"))[1]
 
 
 @contextmanager

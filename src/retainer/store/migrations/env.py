@@ -1,4 +1,4 @@
-"""Runs migrations in one transaction on the engine that `store.migrate` hands over."""
+"""Alembic environment: runs migrations in one transaction on the engine that `migrate` passes."""
 
 from typing import Any, Literal
 
@@ -10,20 +10,20 @@ KINDS = {id(getattr(engines, name)): name for name in ("INTEGER", "FLAG", "DAY",
 
 
 def by_name(what: str, item: Any, _: Any) -> str | Literal[False]:
-    """Write our own column types into a new migration by their names."""
+    """Render our own column types by name in a new migration."""
     return KINDS.get(id(item), False) if what == "type" else False
 
 
 def last_ids(connection: Any) -> dict[str, int]:
-    """The last id that each table has given."""
-    known = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE name = 'sqlite_sequence'").fetchone()
-    return dict(connection.exec_driver_sql("SELECT name, seq FROM sqlite_sequence").all()) if known else {}
+    """Return the last id that each table has assigned."""
+    exists = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE name = 'sqlite_sequence'").fetchone()
+    return dict(connection.exec_driver_sql("SELECT name, seq FROM sqlite_sequence").all()) if exists else {}
 
 
 engine = context.config.attributes["engine"]
 with engine.connect() as connection:
-    driver = connection.connection.driver_connection  # not SQLAlchemy, which begins first, and then this does nothing
-    driver.execute("PRAGMA foreign_keys=OFF")  # a table that is rebuilt must not take its children along
+    driver = connection.connection.driver_connection  # SQLAlchemy would begin first, and the PRAGMA do nothing
+    driver.execute("PRAGMA foreign_keys=OFF")  # rebuilding a table must not delete its children
     context.configure(
         connection=connection,
         target_metadata=context.config.attributes.get("metadata"),
@@ -32,9 +32,9 @@ with engine.connect() as connection:
         transactional_ddl=True,
     )
     with context.begin_transaction():
-        given = last_ids(connection)
+        assigned = last_ids(connection)
         context.run_migrations()
-        for name, last in given.items():  # a table that was rebuilt must not hand out an id again
+        for name, last in assigned.items():  # a table that was rebuilt must not assign an id again
             connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
             connection.exec_driver_sql("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (name, last))
         broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()
