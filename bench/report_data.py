@@ -13,7 +13,7 @@ import bare
 from depth_data import DAYS, FAST, OLD, PROJECTS, STAMPS, USERS, client_of, put
 from retainer.billing.balance import FOREVER
 from retainer.identity.accounts import ACTING, operator
-from retainer.rollups import summaries
+from retainer.rollups import doctor
 from retainer.store.engines import Sqlite
 from retainer.store.store import Store
 
@@ -66,7 +66,7 @@ def add_money(path: Path, count: int) -> None:
     with store.unscoped("who acts") as tx:
         (owner,) = tx.all(select(*ACTING))
     with store.begin(operator(*owner), write=True) as tx:
-        summaries.recount(tx)
+        doctor.rebuild(tx)
     store.engine.close()
 
 

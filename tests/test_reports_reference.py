@@ -21,7 +21,7 @@ from sqlalchemy import select, update
 from retainer.billing import payments
 from retainer.identity import accounts, users
 from retainer.identity.users import UserDetails
-from retainer.rollups import summaries
+from retainer.rollups import doctor
 from retainer.schema.rollups import SUMMARIES
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.schedule import Finding
@@ -617,13 +617,13 @@ def test_every_report_is_what_a_look_at_every_row_tells(world):
     for turn in range(ROUNDS):
         world.happen(STEPS)
         world.compare(closely=turn % 5 == 0)
-    assert summaries.inspect(world.store, repair=False) == []
+    assert doctor.inspect(world.store, repair=False) == []
     right = {table.name: sums_of(world.store, table) for table in SUMMARIES}
     for table in SUMMARIES:
         last = [column.name for column in table.c][-1]
         with world.store.unscoped("a wrong sum", write=True) as tx:
             assert tx.run(update(table).values({last: table.c[last] + 1})), "there is a row to be wrong"
-    assert len(summaries.inspect(world.store, repair=True)) == len(SUMMARIES)
+    assert len(doctor.inspect(world.store, repair=True)) == len(SUMMARIES)
     assert {table.name: sums_of(world.store, table) for table in SUMMARIES} == right
 
 

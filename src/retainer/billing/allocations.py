@@ -13,7 +13,8 @@ from sqlalchemy import ColumnElement, Delete, Insert, Table, Update, bindparam, 
 
 from retainer.billing import documents
 from retainer.errors import Refusal
-from retainer.rollups import project_totals, sources, summaries
+from retainer.rollups.changes import added, removed
+from retainer.rollups.sources import BILLED_EXPENSES, BILLED_TIME
 from retainer.schema.billing import billings, expenses, invoice_lines
 from retainer.schema.filters import Where
 from retainer.schema.work import milestones, time_entries
@@ -78,7 +79,7 @@ KINDS = {
     "expense": Kind("expense_ids", "expense_id", expenses),
     "milestone": Kind("milestone_id", "milestone_id", milestones),
 }
-BILLED = (sources.BILLED_TIME, sources.BILLED_EXPENSES)
+BILLED = (BILLED_TIME, BILLED_EXPENSES)
 MARKED = (time_entries, expenses)  # the tables whose rows say on which line they stand
 
 
@@ -118,9 +119,8 @@ def attach(tx: Tx, invoice: int, line: Any) -> None:
     for table in MARKED:
         tx.run(_mark(table), line=line.id, of=invoice, now=tx.now)
     tx.run(TOUCH_MILESTONE, line=line.id, now=tx.now)
-    project_totals.apply_billing(tx, line.id, -1)
     for source in BILLED:
-        summaries.add(tx, source, line.id)
+        added(tx, source, line.id)
 
 
 def detach(tx: Tx, line: int, after: Any = None) -> None:
@@ -140,9 +140,8 @@ def release(tx: Tx, lines: list[Any]) -> None:
 
 
 def _unmark(tx: Tx, line: int, after: Any = None) -> None:
-    project_totals.apply_billing(tx, line, +1)
     for source in BILLED:
-        summaries.add(tx, source, line, -1)
+        removed(tx, source, line)
     for kind in KINDS.values():
         if kind.table in MARKED:
             stays = json.dumps(pieces_of(after, kind) if after else [])

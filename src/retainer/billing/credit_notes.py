@@ -18,7 +18,8 @@ from retainer.kernel.body import New
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.rollups import sources, summaries
+from retainer.rollups.changes import added, changing_balance
+from retainer.rollups.sources import CREDIT_NOTE_SHARES, CREDIT_NOTES
 from retainer.schema.billing import ISSUED_INVOICES, credit_notes, invoices
 from retainer.schema.filters import since, until
 from retainer.schema.identity import accounts
@@ -77,12 +78,12 @@ def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditN
     """Credit an issued invoice: an amount with its tax, lines, or, when neither is sent, all that is left."""
     invoice = load_invoice(tx, invoice_id)
     note = prepare(tx, body, invoice)
-    with summaries.tracking_balance(tx, invoice_id):
+    with changing_balance(tx, invoice_id):
         note_id = tx.insert(credit_notes, note)
         balance.recompute_balance(tx, invoice_id, by_payment=False)
     credit_shares.save(tx, note_id, note, invoice)
-    for source in (sources.CREDIT_NOTES, sources.CREDIT_NOTE_SHARES):
-        summaries.add(tx, source, note_id)
+    for source in (CREDIT_NOTES, CREDIT_NOTE_SHARES):
+        added(tx, source, note_id)
     if note.total == invoice.total - sum(other.total for other in invoice.credit_notes):
         allocations.release(tx, invoice.lines)
     return tx.get(credit_notes, note_id, CreditNote)

@@ -6,7 +6,6 @@ from sqlalchemy import bindparam, func, select
 
 from retainer.billing import lines
 from retainer.billing.crediting import CreditNote
-from retainer.rollups import project_totals
 from retainer.schema.billing import credit_note_shares, credit_notes
 from retainer.store.tx import Tx
 from retainer.values import money
@@ -25,8 +24,6 @@ def save(tx: Tx, note: int, credit_note: CreditNote, invoice: Any) -> None:
     for project, units in shares(tx, credit_note, invoice).items():
         share = {"credit_note_id": note, "project_id": project, "currency": credit_note.currency, "amount": units}
         tx.put(credit_note_shares, share)
-        if project is not None:
-            project_totals.apply_invoiced(tx, project, -units, credit_note.currency)
 
 
 def shares(tx: Tx, note: CreditNote, invoice: Any) -> dict[int | None, int]:

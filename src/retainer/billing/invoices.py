@@ -27,7 +27,7 @@ from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.rollups import summaries
+from retainer.rollups.changes import changing_balance
 from retainer.schema.billing import credit_notes, invoice_lines, invoices, quote_lines
 from retainer.schema.filters import at_least, at_most, since, until
 from retainer.shared import relations
@@ -226,7 +226,7 @@ def create_invoice(tx: Tx, body: New[Invoice]) -> Invoice:
     invoice.id = tx.insert(invoices, invoice)
     lines.save(tx, invoice.id, [], invoice.lines)
     quote_conversion.touch(tx, invoice.quote_id)
-    with summaries.tracking_balance(tx, invoice.id):
+    with changing_balance(tx, invoice.id):
         issuing.count(tx, invoice, "draft")
     return load_invoice(tx, invoice.id)
 
@@ -249,7 +249,7 @@ def update_invoice(tx: Tx, invoice_id: Id, patch: Patch[Invoice]) -> Invoice:
 
 def save(tx: Tx, invoice: Invoice, before: Invoice) -> None:
     """Write an invoice that was validated, its payment, and what both change elsewhere."""
-    with summaries.tracking_balance(tx, invoice.id):
+    with changing_balance(tx, invoice.id):
         tx.update(invoices, invoice)
         if before.status == "draft":
             lines.save(tx, invoice.id, before.lines, invoice.lines)

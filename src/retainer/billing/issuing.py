@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import msgspec
 from sqlalchemy import bindparam, select
 
-from retainer.billing import allocations, balance, lines
-from retainer.rollups import project_totals, sources, summaries
+from retainer.billing import allocations, balance
+from retainer.rollups.changes import added, removed
+from retainer.rollups.sources import INVOICE_LINES, INVOICES
 from retainer.schema.billing import invoices
 from retainer.schema.crm import clients
 from retainer.schema.identity import accounts
@@ -91,10 +92,10 @@ def count(tx: Tx, invoice: Any, former: str) -> None:
     if invoice.status != former and invoice.status in ENDS:
         balance.set_settled_date(tx, invoice.id, ENDS[invoice.status](tx, invoice))
     sign = 0 if invoice.status == former else 1 if former == "draft" else -1 if invoice.status == "void" else 0
-    for project, units in lines.by_project(invoice).items() if sign else ():
-        if project is not None:
-            project_totals.apply_invoiced(tx, project, sign * units, invoice.currency)
-    for source in (sources.INVOICES, sources.INVOICE_LINES) if sign else ():
-        summaries.add(tx, source, invoice.id, sign)
+    for source in (INVOICES, INVOICE_LINES):
+        if sign == 1:
+            added(tx, source, invoice.id)
+        elif sign == -1:
+            removed(tx, source, invoice.id)
     if sign == -1:
         allocations.release(tx, invoice.lines)

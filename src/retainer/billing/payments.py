@@ -9,7 +9,8 @@ from retainer.billing import balance
 from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.accounts import ACTING, operator
-from retainer.rollups import sources, summaries
+from retainer.rollups.changes import added, changing_balance, removed
+from retainer.rollups.sources import PAYMENTS
 from retainer.schema.billing import OPEN_INVOICES, invoices, payments
 from retainer.schema.identity import accounts
 from retainer.store.store import Store
@@ -106,7 +107,7 @@ def compare(tx: Tx, payment: Payment, earlier: Payment, *, whole: bool) -> None:
 
 def record(tx: Tx, payment: Payment) -> None:
     """Write a payment that was judged, and what it leaves due of its invoice."""
-    summaries.add(tx, sources.PAYMENTS, tx.insert(payments, payment))
+    added(tx, PAYMENTS, tx.insert(payments, payment))
     balance.recompute_balance(tx, payment.invoice_id, by_payment=True)
 
 
@@ -129,8 +130,8 @@ def remove(store: Store, payment: int) -> Removed:
         raise Refusal("not_found", f"There is no payment {payment}.")
     with store.begin(operator(*owner), write=True) as tx:
         it = tx.get(payments, payment, Payment)
-        summaries.add(tx, sources.PAYMENTS, payment, -1)
-        with summaries.tracking_balance(tx, it.invoice_id):
+        removed(tx, PAYMENTS, payment)
+        with changing_balance(tx, it.invoice_id):
             tx.delete(payments, payment)
             balance.recompute_balance(tx, it.invoice_id, by_payment=False)
         audit.note(tx, "payment removed", msgspec.to_builtins(it))

@@ -126,12 +126,12 @@ def openapi(*, out: Out = None, json: Json = False) -> None:  # noqa: ARG001  # 
 
 def doctor(*, repair: Repair = False, json: Json = False) -> None:
     """Tell what is in force: settings and their source, database, versions, schema, clock; and if sums are right."""
-    from retainer.rollups import summaries  # noqa: PLC0415
+    from retainer.rollups import doctor as recount  # noqa: PLC0415
 
     found = settings.load()
     engine = Sqlite(found.database_path)
     schema = current(Store(engine)) if engine.path.exists() else None
-    drifted = summaries.inspect(Store(engine), repair=repair) if schema == head() else []
+    drifted = recount.inspect(Store(engine), repair=repair) if schema == head() else []
     if drifted and not repair:
         sentence = "Run retainer doctor --repair, and report it as a defect."
         raise Refusal("server_error", f"Summaries are not what their rows come to: {', '.join(drifted)}. {sentence}")

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, Update, bindparam, select, update
 
-from retainer.rollups import project_totals
+from retainer.rollups.changes import changing_project
 from retainer.schema.billing import billings, invoices
 from retainer.schema.work import milestones, projects
 from retainer.store.constraints import singular
@@ -28,6 +28,7 @@ BILLED_MILESTONE = (
     .limit(1)
 )
 OF_CLIENT = projects.c.client_id == bindparam("of")
+PROJECTS = select(projects.c.id).where(OF_CLIENT)
 MILESTONES_OF_CLIENT = milestones.c.project_id.in_(select(projects.c.id).where(OF_CLIENT))
 MILESTONES_OF_PROJECT = milestones.c.project_id == bindparam("of")
 
@@ -45,8 +46,8 @@ def check_currency(tx: Tx, client_id: int) -> None:
 def propagate_currency(tx: Tx, client_id: int, currency: str) -> None:
     """Write the client's currency to its projects and their milestones; the figures stay as they are."""
     redenominate(tx, milestones, MILESTONES_OF_CLIENT, client_id, currency, "currency")
-    redenominate(tx, projects, OF_CLIENT, client_id, currency, "currency")
-    project_totals.recount_client(tx, client_id)
+    with changing_project(tx, [project_id for (project_id,) in tx.all(PROJECTS, of=client_id)]):
+        redenominate(tx, projects, OF_CLIENT, client_id, currency, "currency")
 
 
 def redenominate(tx: Tx, table: Table, which: ColumnElement[bool], owner_id: int, currency: str, field: str) -> None:

@@ -14,7 +14,7 @@ from retainer.billing.payments import Payment
 from retainer.crm import clients
 from retainer.demo.records import at, make
 from retainer.demo.work import Job
-from retainer.rollups import summaries
+from retainer.rollups.changes import changing_balance
 from retainer.schema.billing import expenses
 from retainer.schema.work import time_entries
 from retainer.store.tx import Tx
@@ -111,7 +111,7 @@ class Bills:
             reference=f"{self.chance.choice(('TRF', 'ZV', 'PAY'))}-{self.chance.randint(10**6, 10**7)}",
         )
         if payments.prepare_payment(self.tx, payment, it, whole=False):
-            with summaries.tracking_balance(self.tx, it.id):
+            with changing_balance(self.tx, it.id):
                 payments.record(self.tx, payment)
 
     def _step(self, it: invoices.Invoice, status: str) -> None:

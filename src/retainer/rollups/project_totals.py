@@ -1,19 +1,35 @@
 """Project totals: what a project's time is worth, what is not yet billed and what was invoiced, on the project's row.
 
-They are kept in the transaction that changes a time entry or an invoice: to add up all entries of the projects in a
-list would take longer with every day of work. Amounts of another currency than the project's are not in its totals.
+To add up all entries of the projects in a list would take longer with every day of work. Amounts of another currency
+than the project's are not in its totals, and nothing is unbilled where a fee covers the hours.
 """
 
 from decimal import Decimal
 from typing import Any, Protocol
 
-from sqlalchemy import ColumnElement, Update, and_, bindparam, case, func, select, update
+from sqlalchemy import ColumnElement, Select, Update, bindparam, case, func, literal, or_, select, union_all, update
 
+from retainer.rollups.sources import SOURCES
 from retainer.schema.expressions import is_covered
-from retainer.schema.work import projects, time_entries
+from retainer.schema.work import projects
+from retainer.store.columns import among
 from retainer.store.engines import INTEGER
 from retainer.store.tx import Tx
-from retainer.values.exact import minor_units
+
+FORMULAS = {
+    "tracked_minutes": {"tracked_minutes": 1},
+    "billable_minutes": {"billable_minutes": 1},
+    "billable_amount": {"billable_value": 1},
+    "unbilled_minutes": {"billable_minutes": 1, "billed_minutes": -1},
+    "unbilled_amount": {"billable_value": 1, "billed_value": -1},
+    "invoiced_amount": {"invoiced": 1, "credited": -1},
+}
+"""Each total, and the figures of sources that it adds up, with their signs."""
+IN_CURRENCY = ("billable_amount", "unbilled_amount", "invoiced_amount")
+UNLESS_COVERED = ("unbilled_minutes", "unbilled_amount")
+FIGURES = tuple(dict.fromkeys(name for figures in FORMULAS.values() for name in figures))
+SIGN = bindparam("sign", type_=INTEGER)
+ZERO = literal(0, INTEGER)
 
 
 class HasTotals(Protocol):
@@ -27,104 +43,68 @@ class HasTotals(Protocol):
     invoiced_amount: Decimal
 
 
-class Priced(Protocol):
-    """A time entry, as far as totals count it."""
-
-    project_id: int | None
-    duration_minutes: int
-    amount: Decimal
-    currency: str
-    billable: bool
-
-
 def init_totals(project: HasTotals) -> None:
     """Set the totals of a new project, which has neither time nor invoices yet."""
     project.tracked_minutes = project.billable_minutes = project.unbilled_minutes = 0
     project.billable_amount = project.unbilled_amount = project.invoiced_amount = Decimal(0)
 
 
-def apply_time(tx: Tx, entry: Priced, sign: int) -> None:
-    """Add a time entry to the totals of its project, or, with the sign -1, take it away."""
-    if entry.project_id is not None:
-        minutes = sign * entry.duration_minutes
-        amount = sign * minor_units(entry.amount, entry.currency)
-        billable = minutes if entry.billable else 0
-        figures = {"minutes": minutes, "billable": billable, "amount": amount, "currency": entry.currency}
-        tx.run(APPLY_TIME, project=entry.project_id, **figures)
+def adding(rows: Select[Any]) -> Update:
+    """Return the statement that adds rows of a source to the totals of their projects, with the bound sign."""
+    columns = rows.subquery().c
+    values: dict[str, Any] = {}
+    for name in FORMULAS:
+        total = _total(name, columns)
+        if total is not None:
+            of_project = select(total).where(columns.project_id == projects.c.id).scalar_subquery()
+            added = SIGN * func.coalesce(of_project, 0)
+            values[name] = projects.c[name] + (
+                case((is_covered(projects), 0), else_=added) if name in UNLESS_COVERED else added
+            )
+    return update(projects).values(values).where(projects.c.id.in_(select(columns.project_id)))
 
 
-def apply_billing(tx: Tx, line_id: int, sign: int) -> None:
-    """Take the time on an invoice's line from what is unbilled of its projects, with the sign -1, or give it back."""
-    tx.run(APPLY_BILLING, line=line_id, sign=sign)
+def _total(name: str, columns: Any) -> ColumnElement[Any] | None:
+    """The sum of what figures add to a total of their project; None when they have no say in it."""
+    terms: list[Any] = [sign * columns[figure] for figure, sign in FORMULAS[name].items() if figure in columns]
+    if not terms:
+        return None
+    figure: ColumnElement[Any] = sum(terms[1:], terms[0])
+    return func.sum(case((columns.currency == projects.c.currency, figure), else_=0) if name in IN_CURRENCY else figure)
 
 
-def apply_invoiced(tx: Tx, project_id: int, units: int, currency: str) -> None:
-    """Add what an issued invoice bills of a project, in minor units; less than 0 when that is void or credited."""
-    tx.run(APPLY_INVOICED, project=project_id, units=units, currency=currency)
+def _expected() -> Select[Any]:
+    """The totals of every project as its rows make them; only statuses that count."""
+    selects = []
+    for source in SOURCES:
+        if projects in source.feeds:
+            selected = source.rows.selected_columns
+            rows = source.rows.where(among(selected.status, source.statuses)) if source.statuses else source.rows
+            columns = rows.subquery().c
+            figures = [columns.get(name, ZERO).label(name) for name in FIGURES]
+            selects.append(select(columns.project_id, columns.currency, *figures))
+    union = union_all(*selects).subquery()
+    totals = []
+    for name in FORMULAS:
+        total = func.coalesce(_total(name, union.c), 0)
+        totals.append((case((is_covered(projects), 0), else_=total) if name in UNLESS_COVERED else total).label(name))
+    joined = projects.outerjoin(union, union.c.project_id == projects.c.id)
+    return select(projects.c.id, *totals).select_from(joined).group_by(projects.c.id)
 
 
-def recount_client(tx: Tx, client_id: int) -> None:
-    """Recount the totals of a client's projects after their currency has changed."""
-    tx.run(RECOUNT_CLIENT, id=client_id)
+EXPECTED = _expected().subquery()
+DIFFERENCES = (
+    select(*EXPECTED.c)
+    .select_from(projects.join(EXPECTED, EXPECTED.c.id == projects.c.id))
+    .where(or_(*(projects.c[name] != EXPECTED.c[name] for name in FORMULAS)))
+)
+"""The projects whose totals are not those of their rows, and what they should be."""
+WRITE = (
+    update(projects).where(projects.c.id == bindparam("row_id")).values({name: bindparam(name) for name in FORMULAS})
+)
 
 
-def recount_project(tx: Tx, project_id: int) -> None:
-    """Recount the totals of a project after its billing type has changed."""
-    tx.run(RECOUNT_PROJECT, id=project_id)
-
-
-def _apply_time() -> Update:
-    same = case((projects.c.currency == bindparam("currency"), bindparam("amount", type_=INTEGER)), else_=0)
-    covered, billable = is_covered(projects), bindparam("billable", type_=INTEGER)
-    sums = {"tracked_minutes": bindparam("minutes"), "billable_amount": same, "billable_minutes": billable}
-    sums |= {"unbilled_amount": case((covered, 0), else_=same), "unbilled_minutes": case((covered, 0), else_=billable)}
-    values: dict[str, Any] = {name: projects.c[name] + more for name, more in sums.items()}
-    return update(projects).where(projects.c.id == bindparam("project")).values(values)
-
-
-def _apply_billing() -> Update:
-    on_line = time_entries.c.invoice_line_id == bindparam("line")
-    of_project = and_(on_line, time_entries.c.project_id == projects.c.id)
-    sign = bindparam("sign", type_=INTEGER)
-
-    def added(column: ColumnElement[Any], *limits: ColumnElement[bool]) -> ColumnElement[Any]:
-        total = select(func.coalesce(func.sum(column), 0)).select_from(time_entries).where(of_project, *limits)
-        return sign * total.scalar_subquery()
-
-    minutes = added(time_entries.c.duration_minutes)
-    amount = added(time_entries.c.amount, time_entries.c.currency == projects.c.currency)
-    sums = {"unbilled_minutes": minutes, "unbilled_amount": amount}
-    values: dict[str, Any] = {name: projects.c[name] + more for name, more in sums.items()}
-    billed = projects.c.id.in_(select(time_entries.c.project_id).where(on_line))
-    return update(projects).where(billed, ~is_covered(projects)).values(values)
-
-
-def _apply_invoiced() -> Update:
-    same = and_(projects.c.id == bindparam("project"), projects.c.currency == bindparam("currency"))
-    more: dict[str, Any] = {"invoiced_amount": projects.c.invoiced_amount + bindparam("units", type_=INTEGER)}
-    return update(projects).where(same).values(more)
-
-
-def _recount() -> Update:
-    on_project = time_entries.c.project_id == projects.c.id
-    on_no_invoice = time_entries.c.invoice_line_id.is_(None)
-    same = time_entries.c.currency == projects.c.currency
-
-    def total(amount: ColumnElement[Any], *limits: ColumnElement[bool]) -> ColumnElement[Any]:
-        return select(func.coalesce(func.sum(amount), 0)).where(on_project, *limits).scalar_subquery()
-
-    def unless_covered(amount: ColumnElement[Any]) -> ColumnElement[Any]:
-        return case((is_covered(projects), 0), else_=amount)
-
-    minutes = total(time_entries.c.duration_minutes, on_no_invoice, time_entries.c.billable.is_(True))
-    sums: dict[str, Any] = {
-        "billable_amount": total(time_entries.c.amount, same),
-        "unbilled_amount": unless_covered(total(time_entries.c.amount, same, on_no_invoice)),
-        "unbilled_minutes": unless_covered(minutes),
-    }
-    return update(projects).values(sums)
-
-
-APPLY_TIME, APPLY_BILLING, APPLY_INVOICED = _apply_time(), _apply_billing(), _apply_invoiced()
-RECOUNT_CLIENT = _recount().where(projects.c.client_id == bindparam("id"))
-RECOUNT_PROJECT = _recount().where(projects.c.id == bindparam("id"))
+def rebuild(tx: Tx) -> None:
+    """Write the totals of projects anew where they are not those of their rows."""
+    for project_id, *totals in tx.all(DIFFERENCES):
+        tx.run(WRITE, row_id=project_id, **dict(zip(FORMULAS, totals, strict=True)))

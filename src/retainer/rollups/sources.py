@@ -18,7 +18,7 @@ from retainer.schema.billing import (
     payments,
 )
 from retainer.schema.rollups import client_sums, money_sums, project_sums, user_sums
-from retainer.schema.work import cost_rates, time_entries
+from retainer.schema.work import cost_rates, projects, time_entries
 from retainer.store.engines import INTEGER, next_day
 from retainer.values.exact import LAST_DAY
 
@@ -28,12 +28,9 @@ class Source(NamedTuple):
 
     rows: Select[Any]
     feeds: tuple[Table, ...]
+    """The summaries, and `projects`, whose rows keep totals of their own."""
     statuses: tuple[str, ...] = ()
     """The statuses of rows that count; empty for rows without a status."""
-
-
-def _or_zero(reference: ColumnElement[Any]) -> ColumnElement[Any]:
-    return func.coalesce(reference, 0)
 
 
 COST_RATE = (
@@ -49,8 +46,8 @@ TIME = Source(
     select(
         time_entries.c.id.label("record_id"),
         time_entries.c.date.label("day"),
-        _or_zero(time_entries.c.client_id).label("client_id"),
-        _or_zero(time_entries.c.project_id).label("project_id"),
+        time_entries.c.client_id,
+        time_entries.c.project_id,
         time_entries.c.user_id,
         time_entries.c.currency,
         time_entries.c.duration_minutes.label("tracked_minutes"),
@@ -59,7 +56,7 @@ TIME = Source(
         (time_entries.c.duration_minutes * func.coalesce(COST_RATE, 0)).label("labour_cost"),
         case((COST_RATE.is_(None), time_entries.c.duration_minutes), else_=0).label("missing_cost_rate_minutes"),
     ),
-    (project_sums, user_sums),
+    (projects, project_sums, user_sums),
 )
 """Time entries: minutes, value, and minutes x the user's cost rate on the day."""
 
@@ -67,13 +64,14 @@ BILLED_TIME = Source(
     select(
         time_entries.c.invoice_line_id.label("record_id"),
         time_entries.c.date.label("day"),
-        _or_zero(time_entries.c.client_id).label("client_id"),
-        _or_zero(time_entries.c.project_id).label("project_id"),
+        time_entries.c.client_id,
+        time_entries.c.project_id,
         time_entries.c.user_id,
         time_entries.c.currency,
+        time_entries.c.duration_minutes.label("billed_minutes"),
         time_entries.c.amount.label("billed_value"),
     ).where(time_entries.c.invoice_line_id.is_not(None)),
-    (project_sums, user_sums),
+    (projects, project_sums, user_sums),
 )
 """Time entries on lines of invoices; found by the line."""
 
@@ -81,8 +79,8 @@ EXPENSES = Source(
     select(
         expenses.c.id.label("record_id"),
         expenses.c.date.label("day"),
-        _or_zero(expenses.c.client_id).label("client_id"),
-        _or_zero(expenses.c.project_id).label("project_id"),
+        expenses.c.client_id,
+        expenses.c.project_id,
         expenses.c.currency,
         expenses.c.net_amount.label("expenses"),
         expenses.c.billable_amount.label("billable_expenses"),
@@ -95,7 +93,7 @@ BILLED_EXPENSES = Source(
     select(
         expenses.c.invoice_line_id.label("record_id"),
         expenses.c.date.label("day"),
-        _or_zero(expenses.c.client_id).label("client_id"),
+        expenses.c.client_id,
         expenses.c.currency,
         expenses.c.billable_amount.label("billed_expenses"),
     ).where(expenses.c.invoice_line_id.is_not(None)),
@@ -124,12 +122,12 @@ INVOICE_LINES = Source(
         invoices.c.id.label("record_id"),
         invoices.c.issue_date.label("day"),
         invoices.c.client_id,
-        func.coalesce(invoice_lines.c.project_id, invoices.c.project_id, 0).label("project_id"),
+        func.coalesce(invoice_lines.c.project_id, invoices.c.project_id).label("project_id"),
         invoices.c.currency,
         invoices.c.status,
         invoice_lines.c.amount.label("invoiced"),
     ).select_from(invoices.join(invoice_lines, invoice_lines.c.invoice_id == invoices.c.id)),
-    (project_sums,),
+    (projects, project_sums),
     ISSUED_INVOICES,
 )
 """Lines of invoices: net, by the project of the line or else of the invoice; found by the invoice."""
@@ -152,11 +150,11 @@ CREDIT_NOTE_SHARES = Source(
         credit_notes.c.id.label("record_id"),
         credit_notes.c.issue_date.label("day"),
         credit_notes.c.client_id,
-        _or_zero(credit_note_shares.c.project_id).label("project_id"),
+        credit_note_shares.c.project_id,
         credit_notes.c.currency,
         credit_note_shares.c.amount.label("credited"),
     ).select_from(credit_notes.join(credit_note_shares, credit_note_shares.c.credit_note_id == credit_notes.c.id)),
-    (project_sums,),
+    (projects, project_sums),
 )
 """Credit notes: the share of their net that each project is credited with; found by the note."""
 

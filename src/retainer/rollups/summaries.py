@@ -5,8 +5,6 @@ entries. The figures of a row are defined once, in `sources`.
 """
 
 import json
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any
 
@@ -27,13 +25,10 @@ from sqlalchemy import (
     union_all,
 )
 
-from retainer.identity.accounts import ACTING, operator
 from retainer.rollups import buckets
-from retainer.rollups.sources import BALANCES, SOURCES, Source
-from retainer.schema.rollups import SUMMARIES
+from retainer.rollups.sources import SOURCES
 from retainer.store.columns import among
 from retainer.store.engines import INTEGER, insert_or_add, listed
-from retainer.store.store import Store
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 
@@ -44,29 +39,6 @@ Sums = dict[tuple[Any, ...], list[int]]
 
 ZERO = literal(0, INTEGER)
 SIGN = bindparam("sign", type_=INTEGER)
-
-
-def add(tx: Tx, source: Source, record_id: int, sign: int = 1, *, by: str = "record_id") -> None:
-    """Add the figures of a record to the summaries or, with the sign -1, subtract them.
-
-    `record_id` is the id of the record; for billed work, that of the invoice's line. `by` names the column of the
-    source that holds it.
-    """
-    for statement in _add(source, by):
-        tx.run(statement, record_id=record_id, sign=sign)
-
-
-@contextmanager
-def tracking(tx: Tx, source: Source, *, by: str = "record_id", record_id: int) -> Iterator[None]:
-    """Keep the summaries up to date while the block changes the rows of a record."""
-    add(tx, source, record_id, -1, by=by)
-    yield
-    add(tx, source, record_id, by=by)
-
-
-def tracking_balance(tx: Tx, invoice_id: int) -> AbstractContextManager[None]:
-    """Keep the balances up to date while the block changes an invoice, its payments or its credit notes."""
-    return tracking(tx, BALANCES, record_id=invoice_id)
 
 
 def read(
@@ -97,34 +69,6 @@ def outstanding(tx: Tx, table: Table, last: str, by: tuple[str, ...], **only: in
     return read(tx, table, (None, last), by, ("outstanding", "overdue", "overdue_count"), None, **only)
 
 
-def mismatched(tx: Tx) -> list[str]:
-    """Return the names of the summaries that differ from the sums of their rows; any is a bug."""
-    return [table.name for table in SUMMARIES if tx.one(_drift(table), sign=1)]
-
-
-def inspect(store: Store, *, repair: bool) -> list[str]:
-    """Return the summaries of all accounts that differ from their rows; `repair` recounts those of the account."""
-    with store.unscoped("the doctor looks at every account") as tx:
-        accounts = tx.all(select(*ACTING))
-    descriptions = []
-    for account in accounts:
-        with store.begin(operator(*account), write=repair) as tx:
-            tx.snapshot()
-            names = mismatched(tx)
-            descriptions += [f"{name} of account {tx.actor.account_id}" for name in names]
-            if names and repair:
-                recount(tx)
-    return descriptions
-
-
-def recount(tx: Tx) -> None:
-    """Rebuild the summaries from the rows that they sum."""
-    for table in SUMMARIES:
-        clear, fill = _recount(table)
-        tx.run(clear)
-        tx.run(fill, sign=1)
-
-
 @cache
 def _first_and_last_span(table: Table) -> Select[Any]:
     """The first and the last span of a summary, as two subqueries: both in one query would scan the table."""
@@ -149,27 +93,22 @@ def _sums(
     return select(*columns[by], *(func.sum(columns[name]) for name in sums)).group_by(*columns[by])
 
 
-@cache
-def _add(source: Source, by: str) -> list[Insert]:
-    """Return a statement for each summary of a source, which adds the rows whose column `by` is the bound id."""
-    statements = []
-    for table in source.feeds:
-        key, sums = _names(table)
-        rows = source.rows
-        spanned = _spanned(table, rows.where(rows.selected_columns[by] == bindparam("record_id"))).subquery()
-        statements.append(insert_or_add(table, select(ACCOUNT, *spanned.c[(*key, *sums)]), sums))
-    return statements
+def adding(table: Table, rows: Select[Any]) -> Insert:
+    """Return the statement that adds rows of a source to a summary, with the bound sign."""
+    key, sums = _names(table)
+    spanned = _spanned(table, rows).subquery()
+    return insert_or_add(table, select(ACCOUNT, *spanned.c[(*key, *sums)]), sums)
 
 
 @cache
-def _recount(table: Table) -> tuple[Delete, Insert]:
+def rebuilding(table: Table) -> tuple[Delete, Insert]:
     """Return the statements that clear a summary, and that fill it from its rows."""
     key, sums = _names(table)
     return delete(table), insert(table).from_select(("account_id", *key, *sums), _totals(table, _all(table)))
 
 
 @cache
-def _drift(table: Table) -> Select[Any]:
+def difference(table: Table) -> Select[Any]:
     """Select a row if the stored sums, subtracted from those of the rows, leave a difference."""
     key, sums = _names(table)
     stored = select(*table.c[key], *(-table.c[name] for name in sums))
@@ -209,4 +148,5 @@ def _spanned(table: Table, rows: Select[Any]) -> Select[Any]:
     lengths = union_all(*(select(literal(length, INTEGER).label("length")) for length in buckets.LENGTHS)).subquery()
     span = func.substr(cast(columns.day, Text), 1, lengths.c.length).label("span")
     signed = [(SIGN * columns[name] if name in columns else ZERO).label(name) for name in sums]
-    return select(span, *columns[tuple(keys)], *signed)
+    referred = [func.coalesce(columns[key], 0).label(key) if key != "currency" else columns[key] for key in keys]
+    return select(span, *referred, *signed)

@@ -89,6 +89,12 @@ def hidden(column: Column[Any]) -> Column[Any]:
     return column
 
 
+def kept(column: Column[Any]) -> Column[Any]:
+    """A sum that is kept as what it sums changes: an update of its record leaves it alone."""
+    column.info["kept"] = True
+    return column
+
+
 def among(column: ColumnElement[Any], words: Iterable[str]) -> ColumnElement[bool]:
     """Whether a column holds one of these words, as literals: they are part of the prepared statement."""
     return column.in_([literal(word) for word in words])

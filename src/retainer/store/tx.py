@@ -126,7 +126,8 @@ class Tx(BodyErrors, Transaction):
     def update(self, table: Table, record: Record) -> None:
         """Write the record's fields to its row, if any has changed. Raises `validation_failed` with every error."""
         values = self._values(table, record, record.id)
-        self.run(_update(table, tuple(values)), **values, row_id=record.id, now=self.now)
+        names = tuple(name for name in values if "kept" not in table.c[name].info)
+        self.run(_update(table, names), **values, row_id=record.id, now=self.now)
 
     def touch(self, table: Table, record_id: int) -> None:
         """Note that a record has changed, where its own row does not show it: its tags, its lines, what it became."""

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cache
 from ipaddress import IPv6Address
 from typing import Annotated, Any, Final
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -267,7 +268,7 @@ Country = Annotated[
     ),
 ]
 Timezone = Annotated[
-    str, kind(one_of(available_timezones), "an IANA time zone, like Europe/Berlin", examples=["Europe/Berlin"])
+    str, kind(one_of(cache(available_timezones)), "an IANA time zone, like Europe/Berlin", examples=["Europe/Berlin"])
 ]
 
 

@@ -5,7 +5,8 @@ from typing import Any
 from retainer.errors import Refusal
 from retainer.identity import users
 from retainer.identity.accounts import operator
-from retainer.rollups import sources, summaries
+from retainer.rollups.changes import changing
+from retainer.rollups.sources import TIME
 from retainer.store.store import Store
 
 
@@ -14,8 +15,5 @@ def set_user(store: Store, user_id: int, changes: dict[str, Any]) -> dict[str, A
     owner = store.unscoped_one("an admin names a user of any account", users.OWNER, id=user_id)
     if owner is None:
         raise Refusal("not_found", f"There is no user {user_id}.")
-    with (
-        store.begin(operator(*owner), write=True) as tx,
-        summaries.tracking(tx, sources.TIME, by="user_id", record_id=user_id),
-    ):
+    with store.begin(operator(*owner), write=True) as tx, changing(tx, TIME, user_id, by="user_id"):
         return users.change_user(tx, user_id, changes)

@@ -20,6 +20,7 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import project_totals
+from retainer.rollups.changes import changing_project
 from retainer.schema import expressions
 from retainer.schema.crm import clients
 from retainer.schema.filters import since, truth, until
@@ -244,9 +245,9 @@ def update_project(tx: Tx, project_id: Id, patch: Patch[Project]) -> Project:
     before = tx.get(projects, project_id, Project)
     after = prepare(tx, patch.apply_to(before), before)
     check_change(tx, after, before)
-    tx.update(projects, after)
-    if after.billing_type != before.billing_type:
-        project_totals.recount_project(tx, project_id)
+    is_revalued = (after.billing_type, after.currency) != (before.billing_type, before.currency)
+    with changing_project(tx, [project_id] if is_revalued else []):
+        tx.update(projects, after)
     set_tags(tx, projects, project_id, after.tag_ids)
     return tx.get(projects, project_id, Project)
 

@@ -26,7 +26,8 @@ from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.rollups import project_totals, sources, summaries
+from retainer.rollups.changes import added, changing, removed
+from retainer.rollups.sources import TIME
 from retainer.schema.crm import clients
 from retainer.schema.filters import since, until
 from retainer.schema.identity import accounts, users
@@ -201,8 +202,7 @@ def record(tx: Tx, record: TimeEntry) -> int:
     entry = tx.insert(time_entries, prepared)
     if rate_is_sent:
         tx.run(SET_RATE_SOURCE, own=entry, sent=True)
-    project_totals.apply_time(tx, record, 1)
-    summaries.add(tx, sources.TIME, entry)
+    added(tx, TIME, entry)
     return entry
 
 
@@ -237,12 +237,10 @@ def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntr
     before = tx.get(time_entries, entry_id, TimeEntry)
     after, rate_is_sent = prepare(tx, patch.apply_to(before), before, patch.given)
     allocations.check_locked(tx, after, before, free=("description", "external_id"))
-    with summaries.tracking(tx, sources.TIME, record_id=entry_id):
+    with changing(tx, TIME, entry_id):
         tx.update(time_entries, after)
     if "hourly_rate" in patch.given:
         tx.run(SET_RATE_SOURCE, own=entry_id, sent=rate_is_sent)
-    project_totals.apply_time(tx, before, -1)
-    project_totals.apply_time(tx, after, 1)
     return tx.get(time_entries, entry_id, TimeEntry)
 
 
@@ -252,6 +250,5 @@ def delete_time_entry(tx: Tx, entry_id: Id) -> None:
     before = etag.check_unchanged(tx, tx.get(time_entries, entry_id, TimeEntry))
     ownership.check_deletion(tx, before, "time entry")
     allocations.refuse_deletion(before, "time entry")
-    summaries.add(tx, sources.TIME, entry_id, -1)
+    removed(tx, TIME, entry_id)
     tx.delete(time_entries, entry_id)
-    project_totals.apply_time(tx, before, -1)

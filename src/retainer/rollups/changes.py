@@ -1,0 +1,58 @@
+"""Changes: the one call that whoever writes what sums count must make. Every sum that is kept follows from it."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Table, bindparam
+
+from retainer.rollups import project_totals, summaries
+from retainer.rollups.sources import BALANCES, BILLED_TIME, TIME, Source
+from retainer.schema.work import projects
+from retainer.store.tx import Tx
+
+
+def added(tx: Tx, source: Source, record_id: int) -> None:
+    """Add what the rows of a source that belong to a record come to; for billed work, to an invoice's line."""
+    _apply(tx, source, source.feeds, "record_id", record_id, 1)
+
+
+def removed(tx: Tx, source: Source, record_id: int) -> None:
+    """Take away what the rows of a source that belong to a record come to, before they go."""
+    _apply(tx, source, source.feeds, "record_id", record_id, -1)
+
+
+@contextmanager
+def changing(tx: Tx, source: Source, record_id: int, *, by: str = "record_id") -> Iterator[None]:
+    """Keep the sums right while the block changes the rows of a source that are found `by` a column of theirs."""
+    _apply(tx, source, source.feeds, by, record_id, -1)
+    yield
+    _apply(tx, source, source.feeds, by, record_id, 1)
+
+
+def changing_balance(tx: Tx, invoice_id: int) -> AbstractContextManager[None]:
+    """Keep the balances right while the block changes an invoice, its payments or its credit notes."""
+    return changing(tx, BALANCES, invoice_id)
+
+
+@contextmanager
+def changing_project(tx: Tx, project_ids: list[int]) -> Iterator[None]:
+    """Keep the totals of projects right while the block changes their currency or how they are billed."""
+    for sign in (-1, 1):
+        for project_id in project_ids:
+            for source in (TIME, BILLED_TIME):
+                _apply(tx, source, (projects,), "project_id", project_id, sign)
+        if sign == -1:
+            yield
+
+
+def _apply(tx: Tx, source: Source, feeds: tuple[Table, ...], by: str, record_id: int, sign: int) -> None:
+    for statement in _statements(source, feeds, by):
+        tx.run(statement, record_id=record_id, sign=sign)
+
+
+@cache
+def _statements(source: Source, feeds: tuple[Table, ...], by: str) -> list[Any]:
+    rows = source.rows.where(source.rows.selected_columns[by] == bindparam("record_id"))
+    return [project_totals.adding(rows) if table is projects else summaries.adding(table, rows) for table in feeds]

@@ -1,0 +1,66 @@
+"""The doctor: recounts every sum that is kept, from the rows that it sums."""
+
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Select, Table, bindparam, func, select
+
+from retainer.identity.accounts import ACTING, operator
+from retainer.rollups import project_totals, summaries
+from retainer.schema import metadata
+from retainer.schema.identity import api_keys, users
+from retainer.schema.rollups import SUMMARIES
+from retainer.store.store import Store
+from retainer.store.tables import totals
+from retainer.store.tx import Tx
+
+COUNTER = select(totals.c.count).where(totals.c.name == bindparam("name"))
+
+
+def inspect(store: Store, *, repair: bool) -> list[str]:
+    """Return the sums of all accounts that differ from their rows; `repair` writes those of the account anew."""
+    with store.unscoped("the doctor looks at every account") as tx:
+        accounts = tx.all(select(*ACTING))
+    descriptions = []
+    for account in accounts:
+        with store.begin(operator(*account), write=repair) as tx_of_account:
+            tx_of_account.snapshot()
+            names = mismatched(tx_of_account)
+            descriptions += [f"{name} of account {tx_of_account.actor.account_id}" for name in names]
+            if names and repair:
+                rebuild(tx_of_account)
+    return descriptions
+
+
+def mismatched(tx: Tx) -> list[str]:
+    """Return the names of the sums that differ from what their rows come to; any is a bug."""
+    names = [table.name for table in SUMMARIES if tx.one(summaries.difference(table), sign=1)]
+    names += ["project totals"] if tx.one(project_totals.DIFFERENCES) else []
+    return names + [f"count of {table.name}" for table in counted() if _miscount(tx, table)]
+
+
+def rebuild(tx: Tx) -> None:
+    """Write every sum of the account anew from the rows that it sums."""
+    for table in SUMMARIES:
+        clear, fill = summaries.rebuilding(table)
+        tx.run(clear)
+        tx.run(fill, sign=1)
+    project_totals.rebuild(tx)
+    for table in counted():
+        tx.count(table, _miscount(tx, table))
+
+
+def counted() -> list[Table]:
+    """Return the tables whose rows are counted: those of an account that have ids, and that a `Tx` writes."""
+    tables = [table for table in metadata.sorted_tables if table.info.get("tenant") and "id" in table.c]
+    return [table for table in tables if table not in (users, api_keys)]
+
+
+def _miscount(tx: Tx, table: Table) -> int:
+    """How many more rows a table has than its counter says."""
+    return int(tx.value(_rows(table)) - (tx.value(COUNTER, name=table.name) or 0))
+
+
+@cache
+def _rows(table: Table) -> Select[Any]:
+    return select(func.count()).select_from(table)

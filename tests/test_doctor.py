@@ -1,0 +1,72 @@
+"""The doctor finds every sum that is kept and wrong, names it, and writes it anew from its rows."""
+
+import pytest
+from sqlalchemy import select, update
+
+from retainer.rollups import doctor
+from retainer.rollups.project_totals import FORMULAS
+from retainer.schema.rollups import SUMMARIES
+from retainer.schema.work import projects
+from retainer.store.tables import totals
+
+LINE = {"description": "Design", "unit_price": "100"}
+
+
+@pytest.fixture
+def busy(office):
+    """An agency in which every sum has something to add up."""
+    client = office.make("/clients", hourly_rate="100")["id"]
+    project = office.make("/projects", client_id=client)["id"]
+    entries = [office.make("/time-entries", project_id=project, client_id=client)["id"] for _ in range(3)]
+    expense = office.make("/expenses", project_id=project, client_id=client)["id"]
+    lines = [{"time_entry_ids": entries[:1]}, {"expense_ids": [expense]}, LINE]
+    invoice = office.make("/invoices", client_id=client, project_id=project, lines=lines, status="sent")
+    office.patch(f"/invoices/{invoice['id']}", {"record_payment": {"amount": "10"}})
+    office.post(f"/invoices/{invoice['id']}/credit-notes", {"amount": "20"})
+    assert doctor.inspect(office.store, repair=False) == []
+    return office
+
+
+def rows_of(store, table):
+    with store.unscoped("what is kept") as tx:
+        return sorted(map(repr, tx.all(select(table))))
+
+
+SUMS = [(table, column.name) for table in SUMMARIES for column in table.c if column.info.get("sum")]
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "name"),
+    [(table, column, table.name) for table, column in SUMS]
+    + [(projects, column, "project totals") for column in FORMULAS]
+    + [(totals, "count", None)],
+    ids=str,
+)
+def test_a_sum_that_is_wrong_is_found_named_and_written_anew(busy, table, column, name):
+    right = rows_of(busy.store, table)
+    with busy.store.unscoped("a wrong sum", write=True) as tx:
+        changed = tx.run(
+            update(table).values({column: table.c[column] + 1}).where(table.c.account_id == busy.account_id)
+        )
+    assert changed, "there is a row to be wrong"
+    found = doctor.inspect(busy.store, repair=False)
+    counters = [f"count of {row[0]}" for row in counted(busy)] if name is None else [name]
+    assert found == [f"{each} of account {busy.account_id}" for each in counters]
+    assert doctor.inspect(busy.store, repair=True) == found
+    assert doctor.inspect(busy.store, repair=False) == []
+    assert rows_of(busy.store, table) == right
+
+
+def counted(office):
+    """The tables that have a counter, in the order in which the doctor looks at them."""
+    with office.store.unscoped("what is counted") as tx:
+        names = {row[0] for row in tx.all(select(totals.c.name).where(totals.c.account_id == office.account_id))}
+    return [(table.name,) for table in doctor.counted() if table.name in names]
+
+
+def test_a_counter_that_is_missing_is_found(busy):
+    total = busy.get("/clients").json["meta"]["total"]
+    with busy.store.unscoped("a lost counter", write=True) as tx:
+        tx.run(totals.delete().where(totals.c.name == "clients", totals.c.account_id == busy.account_id))
+    assert doctor.inspect(busy.store, repair=True) == [f"count of clients of account {busy.account_id}"]
+    assert busy.get("/clients").json["meta"]["total"] == total > 0
