@@ -1,4 +1,4 @@
-"""Who calls, and under which address the API is known, when proxies stand in between."""
+"""The address of the client and the public address of the API, behind proxies."""
 
 import re
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ def check_host(environ: Mapping[str, Any]) -> None:
 
 
 class Hop(NamedTuple):
-    """What a proxy says of who asked it: the address, and how that one had named this server."""
+    """A client as a proxy reports it: its address, and the scheme and host of its request."""
 
     address: str
     scheme: str = ""
@@ -41,26 +41,26 @@ class Hop(NamedTuple):
 
 
 def client_address(environ: Mapping[str, Any], settings: Settings) -> Address | None:
-    """The caller's address: the peer, or what trusted proxies say of it; None when it is no address."""
+    """Return the caller's address: the peer, or what trusted proxies report; None when it is no address."""
     return _client(environ, settings)[0]
 
 
 def shown(environ: Mapping[str, Any], settings: Settings) -> str | None:
-    """The caller's address for people to read."""
+    """Return the caller's address as text, for the log."""
     if settings.trusted_proxies:
         return str(client_address(environ, settings))
     return environ.get("REMOTE_ADDR")
 
 
 def group(address: Address | None) -> str:
-    """The name under which an address is counted: an IPv6 caller has a whole /64 network."""
+    """Return the key under which requests of an address are counted: for IPv6, the whole /64 network."""
     if address is not None and address.version == 6:
         return str(ip_network(f"{address}/64", strict=False))
     return str(address)
 
 
 def base_url(environ: Mapping[str, Any], settings: Settings) -> str:
-    """The public address of the API, without a slash at the end; trusted proxies may name another host."""
+    """Return the public address of the API, without a slash at the end; trusted proxies may name another host."""
     if settings.base_url:
         return settings.base_url + BASE_PATH
     if not settings.trusted_proxies:
@@ -72,48 +72,48 @@ def base_url(environ: Mapping[str, Any], settings: Settings) -> str:
 
 
 def _client(environ: Mapping[str, Any], settings: Settings) -> tuple[Address | None, Hop]:
-    """The first who is no proxy of ours, and what the proxy says of it that is nearest to it."""
+    """Return the last address that is no trusted proxy, and the hop in which the proxy behind it reports it."""
     peer, hop = parse_address(environ.get("REMOTE_ADDR", "")), Hop("")
     if settings.trusted_proxies:
         hops = _forwarded if settings.proxy_header == "Forwarded" else _x_forwarded
-        for each in reversed(hops(environ)):
+        for reported in reversed(hops(environ)):
             if not is_trusted(peer, settings):
                 break
-            peer, hop = parse_address(each.address), each
+            peer, hop = parse_address(reported.address), reported
     return peer, hop
 
 
 def _x_forwarded(environ: Mapping[str, Any]) -> list[Hop]:
     scheme, host = environ.get("HTTP_X_FORWARDED_PROTO", ""), environ.get("HTTP_X_FORWARDED_HOST", "")
-    return [Hop(each.strip(), scheme, host) for each in environ.get("HTTP_X_FORWARDED_FOR", "").split(",")]
+    return [Hop(address.strip(), scheme, host) for address in environ.get("HTTP_X_FORWARDED_FOR", "").split(",")]
 
 
 def _forwarded(environ: Mapping[str, Any]) -> list[Hop]:
-    """The elements of the header Forwarded (RFC 7239), the nearest proxy's last; what is none has no address."""
+    """Return the elements of Forwarded (RFC 7239), that of the nearest proxy last; malformed ones have no address."""
     hops = []
     for element in environ.get("HTTP_FORWARDED", "").split(","):
         pairs = (pair.partition("=") for pair in element.split(";"))
-        said = {name.strip().lower(): value.strip().strip('"') for name, _, value in pairs}
-        node = NODE.fullmatch(said.get("for", ""))
+        parameters = {name.strip().lower(): value.strip().strip('"') for name, _, value in pairs}
+        node = NODE.fullmatch(parameters.get("for", ""))
         address = (node["six"] or node["four"]) if node else ""
-        hops.append(Hop(address, said.get("proto", ""), said.get("host", "")))
+        hops.append(Hop(address, parameters.get("proto", ""), parameters.get("host", "")))
     return hops
 
 
 def is_trusted(peer: Address | None, settings: Settings) -> bool:
-    """Whether a peer is a proxy of ours."""
+    """Whether a peer is a trusted proxy."""
     return peer is not None and any(peer in network for network in settings.trusted_proxies)
 
 
 def parse_address(text: str) -> Address | None:
-    """An address from its text, IPv4 also when written as IPv6; None for anything else."""
+    """Return an address from its text, IPv4 also when written as IPv6; None for anything else."""
     return _parse(text) if len(text) <= LONGEST_ADDRESS else None
 
 
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> Address | None:
     try:
-        found = ip_address(text)
+        address = ip_address(text)
     except ValueError:
         return None
-    return getattr(found, "ipv4_mapped", None) or found
+    return getattr(address, "ipv4_mapped", None) or address

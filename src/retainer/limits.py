@@ -1,4 +1,4 @@
-"""How many requests a minute: an exact moving window for each key, and one for each address of refused callers."""
+"""Rate limits: an exact moving window for each key, and one for each address of refused callers."""
 
 import math
 import threading
@@ -14,7 +14,7 @@ ADDRESS_RATE_LIMIT = 600
 
 
 class Allowance(msgspec.Struct, frozen=True, gc=False):
-    """The figures of a bucket after a request; `reset` is the Unix second at which it is wholly free again."""
+    """The state of a window after a request; `reset` is the Unix second at which it is empty again."""
 
     limit: int
     remaining: int
@@ -22,14 +22,14 @@ class Allowance(msgspec.Struct, frozen=True, gc=False):
     retry_after: int | None = None
 
     def admit(self) -> None:
-        """Refuse with 429 when the request found the bucket empty."""
+        """Refuse with 429 when the window had no room for the request."""
         if self.retry_after is not None:
             message = f"Too many requests: {self.limit} a minute are allowed. Try again in {self.retry_after} seconds."
             raise Refusal("rate_limited", message, headers={"Retry-After": str(self.retry_after)})
 
 
 class SlidingWindow:
-    """An exact moving window in memory: no span of 60 seconds admits more than the ceiling.
+    """An exact moving window in memory: no span of 60 seconds admits more than the limit.
 
     The memory store of the `limits` library (5.8) is not safe with threads, follows the wall clock, and starts a
     thread to copy all its lists a hundred times a second; its shared stores are for servers on several machines.
@@ -40,7 +40,7 @@ class SlidingWindow:
         self._lock = threading.Lock()
 
     def hit(self, key: str, limit: int, *, charge: bool = True) -> Allowance:
-        """Count a request if there is room, and answer the figures of its bucket, in one step."""
+        """Count a request if there is room, and return the state of the window, atomically."""
         with self._lock:
             now = time.monotonic()
             hits = self._fresh(key, now - WINDOW_SECONDS)
@@ -60,7 +60,7 @@ class SlidingWindow:
                     del self._hits[key]
 
     def _fresh(self, key: str, start: float) -> deque[float]:
-        """The hits of a key after `start`, oldest first."""
+        """Return the hits of a key after `start`, oldest first."""
         hits = self._hits.get(key)
         if hits is None:
             hits = self._hits[key] = deque()

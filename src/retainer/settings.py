@@ -18,7 +18,7 @@ Network = IPv4Network | IPv6Network
 
 
 class SettingsError(Exception):
-    """A setting that stops the start; its sentence names the setting, the value and the accepted form."""
+    """An invalid setting; the message names the setting, its value and the accepted form."""
 
 
 def _path(text: str) -> Path:
@@ -56,13 +56,13 @@ def _yes_or_no(text: str) -> bool:
     return {"yes": True, "no": False}[text]
 
 
-def _setting(default: Any, sentence: str, form: str, read: Callable[[str], Any], *, secret: bool = False) -> Any:
-    return field(default=default, metadata={"sentence": sentence, "form": form, "read": read, "secret": secret})
+def _setting(default: Any, description: str, form: str, read: Callable[[str], Any], *, secret: bool = False) -> Any:
+    return field(default=default, metadata={"sentence": description, "form": form, "read": read, "secret": secret})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings in force; each one's environment name is its own name in capitals behind `RETAINER_`."""
+    """The settings; the environment variable of each is its name in capitals behind `RETAINER_`."""
 
     data_dir: Path = _setting(
         Path("data"), "Where the embedded database and its lock lie.", "a folder, like /var/lib/retainer", _path
@@ -100,12 +100,12 @@ class Settings:
 
     @property
     def database_path(self) -> Path:
-        """The file of the embedded database."""
+        """Return the file of the embedded database."""
         return Path(self.database_url.removeprefix("sqlite:///") or self.data_dir / "retainer.db")
 
 
 def declared() -> list[tuple[str, Any]]:
-    """Every setting as (environment name, dataclass field)."""
+    """Return every setting as (environment name, dataclass field)."""
     return [(PREFIX + item.name.upper(), item) for item in fields(Settings) if item.default is not MISSING]
 
 
@@ -114,26 +114,26 @@ def load(environment: Mapping[str, str] | None = None, dotenv: Path = Path(".env
 
     Raises SettingsError for an unknown `RETAINER_*` name and for a value that cannot be read.
     """
-    given = {name: (value or "", ".env") for name, value in dotenv_values(dotenv).items()}
-    given |= {name: (value, "environment") for name, value in (environment or os.environ).items()}
-    given = {name: found for name, found in given.items() if name.startswith(PREFIX)}
-    known = dict(declared())
+    variables = {name: (value or "", ".env") for name, value in dotenv_values(dotenv).items()}
+    variables |= {name: (value, "environment") for name, value in (environment or os.environ).items()}
+    variables = {name: variable for name, variable in variables.items() if name.startswith(PREFIX)}
+    settings = dict(declared())
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    for name, (text, source) in given.items():
-        setting = known.get(name) or known.get(name.removesuffix("_FILE"))
+    for name, (text, source) in variables.items():
+        setting = settings.get(name) or settings.get(name.removesuffix("_FILE"))
         if setting is None:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean {near[0]}?" if near else f" Known are: {', '.join(known)}."
+            near = difflib.get_close_matches(name, settings, n=1)
+            hint = f" Did you mean {near[0]}?" if near else f" Known are: {', '.join(settings)}."
             raise SettingsError(f"{name} (from {source}) is no setting.{hint}")
-        value = text if name in known else _secret(name, text)
+        value = text if name in settings else _secret(name, text)
         try:
             values[setting.name] = setting.metadata["read"](value)
         except (ValueError, KeyError):
             shown = "***" if setting.metadata["secret"] else repr(value)
             form = setting.metadata["form"]
             raise SettingsError(f"{name} (from {source}) is {shown}; it takes {form}.") from None
-        sources[setting.name] = source if name in known else f"{source}, file {text}"
+        sources[setting.name] = source if name in settings else f"{source}, file {text}"
     return Settings(**values, sources=sources)
 
 

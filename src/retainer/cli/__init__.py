@@ -14,7 +14,7 @@ from retainer.errors import Refusal
 from retainer.settings import SettingsError
 from retainer.store.engines import OutcomeUnknown, Unavailable
 
-ROOM = 1024 * 1024  # with less, SQLite finds no place for what it keeps beside a database
+ROOM = 1024 * 1024  # free bytes that SQLite needs for the files beside a database
 
 cli = typer.Typer(
     name="retainer",
@@ -32,7 +32,7 @@ cli.add_typer(payment_cli, name="payment")
 
 
 def main() -> None:
-    """Run a command: refusals are told on standard error with exit status 1, wrong usage with 2."""
+    """Run a command; refusals go to standard error with exit status 1, wrong usage with 2."""
     try:
         cli()
     except (Refusal, SettingsError, Unavailable, OSError) as error:
@@ -42,17 +42,17 @@ def main() -> None:
 
 
 def sentences(error: Exception) -> list[str]:
-    """What went wrong, in sentences; faults stand behind their options."""
+    """Return what went wrong, a line for each error; those of a field begin with its option."""
     if isinstance(error, Refusal) and "errors" in error.members:
-        faults = error.members["errors"].items()
-        return [f"--{name.split('.')[0].replace('_', '-')}: {said}" for name, all_said in faults for said in all_said]
+        errors = error.members["errors"].items()
+        return [f"--{name.split('.')[0].replace('_', '-')}: {text}" for name, texts in errors for text in texts]
     if isinstance(error, Unavailable) and error.__cause__ is not None:
         return [unavailable(error, settings.load().database_path)]
     return [str(error)]
 
 
 def unavailable(error: Unavailable, database: Path) -> str:
-    """What happened to a database, what became of the command, and what to do."""
+    """Return a message: what happened to a database, whether the command changed something, and what to do."""
     name = getattr(error.__cause__, "sqlite_errorname", "")
     full = name == "SQLITE_FULL" or shutil.disk_usage(database.parent).free < ROOM
     if full and not isinstance(error, OutcomeUnknown):

@@ -30,7 +30,7 @@ Scopes = Annotated[str, typer.Option(help="A comma list, like clients:read,time:
 
 
 def comma_list(text: str | None) -> list[str] | None:
-    """The parts of a comma list."""
+    """Return the parts of a comma list, or None without one."""
     return None if text is None else [part.strip() for part in text.split(",")]
 
 
@@ -47,25 +47,25 @@ def create_account(
     json: Json = False,
 ) -> None:
     """Open an account with its first admin."""
-    faults: FieldErrors = {}
-    given = {"name": name, "plan": plan, "currency": currency, "timezone": timezone}
-    details = whole(AccountDetails, given, faults=faults)
+    errors: FieldErrors = {}
+    options = {"name": name, "plan": plan, "currency": currency, "timezone": timezone}
+    details = whole(AccountDetails, options, faults=errors)
     first = {"name": admin_name, "email": admin_email, "role": "admin"}
-    admin = whole(UserDetails, first, "admin_", faults)
-    secret = read_fields(UserDetails, {} if password is None else {"password": password}, faults)
-    if details is None or admin is None or faults:
-        raise invalid(faults)
+    admin = whole(UserDetails, first, "admin_", errors)
+    secret = read_fields(UserDetails, {} if password is None else {"password": password}, errors)
+    if details is None or admin is None or errors:
+        raise invalid(errors)
     admin.password = secret.get("password")
-    account_id, user_id, chosen = users.open_account(opened(), details, admin)
-    say({"account_id": account_id, "user_id": user_id, "password": chosen}, json=json)
+    account_id, user_id, new_password = users.open_account(opened(), details, admin)
+    say({"account_id": account_id, "user_id": user_id, "password": new_password}, json=json)
 
 
 @account_cli.command("list")
 def list_accounts(*, json: Json = False) -> None:
     """List all accounts."""
-    found = accounts.list_accounts(opened())
+    rows = accounts.list_accounts(opened())
     names = ("id", "name", "plan", "trial_ends_at", "api_enabled", "currency", "timezone")
-    say({"accounts": found if json else [{name: one[name] for name in names} for one in found]}, json=json)
+    say({"accounts": rows if json else [{name: row[name] for name in names} for row in rows]}, json=json)
 
 
 @account_cli.command("show")
@@ -93,7 +93,7 @@ def set_account(
     json: Json = False,
 ) -> None:
     """Change an account; it counts from the next request on."""
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "name": name,
         "plan": plan,
         "trial_ends_at": trial_ends_at,
@@ -107,7 +107,7 @@ def set_account(
         "credit_note_number_pattern": credit_note_number_pattern,
         "working_weekdays": comma_list(working_weekdays),
     }
-    say(accounts.set_account(opened(), account, changes(AccountDetails, given)), json=json)
+    say(accounts.set_account(opened(), account, changes(AccountDetails, options)), json=json)
 
 
 @api_cli.command("on")
@@ -139,7 +139,7 @@ def create_user(
     json: Json = False,
 ) -> None:
     """Add a user to an account."""
-    given = {
+    options = {
         "name": name,
         "email": email,
         "role": role,
@@ -149,18 +149,18 @@ def create_user(
         "cost_rate": cost_rate,
         "password": password,
     }
-    details = whole(UserDetails, given)
+    details = whole(UserDetails, options)
     if details is not None:
-        user_id, chosen = users.create_user(opened(), account, details)
-        say({"user_id": user_id, "password": chosen}, json=json)
+        user_id, new_password = users.create_user(opened(), account, details)
+        say({"user_id": user_id, "password": new_password}, json=json)
 
 
 @user_cli.command("list")
 def list_users(account: Account, *, json: Json = False) -> None:
     """List the users of an account."""
-    found = users.list_users(opened(), account)
+    rows = users.list_users(opened(), account)
     names = ("id", "name", "email", "role", "is_active", "weekly_capacity_minutes", "hourly_rate")
-    say({"users": found if json else [{name: one[name] for name in names} for one in found]}, json=json)
+    say({"users": rows if json else [{name: row[name] for name in names} for row in rows]}, json=json)
 
 
 @user_cli.command("set")
@@ -179,7 +179,7 @@ def set_user(
     json: Json = False,
 ) -> None:
     """Change a user; a cost rate counts from --cost-rate-from on."""
-    given = {
+    options = {
         "name": name,
         "email": email,
         "role": role,
@@ -190,7 +190,7 @@ def set_user(
         "cost_rate_from": cost_rate_from,
         "password": password,
     }
-    say(cost_rates.set_user(opened(), user, changes(UserDetails, given)), json=json)
+    say(cost_rates.set_user(opened(), user, changes(UserDetails, options)), json=json)
 
 
 @user_cli.command("deactivate")
@@ -216,9 +216,9 @@ def create_key(
     json: Json = False,
 ) -> None:
     """Create a key; its value is shown this once."""
-    chosen = list(SCOPES) if scopes == "all" else comma_list(scopes)
-    given = {"name": name, "user_id": user, "scopes": chosen, "expires_at": expires_at}
-    details = whole(KeyDetails, given)
+    scope_list = list(SCOPES) if scopes == "all" else comma_list(scopes)
+    options = {"name": name, "user_id": user, "scopes": scope_list, "expires_at": expires_at}
+    details = whole(KeyDetails, options)
     if details is not None:
         key_id, value = keys.create_key(opened(), account, details)
         say({"key_id": key_id, "key": value}, json=json)
@@ -227,9 +227,9 @@ def create_key(
 @key_cli.command("list")
 def list_keys(account: Account, *, json: Json = False) -> None:
     """List the keys of an account, without their values."""
-    found = keys.list_keys(opened(), account)
+    rows = keys.list_keys(opened(), account)
     names = ("id", "name", "user_id", "prefix", "last_four", "expires_at", "revoked_at", "last_used_at", "scopes")
-    say({"keys": found if json else [{name: one[name] for name in names} for one in found]}, json=json)
+    say({"keys": rows if json else [{name: row[name] for name in names} for row in rows]}, json=json)
 
 
 @key_cli.command("revoke")

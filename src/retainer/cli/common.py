@@ -1,4 +1,4 @@
-"""What every command shares: reading options, opening the database, answering people and programs."""
+"""What every command shares: reading options, opening the database, printing results."""
 
 import json as jsons
 import sys
@@ -23,12 +23,12 @@ Json = Annotated[bool, typer.Option("--json", help="Answer one JSON object on st
 WORDS = {None: "-", True: "yes", False: "no"}
 
 
-def say(answer: Mapping[str, Any], *, json: bool) -> None:
-    """Print an answer: as one JSON object, or for a person to read, lists of objects as tables."""
+def say(result: Mapping[str, Any], *, json: bool) -> None:
+    """Print a result: as one JSON object, or for a person to read, with lists of objects as tables."""
     if json:
-        print(jsons.dumps(answer))
+        print(jsons.dumps(result))
         return
-    for name, value in answer.items():
+    for name, value in result.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             table = Table(*value[0], box=None, pad_edge=False)
             for row in value:
@@ -39,43 +39,46 @@ def say(answer: Mapping[str, Any], *, json: bool) -> None:
 
 
 def shown(value: Any) -> str:
-    """A value as a person reads it."""
+    """Return a value as a person reads it."""
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
     return WORDS[value] if value is None or isinstance(value, bool) else str(value)
 
 
 def opened() -> Store:
-    """The database of the settings in force, brought up to date."""
+    """Return the store of the configured database, migrated to the newest schema."""
     engine = Sqlite(settings.load().database_path)
     migrate(engine)
     return Store(engine)
 
 
 def warnings(database: Path) -> list[str]:
-    """What others on this machine can reach and should not, as a sentence; none when all is well."""
-    found = " ".join(map(str, exposed(database)))
-    return [f"Others on this machine can reach the data. Close it: chmod go= {found}"] if found else []
+    """Return a warning that names the files which other users of this machine can reach; none when there are none."""
+    paths = " ".join(map(str, exposed(database)))
+    return [f"Others on this machine can reach the data. Close it: chmod go= {paths}"] if paths else []
 
 
-def whole(shape: type[T], given: dict[str, Any], prefix: str = "", faults: FieldErrors | None = None) -> T | None:
-    """What options say of a shape; raises `validation_failed` with every fault, or adds them to `faults`."""
-    own: FieldErrors = {}
-    sent = {name: value for name, value in given.items() if value is not None}
-    found = complete(shape, read_fields(shape, sent, own, prefix), sent, own, prefix)
-    if own and faults is None:
-        raise invalid(own)
-    (faults if faults is not None else own).update(own)
-    return found
+def whole(model: type[T], options: dict[str, Any], prefix: str = "", faults: FieldErrors | None = None) -> T | None:
+    """Return the record that options describe. Adds all errors to `faults`, or raises `validation_failed` without it.
+
+    `prefix` stands before field names in errors: `admin_` makes `email` the option `--admin-email`.
+    """
+    errors: FieldErrors = {}
+    sent = {name: value for name, value in options.items() if value is not None}
+    record = complete(model, read_fields(model, sent, errors, prefix), sent, errors, prefix)
+    if errors and faults is None:
+        raise invalid(errors)
+    (faults if faults is not None else errors).update(errors)
+    return record
 
 
-def changes(shape: type[msgspec.Struct], given: dict[str, Any]) -> dict[str, Any]:
-    """What options change of a shape. Raises `validation_failed` with every fault, or wrong usage for none."""
-    sent = {name: value for name, value in given.items() if value is not None}
+def changes(model: type[msgspec.Struct], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that options change. Raises `validation_failed` with all errors, BadParameter for no change."""
+    sent = {name: value for name, value in options.items() if value is not None}
     if not sent:
         raise typer.BadParameter("say what to change; --help lists the options")
-    faults: FieldErrors = {}
-    values = read_fields(shape, sent, faults)
-    if faults:
-        raise invalid(faults)
+    errors: FieldErrors = {}
+    values = read_fields(model, sent, errors)
+    if errors:
+        raise invalid(errors)
     return values

@@ -83,8 +83,8 @@ def monitor(*, once: Once = False, json: Json = False) -> None:
     from retainer.server.log import Log  # noqa: PLC0415
     from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415  # only this command and the server need it
 
-    in_force = settings.load()
-    engine = Sqlite(in_force.database_path)
+    loaded = settings.load()
+    engine = Sqlite(loaded.database_path)
     migrate(engine)
     log = Log(sys.stderr.buffer)
 
@@ -92,14 +92,14 @@ def monitor(*, once: Once = False, json: Json = False) -> None:
         log.failure(what, error)
         log.flush()
 
-    its = Monitor(Store(engine), in_force.monitor_allow, failed)
+    site_monitor = Monitor(Store(engine), loaded.monitor_allow, failed)
     for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: its.stop())
-    say({"checked": its.run(once=once)}, json=json)
+        signal.signal(name, lambda *_: site_monitor.stop())
+    say({"checked": site_monitor.run(once=once)}, json=json)
 
 
 def watch(*, no_monitor: bool) -> None:
-    """Let the serving process know whether it checks the sites."""
+    """Tell the serving process, through its environment, whether to check the sites."""
     if no_monitor:
         os.environ["RETAINER_MONITOR"] = "no"
 
@@ -110,7 +110,7 @@ def migrate_database(*, json: Json = False) -> None:
     say({"before": before, "after": after}, json=json)
 
 
-def openapi(*, out: Out = None, json: Json = False) -> None:  # noqa: ARG001  # the document is one JSON object anyway
+def openapi(*, out: Out = None, json: Json = False) -> None:  # noqa: ARG001  # it is JSON with and without --json
     """Write the OpenAPI 3.1 document."""
     from retainer.app import RESOURCES  # noqa: PLC0415  # the API is not needed by other commands
     from retainer.kernel.resource import Routes  # noqa: PLC0415
@@ -128,17 +128,17 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
     """Tell what is in force: settings and their source, database, versions, schema, clock; and if sums are right."""
     from retainer.rollups import doctor as recount  # noqa: PLC0415
 
-    found = settings.load()
-    engine = Sqlite(found.database_path)
+    loaded = settings.load()
+    engine = Sqlite(loaded.database_path)
     schema = current(Store(engine)) if engine.path.exists() else None
     drifted = recount.inspect(Store(engine), repair=repair) if schema == head() else []
     if drifted and not repair:
-        sentence = "Run retainer doctor --repair, and report it as a defect."
-        raise Refusal("server_error", f"Summaries are not what their rows come to: {', '.join(drifted)}. {sentence}")
-    for warning in warnings(found.database_path):
+        advice = "Run retainer doctor --repair, and report it as a defect."
+        raise Refusal("server_error", f"Summaries are not what their rows come to: {', '.join(drifted)}. {advice}")
+    for warning in warnings(loaded.database_path):
         typer.echo(warning, err=True)
-    in_force = {
-        name: f"{getattr(found, field.name) or 'none'} (from {found.sources.get(field.name, 'default')})"
+    values = {
+        name: f"{getattr(loaded, field.name) or 'none'} (from {loaded.sources.get(field.name, 'default')})"
         for name, field in settings.declared()
     }
     say(
@@ -146,7 +146,7 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
             "version": __version__,
             "python": platform.python_version(),
             "sqlite": engine.version,
-            **in_force,
+            **values,
             "database": str(engine.path),
             "schema": schema,
             "newest_schema": head(),
@@ -159,7 +159,7 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
 
 
 def run(host: str, port: int, workers: int, threads: int | None, ready: Callable[[], None]) -> None:
-    """Migrate if needed, then serve until told to stop."""
+    """Migrate if needed, then serve until SIGTERM or SIGINT; `ready` is called once requests are answered."""
     from retainer.server.log import Log  # noqa: PLC0415
     from retainer.server.serving import serve as listen  # noqa: PLC0415  # other commands need no HTTP server
 
@@ -168,20 +168,20 @@ def run(host: str, port: int, workers: int, threads: int | None, ready: Callable
         raise typer.BadParameter(message, param_hint="--workers")
     if threads is not None:
         os.environ["RETAINER_THREADS"] = str(threads)
-    in_force = settings.load()
-    engine = Sqlite(in_force.database_path)
+    loaded = settings.load()
+    engine = Sqlite(loaded.database_path)
     migrate(engine)
     engine.close()
     log = Log(sys.stderr.buffer)
-    for warning in warnings(in_force.database_path):
+    for warning in warnings(loaded.database_path):
         log.warning(warning)
     if os.geteuid() == 0:
         log.warning("The server runs as root. Run it as a user of its own, who owns the data folder and nothing else.")
     log.flush()
-    listen(host, port, settings=in_force, ready=ready)
+    listen(host, port, settings=loaded, ready=ready)
 
 
 def base_url(host: str, port: int) -> str:
-    """The address that a person on this machine uses."""
+    """Return the address of the API for a person on this machine."""
     public = settings.load().base_url or f"http://{'127.0.0.1' if host in {'0.0.0.0', '::'} else host}:{port}"  # noqa: S104
     return public + BASE_PATH

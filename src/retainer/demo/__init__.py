@@ -23,14 +23,14 @@ AT_HOME = {"DE", "US"}
 
 
 def fill(store: Store) -> str:
-    """Fill an empty database with two agencies; answers a key of the first with all scopes."""
+    """Fill an empty database with two agencies; return a key of the first with all scopes."""
     key = _agency(store, NORTHLIGHT)
     _agency(store, HARBOUR)
     return key
 
 
 def _agency(store: Store, agency: Agency) -> str:
-    """Open an agency with its people, its clients and their work; answers a key of its first admin."""
+    """Open an agency with its people, its clients and their work; return a key of its first admin."""
     details = make(
         AccountDetails,
         name=agency.name,
@@ -48,10 +48,10 @@ def _agency(store: Store, agency: Agency) -> str:
     actor = Actor(account_id, admin_id, "admin", details.currency, details.timezone, 30, "C-{0000}")
     with store.begin(actor, write=True) as tx:
         tag_ids = {name: tags.create_tag(tx, make(tags.Tag, name=name, color=color)).id for name, color in TAGS.items()}
-        chance = random.Random(agency.name)  # noqa: S311  # every demo is the same
+        chance = random.Random(agency.name)  # noqa: S311  # demos are reproducible
         today = date.fromisoformat(tx.today)
         customers = []
-        for customer in sorted(agency.customers, key=lambda described: described[5] == "prospect"):
+        for customer in sorted(agency.customers, key=lambda customer: customer[5] == "prospect"):
             at(tx, today - timedelta(days=9 if customer[5] == "prospect" else 400))
             customers.append(_client(tx, customer, tag_ids, chance))
         at(tx, today)
@@ -69,7 +69,7 @@ def _agency(store: Store, agency: Agency) -> str:
 
 
 def _ascii(name: str) -> str:
-    """The letters of a name as an address has them."""
+    """Return a name with ASCII letters alone, for addresses."""
     letters = sort_key(name).partition(BEFORE_ALL)[0]
     return "".join(letter for letter in letters if "a" <= letter <= "z")
 
@@ -80,7 +80,7 @@ def _person(agency: Agency, name: str, role: str, hourly_rate: str | None, cost_
 
 
 def _client(tx: Tx, customer: Any, tag_ids: dict[str, int], chance: random.Random) -> clients.Client:
-    """A client with its contacts; those that are archived by now are so after their work was recorded."""
+    """Create a client with its contacts; return it with its final status: `Work.close` writes that of archived ones."""
     name, city, country, currency, rate, status, tagged, people = customer
     site = _ascii(name)
     client = clients.create_client(
@@ -97,7 +97,7 @@ def _client(tx: Tx, customer: Any, tag_ids: dict[str, int], chance: random.Rando
             vat_number=f"{country}{chance.randint(10**8, 10**9 - 1)}",
             currency=currency,
             hourly_rate=rate,
-            tax_rate=None if country in AT_HOME else "0",  # who is elsewhere pays the tax there
+            tax_rate=None if country in AT_HOME else "0",  # clients abroad pay the tax there
             tag_ids=[tag_ids[tag] for tag in tagged],
         ),
     )

@@ -31,7 +31,7 @@ class Bills:
         self.sent: list[invoices.Invoice] = []
 
     def send(self, customers: list[clients.Client]) -> None:
-        """Twelve months of invoices; the work of this month stays unbilled, but for a draft."""
+        """Bill twelve months; the work of the current month stays unbilled, but for a draft."""
         busy = [customer for customer in customers if customer.status != "prospect"]
         first = (self.today - timedelta(days=365)).replace(day=1)
         while (following := (first + timedelta(days=32)).replace(day=1)) <= self.today:
@@ -45,27 +45,27 @@ class Bills:
         self._draft(busy[0])
 
     def _month(self, customer: clients.Client, first: date, following: date) -> None:
-        """What a client is billed for a month: hours, expenses, its retainer, milestones that were reached."""
+        """Bill a client for a month: hours, expenses, retainers, milestones that were reached."""
         last = following - timedelta(days=1)
-        its = [job for job in self.jobs if job.project.client_id == customer.id]
-        hourly = [job.project.id for job in its if job.project.billing_type == "time_and_materials"]
+        jobs = [job for job in self.jobs if job.project.client_id == customer.id]
+        hourly = [job.project.id for job in jobs if job.project.billing_type == "time_and_materials"]
         work: dict[str, Any] = {}
         if hourly and self._unbilled(time_entries, customer, hourly, last):
             by = self.chance.choice(("project", "project", "task", "user"))
             work["time"] = {"project_ids": hourly, "to": last.isoformat(), "group_by": by}
-        if self._unbilled(expenses, customer, [job.project.id for job in its], last):
+        if self._unbilled(expenses, customer, [job.project.id for job in jobs], last):
             work["expenses"] = {"to": last.isoformat(), "group_by": self.chance.choice(("entry", "category"))}
-        lines = [*self._retainers(its, first), *self._milestones(its, first, last)]
+        lines = [*self._retainers(jobs, first), *self._milestones(jobs, first, last)]
         if work or lines:
             self._issue(customer, following, unbilled_work=work or None, lines=lines)
 
     def _unbilled(self, table: Any, customer: clients.Client, projects: list[int], last: date) -> bool:
-        its = and_(table.c.client_id == customer.id, table.c.currency == customer.currency, table.c.billable.is_(True))
-        until = and_(table.c.invoice_line_id.is_(None), table.c.date <= last.isoformat())
-        found = {row[0] for row in self.tx.all(select(table.c.project_id).where(its, until).distinct())}
-        return not found.isdisjoint(projects)
+        billable = and_(table.c.billable.is_(True), table.c.currency == customer.currency)
+        unbilled = and_(table.c.invoice_line_id.is_(None), table.c.date <= last.isoformat())
+        statement = select(table.c.project_id).where(table.c.client_id == customer.id, billable, unbilled).distinct()
+        return not {project for (project,) in self.tx.all(statement)}.isdisjoint(projects)
 
-    def _retainers(self, its: list[Job], first: date) -> list[dict[str, Any]]:
+    def _retainers(self, jobs: list[Job], first: date) -> list[dict[str, Any]]:
         return [
             {
                 "description": f"{job.project.name}, {first:%B %Y}",
@@ -73,35 +73,35 @@ class Bills:
                 "unit_price": str(job.project.retainer_amount),
                 "project_id": job.project.id,
             }
-            for job in its
+            for job in jobs
             if job.project.billing_type == "retainer" and job.start <= first <= job.end
         ]
 
-    def _milestones(self, its: list[Job], first: date, last: date) -> list[dict[str, Any]]:
+    def _milestones(self, jobs: list[Job], first: date, last: date) -> list[dict[str, Any]]:
         table = schema.work.milestones
         reached = and_(table.c.status == "completed", table.c.due_date.between(str(first), str(last)))
-        found = self.tx.all(select(*table.c["id", "project_id"]).where(table.c.amount > 0, reached))
-        projects = {job.project.id for job in its}
-        return [{"milestone_id": own} for own, project in found if project in projects]
+        rows = self.tx.all(select(*table.c["id", "project_id"]).where(table.c.amount > 0, reached))
+        projects = {job.project.id for job in jobs}
+        return [{"milestone_id": milestone} for milestone, project in rows if project in projects]
 
-    def _issue(self, customer: clients.Client, day: date, **members: Any) -> None:
-        """Send an invoice, and let the client pay as clients do."""
-        members |= {"issue_date": day.isoformat(), "status": "sent", "client_id": customer.id}
-        it = invoices.create_invoice(self.tx, make(invoices.Invoice, **members))
-        self.sent.append(it)
-        due, late = date.fromisoformat(str(it.due_date)), "Elbe" in customer.name or "Cedar" in customer.name
+    def _issue(self, customer: clients.Client, day: date, **fields: Any) -> None:
+        """Send an invoice, and let the client pay: most in time, some late, in two parts, or never."""
+        fields |= {"issue_date": day.isoformat(), "status": "sent", "client_id": customer.id}
+        invoice = invoices.create_invoice(self.tx, make(invoices.Invoice, **fields))
+        self.sent.append(invoice)
+        due, late = date.fromisoformat(str(invoice.due_date)), "Elbe" in customer.name or "Cedar" in customer.name
         paid = due + timedelta(days=self.chance.randint(25, 60) if late else self.chance.randint(-14, 5))
         habit = self.chance.random()
         if habit > 0.99 and due < self.today - timedelta(days=120):
-            self._step(it, "written_off")
-        elif paid <= self.today and it.status == "sent":
-            part = str((it.total / 2).quantize(it.total)) if habit < 0.08 else None
-            self._pay(it, max(paid, day), part)
+            self._step(invoice, "written_off")
+        elif paid <= self.today and invoice.status == "sent":
+            part = str((invoice.total / 2).quantize(invoice.total)) if habit < 0.08 else None
+            self._pay(invoice, max(paid, day), part)
             rest = paid + timedelta(days=self.chance.randint(15, 40))
             if part and rest <= self.today:
-                self._pay(invoices.load_invoice(self.tx, it.id), rest, None)
+                self._pay(invoices.load_invoice(self.tx, invoice.id), rest, None)
 
-    def _pay(self, it: invoices.Invoice, day: date, amount: str | None) -> None:
+    def _pay(self, invoice: invoices.Invoice, day: date, amount: str | None) -> None:
         at(self.tx, day)
         payment = make(
             Payment,
@@ -110,40 +110,43 @@ class Bills:
             method=self.chance.choice(METHODS),
             reference=f"{self.chance.choice(('TRF', 'ZV', 'PAY'))}-{self.chance.randint(10**6, 10**7)}",
         )
-        if payments.prepare_payment(self.tx, payment, it, whole=False):
-            with changing_balance(self.tx, it.id):
+        if payments.prepare_payment(self.tx, payment, invoice, whole=False):
+            with changing_balance(self.tx, invoice.id):
                 payments.record(self.tx, payment)
 
-    def _step(self, it: invoices.Invoice, status: str) -> None:
-        before = invoices.load_invoice(self.tx, it.id)
+    def _step(self, invoice: invoices.Invoice, status: str) -> None:
+        before = invoices.load_invoice(self.tx, invoice.id)
         after = invoices.prepare(self.tx, msgspec.structs.replace(before, status=status), before)
         invoices.save(self.tx, after, before)
 
     def _from_quotes(self) -> None:
-        """Two accepted quotes become drafts."""
-        its = schema.billing.quotes.c
-        accepted = select(its.id).where(its.status == "accepted").order_by(its.issue_date.desc())
+        """Make drafts of two accepted quotes."""
+        columns = schema.billing.quotes.c
+        accepted = select(columns.id).where(columns.status == "accepted").order_by(columns.issue_date.desc())
         for (quote,) in self.tx.all(accepted)[:2]:
             invoices.create_invoice(self.tx, make(invoices.Invoice, quote_id=quote))
 
     def _correct(self) -> None:
-        """What went wrong: an invoice that was void at once, discounts afterwards, a small one that was cancelled."""
-        self._step(next(it for it in reversed(self.sent) if self._status(it) == "sent"), "void")
-        issued = [it for it in self.sent if self._status(it) not in {"void", "draft"} and it.total > 0]
-        small = min(issued[: len(issued) // 2], key=lambda it: it.total)
+        """Correct some invoices: void one, credit a tenth and a twentieth of two, and a small one wholly."""
+        self._step(next(invoice for invoice in reversed(self.sent) if self._status(invoice) == "sent"), "void")
+        issued = [
+            invoice for invoice in self.sent if self._status(invoice) not in {"void", "draft"} and invoice.total > 0
+        ]
+        small = min(issued[: len(issued) // 2], key=lambda invoice: invoice.total)
         wrong, praised = issued[len(issued) // 3], issued[-1]
         corrections = [(wrong, "correction", 10), (small, "cancellation", 1), (praised, "goodwill", 20)]
-        for it, reason, part in sorted(corrections, key=lambda correction: str(correction[0].issue_date)):
-            day = date.fromisoformat(str(it.issue_date)) + timedelta(days=self.chance.randint(8, 14))
+        for invoice, reason, part in sorted(corrections, key=lambda correction: str(correction[0].issue_date)):
+            day = date.fromisoformat(str(invoice.issue_date)) + timedelta(days=self.chance.randint(8, 14))
             at(self.tx, min(day, self.today))
-            members = {} if part == 1 else {"amount": str((it.total / part).quantize(it.total))}
-            credit_notes.create_credit_note(self.tx, it.id, make(CreditNote, reason=reason, **members))
+            fields = {} if part == 1 else {"amount": str((invoice.total / part).quantize(invoice.total))}
+            credit_notes.create_credit_note(self.tx, invoice.id, make(CreditNote, reason=reason, **fields))
         at(self.tx, self.today)
 
-    def _status(self, it: invoices.Invoice) -> str:
-        return str(self.tx.value(select(schema.billing.invoices.c.status).where(schema.billing.invoices.c.id == it.id)))
+    def _status(self, invoice: invoices.Invoice) -> str:
+        table = schema.billing.invoices
+        return str(self.tx.value(select(table.c.status).where(table.c.id == invoice.id)))
 
     def _draft(self, customer: clients.Client) -> None:
         lines = [{"description": "Workshop: the year ahead", "quantity": "1", "unit": "days", "unit_price": "960"}]
-        it = make(invoices.Invoice, client_id=customer.id, subject="Workshop", lines=lines, notes="Thank you!")
-        invoices.create_invoice(self.tx, it)
+        draft = make(invoices.Invoice, client_id=customer.id, subject="Workshop", lines=lines, notes="Thank you!")
+        invoices.create_invoice(self.tx, draft)

@@ -30,7 +30,7 @@ class Care:
         self.sites: dict[int, int] = {}
 
     def host(self, customers: list[clients.Client]) -> None:
-        """A site for every client, a staging site for some."""
+        """Create a site for every client, and a staging site for some."""
         self.tx.now = as_instant(self.now - uptime.MONTH)
         staging = 0
         for customer in customers:
@@ -43,16 +43,16 @@ class Care:
         self._fail(staging or min(self.sites.values()))
 
     def support(self, customers: list[clients.Client]) -> None:
-        """A few tickets a month for every client that has a site; the newest wait for an answer."""
-        for place, customer in enumerate(it for it in customers if it.id in self.sites):
+        """Open a few tickets for every client that has a site; some of the newest wait for an answer."""
+        for place, customer in enumerate(customer for customer in customers if customer.id in self.sites):
             people = self.tx.all(
                 select(schema.crm.external_contacts.c.id).where(schema.crm.external_contacts.c.client_id == customer.id)
             )
             for turn in range(6 + place % 4):
                 subject, description, kind, priority, answer, thanks = ASKED[(place * 5 + turn) % len(ASKED)]
-                members = {"subject": subject, "description": description, "type": kind, "priority": priority}
+                fields = {"subject": subject, "description": description, "type": kind, "priority": priority}
                 contact = self.chance.choice(people)[0]
-                self._ticket({**members, "contact_id": contact, "site_id": self.sites[customer.id]}, answer, thanks)
+                self._ticket({**fields, "contact_id": contact, "site_id": self.sites[customer.id]}, answer, thanks)
         self.tx.now = as_instant(self.now)
 
     def _site(self, customer: clients.Client, environment: str, url: str) -> int:
@@ -70,7 +70,7 @@ class Care:
             for slug, name, versions in PLUGINS
             if self.chance.random() < 0.7 or (shop and slug == "woocommerce")
         ]
-        it = make(
+        site = make(
             sites.Site,
             url=url,
             client_id=customer.id,
@@ -81,12 +81,12 @@ class Care:
             php_version=self.chance.choice(PHP),
             plugins=plugins,
         )
-        site = sites.create_site(self.tx, it).id
-        self._history(site)
-        return site
+        site_id = sites.create_site(self.tx, site).id
+        self._history(site_id)
+        return site_id
 
     def _history(self, site: int) -> None:
-        """A month of checks, in sums for each hour and one by one for the last day."""
+        """Record a month of checks: sums for each hour, and the checks of the last day one by one."""
         account = self.tx.actor.account_id
         each_hour = 3600 // INTERVAL
         down_at = {
@@ -105,7 +105,7 @@ class Care:
             "last_status_code": 200,
             "response_time_ms": self.chance.randint(80, 900),
             "ssl_expires_at": as_instant(self.now + timedelta(days=self.chance.randint(6, 85))),
-            "next_check_at": as_instant(self.now + timedelta(days=365)),  # it is nowhere; a new one is really checked
+            "next_check_at": as_instant(self.now + timedelta(days=365)),  # its host does not exist: no check
         }
         self.tx.run(update(schema.sites.sites).where(schema.sites.sites.c.id == site).values(values))
         uptime.summarise(self.tx, account, site)
@@ -122,16 +122,16 @@ class Care:
         }
         self.tx.run(update(schema.sites.sites).where(schema.sites.sites.c.id == site).values(values))
 
-    def _ticket(self, members: dict[str, Any], answer: str, thanks: str | None) -> None:
-        """A ticket from the first word to its end, as far as that has come."""
-        asked = self.now - timedelta(days=self.chance.randint(0, 180) ** 2 // 180, minutes=self.chance.randint(5, 900))
-        old = self.now - asked > timedelta(days=6)
-        self._at(asked)
-        it = make(tickets.Ticket, **members, assignee_id=self.chance.choice(self.people))
-        ticket = tickets.create_ticket(self.tx, it).id
+    def _ticket(self, fields: dict[str, Any], answer: str, thanks: str | None) -> None:
+        """Open a ticket, with the replies, time and resolution that it has by now."""
+        opened = self.now - timedelta(days=self.chance.randint(0, 180) ** 2 // 180, minutes=self.chance.randint(5, 900))
+        old = self.now - opened > timedelta(days=6)
+        self._at(opened)
+        fields |= {"assignee_id": self.chance.choice(self.people)}
+        ticket = tickets.create_ticket(self.tx, make(tickets.Ticket, **fields)).id
         if not old and self.chance.random() < 0.5:
             return
-        answered = self._at(asked + timedelta(minutes=self.chance.randint(12, 600)))
+        answered = self._at(opened + timedelta(minutes=self.chance.randint(12, 600)))
         if answered > self.now:
             return
         self._reply(ticket, body=answer, status="pending")
@@ -148,8 +148,8 @@ class Care:
         self.tx.now = as_instant(min(moment, self.now))
         return moment
 
-    def _reply(self, ticket: int, **members: Any) -> None:
-        ticket_replies.create_ticket_reply(self.tx, ticket, make(ticket_replies.TicketReply, **members))
+    def _reply(self, ticket: int, **fields: Any) -> None:
+        ticket_replies.create_ticket_reply(self.tx, ticket, make(ticket_replies.TicketReply, **fields))
 
     def _worked(self, ticket: int, when: datetime) -> None:
         entry = make(

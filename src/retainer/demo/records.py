@@ -1,4 +1,4 @@
-"""Records as a body would describe them, by the same rules."""
+"""Records made from fields as from the body of a request, by the same rules."""
 
 from datetime import UTC, date, datetime, time
 from typing import Any, TypeVar
@@ -15,14 +15,14 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def at(tx: Tx, day: date) -> None:
-    """Let what follows have been done on a day, at the latest now."""
+    """Set the transaction's clock to the morning of a day, at the latest to now."""
     tx.now = min(as_instant(datetime.combine(day, WORKING_HOUR)), utcnow())
 
 
-def make(shape: type[T], **members: Any) -> T:
-    """A record of a type with these members. Raises `validation_failed`."""
-    faults: FieldErrors = {}
-    record = complete(shape, read_fields(shape, members, faults), members, faults)
-    if faults:
-        raise invalid(faults)
+def make(model: type[T], **fields: Any) -> T:
+    """Return a record of a model with these fields. Raises `validation_failed`."""
+    errors: FieldErrors = {}
+    record = complete(model, read_fields(model, fields, errors), fields, errors)
+    if errors:
+        raise invalid(errors)
     return record

@@ -27,7 +27,7 @@ REASONS = ("Over our budget this year", "We decided for another agency", "The pr
 
 
 def offer(tx: Tx, chance: random.Random, customers: list[clients.Client]) -> None:
-    """Two or three quotes for every client, sent when they were written and decided weeks later; the newest wait."""
+    """Write two or three quotes for every client, sent at once and decided days later; the newest are undecided."""
     today = date.fromisoformat(tx.today)
     plans = [
         (today - timedelta(days=_age(chance, customer, turn)), place, turn, customer)
@@ -50,14 +50,14 @@ def offer(tx: Tx, chance: random.Random, customers: list[clients.Client]) -> Non
 
 
 def _age(chance: random.Random, customer: clients.Client, turn: int) -> int:
-    """How many days ago a quote was written: the first of each client lately, unless the client is archived by now."""
+    """Return how many days ago a quote was written: the first of each client lately, unless the client is archived."""
     if customer.status == "archived":
         return chance.randint(260, 360)
     return chance.randint(1, 24) if turn == 0 else chance.randint(25, 360)
 
 
 def _quote(tx: Tx, chance: random.Random, customer: clients.Client, kind: Kind, issued: date, status: str) -> int:
-    """Write a quote for the stages of a kind of project; answers its id."""
+    """Write a quote for the stages of a kind of project; return its id."""
     rate = str(customer.hourly_rate or 100)
     lines = [
         {"description": name, "quantity": hours, "unit": "hours", "unit_price": rate}
@@ -65,17 +65,17 @@ def _quote(tx: Tx, chance: random.Random, customer: clients.Client, kind: Kind, 
     ]
     if chance.random() < 0.3:
         lines.append({"description": "Rebate for new clients", "quantity": -1, "unit_price": rate})
-    members = {"client_id": customer.id, "title": f"{kind.name} {customer.name}", "status": status, "lines": lines}
-    return quotes.create_quote(tx, make(quotes.Quote, issue_date=issued.isoformat(), **members)).id
+    fields = {"client_id": customer.id, "title": f"{kind.name} {customer.name}", "status": status, "lines": lines}
+    return quotes.create_quote(tx, make(quotes.Quote, issue_date=issued.isoformat(), **fields)).id
 
 
-def spend(tx: Tx, chance: random.Random, people: list[int], its: list[projects.Project]) -> None:
-    """What the projects cost beside time, a few things a month."""
+def spend(tx: Tx, chance: random.Random, people: list[int], booked: list[projects.Project]) -> None:
+    """Record a year of expenses, most of them on these projects."""
     today = date.fromisoformat(tx.today)
     for _ in range(140):
         category, vendor, description, low, high = chance.choice(SPENT)
-        project = chance.choice(its) if chance.random() < 0.7 else None
-        it = make(
+        project = chance.choice(booked) if chance.random() < 0.7 else None
+        expense = make(
             expenses.Expense,
             amount=f"{chance.randint(low, high)}.{chance.randint(0, 99):02}",
             project_id=project.id if project else None,
@@ -88,4 +88,4 @@ def spend(tx: Tx, chance: random.Random, people: list[int], its: list[projects.P
             markup_percent="10" if project and category == "stock" else "0",
             reimbursable=category == "travel",
         )
-        expenses.record(tx, it)
+        expenses.record(tx, expense)

@@ -40,7 +40,7 @@ class Work:
         self.internal: list[int] = []
 
     def plan(self, customers: list[clients.Client]) -> None:
-        """Templates, internal projects, and three or four projects for every client that is no prospect."""
+        """Create templates, internal projects, and three or four projects for every client that is no prospect."""
         for kind in KINDS[:1] + KINDS[3:4]:
             template = self._project(kind, f"Template: {kind.name}", None, self.today, is_template=True)
             self._fill(kind, template, self.today)
@@ -53,7 +53,7 @@ class Work:
                 self._job(kind, customer, is_running=turn == 0)
 
     def record(self) -> None:
-        """What everybody did, day by day."""
+        """Record what everybody did, day by day."""
         day = self.today - YEAR
         while day < self.today:
             at(self.tx, day)
@@ -64,13 +64,13 @@ class Work:
         at(self.tx, self.today)
 
     def close(self, customers: list[clients.Client]) -> None:
-        """What is archived by now, and took work before."""
+        """Archive clients whose work is recorded by now: archived clients take none."""
         for customer in customers:
             if customer.status == "archived":
                 self.tx.update(schema.crm.clients, customer)
 
     def _job(self, kind: Kind, customer: clients.Client, *, is_running: bool) -> None:
-        """A project of a year in which every client has one that is in the middle of its time."""
+        """Create a project with its team and tasks; a running one is in the middle of its time."""
         length = timedelta(days=kind.days)
         gone = customer.status == "archived"
         earliest, latest = -365, -250 if gone else 20
@@ -111,16 +111,16 @@ class Work:
         )
 
     def _fill(self, kind: Kind, project: projects.Project, start: date) -> list[int]:
-        """Milestones and tasks, spread over the project's time."""
+        """Create milestones and tasks, spread over the project's time; return the ids of the tasks."""
         stages = []
         for place, name in enumerate(kind.stages, 1):
             due = start + timedelta(days=kind.days * place // len(kind.stages))
             share = SLICES[len(kind.stages)][place - 1]
-            its = milestones.Milestone
             amount = project.fixed_fee and str(round(int(project.fixed_fee) * int(share * 100) / 100))
             status = "completed" if due < self.today and not project.is_template else "open"
-            it = make(its, name=name, due_date=due.isoformat(), amount=amount, status=status)
-            stages.append(self.tx.insert(schema.work.milestones, milestones.prepare(self.tx, it, project)))
+            fields = {"name": name, "due_date": due.isoformat(), "amount": amount, "status": status}
+            milestone = milestones.prepare(self.tx, make(milestones.Milestone, **fields), project)
+            stages.append(self.tx.insert(schema.work.milestones, milestone))
         return [self._task(kind, project, start, stages, place) for place in range(len(kind.tasks))]
 
     def _task(self, kind: Kind, project: projects.Project, start: date, stages: list[int], place: int) -> int:
@@ -159,7 +159,7 @@ class Work:
         self.tx.run(update(schema.work.tasks).where(schema.work.tasks.c.id == task).values(values))
 
     def _day(self, user: int, day: date) -> None:
-        """One working day of one person."""
+        """Record one working day of one person."""
         open_jobs = [job for job in self.jobs if user in job.team and job.start <= day <= job.end]
         self.chance.shuffle(open_jobs)
         worked = 0
@@ -167,12 +167,12 @@ class Work:
             minutes = self.chance.choice(PIECES)
             worked += minutes
             kind = self.chance.choice(list(WORK))
-            it = {"description": self.chance.choice(WORK[kind]), "date": day.isoformat(), "user_id": user}
+            fields = {"description": self.chance.choice(WORK[kind]), "date": day.isoformat(), "user_id": user}
             if open_jobs and self.chance.random() < 0.92:
                 job = open_jobs[min(int(self.chance.expovariate(1)), len(open_jobs) - 1)]
                 on = {"task_id": self.chance.choice(job.tasks)} if self.chance.random() < 0.6 else {}
                 on |= {"project_id": job.project.id, "billable": self.chance.random() < 0.93}
             else:
                 on = {"project_id": self.chance.choice(self.internal)}
-            entry = make(time_entries.TimeEntry, duration_minutes=minutes, **it, **on)
+            entry = make(time_entries.TimeEntry, duration_minutes=minutes, **fields, **on)
             time_entries.record(self.tx, entry)

@@ -1,4 +1,4 @@
-"""Who is calling, and may they: key, plan, switch, scope (contract 1.1 and 1.2)."""
+"""Authentication and admission: the key, the plan and the API's switch (contract 1.1 and 1.2)."""
 
 from retainer.errors import Refusal
 from retainer.identity.accounts import PLANS, require_api
@@ -12,9 +12,9 @@ CHALLENGE = {"WWW-Authenticate": 'Bearer realm="Retainer"'}
 
 
 def authenticate(request: Request, store: Store) -> Caller:
-    """The caller whose key the request carries.
+    """Return the caller whose key the request has.
 
-    Raises the 401s: no key, none that is known, revoked, expired, or of a deactivated user.
+    Raises a 401 for a key that is missing, unknown, revoked, expired, or of a deactivated user.
     """
     value = credential(request)
     caller = caller_of(store, value)
@@ -30,9 +30,9 @@ def authenticate(request: Request, store: Store) -> Caller:
 
 
 def credential(request: Request) -> str:
-    """The key as sent: Bearer wins, X-Api-Key is read only when no Bearer credential is there.
+    """Return the key as sent: the Bearer token, or without one X-Api-Key.
 
-    A key whose checksum is wrong is refused before any database access.
+    Raises `missing_key`, and `invalid_key` for a wrong checksum: that costs no database access.
     """
     scheme, _, value = (request.header("AUTHORIZATION") or "").strip().partition(" ")
     if scheme.lower() != "bearer":
@@ -55,6 +55,6 @@ def admit(caller: Caller) -> None:
         raise Refusal("api_disabled", "The API is switched off for this account. Ask an admin to switch it on.")
 
 
-def refused(code: str, sentence: str) -> Refusal:
-    """A 401 with its challenge (RFC 9110, 15.5.2)."""
-    return Refusal(code, sentence, headers=CHALLENGE)
+def refused(code: str, message: str) -> Refusal:
+    """Return a 401 with its challenge (RFC 9110, 15.5.2)."""
+    return Refusal(code, message, headers=CHALLENGE)

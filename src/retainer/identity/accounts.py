@@ -1,4 +1,4 @@
-"""Accounts and their plans: what stands behind the API (contract 2)."""
+"""Accounts and their plans; operators manage them by the command line (contract 2)."""
 
 import json
 from decimal import Decimal
@@ -18,7 +18,7 @@ from retainer.values.kinds import Currency, Instant, Money, NumberPattern, Perce
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a plan gives: the API or not, and how many requests a minute for each key."""
+    """A plan: whether it includes the API, and how many requests a minute each key has."""
 
     name: str
     has_api: bool
@@ -35,18 +35,18 @@ PLANS = {
         Plan("enterprise", has_api=True, requests_per_minute=3000),
     )
 }
-"""Contract 2.1. A plan without the API has its ceiling for the trial: that of `agency`."""
+"""Contract 2.1. Plans without the API have a limit for trials: that of `agency`."""
 
 
 ACTING = accounts.c["id", "currency", "timezone", "payment_terms_days", "client_number_pattern"]
-"""What an operator has to know of an account to act in it."""
+"""The columns from which `operator` makes an actor."""
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 PaymentTerms = Annotated[int, Meta(ge=0, le=365)]
 
 
 class AccountDetails(msgspec.Struct):
-    """What an operator says of an account; the trial ends 90 days after its creation unless said otherwise."""
+    """The fields of an account that operators set; by default the trial ends 90 days after its creation."""
 
     name: Text191
     plan: Literal["solo", "studio", "agency", "scale", "enterprise"]
@@ -64,19 +64,19 @@ class AccountDetails(msgspec.Struct):
 
 
 def list_accounts(store: Store) -> list[dict[str, Any]]:
-    """Every account, oldest first."""
+    """Return all accounts, oldest first."""
     with store.unscoped("operators see all accounts") as tx:
         return [_shown(row) for row in tx.all(select(accounts).order_by(accounts.c.id))]
 
 
 def get_account(store: Store, account_id: int) -> dict[str, Any]:
-    """One account. Raises `not_found`."""
+    """Return an account. Raises `not_found`."""
     with store.unscoped("operators see all accounts") as tx:
         return account_of(tx, account_id)
 
 
 def set_account(store: Store, account_id: int, changes: dict[str, Any]) -> dict[str, Any]:
-    """Change what an account is; counts from the next request of its keys on. Raises `not_found`."""
+    """Change an account, with effect from the next request of its keys on; return it. Raises `not_found`."""
     with store.unscoped("an account is changed by the operator", write=True) as tx:
         currency = account_of(tx, account_id)["currency"]
         values = account_values(changes, currency)
@@ -97,7 +97,7 @@ def require_api(plan: str, trial_ends_at: str | None, now: str) -> None:
     """Refuse when neither the plan nor a running trial includes the API (contract 2.1)."""
     if PLANS[plan].has_api or (trial_ends_at is not None and now < trial_ends_at):
         return
-    including = ", ".join(name for name, offer in PLANS.items() if offer.has_api)
+    including = ", ".join(plan_name for plan_name, other in PLANS.items() if other.has_api)
     change = f"Change the account's plan to one that does: {including}."
     if trial_ends_at is None:
         raise Refusal("plan_required", f"The plan {plan} does not include the API. {change}", plan=plan)
@@ -108,22 +108,22 @@ def require_api(plan: str, trial_ends_at: str | None, now: str) -> None:
     )
 
 
-def operator(account_id: int, *usual: Any) -> Actor:
-    """Who acts when an operator changes what belongs to an account; takes a row of ACTING."""
-    return Actor(account_id, 0, "operator", *usual)
+def operator(account_id: int, *columns: Any) -> Actor:
+    """Return the actor for an operator who changes records of an account; takes the rest of a row of ACTING."""
+    return Actor(account_id, 0, "operator", *columns)
 
 
 def account_of(tx: Transaction, account_id: int) -> dict[str, Any]:
-    """An account as operators see it. Raises `not_found`."""
+    """Return an account as operators see it. Raises `not_found`."""
     row = tx.one(select(accounts).where(accounts.c.id == account_id))
     if row is None:
         raise Refusal("not_found", f"There is no account {account_id}.")
     return _shown(row)
 
 
-def account_values(given: dict[str, Any], currency: str) -> dict[str, Any]:
-    """What is said of an account, as columns."""
-    values = in_units(given, "hourly_rate", currency)
+def account_values(fields: dict[str, Any], currency: str) -> dict[str, Any]:
+    """Return the fields of an account as values of its columns."""
+    values = in_units(fields, "hourly_rate", currency)
     if "tax_rate" in values:
         values["tax_rate"] = decimal_text(values["tax_rate"])
     if "working_weekdays" in values:
@@ -131,9 +131,9 @@ def account_values(given: dict[str, Any], currency: str) -> dict[str, Any]:
     return values
 
 
-def in_units(given: dict[str, Any], name: str, currency: str) -> dict[str, Any]:
-    """The values with an amount among them as minor units. Raises `validation_failed` for too many digits."""
-    values = dict(given)
+def in_units(fields: dict[str, Any], name: str, currency: str) -> dict[str, Any]:
+    """Return the fields with the named amount in minor units. Raises `validation_failed` for too many digits."""
+    values = dict(fields)
     if values.get(name) is not None:
         try:
             values[name] = minor_units(values[name], currency)

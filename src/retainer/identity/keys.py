@@ -1,4 +1,4 @@
-"""Keys: what lets a program in, as one user of one account, within scopes (contract 1.2)."""
+"""API keys: each acts as one user of one account, within its scopes (contract 1.2)."""
 
 import hashlib
 import re
@@ -28,7 +28,7 @@ Scope = Annotated[str, kind(one_of(lambda: SCOPES), f"one of: {', '.join(SCOPES)
 
 
 class KeyDetails(msgspec.Struct):
-    """What an admin says of a key."""
+    """The fields of a new key."""
 
     name: Text100
     user_id: Id
@@ -49,18 +49,18 @@ BY_HASH = (
     .join(accounts, accounts.c.id == api_keys.c.account_id)
     .where(api_keys.c.hash == bindparam("hash"))
 )
-"""In the order of Caller's fields, but for the last."""
+"""The fields of Caller in their order, but for the last."""
 PLAN = Caller.__struct_fields__.index("plan")
 
 
 def caller_of(store: Store, key: str) -> Caller | None:
-    """Whose key this is; read from the database every time, so that every change counts from the next request on."""
+    """Return the caller of a key, if any; read every time, so that changes have effect from the next request on."""
     row = store.unscoped_one("whose key is this", BY_HASH, hash=digest(key))
     return None if row is None else Caller(*(*row, PLANS[row[PLAN]].requests_per_minute))
 
 
 def create_key(store: Store, account_id: int, details: KeyDetails) -> tuple[int, str]:
-    """Make a key; answers its id and its value, which is nowhere kept. Raises `api_disabled`, `validation_failed`."""
+    """Create a key; return its id and its value, which is not stored. Raises `api_disabled`, `validation_failed`."""
     with store.unscoped("a key is made by an admin", write=True) as tx:
         if not account_of(tx, account_id)["api_enabled"]:
             raise Refusal("api_disabled", f"The API is off. Switch it on first: retainer api on {account_id}")
@@ -93,7 +93,7 @@ def create_key(store: Store, account_id: int, details: KeyDetails) -> tuple[int,
 
 
 def list_keys(store: Store, account_id: int) -> list[dict[str, Any]]:
-    """The keys of an account, revoked ones included, without their values. Raises `not_found`."""
+    """Return the keys of an account, revoked ones included, without their values. Raises `not_found`."""
     with store.unscoped("admins see their keys") as tx:
         account_of(tx, account_id)
         rows = tx.all(select(api_keys).where(api_keys.c.account_id == account_id).order_by(api_keys.c.id))
@@ -101,7 +101,7 @@ def list_keys(store: Store, account_id: int) -> list[dict[str, Any]]:
 
 
 def revoke_key(store: Store, key_id: int) -> dict[str, Any]:
-    """Revoke a key for ever; the first time counts. Raises `not_found`."""
+    """Revoke a key for ever; repeated, `revoked_at` stays. Return it. Raises `not_found`."""
     with store.unscoped("a key is revoked by an admin", write=True) as tx:
         revoked = func.coalesce(api_keys.c.revoked_at, tx.now)
         tx.run(update(api_keys).where(api_keys.c.id == key_id).values(updated_at=tx.now, revoked_at=revoked))
@@ -112,16 +112,16 @@ def revoke_key(store: Store, key_id: int) -> dict[str, Any]:
 
 
 def new_key() -> str:
-    """A key's value: `rtn_`, 32 random base62 characters, and 6 of the CRC-32 of all that (contract 1.2)."""
+    """Return a new key: `rtn_`, 32 random base62 characters, and the CRC-32 of all that in 6 (contract 1.2)."""
     body = "rtn_" + "".join(secrets.choice(BASE62) for _ in range(32))
     return body + checksum(body)
 
 
 @lru_cache(maxsize=4096)
 def digest(value: str) -> str | None:
-    """What is kept of a key, or None for a text that is none: its form and checksum are told without the database.
+    """Return the SHA-256 of a key, which is what is stored of it, or None if its form or checksum is wrong.
 
-    A fast hash suits: 190 random bits need no slow one.
+    A fast hash is enough: 190 random bits cannot be guessed.
     """
     if not KEY.fullmatch(value) or checksum(value[:-6]) != value[-6:]:
         return None
@@ -129,7 +129,7 @@ def digest(value: str) -> str | None:
 
 
 def checksum(body: str) -> str:
-    """CRC-32 as six base62 characters: a mistyped key is told from a wrong one without the database."""
+    """Return the CRC-32 as six base62 characters: mistyped keys are refused without database access."""
     number, text = zlib.crc32(body.encode()), ""
     for _ in range(6):
         number, digit = divmod(number, 62)

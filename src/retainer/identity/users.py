@@ -30,7 +30,7 @@ CostRate = Annotated[
 
 
 class UserDetails(msgspec.Struct):
-    """What an admin says of a user; `cost_rate` counts from `cost_rate_from` on, by default from always."""
+    """The fields of a user that admins set; `cost_rate` applies from `cost_rate_from` on, by default to all days."""
 
     name: Text191
     email: Email
@@ -52,7 +52,7 @@ OWNER = (
 
 
 def open_account(store: Store, details: AccountDetails, admin: UserDetails) -> tuple[int, int, str]:
-    """Open an account with its first admin; answers both ids and the admin's password."""
+    """Open an account with its first admin; return both ids and the admin's password."""
     with store.unscoped("an account is opened by the operator", write=True) as tx:
         trial_end = details.trial_ends_at or as_instant(datetime.fromisoformat(tx.now) + timedelta(days=TRIAL_DAYS))
         values = account_values(msgspec.structs.asdict(details), details.currency)
@@ -65,14 +65,14 @@ def open_account(store: Store, details: AccountDetails, admin: UserDetails) -> t
 
 
 def create_user(store: Store, account_id: int, details: UserDetails) -> tuple[int, str]:
-    """Add a user to an account; answers the id and the password. Raises `not_found` or `validation_failed`."""
+    """Add a user to an account; return the id and the password. Raises `not_found` or `validation_failed`."""
     with store.unscoped("a user is added by an admin", write=True) as tx:
         currency = account_of(tx, account_id)["currency"]
         return _insert_user(tx, account_id, currency, details)
 
 
 def list_users(store: Store, account_id: int) -> list[dict[str, Any]]:
-    """The users of an account, deactivated ones included. Raises `not_found`."""
+    """Return the users of an account, deactivated ones included. Raises `not_found`."""
     with store.unscoped("admins see their users") as tx:
         currency = account_of(tx, account_id)["currency"]
         rows = tx.all(select(users).where(users.c.account_id == account_id).order_by(users.c.id))
@@ -80,7 +80,7 @@ def list_users(store: Store, account_id: int) -> list[dict[str, Any]]:
 
 
 def change_user(tx: Tx, user_id: int, changes: dict[str, Any]) -> dict[str, Any]:
-    """Change what a user is and costs; `is_active=False` stops the user's keys at once."""
+    """Change a user and the cost rate; `is_active=False` stops the user's keys at once. Raises `validation_failed`."""
     account_id, currency = tx.actor.account_id, tx.actor.currency
     values = _user_values(tx, account_id, user_id, changes, currency)
     tx.run(update(users).where(users.c.id == user_id).values(updated_at=tx.now, **values))
@@ -91,21 +91,21 @@ def change_user(tx: Tx, user_id: int, changes: dict[str, Any]) -> dict[str, Any]
 
 def _insert_user(tx: Transaction, account_id: int, currency: str, details: UserDetails) -> tuple[int, str]:
     password = details.password or secrets.token_urlsafe(12)
-    given = msgspec.structs.asdict(details) | {"password": password}
-    values = _user_values(tx, account_id, 0, given, currency)
+    fields = msgspec.structs.asdict(details) | {"password": password}
+    values = _user_values(tx, account_id, 0, fields, currency)
     user_id: int = tx.value(
         insert(users)
         .values(account_id=account_id, created_at=tx.now, updated_at=tx.now, is_active=True, **values)
         .returning(users.c.id)
     )
-    _set_cost_rate(tx, account_id, user_id, currency, given)
+    _set_cost_rate(tx, account_id, user_id, currency, fields)
     return user_id, password
 
 
 def _user_values(
-    tx: Transaction, account_id: int, user_id: int, given: dict[str, Any], currency: str
+    tx: Transaction, account_id: int, user_id: int, fields: dict[str, Any], currency: str
 ) -> dict[str, Any]:
-    values = in_units(given, "hourly_rate", currency)
+    values = in_units(fields, "hourly_rate", currency)
     for name in ("cost_rate", "cost_rate_from"):
         values.pop(name, None)
     if "target_percent" in values:
@@ -120,11 +120,11 @@ def _user_values(
     return values
 
 
-def _set_cost_rate(tx: Transaction, account_id: int, user_id: int, currency: str, given: dict[str, Any]) -> None:
-    if given.get("cost_rate") is None:
+def _set_cost_rate(tx: Transaction, account_id: int, user_id: int, currency: str, fields: dict[str, Any]) -> None:
+    if fields.get("cost_rate") is None:
         return
-    key = {"account_id": account_id, "user_id": user_id, "from_date": given.get("cost_rate_from", "0001-01-01")}
-    amount = in_units(given, "cost_rate", currency)["cost_rate"]
+    key = {"account_id": account_id, "user_id": user_id, "from_date": fields.get("cost_rate_from", "0001-01-01")}
+    amount = in_units(fields, "cost_rate", currency)["cost_rate"]
     tx.run(delete(cost_rates).where(*(cost_rates.c[name] == value for name, value in key.items())))
     tx.run(insert(cost_rates).values(amount=amount, **key))
 

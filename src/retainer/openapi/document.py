@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, from the declarations alone: a new slice is described without a word here."""
+"""The OpenAPI 3.1 document, from the declarations alone: a new resource needs no change here."""
 
 import inspect
 import sys
@@ -24,23 +24,28 @@ CONVENTIONS = """\
 
 
 def render(declared: list[Operation], base_url: str) -> bytes:
-    """The document as JSON."""
+    """Return the document as JSON."""
     return msgspec.json.encode(document(declared, base_url))
 
 
 def document(declared: list[Operation], base_url: str) -> Json:
-    """The document of these operations, served at a base URL. A declaration that does not say what it means raises."""
+    """Return the document of these operations, served at a base URL.
+
+    Raises TypeError for a declaration without a description.
+    """
     schemas, tags, paths = Schemas(), Json(), Json()
-    answers = [operations.answers_of(it, schemas) for it in declared]  # first: what is sent is named after them
-    lists = {it.path for it in declared if it.paged}
-    for it, its_answers in zip(declared, answers, strict=True):
-        said = inspect.getdoc(sys.modules[it.handler.__module__]) or it.resource.tag
-        tags.setdefault(it.resource.tag, {})[said] = None  # each module once, in their order
-        paths.setdefault(it.path, {})[it.method.lower()] = operations.described(it, its_answers, schemas, lists)
-    responses = refusals.responses(schemas)
+    # Responses first: the names of schemas in bodies depend on which models responses have.
+    successes = [operations.answers_of(operation, schemas) for operation in declared]
+    lists = {operation.path for operation in declared if operation.paged}
+    for operation, responses in zip(declared, successes, strict=True):
+        description = inspect.getdoc(sys.modules[operation.handler.__module__]) or operation.resource.tag
+        tags.setdefault(operation.resource.tag, {})[description] = None  # each module once, in their order
+        methods = paths.setdefault(operation.path, {})
+        methods[operation.method.lower()] = operations.described(operation, responses, schemas, lists)
+    errors = refusals.responses(schemas)
     if schemas.silent:
         raise TypeError(f'Say in Annotated[..., "..."] what these mean: {", ".join(dict.fromkeys(schemas.silent))}.')
-    shared = operations.share([its for methods in paths.values() for its in methods.values()])
+    shared = operations.share([operation for methods in paths.values() for operation in methods.values()])
     bearer = {"type": "http", "scheme": "bearer", "description": "A key as a Bearer token."}
     api_key = {"type": "apiKey", "in": "header", "name": "X-Api-Key", "description": "A key by itself."}
     about = {"title": "Retainer API", "version": __version__, "license": {"name": "MIT", "identifier": "MIT"}}
@@ -48,13 +53,13 @@ def document(declared: list[Operation], base_url: str) -> Json:
         "openapi": "3.1.0",
         "info": {**about, "description": CONVENTIONS},
         "servers": [{"url": base_url, "description": "This server."}],
-        "tags": [{"name": name, "description": "\n\n".join(said)} for name, said in tags.items()],
+        "tags": [{"name": name, "description": "\n\n".join(texts)} for name, texts in tags.items()],
         "paths": paths,
         "components": {
             "securitySchemes": {"bearer": bearer, "apiKey": api_key},
             "parameters": headers.taken() | shared,
             "headers": headers.given(),
-            "responses": responses,
+            "responses": errors,
             "schemas": schemas.named,
         },
     }

@@ -1,4 +1,4 @@
-"""Headers: those that answers carry, and those that requests may carry."""
+"""Headers: those that responses carry, and those that requests may carry."""
 
 from typing import Any
 
@@ -28,22 +28,22 @@ SENT: dict[str, tuple[str, str, Json]] = {
 
 
 def given() -> Json:
-    """The headers of answers, by name."""
-    return {name: described(*said) for name, said in GIVEN.items()}
+    """Return the headers of responses, by name."""
+    return {name: described(*header) for name, header in GIVEN.items()}
 
 
 def taken() -> Json:
-    """The headers of requests as parameters, by name."""
-    return {name: {"name": name, "in": "header", **described(*said)} for name, said in SENT.items()}
+    """Return the headers of requests as parameters, by name."""
+    return {name: {"name": name, "in": "header", **described(*header)} for name, header in SENT.items()}
 
 
 def described(description: str, example: str | int, more: Json | None = None) -> Json:
-    """A header."""
+    """Return the Header Object; `more` goes into its schema."""
     kind = "integer" if isinstance(example, int) else "string"
     return {"description": description, "schema": {"type": kind, **(more or {}), "examples": [example]}}
 
 
 def always_and(names: Any) -> Json:
-    """References to the headers of every answer, and to these."""
-    found = [name for name in GIVEN if name in names or name.startswith("X-")]
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in found}
+    """Return references to the headers of every response, and to these."""
+    carried = [name for name in GIVEN if name in names or name.startswith("X-")]
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in carried}

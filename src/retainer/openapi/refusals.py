@@ -1,4 +1,4 @@
-"""Refusals: each status with its advice and its codes; four shapes of error serve them all."""
+"""Refusals: each status with its advice and its codes; four error schemas serve them all."""
 
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -28,11 +28,11 @@ ADVICE = {
 }
 WITH_HEADERS = {401: ["WWW-Authenticate"], 409: ["Retry-After"], 429: ["Retry-After"], 503: ["Retry-After"]}
 BARE = {"api_disabled", "idempotency_key_reused"}
-"""The codes whose error has no more members than any."""
+"""The codes whose error has only the fields that every error has."""
 
 
 class Shape(NamedTuple):
-    """The errors of some statuses: what they are called and are, and the members that they have beside the usual."""
+    """The error schema of some statuses; `members` are its fields beside those that every error has."""
 
     name: str
     description: str
@@ -71,23 +71,24 @@ SHAPES = {402: PLAN, 403: FORBIDDEN, 422: INVALID}
 
 
 def responses(schemas: Schemas) -> Json:
-    """The refusals by name, and among the schemas those of their errors."""
-    for shape in (ERROR, *SHAPES.values()):
-        statuses = [status for status in {*STATUS.values()} if SHAPES.get(status, ERROR) is shape]
-        hints = _usual([code for code, status in STATUS.items() if status in statuses]) | shape.members
-        members = {name: _described(hint, schema_of(hint, name, schemas)) for name, hint in hints.items()}
+    """Return the responses of refusals by name; add the schemas of their errors."""
+    for model in (ERROR, *SHAPES.values()):
+        statuses = [status for status in {*STATUS.values()} if SHAPES.get(status, ERROR) is model]
+        hints = _common_fields([code for code, status in STATUS.items() if status in statuses]) | model.members
+        fields = {name: _described(hint, schema_of(hint, name, schemas)) for name, hint in hints.items()}
         bare = any(STATUS[code] in statuses for code in BARE)
-        required = [name for name in members if not bare or name not in shape.members]
-        schemas.add(shape.name, shape, {"description": shape.description}, members, required)
+        required = [name for name in fields if not bare or name not in model.members]
+        schemas.add(model.name, model, {"description": model.description}, fields, required)
     return {f"Error{status}": _response(status, schemas.named) for status in ADVICE}
 
 
 def reference(status: int) -> Json:
-    """The reference to a refusal."""
+    """Return the reference to the response of a refusal."""
     return {"$ref": f"#/components/responses/Error{status}"}
 
 
-def _usual(codes: list[str]) -> Json:
+def _common_fields(codes: list[str]) -> Json:
+    """Return the fields that every error has, with their kinds."""
     code: Any = Literal[tuple(codes)]
     return {
         "message": Annotated[str, Meta(examples=[ADVICE[404]]), "What is wrong and what to do next, for a person."],
@@ -101,17 +102,19 @@ def _described(hint: Any, schema: Json) -> Json:
 
 
 def _response(status: int, named: Json) -> Json:
-    shape = SHAPES.get(status, ERROR)
-    codes = [code for code, its in STATUS.items() if its == status]
-    its = {name: member["examples"][0] for name, member in named[shape.name]["properties"].items()}
-    its["message"] = ADVICE[status]
+    model = SHAPES.get(status, ERROR)
+    codes = [code for code, code_status in STATUS.items() if code_status == status]
+    values = {name: field["examples"][0] for name, field in named[model.name]["properties"].items()}
+    values["message"] = ADVICE[status]
     examples = {
-        code: {"value": {name: one for name, one in its.items() if not (code in BARE and name in shape.members)}}
+        code: {
+            "value": {name: value for name, value in values.items() if code not in BARE or name not in model.members}
+        }
         for code in codes
     }
     for code, example in examples.items():
         example["value"]["code"] = code
-    schema = {"$ref": f"#/components/schemas/{shape.name}"}
+    schema = {"$ref": f"#/components/schemas/{model.name}"}
     content = {"application/json": {"schema": schema, "examples": examples}}
-    said = f"{ADVICE[status]} Codes: {', '.join(f'`{code}`' for code in codes)}."
-    return {"description": said, "headers": always_and(WITH_HEADERS.get(status, [])), "content": content}
+    description = f"{ADVICE[status]} Codes: {', '.join(f'`{code}`' for code in codes)}."
+    return {"description": description, "headers": always_and(WITH_HEADERS.get(status, [])), "content": content}

@@ -1,4 +1,4 @@
-"""Schemas: the named types of the document, each as it is answered, listed, created, changed, or sent within others."""
+"""Schemas: the named schemas of the models, as they are in responses, lists, and bodies of requests."""
 
 import inspect
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from retainer.values.reading import WritableField, writable_fields
 from retainer.values.records import SERVER_DEFAULT, WRITE_ONLY, DetailOnly, Record
 
 Address = Annotated[str, Meta(examples=["https://agency.example/?page=1"], extra_json_schema={"format": "uri"})]
-CLOSER: dict[type, Json] = {  # what members of the base types are, more closely than their plain types say
+CLOSER: dict[type, Json] = {  # the base models declare plain types; these are their descriptions and examples
     Record: {
         "id": Annotated[Id, "Given by the server, and never used again."],
         "created_at": Annotated[Instant, "Never changes; in UTC, with microseconds."],
@@ -48,7 +48,7 @@ PAGE = "Part of a list, where it stands in it, and the way to the other parts."
 
 
 class Field(NamedTuple):
-    """A member of a type: its name in JSON, what it is, and its default."""
+    """A field of a model: its name in JSON, type hint and default; `place` names it to developers."""
 
     name: str
     hint: Any
@@ -57,12 +57,12 @@ class Field(NamedTuple):
 
     @property
     def answered(self) -> bool:
-        """Whether it is answered at all."""
+        """Whether responses have the field: all but write-only ones."""
         return self.default is not WRITE_ONLY or self.single
 
     @property
     def single(self) -> bool:
-        """Whether it is answered with a single record alone."""
+        """Whether only responses with a single record have the field: lists leave it out."""
         return any(isinstance(mark, DetailOnly) for mark in getattr(self.hint, "__metadata__", ()))
 
 
@@ -70,129 +70,137 @@ NAMES_CHILD = "When sent, it names one that is there, which keeps what is left o
 
 
 @cache
-def fields_of(shape: Any) -> list[Field]:
-    """The members of a type, in their order."""
-    closer = {name: hint for base in CLOSER if issubclass(shape, base) for name, hint in CLOSER[base].items()}
-    hints = get_type_hints(shape, include_extras=True) | closer
-    where = f"{shape.__module__}.{shape.__qualname__}"
+def fields_of(model: Any) -> list[Field]:
+    """Return the fields of a model, in their order."""
+    overrides = {name: hint for base in CLOSER if issubclass(model, base) for name, hint in CLOSER[base].items()}
+    hints = get_type_hints(model, include_extras=True) | overrides
+    where = f"{model.__module__}.{model.__qualname__}"
     return [
-        Field(its.encode_name, hints[its.name], its.default, f"{where}.{its.name}")
-        for its in msgspec.structs.fields(shape)
+        Field(field.encode_name, hints[field.name], field.default, f"{where}.{field.name}")
+        for field in msgspec.structs.fields(model)
     ]
 
 
 class Schemas:
-    """The named schemas, and the places of declarations that do not say what they mean."""
+    """The named schemas; `silent` lists the declarations that have no description."""
 
     def __init__(self) -> None:
         self.named: Json = {}
         self.silent: list[str] = []
-        self._of: Json = {}
-        self._answers: set[Any] = set()
+        self._models: Json = {}
+        self._in_responses: set[Any] = set()
 
-    def answer(self, shape: Any) -> Json:
-        """A type as it is answered: everything always comes."""
-        self._answers.add(shape)
-        return self._answered(shape, shape.__name__, [its for its in fields_of(shape) if its.answered])
+    def answer(self, model: Any) -> Json:
+        """Return the reference to a model in responses, which always have all its fields."""
+        self._in_responses.add(model)
+        return self._response_schema(model, model.__name__, [field for field in fields_of(model) if field.answered])
 
-    def row(self, shape: Any) -> Json:
-        """A record as lists answer it: without what comes with a single one alone."""
-        fields = [its for its in fields_of(shape) if its.answered]
-        if not any(its.single for its in fields):
-            return self.answer(shape)
-        return self._answered(shape, f"{shape.__name__}Summary", [its for its in fields if not its.single])
+    def row(self, model: Any) -> Json:
+        """Return the reference to a record in lists, without the fields that only single records have."""
+        fields = [field for field in fields_of(model) if field.answered]
+        if not any(field.single for field in fields):
+            return self.answer(model)
+        listed = [field for field in fields if not field.single]
+        return self._response_schema(model, f"{model.__name__}Summary", listed)
 
-    def create(self, shape: Any) -> Json:
-        """A record as it is created: what has no default must be sent."""
-        return self._sent(shape, f"{shape.__name__}Create", "Create")
+    def create(self, model: Any) -> Json:
+        """Return the reference to the body that creates a record: fields without a default are required."""
+        return self._request_schema(model, f"{model.__name__}Create", "Create")
 
-    def update(self, shape: Any) -> Json:
-        """A record as it is changed: what is left out keeps its value."""
-        return self._sent(shape, f"{shape.__name__}Update", "Update")
+    def update(self, model: Any) -> Json:
+        """Return the reference to the body that changes a record: fields that are left out keep their values."""
+        return self._request_schema(model, f"{model.__name__}Update", "Update")
 
-    def child(self, shape: Any) -> Json:
-        """A record in a set of children: one that names its id is changed, another is new."""
-        return self._sent(shape, f"{shape.__name__}Upsert", "Child")
+    def child(self, model: Any) -> Json:
+        """Return the reference to a record in a set of children: with an `id` it is changed, without it is created."""
+        return self._request_schema(model, f"{model.__name__}Upsert", "Child")
 
-    def part(self, shape: Any, member: str) -> Json:
-        """A type within a body; one that tells what to do, like `record_payment` of a Payment, is called after that."""
-        told = "".join(word.title() for word in member.split("_"))
-        if told.endswith(shape.__name__) or shape not in self._answers:
-            return self._sent(shape, told if told.endswith(shape.__name__) else shape.__name__, "")
-        return self.create(shape)
+    def part(self, model: Any, field: str) -> Json:
+        """Return the reference to a model within a body.
 
-    def page(self, shape: Any) -> Json:
-        """A page of a list."""
+        One whose field is a command, like `record_payment` of a Payment, is named after the field: RecordPayment.
+        """
+        name = "".join(word.title() for word in field.split("_"))
+        if name.endswith(model.__name__) or model not in self._in_responses:
+            return self._request_schema(model, name if name.endswith(model.__name__) else model.__name__, "")
+        return self.create(model)
+
+    def page(self, model: Any) -> Json:
+        """Return the reference to a page of a list."""
         rows = {"type": "array", "description": "The records of this page, in the order of `sort`."}
-        members = {
-            "data": {**rows, "items": self.row(shape)},
+        fields = {
+            "data": {**rows, "items": self.row(model)},
             "links": {**self.answer(paging.PageLinks), "description": "Addresses of other pages of the same list."},
             "meta": {**self.answer(paging.PageMeta), "description": "Where this page stands in the list."},
         }
-        return self.add(f"{shape.__name__}Page", shape, {"description": PAGE}, members, members)
+        return self.add(f"{model.__name__}Page", model, {"description": PAGE}, fields, fields)
 
-    def response(self, shape: Any, beside: Any) -> Json:
-        """What is answered, under `data`, and under `meta` what stands beside it, if anything does."""
-        record = issubclass(shape, Record)
-        members = {"data": {**self.answer(shape), "description": RECORD if record else said_in(shape)}}
-        if beside is not None:
-            members["meta"] = {**self.answer(beside), "description": said_in(beside)}
-        about = {"description": f"{said_in(shape).removesuffix('.')}, under `data`."}
-        return self.add(f"{shape.__name__}Response", (shape, beside), about, members, members)
+    def response(self, model: Any, meta: Any) -> Json:
+        """Return the reference to a response with a model under `data` and another, if any, under `meta`."""
+        record = issubclass(model, Record)
+        fields = {"data": {**self.answer(model), "description": RECORD if record else said_in(model)}}
+        if meta is not None:
+            fields["meta"] = {**self.answer(meta), "description": said_in(meta)}
+        about = {"description": f"{said_in(model).removesuffix('.')}, under `data`."}
+        return self.add(f"{model.__name__}Response", (model, meta), about, fields, fields)
 
     def example(self, schema: Json) -> Any:
-        """A value that a schema takes."""
-        its = schema["anyOf"][0] if "anyOf" in schema else schema
-        return (self.named[its["$ref"].rpartition("/")[2]] if "$ref" in its else its)["examples"][0]
+        """Return a value that is valid by the schema."""
+        kind = schema["anyOf"][0] if "anyOf" in schema else schema
+        return (self.named[kind["$ref"].rpartition("/")[2]] if "$ref" in kind else kind)["examples"][0]
 
-    def described(self, its: Field, schema: Json, more: str = "") -> Json:
-        """A member's schema with its sentence, the form in which it is taken, and what more there is to say."""
-        said = said_of(its.hint)
-        if not said:
-            self.silent.append(its.place)
-        return schema | {"description": " ".join(filter(None, (said, schema.get("description"), more)))}
+    def described(self, field: Field, schema: Json, more: str = "") -> Json:
+        """Return a field's schema with its description: that of the declaration, the accepted form, and `more`."""
+        description = said_of(field.hint)
+        if not description:
+            self.silent.append(field.place)
+        return schema | {"description": " ".join(filter(None, (description, schema.get("description"), more)))}
 
-    def _answered(self, shape: Any, name: str, fields: list[Field]) -> Json:
-        if self._made(name, shape):
+    def _response_schema(self, model: Any, name: str, fields: list[Field]) -> Json:
+        if self._exists(name, model):
             return _reference(name)
-        members = {its.name: self.described(its, schema_of(its.hint, its.name, self)) for its in fields}
-        return self.add(name, shape, {"description": said_in(shape)}, members, members)
+        properties = {field.name: self.described(field, schema_of(field.hint, field.name, self)) for field in fields}
+        return self.add(name, model, {"description": said_in(model)}, properties, properties)
 
-    def _sent(self, shape: Any, name: str, use: str) -> Json:
-        """A type as it is sent to `Create` or to `Update`, where it may be sent as it was answered, or else within."""
-        if self._made(name, shape):
+    def _request_schema(self, model: Any, name: str, use: str) -> Json:
+        """Return the reference to a model in a body: to `Create` or `Update` a record, as its `Child`, or within ("").
+
+        Bodies of records have read-only fields, too: a record may be sent as it was answered.
+        """
+        if self._exists(name, model):
             return _reference(name)
-        writes, members = writable_fields(shape, use or "Create"), Json()
-        for its in fields_of(shape):
-            write = writes.get(its.name)
+        writable, properties = writable_fields(model, use or "Create"), Json()
+        for field in fields_of(model):
+            write = writable.get(field.name)
             if write is not None:
-                hint = its.hint | None if its.default is SERVER_DEFAULT else its.hint
-                schema = schema_of(hint, its.name, self, sent=True)
-                more = "" if use == "Update" else NAMES_CHILD if its.name == "id" else usual(write)
-                members[its.name] = self.described(its, schema, more)
-                members[its.name] |= {} if its.answered else {"writeOnly": True}
-            elif its.answered and use:
-                members[its.name] = {**self.described(its, schema_of(its.hint, its.name, self)), "readOnly": True}
-        needed = [known for known, own in writes.items() if own.required and not own.unless]
+                hint = field.hint | None if field.default is SERVER_DEFAULT else field.hint
+                schema = schema_of(hint, field.name, self, sent=True)
+                more = "" if use == "Update" else NAMES_CHILD if field.name == "id" else usual(write)
+                properties[field.name] = self.described(field, schema, more)
+                properties[field.name] |= {} if field.answered else {"writeOnly": True}
+            elif field.answered and use:
+                schema = schema_of(field.hint, field.name, self)
+                properties[field.name] = {**self.described(field, schema), "readOnly": True}
+        needed = [key for key, write in writable.items() if write.required and not write.unless]
         required = [] if use in {"Update", "Child"} else needed
-        taken = {known: its for known, its in members.items() if "readOnly" not in its and known != "id"}
+        taken = {key: schema for key, schema in properties.items() if "readOnly" not in schema and key != "id"}
         about = {
-            "description": said_in(shape),
-            "examples": [{known: self.example(its) for known, its in taken.items()}],
+            "description": said_in(model),
+            "examples": [{key: self.example(schema) for key, schema in taken.items()}],
         }
-        return self.add(name, shape, about, members, required)
+        return self.add(name, model, about, properties, required)
 
-    def add(self, name: str, shape: Any, about: Json, members: Json, required: Iterable[str]) -> Json:
-        """The reference to a closed object, which is of a type."""
-        if not self._made(name, shape):
-            its = {"type": "object", **about, "properties": members, "required": list(required)}
-            self.named[name] = {**its, "additionalProperties": False}
+    def add(self, name: str, model: Any, about: Json, properties: Json, required: Iterable[str]) -> Json:
+        """Add the schema of a model, a closed object, unless it exists; return the reference to it."""
+        if not self._exists(name, model):
+            schema = {"type": "object", **about, "properties": properties, "required": list(required)}
+            self.named[name] = {**schema, "additionalProperties": False}
         return _reference(name)
 
-    def _made(self, name: str, shape: Any) -> bool:
-        """Whether there is this schema already. Two types of one name do not pass for one another."""
-        if self._of.setdefault(name, shape) != shape:
-            raise TypeError(f"{shape} and {self._of[name]} cannot both be called {name}: rename one.")
+    def _exists(self, name: str, model: Any) -> bool:
+        """Whether there is this schema already. Raises TypeError if it has the name of another model's schema."""
+        if self._models.setdefault(name, model) != model:
+            raise TypeError(f"{model} and {self._models[name]} cannot both be called {name}: rename one.")
         return name in self.named
 
 
@@ -200,14 +208,17 @@ def _reference(name: str) -> Json:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def said_in(shape: Any) -> str:
-    """What the docstring of a type says."""
-    return inspect.getdoc(shape) or ""
+def said_in(model: Any) -> str:
+    """Return the docstring of a model."""
+    return inspect.getdoc(model) or ""
 
 
 def usual(write: WritableField) -> str:
-    """The sentence for what a member is when it is left out; no `default`, for that makes clients demand it."""
+    """Return the sentence on a field's default.
+
+    It is no `default` of the schema, because generated clients demand fields that have one.
+    """
     if write.default in (None, msgspec.NODEFAULT, []):
         return ""
-    words = write.default if isinstance(write.default, str) else msgspec.json.encode(write.default).decode().strip('"')
-    return f"Defaults to `{words}`."
+    text = write.default if isinstance(write.default, str) else msgspec.json.encode(write.default).decode().strip('"')
+    return f"Defaults to `{text}`."

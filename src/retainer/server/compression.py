@@ -1,4 +1,4 @@
-"""Answers as gzip, for callers who ask for it."""
+"""Compression: responses as gzip, for clients that accept it."""
 
 import zlib
 from functools import lru_cache
@@ -13,30 +13,30 @@ GZIP_FORMAT = 31
 
 
 def compressed(request: Request, response: Response) -> Response:
-    """The answer as it is, or as gzip if that is asked for and worth it.
+    """Return the response as gzip if the request accepts that and the body is worth it, else as it is.
 
-    A strong entity tag names bytes: that of the compressed answer has a suffix, which preconditions may hold too.
+    A strong entity tag names bytes: that of a compressed response has a suffix, which preconditions may have, too.
     """
-    asked = request.header("ACCEPT_ENCODING")
-    if asked is None or len(asked) > LONGEST_ASKED or not accepts_gzip(asked):
+    accepted = request.header("ACCEPT_ENCODING")
+    if accepted is None or len(accepted) > LONGEST_ASKED or not accepts_gzip(accepted):
         return response
     headers, body = response.headers, response.body
     if response.status == 304:
-        known = request.header("IF_NONE_MATCH") or ""
-        return response._replace(headers=[(name, marked(name, value, known)) for name, value in headers])
+        cached_tags = request.header("IF_NONE_MATCH") or ""
+        return response._replace(headers=[(name, marked(name, value, cached_tags)) for name, value in headers])
     if len(body) <= SMALLEST:
         return response
-    packer = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_FORMAT)
-    body = packer.compress(body) + packer.flush()
+    compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_FORMAT)
+    body = compressor.compress(body) + compressor.flush()
     changed = {"content-length": str(len(body))}
     headers = [(name, changed.get(name) or marked(name, value)) for name, value in headers]
     return Response(response.status, [*headers, ("content-encoding", "gzip")], body)
 
 
-def marked(name: str, value: str, known: str | None = None) -> str:
-    """The value of a header; an entity tag with the suffix, if the caller knows it so."""
+def marked(name: str, value: str, cached_tags: str | None = None) -> str:
+    """Return the value of a header, an ETag with the suffix: in a 304 only if the client's `cached_tags` have it."""
     tag = f'{value[:-1]}{GZIP_SUFFIX}"'
-    return tag if name == "etag" and (known is None or tag in known) else value
+    return tag if name == "etag" and (cached_tags is None or tag in cached_tags) else value
 
 
 @lru_cache(maxsize=256)
@@ -45,13 +45,13 @@ def accepts_gzip(header: str) -> bool:
     weights: dict[str, str] = {}
     for part in header.lower().split(","):
         coding, *parameters = (piece.strip() for piece in part.split(";"))
-        weights[coding] = next((each[2:].strip() for each in parameters if each.startswith("q=")), "1")
+        weights[coding] = next((text[2:].strip() for text in parameters if text.startswith("q=")), "1")
     gzip = thousandths(weights.get("gzip", weights.get("x-gzip", weights.get("*", "0"))))
     return gzip > 0 and gzip >= thousandths(weights.get("identity", "0"))
 
 
 def thousandths(weight: str) -> int:
-    """A weight like 0.5 in thousandths; what is none counts as nothing."""
+    """Return a weight like 0.5 in thousandths, 0 for a malformed one."""
     whole, _, places = weight.partition(".")
     text = whole + places[:3].ljust(3, "0")
     return int(text) if text.isascii() and text.isdecimal() else 0

@@ -1,4 +1,4 @@
-"""What a serving process does beside its requests: write its log, note used keys, forget what has expired."""
+"""Housekeeping beside requests: write the log, record when keys were used, delete what has expired."""
 
 import os
 import signal
@@ -51,13 +51,13 @@ class KeysUsed:
 
 
 def forget_answers(store: Store) -> int:
-    """Forget the answers that Idempotency-Keys no longer ask for; answers how many."""
+    """Delete the stored responses of expired Idempotency-Keys; return how many."""
     with store.unscoped("old idempotency keys are of no account's interest", write=True) as tx:
         return tx.run(OLD, before=as_instant(datetime.now(UTC) - KEEP))
 
 
 class Housekeeping:
-    """A thread that does the chores of an application until it is stopped."""
+    """A thread that does the chores of a serving process until it is stopped."""
 
     def __init__(self, store: Store, limiter: SlidingWindow, log: Log, keys_used: KeysUsed) -> None:
         self.store, self.limiter, self.log, self.keys_used = store, limiter, log, keys_used
@@ -66,11 +66,11 @@ class Housekeeping:
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Do the last chores and end."""
+        """End the thread, then write what is left."""
         self._stopped.set()
         self._thread.join(timeout=5)
         self._try("noting used keys", lambda: self.keys_used.write(self.store))
@@ -92,7 +92,7 @@ class Housekeeping:
             self._try("writing the log", self.log.flush)
 
     def _try(self, what: str, chore: Callable[[], object]) -> None:
-        """A chore that fails is noted, and tried again in its turn."""
+        """Do a chore; a failure is logged, and the chore is tried again in its turn."""
         try:
             chore()
         except Exception as error:  # noqa: BLE001

@@ -1,4 +1,4 @@
-"""What leaves as log lines: one JSON object for each request, one for each failure."""
+"""The log: one JSON object a line, for each request, failure and warning."""
 
 import time
 import traceback
@@ -34,7 +34,7 @@ class Answered(msgspec.Struct, gc=False, tag_field="event", tag="request"):
 
 
 class Failed(msgspec.Struct, gc=False, tag_field="event", tag="failure"):
-    """An error of ours, with its stack."""
+    """An internal error, with its stack."""
 
     time: datetime
     during: str
@@ -59,7 +59,7 @@ class Log:
         self.stream = stream
 
     def request(self, request: Request, response: Response, caller: Caller | None, operation: Operation | None) -> None:
-        """Note how a request was answered."""
+        """Log how a request was answered."""
         self._lines.append(
             Answered(
                 datetime.now(UTC),
@@ -77,17 +77,17 @@ class Log:
         )
 
     def failure(self, what: Request | str, error: Exception) -> None:
-        """Note an error of ours, with its stack."""
+        """Log an internal error, with its stack; `what` is the request or the chore that failed."""
         during, request_id = (what, None) if isinstance(what, str) else (f"{what.method} {what.path}", what.id)
         stack = "".join(traceback.format_exception(error))
         self._lines.append(Failed(datetime.now(UTC), during, request_id, stack))
 
     def warning(self, message: str) -> None:
-        """Note what an operator should know."""
+        """Log what an operator should know."""
         self._lines.append(Warned(datetime.now(UTC), message))
 
     def flush(self) -> None:
-        """Write the lines that have come together."""
+        """Write the lines that were kept."""
         lines = [self._lines.popleft() for _ in range(len(self._lines))]
         if lines:
             self.stream.write(encode_lines(lines))

@@ -29,11 +29,11 @@ from retainer.store.migrations import private
 HEADER_SECONDS = 10
 LARGEST_HEAD = 64 * 1024
 DRAIN_SECONDS = 15
-MOST_DEATHS = 10  # of workers in DEATHS_SECONDS, before the server ends; a second one waits PAUSE_SECONDS
+MOST_DEATHS = 10  # of workers in DEATHS_SECONDS, before the server ends; PAUSE_SECONDS lie between two
 DEATHS_SECONDS = 60
 PAUSE_SECONDS = 1
 
-# The server's own words go to standard error, beside the log; standard output belongs to the command's answer.
+# Granian's messages go to standard error, as the log does; standard output has only the result of the command.
 STDERR = {"class": "logging.StreamHandler", "stream": "ext://sys.stderr", "formatter": "generic"}
 LOGGING: dict[str, Any] = {
     "version": 1,
@@ -75,9 +75,9 @@ def serve(host: str, port: int, *, settings: Settings, ready: Callable[[], None]
 
 
 class Deaths(dict[int, float]):
-    """When workers were replaced, as Granian keeps it: it ends the server when one dies twice within 5.5 seconds.
+    """When workers were replaced, in place of Granian's dict: Granian ends if one dies twice within 5.5 seconds.
 
-    Here that takes ten deaths in a minute, as of a worker that cannot start, and a second one waits a moment.
+    Here that takes ten deaths in a minute, as of a worker that cannot start, and replacements are a second apart.
     """
 
     def __init__(self) -> None:
@@ -90,13 +90,13 @@ class Deaths(dict[int, float]):
         self._times.append(at)
 
     def get(self, worker: int, default: Any = None) -> Any:  # noqa: ARG002  # there is one worker
-        """The last time, if there were too many in the last minute."""
+        """Return the time of the last death if there were too many in a minute, so that Granian ends."""
         last = self._times[-1] if self._times else 0.0
         return last if len(self._times) == MOST_DEATHS and last - self._times[0] < DEATHS_SECONDS else default
 
 
 def application() -> App:
-    """Make the application of a serving process; its chores end with the process."""
+    """Return the application of a serving process; its threads end with the process."""
     app = App(configuration.load(), sys.stderr.buffer)
     app.housekeeping.start()
     if app.settings.monitor:
@@ -105,15 +105,15 @@ def application() -> App:
         guard = ConnectionGuard(app.settings, app.log.failure)
         guard.start()
         Finalize(None, guard.stop, exitpriority=12)
-    gc.freeze()  # what is there now stays: no collection need look at it again
+    gc.freeze()  # objects made so far live as long as the process: no collection need visit them
     gc.set_threshold(20_000, 20, 50)
     Finalize(None, app.housekeeping.stop, exitpriority=10)
     return app
 
 
 def start_monitor(app: App) -> None:
-    """Check the sites beside the requests; what is being looked at when the process ends is finished first."""
-    from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415  # who does not check sites need not load what does
+    """Check the sites beside the requests; running checks are finished before the process ends."""
+    from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415  # loaded only where sites are checked
 
     monitor = Monitor(app.store, app.settings.monitor_allow, app.log.failure)
     monitor.start()
@@ -121,17 +121,17 @@ def start_monitor(app: App) -> None:
 
 
 def _most_connections() -> int:
-    """How many connections there may be at once: as many as files may be open, but for those of the database."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if most == resource.RLIM_INFINITY:
-        most = 2 * MOST_CONNECTIONS
-    files = min(most, 2 * MOST_CONNECTIONS)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
+    """Set the limit of open files; return how many connections that allows: half, the rest is for the database."""
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard_limit == resource.RLIM_INFINITY:
+        hard_limit = 2 * MOST_CONNECTIONS
+    files = min(hard_limit, 2 * MOST_CONNECTIONS)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard_limit))
     return min(MOST_CONNECTIONS, files // 2)
 
 
 def _claim(host: str, port: int) -> None:
-    """Find out whether the port is free while a person can still be told in a sentence."""
+    """Raise SettingsError unless the port is free: Granian would fail later, with a stack trace."""
     with _socket(host) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -144,7 +144,7 @@ def _claim(host: str, port: int) -> None:
 
 @contextmanager
 def _alone(database: Path) -> Iterator[None]:
-    """Hold the database for this server: limits are counted in one process."""
+    """Lock the database for this server, as rate limits are counted in one process. Raises SettingsError."""
     with open(database.with_suffix(".serving"), "w", opener=private) as file:  # as in migrations
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""What lies outside the base path: the OpenAPI document, and words for who has lost the way."""
+"""Requests outside the base path: the OpenAPI document, and 404 for all others."""
 
 from functools import lru_cache
 
@@ -15,16 +15,16 @@ from retainer.settings import BASE_PATH
 
 DOCUMENT = "/openapi.json"
 ALLOW = "GET, HEAD, OPTIONS"
-ANYWHERE = "http://retainer.invalid"  # stands in the rendered document for the address that is asked for
+ANYWHERE = "http://retainer.invalid"  # stands in the cached document for the address of the request
 
 
 def answer(request: Request, routes: Routes, limiter: SlidingWindow, log: Log) -> Response:
-    """Answer in the shape of the API, with the figures of the address, which refusals are charged to."""
+    """Answer with the headers of the API and the rate limit of the address, to which refusals are charged."""
     try:
         request.check()
         allowance = limiter.hit(f"address:{request.address}", ADDRESS_RATE_LIMIT, charge=False)
         response = page(request, routes)
-    except Exception as error:  # noqa: BLE001  # whatever it is, it leaves as one of ours
+    except Exception as error:  # noqa: BLE001  # any error is answered as a refusal
         allowance, refusal = pipeline.limit_anonymous(request, pipeline.to_refusal(error, request, log), limiter)
         response = pipeline.refuse(refusal, request)
     pipeline.add_headers(response, request, allowance)
@@ -33,7 +33,7 @@ def answer(request: Request, routes: Routes, limiter: SlidingWindow, log: Log) -
 
 
 def page(request: Request, routes: Routes) -> Response:
-    """The document. Raises `not_found` and `method_not_allowed`."""
+    """Return the document. Raises `not_found` and `method_not_allowed`."""
     if request.path != DOCUMENT:
         raise Refusal("not_found", f"There is nothing here. The API is at {BASE_PATH}, its reference at {DOCUMENT}.")
     if request.method == "OPTIONS":
@@ -49,5 +49,5 @@ def page(request: Request, routes: Routes) -> Response:
 
 @lru_cache(maxsize=1)
 def rendered(routes: Routes) -> bytes:
-    """The document without its address: making it takes a tenth of a second."""
+    """Return the document, for any address; cached, for rendering takes a tenth of a second."""
     return render(routes.operations, ANYWHERE)

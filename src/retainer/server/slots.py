@@ -1,4 +1,4 @@
-"""Slots: how many requests are worked on at once, and who may wait for how many bodies."""
+"""Slots: how many requests run at once, and for how many bodies an account may wait."""
 
 import threading
 from collections import Counter, deque
@@ -14,9 +14,9 @@ _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class RunningSlots:
-    """A context in which only so many threads are at once, in the order in which they came.
+    """A fair semaphore: a context for at most `count` threads, which enter in the order in which they came.
 
-    More would wait for each other anyway, and would each need a connection to the database.
+    More threads would wait for each other anyway, and would each need a connection to the database.
     """
 
     def __init__(self, count: int) -> None:
@@ -36,7 +36,7 @@ class RunningSlots:
         handed_over.acquire()
 
     def leave(self) -> None:
-        """Hand the slot to who has waited longest."""
+        """Hand the slot to the thread that has waited longest."""
         with self._lock:
             if self._waiting:
                 self._waiting.popleft().release()
@@ -50,7 +50,7 @@ class RunningSlots:
 
 
 class BodyReader:
-    """Slots for waiting for bodies. An account may take as many as are still free, so that none can take all."""
+    """Slots for waiting for bodies. An account may hold as many as are still free, so that none can take all."""
 
     def __init__(self, running: RunningSlots, slots: int = BODY_SLOTS) -> None:
         self.running = running
@@ -59,7 +59,7 @@ class BodyReader:
         self._lock = threading.Lock()
 
     def read(self, request: Request, account_id: int) -> bytes:
-        """The whole body; other requests run while it is waited for.
+        """Return the whole body; other requests run while this one waits for it.
 
         Raises `body_too_large`, `bad_request` when the connection or the time for the body ended before it did, and
         `unavailable` when the account has no slot.
@@ -95,9 +95,9 @@ class BodyReader:
 
 
 def is_whole(request: Request, body: bytes) -> bool:
-    """Whether all of a body is there, for the server reads a connection that broke as the body's end.
+    """Whether all of a body has arrived, for Granian takes a broken connection for the body's end.
 
-    Chunks have no length that could be compared: there it is a whole JSON object that says that it has ended.
+    A chunked body has no length to compare: it is whole if it is a JSON object.
     """
     length = request.environ.get("CONTENT_LENGTH")
     if length is not None:
@@ -110,5 +110,5 @@ def is_whole(request: Request, body: bytes) -> bool:
 
 
 def threads(running: int) -> int:
-    """How many threads a server needs so that some are free whatever is sent; they are made when needed."""
+    """Return how many threads a server needs so that some are free whatever is sent; they start when needed."""
     return BODY_SLOTS + 2 * running

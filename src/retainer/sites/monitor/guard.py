@@ -1,7 +1,7 @@
-"""The guard: which addresses the monitor may connect to; told by the address alone, after the name was resolved.
+"""The guard against SSRF: which addresses the monitor may connect to.
 
-Tenants name the sites, so what stands behind a name is judged before every connection, and the connection goes to the
-address that was judged. IPv6 addresses that embed IPv4 ones are judged by those, too: Python's `is_global` calls
+Tenants name the sites, so the addresses of a host are checked before every connection, and the connection goes to the
+address that was checked. IPv6 addresses that embed IPv4 ones are checked by those, too: Python's `is_global` calls
 `64:ff9b::7f00:1`, which is 127.0.0.1 behind NAT64, global.
 """
 
@@ -17,8 +17,8 @@ Address = IPv4Address | IPv6Address
 METADATA = (ip_network("169.254.0.0/16"), ip_network("fe80::/10"), ip_network("fd00:ec2::/32"))
 """Link-local addresses and those of cloud metadata: no setting opens them."""
 NOT_PUBLIC = tuple(
-    ip_network(its)
-    for its in (
+    ip_network(network)
+    for network in (
         "192.0.0.0/24",
         "168.63.129.16/32",
         "fec0::/10",
@@ -29,7 +29,7 @@ NOT_PUBLIC = tuple(
         "2002::/16",
     )
 )
-"""What some versions of Python call global, and clouds keep for their own."""
+"""Networks that some versions of Python call global, and one that a cloud uses internally."""
 NAT64 = ip_network("64:ff9b::/96")
 LOCAL_NAT64 = ip_network("64:ff9b:1::/48")
 EMBEDDING = (NAT64, LOCAL_NAT64, ip_network("::/96"), ip_network("::ffff:0:0:0/96"))
@@ -39,11 +39,11 @@ ALL_ONES = 0xFFFFFFFF
 
 
 class Forbidden(Exception):
-    """The monitor must not connect there, or nothing is there; nobody is told which."""
+    """The monitor must not connect to a host, or the host does not exist; the error does not say which."""
 
 
 def embedded(address: Address) -> Iterator[Address]:
-    """An address, and the IPv4 addresses within it: mapped, 6to4, Teredo, NAT64, ISATAP."""
+    """Yield an address and the IPv4 addresses within it: mapped, 6to4, Teredo, NAT64, ISATAP."""
     yield address
     if isinstance(address, IPv4Address):
         return
@@ -56,33 +56,34 @@ def embedded(address: Address) -> Iterator[Address]:
         yield from address.teredo
     if any(address in network for network in EMBEDDING) or middle in ISATAP:
         yield IPv4Address(last)
-    if address in LOCAL_NAT64:  # where the prefix is as short as it may be, the address stands around bit 64
+    if address in LOCAL_NAT64:  # with a prefix of 48 bits, the IPv4 address lies around bits 64 to 71
         yield IPv4Address((int(address) >> 64 & 0xFFFF) << 16 | int(address) >> 40 & 0xFFFF)
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the public internet's: unicast, global, and nothing of the sort that is reserved."""
+    """Whether an address is of the public internet: unicast, global and not reserved."""
     other = address.is_multicast or address.is_reserved or address.is_unspecified
     return address.is_global and not other and not any(address in network for network in NOT_PUBLIC)
 
 
 def is_allowed(address: Address, opened: Sequence[Network]) -> bool:
     """Whether the monitor may connect: to public addresses, and to networks that the operator has opened."""
-    its = list(embedded(address))
-    if any(one in network for one in its for network in METADATA):
+    addresses = list(embedded(address))
+    if any(each in network for each in addresses for network in METADATA):
         return False
     if any(address in network for network in opened):
         return True
     mapped = isinstance(address, IPv6Address) and address.ipv4_mapped is not None
-    judged = its[1:] if mapped or address in NAT64 else its  # the outer address is only a way to write the inner one
-    return all(is_public(one) or any(one in network for network in opened) for one in judged)
+    # A mapped or NAT64 address is only another spelling of the one within it.
+    checked = addresses[1:] if mapped or address in NAT64 else addresses
+    return all(is_public(each) or any(each in network for network in opened) for each in checked)
 
 
 async def resolve(host: str, port: int, opened: Sequence[Network]) -> list[str]:
-    """The addresses of a host, all of which are allowed. Raises Forbidden, also when there are none."""
+    """Return the addresses of a host. Raises Forbidden when there are none, or one is not allowed."""
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        addresses = list(dict.fromkeys(ip_address(str(place[0]).split("%")[0]) for *_, place in found))
+        infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = list(dict.fromkeys(ip_address(str(sockaddr[0]).split("%")[0]) for *_, sockaddr in infos))
     except (OSError, UnicodeError, ValueError):
         raise Forbidden from None
     if not addresses or not all(is_allowed(address, opened) for address in addresses):

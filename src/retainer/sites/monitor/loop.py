@@ -1,4 +1,4 @@
-"""The loop of the monitor: claim what is due, look at it, write what was found; until it is told to stop."""
+"""The loop of the monitor: claim the sites that are due, probe them, write the findings; until it is stopped."""
 
 import asyncio
 import math
@@ -18,7 +18,7 @@ from retainer.store.store import Store
 TICK_SECONDS = 0.5
 AT_ONCE = 100
 DRAIN_SECONDS = 5.0
-LEASE = timedelta(seconds=4 * TOTAL_SECONDS)  # longer than any look and its writing can take
+LEASE = timedelta(seconds=4 * TOTAL_SECONDS)  # longer than any probe and its writing can take
 REFRESH_TICKS = 120
 MOST_REFRESHED = 100
 
@@ -26,51 +26,51 @@ Found = tuple[Due, Finding]
 
 
 class Monitor:
-    """Checks the sites of all accounts, in a thread of its own; `failed` is told what went wrong with it itself."""
+    """Checks the sites of all accounts, in its own thread; `failed` is called with errors of the monitor itself."""
 
     def __init__(self, store: Store, opened: tuple[Network, ...], failed: Callable[[str, Exception], None]) -> None:
         self.store = store
         self.opened = opened
         self.failed = failed
         self.checked = 0
-        self._found: list[Found] = []
+        self._findings: list[Found] = []
         self._running: set[asyncio.Task[None]] = set()
         self._database = ThreadPoolExecutor(1, "monitor-database")  # one thread: one connection
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self.run, name="monitor", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Claim nothing more; what is being looked at and ends within seconds is written."""
+        """Claim no more sites; probes that end within DRAIN_SECONDS are written."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join(timeout=2 * DRAIN_SECONDS)
 
     def run(self, *, once: bool = False) -> int:
-        """Check what is due, for ever or `once`; answers how many sites were checked."""
+        """Check what is due, for ever or `once`; return how many sites were checked."""
         asyncio.run(self._run(once=once))
         return self.checked
 
     async def _run(self, *, once: bool) -> None:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(AT_ONCE, "monitor-names"))
         prober = Prober(self.opened, AT_ONCE)
-        ticks, ends = 0, math.inf
+        ticks, deadline = 0, math.inf
         while True:
             stopping = self._stopped.is_set()
-            ends = min(ends, time.monotonic() + DRAIN_SECONDS) if stopping else ends
-            if time.monotonic() >= ends:  # what takes longer is due again when its lease ends
+            deadline = min(deadline, time.monotonic() + DRAIN_SECONDS) if stopping else deadline
+            if time.monotonic() >= deadline:  # a site whose probe takes longer is due again when its lease ends
                 for task in self._running:
                     task.cancel()
-            found, self._found = self._found, []
+            findings, self._findings = self._findings, []
             free = 0 if stopping else AT_ONCE - len(self._running)
-            for due in await self._try(self._tick, found, free) or []:
+            for due in await self._try(self._tick, findings, free) or []:
                 task = asyncio.create_task(self._look(prober, due))
                 self._running.add(task)
                 task.add_done_callback(self._running.discard)
-            if not self._running and not self._found and (stopping or once):
+            if not self._running and not self._findings and (stopping or once):
                 break
             ticks += 1
             if ticks % REFRESH_TICKS == 0:
@@ -81,36 +81,36 @@ class Monitor:
     async def _look(self, prober: Prober, due: Due) -> None:
         try:
             finding = await prober.look(due)
-            self._found.append((due, finding))  # only now: the list is another after every tick
+            self._findings.append((due, finding))  # not before the await: every tick replaces the list
         except Exception as error:  # noqa: BLE001  # no finding: the site is due again when its lease ends
             self.failed(f"looking at site {due.site_id}", error)
 
     async def _try(self, chore: Callable[..., Any], *arguments: Any) -> Any:
-        """Do something with the database in its thread; a failure is told, and the loop goes on."""
+        """Do a chore in the thread of the database; return its result, or None when it failed, which is reported."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._database, chore, *arguments)
         except Exception as error:  # noqa: BLE001
             self.failed("checking sites", error)
             return None
 
-    def _tick(self, found: list[Found], free: int) -> list[Due]:
-        """Write what was found and claim what is due, in one transaction; a row that fails takes no other along."""
-        if not found and not self._anything_due(free):
+    def _tick(self, findings: list[Found], free: int) -> list[Due]:
+        """Write findings and claim sites, in one transaction; if it fails, write each finding in its own."""
+        if not findings and not self._anything_due(free):
             return []
         try:
             with self.store.unscoped("the monitor checks the sites of all accounts", write=True) as tx:
-                for due, finding in found:
+                for due, finding in findings:
                     schedule.record(tx, due, finding)
                 claimed = schedule.claim(tx, free, LEASE) if free > 0 else []
         except Exception as error:  # noqa: BLE001
             self.failed("writing what was found", error)
-            self._one_by_one(found)
+            self._write_one_by_one(findings)
             return []
-        self.checked += len(found)
+        self.checked += len(findings)
         return claimed
 
-    def _one_by_one(self, found: list[Found]) -> None:
-        for due, finding in found:
+    def _write_one_by_one(self, findings: list[Found]) -> None:
+        for due, finding in findings:
             try:
                 with self.store.unscoped("the monitor checks the sites of all accounts", write=True) as tx:
                     schedule.record(tx, due, finding)

@@ -1,7 +1,7 @@
-"""The probe: one look at a site, as a visitor would, within bounds of time, size and places.
+"""The probe: one GET of a site, with limits of time, size and redirects.
 
-No cookies, no credentials, no proxies of the environment. Nothing of what is read is kept: status, time, the end of the
-certificate, and whether the keyword was there.
+No cookies, no credentials, no proxies of the environment. No content is kept, only the status, the response time, the
+end of the certificate, and whether the keyword was there.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ PORTS = {"http": 80, "https": 443}
 SENT = {"User-Agent": f"Retainer-Monitor/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
 TIMEOUT = {"connect": CONNECT_SECONDS, "read": TOTAL_SECONDS, "write": CONNECT_SECONDS, "pool": TOTAL_SECONDS}
 
-UNREACHABLE = "The site cannot be reached."  # whether it refused, does not exist, or must not be asked
+UNREACHABLE = "The site cannot be reached."  # the same whether it refused, does not exist, or is forbidden
 TOO_SLOW = f"The site did not answer within {TOTAL_SECONDS:.0f} seconds."
 BAD_CERTIFICATE = "The site's certificate is not valid."
 NO_KEYWORD = f"The keyword is not in the first {LARGEST_BODY // 1024} KB of the page."
@@ -37,7 +37,7 @@ ENDLESS = f"The site redirects more than {MOST_REDIRECTS} times."
 
 
 class Prober:
-    """Looks at sites; `opened` are the networks that may be asked beside the public ones."""
+    """Probes sites; `opened` are the networks that it may connect to beside the public ones."""
 
     def __init__(self, opened: Sequence[Network], at_once: int) -> None:
         self.opened = opened
@@ -47,7 +47,7 @@ class Prober:
         )
 
     async def look(self, due: Due) -> Finding:
-        """What a site answers now; whatever goes wrong is a finding, too."""
+        """Probe a site; failures are findings, too."""
         try:
             async with asyncio.timeout(TOTAL_SECONDS):
                 return await self._follow(due)
@@ -61,24 +61,24 @@ class Prober:
         await self._transport.aclose()
 
     async def _follow(self, due: Due) -> Finding:
-        """Ask a site, and where it redirects to; every place is judged anew."""
+        """Request a site, and the addresses that it redirects to; each is checked by the guard."""
         url, began, expires = httpx2.URL(due.url), time.monotonic(), None
         for _ in range(MOST_REDIRECTS + 1):
             response = await self._ask(url)
             try:
                 expires = expires or end_of_certificate(response)
-                place = response.headers.get("location") if response.status_code in REDIRECTS else None
-                if place is None or response.status_code in (due.expected_status or ()):
+                location = response.headers.get("location") if response.status_code in REDIRECTS else None
+                if location is None or response.status_code in (due.expected_status or ()):
                     milliseconds = round((time.monotonic() - began) * 1000)
                     error = await self._judge(due, response)
                     return Finding(error is None, response.status_code, milliseconds, error, expires)
-                url = url.join(place)
+                url = url.join(location)
             finally:
                 await response.aclose()
         return Finding(is_up=False, status_code=response.status_code, error=ENDLESS, ssl_expires_at=expires)
 
     async def _ask(self, url: httpx2.URL) -> httpx2.Response:
-        """The answer to one request, from an address that was judged, whatever the name means next."""
+        """Return the response to one request, from an address that the guard has checked."""
         if url.scheme not in PORTS or not url.host or url.userinfo:
             raise Forbidden
         port = PORTS[url.scheme] if url.port is None else url.port
@@ -96,7 +96,7 @@ class Prober:
         raise failure
 
     async def _judge(self, due: Due, response: httpx2.Response) -> str | None:
-        """What is wrong with an answer, if anything."""
+        """Return what is wrong with a response, or None."""
         if response.status_code not in (due.expected_status or USUAL):
             return f"The site answered {response.status_code}."
         if due.keyword is None:
@@ -111,15 +111,15 @@ class Prober:
 
 
 def decoded(page: bytes, encoding: str | None) -> str:
-    """A page as text, in the encoding that it says it has, or else in UTF-8."""
+    """Return a page as text, in its declared encoding, or else in UTF-8."""
     try:
         return page.decode(encoding or "utf-8", errors="ignore")
-    except (LookupError, UnicodeError):  # there is no such encoding, or none of text
+    except (LookupError, UnicodeError):  # an unknown encoding, or one that is not for text
         return page.decode(errors="ignore")
 
 
 def end_of_certificate(response: httpx2.Response) -> str | None:
-    """When the certificate of a connection ends; None without one."""
+    """Return when the certificate of a connection ends; None without one."""
     connection = response.extensions["network_stream"].get_extra_info("ssl_object")
     end = connection.getpeercert().get("notAfter") if connection is not None else None
     return as_instant(datetime.fromtimestamp(ssl.cert_time_to_seconds(end), UTC)) if end else None

@@ -1,7 +1,7 @@
-"""The schedule: which sites are due, who checks them, and what becomes of what was found.
+"""The schedule: which sites are due, leases on them, and writing the findings of checks.
 
-A site is claimed by a conditional update, so that any number of monitors can work side by side; whoever took it and
-died leaves it due again at the end of the lease. Sums are rolled up as results are written: reading adds up nothing.
+A site is claimed by a conditional update, so that any number of monitors can work side by side; if a monitor dies, its
+sites are due again at the end of the lease. Sums are rolled up when findings are written, not when they are read.
 """
 
 from datetime import timedelta
@@ -17,7 +17,7 @@ FAILURES = 2  # in a row: one alone may be the network's
 
 
 class Due(msgspec.Struct):
-    """A site that should be checked: what to ask it, and the moments around its check."""
+    """A site that is due: what to request, what to expect, and until when this monitor has leased it."""
 
     account_id: int
     site_id: int
@@ -30,7 +30,7 @@ class Due(msgspec.Struct):
 
 
 class Finding(msgspec.Struct):
-    """What a check has found; `error` is for the tenant and says no more than they could see themselves."""
+    """The result of a check; `error` is for the tenant, and says no more than they could see themselves."""
 
     is_up: bool
     status_code: int | None = None
@@ -78,17 +78,14 @@ STALE = (
 
 
 def claim(tx: UnscopedTx, most: int, lease: timedelta) -> list[Due]:
-    """Take sites that are due, the longest due first, so that no other monitor takes them while the lease lasts.
-
-    Whoever took a site and died leaves it due again at the end of the lease.
-    """
+    """Lease up to `most` due sites, the longest due first: no other monitor takes them before the lease ends."""
     until = uptime.later(tx.now, lease)
-    taken = []
+    leased = []
     for account_id, site_id, url, expected, keyword, interval, due_at in tx.all(DUE, now=tx.now, most=most):
         if tx.run(LEASE, site=site_id, seen=due_at, until=until):
             statuses = msgspec.json.decode(expected) if expected else None
-            taken.append(Due(account_id, site_id, url, statuses, keyword, interval, due_at, until))
-    return taken
+            leased.append(Due(account_id, site_id, url, statuses, keyword, interval, due_at, until))
+    return leased
 
 
 def anything_due(tx: UnscopedTx) -> bool:
@@ -96,22 +93,22 @@ def anything_due(tx: UnscopedTx) -> bool:
     return bool(tx.all(DUE, now=tx.now, most=1))
 
 
-def record(tx: UnscopedTx, due: Due, found: Finding) -> None:
-    """Write what a check has found, and when the next one is due, unless the site was taken by another or is gone."""
+def record(tx: UnscopedTx, due: Due, finding: Finding) -> None:
+    """Write a finding and when the next check is due, unless the lease is lost or the site is deleted."""
     row = tx.one(LEASED, site=due.site_id, until=due.leased_until)
     if row is None:
         return
     observed, failures, down_since, maintenance_until, last_checked_at = row
     excused = maintenance_until is not None and maintenance_until > tx.now
-    if found.is_up:
+    if finding.is_up:
         observed, failures, down_since = "up", 0, None
     elif not excused:
         failures += 1
         if failures >= FAILURES:
             observed, down_since = "down", down_since or last_checked_at  # when it failed first
     if not excused:
-        uptime.add_check(tx, due.account_id, due.site_id, is_up=found.is_up)
-        uptime.add_to_hour(tx, due.account_id, due.site_id, up=int(found.is_up), down=int(not found.is_up))
+        uptime.add_check(tx, due.account_id, due.site_id, is_up=finding.is_up)
+        uptime.add_to_hour(tx, due.account_id, due.site_id, up=int(finding.is_up), down=int(not finding.is_up))
     following = uptime.later(due.due_at, timedelta(seconds=due.interval))
     tx.run(
         WRITE_FINDING,
@@ -120,17 +117,17 @@ def record(tx: UnscopedTx, due: Due, found: Finding) -> None:
         failures=failures,
         down_since=down_since,
         last_checked_at=tx.now,
-        last_status_code=found.status_code,
-        response_time_ms=found.milliseconds,
-        last_error=found.error,
-        ssl_expires_at=found.ssl_expires_at,
+        last_status_code=finding.status_code,
+        response_time_ms=finding.milliseconds,
+        last_error=finding.error,
+        ssl_expires_at=finding.ssl_expires_at,
         next_check_at=following if following > tx.now else uptime.later(tx.now, timedelta(seconds=due.interval)),
     )
     uptime.summarise(tx, due.account_id, due.site_id)
 
 
 def refresh(tx: UnscopedTx, most: int) -> int:
-    """Bring the shares of sites up to date that nobody checks any more: time passes for them, too."""
+    """Update the uptime of up to `most` sites that are no longer checked, as their window moves; return how many."""
     stale = tx.all(STALE, before=uptime.later(tx.now, -timedelta(hours=1)), most=most)
     for account_id, site_id in stale:
         uptime.summarise(tx, account_id, site_id)
