@@ -7,7 +7,7 @@ import pytest
 
 from retainer.identity import accounts
 from retainer.work import cost_rates
-from retainer.work.rates import MOST_WORTH
+from retainer.work.rates import MAX_AMOUNT
 
 NINE, HALF_PAST_TEN = "2026-03-10T09:00:00.000000Z", "2026-03-10T10:30:00.000000Z"
 LEVELS = ("project", "client", "user", "account")
@@ -708,14 +708,14 @@ def test_amounts_are_exact_and_round_half_up(office, currency, digits):
 
 def test_what_an_entry_is_worth_has_a_limit(office):
     client = office.usual("/clients")
-    entry = entry_of(office, client_id=client, duration_minutes=60, hourly_rate=MOST_WORTH)
-    assert entry["amount"] == f"{MOST_WORTH}.00"
+    entry = entry_of(office, client_id=client, duration_minutes=60, hourly_rate=MAX_AMOUNT)
+    assert entry["amount"] == f"{MAX_AMOUNT}.00"
     for answer in (
         change(office, entry, duration_minutes=61),
-        change(office, entry, hourly_rate=f"{MOST_WORTH}.01"),
-        log(office, client_id=client, duration_minutes=90, hourly_rate=MOST_WORTH),
+        change(office, entry, hourly_rate=f"{MAX_AMOUNT}.01"),
+        log(office, client_id=client, duration_minutes=90, hourly_rate=MAX_AMOUNT),
     ):
-        assert f"at most {MOST_WORTH}" in answer.errors["hourly_rate"][0]
+        assert f"at most {MAX_AMOUNT}" in answer.errors["hourly_rate"][0]
     assert again(office, entry) == entry
     assert change(office, entry, duration_minutes=61, billable=False).status == 200
 

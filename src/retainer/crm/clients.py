@@ -86,9 +86,9 @@ class Client(Record):
 
 def has_overdue_invoice(table: Table) -> ColumnElement[bool]:
     """Whether a client has an overdue invoice."""
-    owed = invoices.alias()
-    overdue = expressions.overdue(*OPEN_INVOICES)(owed)
-    return select(owed.c.id).where(owed.c.client_id == table.c.id, overdue).exists()
+    invoice = invoices.alias()
+    is_overdue = expressions.overdue(*OPEN_INVOICES)(invoice)
+    return select(invoice.c.id).where(invoice.c.client_id == table.c.id, is_overdue).exists()
 
 
 class ClientFilter(Filter):
@@ -105,15 +105,17 @@ class ClientFilter(Filter):
     tag_id: TagFilter = None
 
 
-TAKEN = select(clients.c.id).where(clients.c.number == bindparam("number"))
+NUMBER_IS_TAKEN = select(clients.c.id).where(clients.c.number == bindparam("number"))
 
 
 def fill_defaults(tx: Tx, client: Client) -> Client:
-    """What is left out comes from the account: currency, payment terms, and the next number."""
+    """Fill in what is left out from the account: currency, payment terms, and the next number."""
     client.currency = client.currency or tx.actor.currency
     if client.payment_terms_days is None:
         client.payment_terms_days = tx.actor.payment_terms_days
-    client.number = client.number or next_number(tx, "clients", tx.actor.client_number_pattern, TAKEN, tx.today)
+    client.number = client.number or next_number(
+        tx, "clients", tx.actor.client_number_pattern, NUMBER_IS_TAKEN, tx.today
+    )
     return client
 
 

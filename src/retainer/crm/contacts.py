@@ -69,37 +69,40 @@ class ContactFilter(Filter):
     tag_id: TagFilter = None
 
 
-PRIMARY = select(external_contacts.c.id).where(
+PRIMARY_CONTACT = select(external_contacts.c.id).where(
     external_contacts.c.client_id == bindparam("client"), external_contacts.c.is_primary
 )
-STEP_BACK = (
+DEMOTE_OTHERS = (
     update(external_contacts)
     .where(
         external_contacts.c.client_id == bindparam("client"),
         external_contacts.c.is_primary,
-        external_contacts.c.id != bindparam("own"),
+        external_contacts.c.id != bindparam("contact"),
     )
     .values(is_primary=False, updated_at=bindparam("now"))
 )
 
 
-def check(tx: Tx, contact: ExternalContact) -> ExternalContact:
-    """A contact has something to be called by; the first of a client is its primary one."""
+def prepare(tx: Tx, contact: ExternalContact) -> ExternalContact:
+    """Fill in a contact's name, and whether it is the primary one: the first of a client is.
+
+    A contact without any name and email address is noted as an error of all three.
+    """
     contact.name = " ".join(part for part in (contact.first_name, contact.last_name) if part) or contact.email or ""
     if not contact.name and tx.readable("first_name", "last_name", "email"):
-        for member in ("first_name", "last_name", "email"):
-            tx.error(member, "Give at least one of first_name, last_name and email.")
+        for field in ("first_name", "last_name", "email"):
+            tx.error(field, "Give at least one of first_name, last_name and email.")
     if contact.is_primary is None:
-        contact.is_primary = tx.one(PRIMARY, client=contact.client_id) is None
+        contact.is_primary = tx.one(PRIMARY_CONTACT, client=contact.client_id) is None
     return contact
 
 
-def save_links(tx: Tx, contact: int, record: ExternalContact, *, new: bool = False) -> ExternalContact:
-    """Write what a contact's row does not hold: its tags, and that the client's former primary contact is none."""
-    set_tags(tx, external_contacts, contact, record.tag_ids, new=new)
-    if record.is_primary:
-        tx.run(STEP_BACK, client=record.client_id, own=contact, now=tx.now)
-    return tx.get(external_contacts, contact, ExternalContact)
+def save_links(tx: Tx, contact_id: int, contact: ExternalContact, *, new: bool = False) -> ExternalContact:
+    """Write a contact's tags, and that the client's former primary contact is none; return the contact."""
+    set_tags(tx, external_contacts, contact_id, contact.tag_ids, new=new)
+    if contact.is_primary:
+        tx.run(DEMOTE_OTHERS, client=contact.client_id, contact=contact_id, now=tx.now)
+    return tx.get(external_contacts, contact_id, ExternalContact)
 
 
 api = Resource("/external-contacts", tag="External contacts", scope="clients", table=external_contacts)
@@ -114,7 +117,7 @@ def list_external_contacts(tx: Tx, filters: ContactFilter, page: Page) -> Paged[
 @api.post()
 def create_external_contact(tx: Tx, body: New[ExternalContact]) -> ExternalContact:
     """Create an external contact; the first of a client becomes its primary one."""
-    return save_links(tx, tx.insert(external_contacts, check(tx, body)), body, new=True)
+    return save_links(tx, tx.insert(external_contacts, prepare(tx, body)), body, new=True)
 
 
 @api.get("/{external_contact}")
@@ -127,7 +130,7 @@ def get_external_contact(tx: Tx, external_contact_id: Id) -> ExternalContact:
 @api.patch("/{external_contact}")
 def update_external_contact(tx: Tx, external_contact_id: Id, patch: Patch[ExternalContact]) -> ExternalContact:
     """Change an external contact; becoming primary takes that from the client's former one."""
-    after = check(tx, patch.apply_to(tx.get(external_contacts, external_contact_id, ExternalContact)))
+    after = prepare(tx, patch.apply_to(tx.get(external_contacts, external_contact_id, ExternalContact)))
     tx.update(external_contacts, after)
     return save_links(tx, external_contact_id, after)
 

@@ -1,10 +1,23 @@
 """Tags: the account's own words for grouping clients, contacts and more."""
 
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
-from sqlalchemy import ColumnElement, Delete, Insert, Select, Table, bindparam, delete, func, insert, literal, select
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Delete,
+    Insert,
+    Select,
+    Table,
+    bindparam,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+)
 
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
@@ -23,44 +36,44 @@ from retainer.values.records import READ_ONLY, Record
 
 
 def links_of(table: Table) -> Table:
-    """The tag links of a table."""
+    """Return the table that links the records of a table to their tags."""
     return TAG_LINKS[table]
 
 
-def _tag_ids(table: Table) -> ColumnElement[Any]:
+def _tag_ids(table: Table) -> ColumnElement[str | None]:
     links = links_of(table)
     return select(comma_list(links.c.tag_id)).where(links.c.record_id == table.c.id).scalar_subquery()
 
 
-def _split(text: str | None) -> list[int]:
+def _ids_in(text: str | None) -> list[int]:
     return sorted(map(int, text.split(","))) if text else []
 
 
-def _usage(table: Table) -> ColumnElement[Any]:
-    uses: ColumnElement[Any] = literal(0)
+def _usage_count(table: Table) -> ColumnElement[int]:
+    total: ColumnElement[int] = literal(0)
     for links in TAG_LINKS.values():
-        counted = select(func.count()).select_from(links).where(links.c.tag_id == table.c.id)
-        uses = uses + counted.scalar_subquery()
-    return uses
+        uses = select(func.count()).select_from(links).where(links.c.tag_id == table.c.id)
+        total = total + uses.scalar_subquery()
+    return total
 
 
-def _tagged(table: Table, ids: Any) -> ColumnElement[bool]:
+def _has_tag(table: Table, tag_ids: list[BindParameter[int]]) -> ColumnElement[bool]:
     links = links_of(table)
-    return table.c.id.in_(select(links.c.record_id).where(links.c.tag_id.in_(ids)))
+    return table.c.id.in_(select(links.c.record_id).where(links.c.tag_id.in_(tag_ids)))
 
 
 @cache
-def _carried(links: Table) -> Select[Any]:
+def _select_tag_ids(links: Table) -> Select[int]:
     return select(links.c.tag_id).where(links.c.record_id == bindparam("record_id"))
 
 
 @cache
-def _tag(links: Table) -> Insert:
+def _add_tag(links: Table) -> Insert:
     return insert(links).values(account_id=ACCOUNT, record_id=bindparam("record_id"), tag_id=bindparam("tag_id"))
 
 
 @cache
-def _untag(links: Table) -> Delete:
+def _remove_tag(links: Table) -> Delete:
     same = (links.c.record_id == bindparam("record_id")) & (links.c.tag_id == bindparam("tag_id"))
     return delete(links).where(same)
 
@@ -68,22 +81,22 @@ def _untag(links: Table) -> Delete:
 TagIds = Annotated[
     list[Id],
     Meta(max_length=50),
-    Derived(_tag_ids, _split),
+    Derived(_tag_ids, _ids_in),
     RefersTo("tags"),
     "Ids of tags, ascending; what is sent replaces the whole set.",
 ]
-TagFilter = Annotated[OneOf[Id] | None, Where(_tagged), "Records that carry at least one of these tags."]
+TagFilter = Annotated[OneOf[Id] | None, Where(_has_tag), "Records that carry at least one of these tags."]
 
 
 def set_tags(tx: Tx, table: Table, record_id: int, tag_ids: list[int], *, new: bool = False) -> None:
-    """Let a record carry exactly these tags; a new one has none yet."""
+    """Write exactly these tags to a record, in place of those that it carries; a `new` one has none yet."""
     links = links_of(table)
-    have = set() if new else {row[0] for row in tx.all(_carried(links), record_id=record_id)}
-    for tag_id in have - set(tag_ids):
-        tx.run(_untag(links), record_id=record_id, tag_id=tag_id)
-    for tag_id in set(tag_ids) - have:
-        tx.run(_tag(links), record_id=record_id, tag_id=tag_id)
-    if not new and have != set(tag_ids):
+    current = set() if new else {row[0] for row in tx.all(_select_tag_ids(links), record_id=record_id)}
+    for tag_id in current - set(tag_ids):
+        tx.run(_remove_tag(links), record_id=record_id, tag_id=tag_id)
+    for tag_id in set(tag_ids) - current:
+        tx.run(_add_tag(links), record_id=record_id, tag_id=tag_id)
+    if not new and current != set(tag_ids):
         tx.touch(table, record_id)
 
 
@@ -92,7 +105,7 @@ class Tag(Record):
 
     name: Annotated[Text50, "Unique in the account, whatever the case of its letters."]
     color: Annotated[Color | None, "For showing it; null: none was chosen."] = None
-    usage_count: Annotated[int, Derived(_usage), "How many records of all kinds carry the tag."] = READ_ONLY
+    usage_count: Annotated[int, Derived(_usage_count), "How many records of all kinds carry the tag."] = READ_ONLY
 
 
 class TagsFilter(Filter):

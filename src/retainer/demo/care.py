@@ -15,6 +15,7 @@ from retainer.store.tx import Tx
 from retainer.support import ticket_replies, tickets
 from retainer.values.exact import as_instant
 from retainer.work import time_entries
+from retainer.work.time_entry_types import TimeEntry
 
 INTERVAL = 300
 WORDPRESS, PHP = ("6.8.3", "6.8.2", "6.7.4"), ("8.3.27", "8.2.29", "8.1.33")
@@ -153,11 +154,11 @@ class Care:
 
     def _worked(self, ticket: int, when: datetime) -> None:
         entry = make(
-            time_entries.TimeEntry,
+            TimeEntry,
             ticket_id=ticket,
             duration_minutes=self.chance.choice((10, 15, 20, 30, 45)),
             date=when.date().isoformat(),
             user_id=self.chance.choice(self.people),
             description="Support",
         )
-        time_entries.record(self.tx, entry)
+        time_entries.record_time(self.tx, entry)

@@ -13,6 +13,7 @@ from retainer.demo.records import at, make
 from retainer.store.tx import Tx
 from retainer.values.exact import as_instant, utcnow
 from retainer.work import milestones, projects, tasks, time_entries
+from retainer.work.time_entry_types import TimeEntry
 
 YEAR = timedelta(days=365)
 PIECES = (15, 30, 30, 45, 45, 60, 60, 75, 90, 120)  # minutes
@@ -174,5 +175,5 @@ class Work:
                 on |= {"project_id": job.project.id, "billable": self.chance.random() < 0.93}
             else:
                 on = {"project_id": self.chance.choice(self.internal)}
-            entry = make(time_entries.TimeEntry, duration_minutes=minutes, **fields, **on)
-            time_entries.record(self.tx, entry)
+            entry = make(TimeEntry, duration_minutes=minutes, **fields, **on)
+            time_entries.record_time(self.tx, entry)

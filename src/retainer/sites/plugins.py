@@ -1,9 +1,9 @@
 """Plugins: what runs on the sites, as they push it, and whether newer versions are there."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
-from sqlalchemy import ColumnElement, Table, bindparam, delete, insert, select
+from sqlalchemy import BindParameter, ColumnElement, Table, bindparam, delete, insert, select
 
 from retainer.schema.sites import site_plugins
 from retainer.store.tables import ACCOUNT
@@ -27,52 +27,58 @@ class Plugin(msgspec.Struct):
     update_available: Annotated[bool, "True when `update_version` is newer than `version`."] = READ_ONLY
 
 
-PLUGINS = (
+PLUGINS_OF_SITE = (
     select(*site_plugins.c[Plugin.__struct_fields__])
     .where(site_plugins.c.site_id == bindparam("site"))
     .order_by(site_plugins.c.slug)
 )
-RUNS = insert(site_plugins).values(
+ADD_PLUGIN = insert(site_plugins).values(
     account_id=ACCOUNT,
     site_id=bindparam("site"),
     **{name: bindparam(name) for name in (*Plugin.__struct_fields__, "version_order")},
 )
-NONE_LEFT = delete(site_plugins).where(site_plugins.c.site_id == bindparam("site"))
+DELETE_PLUGINS = delete(site_plugins).where(site_plugins.c.site_id == bindparam("site"))
 
 
-def runs(table: Table, slugs: Any) -> ColumnElement[bool]:
+def has_plugin(table: Table, slugs: list[BindParameter[str]]) -> ColumnElement[bool]:
     """Whether a site has one of these plugins."""
-    return _has(table, site_plugins.c.slug.in_(slugs))
+    return _plugin_exists(table, site_plugins.c.slug.in_(slugs))
 
 
-def runs_older(table: Table, version: Any) -> ColumnElement[bool]:
-    """Whether a site has an older version of the plugin that is asked for, which is one."""
-    return _has(table, site_plugins.c.slug == bindparam("plugin__0"), site_plugins.c.version_order < version)
+def has_older_version(table: Table, version: BindParameter[str]) -> ColumnElement[bool]:
+    """Whether a site has an older version of the plugin that the filter `plugin` names, which is exactly one."""
+    return _plugin_exists(table, site_plugins.c.slug == bindparam("plugin__0"), site_plugins.c.version_order < version)
 
 
-def _has(table: Table, *limits: ColumnElement[bool]) -> ColumnElement[bool]:
-    return select(site_plugins.c.slug).where(site_plugins.c.site_id == table.c.id, *limits).exists()
+def _plugin_exists(table: Table, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    return select(site_plugins.c.slug).where(site_plugins.c.site_id == table.c.id, *conditions).exists()
 
 
-def of_site(tx: Tx, site: int) -> list[Plugin]:
-    """The plugins of a site, by slug."""
-    found = tx.all(PLUGINS, site=site)
-    return [Plugin(*said, bool(auto), bool(new)) for *said, auto, new in found]  # type: ignore[call-arg]
+def load_plugins(tx: Tx, site_id: int) -> list[Plugin]:
+    """Return the plugins of a site, by slug."""
+    rows = tx.all(PLUGINS_OF_SITE, site=site_id)
+    return [
+        Plugin(*values, bool(auto_update), bool(update_available))  # type: ignore[call-arg]
+        for *values, auto_update, update_available in rows
+    ]
 
 
 def prepare_plugins(tx: Tx, plugins: list[Plugin]) -> tuple[int, int]:
-    """Fill in what plugins were not said to be; answers how many there are, and how many can be updated."""
-    for place, plugin in enumerate(plugins):
+    """Fill in names and available updates; return how many plugins there are, and how many can be updated.
+
+    A plugin that was sent twice is noted as an error.
+    """
+    for index, plugin in enumerate(plugins):
         plugin.name = plugin.name or plugin.slug
         plugin.update_available = newer(plugin.update_version, plugin.version)
-        if plugin.slug in {other.slug for other in plugins[:place]}:
-            tx.error(f"plugins.{place}.slug", f"Stands twice: {plugin.slug}. Send each plugin once.")
+        if plugin.slug in {other.slug for other in plugins[:index]}:
+            tx.error(f"plugins.{index}.slug", f"Stands twice: {plugin.slug}. Send each plugin once.")
     return len(plugins), sum(plugin.update_available for plugin in plugins)
 
 
-def replace(tx: Tx, site: int, plugins: list[Plugin]) -> None:
-    """Write a set of plugins in place of the former."""
-    tx.run(NONE_LEFT, site=site)
+def replace_plugins(tx: Tx, site_id: int, plugins: list[Plugin]) -> None:
+    """Write a set of plugins in place of those that a site has."""
+    tx.run(DELETE_PLUGINS, site=site_id)
     for plugin in plugins:
         version_order = None if plugin.version is None else order(plugin.version)
-        tx.run(RUNS, site=site, version_order=version_order, **msgspec.structs.asdict(plugin))
+        tx.run(ADD_PLUGIN, site=site_id, version_order=version_order, **msgspec.structs.asdict(plugin))

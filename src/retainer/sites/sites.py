@@ -42,10 +42,10 @@ Platform = Annotated[
     Literal["wordpress", "woocommerce", "shopify", "drupal", "static", "other"],
     "What it runs; nothing follows from it.",
 ]
-SYNCED = ("wp_version", "wp_update_version", "php_version", "plugins")
-"""What a site pushes."""
-ASKED = ("url", "monitoring_enabled", "check_interval_seconds", "expected_status", "keyword")
-"""What the next check asks; when it changes, that check is due at once."""
+SYNCED_FIELDS = ("wp_version", "wp_update_version", "php_version", "plugins")
+"""The fields that a site pushes itself."""
+CHECKED_FIELDS = ("url", "monitoring_enabled", "check_interval_seconds", "expected_status", "keyword")
+"""The fields that say how a site is checked; when one changes, the next check is due at once."""
 
 
 class Site(Record):
@@ -106,7 +106,7 @@ class Site(Record):
 
 
 def awaits_updates(table: Table) -> ColumnElement[bool]:
-    """Whether something on a site should be updated."""
+    """Whether a plugin or the core of a site should be updated."""
     return or_(table.c.plugin_updates_count > 0, table.c.core_update_available.is_(True))
 
 
@@ -118,7 +118,7 @@ class SiteFilter(Filter):
     project_id: OneOf[Id] | None = None
     status: Annotated[
         OneOf[Status] | None,
-        Where(lambda table, its: uptime.effective_status(table).in_(its)),
+        Where(lambda table, statuses: uptime.effective_status(table).in_(statuses)),
         "Records whose `status` is one of these, as it is answered.",
     ] = None
     platform: OneOf[Platform] | None = None
@@ -126,11 +126,11 @@ class SiteFilter(Filter):
     monitoring_enabled: bool | None = None
     has_updates: Annotated[bool | None, truth(awaits_updates, "sites with a plugin or core to be updated")] = None
     plugin: Annotated[
-        OneOf[Text191] | None, Where(plugins.runs), "Sites that have one of the plugins with these slugs."
+        OneOf[Text191] | None, Where(plugins.has_plugin), "Sites that have one of the plugins with these slugs."
     ] = None
     plugin_version_lt: Annotated[
         Text50 | None,
-        Where(plugins.runs_older, order),
+        Where(plugins.has_older_version, order),
         "Of these, sites with an older version than this; needs one `plugin`.",
     ] = None
     ssl_expires_before: Annotated[Instant | None, before("ssl_expires_at")] = None
@@ -147,23 +147,25 @@ PROJECT = select(projects.c.client_id).where(projects.c.id == bindparam("id"))
 CLIENT = select(clients.c.status).where(clients.c.id == bindparam("id"))
 
 
-def prepare(tx: Tx, site: Site, before: Site | None, given: relations.Given) -> Site:
-    """Whose site it is, what it is called, and how many updates it waits for."""
-    said = relations.concerns(before, given, "project_id", "client_id")
-    row = tx.one(PROJECT, id=site.project_id) if said and site.project_id else None
+def prepare(tx: Tx, site: Site, before: Site | None, sent: relations.Given) -> Site:
+    """Fill in whose site it is, what it is called, and how many updates it waits for.
+
+    `sent` holds the fields of the body, and gets those that followed from them.
+    """
+    client_follows = relations.concerns(before, sent, "project_id", "client_id")
+    row = tx.one(PROJECT, id=site.project_id) if client_follows and site.project_id else None
     if row:
-        relations.derive_parent(tx, site, given, "project_id", "client_id", row[0])
+        relations.derive_parent(tx, site, sent, "project_id", "client_id", row[0])
     if site.client_id and (before is None or site.client_id != before.client_id):
         status = tx.value(CLIENT, id=site.client_id)
-        on = relations.first_named(
-            relations.named_fields(site, given, "client_id", "project_id"), "client_id", "project_id"
-        )
-        relations.check_open(tx, on, f"Client {site.client_id}", status)
+        sent_relations = relations.named_fields(site, sent, "client_id", "project_id")
+        field = relations.first_named(sent_relations, "client_id", "project_id")
+        relations.check_open(tx, field, f"Client {site.client_id}", status)
     site.name = site.name or (urlsplit(site.url).hostname or site.url)[:191]
     site.core_update_available = newer(site.wp_update_version, site.wp_version)
     site.plugins = site.plugins or []
     site.plugins_count, site.plugin_updates_count = plugins.prepare_plugins(tx, site.plugins)
-    if any(name in given and getattr(site, name) for name in SYNCED):
+    if any(name in sent and getattr(site, name) for name in SYNCED_FIELDS):
         site.last_synced_at = tx.now
     return site
 
@@ -171,7 +173,7 @@ def prepare(tx: Tx, site: Site, before: Site | None, given: relations.Given) -> 
 def load_site(tx: Tx, site_id: int) -> Site:
     """Return a site with its plugins. Raises `not_found`."""
     site = tx.get(sites, site_id, Site)
-    site.plugins = plugins.of_site(tx, site_id)
+    site.plugins = plugins.load_plugins(tx, site_id)
     return site
 
 
@@ -190,7 +192,7 @@ def create_site(tx: Tx, body: New[Site]) -> Site:
     site = prepare(tx, body, None, relations.sent_fields(body))
     site_id = tx.insert(sites, site)
     uptime.check_now(tx, site_id)
-    plugins.replace(tx, site_id, site.plugins)
+    plugins.replace_plugins(tx, site_id, site.plugins)
     set_tags(tx, sites, site_id, site.tag_ids, new=True)
     return load_site(tx, site_id)
 
@@ -210,10 +212,10 @@ def update_site(tx: Tx, site_id: Id, patch: Patch[Site]) -> Site:
     after = prepare(tx, patch.apply_to(before), before, patch.given)
     tx.update(sites, after)
     if sorted(after.plugins, key=lambda plugin: plugin.slug) != before.plugins:
-        plugins.replace(tx, site_id, after.plugins)
+        plugins.replace_plugins(tx, site_id, after.plugins)
         tx.touch(sites, site_id)
     set_tags(tx, sites, site_id, after.tag_ids)
-    if any(getattr(after, name) != getattr(before, name) for name in ASKED):
+    if any(getattr(after, name) != getattr(before, name) for name in CHECKED_FIELDS):
         uptime.check_now(tx, site_id, start_over=after.url != before.url)
     return load_site(tx, site_id)
 

@@ -5,7 +5,7 @@ The last day is counted from the checks themselves, which are kept as long; week
 """
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, case, delete, func, insert, select, update
 
@@ -18,14 +18,13 @@ from retainer.values.exact import as_instant, half_up
 
 DAY, WEEK, MONTH = timedelta(days=1), timedelta(days=7), timedelta(days=30)
 
-
 OBSERVED = (
     *("uptime_24h", "uptime_7d", "uptime_30d", "last_checked_at", "down_since", "last_status_code"),
     *("response_time_ms", "last_error", "ssl_expires_at"),
 )
 CHECK_NOW = update(sites).where(sites.c.id == bindparam("site")).values(next_check_at=bindparam("now"))
 START_OVER = CHECK_NOW.values({"observed": "unknown", "failures": 0, **dict.fromkeys(OBSERVED)})
-FORGET = [delete(table).where(table.c.site_id == bindparam("site")) for table in (site_checks, site_hours)]
+DELETE_CHECKS = [delete(table).where(table.c.site_id == bindparam("site")) for table in (site_checks, site_hours)]
 SHARES = {"uptime_24h": "day", "uptime_7d": "week", "uptime_30d": "month", "uptime_at": "at"}
 WRITE_SHARES = (
     update(sites)
@@ -60,65 +59,78 @@ DAY_SUMS = (
 )
 
 
-def _month_sums() -> Select[Any]:
+class MonthSums(NamedTuple):
+    """How many checks of the last 7 and 30 days found a site up, and how many there were; null without any."""
+
+    week_up: int | None = None
+    week_total: int | None = None
+    month_up: int | None = None
+    month_total: int | None = None
+
+
+def _month_sums() -> Select[int, int, int, int]:
     hours = site_hours.c
     in_week, total = hours.hour > bindparam("week"), hours.up + hours.down
-    sums: Any = (case((in_week, hours.up), else_=0), case((in_week, total), else_=0), hours.up, total)
-    return select(*(func.sum(each) for each in sums)).where(_of_site(site_hours))
+    week_up, week_total = func.sum(case((in_week, hours.up), else_=0)), func.sum(case((in_week, total), else_=0))
+    return select(week_up, week_total, func.sum(hours.up), func.sum(total)).where(_of_site(site_hours))
 
 
 MONTH_SUMS = _month_sums()
 
 
 def check_now(tx: Tx, site_id: int, *, start_over: bool = False) -> None:
-    """Let a site be checked at once; with `start_over`, as if it had never been."""
+    """Make a site's next check due at once; with `start_over`, delete all that was observed of it."""
     tx.run(START_OVER if start_over else CHECK_NOW, site=site_id, now=tx.now)
-    for statement in FORGET if start_over else ():
+    for statement in DELETE_CHECKS if start_over else ():
         tx.run(statement, site=site_id)
 
 
-def effective_status(table: Table) -> ColumnElement[Any]:
-    """The status of a site: what was observed, unless nobody looks or nobody should."""
-    paused, excused = table.c.monitoring_enabled.is_(False), table.c.maintenance_until > NOW
-    return case((paused, "paused"), (excused, "maintenance"), else_=table.c.observed)
+def effective_status(table: Table) -> ColumnElement[str]:
+    """Return the status of a site: what was observed, unless it is not monitored or in maintenance."""
+    is_paused, in_maintenance = table.c.monitoring_enabled.is_(False), table.c.maintenance_until > NOW
+    return case((is_paused, "paused"), (in_maintenance, "maintenance"), else_=table.c.observed)
 
 
 def percent(column: str) -> Derived:
-    """A share that was counted in thousandths of a percent, as a JSON number with three places."""
+    """Return a column of thousandths of a percent as a field: a JSON number of percent with three places."""
     return Derived(
         lambda table: table.c[column], lambda thousandths: None if thousandths is None else thousandths / 1000
     )
 
 
 def add_check(tx: Transaction, account_id: int, site_id: int, *, is_up: bool) -> None:
-    """Note a check for the figures of the day."""
+    """Keep a check, made now, for the share of the last 24 hours."""
     tx.run(ADD_CHECK, account=account_id, site=site_id, at=tx.now, up=is_up)
 
 
 def add_to_hour(tx: Transaction, account_id: int, site_id: int, *, up: int, down: int) -> None:
-    """Add checks to those of the hour it is."""
+    """Add checks to the sums of the present hour."""
     values = {"account": account_id, "site": site_id, "hour": tx.now[:13], "up": up, "down": down}
     if not tx.run(ADD_TO_HOUR, **values):
         tx.run(NEW_HOUR, **values)
 
 
 def summarise(tx: Transaction, account_id: int, site_id: int) -> None:
-    """Write the shares of a site's checks that were up, as of now, and forget what no share counts any more."""
+    """Write the shares of a site's checks that were up, as of now, and delete what no share counts any more."""
     key = {"account": account_id, "site": site_id}
     day, week, month = (later(tx.now, -span) for span in (DAY, WEEK, MONTH))
     tx.run(OLD_CHECKS, **key, before=day)
     tx.run(OLD_HOURS, **key, before=month[:13])
     up, total = tx.one(DAY_SUMS, **key) or (0, 0)
-    up7, total7, up30, total30 = tx.one(MONTH_SUMS, **key, week=week[:13]) or (0, 0, 0, 0)
-    shares = {"day": share(up, total), "week": share(up7, total7), "month": share(up30, total30)}
+    sums = MonthSums(*(tx.one(MONTH_SUMS, **key, week=week[:13]) or ()))
+    shares = {
+        "day": share(up, total),
+        "week": share(sums.week_up, sums.week_total),
+        "month": share(sums.month_up, sums.month_total),
+    }
     tx.run(WRITE_SHARES, site=site_id, at=tx.now, **shares)
 
 
 def share(up: int | None, total: int | None) -> int | None:
-    """Thousandths of a percent, rounded half up; none without checks."""
+    """Return a share in thousandths of a percent, rounded half up, or None without checks."""
     return half_up((up or 0) * 100_000, total) if total else None
 
 
 def later(moment: str, span: timedelta) -> str:
-    """The moment so long after another."""
+    """Return the moment that lies this long after another."""
     return as_instant(datetime.fromisoformat(moment) + span)

@@ -17,7 +17,7 @@ from retainer.schema.crm import external_contacts
 from retainer.schema.support import ticket_replies, tickets
 from retainer.shared import relations
 from retainer.store.tx import Tx
-from retainer.support.tickets import Author, Status, Ticket, close, minutes_between
+from retainer.support.tickets import Author, Status, Ticket, minutes_between, update_resolution
 from retainer.values.kinds import Id, Text50000, UserId
 from retainer.values.records import READ_ONLY, WRITE_ONLY, Record
 
@@ -53,29 +53,29 @@ class TicketChanged(msgspec.Struct):
     ticket: Annotated[Ticket, "The ticket as it is after the reply."]
 
 
-CONTACT = select(external_contacts.c.client_id).where(external_contacts.c.id == bindparam("id"))
+CONTACT_CLIENT = select(external_contacts.c.client_id).where(external_contacts.c.id == bindparam("id"))
 
 
 def prepare(tx: Tx, reply: TicketReply, ticket: Ticket) -> TicketReply:
-    """Who a reply is from: the key's user, or the ticket's contact."""
+    """Fill in who a reply is from: the key's user, or the ticket's contact; note an error of another's contact."""
     reply.ticket_id = ticket.id
     if reply.author_type == "user":
         reply.user_id = tx.actor.user_id
         if reply.contact_id is not None and tx.readable("author_type"):
             tx.error("contact_id", "Is only for replies with the author_type contact.")
         return reply
-    row = tx.one(CONTACT, id=reply.contact_id) if reply.contact_id else None
+    client_id = tx.value(CONTACT_CLIENT, id=reply.contact_id) if reply.contact_id else None
     reply.contact_id = ticket.contact_id if reply.contact_id is None else reply.contact_id
-    if row and ticket.client_id is not None and row[0] != ticket.client_id:
-        tx.error("contact_id", f"Is a contact of client {row[0]}; the ticket is client {ticket.client_id}'s.")
+    if client_id is not None and ticket.client_id is not None and client_id != ticket.client_id:
+        tx.error("contact_id", f"Is a contact of client {client_id}; the ticket is client {ticket.client_id}'s.")
     if reply.is_internal:
         tx.error("is_internal", "Must be false: what contacts write is not internal.")
     return reply
 
 
 def apply_to_ticket(tx: Tx, reply: TicketReply, ticket: Ticket) -> None:
-    """What a reply makes of its ticket: whose turn it is, the first response, the status, the assignee."""
-    former, assigned = ticket.status, ticket.assignee_id
+    """Write to a ticket what a reply makes of it: the last reply, the first response, the status, the assignee."""
+    former_status, former_assignee = ticket.status, ticket.assignee_id
     if not reply.is_internal:
         ticket.last_reply_at, ticket.last_reply_by = tx.now, reply.author_type
         if reply.author_type == "user" and ticket.first_response_at is None:
@@ -86,8 +86,8 @@ def apply_to_ticket(tx: Tx, reply: TicketReply, ticket: Ticket) -> None:
     ticket.status = reply.status or ticket.status
     if reply.assignee_id:
         ticket.assignee_id = reply.assignee_id
-        relations.resolve_user(tx, ticket, "assignee_id", assigned)
-    close(ticket, former, ticket.created_at, tx.now)
+        relations.resolve_user(tx, ticket, "assignee_id", former_assignee)
+    update_resolution(ticket, former_status, ticket.created_at, tx.now)
 
 
 api = Resource("/tickets/{ticket}/replies", tag="Tickets", scope="tickets", table=ticket_replies, parent=tickets)

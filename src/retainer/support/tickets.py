@@ -7,9 +7,9 @@ are kept as they were sent; whoever shows them as HTML must escape them.
 """
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal, NamedTuple
 
-from sqlalchemy import ColumnElement, Table, Text, and_, bindparam, case, cast, literal, or_, select
+from sqlalchemy import BindParameter, ColumnElement, Table, Text, and_, bindparam, case, cast, literal, or_, select
 
 from retainer.crm.tags import TagFilter, TagIds, set_tags
 from retainer.kernel import etag
@@ -43,7 +43,7 @@ Status = Annotated[
     Literal["open", "pending", "on_hold", "resolved", "closed"],
     "Any can become any. A public reply by a contact opens what is `pending`, `resolved` or `closed`.",
 ]
-StatusWord = Literal["open", "pending", "on_hold", "resolved", "closed", "unresolved"]
+StatusFilter = Literal["open", "pending", "on_hold", "resolved", "closed", "unresolved"]
 Type = Annotated[
     Literal["question", "incident", "problem", "change_request", "task"],
     "What kind of request it is; nothing else follows from it.",
@@ -60,8 +60,8 @@ def is_unresolved(table: Table) -> ColumnElement[bool]:
     return among(table.c.status, UNRESOLVED)
 
 
-def whose_turn(table: Table) -> ColumnElement[Any]:
-    """Whose turn it is, while a ticket is not resolved."""
+def awaiting_party(table: Table) -> ColumnElement[str | None]:
+    """Return whose turn it is, as an expression; null once a ticket is resolved or closed."""
     return case(
         (and_(is_unresolved(table), table.c.last_reply_by == "user"), "requester"), (is_unresolved(table), "us")
     )
@@ -77,14 +77,14 @@ def is_overdue(table: Table) -> ColumnElement[bool]:
     return and_(is_unresolved(table), table.c.due_at < NOW)
 
 
-def any_of(table: Table, statuses: Any) -> ColumnElement[bool]:
-    """Whether a ticket has one of these statuses, or is `unresolved` when they say so."""
+def has_status(table: Table, statuses: list[BindParameter[str]]) -> ColumnElement[bool]:
+    """Whether a ticket has one of these statuses, or is unresolved when `unresolved` is one of them."""
     return or_(table.c.status.in_(statuses), and_(literal("unresolved").in_(statuses), is_unresolved(table)))
 
 
-def mentions(table: Table, q: Any) -> ColumnElement[bool]:
+def contains_text(table: Table, text: BindParameter[str]) -> ColumnElement[bool]:
     """Whether a text occurs in a ticket or in its number."""
-    return or_(table.c.search.contains(q, escape="/"), cast(table.c.number, Text).contains(q, escape="/"))
+    return or_(table.c.search.contains(text, escape="/"), cast(table.c.number, Text).contains(text, escape="/"))
 
 
 class Ticket(Record):
@@ -124,7 +124,7 @@ class Ticket(Record):
     reopened_count: Annotated[int, "How often it was opened again after it was resolved or closed."] = READ_ONLY
     last_reply_at: Annotated[Instant | None, "When the last public reply was made; null without any."] = READ_ONLY
     last_reply_by: Annotated[Author | None, "Whom the last public reply is from."] = READ_ONLY
-    awaiting: Annotated[Awaiting | None, Derived(whose_turn)] = READ_ONLY
+    awaiting: Annotated[Awaiting | None, Derived(awaiting_party)] = READ_ONLY
     replies_count: Annotated[
         int, expressions.count_of(ticket_replies, "ticket_id"), "Public and internal replies together."
     ] = READ_ONLY
@@ -141,12 +141,12 @@ class TicketFilter(Filter):
     sorts = ("-created_at", "updated_at", "last_reply_at", "priority", "due_at", "number")
     q: Annotated[
         Text191 | None,
-        Where(mentions, searched),
+        Where(contains_text, searched),
         "Tickets in whose number, subject or description this text occurs, whatever the case.",
     ] = None
     status: Annotated[
-        OneOf[StatusWord] | None,
-        Where(any_of),
+        OneOf[StatusFilter] | None,
+        Where(has_status),
         "Records whose `status` is one of these; `unresolved` stands for `open`, `pending` and `on_hold`.",
     ] = None
     priority: OneOf[Priority] | None = None
@@ -158,7 +158,7 @@ class TicketFilter(Filter):
     assignee_id: OneOf[UserId | None] | None = None
     awaiting: Annotated[
         OneOf[Awaiting] | None,
-        Where(lambda table, its: whose_turn(table).in_(its)),
+        Where(lambda table, parties: awaiting_party(table).in_(parties)),
         "Unresolved tickets where it is the turn of one of these.",
     ] = None
     unanswered: Annotated[bool | None, truth(is_unanswered, "unresolved tickets that no user has answered")] = None
@@ -168,39 +168,51 @@ class TicketFilter(Filter):
     tag_id: TagFilter = None
 
 
-CONTACT = select(*external_contacts.c["client_id", "name", "email"]).where(external_contacts.c.id == bindparam("id"))
+class Requester(NamedTuple):
+    """The contact who asks, as far as a ticket follows from it."""
+
+    client_id: int
+    name: str
+    email: str | None
+
+
+CONTACT = select(*external_contacts.c[Requester._fields]).where(external_contacts.c.id == bindparam("id"))
 SITE = select(sites.c.client_id).where(sites.c.id == bindparam("id"))
 PROJECT = select(projects.c.client_id).where(projects.c.id == bindparam("id"))
 CLIENT = select(clients.c.status).where(clients.c.id == bindparam("id"))
-NARROW = {"project_id": PROJECT, "site_id": SITE, "contact_id": CONTACT}
+NARROWER = {"project_id": PROJECT, "site_id": SITE, "contact_id": CONTACT}
+"""Fields from which the client follows, each with a statement whose first column is that client."""
 
 
-def prepare(tx: Tx, ticket: Ticket, before: Ticket | None, given: relations.Given) -> Ticket:
-    """Whom a ticket is from and for, its number, and when it was resolved."""
-    named = relations.named_fields(ticket, given, "client_id", *NARROW)
-    for member, statement in NARROW.items() if relations.concerns(before, given, "client_id", *NARROW) else ():
-        row = tx.one(statement, id=getattr(ticket, member)) if getattr(ticket, member) else None
-        if row and (row[0] is not None or member == "project_id"):
-            relations.derive_parent(tx, ticket, given, member, "client_id", row[0])
-        if row and member == "contact_id" and (before is None or ticket.contact_id != before.contact_id):
-            ticket.requester_name = ticket.requester_name if "requester_name" in given else row[1]
-            ticket.requester_email = ticket.requester_email if "requester_email" in given else row[2]
+def prepare(tx: Tx, ticket: Ticket, before: Ticket | None, sent: relations.Given) -> Ticket:
+    """Fill in whom a ticket is from and for, its number, and when it was resolved.
+
+    `sent` holds the fields of the body, and gets those that followed from them.
+    """
+    sent_relations = relations.named_fields(ticket, sent, "client_id", *NARROWER)
+    for field, statement in NARROWER.items() if relations.concerns(before, sent, "client_id", *NARROWER) else ():
+        row = tx.one(statement, id=getattr(ticket, field)) if getattr(ticket, field) else None
+        if row and (row[0] is not None or field == "project_id"):
+            relations.derive_parent(tx, ticket, sent, field, "client_id", row[0])
+        if row and field == "contact_id" and (before is None or ticket.contact_id != before.contact_id):
+            requester = Requester(*row)
+            ticket.requester_name = ticket.requester_name if "requester_name" in sent else requester.name
+            ticket.requester_email = ticket.requester_email if "requester_email" in sent else requester.email
     if ticket.client_id and (before is None or ticket.client_id != before.client_id):
         status = tx.value(CLIENT, id=ticket.client_id)
-        relations.check_open(
-            tx, relations.first_named(named, "client_id", *NARROW), f"Client {ticket.client_id}", status
-        )
+        field = relations.first_named(sent_relations, "client_id", *NARROWER)
+        relations.check_open(tx, field, f"Client {ticket.client_id}", status)
     relations.resolve_user(tx, ticket, "assignee_id", before.assignee_id if before else None)
     if before is None:
         ticket.number, ticket.reopened_count = next_in(tx, "tickets", FIRST_NUMBER), 0
-    close(ticket, before.status if before else "open", before.created_at if before else tx.now, tx.now)
+    update_resolution(ticket, before.status if before else "open", before.created_at if before else tx.now, tx.now)
     return ticket
 
 
-def close(ticket: Ticket, former: str, created_at: str, now: str) -> None:
-    """When a ticket was resolved and closed; one that is opened again counts that."""
+def update_resolution(ticket: Ticket, former_status: str, created_at: str, now: str) -> None:
+    """Fill in when a ticket was resolved and closed, and in how many minutes; count when it is opened again."""
     if ticket.status in UNRESOLVED:
-        ticket.reopened_count += former not in UNRESOLVED
+        ticket.reopened_count += former_status not in UNRESOLVED
         ticket.resolved_at = ticket.closed_at = ticket.resolution_minutes = None
         return
     ticket.closed_at = (ticket.closed_at or now) if ticket.status == "closed" else None
@@ -209,7 +221,7 @@ def close(ticket: Ticket, former: str, created_at: str, now: str) -> None:
 
 
 def minutes_between(start: str, end: str) -> int:
-    """Whole minutes between two moments, rounded half up."""
+    """Return the whole minutes between two moments, rounded half up."""
     return half_up((datetime.fromisoformat(end) - datetime.fromisoformat(start)) // timedelta(seconds=1), 60)
 
 
@@ -242,9 +254,9 @@ def update_ticket(tx: Tx, ticket_id: Id, patch: Patch[Ticket]) -> Ticket:
     """Change a ticket; members left out keep their value."""
     before = tx.get(tickets, ticket_id, Ticket)
     after = prepare(tx, patch.apply_to(before), before, patch.given)
-    moved = next((name for name in ("project_id", "client_id") if getattr(after, name) != getattr(before, name)), None)
-    if moved is not None:
-        propagation.check_no_time(tx, "ticket", ticket_id, moved)
+    moved = [name for name in ("project_id", "client_id") if getattr(after, name) != getattr(before, name)]
+    if moved:
+        propagation.check_no_time(tx, "ticket", ticket_id, moved[0])
     tx.update(tickets, after)
     set_tags(tx, tickets, ticket_id, after.tag_ids)
     return tx.get(tickets, ticket_id, Ticket)

@@ -11,7 +11,10 @@ from retainer.store.store import Store
 
 
 def set_user(store: Store, user_id: int, changes: dict[str, Any]) -> dict[str, Any]:
-    """Change what a user is, cost rate included; `is_active=False` stops the user's keys. Raises `not_found`."""
+    """Change fields of a user, cost rate included, and return them all; `is_active=False` stops the user's keys.
+
+    What the user's time has cost is summed anew. Raises `not_found`.
+    """
     owner = store.unscoped_one("an admin names a user of any account", users.OWNER, id=user_id)
     if owner is None:
         raise Refusal("not_found", f"There is no user {user_id}.")

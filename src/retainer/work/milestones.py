@@ -76,22 +76,29 @@ class MilestoneFilter(Filter):
     ] = None
 
 
-LAST = select(func.coalesce(func.max(milestones.c.position), 0)).where(milestones.c.project_id == bindparam("project"))
+LAST_POSITION = select(func.coalesce(func.max(milestones.c.position), 0)).where(
+    milestones.c.project_id == bindparam("project")
+)
 
 
 def prepare(tx: Tx, milestone: Milestone, project: Project) -> Milestone:
-    """A milestone has its project's currency and a slice of its fixed fee; a new one is the last."""
+    """Fill in what a milestone has from its project, its position and when it was completed.
+
+    An amount beyond what other milestones leave of the project's fixed fee is noted as an error.
+    """
     milestone.project_id, milestone.currency = project.id, project.currency
     if milestone.position is None:
-        milestone.position = relations.next_position(tx.value(LAST, project=project.id))
+        milestone.position = relations.next_position(tx.value(LAST_POSITION, project=project.id))
     relations.check_date_order(tx, milestone)
     milestone.completed_at = (milestone.completed_at or tx.now) if milestone.status == "completed" else None
-    others = amount_of(propagation.held_by_milestones(tx, project.id, milestone.id or 0), milestone.currency)
+    allotted = amount_of(
+        propagation.sum_milestone_amounts(tx, project.id, exclude_id=milestone.id or 0), milestone.currency
+    )
     if milestone.amount and project.billing_type != "fixed_fee":
         tx.error("amount", f"Is a slice of a fixed fee; the billing_type of the project is {project.billing_type}.")
-    elif milestone.amount and milestone.amount + others > (project.fixed_fee or 0):
+    elif milestone.amount and milestone.amount + allotted > (project.fixed_fee or 0):
         fee = f"{project.fixed_fee} {milestone.currency}" if project.fixed_fee is not None else "not set"
-        tx.error("amount", f"Exceeds the project's fixed_fee, which is {fee}; other milestones hold {others} of it.")
+        tx.error("amount", f"Exceeds the project's fixed_fee, which is {fee}; other milestones hold {allotted} of it.")
     return milestone
 
 
@@ -107,9 +114,9 @@ def list_milestones(tx: Tx, project_id: Id, filters: MilestoneFilter, page: Page
 @api.post()
 def create_milestone(tx: Tx, project_id: Id, body: New[Milestone]) -> Milestone:
     """Add a milestone to a project; the last one, unless it has a position."""
-    parent = tx.get(projects, project_id, Project)
-    relations.check_open(tx, "project_id", f"Project {project_id}", parent.status)
-    return tx.get(milestones, tx.insert(milestones, prepare(tx, body, parent)), Milestone)
+    project = tx.get(projects, project_id, Project)
+    relations.check_open(tx, "project_id", f"Project {project_id}", project.status)
+    return tx.get(milestones, tx.insert(milestones, prepare(tx, body, project)), Milestone)
 
 
 @api.patch("/{milestone}")
@@ -126,8 +133,11 @@ def update_milestone(tx: Tx, project_id: Id, milestone_id: Id, patch: Patch[Mile
 @api.delete("/{milestone}")
 def delete_milestone(tx: Tx, project_id: Id, milestone_id: Id) -> None:
     """Delete a milestone; its tasks stay, without one. One that is billed stays."""
-    invoice = etag.check_unchanged(tx, tx.get(milestones, milestone_id, Milestone, project_id=project_id)).invoice_id
-    if invoice is not None:
-        sentence = f"This milestone is on invoice {invoice} and stays. Take it off there first, while that is a draft."
-        raise Refusal("in_use", sentence, errors={"invoices": [sentence]})
+    milestone = etag.check_unchanged(tx, tx.get(milestones, milestone_id, Milestone, project_id=project_id))
+    if milestone.invoice_id is not None:
+        message = (
+            f"This milestone is on invoice {milestone.invoice_id} and stays. "
+            "Take it off there first, while that is a draft."
+        )
+        raise Refusal("in_use", message, errors={"invoices": [message]})
     tx.delete(milestones, milestone_id)

@@ -52,6 +52,7 @@ TRANSITIONS = {
 }
 OPEN = ("planned", "active", "on_hold")
 ONLY_FOR = {"fixed_fee": "fixed_fee", "retainer_amount": "retainer"}
+"""Fields that only one billing type has."""
 
 
 class Project(Record):
@@ -166,7 +167,7 @@ CLIENT = select(clients.c.status, clients.c.currency).where(clients.c.id == bind
 
 
 def prepare(tx: Tx, project: Project, before: Project | None = None) -> Project:
-    """What a project has from its client, how it is billed, and when it was closed."""
+    """Fill in what a project has from its client, how it is billed, and when it was completed and archived."""
     status, project.currency = tx.one(CLIENT, id=project.client_id) or ("active", tx.actor.currency)
     if before is None:
         project_totals.init_totals(project)
@@ -176,15 +177,15 @@ def prepare(tx: Tx, project: Project, before: Project | None = None) -> Project:
             )
     if before is None or project.client_id != before.client_id:
         relations.check_open(tx, "client_id", f"Client {project.client_id}", status)
-    decides = ("billing_type",) if project.billing_type else ("billing_type", "client_id")
+    deciding = ("billing_type",) if project.billing_type else ("billing_type", "client_id")
     project.billing_type = project.billing_type or ("time_and_materials" if project.client_id else "non_billable")
     if project.client_id is None and project.billing_type != "non_billable" and tx.readable("client_id"):
         tx.error("billing_type", "Must be non_billable, or null, without a client: nobody could be billed.")
-    for member, billing_type in ONLY_FOR.items():
-        is_set = getattr(project, member) is not None
-        if is_set and project.billing_type != billing_type and tx.readable(*decides):
+    for field, billing_type in ONLY_FOR.items():
+        is_set = getattr(project, field) is not None
+        if is_set and project.billing_type != billing_type and tx.readable(*deciding):
             tx.error(
-                member, f"Is only for the billing_type {billing_type}, not for {project.billing_type}. Send null here."
+                field, f"Is only for the billing_type {billing_type}, not for {project.billing_type}. Send null here."
             )
     relations.check_date_order(tx, project)
     relations.resolve_user(tx, project, "manager_id", before.manager_id if before else None)
@@ -197,15 +198,19 @@ def prepare(tx: Tx, project: Project, before: Project | None = None) -> Project:
 
 
 def check_change(tx: Tx, project: Project, before: Project) -> None:
-    """What already happened under a project limits how it can be changed, and goes with it to another client."""
+    """Note errors when what lies under a project does not allow its new client or its new fixed fee."""
     blocking = tx.blocking(projects, project.id) if project.client_id != before.client_id else {}
-    for sentences in blocking.values():
-        tx.error("client_id", f"Is fixed once work was recorded for the client. {sentences[0]}")
+    for messages in blocking.values():
+        tx.error("client_id", f"Is fixed once work was recorded for the client. {messages[0]}")
     if project.client_id != before.client_id and propagation.is_referred_to(tx, project.id):
         tx.error("client_id", "Is fixed while tickets or sites refer to the project. Move them first.")
-    slices = amount_of(propagation.held_by_milestones(tx, project.id), before.currency)
-    if slices > (project.fixed_fee or 0):
-        tx.error("fixed_fee", f"Its milestones hold {slices} {before.currency} of it. Change their amounts first.")
+    allotted = amount_of(propagation.sum_milestone_amounts(tx, project.id), before.currency)
+    if allotted > (project.fixed_fee or 0):
+        tx.error("fixed_fee", f"Its milestones hold {allotted} {before.currency} of it. Change their amounts first.")
+
+
+def propagate_client(tx: Tx, project: Project, before: Project) -> None:
+    """Write a project's new client to its tasks and that client's currency to its milestones."""
     if project.client_id != before.client_id and (project.client_id is None or tx.one(CLIENT, id=project.client_id)):
         propagation.propagate_project(tx, project.id, project.client_id, project.currency)
 
@@ -222,7 +227,7 @@ def list_projects(tx: Tx, filters: ProjectFilter, page: Page) -> Paged[Project]:
 @api.post()
 def create_project(tx: Tx, body: New[Project]) -> Project:
     """Create a project; template_id names one whose milestones and tasks are copied, moved with start_date."""
-    templates.check(tx, body.template_id)
+    templates.check_template(tx, body.template_id)
     quote_conversion.fill_project(tx, body)
     project_id = tx.insert(projects, prepare(tx, body))
     set_tags(tx, projects, project_id, body.tag_ids, new=True)
@@ -245,6 +250,7 @@ def update_project(tx: Tx, project_id: Id, patch: Patch[Project]) -> Project:
     before = tx.get(projects, project_id, Project)
     after = prepare(tx, patch.apply_to(before), before)
     check_change(tx, after, before)
+    propagate_client(tx, after, before)
     is_revalued = (after.billing_type, after.currency) != (before.billing_type, before.currency)
     with changing_project(tx, [project_id] if is_revalued else []):
         tx.update(projects, after)

@@ -11,33 +11,38 @@ from retainer.schema.support import tickets
 from retainer.schema.work import milestones, tasks, time_entries
 from retainer.store.tx import Tx
 
-REFERRING = [select(table.c.id).where(table.c.project_id == bindparam("of")).limit(1) for table in (tickets, sites)]
-TASKS_OF_TICKET = select(func.count()).select_from(tasks).where(tasks.c.ticket_id == bindparam("of"))
-HELD_BY_OTHERS = select(func.coalesce(func.sum(milestones.c.amount), 0)).where(
-    milestones.c.project_id == bindparam("of"), milestones.c.id != bindparam("exclude_id")
+REFERRING = [
+    select(table.c.id).where(table.c.project_id == bindparam("project")).limit(1) for table in (tickets, sites)
+]
+TASKS_OF_TICKET = select(func.count()).select_from(tasks).where(tasks.c.ticket_id == bindparam("ticket"))
+MILESTONE_SUM = select(func.coalesce(func.sum(milestones.c.amount), 0)).where(
+    milestones.c.project_id == bindparam("project"), milestones.c.id != bindparam("exclude_id")
 )
 
 
 def propagate_project(tx: Tx, project_id: int, client_id: int | None, currency: str) -> None:
-    """Write a project's client to its tasks, and its currency to its milestones."""
-    tx.run(_move_tasks("project_id", "client_id"), of=project_id, client_id=client_id, now=tx.now)
+    """Write a project's client to its tasks, and its currency to its milestones.
+
+    An amount of a milestone that the currency cannot hold is noted as an error of `client_id`.
+    """
+    tx.run(_update_tasks("project_id", "client_id"), owner_id=project_id, client_id=client_id, now=tx.now)
     redenominate(tx, milestones, MILESTONES_OF_PROJECT, project_id, currency, "client_id")
 
 
 def propagate_task(tx: Tx, task_id: int, project_id: int | None, client_id: int | None) -> None:
     """Write a task's project and client to its subtasks, which leave the milestones of the former project."""
-    moved = {"project_id": project_id, "client_id": client_id, "milestone_id": None}
-    tx.run(_move_tasks("parent_id", *moved), of=task_id, now=tx.now, **moved)
+    values = {"project_id": project_id, "client_id": client_id, "milestone_id": None}
+    tx.run(_update_tasks("parent_id", *values), owner_id=task_id, now=tx.now, **values)
 
 
 def is_referred_to(tx: Tx, project_id: int) -> bool:
     """Whether tickets or sites refer to a project."""
-    return any(tx.one(statement, of=project_id) for statement in REFERRING)
+    return any(tx.one(statement, project=project_id) for statement in REFERRING)
 
 
 def check_no_time(tx: Tx, noun: str, record_id: int, field: str) -> None:
     """Note an error when time was recorded on a `task` or `ticket`, or on a task within; a ticket is fixed by tasks."""
-    entries = tx.value(_entries_on(noun), of=record_id)
+    entries = tx.value(_count_entries(noun), record_id=record_id)
     if entries:
         count = "1 time entry is" if entries == 1 else f"{entries} time entries are"
         tx.error(field, f"Is fixed while {count} on the {noun} or the tasks within. Move them first.")
@@ -45,28 +50,28 @@ def check_no_time(tx: Tx, noun: str, record_id: int, field: str) -> None:
         _check_no_tasks(tx, record_id, field)
 
 
-def held_by_milestones(tx: Tx, project_id: int, exclude_id: int = 0) -> int:
-    """How much of a project's fixed fee its milestones hold, but for one of them; in minor units."""
-    held: int = tx.value(HELD_BY_OTHERS, of=project_id, exclude_id=exclude_id)
-    return held
+def sum_milestone_amounts(tx: Tx, project_id: int, *, exclude_id: int = 0) -> int:
+    """Return how much of a project's fixed fee its milestones hold, but for one of them; in minor units."""
+    units: int = tx.value(MILESTONE_SUM, project=project_id, exclude_id=exclude_id)
+    return units
 
 
 def _check_no_tasks(tx: Tx, ticket_id: int, field: str) -> None:
-    count = tx.value(TASKS_OF_TICKET, of=ticket_id)
+    count = tx.value(TASKS_OF_TICKET, ticket=ticket_id)
     if count:
         belong = "1 task belongs" if count == 1 else f"{count} tasks belong"
         tx.error(field, f"Is fixed while {belong} to the ticket. Move them first.")
 
 
 @cache
-def _move_tasks(of: str, *names: str) -> Update:
+def _update_tasks(owner: str, *names: str) -> Update:
     values: dict[str, Any] = {name: bindparam(name) for name in names}
-    return update(tasks).where(tasks.c[of] == bindparam("of")).values(updated_at=bindparam("now"), **values)
+    return update(tasks).where(tasks.c[owner] == bindparam("owner_id")).values(updated_at=bindparam("now"), **values)
 
 
 @cache
-def _entries_on(noun: str) -> Select[Any]:
-    within = tasks.c.parent_id if noun == "task" else tasks.c.ticket_id
-    on_tasks = time_entries.c.task_id.in_(select(tasks.c.id).where(within == bindparam("of")))
-    on_record = time_entries.c[f"{noun}_id"] == bindparam("of")
+def _count_entries(noun: str) -> Select[int]:
+    owner = tasks.c.parent_id if noun == "task" else tasks.c.ticket_id
+    on_tasks = time_entries.c.task_id.in_(select(tasks.c.id).where(owner == bindparam("record_id")))
+    on_record = time_entries.c[f"{noun}_id"] == bindparam("record_id")
     return select(func.count()).select_from(time_entries).where(on_record | on_tasks)

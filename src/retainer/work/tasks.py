@@ -8,7 +8,7 @@ Tasks of templates are a plan and not work: lists leave them out unless `project
 reports never count them. Whether they are billable is what their copies are, where those can be billed at all.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 from sqlalchemy import ColumnElement, Table, bindparam, func, select
@@ -91,7 +91,7 @@ TEMPLATES = select(projects.c.id).where(projects.c.is_template.is_(True))
 
 
 def in_template(table: Table) -> ColumnElement[bool]:
-    """Whether a task is of a template: a plan, and not work."""
+    """Whether a task belongs to a template: a plan, and not work."""
     return table.c.project_id.in_(TEMPLATES)
 
 
@@ -119,56 +119,85 @@ class TaskFilter(Filter):
     tag_id: TagFilter = None
 
 
+class ParentTask(NamedTuple):
+    """The task of a subtask, as far as the subtask follows from it."""
+
+    project_id: int | None
+    client_id: int | None
+    parent_id: int | None
+
+
+class TaskProject(NamedTuple):
+    """The project of a task, as far as the task follows from it."""
+
+    client_id: int | None
+    status: str
+    billing_type: str
+    is_template: bool
+
+
 MILESTONE = select(milestones.c.project_id).where(milestones.c.id == bindparam("id"))
-PARENT = select(*tasks.c["project_id", "client_id", "parent_id"]).where(tasks.c.id == bindparam("id"))
+PARENT = select(*tasks.c[ParentTask._fields]).where(tasks.c.id == bindparam("id"))
 TICKET = select(*tickets.c["project_id", "client_id"]).where(tickets.c.id == bindparam("id"))
-PROJECT = select(*projects.c["client_id", "status", "billing_type", "is_template"]).where(
-    projects.c.id == bindparam("id")
-)
-LAST = select(func.coalesce(func.max(tasks.c.position), 0)).where(
+PROJECT = select(*projects.c[TaskProject._fields]).where(projects.c.id == bindparam("id"))
+LAST_POSITION = select(func.coalesce(func.max(tasks.c.position), 0)).where(
     tasks.c.project_id.is_not_distinct_from(bindparam("project"))
 )
 
 
-def derive_parents(tx: Tx, task: Task, before: Task | None, given: relations.Given) -> None:
-    """Milestone, parent and ticket say in which project a task is, the project says for which client."""
-    inner = ("project_id", "milestone_id", "parent_id", "ticket_id")
-    narrow = relations.first_named(relations.named_fields(task, given, *inner), *inner)
+def derive_parents(tx: Tx, task: Task, before: Task | None, sent: relations.Given) -> None:
+    """Derive a task's project from milestone, parent or ticket, and its client from the project.
+
+    Relations that disagree are noted as errors of the narrower one. `sent` holds the fields of the body, and gets those
+    that followed from them.
+    """
+    narrower = ("project_id", "milestone_id", "parent_id", "ticket_id")
+    narrow = relations.first_named(relations.named_fields(task, sent, *narrower), *narrower)
     milestone = tx.one(MILESTONE, id=task.milestone_id) if task.milestone_id else None
     if milestone:
-        relations.derive_parent(tx, task, given, "milestone_id", "project_id", milestone[0])
-    parent = tx.one(PARENT, id=task.parent_id) if task.parent_id else None
+        relations.derive_parent(tx, task, sent, "milestone_id", "project_id", milestone[0])
+    parent = _load_parent(tx, task)
     if parent:
-        if task.parent_id == task.id or parent[2] or (before and before.subtasks_count):
+        if task.parent_id == task.id or parent.parent_id or (before and before.subtasks_count):
             tx.error("parent_id", "Must be a task that is no subtask, of a task without subtasks: there is one level.")
-        relations.derive_parent(tx, task, given, "parent_id", "project_id", parent[0])
+        relations.derive_parent(tx, task, sent, "parent_id", "project_id", parent.project_id)
         if task.project_id is None:
-            relations.derive_parent(tx, task, given, "parent_id", "client_id", parent[1])
+            relations.derive_parent(tx, task, sent, "parent_id", "client_id", parent.client_id)
     ticket = tx.one(TICKET, id=task.ticket_id) if task.ticket_id else None
     if ticket and ticket[0] is not None:
-        relations.derive_parent(tx, task, given, "ticket_id", "project_id", ticket[0])
-    project = tx.one(PROJECT, id=task.project_id) if task.project_id else None
+        relations.derive_parent(tx, task, sent, "ticket_id", "project_id", ticket[0])
+    project = _load_project(tx, task)
     if project:
-        relations.derive_parent(tx, task, given, narrow, "client_id", project[0])
+        relations.derive_parent(tx, task, sent, narrow, "client_id", project.client_id)
         if before is None or task.project_id != before.project_id:
-            relations.check_open(tx, narrow, f"Project {task.project_id}", project[1])
+            relations.check_open(tx, narrow, f"Project {task.project_id}", project.status)
     if ticket and ticket[0] is None and ticket[1] is not None:
-        relations.derive_parent(tx, task, given, "ticket_id", "client_id", ticket[1])
+        relations.derive_parent(tx, task, sent, "ticket_id", "client_id", ticket[1])
     if task.billable is None:
         # what is not billed in a template may be in its copies: there, only false that was sent is a choice
-        billed = bool(project) and (project[2] != "non_billable" or project[3])
-        task.billable = billed if project else task.client_id is not None
+        is_billed = project is not None and (project.billing_type != "non_billable" or project.is_template)
+        task.billable = is_billed if project else task.client_id is not None
 
 
-def prepare(tx: Tx, task: Task, before: Task | None, given: relations.Given) -> Task:
-    """Where a task belongs, who does it, and when it was begun and closed."""
-    if task.billable is None or relations.concerns(before, given, *RELATIONS):
-        derive_parents(tx, task, before, given)
+def _load_parent(tx: Tx, task: Task) -> ParentTask | None:
+    row = tx.one(PARENT, id=task.parent_id) if task.parent_id else None
+    return ParentTask(*row) if row else None
+
+
+def _load_project(tx: Tx, task: Task) -> TaskProject | None:
+    row = tx.one(PROJECT, id=task.project_id) if task.project_id else None
+    return TaskProject(*row) if row else None
+
+
+def prepare(tx: Tx, task: Task, before: Task | None, sent: relations.Given) -> Task:
+    """Fill in where a task belongs, who does it, its position, and when it was begun and completed."""
+    if task.billable is None or relations.concerns(before, sent, *RELATIONS):
+        derive_parents(tx, task, before, sent)
     relations.resolve_user(tx, task, "assignee_id", before.assignee_id if before else None)
     relations.check_date_order(tx, task)
     task.created_by_id = task.created_by_id or tx.actor.user_id
     if task.position is None:
-        task.position = relations.next_position(tx.value(LAST, project=task.project_id))
+        task.position = relations.next_position(tx.value(LAST_POSITION, project=task.project_id))
     if task.status == "in_progress":
         task.started_at = task.started_at or tx.now
     task.completed_at = None if task.status in OPEN else task.completed_at or tx.now

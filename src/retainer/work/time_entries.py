@@ -14,13 +14,12 @@ currency: with a client of another currency the move must say the rate in that o
 What is billable has a client: an entry that loses its client must say `"billable": false`, or null, with it.
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from msgspec import Meta
 from sqlalchemy import bindparam, func, select, update
 
 from retainer.billing import allocations
-from retainer.billing.allocations import BillingInvoice, BillingLine, BillingStatusField, BillingStatusFilter, Locked
+from retainer.billing.allocations import BillingStatusFilter
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
@@ -36,44 +35,11 @@ from retainer.schema.work import projects, tasks, time_entries
 from retainer.shared import ownership, relations
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
-from retainer.values.common import ActingUser, ExternalId
-from retainer.values.kinds import Currency, Day, Id, Instant, Money, Text191, Text5000, UserId
-from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
+from retainer.values.kinds import Day, Id, Text191, UserId
 from retainer.work import rates, timing
+from retainer.work.time_entry_types import Context, TimeEntry
 
 RELATIONS = ("client_id", "project_id", "ticket_id", "task_id")  # the broader first
-
-
-class TimeEntry(Record):
-    """Time that a user worked. What it is worth is fixed when it is recorded."""
-
-    client_id: Annotated[Id | None, "Follows from project, ticket or task; one of the four is needed."] = None
-    project_id: Annotated[Id | None, "Follows from the task or the ticket, and must agree with them."] = None
-    ticket_id: Annotated[Id | None, "Follows from the task; null again when the ticket is deleted."] = None
-    task_id: Annotated[Id | None, "The narrowest: all others follow from it. Null again when it is deleted."] = None
-    user_id: ActingUser = SERVER_DEFAULT
-    date: Annotated[Day, "The day that it counts for: that of `started_at`, else today, when left out."] = (
-        SERVER_DEFAULT
-    )
-    duration_minutes: Annotated[int, Meta(ge=1, le=timing.LONGEST), "Required without start and end."] = SERVER_DEFAULT
-    billable: Annotated[bool, "When left out, the task's, else as the project is billed; false without client."] = (
-        SERVER_DEFAULT
-    )
-    started_at: Annotated[Instant | None, "With `ended_at` says the duration; alone, only the `date`."] = None
-    ended_at: Annotated[Instant | None, "After `started_at`, by a day at most."] = None
-    description: Annotated[Text5000 | None, "What was done; lines of invoices take their words from it."] = None
-    hourly_rate: Annotated[
-        Money | None, "Fixed when recorded; when left out that of project, client, user or account."
-    ] = None
-    amount: Annotated[Money, "Hours x `hourly_rate`, rounded half up, before tax; 0 when it is not billable."] = (
-        READ_ONLY
-    )
-    currency: Annotated[Currency, "That of the client, else of the account."] = READ_ONLY
-    billing_status: BillingStatusField = READ_ONLY
-    invoice_id: BillingInvoice = READ_ONLY
-    invoice_line_id: BillingLine = READ_ONLY
-    is_locked: Locked = READ_ONLY
-    external_id: ExternalId = None
 
 
 class TimeEntryFilter(Filter):
@@ -93,7 +59,7 @@ class TimeEntryFilter(Filter):
     external_id: OneOf[Text191] | None = None
 
 
-CONTEXT = {
+CONTEXT_COLUMNS = {
     "rate_is_sent": time_entries.c.rate_is_sent,
     "user_rate": users.c.hourly_rate,
     "account_rate": accounts.c.hourly_rate,
@@ -117,9 +83,9 @@ CONTEXT = {
     "client_currency": clients.c.currency,
     "client_rate": clients.c.hourly_rate,
 }
-"""What an entry is recorded on and by whom, as far as it exists; the narrower leads to the broader."""
+"""The columns of a Context. Rows of broader records are found through the narrower ones."""
 LOAD_CONTEXT = (
-    select(*CONTEXT.values())
+    select(*map(CONTEXT_COLUMNS.__getitem__, Context._fields))
     .select_from(
         accounts.outerjoin(time_entries, time_entries.c.id == bindparam("entry"))
         .outerjoin(users, users.c.id == bindparam("user"))
@@ -136,74 +102,82 @@ LOAD_CONTEXT = (
     )
     .where(accounts.c.id == ACCOUNT)
 )
-Context = dict[str, Any]
 SET_RATE_SOURCE = (
-    update(time_entries).where(time_entries.c.id == bindparam("own")).values(rate_is_sent=bindparam("sent"))
+    update(time_entries).where(time_entries.c.id == bindparam("entry")).values(rate_is_sent=bindparam("is_sent"))
 )
 
 
-def prepare(tx: Tx, entry: TimeEntry, before: TimeEntry | None, given: relations.Given) -> tuple[TimeEntry, bool]:
-    """Fill in what an entry follows from: relations, user, day, duration, price; return whether its rate was sent."""
+def prepare(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relations.Given) -> tuple[TimeEntry, bool]:
+    """Fill in what an entry follows from: relations, user, day, duration, price; return whether its rate was sent.
+
+    `sent` holds the fields of the body, and gets those that followed from them.
+    """
     ownership.prepare_user(tx, entry, before, "time entry")
-    asked = {"client": entry.client_id, "project": entry.project_id, "ticket": entry.ticket_id, "task": entry.task_id}
-    found = tx.one(LOAD_CONTEXT, **asked, user=entry.user_id, entry=before and before.id)
-    around: Context = dict(zip(CONTEXT, found or [None] * len(CONTEXT), strict=True))
-    named = relations.named_fields(entry, given, *RELATIONS)
-    if relations.concerns(before, given, *RELATIONS):
-        derive_parents(tx, entry, around, given, named)
+    context = load_context(tx, entry, before)
+    sent_relations = relations.named_fields(entry, sent, *RELATIONS)
+    if relations.concerns(before, sent, *RELATIONS):
+        derive_parents(tx, entry, context, sent, sent_relations)
     if before is None or (entry.client_id, entry.project_id) != (before.client_id, before.project_id):
-        check_open(tx, entry, around, named)
-    had_none = before is not None and not on_something(before)  # its task may have been deleted
-    if not (on_something(entry) or had_none) and tx.readable(*RELATIONS):
-        for name in RELATIONS:
-            tx.error(name, f"Give at least one of {', '.join(RELATIONS)}.")
-    timing.prepare_duration(tx, entry, given)
-    timing.prepare_date(tx, entry, before, given)
-    return entry, rates.price(tx, entry, around, before, given)
+        check_open(tx, entry, context, sent_relations)
+    had_none = before is not None and not has_relation(before)  # its task may have been deleted
+    if not (has_relation(entry) or had_none) and tx.readable(*RELATIONS):
+        for field in RELATIONS:
+            tx.error(field, f"Give at least one of {', '.join(RELATIONS)}.")
+    timing.prepare_duration(tx, entry, sent)
+    timing.prepare_date(tx, entry, before, sent)
+    return entry, rates.price(tx, entry, context, before, sent)
 
 
-def on_something(entry: TimeEntry) -> bool:
+def load_context(tx: Tx, entry: TimeEntry, before: TimeEntry | None) -> Context:
+    """Return what an entry is recorded on and by whom."""
+    ids = {"client": entry.client_id, "project": entry.project_id, "ticket": entry.ticket_id, "task": entry.task_id}
+    row = tx.one(LOAD_CONTEXT, **ids, user=entry.user_id, entry=before and before.id)
+    return Context(*(row or ()))
+
+
+def has_relation(entry: TimeEntry) -> bool:
     """Whether an entry says what it was for."""
-    return any(getattr(entry, name) is not None for name in RELATIONS)
+    return any(getattr(entry, field) is not None for field in RELATIONS)
 
 
-def derive_parents(tx: Tx, entry: TimeEntry, around: Context, given: relations.Given, named: list[str]) -> None:
-    """The ticket follows from the task, the project from either, the client from the project or else from them."""
-    own_ticket = around["task_ticket"] is None
-    if not own_ticket:
-        relations.derive_parent(tx, entry, given, "task_id", "ticket_id", around["task_ticket"])
-    if around["task_project"] is not None:
-        relations.derive_parent(tx, entry, given, "task_id", "project_id", around["task_project"])
-    if around["ticket_project"] is not None and (own_ticket or around["task_project"] is None):
-        relations.derive_parent(tx, entry, given, "ticket_id", "project_id", around["ticket_project"])
-    if around["project"] is not None and around["project"] == entry.project_id:
-        narrow = relations.first_named(named, "project_id", "ticket_id", "task_id")
-        relations.derive_parent(tx, entry, given, narrow, "client_id", around["project_client"])
-    if around["task_project"] is None and around["task_client"] is not None:
-        relations.derive_parent(tx, entry, given, "task_id", "client_id", around["task_client"])
-    if around["ticket_project"] is None and around["ticket_client"] is not None and own_ticket:
-        relations.derive_parent(tx, entry, given, "ticket_id", "client_id", around["ticket_client"])
+def derive_parents(
+    tx: Tx, entry: TimeEntry, context: Context, sent: relations.Given, sent_relations: list[str]
+) -> None:
+    """Derive the ticket from the task, the project from either, the client from the project or else from them."""
+    task_has_ticket = context.task_ticket is not None
+    if task_has_ticket:
+        relations.derive_parent(tx, entry, sent, "task_id", "ticket_id", context.task_ticket)
+    if context.task_project is not None:
+        relations.derive_parent(tx, entry, sent, "task_id", "project_id", context.task_project)
+    if context.ticket_project is not None and (not task_has_ticket or context.task_project is None):
+        relations.derive_parent(tx, entry, sent, "ticket_id", "project_id", context.ticket_project)
+    if context.project is not None and context.project == entry.project_id:
+        narrow = relations.first_named(sent_relations, "project_id", "ticket_id", "task_id")
+        relations.derive_parent(tx, entry, sent, narrow, "client_id", context.project_client)
+    if context.task_project is None and context.task_client is not None:
+        relations.derive_parent(tx, entry, sent, "task_id", "client_id", context.task_client)
+    if context.ticket_project is None and context.ticket_client is not None and not task_has_ticket:
+        relations.derive_parent(tx, entry, sent, "ticket_id", "client_id", context.ticket_client)
 
 
-def check_open(tx: Tx, entry: TimeEntry, around: Context, named: list[str]) -> None:
-    """Archived clients, and projects that are archived or templates, take no time; told on the member that was sent."""
-    if around["project"] is not None:
-        on, name = relations.first_named(named, *RELATIONS[1:]), f"Project {entry.project_id}"
-        relations.check_open(tx, on, name, around["project_status"], template=bool(around["is_template"]))
-    if entry.client_id is not None and entry.client_id == around["client"]:
-        relations.check_open(
-            tx, relations.first_named(named, *RELATIONS), f"Client {entry.client_id}", around["client_status"]
-        )
+def check_open(tx: Tx, entry: TimeEntry, context: Context, sent_relations: list[str]) -> None:
+    """Note an error, on the field that was sent, when client or project take no time: archived, or a template."""
+    if context.project is not None:
+        field, name = relations.first_named(sent_relations, *RELATIONS[1:]), f"Project {entry.project_id}"
+        relations.check_open(tx, field, name, context.project_status, template=bool(context.is_template))
+    if entry.client_id is not None and entry.client_id == context.client:
+        field = relations.first_named(sent_relations, *RELATIONS)
+        relations.check_open(tx, field, f"Client {entry.client_id}", context.client_status)
 
 
-def record(tx: Tx, record: TimeEntry) -> int:
-    """Write a new time entry and count it on its project; answers its id."""
-    prepared, rate_is_sent = prepare(tx, record, None, relations.sent_fields(record))
-    entry = tx.insert(time_entries, prepared)
+def record_time(tx: Tx, entry: TimeEntry) -> int:
+    """Write a new time entry, add it to the sums of project and reports, and return its id."""
+    prepared, rate_is_sent = prepare(tx, entry, None, relations.sent_fields(entry))
+    entry_id = tx.insert(time_entries, prepared)
     if rate_is_sent:
-        tx.run(SET_RATE_SOURCE, own=entry, sent=True)
-    added(tx, TIME, entry)
-    return entry
+        tx.run(SET_RATE_SOURCE, entry=entry_id, is_sent=True)
+    added(tx, TIME, entry_id)
+    return entry_id
 
 
 api = Resource("/time-entries", tag="Time entries", scope="time", table=time_entries)
@@ -218,7 +192,7 @@ def list_time_entries(tx: Tx, filters: TimeEntryFilter, page: Page) -> Paged[Tim
 @api.post()
 def create_time_entry(tx: Tx, body: New[TimeEntry]) -> TimeEntry:
     """Record time on a client, project, ticket or task; what is left out follows from it, the key's user and today."""
-    return tx.get(time_entries, record(tx, body), TimeEntry)
+    return tx.get(time_entries, record_time(tx, body), TimeEntry)
 
 
 @api.get("/{entry}")
@@ -240,7 +214,7 @@ def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntr
     with changing(tx, TIME, entry_id):
         tx.update(time_entries, after)
     if "hourly_rate" in patch.given:
-        tx.run(SET_RATE_SOURCE, own=entry_id, sent=rate_is_sent)
+        tx.run(SET_RATE_SOURCE, entry=entry_id, is_sent=rate_is_sent)
     return tx.get(time_entries, entry_id, TimeEntry)
 
 
