@@ -37,7 +37,7 @@ def both(prototype: tuple[Path, dict[str, Any]], tmp_path: Path) -> Iterator[tup
     shutil.copy(template, path)
     app = open_app(path)
     yield Office(app, WITNESS, agencies["north"]), Office(app, WITNESS, agencies["south"])
-    for statement, _ in app.store.statements.scoped.values():
+    for statement in app.store.statements.scoped.values():
         assert unlimited(statement) == [], statement
 
 

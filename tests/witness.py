@@ -12,6 +12,7 @@ from retainer.kernel.resource import Routes
 from retainer.openapi.document import document
 from retainer.schema import metadata
 from retainer.settings import BASE_PATH
+from retainer.store.statements import Prepared
 
 if TYPE_CHECKING:
     from tests.cast import Answer
@@ -96,9 +97,15 @@ class Witness:
 FROM = re.compile(r"\b(?:FROM|(?<!DO )UPDATE) ((?:\w+(?: AS \w+)?(?:, )?)+)|\bJOIN (\w+(?: AS \w+)?)")
 
 
-@functools.cache
-def unlimited(statement: str) -> list[str]:
+def unlimited(prepared: Prepared) -> list[str]:
     """The tables of an account that a statement reads or changes without being limited to the account's rows."""
+    return unlimited_text(prepared.text, tuple(prepared.names))
+
+
+@functools.cache
+def unlimited_text(text: str, names: tuple[str, ...]) -> list[str]:
+    """The same of a statement's text and the names of the values that ?1, ?2 and so on stand for."""
+    statement = re.sub(r"\?(\d+)", lambda place: f":{names[int(place[1]) - 1]}", text)
     parts = [part for found in FROM.findall(statement) for part in ", ".join(filter(None, found)).split(", ")]
     names = [part.split(" AS ") for part in parts]
     tenants = [name[-1] for name in names if name[0] != "json_each" and metadata.tables[name[0]].info.get("tenant")]

@@ -94,7 +94,7 @@ def agency(prototype: tuple[Path, dict[str, Any]], tmp_path_factory: pytest.Temp
         for operation in LISTS:
             filled.lists[operation] = Reference(operation, rows[operation.path], office.admin_id, TODAY, NOW)
     yield filled
-    for statement, _ in app.store.statements.scoped.values():
+    for statement in app.store.statements.scoped.values():
         assert unlimited(statement) == [], statement
 
 

@@ -18,7 +18,7 @@ from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import REPEATED, Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.rollups.changes import added, changing, removed
+from retainer.rollups import changes
 from retainer.rollups.sources import EXPENSES
 from retainer.schema.billing import expenses
 from retainer.schema.crm import clients
@@ -154,7 +154,7 @@ def compute_amounts(tx: Tx, expense: Expense) -> None:
 def record(tx: Tx, record: Expense) -> int:
     """Write a new expense; answers its id."""
     expense = tx.insert(expenses, prepare(tx, record, None, relations.sent_fields(record)))
-    added(tx, EXPENSES, expense)
+    changes.added(tx, EXPENSES, expense)
     return expense
 
 
@@ -186,8 +186,7 @@ def update_expense(tx: Tx, expense_id: Id, patch: Patch[Expense]) -> Expense:
     before = tx.get(expenses, expense_id, Expense)
     after = prepare(tx, patch.apply_to(before), before, patch.given)
     allocations.check_locked(tx, after, before)
-    with changing(tx, EXPENSES, expense_id):
-        tx.update(expenses, after)
+    changes.update(tx, EXPENSES, expenses, before, after)
     return tx.get(expenses, expense_id, Expense)
 
 
@@ -197,5 +196,5 @@ def delete_expense(tx: Tx, expense_id: Id) -> None:
     before = etag.check_unchanged(tx, tx.get(expenses, expense_id, Expense))
     ownership.check_deletion(tx, before, "expense")
     allocations.refuse_deletion(before, "expense")
-    removed(tx, EXPENSES, expense_id)
+    changes.removed(tx, EXPENSES, expense_id)
     tx.delete(expenses, expense_id)

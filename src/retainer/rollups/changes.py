@@ -1,16 +1,18 @@
 """Changes: the one call that whoever writes what sums count must make. Every sum that is kept follows from it."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Table, bindparam
+from sqlalchemy import Column, Table, bindparam
+from sqlalchemy.sql import visitors
 
 from retainer.rollups import project_totals, summaries
 from retainer.rollups.sources import BALANCES, BILLED_TIME, TIME, Source
 from retainer.schema.work import projects
 from retainer.store.tx import Tx
+from retainer.values.records import Record
 
 
 def added(tx: Tx, source: Source, record_id: int) -> None:
@@ -29,6 +31,13 @@ def changing(tx: Tx, source: Source, record_id: int, *, by: str = "record_id") -
     _apply(tx, source, source.feeds, by, record_id, -1)
     yield
     _apply(tx, source, source.feeds, by, record_id, 1)
+
+
+def update(tx: Tx, source: Source, table: Table, before: Record, after: Record) -> None:
+    """Write a record's fields, and the sums if its row comes to something else now."""
+    is_revalued = any(getattr(before, name) != getattr(after, name) for name in _summed_fields(source, table))
+    with changing(tx, source, after.id) if is_revalued else nullcontext():
+        tx.update(table, after)
 
 
 def changing_balance(tx: Tx, invoice_id: int) -> AbstractContextManager[None]:
@@ -56,3 +65,9 @@ def _apply(tx: Tx, source: Source, feeds: tuple[Table, ...], by: str, record_id:
 def _statements(source: Source, feeds: tuple[Table, ...], by: str) -> list[Any]:
     rows = source.rows.where(source.rows.selected_columns[by] == bindparam("record_id"))
     return [project_totals.adding(rows) if table is projects else summaries.adding(table, rows) for table in feeds]
+
+
+@cache
+def _summed_fields(source: Source, table: Table) -> set[str]:
+    """The columns of a table from which a source makes its figures."""
+    return {part.name for part in visitors.iterate(source.rows) if isinstance(part, Column) and part.table is table}

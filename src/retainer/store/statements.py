@@ -1,7 +1,7 @@
 """Statements: compiled once for a dialect, limited to the account on the way, and then run by the driver."""
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Dialect
 from sqlalchemy.sql.elements import ClauseElement
@@ -10,8 +10,15 @@ from retainer.store.scope import scoped
 
 MOST_TEXTS = 4096
 
-Prepared = tuple[str, dict[str, Any]]
-"""The text of a statement for the driver, and the values that it brings along."""
+
+class Prepared(NamedTuple):
+    """A statement for the driver."""
+
+    text: str
+    names: list[str]
+    """The names of the values at ?1, ?2 and so on; one that is used twice has one place."""
+    constants: dict[str, Any]
+    """The values that it brings along."""
 
 
 class Statements:
@@ -29,8 +36,9 @@ class Statements:
         if prepared is None:
             if len(known) >= MOST_TEXTS:  # filters and orders can be combined without end
                 known.clear()
-            compiled = (scoped(statement) if scope else statement).compile(dialect=self.dialect)
-            prepared = known[statement] = (str(compiled), dict(compiled.params))
+            compiled: Any = (scoped(statement) if scope else statement).compile(dialect=self.dialect)
+            text = compiled.string.replace("$", "?")
+            prepared = known[statement] = Prepared(text, compiled.positiontup, dict(compiled.params))
         return prepared
 
 

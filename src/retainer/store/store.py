@@ -27,4 +27,5 @@ class Store:
 
     def unscoped_one(self, reason: str, statement: ClauseElement, **values: Any) -> tuple[Any, ...] | None:  # noqa: ARG002
         """Return one row of one statement over all accounts: for finding out whose request this is."""
-        return self.engine.one(self.statements.prepare(statement, scope=False)[0], values)
+        text, names, _ = self.statements.prepare(statement, scope=False)
+        return self.engine.one(text, [values[name] for name in names])

@@ -18,13 +18,12 @@ class Transaction(ABC):
         self.statements = statements
         self.writes = write
         self.connection: Any = None
-        self._now: str | None = None
+        self._now = ""
 
     @property
     def now(self) -> str:
         """The moment of the transaction; the same for all that it writes."""
-        if self._now is None:
-            self._now = utcnow()
+        self._now = self._now or utcnow()
         return self._now
 
     @now.setter
@@ -68,8 +67,6 @@ class UnscopedTx(Transaction):
 
     def execute(self, statement: ClauseElement, values: dict[str, Any]) -> Any:
         """Run a statement over all accounts and return the driver's cursor."""
-        text, constants = self.statements.prepare(statement, scope=False)
-        try:
-            return self.connection.execute(text, constants | values)
-        except self.engine.failure as error:
-            raise self.engine.translate_error(error) from error
+        text, names, constants = self.statements.prepare(statement, scope=False)
+        values = constants | values
+        return self.engine.run(self.connection, text, [values[name] for name in names])

@@ -78,16 +78,14 @@ class Tx(BodyErrors, Transaction):
             if self._used:
                 raise RuntimeError("A second statement would see another state of the database: tx.snapshot() first.")
             self._used = True
+        text, names, constants = self.statements.prepare(statement, scope=True)
+        values = constants | values
         values["account_id"] = self.actor.account_id
-        text, constants = self.statements.prepare(statement, scope=True)
         if "today" in constants:
             values["today"] = self.today
         if "moment" in constants:
             values["moment"] = self.now
-        try:
-            return self.connection.execute(text, constants | values)
-        except self.engine.failure as error:
-            raise self.engine.translate_error(error) from error
+        return self.engine.run(self.connection, text, [values[name] for name in names])
 
     def find(self, table: Table, record_id: int | None, model: type[R]) -> R | None:
         """Return the record, or None: for references in a body, whose absence `insert` and `update` report."""

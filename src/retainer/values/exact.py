@@ -1,7 +1,9 @@
 """Exact values: money in minor units, decimals and instants as text; no floating point."""
 
+import time
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from iso4217 import Currency
@@ -21,7 +23,14 @@ def as_instant(moment: datetime) -> str:
 
 def utcnow() -> str:
     """Return the current moment as an instant."""
-    return as_instant(datetime.now(UTC))
+    seconds, microseconds = divmod(time.time_ns() // 1000, 1_000_000)
+    return f"{_second(seconds)}.{microseconds:06}Z"
+
+
+@lru_cache(maxsize=1)
+def _second(seconds: int) -> str:
+    """A second without its zone; the same for all moments within it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def local_day(instant: str, timezone: str) -> str:

@@ -123,15 +123,21 @@ def complete(model: type[T], values: dict[str, Any], sent: dict[str, Any], error
 
     When there are errors it is good for nothing but to be looked at by further rules.
     """
-    fields = writable_fields(model)
-    for name, field in fields.items():
-        replaced = any(sent.get(other) is not None for other in field.unless)
-        if field.required and name not in sent and not replaced:
+    required, absent = _completion(model)
+    for name, field in required.items():
+        if name not in sent and all(sent.get(other) is None for other in field.unless):
             errors.setdefault(path + name, []).append(REQUIRED)
+    placeholders = {field.name: field.placeholder for field in required.values()} if errors else {}
+    return model(**{**absent, **placeholders, **values})
+
+
+@cache
+def _completion(model: type[msgspec.Struct]) -> tuple[dict[str, WritableField], dict[str, None]]:
+    """The fields of a type that are required, and null for those that have no default."""
+    fields = writable_fields(model)
     plain = {field.name for field in fields.values() if field.default is not None and not field.unless}
     absent = {name: None for name in model.__struct_fields__ if name not in plain}
-    placeholders = {field.name: field.placeholder for field in fields.values() if field.required} if errors else {}
-    return model(**{**absent, **placeholders, **values})
+    return {name: field for name, field in fields.items() if field.required}, absent
 
 
 def reader(hint: Any) -> Read:

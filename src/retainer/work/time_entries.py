@@ -25,7 +25,7 @@ from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.rollups.changes import added, changing, removed
+from retainer.rollups import changes
 from retainer.rollups.sources import TIME
 from retainer.schema.crm import clients
 from retainer.schema.filters import since, until
@@ -176,7 +176,7 @@ def record_time(tx: Tx, entry: TimeEntry) -> int:
     entry_id = tx.insert(time_entries, prepared)
     if rate_is_sent:
         tx.run(SET_RATE_SOURCE, entry=entry_id, is_sent=True)
-    added(tx, TIME, entry_id)
+    changes.added(tx, TIME, entry_id)
     return entry_id
 
 
@@ -211,8 +211,7 @@ def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntr
     before = tx.get(time_entries, entry_id, TimeEntry)
     after, rate_is_sent = prepare(tx, patch.apply_to(before), before, patch.given)
     allocations.check_locked(tx, after, before, free=("description", "external_id"))
-    with changing(tx, TIME, entry_id):
-        tx.update(time_entries, after)
+    changes.update(tx, TIME, time_entries, before, after)
     if "hourly_rate" in patch.given:
         tx.run(SET_RATE_SOURCE, entry=entry_id, is_sent=rate_is_sent)
     return tx.get(time_entries, entry_id, TimeEntry)
@@ -224,5 +223,5 @@ def delete_time_entry(tx: Tx, entry_id: Id) -> None:
     before = etag.check_unchanged(tx, tx.get(time_entries, entry_id, TimeEntry))
     ownership.check_deletion(tx, before, "time entry")
     allocations.refuse_deletion(before, "time entry")
-    removed(tx, TIME, entry_id)
+    changes.removed(tx, TIME, entry_id)
     tx.delete(time_entries, entry_id)
