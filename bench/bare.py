@@ -1,10 +1,13 @@
 """The yardstick: the same operations written by hand, with SQL text and nothing between it and WSGI.
 
-Here are the server, the keys, the limits and the transactions; the operations are in bare_clients.py and bare_time.py.
+Here are the server, the keys, the limits, the headers and the transactions; the operations are in bare_clients.py and
+bare_time.py.
 """
 
 import hashlib
 import os
+import random
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -50,6 +53,13 @@ SELECT k.id, k.account_id, k.scopes, k.expires_at, k.revoked_at, u.is_active, a.
        a.currency, a.payment_terms_days, a.client_number_pattern, k.user_id, a.timezone
 FROM api_keys k JOIN users u ON u.id = k.user_id JOIN accounts a ON a.id = k.account_id
 WHERE k.hash = ?"""
+FIXED = [
+    ("content-type", "application/json; charset=utf-8"),
+    ("cache-control", "private, no-cache"),
+    ("vary", "Authorization, X-Api-Key, Accept-Encoding"),
+    ("x-content-type-options", "nosniff"),
+]
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 CREATES = {what.PATH: what for what in (bare_clients, bare_time)}
 ONE_CLIENT = f"{bare_clients.PATH}/"
 encode = msgspec.json.Encoder().encode
@@ -70,25 +80,26 @@ class Bare:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         """Answer a request."""
-        limits: list[tuple[str, str]] = []
+        request_id = environ.get("HTTP_X_REQUEST_ID", "")
+        if not REQUEST_ID.fullmatch(request_id):
+            request_id = f"req_{random.getrandbits(96):024x}"
+        headers = [*FIXED, ("x-request-id", request_id)]
         try:
-            status, body = self.answer(environ, limits)
+            status, body = self.answer(environ, headers)
         except Refused as refusal:
             status, sentence = refusal.args
-            body = encode({"message": sentence})
-        start_response(
-            STATUS[status],
-            [("content-type", "application/json; charset=utf-8"), ("content-length", str(len(body))), *limits],
-        )
+            body = encode({"message": sentence, "request_id": request_id})
+        headers.append(("content-length", str(len(body))))
+        start_response(STATUS[status], headers)
         return [body]
 
-    def answer(self, environ: dict[str, Any], limits: list[tuple[str, str]]) -> tuple[int, bytes]:
-        """The status and the body; notes the limiter's figures on the way."""
+    def answer(self, environ: dict[str, Any], headers: list[tuple[str, str]]) -> tuple[int, bytes]:
+        """The status and the body; adds the headers that tell of them."""
         connection = getattr(self.local, "connection", None) or self.connect()
         key = connection.execute(KEY, (hashlib.sha256(credential(environ)).hexdigest(),)).fetchone()
         ceiling = admit(key)
         allowance = self.window.hit(f"key:{key[0]}", ceiling)
-        limits += (
+        headers += (
             ("x-ratelimit-limit", str(allowance.limit)),
             ("x-ratelimit-remaining", str(allowance.remaining)),
             ("x-ratelimit-reset", str(allowance.reset)),
@@ -98,7 +109,10 @@ class Bare:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
         if method == "POST" and path in CREATES:
             require(key, f"{CREATES[path].SCOPE}:write")
-            return 201, b'{"data":%b}' % self.create(connection, key, CREATES[path], environ)
+            made, data = self.create(connection, key, CREATES[path], environ)
+            place = f"{environ['wsgi.url_scheme']}://{environ['HTTP_HOST']}{path}/{made}"
+            headers += (("etag", tag_of(data)), ("location", place))
+            return 201, b'{"data":%b}' % data
         if method == "GET" and path == bare_clients.PATH and not environ["QUERY_STRING"]:
             require(key, "clients:read")
             return 200, bare_clients.page(connection, key[1], environ)
@@ -106,11 +120,14 @@ class Bare:
             require(key, "clients:read")
             client = bare_clients.read(connection, key[1], int(path[len(ONE_CLIENT) :]))
             if client is not None:
+                headers.append(("etag", tag_of(client)))
                 return 200, b'{"data":%b}' % client
         raise Refused(404, "There is nothing here.")
 
-    def create(self, connection: Any, key: tuple[Any, ...], what: ModuleType, environ: dict[str, Any]) -> bytes:
-        """Insert a record in one durable transaction and answer it as it was written."""
+    def create(
+        self, connection: Any, key: tuple[Any, ...], what: ModuleType, environ: dict[str, Any]
+    ) -> tuple[int, bytes]:
+        """Insert a record in one durable transaction; return its id, and the record as it was written."""
         try:
             given = what.decode(environ["wsgi.input"].read())
         except msgspec.MsgspecError as error:
@@ -118,14 +135,14 @@ class Bare:
         with self.writing:
             connection.execute("BEGIN IMMEDIATE")
             try:
-                data: bytes = what.insert(connection, key, given)
+                written: tuple[int, bytes] = what.insert(connection, key, given)
                 connection.execute("COMMIT")
             except BaseException as error:
                 connection.execute("ROLLBACK")
                 if isinstance(error, dbapi2.IntegrityError | ValueError):
                     raise Refused(422, str(error)) from None
                 raise
-        return data
+        return written
 
     def connect(self) -> Any:
         """This thread's connection, made at its first request."""
@@ -172,6 +189,11 @@ def admit(key: tuple[Any, ...] | None) -> int:
     if not api_enabled:
         raise Refused(403, "The API is switched off.")
     return ceiling
+
+
+def tag_of(data: bytes) -> str:
+    """The entity tag of a record."""
+    return f'"{hashlib.sha256(data).hexdigest()[:32]}"'
 
 
 def require(key: tuple[Any, ...], scope: str) -> None:

@@ -118,8 +118,8 @@ def page(connection: Any, account: int, environ: dict[str, Any]) -> bytes:
     )
 
 
-def insert(connection: Any, key: tuple[Any, ...], it: NewClient) -> bytes:
-    """Write the row, its tags and the counter; read the row back."""
+def insert(connection: Any, key: tuple[Any, ...], it: NewClient) -> tuple[int, bytes]:
+    """Write the row, its tags and the counter; return its id, and its JSON as it is read back."""
     account, (currency, terms, pattern) = key[1], key[9:12]
     now = utcnow()
     it.currency = it.currency or currency
@@ -140,7 +140,7 @@ def insert(connection: Any, key: tuple[Any, ...], it: NewClient) -> bytes:
     for tag in it.tag_ids:
         connection.execute(TAG, (account, made, tag))
     connection.execute(COUNT, (account,))
-    return encode(record(connection.execute(READ, (account, made)).fetchone()))
+    return made, encode(record(connection.execute(READ, (account, made)).fetchone()))
 
 
 def next_number(connection: Any, account: int, pattern: str) -> str:

@@ -61,8 +61,8 @@ encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(NewEntry).decode
 
 
-def insert(connection: Any, key: tuple[Any, ...], it: NewEntry) -> bytes:
-    """Check what the entry refers to, price it, write the row and the counter; read the row back."""
+def insert(connection: Any, key: tuple[Any, ...], it: NewEntry) -> tuple[int, bytes]:
+    """Check what the entry refers to, price it, write the row and the counter; return its id and its JSON."""
     account, (user, timezone) = key[1], key[12:]
     now = utcnow()
     user_rate, account_rate, own, *found = connection.execute(
@@ -108,7 +108,7 @@ def insert(connection: Any, key: tuple[Any, ...], it: NewEntry) -> bytes:
         minutes = it.duration_minutes
         sums = (minutes, minutes if billable else 0, amount, currency, account, project)
         connection.execute(COUNT_ON_PROJECT, sums)
-    return encode(record(connection.execute(READ, (account, made)).fetchone()))
+    return made, encode(record(connection.execute(READ, (account, made)).fetchone()))
 
 
 def record(row: tuple[Any, ...]) -> Any:
