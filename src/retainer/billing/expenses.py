@@ -108,7 +108,7 @@ PROJECT = select(*projects.c["client_id", "status", "is_template", "billing_type
 CLIENT = select(*clients.c["status", "currency"]).where(clients.c.id == bindparam("id"))
 
 
-def prepare(tx: Tx, expense: Expense, before: Expense | None, given: relations.Given) -> Expense:
+def prepare(tx: Tx, expense: Expense, before: Expense | None, given: relations.SentFields) -> Expense:
     """What an expense follows from: project and client, the key's user, today; and what it comes to."""
     named = relations.named_fields(expense, given, "client_id", "project_id")
     project = tx.one(PROJECT, id=expense.project_id) if expense.project_id is not None else None

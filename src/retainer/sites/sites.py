@@ -147,7 +147,7 @@ PROJECT = select(projects.c.client_id).where(projects.c.id == bindparam("id"))
 CLIENT = select(clients.c.status).where(clients.c.id == bindparam("id"))
 
 
-def prepare(tx: Tx, site: Site, before: Site | None, given: relations.Given) -> Site:
+def prepare(tx: Tx, site: Site, before: Site | None, given: relations.SentFields) -> Site:
     """Whose site it is, what it is called, and how many updates it waits for."""
     said = relations.concerns(before, given, "project_id", "client_id")
     row = tx.one(PROJECT, id=site.project_id) if said and site.project_id else None

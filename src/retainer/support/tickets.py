@@ -24,7 +24,7 @@ from retainer.schema.sites import sites
 from retainer.schema.support import ticket_replies, tickets
 from retainer.schema.work import projects
 from retainer.shared import relations
-from retainer.shared.numbering import next_in
+from retainer.shared.numbering import increment_series
 from retainer.store.columns import among
 from retainer.store.records import Derived
 from retainer.store.tables import NOW
@@ -175,7 +175,7 @@ CLIENT = select(clients.c.status).where(clients.c.id == bindparam("id"))
 NARROW = {"project_id": PROJECT, "site_id": SITE, "contact_id": CONTACT}
 
 
-def prepare(tx: Tx, ticket: Ticket, before: Ticket | None, given: relations.Given) -> Ticket:
+def prepare(tx: Tx, ticket: Ticket, before: Ticket | None, given: relations.SentFields) -> Ticket:
     """Whom a ticket is from and for, its number, and when it was resolved."""
     named = relations.named_fields(ticket, given, "client_id", *NARROW)
     for member, statement in NARROW.items() if relations.concerns(before, given, "client_id", *NARROW) else ():
@@ -192,7 +192,7 @@ def prepare(tx: Tx, ticket: Ticket, before: Ticket | None, given: relations.Give
         )
     relations.resolve_user(tx, ticket, "assignee_id", before.assignee_id if before else None)
     if before is None:
-        ticket.number, ticket.reopened_count = next_in(tx, "tickets", FIRST_NUMBER), 0
+        ticket.number, ticket.reopened_count = increment_series(tx, "tickets", FIRST_NUMBER), 0
     close(ticket, before.status if before else "open", before.created_at if before else tx.now, tx.now)
     return ticket
 

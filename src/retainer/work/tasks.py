@@ -130,7 +130,7 @@ LAST = select(func.coalesce(func.max(tasks.c.position), 0)).where(
 )
 
 
-def derive_parents(tx: Tx, task: Task, before: Task | None, given: relations.Given) -> None:
+def derive_parents(tx: Tx, task: Task, before: Task | None, given: relations.SentFields) -> None:
     """Milestone, parent and ticket say in which project a task is, the project says for which client."""
     inner = ("project_id", "milestone_id", "parent_id", "ticket_id")
     narrow = relations.first_named(relations.named_fields(task, given, *inner), *inner)
@@ -160,7 +160,7 @@ def derive_parents(tx: Tx, task: Task, before: Task | None, given: relations.Giv
         task.billable = billed if project else task.client_id is not None
 
 
-def prepare(tx: Tx, task: Task, before: Task | None, given: relations.Given) -> Task:
+def prepare(tx: Tx, task: Task, before: Task | None, given: relations.SentFields) -> Task:
     """Where a task belongs, who does it, and when it was begun and closed."""
     if task.billable is None or relations.concerns(before, given, *RELATIONS):
         derive_parents(tx, task, before, given)

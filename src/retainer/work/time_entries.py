@@ -141,7 +141,7 @@ SET_RATE_SOURCE = (
 )
 
 
-def prepare(tx: Tx, entry: TimeEntry, before: TimeEntry | None, given: relations.Given) -> tuple[TimeEntry, bool]:
+def prepare(tx: Tx, entry: TimeEntry, before: TimeEntry | None, given: relations.SentFields) -> tuple[TimeEntry, bool]:
     """Fill in what an entry follows from: relations, user, day, duration, price; return whether its rate was sent."""
     ownership.prepare_user(tx, entry, before, "time entry")
     asked = {"client": entry.client_id, "project": entry.project_id, "ticket": entry.ticket_id, "task": entry.task_id}
@@ -166,7 +166,7 @@ def on_something(entry: TimeEntry) -> bool:
     return any(getattr(entry, name) is not None for name in RELATIONS)
 
 
-def derive_parents(tx: Tx, entry: TimeEntry, around: Context, given: relations.Given, named: list[str]) -> None:
+def derive_parents(tx: Tx, entry: TimeEntry, around: Context, given: relations.SentFields, named: list[str]) -> None:
     """The ticket follows from the task, the project from either, the client from the project or else from them."""
     own_ticket = around["task_ticket"] is None
     if not own_ticket:

@@ -10,7 +10,7 @@ from retainer.values.exact import half_up, local_day
 LONGEST = 1440  # minutes: a day
 
 
-def prepare_duration(tx: Tx, entry: Any, given: relations.Given) -> None:
+def prepare_duration(tx: Tx, entry: Any, given: relations.SentFields) -> None:
     """Start and end say the duration, to the minute; one that is sent must agree."""
     if entry.started_at and entry.ended_at:
         passed = datetime.fromisoformat(entry.ended_at) - datetime.fromisoformat(entry.started_at)
@@ -28,7 +28,7 @@ def prepare_duration(tx: Tx, entry: Any, given: relations.Given) -> None:
         tx.error("duration_minutes", "Is required, unless started_at and ended_at are given.")
 
 
-def prepare_date(tx: Tx, entry: Any, before: Any, given: relations.Given) -> None:
+def prepare_date(tx: Tx, entry: Any, before: Any, given: relations.SentFields) -> None:
     """The day is that of the start, else today; it follows a start that moves to another day, unless it is sent."""
     moves = before is not None and not before.is_locked  # or of a locked start a second fault would be told
     follows = moves and entry.started_at and "started_at" in given and "date" not in given
