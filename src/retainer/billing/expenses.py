@@ -12,7 +12,7 @@ from typing import Annotated
 from sqlalchemy import bindparam, select
 
 from retainer.billing import allocations
-from retainer.billing.allocations import BillingInvoice, BillingLine, BillingStatusField, BillingStatusFilter
+from retainer.billing.allocation_types import BillingInvoice, BillingLine, BillingStatusField, BillingStatusFilter
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
@@ -184,7 +184,7 @@ def update_expense(tx: Tx, expense_id: Id, patch: Patch[Expense]) -> Expense:
     """Change an expense; members left out keep their value. A member's key changes only that user's own."""
     before = tx.get(expenses, expense_id, Expense)
     after = prepare(tx, patch.apply_to(before), before, patch.given)
-    allocations.check_locked(tx, after, before)
+    allocations.check_locked(tx, after, before, before.invoice_id)
     with summaries.tracking(tx, sources.EXPENSES, record_id=expense_id):
         tx.update(expenses, after)
     return tx.get(expenses, expense_id, Expense)
@@ -195,6 +195,6 @@ def delete_expense(tx: Tx, expense_id: Id) -> None:
     """Delete an expense; one that is billed stays. A member's key deletes only that user's own."""
     before = etag.check_unchanged(tx, tx.get(expenses, expense_id, Expense))
     ownership.check_deletion(tx, before, "expense")
-    allocations.refuse_deletion(before, "expense")
+    allocations.refuse_deletion(before.invoice_id, "expense")
     summaries.add(tx, sources.EXPENSES, expense_id, -1)
     tx.delete(expenses, expense_id)

@@ -20,7 +20,13 @@ from msgspec import Meta
 from sqlalchemy import bindparam, func, select, update
 
 from retainer.billing import allocations
-from retainer.billing.allocations import BillingInvoice, BillingLine, BillingStatusField, BillingStatusFilter, Locked
+from retainer.billing.allocation_types import (
+    BillingInvoice,
+    BillingLine,
+    BillingStatusField,
+    BillingStatusFilter,
+    Locked,
+)
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
@@ -236,7 +242,7 @@ def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntr
     """
     before = tx.get(time_entries, entry_id, TimeEntry)
     after, rate_is_sent = prepare(tx, patch.apply_to(before), before, patch.given)
-    allocations.check_locked(tx, after, before, free=("description", "external_id"))
+    allocations.check_locked(tx, after, before, before.invoice_id, free=("description", "external_id"))
     with summaries.tracking(tx, sources.TIME, record_id=entry_id):
         tx.update(time_entries, after)
     if "hourly_rate" in patch.given:
@@ -251,7 +257,7 @@ def delete_time_entry(tx: Tx, entry_id: Id) -> None:
     """Delete a time entry; one that is billed stays. A member's key deletes only that user's own."""
     before = etag.check_unchanged(tx, tx.get(time_entries, entry_id, TimeEntry))
     ownership.check_deletion(tx, before, "time entry")
-    allocations.refuse_deletion(before, "time entry")
+    allocations.refuse_deletion(before.invoice_id, "time entry")
     summaries.add(tx, sources.TIME, entry_id, -1)
     tx.delete(time_entries, entry_id)
     project_totals.apply_time(tx, before, -1)
