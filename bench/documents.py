@@ -28,9 +28,9 @@ from tests.witness import Witness
 
 from retainer import schema
 from retainer.billing import credit_shares, crediting, documents, expenses, lines
-from retainer.billing.crediting import CreditNote, CreditNoteLine
-from retainer.billing.invoices import Invoice
-from retainer.billing.lines import BillableItem, InvoiceLine
+from retainer.billing.credit_note_types import CreditNote, CreditNoteLine
+from retainer.billing.invoice_types import Invoice, InvoiceLine
+from retainer.billing.lines import BillableItem
 from retainer.errors import Refusal
 from retainer.schema.billing import credit_note_shares
 from retainer.store.migrations import migrate
@@ -103,15 +103,15 @@ class Product:
         priced = {"unit_price": Decimal(sent["unit_price"])} if "unit_price" in sent else {}
         it = lines.new_line(description="Design", **priced)
         it.id, it.kind, it.tax_rate = place, "item", Decimal(sent["tax_rate"])
-        it.project_id, worth = self.projects[sent["project"]], None
+        it.project_id, amount = self.projects[sent["project"]], None
         if "unit_price" in sent:
             it.quantity, it.discount_percent = Decimal(sent["quantity"]), Decimal(sent["discount_percent"])
         else:
             it.kind = "time" if "time" in sent else "expense"
             pieces = sent.get("time") or sent["expenses"]
             its_pieces = [self.piece(tx, each, invoice.currency) for each in pieces]
-            worth = lines.price(tx, it, its_pieces, invoice.currency, None)
-        documents.price_line(tx, schema.billing.invoice_lines, it, invoice, ELSE, worth=worth)
+            amount = lines.price_items(tx, it, its_pieces, invoice.currency, None)
+        documents.price_line(tx, schema.billing.invoice_lines, it, invoice, ELSE, amount=amount)
         return it
 
     def piece(self, tx: Tx, sent: dict[str, Any], currency: str) -> BillableItem:
@@ -143,7 +143,7 @@ class Product:
             raise Refused(*refusal.members["errors"]) from None
         if tx.errors:
             raise Refused(*tx.errors)
-        taken = credit_shares.shares(tx, it, invoice)
+        taken = credit_shares.compute_shares(tx, it, invoice)
         note = self.notes[len(invoice.credit_notes)]
         self.written.append(note)
         for project, units in taken.items():
@@ -230,9 +230,11 @@ def compare(product: Product, tx: Tx, chance: Random, seen: Counter[str]) -> Non
         seen["credit notes"] += 1
         seen["lines of credit notes"] += len(note.parts)
         if not request:
-            agree("what is left in the end", {its[1:] for its in crediting.left(invoice).values()}, {(0, 0)})
+            agree(
+                "what is left in the end", {its[1:] for its in crediting.remaining_shares(invoice).values()}, {(0, 0)}
+            )
             seen["credited as a whole"] += 1
-    left = {Fraction(rate): (its.taxable, its.tax) for rate, its in crediting.left(invoice).items()}
+    left = {Fraction(rate): (its.taxable, its.tax) for rate, its in crediting.remaining_shares(invoice).items()}
     agree("what is left at each rate", left, ledger.rates)
 
 

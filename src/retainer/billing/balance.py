@@ -5,7 +5,7 @@ from the balance can be refunded.
 """
 
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Table, Text, and_, bindparam, case, cast, func, literal, or_, select, update
 
@@ -37,7 +37,7 @@ STATUS_FILTER = Where(
 
 
 def _today_and_due(table: Table) -> ColumnElement[Any]:
-    """The day it is and the day on which it was due, in one text: each database has its own way to subtract days."""
+    """Return the day it is and the day on which it was due, in one text: databases subtract days in different ways."""
     return case((overdue(table), cast(TODAY, Text) + " " + cast(table.c.due_date, Text)))
 
 
@@ -51,21 +51,35 @@ DAYS_OVERDUE = Derived(_today_and_due, _days_between)
 
 
 def refund_due(table: Table) -> ColumnElement[Any]:
-    """What was paid on an invoice and then credited: what payments and credits come to beyond its total."""
+    """Return what was paid on an invoice and then credited: what payments and credits come to beyond its total."""
     beyond = table.c.amount_paid + table.c.amount_credited + table.c.balance_due - table.c.total
     return case((table.c.status == "void", 0), else_=beyond)
 
 
-INVOICE = (
-    select(*invoices.c["status", "total", "paid_at", "written_off_at", "issue_date"])
-    .where(invoices.c.id == bindparam("id"))
-    .with_for_update()
-)
+class InvoiceState(NamedTuple):
+    """An invoice, as far as its balance goes; the total in minor units."""
+
+    status: str
+    total: int
+    paid_at: str | None
+    written_off_at: str | None
+    issue_date: str
+
+
+class AppliedNote(NamedTuple):
+    """A credit note that takes from the balance; its total in minor units."""
+
+    id: int
+    total: int
+    issue_date: str
+
+
+INVOICE = select(*invoices.c[InvoiceState._fields]).where(invoices.c.id == bindparam("id")).with_for_update()
 PAID = select(func.coalesce(func.sum(payments.c.amount), 0), func.max(payments.c.paid_date)).where(
     payments.c.invoice_id == bindparam("invoice")
 )
 NOTES = (
-    select(*credit_notes.c["id", "total", "issue_date"])
+    select(*credit_notes.c[AppliedNote._fields])
     .where(credit_notes.c.invoice_id == bindparam("invoice"))
     .order_by(credit_notes.c.id)
 )
@@ -84,29 +98,30 @@ WRITE_SETTLED_DATE = update(invoices).where(invoices.c.id == bindparam("invoice"
 
 
 def recompute_balance(tx: Tx, invoice_id: int, *, by_payment: bool) -> None:
-    """Write what is due of an invoice whose payments or credit notes have changed.
+    """Write what is due of an invoice whose payments or credit notes have changed, and the status that follows.
 
     One that was written off stays so until something is paid.
     """
-    status, total, paid_at, written_off_at, last_day = tx.one(INVOICE, id=invoice_id) or ("", 0, None, None, "")
+    invoice = InvoiceState(*(tx.one(INVOICE, id=invoice_id) or ("", 0, None, None, "")))
+    status, written_off_at = invoice.status, invoice.written_off_at
     paid, paid_date = tx.one(PAID, invoice=invoice_id) or (0, None)
-    due, credited, last_day = total - paid, 0, max(last_day, paid_date or "")
-    for note_id, note_total, issue_date in tx.all(NOTES, invoice=invoice_id):
-        last_day = max(last_day, issue_date)
-        applied = min(note_total, due)
-        tx.run(APPLY_NOTE, note=note_id, applied=applied, refundable=note_total - applied, now=tx.now)
-        due, credited = due - applied, credited + note_total
+    due, credited, last_day = invoice.total - paid, 0, max(invoice.issue_date, paid_date or "")
+    for note in (AppliedNote(*row) for row in tx.all(NOTES, invoice=invoice_id)):
+        last_day = max(last_day, note.issue_date)
+        applied = min(note.total, due)
+        tx.run(APPLY_NOTE, note=note.id, applied=applied, refundable=note.total - applied, now=tx.now)
+        due, credited = due - applied, credited + note.total
     if by_payment or status != "written_off":
-        status, written_off_at = status_of(due, paid + credited), None
+        status, written_off_at = derive_status(due, paid + credited), None
         set_settled_date(tx, invoice_id, last_day if status == "paid" else LAST_DAY)
-    paid_at = (paid_at or tx.now) if status == "paid" else None
+    paid_at = (invoice.paid_at or tx.now) if status == "paid" else None
     amounts = {"amount_paid": paid, "amount_credited": credited, "balance_due": due}
     moments = {"paid_at": paid_at, "written_off_at": written_off_at}
     tx.run(WRITE_BALANCE, invoice=invoice_id, now=tx.now, status=status, **amounts, **moments)
 
 
-def status_of(due: int, settled: int) -> str:
-    """The status of an issued invoice of which so much is due and so much was paid or credited."""
+def derive_status(due: int, settled: int) -> str:
+    """Return the status of an issued invoice, from what is due and what was paid or credited, both in minor units."""
     return "paid" if due == 0 else "partially_paid" if settled else "sent"
 
 

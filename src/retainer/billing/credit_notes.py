@@ -11,8 +11,9 @@ from typing import Annotated
 from sqlalchemy import bindparam, select
 
 from retainer.billing import allocations, balance, credit_shares, crediting
-from retainer.billing.crediting import CreditNote, Reason
-from retainer.billing.invoices import Invoice, load_invoice
+from retainer.billing.credit_note_types import CreditNote, Reason
+from retainer.billing.invoice_types import Invoice
+from retainer.billing.invoices import load_invoice
 from retainer.errors import Refusal
 from retainer.kernel.body import New
 from retainer.kernel.paging import Page, Paged, listing
@@ -46,18 +47,23 @@ TAKEN = select(credit_notes.c.id).where(credit_notes.c.number == bindparam("numb
 
 
 def prepare(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
-    """What a credit note has from its invoice, what it comes to, and its number. Raises `locked` for a draft."""
+    """Fill in what a credit note has from its invoice, what it comes to, and its number.
+
+    Raises `locked` for an invoice that is a draft or void.
+    """
     if invoice.status not in ISSUED_INVOICES:
-        why = "is a draft: change its lines instead" if invoice.status == "draft" else "is void: nothing is left of it"
-        sentence = f"Only what was issued can be credited; this invoice {why}."
-        raise Refusal("locked", sentence, errors={"invoice": [sentence]})
+        state = (
+            "is a draft: change its lines instead" if invoice.status == "draft" else "is void: nothing is left of it"
+        )
+        message = f"Only what was issued can be credited; this invoice {state}."
+        raise Refusal("locked", message, errors={"invoice": [message]})
     note.invoice_id, note.client_id, note.currency = invoice.id, invoice.client_id, invoice.currency
     issued = invoice.issue_date or tx.today
     note.issue_date = note.issue_date or max(tx.today, issued)
     if note.issue_date < issued:
         tx.error("issue_date", f"Must not be before the invoice's, which is {issued}.")
     crediting.compute_totals(tx, note, invoice)
-    note.applied_amount, note.refundable_amount = Decimal(0), note.total  # until it is settled
+    note.applied_amount, note.refundable_amount = Decimal(0), note.total  # until recompute_balance applies it
     note.number = next_number(tx, "credit_notes", tx.value(PATTERN), TAKEN, note.issue_date)
     return note
 

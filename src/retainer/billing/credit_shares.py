@@ -1,11 +1,10 @@
 """Shares: how much of a credit note is taken back from each project; with the last credit all that is left."""
 
-from typing import Any
-
 from sqlalchemy import bindparam, func, select
 
 from retainer.billing import lines
-from retainer.billing.crediting import CreditNote
+from retainer.billing.credit_note_types import CreditNote
+from retainer.billing.invoice_types import Invoice
 from retainer.schema.billing import credit_note_shares, credit_notes
 from retainer.store.tx import Tx
 from retainer.values import money
@@ -19,37 +18,37 @@ CREDITED = (
 )
 
 
-def save(tx: Tx, note: int, credit_note: CreditNote, invoice: Any) -> None:
+def save(tx: Tx, note_id: int, note: CreditNote, invoice: Invoice) -> None:
     """Write what a credit note takes back from each project, and take it from what was invoiced there."""
-    for project, units in shares(tx, credit_note, invoice).items():
-        share = {"credit_note_id": note, "project_id": project, "currency": credit_note.currency, "amount": units}
+    for project_id, units in compute_shares(tx, note, invoice).items():
+        share = {"credit_note_id": note_id, "project_id": project_id, "currency": note.currency, "amount": units}
         tx.put(credit_note_shares, share)
 
 
-def shares(tx: Tx, note: CreditNote, invoice: Any) -> dict[int | None, int]:
-    """How much of a credit note's subtotal is taken back from each project, in minor units.
+def compute_shares(tx: Tx, note: CreditNote, invoice: Invoice) -> dict[int | None, int]:
+    """Return how much of a credit note's subtotal is taken back from each project, in minor units.
 
     Parts of lines are those lines' projects; the rest is spread over what is left of all. With the last credit all
     that is left goes.
     """
-    rest = lines.by_project(invoice)
-    for project, credited in tx.all(CREDITED, invoice=invoice.id):
-        rest[project] = rest.get(project, 0) - credited
+    rest = lines.amounts_by_project(invoice)
+    for project_id, credited in tx.all(CREDITED, invoice=invoice.id):
+        rest[project_id] = rest.get(project_id, 0) - credited
     net = minor_units(note.subtotal, note.currency)
     if net == sum(rest.values()):
         return rest
-    of_line = {line.id: line.project_id or invoice.project_id for line in invoice.lines}
+    project_of_line = {line.id: line.project_id or invoice.project_id for line in invoice.lines}
     taken: dict[int | None, int] = {}
     for line in note.lines:
         if line.invoice_line_id is not None:
-            project = of_line[line.invoice_line_id]
-            taken[project] = taken.get(project, 0) + minor_units(line.amount, note.currency)
-    weights = {project: units - taken.get(project, 0) for project, units in rest.items()}
+            project_id = project_of_line[line.invoice_line_id]
+            taken[project_id] = taken.get(project_id, 0) + minor_units(line.amount, note.currency)
+    weights = {project_id: units - taken.get(project_id, 0) for project_id, units in rest.items()}
     others = net - sum(taken.values())
     if sum(weights.values()):
-        spread = money.allocate(others, list(weights.values()))
+        parts = money.allocate(others, list(weights.values()))
     else:
-        spread = [others, *[0] * (len(weights) - 1)]
-    for project, units in zip(weights, spread, strict=True):
-        taken[project] = taken.get(project, 0) + units
+        parts = [others, *[0] * (len(weights) - 1)]
+    for project_id, units in zip(weights, parts, strict=True):
+        taken[project_id] = taken.get(project_id, 0) + units
     return taken

@@ -7,12 +7,12 @@ changes and deletes only that user's own expenses.
 """
 
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from sqlalchemy import bindparam, select
 
 from retainer.billing import allocations
-from retainer.billing.allocations import BillingInvoice, BillingLine, BillingStatusField, BillingStatusFilter
+from retainer.billing.allocation_types import BillingInvoice, BillingLine, BillingStatusField, BillingStatusFilter
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
@@ -103,59 +103,63 @@ class ExpenseFilter(Filter):
     external_id: OneOf[Text191] | None = None
 
 
-PROJECT = select(*projects.c["client_id", "status", "is_template", "billing_type"]).where(
-    projects.c.id == bindparam("id")
-)
+class ProjectRules(NamedTuple):
+    """What expenses of a project follow from."""
+
+    client_id: int | None
+    status: str
+    is_template: int
+    billing_type: str
+
+
+PROJECT = select(*projects.c[ProjectRules._fields]).where(projects.c.id == bindparam("id"))
 CLIENT = select(*clients.c["status", "currency"]).where(clients.c.id == bindparam("id"))
 
 
-def prepare(tx: Tx, expense: Expense, before: Expense | None, given: relations.Given) -> Expense:
-    """What an expense follows from: project and client, the key's user, today; and what it comes to."""
-    named = relations.named_fields(expense, given, "client_id", "project_id")
-    project = tx.one(PROJECT, id=expense.project_id) if expense.project_id is not None else None
+def prepare(tx: Tx, expense: Expense, before: Expense | None, sent: relations.SentFields) -> Expense:
+    """Fill in what an expense follows from: project and client, the key's user, today; and what it comes to."""
+    named = relations.named_fields(expense, sent, "client_id", "project_id")
+    row = tx.one(PROJECT, id=expense.project_id) if expense.project_id is not None else None
+    project = ProjectRules(*row) if row else None
     if project:
-        relations.derive_parent(tx, expense, given, "project_id", "client_id", project[0])
+        relations.derive_parent(tx, expense, sent, "project_id", "client_id", project.client_id)
     client = tx.one(CLIENT, id=expense.client_id) if expense.client_id is not None else None
     if before is None or (expense.client_id, expense.project_id) != (before.client_id, before.project_id):
         if project:
             name = f"Project {expense.project_id}"
-            relations.check_open(tx, "project_id", name, project[1], template=bool(project[2]))
+            relations.check_open(tx, "project_id", name, project.status, template=bool(project.is_template))
         if client:
-            relations.check_open(
-                tx, relations.first_named(named, "client_id", "project_id"), f"Client {expense.client_id}", client[0]
-            )
+            field = relations.first_named(named, "client_id", "project_id")
+            relations.check_open(tx, field, f"Client {expense.client_id}", client[0])
     ownership.prepare_user(tx, expense, before, "expense")
     expense.date = expense.date or tx.today
     expense.currency = expense.currency or (client[1] if client else tx.actor.currency)
+    is_billed = before is not None and before.invoice_id is not None  # then nothing changes, and `locked` alone says so
     if expense.billable is None:
-        expense.billable = expense.client_id is not None and not (project and project[3] == "non_billable")
-    elif (
-        expense.billable and expense.client_id is None and not (before and before.invoice_id)
-    ):  # or it does not move at all
-        sentence = "Must be false without a client: nobody could be billed. Send false, or name a client."
-        if tx.readable("client_id", "project_id"):
-            tx.error("billable", sentence)
+        expense.billable = expense.client_id is not None and not (project and project.billing_type == "non_billable")
+    elif expense.billable and expense.client_id is None and not is_billed and tx.readable("client_id", "project_id"):
+        message = "Must be false without a client: nobody could be billed. Send false, or name a client."
+        tx.error("billable", message)
     compute_amounts(tx, expense)
     return expense
 
 
 def compute_amounts(tx: Tx, expense: Expense) -> None:
-    """The net of an expense and what its client is billed, each rounded half up."""
+    """Compute the net of an expense and what its client is billed, each rounded half up."""
     if expense.amount == 0:
         tx.error("amount", "Must not be 0.")
     units = int(expense.amount.scaleb(DIGITS[expense.currency]))
     net = net_of(units, expense.tax_rate) if expense.amount_includes_tax else units
+    billed = marked_up(net, expense.markup_percent) if expense.billable else 0
     expense.net_amount = amount_of(net, expense.currency)
-    expense.billable_amount = amount_of(
-        marked_up(net, expense.markup_percent) if expense.billable else 0, expense.currency
-    )
+    expense.billable_amount = amount_of(billed, expense.currency)
 
 
-def record(tx: Tx, record: Expense) -> int:
-    """Write a new expense; answers its id."""
-    expense = tx.insert(expenses, prepare(tx, record, None, relations.sent_fields(record)))
-    changes.added(tx, EXPENSES, expense)
-    return expense
+def record(tx: Tx, expense: Expense) -> int:
+    """Write a new expense; return its id."""
+    expense_id = tx.insert(expenses, prepare(tx, expense, None, relations.sent_fields(expense)))
+    changes.added(tx, EXPENSES, expense_id)
+    return expense_id
 
 
 api = Resource("/expenses", tag="Expenses", scope="expenses", table=expenses)
@@ -185,7 +189,7 @@ def update_expense(tx: Tx, expense_id: Id, patch: Patch[Expense]) -> Expense:
     """Change an expense; members left out keep their value. A member's key changes only that user's own."""
     before = tx.get(expenses, expense_id, Expense)
     after = prepare(tx, patch.apply_to(before), before, patch.given)
-    allocations.check_locked(tx, after, before)
+    allocations.check_locked(tx, after, before, before.invoice_id)
     changes.update(tx, EXPENSES, expenses, before, after)
     return tx.get(expenses, expense_id, Expense)
 
@@ -195,6 +199,6 @@ def delete_expense(tx: Tx, expense_id: Id) -> None:
     """Delete an expense; one that is billed stays. A member's key deletes only that user's own."""
     before = etag.check_unchanged(tx, tx.get(expenses, expense_id, Expense))
     ownership.check_deletion(tx, before, "expense")
-    allocations.refuse_deletion(before, "expense")
+    allocations.refuse_deletion(before.invoice_id, "expense")
     changes.removed(tx, EXPENSES, expense_id)
     tx.delete(expenses, expense_id)

@@ -5,9 +5,9 @@ from typing import Annotated
 import msgspec
 
 from retainer.billing import allocations, documents, lines
-from retainer.billing.documents import MOST_LINES, DocumentTotals
-from retainer.billing.invoices import Invoice, compute_totals, load_invoice
-from retainer.billing.lines import InvoiceLine
+from retainer.billing.document_types import MAX_LINES, DocumentTotals
+from retainer.billing.invoice_types import Invoice, InvoiceLine
+from retainer.billing.invoices import compute_totals, load_invoice
 from retainer.errors import Refusal
 from retainer.kernel import etag
 from retainer.kernel.body import New
@@ -34,7 +34,7 @@ def load_draft(tx: Tx, invoice_id: int) -> Invoice:
 
 
 def update_totals(tx: Tx, invoice: Invoice) -> InvoiceChanged:
-    """Write the totals of the invoice with its lines as they are now."""
+    """Write the totals of the invoice with its lines as they are now; return them."""
     compute_totals(invoice, documents.load_children(tx, invoice_lines, InvoiceLine, "invoice_id", invoice.id))
     tx.update(invoices, invoice)
     tx.touch(invoices, invoice.id)
@@ -48,8 +48,8 @@ api = Resource("/invoices/{invoice}/lines", tag="Invoices", scope="invoices", ta
 def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithMeta[InvoiceLine, InvoiceChanged]:
     """Add a line to a draft; the last one, unless it has a position. The invoice's new totals are in meta.invoice."""
     invoice = load_draft(tx, invoice_id)
-    if len(invoice.lines) >= MOST_LINES:
-        tx.error("invoice", f"Has {MOST_LINES} lines, and no room for more.")
+    if len(invoice.lines) >= MAX_LINES:
+        tx.error("invoice", f"Has {MAX_LINES} lines, and no room for more.")
     body.invoice_id = invoice_id
     if body.position is None:
         body.position = relations.next_position(max((line.position for line in invoice.lines), default=0))

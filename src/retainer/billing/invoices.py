@@ -14,13 +14,10 @@ from typing import Annotated, Literal
 
 from retainer import schema
 from retainer.billing import balance, documents, issuing, lines, payments, quote_conversion, unbilled
-from retainer.billing.crediting import CreditNote
-from retainer.billing.documents import MOST_LINES, Lines
-from retainer.billing.issuing import ClientSnapshot
-from retainer.billing.lines import InvoiceLine
-from retainer.billing.payments import Payment
-from retainer.billing.quotes import QuoteLine
-from retainer.billing.unbilled import UnbilledWork
+from retainer.billing.credit_note_types import CreditNote
+from retainer.billing.document_types import MAX_LINES
+from retainer.billing.invoice_types import Invoice, InvoiceLine
+from retainer.billing.payment_types import Payment
 from retainer.errors import Refusal
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
@@ -28,21 +25,13 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups.changes import changing_balance
-from retainer.schema.billing import credit_notes, invoice_lines, invoices, quote_lines
+from retainer.schema.billing import credit_notes, invoice_lines, invoices
 from retainer.schema.filters import at_least, at_most, since, until
 from retainer.shared import relations
-from retainer.store.records import Derived
 from retainer.store.tx import Tx
-from retainer.values.common import ExternalId
-from retainer.values.kinds import Currency, Day, Id, Instant, Money, SignedMoney, Text50, Text100, Text191, Text255
-from retainer.values.reading import writable_fields
-from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, AllowedOn, DetailOnly, Record, RequiredUnless
+from retainer.values.kinds import Currency, Day, Id, SignedMoney, Text50, Text191
 
-Status = Annotated[
-    Literal["draft", "sent", "partially_paid", "paid", "void", "written_off"],
-    "`sent` issues a draft; payments and credits lead to `partially_paid` and `paid`; `void` counts no more.",
-]
-StatusWord = Literal["draft", "sent", "partially_paid", "paid", "void", "written_off", "overdue", "open"]
+StatusOption = Literal["draft", "sent", "partially_paid", "paid", "void", "written_off", "overdue", "open"]
 
 TRANSITIONS = {
     "draft": ("sent",),
@@ -58,65 +47,6 @@ FIXED = ("client_id", "project_id", "issue_date", "subject", "terms", "currency"
 CREDIT = "What is wrong with an issued invoice is credited: POST /invoices/{invoice}/credit-notes."
 
 
-class Invoice(Record):
-    """What a client owes."""
-
-    client_id: Annotated[
-        Id,
-        RequiredUnless("quote_id"),
-        "Required, unless `quote_id` gives it. Fixed once issued, and while work is attached.",
-    ]
-    project_id: Annotated[Id | None, "A project of the client; lines without one count for it."] = None
-    contact_id: documents.IssuedTo = None
-    quote_id: Annotated[
-        Id | None, AllowedOn("Create"), "Accepted quote whose lines are copied, each once. Only on creation."
-    ] = None
-    number: Annotated[Text50 | None, "Next of the gapless series when issued, like INV-2026-0001; null before."] = (
-        READ_ONLY
-    )
-    status: Status = "draft"
-    is_overdue: Annotated[
-        bool, Derived(balance.overdue, bool), "True while something is due, and `due_date` has passed."
-    ] = READ_ONLY
-    days_overdue: Annotated[int, balance.DAYS_OVERDUE, "Days since `due_date`; 0 when not overdue."] = READ_ONLY
-    issue_date: Annotated[Day | None, "Today when issued without one, and fixed from then on."] = None
-    due_date: Annotated[Day | None, "`issue_date` plus the client's terms when issued without one; can move."] = None
-    purchase_order: Annotated[Text100 | None, "The client's order number; can still change once issued."] = None
-    subject: Annotated[Text255 | None, "What it is for, in one line; `q` searches it."] = None
-    notes: documents.Notes = None
-    terms: documents.Terms = None
-    currency: documents.DocumentCurrency = SERVER_DEFAULT
-    subtotal: documents.Subtotal = READ_ONLY
-    tax_total: documents.TaxTotal = READ_ONLY
-    total: documents.Total = READ_ONLY
-    tax_breakdown: documents.TaxBreakdown = READ_ONLY
-    amount_paid: Annotated[Money, "Sum of its payments."] = READ_ONLY
-    amount_credited: Annotated[Money, "Sum of the totals of its credit notes."] = READ_ONLY
-    balance_due: Annotated[SignedMoney, "What is still to be paid; kept when written off, 0 when void."] = READ_ONLY
-    refund_due: Annotated[
-        Money, Derived(balance.refund_due, money=True), "What was paid and then credited: to be paid back."
-    ] = READ_ONLY
-    client_snapshot: Annotated[ClientSnapshot | None, "The client as it was when issued; null in a draft."] = READ_ONLY
-    sent_at: Annotated[Instant | None, "When it was issued; null in a draft."] = READ_ONLY
-    paid_at: Annotated[Instant | None, "When nothing was left to pay; null until then."] = READ_ONLY
-    voided_at: Annotated[Instant | None, "When it became `void`, else null."] = READ_ONLY
-    written_off_at: Annotated[Instant | None, "When it became `written_off`; null again when a payment comes."] = (
-        READ_ONLY
-    )
-    external_id: ExternalId = None
-    lines: Annotated[list[InvoiceLine], Lines, DetailOnly(), documents.SET_OF_LINES] = WRITE_ONLY
-    payments: Annotated[list[Payment], DetailOnly(read_only=True), "Oldest first; made with `record_payment`."] = (
-        WRITE_ONLY
-    )
-    credit_notes: Annotated[list[CreditNote], DetailOnly(read_only=True), "Oldest first, as in /credit-notes."] = (
-        WRITE_ONLY
-    )
-    unbilled_work: Annotated[UnbilledWork, "Adds lines to a draft for all unbilled work that matches."] = WRITE_ONLY
-    record_payment: Annotated[Payment | None, AllowedOn("Update"), "Records a payment on an issued invoice."] = (
-        WRITE_ONLY
-    )
-
-
 class InvoiceFilter(Filter):
     """Which invoices."""
 
@@ -124,7 +54,7 @@ class InvoiceFilter(Filter):
     q: Annotated[Text191 | None, documents.SEARCH_WITH_CLIENT] = None
     client_id: OneOf[Id] | None = None
     project_id: OneOf[Id] | None = None
-    status: Annotated[OneOf[StatusWord] | None, balance.STATUS_FILTER] = None
+    status: Annotated[OneOf[StatusOption] | None, balance.STATUS_FILTER] = None
     issue_date_from: Annotated[Day | None, since("issue_date")] = None
     issue_date_to: Annotated[Day | None, until("issue_date")] = None
     due_date_from: Annotated[Day | None, since("due_date")] = None
@@ -146,27 +76,22 @@ def load_invoice(tx: Tx, invoice_id: int) -> Invoice:
     return invoice
 
 
-def lines_of_quote(tx: Tx, quote_id: int) -> list[InvoiceLine]:
-    """Return what a quote offers as lines of an invoice."""
-    offered = documents.load_children(tx, quote_lines, QuoteLine, "quote_id", quote_id)
-    return [lines.new_line(**{name: getattr(line, name) for name in writable_fields(QuoteLine)}) for line in offered]
-
-
 def prepare(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> Invoice:
     """Fill in what follows from the client, the work and the lines, and take the step that the status asks for."""
     former = before.status if before else "draft"
     target, invoice.status = invoice.status, former
     if before is None:
-        quote_conversion.fill_invoice(tx, invoice, lines_of_quote)
+        quote_conversion.fill_invoice(tx, invoice)
         invoice.amount_paid = invoice.amount_credited = Decimal(0)
         invoice.payments = []
     invoice.lines = documents.merge_lines(tx, invoice.lines, before.lines if before else [], fixed=former != "draft")
-    if former != "draft":
+    if before and former != "draft":
         documents.check_locked(tx, invoice, before, former, FIXED)
-        invoice.lines = before.lines if before else []
+        invoice.lines = before.lines
     elif before and invoice.client_id != before.client_id and any(line.kind != "item" for line in before.lines):
-        why = "work is attached: delete the lines with work first"
-        tx.error("client_id", f"Is fixed as {before.client_id} while {why}.")
+        tx.error(
+            "client_id", f"Is fixed as {before.client_id} while work is attached: delete the lines with work first."
+        )
         invoice.client_id = before.client_id  # so that its project and its lines are not blamed
     tax_rate = documents.prepare_for_client(tx, invoice, before)
     if former == "draft":
@@ -182,31 +107,31 @@ def prepare(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> Invoice:
         invoice.issue_date and invoice.due_date and invoice.due_date < invoice.issue_date and tx.readable("issue_date")
     ):
         tx.error("due_date", f"Must not be before issue_date, which is {invoice.issue_date}.")
-    pays = target == "paid" != former and target in TRANSITIONS[former]
-    invoice.record_payment = payments.prepare_payment(tx, invoice.record_payment or None, invoice, whole=pays)
+    in_full = target == "paid" != former and target in TRANSITIONS[former]
+    invoice.record_payment = payments.prepare_payment(tx, invoice.record_payment or None, invoice, in_full=in_full)
     return invoice
 
 
 def prepare_draft(tx: Tx, invoice: Invoice, before: Invoice | None, tax_rate: Decimal) -> None:
-    """Price the lines of a draft, with all unbilled work that was asked for, and add them up."""
-    former = {line.id: line for line in before.lines} if before else {}
+    """Price the lines of a draft, with all unbilled work that was requested, and set its totals."""
+    current = {line.id: line for line in before.lines} if before else {}
     if invoice.unbilled_work:
-        invoice.lines += unbilled.gather(tx, invoice.unbilled_work, invoice)
-    if len(invoice.lines) > MOST_LINES:
+        invoice.lines += unbilled.unbilled_lines(tx, invoice.unbilled_work, invoice)
+    if len(invoice.lines) > MAX_LINES:
         tx.error(
             "lines",
-            f"Would be {len(invoice.lines)}; at most {MOST_LINES} are possible. Bill less at once, or group more.",
+            f"Would be {len(invoice.lines)}; at most {MAX_LINES} are possible. Bill less at once, or group more.",
         )
     seen: set[tuple[str, int]] = set()
     for line in documents.each_line(tx, invoice.lines):
-        lines.prepare_line(tx, line, invoice, tax_rate, former, seen)
-    invoice.lines = documents.identified(invoice.lines)
+        lines.prepare_line(tx, line, invoice, tax_rate, current, seen)
+    invoice.lines = documents.identified_lines(invoice.lines)
     compute_totals(invoice, invoice.lines)
 
 
-def compute_totals(invoice: Invoice, billed: list[InvoiceLine]) -> None:
+def compute_totals(invoice: Invoice, current_lines: list[InvoiceLine]) -> None:
     """Set the totals of a draft to those of its lines; all of that is due."""
-    documents.compute_totals(invoice, billed)
+    documents.compute_totals(invoice, current_lines)
     invoice.balance_due = invoice.total
 
 
@@ -227,7 +152,7 @@ def create_invoice(tx: Tx, body: New[Invoice]) -> Invoice:
     lines.save(tx, invoice.id, [], invoice.lines)
     quote_conversion.touch(tx, invoice.quote_id)
     with changing_balance(tx, invoice.id):
-        issuing.count(tx, invoice, "draft")
+        issuing.apply_to_totals(tx, invoice, "draft")
     return load_invoice(tx, invoice.id)
 
 
@@ -253,7 +178,7 @@ def save(tx: Tx, invoice: Invoice, before: Invoice) -> None:
         tx.update(invoices, invoice)
         if before.status == "draft":
             lines.save(tx, invoice.id, before.lines, invoice.lines)
-        issuing.count(tx, invoice, before.status)
+        issuing.apply_to_totals(tx, invoice, before.status)
         if invoice.record_payment:
             payments.record(tx, invoice.record_payment)
     if invoice.status == "void" and before.status != "void":
@@ -265,8 +190,8 @@ def delete_invoice(tx: Tx, invoice_id: Id) -> None:
     """Delete a draft; the work on it can be billed again."""
     before = etag.check_unchanged(tx, load_invoice(tx, invoice_id))
     if before.status != "draft":
-        sentence = f"This invoice is {before.status} and stays. {CREDIT}"
-        raise Refusal("locked", sentence, errors={"status": [sentence]})
+        message = f"This invoice is {before.status} and stays. {CREDIT}"
+        raise Refusal("locked", message, errors={"status": [message]})
     lines.save(tx, invoice_id, before.lines, [])
     tx.delete(invoices, invoice_id)
     quote_conversion.touch(tx, before.quote_id)

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Annotated, Any
 
-import msgspec
 from sqlalchemy import bindparam, select
 
 from retainer.billing import allocations, balance
-from retainer.rollups.changes import added, removed
+from retainer.billing.invoice_types import ClientSnapshot, Invoice
+from retainer.rollups import changes
 from retainer.rollups.sources import INVOICE_LINES, INVOICES
 from retainer.schema.billing import invoices
 from retainer.schema.crm import clients
@@ -17,21 +16,6 @@ from retainer.shared.numbering import next_number
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.exact import LAST_DAY, day_after
-from retainer.values.kinds import Country, Text50, Text191
-
-
-class ClientSnapshot(msgspec.Struct):
-    """Whom an invoice was issued to, as the client was then."""
-
-    name: Annotated[Text191, "What the client was called then."]
-    address_line1: Annotated[Text191 | None, "First line of the postal address then."]
-    address_line2: Annotated[Text191 | None, "Second line of the postal address then."]
-    city: Annotated[Text191 | None, "Town of the postal address then."]
-    region: Annotated[Text191 | None, "State, province or county of the postal address then."]
-    postal_code: Annotated[Text191 | None, "Part of the postal address then."]
-    country: Annotated[Country | None, "Country of the postal address then."]
-    vat_number: Annotated[Text50 | None, "The client's then; null: none was known."]
-
 
 CLIENT = select(*clients.c[("payment_terms_days", *ClientSnapshot.__struct_fields__)]).where(
     clients.c.id == bindparam("id")
@@ -40,8 +24,11 @@ TAKEN = select(invoices.c.id).where(invoices.c.number == bindparam("number"))
 PATTERN = select(accounts.c.invoice_number_pattern).where(accounts.c.id == ACCOUNT)
 
 
-def issue(tx: Tx, invoice: Any) -> None:
-    """Fix a draft: its number is the next of the series of its year. One that comes to nothing is paid at once."""
+def issue(tx: Tx, invoice: Invoice) -> None:
+    """Fix a draft: its number is the next of the series of its year. One that comes to nothing is paid at once.
+
+    Notes an error when it has no lines or comes to less than nothing.
+    """
     if not invoice.lines and tx.readable("lines"):
         tx.error("status", "An invoice without lines cannot be sent. Add a line first.")
     elif invoice.total < 0 and tx.readable("lines"):
@@ -58,19 +45,19 @@ def issue(tx: Tx, invoice: Any) -> None:
         invoice.status, invoice.paid_at = "paid", tx.now
 
 
-def void(tx: Tx, invoice: Any) -> None:
+def void(tx: Tx, invoice: Invoice) -> None:
     """Let an invoice count no more."""
     invoice.status, invoice.voided_at, invoice.balance_due = "void", tx.now, Decimal(0)
 
 
-def write_off(tx: Tx, invoice: Any) -> None:
-    """Expect no payment any more; what was not paid stays due."""
+def write_off(tx: Tx, invoice: Invoice) -> None:
+    """Expect no payment any more; what was not paid stays due. Notes an error when a payment is recorded with it."""
     invoice.status, invoice.written_off_at = "written_off", tx.now
     if invoice.record_payment:
         tx.error("record_payment", "Record the payment first, then write off the rest.")
 
 
-STEPS: dict[str, Callable[[Tx, Any], None]] = {
+STEPS: dict[str, Callable[[Tx, Invoice], None]] = {
     "sent": issue,
     "void": void,
     "written_off": write_off,
@@ -78,24 +65,31 @@ STEPS: dict[str, Callable[[Tx, Any], None]] = {
 }
 
 
-ENDS: dict[str, Callable[[Tx, Any], str]] = {
+def _issue_date(_: Tx, invoice: Invoice) -> str:
+    return invoice.issue_date or LAST_DAY  # only drafts have none
+
+
+SETTLED_DATES: dict[str, Callable[[Tx, Invoice], str]] = {
     "sent": lambda *_: LAST_DAY,
-    "paid": lambda _, it: it.issue_date,  # it came to nothing; payments end it otherwise
-    "void": lambda _, it: it.issue_date,
+    "paid": _issue_date,  # it came to nothing; payments settle it otherwise
+    "void": _issue_date,
     "written_off": lambda tx, _: tx.today,
 }
 """From the end of which day on nothing is outstanding of an invoice after a step."""
 
 
-def count(tx: Tx, invoice: Any, former: str) -> None:
-    """Count what was issued on its projects; a void invoice takes it back and frees its work."""
-    if invoice.status != former and invoice.status in ENDS:
-        balance.set_settled_date(tx, invoice.id, ENDS[invoice.status](tx, invoice))
+def apply_to_totals(tx: Tx, invoice: Invoice, former: str) -> None:
+    """Add what was issued to the totals of its projects and reports; take it back, and free its work, when it is void.
+
+    `former` is the status before the step; without one nothing changes.
+    """
+    if invoice.status != former and invoice.status in SETTLED_DATES:
+        balance.set_settled_date(tx, invoice.id, SETTLED_DATES[invoice.status](tx, invoice))
     sign = 0 if invoice.status == former else 1 if former == "draft" else -1 if invoice.status == "void" else 0
     for source in (INVOICES, INVOICE_LINES):
         if sign == 1:
-            added(tx, source, invoice.id)
+            changes.added(tx, source, invoice.id)
         elif sign == -1:
-            removed(tx, source, invoice.id)
+            changes.removed(tx, source, invoice.id)
     if sign == -1:
         allocations.release(tx, invoice.lines)

@@ -1,39 +1,19 @@
 """Quote conversion: what an accepted quote becomes: a project, an invoice, or both, each once."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from decimal import Decimal
+from typing import Literal, NamedTuple, Protocol
 
-from sqlalchemy import ColumnElement, Table, and_, bindparam, case, func, or_, select, update
+from sqlalchemy import bindparam, func, select, update
 
-from retainer.schema.billing import invoices, quotes
+from retainer.billing import documents, lines
+from retainer.billing.invoice_types import Invoice, InvoiceLine
+from retainer.billing.quote_types import QuoteLine, effective_status, made_from
+from retainer.schema.billing import quote_lines, quotes
 from retainer.schema.crm import clients, external_contacts
 from retainer.store import constraints
-from retainer.store.records import Derived
-from retainer.store.tables import TODAY
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
-
-
-def effective_status(table: Table) -> ColumnElement[Any]:
-    """The status of a quote; one that was sent expires by itself."""
-    return case((and_(table.c.status == "sent", table.c.valid_until < TODAY), "expired"), else_=table.c.status)
-
-
-def made_from(column: str) -> Derived:
-    """The record that a quote became, or the quote that a record was made from, by this column of the other."""
-
-    def expression(table: Table) -> ColumnElement[Any]:
-        other = invoices if table.name == "quotes" else quotes
-        counts = [other.c.status != "void"] if other.name == "invoices" else []
-        return select(other.c.id).where(other.c[column] == table.c.id, *counts).scalar_subquery()
-
-    return Derived(expression)
-
-
-def is_converted(table: Table) -> ColumnElement[bool]:
-    """Whether a quote has become a project or an invoice that is not void."""
-    return or_(table.c.converted_project_id.is_not(None), made_from("quote_id").expression(table).is_not(None))
-
+from retainer.values.reading import writable_fields
 
 CONTACT = (
     select(external_contacts.c.id)
@@ -64,7 +44,7 @@ ARTICLES = {"project": "a project", "invoice": "an invoice"}
 
 
 class AcceptedQuote(NamedTuple):
-    """What a quote says, and what it has become."""
+    """What a quote says, and what it has become; its subtotal in minor units."""
 
     number: str
     title: str | None
@@ -81,8 +61,22 @@ class AcceptedQuote(NamedTuple):
     invoice: int | None
 
 
-def accepted(tx: Tx, record: Any, becomes: str) -> AcceptedQuote | None:
-    """The quote that a record is made from, locked, with its client; a fault unless it is accepted and free."""
+class ProjectFromQuote(Protocol):
+    """A project, as far as it follows from a quote."""
+
+    quote_id: int | None
+    client_id: int | None
+    name: str
+    budget_amount: Decimal | None
+
+
+def lock_accepted_quote(
+    tx: Tx, record: ProjectFromQuote | Invoice, becomes: Literal["project", "invoice"]
+) -> AcceptedQuote | None:
+    """Return the quote that a record is made from, locked, and fill in its client.
+
+    Notes an error and returns None unless the quote is accepted and has not become such a record before.
+    """
     row = tx.one(QUOTE, id=record.quote_id)
     if row is None:
         tx.error("quote_id", constraints.MISSING.format("quote"))
@@ -102,48 +96,55 @@ def accepted(tx: Tx, record: Any, becomes: str) -> AcceptedQuote | None:
     return None if "quote_id" in tx.errors else quote
 
 
-def fill_project(tx: Tx, record: Any) -> None:
-    """Let a project have its name, client and budget from its quote, as far as it does not say others.
+def fill_project(tx: Tx, project: ProjectFromQuote) -> None:
+    """Fill in name, client and budget of a project from its quote, as far as it does not say others.
 
     The budget is the quote's subtotal: time is compared with it before tax.
     """
-    if record.quote_id is None:
+    if project.quote_id is None:
         return
-    quote = accepted(tx, record, "project")
+    quote = lock_accepted_quote(tx, project, "project")
     if quote is None:
-        record.name = record.name or ""
+        project.name = project.name or ""
         return
-    record.name = record.name or quote.title or quote.number
-    currency = tx.value(CURRENCY, id=record.client_id)
-    if record.budget_amount is None and quote.currency == currency and quote.subtotal > 0:
-        record.budget_amount = amount_of(quote.subtotal, quote.currency)
+    project.name = project.name or quote.title or quote.number
+    currency = tx.value(CURRENCY, id=project.client_id)
+    if project.budget_amount is None and quote.currency == currency and quote.subtotal > 0:
+        project.budget_amount = amount_of(quote.subtotal, quote.currency)
 
 
-def fill_invoice(tx: Tx, record: Any, lines_of: Callable[[Tx, int], list[Any]]) -> None:
-    """Let an invoice have client, contact, project, subject, currency and lines from its quote; its own come first."""
-    if record.quote_id is None:
+def fill_invoice(tx: Tx, invoice: Invoice) -> None:
+    """Fill in client, contact, project, subject, currency and lines from the quote; what the invoice says comes first.
+
+    Notes an error when the invoice says another currency.
+    """
+    if invoice.quote_id is None:
         return
-    quote = accepted(tx, record, "invoice")
+    quote = lock_accepted_quote(tx, invoice, "invoice")
     if quote is not None:
-        if record.currency not in {None, quote.currency}:
+        if invoice.currency not in {None, quote.currency}:
             tx.error("currency", f"Is {quote.currency}, that of the quote's lines. Leave it out.")
-        for member in ("contact_id", "project_id", "currency", "notes", "terms"):
-            if getattr(record, member) is None:
-                setattr(record, member, getattr(quote, member))
-        record.subject = record.subject or quote.title
-        record.lines = [
-            *(record.lines or []),
-            *lines_of(tx, record.quote_id),
-        ]  # so that faults name the places of those sent
+        for field in ("contact_id", "project_id", "currency", "notes", "terms"):
+            if getattr(invoice, field) is None:
+                setattr(invoice, field, getattr(quote, field))
+        invoice.subject = invoice.subject or quote.title
+        # last, so that errors name the places of the lines that were sent
+        invoice.lines = [*(invoice.lines or []), *copy_lines(tx, invoice.quote_id)]
 
 
-def convert(tx: Tx, quote: int | None, project: int) -> None:
-    """Let a quote say which project it became; `fill_project` has locked it and judged that it is free."""
-    if quote is not None:
-        tx.run(CONVERT, quote=quote, project=project, now=tx.now)
+def copy_lines(tx: Tx, quote_id: int) -> list[InvoiceLine]:
+    """Return what a quote offers as lines of an invoice."""
+    offered = documents.load_children(tx, quote_lines, QuoteLine, "quote_id", quote_id)
+    return [lines.new_line(**{name: getattr(line, name) for name in writable_fields(QuoteLine)}) for line in offered]
 
 
-def touch(tx: Tx, quote: int | None) -> None:
+def convert(tx: Tx, quote_id: int | None, project_id: int) -> None:
+    """Write which project a quote became; `fill_project` has locked it and noted an error unless it is free."""
+    if quote_id is not None:
+        tx.run(CONVERT, quote=quote_id, project=project_id, now=tx.now)
+
+
+def touch(tx: Tx, quote_id: int | None) -> None:
     """Note that a quote has changed: it became an invoice, or that invoice is none any more."""
-    if quote is not None:
-        tx.touch(quotes, quote)
+    if quote_id is not None:
+        tx.touch(quotes, quote_id)

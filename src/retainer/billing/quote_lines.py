@@ -5,8 +5,9 @@ from typing import Annotated
 import msgspec
 
 from retainer.billing import documents
-from retainer.billing.documents import MOST_LINES, DocumentTotals
-from retainer.billing.quotes import Quote, QuoteLine, load_quote
+from retainer.billing.document_types import MAX_LINES, DocumentTotals
+from retainer.billing.quote_types import Quote, QuoteLine
+from retainer.billing.quotes import load_quote
 from retainer.errors import Refusal
 from retainer.kernel import etag
 from retainer.kernel.body import New
@@ -35,7 +36,7 @@ def load_draft(tx: Tx, quote_id: int) -> Quote:
 
 
 def update_totals(tx: Tx, quote: Quote) -> QuoteChanged:
-    """Write the totals of the quote with its lines as they are now."""
+    """Write the totals of the quote with its lines as they are now; return them."""
     documents.compute_totals(quote, documents.load_children(tx, quote_lines, QuoteLine, "quote_id", quote.id))
     tx.update(quotes, quote)
     tx.touch(quotes, quote.id)
@@ -49,8 +50,8 @@ api = Resource("/quotes/{quote}/lines", tag="Quotes", scope="invoices", table=qu
 def create_quote_line(tx: Tx, quote_id: Id, body: New[QuoteLine]) -> WithMeta[QuoteLine, QuoteChanged]:
     """Add a line to a draft; the last one, unless it has a position. The quote's new totals are in meta.quote."""
     quote = load_draft(tx, quote_id)
-    if len(quote.lines) >= MOST_LINES:
-        tx.error("quote", f"Has {MOST_LINES} lines, and no room for more.")
+    if len(quote.lines) >= MAX_LINES:
+        tx.error("quote", f"Has {MAX_LINES} lines, and no room for more.")
     body.quote_id = quote_id
     if body.position is None:
         body.position = relations.next_position(max((line.position for line in quote.lines), default=0))

@@ -9,8 +9,9 @@ from sqlalchemy import and_, select
 
 from retainer import schema
 from retainer.billing import credit_notes, invoices, payments
-from retainer.billing.crediting import CreditNote
-from retainer.billing.payments import Payment
+from retainer.billing.credit_note_types import CreditNote
+from retainer.billing.invoice_types import Invoice
+from retainer.billing.payment_types import Payment
 from retainer.crm import clients
 from retainer.demo.records import at, make
 from retainer.demo.work import Job
@@ -28,7 +29,7 @@ class Bills:
     def __init__(self, tx: Tx, chance: random.Random, jobs: list[Job]) -> None:
         self.tx, self.chance, self.jobs = tx, chance, jobs
         self.today = date.fromisoformat(tx.today)
-        self.sent: list[invoices.Invoice] = []
+        self.sent: list[Invoice] = []
 
     def send(self, customers: list[clients.Client]) -> None:
         """Bill twelve months; the work of the current month stays unbilled, but for a draft."""
@@ -87,7 +88,7 @@ class Bills:
     def _issue(self, customer: clients.Client, day: date, **fields: Any) -> None:
         """Send an invoice, and let the client pay: most in time, some late, in two parts, or never."""
         fields |= {"issue_date": day.isoformat(), "status": "sent", "client_id": customer.id}
-        invoice = invoices.create_invoice(self.tx, make(invoices.Invoice, **fields))
+        invoice = invoices.create_invoice(self.tx, make(Invoice, **fields))
         self.sent.append(invoice)
         due, late = date.fromisoformat(str(invoice.due_date)), "Elbe" in customer.name or "Cedar" in customer.name
         paid = due + timedelta(days=self.chance.randint(25, 60) if late else self.chance.randint(-14, 5))
@@ -101,7 +102,7 @@ class Bills:
             if part and rest <= self.today:
                 self._pay(invoices.load_invoice(self.tx, invoice.id), rest, None)
 
-    def _pay(self, invoice: invoices.Invoice, day: date, amount: str | None) -> None:
+    def _pay(self, invoice: Invoice, day: date, amount: str | None) -> None:
         at(self.tx, day)
         payment = make(
             Payment,
@@ -110,11 +111,11 @@ class Bills:
             method=self.chance.choice(METHODS),
             reference=f"{self.chance.choice(('TRF', 'ZV', 'PAY'))}-{self.chance.randint(10**6, 10**7)}",
         )
-        if payments.prepare_payment(self.tx, payment, invoice, whole=False):
+        if payments.prepare_payment(self.tx, payment, invoice, in_full=False):
             with changing_balance(self.tx, invoice.id):
                 payments.record(self.tx, payment)
 
-    def _step(self, invoice: invoices.Invoice, status: str) -> None:
+    def _step(self, invoice: Invoice, status: str) -> None:
         before = invoices.load_invoice(self.tx, invoice.id)
         after = invoices.prepare(self.tx, msgspec.structs.replace(before, status=status), before)
         invoices.save(self.tx, after, before)
@@ -124,7 +125,7 @@ class Bills:
         columns = schema.billing.quotes.c
         accepted = select(columns.id).where(columns.status == "accepted").order_by(columns.issue_date.desc())
         for (quote,) in self.tx.all(accepted)[:2]:
-            invoices.create_invoice(self.tx, make(invoices.Invoice, quote_id=quote))
+            invoices.create_invoice(self.tx, make(Invoice, quote_id=quote))
 
     def _correct(self) -> None:
         """Correct some invoices: void one, credit a tenth and a twentieth of two, and a small one wholly."""
@@ -142,11 +143,11 @@ class Bills:
             credit_notes.create_credit_note(self.tx, invoice.id, make(CreditNote, reason=reason, **fields))
         at(self.tx, self.today)
 
-    def _status(self, invoice: invoices.Invoice) -> str:
+    def _status(self, invoice: Invoice) -> str:
         table = schema.billing.invoices
         return str(self.tx.value(select(table.c.status).where(table.c.id == invoice.id)))
 
     def _draft(self, customer: clients.Client) -> None:
         lines = [{"description": "Workshop: the year ahead", "quantity": "1", "unit": "days", "unit_price": "960"}]
-        draft = make(invoices.Invoice, client_id=customer.id, subject="Workshop", lines=lines, notes="Thank you!")
+        draft = make(Invoice, client_id=customer.id, subject="Workshop", lines=lines, notes="Thank you!")
         invoices.create_invoice(self.tx, draft)

@@ -7,6 +7,7 @@ import msgspec
 
 from retainer import schema
 from retainer.billing import expenses, quotes
+from retainer.billing.quote_types import Quote
 from retainer.crm import clients
 from retainer.demo.agencies import KINDS, Kind
 from retainer.demo.records import at, make
@@ -66,7 +67,7 @@ def _quote(tx: Tx, chance: random.Random, customer: clients.Client, kind: Kind, 
     if chance.random() < 0.3:
         lines.append({"description": "Rebate for new clients", "quantity": -1, "unit_price": rate})
     fields = {"client_id": customer.id, "title": f"{kind.name} {customer.name}", "status": status, "lines": lines}
-    return quotes.create_quote(tx, make(quotes.Quote, issue_date=issued.isoformat(), **fields)).id
+    return quotes.create_quote(tx, make(Quote, issue_date=issued.isoformat(), **fields)).id
 
 
 def spend(tx: Tx, chance: random.Random, people: list[int], booked: list[projects.Project]) -> None:

@@ -14,8 +14,8 @@ NEXT = (
 FIRST = insert(series).values(account_id=ACCOUNT, name=bindparam("series"), last=bindparam("first", type_=INTEGER))
 
 
-def next_in(tx: Tx, name: str, first: int = 1) -> int:
-    """The next number of a series, which begins with the first."""
+def increment_series(tx: Tx, name: str, first: int = 1) -> int:
+    """Return the next number of a series, which begins with the first, and use it up."""
     last: int | None = tx.value(NEXT, series=name)
     if last is None:
         tx.run(FIRST, series=name, first=first)
@@ -24,15 +24,16 @@ def next_in(tx: Tx, name: str, first: int = 1) -> int:
 
 
 def next_number(tx: Tx, name: str, pattern: str, taken: Select[tuple[int]], day: str = "") -> str:
-    """The next number of a series that no row has; `{0000}` in the pattern is the number with at least its digits.
+    """Return the next number of a series that no row has.
 
-    `{YYYY}` is the year of the day; a pattern with it begins anew each year. `taken` finds a row by the parameter
-    `number`: people may have given a number of the series by hand, or changed the pattern.
+    `{0000}` in the pattern is the number with at least its digits, `{YYYY}` the year of the day; a pattern with the
+    year begins anew each year. `taken` finds a row by the parameter `number`: people may have given a number of the
+    series by hand, or changed the pattern.
     """
     if "{YYYY}" in pattern:
         name, pattern = f"{name}:{day[:4]}", pattern.replace("{YYYY}", day[:4])
     while True:
-        last = next_in(tx, name)
+        last = increment_series(tx, name)
         number = ZEROS.sub(lambda zeros: str(last).zfill(len(zeros[1])), pattern)  # noqa: B023
         if tx.one(taken, number=number) is None:
             return number

@@ -1,24 +1,26 @@
 """Ownership: whose time or expense a record is. A key that acts as a member changes and deletes only that user's."""
 
-from typing import Any
-
 from sqlalchemy import bindparam, select
 
 from retainer.errors import Refusal
 from retainer.schema.identity import users
 from retainer.shared import relations
+from retainer.shared.relations import HasUser
 from retainer.store.tx import Tx
 from retainer.values.kinds import ME
 
 NAME = select(users.c.name).where(users.c.id == bindparam("id"))
 
 
-def prepare_user(tx: Tx, record: Any, before: Any, noun: str) -> None:
-    """Fill in the key's user; note a fault when a member's key names another, or changes what is another's."""
+def prepare_user(tx: Tx, record: HasUser, before: HasUser | None, noun: str) -> None:
+    """Fill in the key's user; note an error when a member's key names another, or changes what is another's.
+
+    Notes `not_owner` for what is another's.
+    """
     record.user_id = tx.actor.user_id if record.user_id in {None, ME} else record.user_id
-    error = None if before is None else _error(tx, before, noun)
-    if error:
-        tx.error("user_id", error, "not_owner")
+    message = None if before is None else _not_owner(tx, before, noun)
+    if message:
+        tx.error("user_id", message, "not_owner")
     elif before is not None and record.user_id == before.user_id:
         return
     elif record.user_id != tx.actor.user_id and tx.actor.role != "admin":
@@ -27,14 +29,14 @@ def prepare_user(tx: Tx, record: Any, before: Any, noun: str) -> None:
         relations.resolve_user(tx, record, "user_id", None)
 
 
-def check_deletion(tx: Tx, record: Any, noun: str) -> None:
+def check_deletion(tx: Tx, record: HasUser, noun: str) -> None:
     """Raise `not_owner` when a member's key deletes what is another's."""
-    error = _error(tx, record, noun)
-    if error:
-        raise Refusal("not_owner", error, errors={"user_id": [error]})
+    message = _not_owner(tx, record, noun)
+    if message:
+        raise Refusal("not_owner", message, errors={"user_id": [message]})
 
 
-def _error(tx: Tx, record: Any, noun: str) -> str | None:
+def _not_owner(tx: Tx, record: HasUser, noun: str) -> str | None:
     if tx.actor.role == "admin" or record.user_id == tx.actor.user_id:
         return None
     name = tx.value(NAME, id=record.user_id)

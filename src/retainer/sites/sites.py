@@ -147,7 +147,7 @@ PROJECT = select(projects.c.client_id).where(projects.c.id == bindparam("id"))
 CLIENT = select(clients.c.status).where(clients.c.id == bindparam("id"))
 
 
-def prepare(tx: Tx, site: Site, before: Site | None, sent: relations.Given) -> Site:
+def prepare(tx: Tx, site: Site, before: Site | None, sent: relations.SentFields) -> Site:
     """Fill in whose site it is, what it is called, and how many updates it waits for.
 
     `sent` holds the fields of the body, and gets those that followed from them.

@@ -24,7 +24,7 @@ from retainer.schema.sites import sites
 from retainer.schema.support import ticket_replies, tickets
 from retainer.schema.work import projects
 from retainer.shared import relations
-from retainer.shared.numbering import next_in
+from retainer.shared.numbering import increment_series
 from retainer.store.columns import among
 from retainer.store.records import Derived
 from retainer.store.tables import NOW
@@ -184,7 +184,7 @@ NARROWER = {"project_id": PROJECT, "site_id": SITE, "contact_id": CONTACT}
 """Fields from which the client follows, each with a statement whose first column is that client."""
 
 
-def prepare(tx: Tx, ticket: Ticket, before: Ticket | None, sent: relations.Given) -> Ticket:
+def prepare(tx: Tx, ticket: Ticket, before: Ticket | None, sent: relations.SentFields) -> Ticket:
     """Fill in whom a ticket is from and for, its number, and when it was resolved.
 
     `sent` holds the fields of the body, and gets those that followed from them.
@@ -204,7 +204,7 @@ def prepare(tx: Tx, ticket: Ticket, before: Ticket | None, sent: relations.Given
         relations.check_open(tx, field, f"Client {ticket.client_id}", status)
     relations.resolve_user(tx, ticket, "assignee_id", before.assignee_id if before else None)
     if before is None:
-        ticket.number, ticket.reopened_count = next_in(tx, "tickets", FIRST_NUMBER), 0
+        ticket.number, ticket.reopened_count = increment_series(tx, "tickets", FIRST_NUMBER), 0
     update_resolution(ticket, before.status if before else "open", before.created_at if before else tx.now, tx.now)
     return ticket
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from sqlalchemy import bindparam, func, select
 
-from retainer.billing import allocations
+from retainer.billing import allocation_types
 from retainer.errors import Refusal
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
@@ -49,7 +49,7 @@ class Milestone(Record):
     )
     completed_at: Annotated[Instant | None, "When it became `completed`; null while it is open."] = READ_ONLY
     invoice_id: Annotated[
-        Id | None, allocations.MILESTONE_INVOICE, "The invoice that it is on; null while it is not billed."
+        Id | None, allocation_types.MILESTONE_INVOICE, "The invoice that it is on; null while it is not billed."
     ] = READ_ONLY
     tasks_count: Annotated[
         int, expressions.count_of(tasks, "milestone_id"), "Tasks of the milestone in any status."

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 from sqlalchemy import bindparam, select
 
-from retainer.billing import quote_conversion
+from retainer.billing import quote_conversion, quote_types
 from retainer.crm.tags import TagFilter, TagIds, set_tags
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
@@ -90,7 +90,7 @@ class Project(Record):
     quote_id: Annotated[
         Id | None,
         AllowedOn("Create"),
-        quote_conversion.made_from("converted_project_id"),
+        quote_types.made_from("converted_project_id"),
         "Accepted quote that it is made from: gives name, client and `budget_amount`. Only on creation, each quote "
         "once.",
     ] = None

@@ -145,7 +145,7 @@ LAST_POSITION = select(func.coalesce(func.max(tasks.c.position), 0)).where(
 )
 
 
-def derive_parents(tx: Tx, task: Task, before: Task | None, sent: relations.Given) -> None:
+def derive_parents(tx: Tx, task: Task, before: Task | None, sent: relations.SentFields) -> None:
     """Derive a task's project from milestone, parent or ticket, and its client from the project.
 
     Relations that disagree are noted as errors of the narrower one. `sent` holds the fields of the body, and gets those
@@ -189,7 +189,7 @@ def _load_project(tx: Tx, task: Task) -> TaskProject | None:
     return TaskProject(*row) if row else None
 
 
-def prepare(tx: Tx, task: Task, before: Task | None, sent: relations.Given) -> Task:
+def prepare(tx: Tx, task: Task, before: Task | None, sent: relations.SentFields) -> Task:
     """Fill in where a task belongs, who does it, its position, and when it was begun and completed."""
     if task.billable is None or relations.concerns(before, sent, *RELATIONS):
         derive_parents(tx, task, before, sent)

@@ -19,7 +19,7 @@ from typing import Annotated
 from sqlalchemy import bindparam, func, select, update
 
 from retainer.billing import allocations
-from retainer.billing.allocations import BillingStatusFilter
+from retainer.billing.allocation_types import BillingStatusFilter
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
@@ -107,7 +107,7 @@ SET_RATE_SOURCE = (
 )
 
 
-def prepare(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relations.Given) -> tuple[TimeEntry, bool]:
+def prepare(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relations.SentFields) -> tuple[TimeEntry, bool]:
     """Fill in what an entry follows from: relations, user, day, duration, price; return whether its rate was sent.
 
     `sent` holds the fields of the body, and gets those that followed from them.
@@ -141,7 +141,7 @@ def has_relation(entry: TimeEntry) -> bool:
 
 
 def derive_parents(
-    tx: Tx, entry: TimeEntry, context: Context, sent: relations.Given, sent_relations: list[str]
+    tx: Tx, entry: TimeEntry, context: Context, sent: relations.SentFields, sent_relations: list[str]
 ) -> None:
     """Derive the ticket from the task, the project from either, the client from the project or else from them."""
     task_has_ticket = context.task_ticket is not None
@@ -210,7 +210,7 @@ def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntr
     """
     before = tx.get(time_entries, entry_id, TimeEntry)
     after, rate_is_sent = prepare(tx, patch.apply_to(before), before, patch.given)
-    allocations.check_locked(tx, after, before, free=("description", "external_id"))
+    allocations.check_locked(tx, after, before, before.invoice_id, free=("description", "external_id"))
     changes.update(tx, TIME, time_entries, before, after)
     if "hourly_rate" in patch.given:
         tx.run(SET_RATE_SOURCE, entry=entry_id, is_sent=rate_is_sent)
@@ -222,6 +222,6 @@ def delete_time_entry(tx: Tx, entry_id: Id) -> None:
     """Delete a time entry; one that is billed stays. A member's key deletes only that user's own."""
     before = etag.check_unchanged(tx, tx.get(time_entries, entry_id, TimeEntry))
     ownership.check_deletion(tx, before, "time entry")
-    allocations.refuse_deletion(before, "time entry")
+    allocations.refuse_deletion(before.invoice_id, "time entry")
     changes.removed(tx, TIME, entry_id)
     tx.delete(time_entries, entry_id)

@@ -4,7 +4,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from retainer.billing.allocations import BillingInvoice, BillingLine, BillingStatusField, Locked
+from retainer.billing.allocation_types import BillingInvoice, BillingLine, BillingStatusField, Locked
 from retainer.values.common import ActingUser, ExternalId
 from retainer.values.kinds import Currency, Day, Id, Instant, Money, Text5000
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record

@@ -8,7 +8,7 @@ from retainer.values.exact import half_up, local_day
 from retainer.work.time_entry_types import LONGEST_MINUTES, TimeEntry
 
 
-def prepare_duration(tx: Tx, entry: TimeEntry, sent: relations.Given) -> None:
+def prepare_duration(tx: Tx, entry: TimeEntry, sent: relations.SentFields) -> None:
     """Fill in the minutes between start and end, half up; note an error when a duration that is sent differs."""
     if entry.started_at and entry.ended_at:
         passed = datetime.fromisoformat(entry.ended_at) - datetime.fromisoformat(entry.started_at)
@@ -27,7 +27,7 @@ def prepare_duration(tx: Tx, entry: TimeEntry, sent: relations.Given) -> None:
         tx.error("duration_minutes", "Is required, unless started_at and ended_at are given.")
 
 
-def prepare_date(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relations.Given) -> None:
+def prepare_date(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relations.SentFields) -> None:
     """Fill in the day of the start, else today; the day follows a start that moves to another, unless it is sent."""
     can_move = before is not None and not before.is_locked  # a locked start is an error already
     follows = can_move and entry.started_at and "started_at" in sent and "date" not in sent

@@ -1,0 +1,93 @@
+"""Quote types: what a quote and its lines hold, and what follows from the day and from what the quote became."""
+
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from sqlalchemy import ColumnElement, Table, and_, case, or_, select
+
+from retainer.billing import document_types
+from retainer.billing.document_types import Lines
+from retainer.schema.billing import invoices, quotes
+from retainer.store.records import Derived
+from retainer.store.tables import TODAY
+from retainer.values.common import ExternalId
+from retainer.values.kinds import Day, Id, Instant, Text50, Text191, Text255, Text1000, Text2000, UnitPrice
+from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, DetailOnly, Record
+
+Status = Annotated[
+    Literal["draft", "sent", "accepted", "declined", "expired", "cancelled"],
+    "Lines change only in a `draft`. `sent` reads `expired` after `valid_until`. `accepted` can be billed.",
+]
+
+
+def effective_status(table: Table) -> ColumnElement[Any]:
+    """Return the status of a quote; one that was sent expires by itself."""
+    return case((and_(table.c.status == "sent", table.c.valid_until < TODAY), "expired"), else_=table.c.status)
+
+
+def made_from(column: str) -> Derived:
+    """Return the field for the record that a quote became, or the quote that a record was made from.
+
+    The `column` of the other table refers to the record.
+    """
+
+    def expression(table: Table) -> ColumnElement[Any]:
+        other = invoices if table.name == "quotes" else quotes
+        counts = [other.c.status != "void"] if other.name == "invoices" else []
+        return select(other.c.id).where(other.c[column] == table.c.id, *counts).scalar_subquery()
+
+    return Derived(expression)
+
+
+def is_converted(table: Table) -> ColumnElement[bool]:
+    """Whether a quote has become a project or an invoice that is not void."""
+    return or_(table.c.converted_project_id.is_not(None), made_from("quote_id").expression(table).is_not(None))
+
+
+class QuoteLine(Record):
+    """One thing that a quote offers."""
+
+    description: Annotated[Text2000, "What is offered."]
+    unit_price: Annotated[UnitPrice, "For one, before discount and tax, in the currency of the quote."]
+    quote_id: Annotated[Id, "The quote that it belongs to."] = READ_ONLY
+    quantity: document_types.LineQuantity = Decimal(1)
+    unit: document_types.LineUnit = None
+    discount_percent: document_types.LineDiscount = Decimal(0)
+    tax_rate: document_types.LineTaxRate = SERVER_DEFAULT
+    project_id: document_types.LineProject = None
+    amount: document_types.LineAmount = READ_ONLY
+    currency: document_types.LineCurrency = READ_ONLY
+    position: document_types.LinePosition = SERVER_DEFAULT
+
+
+class Quote(Record):
+    """What work would cost."""
+
+    client_id: Annotated[Id, "A prospect or an active client; archived ones take no quotes."]
+    contact_id: document_types.IssuedTo = None
+    project_id: Annotated[
+        Id | None, "A project of the client that it is about; `converted_project_id` is what it became."
+    ] = None
+    number: Annotated[Text50, "The next of the account's series, like Q-2026-0001; given on creation."] = READ_ONLY
+    title: Annotated[
+        Text255 | None, "What it is about; becomes the name of the project or the subject of the invoice."
+    ] = None
+    status: Annotated[Status, Derived(effective_status)] = "draft"
+    issue_date: Annotated[Day, "Today when left out; only a draft can change it."] = SERVER_DEFAULT
+    valid_until: Annotated[Day, "Last day to accept it; 30 days after `issue_date` when left out."] = SERVER_DEFAULT
+    currency: document_types.DocumentCurrency = SERVER_DEFAULT
+    notes: document_types.Notes = None
+    terms: document_types.Terms = None
+    decline_reason: Annotated[Text1000 | None, "Why the client said no, in your own words."] = None
+    accepted_by: Annotated[Text191 | None, "Who agreed at the client, in your own words."] = None
+    subtotal: document_types.Subtotal = READ_ONLY
+    tax_total: document_types.TaxTotal = READ_ONLY
+    total: document_types.Total = READ_ONLY
+    tax_breakdown: document_types.TaxBreakdown = READ_ONLY
+    sent_at: Annotated[Instant | None, "When it became `sent`; null again for a draft."] = READ_ONLY
+    accepted_at: Annotated[Instant | None, "When it became `accepted`; null again for a draft."] = READ_ONLY
+    declined_at: Annotated[Instant | None, "When it became `declined`; null again for a draft."] = READ_ONLY
+    invoice_id: Annotated[Id | None, made_from("quote_id"), "The invoice that it became; null until then."] = READ_ONLY
+    converted_project_id: Annotated[Id | None, "The project that it became; null until then."] = READ_ONLY
+    external_id: ExternalId = None
+    lines: Annotated[list[QuoteLine], Lines, DetailOnly(), document_types.SET_OF_LINES] = WRITE_ONLY
