@@ -40,11 +40,11 @@ class Turn:
         return self.answered / self.wall
 
 
-def drive(port: int, requests: Iterator[bytes], seconds: float) -> int:
-    """Keep every connection busy for a time; answers how many responses came."""
+def drive(port: int, requests: Iterator[bytes], seconds: float, count: int = CONNECTIONS) -> int:
+    """Keep so many connections busy for a time; answers how many responses came."""
     answered = 0
     with selectors.EpollSelector() as selector:
-        connections = [Connection(port) for _ in range(CONNECTIONS)]
+        connections = [Connection(port) for _ in range(count)]
         for connection in connections:
             connection.socket.settimeout(0)
             selector.register(connection.socket, selectors.EVENT_READ, connection)

@@ -1,13 +1,14 @@
 """Read first: every resource of the API, the parts of a server put together, and the WSGI application."""
 
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import Any, BinaryIO
 
 from retainer.billing import credit_notes, expenses, invoice_lines, invoices, quote_lines, quotes
 from retainer.crm import clients, contacts, tags
 from retainer.identity import access, me
 from retainer.kernel.http import Request, Response
-from retainer.kernel.pipeline import STATUS_LINES, Pipeline
+from retainer.kernel.pipeline import Pipeline
 from retainer.kernel.resource import Routes
 from retainer.limits import SlidingWindow
 from retainer.reports import overview, profitability, revenue, utilisation
@@ -24,6 +25,7 @@ from retainer.support import ticket_replies, tickets
 from retainer.work import milestones, projects, tasks, time_entries
 
 ROOT = f"{BASE_PATH}/"
+STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 RESOURCES = [
     clients.api,
     contacts.api,

@@ -9,8 +9,9 @@ import subprocess
 
 import pytest
 
+from retainer.settings import BASE_PATH
 from retainer.store.engines import driver
-from tests.blackbox.process import command, opened, prepared, running, tell
+from tests.blackbox.process import at_once, command, opened, prepared, running, tell
 from tests.cast import open_agency
 
 
@@ -84,6 +85,13 @@ def test_the_doctor_says_what_others_could_read_and_answers_nonetheless(tmp_path
 CREATE = ("--name", "B", "--plan", "agency", "--admin-name", "B", "--admin-email", "b@b.example")
 
 
+def fill_up(disk):
+    """Take all the room that a disk still has."""
+    with (disk / "rest").open("wb", buffering=0) as rest, contextlib.suppress(OSError):
+        while True:
+            rest.write(b"x" * 4096)
+
+
 @pytest.fixture
 def full_disk(tmp_path):
     """A folder on a disk of its own, whose last byte is taken."""
@@ -100,12 +108,7 @@ def full_disk(tmp_path):
         pytest.skip("mounts take root")
     try:
         shutil.copytree(folder / "data", disk / "data", dirs_exist_ok=True)
-        with (disk / "rest").open("wb", buffering=0) as rest:
-            try:
-                while True:
-                    rest.write(b"x" * 4096)
-            except OSError:
-                pass
+        fill_up(disk)
         yield disk, agency
     finally:
         subprocess.run(["umount", disk], check=True)
@@ -126,3 +129,31 @@ def test_a_command_on_a_full_disk_says_so_and_that_nothing_changed(full_disk):
         assert "nothing was changed" in said.err.lower(), said
     (disk / "rest").unlink()
     assert tell(disk, "account", "show", agency["account_id"])["api_enabled"] is True
+
+
+def test_writers_together_on_a_full_disk_are_told_what_became_of_them(full_disk):
+    disk, agency = full_disk
+    (disk / "rest").unlink()  # a server needs some room to start
+    with running(disk, "--no-monitor") as server:
+
+        def write(name):
+            with server.client(agency["key"]) as client:
+                return client.send("POST", f"{BASE_PATH}/clients", {"name": f"Client {name}"})
+
+        def there():
+            with server.client(agency["key"]) as client:
+                rows = client.get("/clients?per_page=100&sort=number").json["data"]
+            assert [row["number"] for row in rows] == [f"C-{number:04}" for number in range(1, len(rows) + 1)]
+            return {row["name"] for row in rows}
+
+        acknowledged = {answer.data["name"] for answer in at_once(16, write)}
+        fill_up(disk)
+        found = at_once(16, lambda number: write(f"{number} on a full disk"), 64)
+        refused = [answer for answer in found if answer.status == 503]
+        assert {(answer.code, answer.headers["retry-after"]) for answer in refused} == {("unavailable", "2")}
+        acknowledged |= {answer.data["name"] for answer in found if answer.status != 503}  # whose few pages fit in
+        assert len(refused) > 16
+        (disk / "rest").unlink()
+        assert there() == acknowledged
+        acknowledged |= {answer.data["name"] for answer in at_once(16, lambda number: write(f"{number} again"))}
+        assert there() == acknowledged

@@ -30,7 +30,7 @@ from tests.blackbox.process import (
 )
 
 CRASHES = ("all", "worker", "main", "all")
-WRITERS = 8
+WRITERS = 16
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from retainer.schema.crm import clients, external_contacts
-from retainer.store.scope import scoped
+from retainer.store.statements import scoped
 
 
 def test_the_version_that_is_installed_is_the_one_that_is_pinned():

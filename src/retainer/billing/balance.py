@@ -11,8 +11,8 @@ from sqlalchemy import ColumnElement, Table, Text, and_, bindparam, case, cast, 
 
 from retainer.schema import expressions
 from retainer.schema.billing import OPEN_INVOICES, credit_notes, invoices, payments
+from retainer.schema.columns import among
 from retainer.schema.filters import Where
-from retainer.store.columns import among
 from retainer.store.records import Derived
 from retainer.store.tables import TODAY
 from retainer.store.tx import Tx

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any, Protocol
 
 import msgspec
@@ -23,7 +22,6 @@ from retainer.values.records import Record
 
 encode = msgspec.json.Encoder().encode
 
-STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 CONTENT = ("content-type", "application/json; charset=utf-8")
 FIXED = [
     ("cache-control", "private, no-cache"),

@@ -52,11 +52,11 @@ from retainer.rollups import summaries
 from retainer.rollups.summaries import Sums
 from retainer.schema import expressions
 from retainer.schema.billing import quotes
+from retainer.schema.columns import among
 from retainer.schema.crm import clients
 from retainer.schema.sites import sites
 from retainer.sites import uptime
 from retainer.sites.sites import awaits_updates
-from retainer.store.columns import among
 from retainer.store.engines import INSTANT
 from retainer.store.tx import Tx
 from retainer.support import tickets

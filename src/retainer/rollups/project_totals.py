@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from sqlalchemy import ColumnElement, Select, Update, bindparam, case, func, literal, or_, select, union_all, update
 
 from retainer.rollups.sources import SOURCES
+from retainer.schema.columns import among
 from retainer.schema.expressions import is_covered
 from retainer.schema.work import projects
-from retainer.store.columns import among
 from retainer.store.engines import INTEGER
 from retainer.store.tx import Tx
 

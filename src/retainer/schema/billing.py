@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Index, Table, column
 
-from retainer.store.columns import (
+from retainer.schema.columns import (
     day,
     decimal,
     embedded,
@@ -19,10 +19,10 @@ from retainer.store.columns import (
     ref,
     sortable,
     sparse,
+    tenant_table,
     text,
     unique,
 )
-from retainer.store.tables import tenant_table
 
 OPEN_INVOICES = ("sent", "partially_paid")
 """The statuses of an invoice that has a balance due."""

@@ -2,8 +2,19 @@
 
 from sqlalchemy import Index, Table
 
-from retainer.store.columns import decimal, flag, folded, integer, money, ref, sortable, text, unique
-from retainer.store.tables import keyed_table, tenant_table
+from retainer.schema.columns import (
+    decimal,
+    flag,
+    folded,
+    integer,
+    keyed_table,
+    money,
+    ref,
+    sortable,
+    tenant_table,
+    text,
+    unique,
+)
 
 
 def tag_links(owner: str) -> Table:

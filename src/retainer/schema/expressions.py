@@ -5,8 +5,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, and_, case, func, select
 
+from retainer.schema.columns import among
 from retainer.schema.work import projects, time_entries
-from retainer.store.columns import among
 from retainer.store.records import Derived
 from retainer.store.tables import TODAY
 

@@ -2,9 +2,21 @@
 
 from sqlalchemy import Column, Index, Table, Text
 
-from retainer.store.columns import decimal, flag, folded, instant, integer, money, ref, text, unique
+from retainer.schema.columns import (
+    decimal,
+    flag,
+    folded,
+    instant,
+    integer,
+    keyed_table,
+    money,
+    ref,
+    tenant_table,
+    text,
+    unique,
+)
 from retainer.store.engines import INTEGER, NUMBERED
-from retainer.store.tables import keyed_table, metadata, tenant_table
+from retainer.store.tables import metadata
 
 accounts = Table(
     "accounts",

@@ -2,8 +2,7 @@
 
 from sqlalchemy import Column, Index, LargeBinary
 
-from retainer.store.columns import instant, integer, ref, text
-from retainer.store.tables import keyed_table
+from retainer.schema.columns import instant, integer, keyed_table, ref, text
 
 idempotency_keys = keyed_table(
     "idempotency_keys",

@@ -2,8 +2,7 @@
 
 from sqlalchemy import Table
 
-from retainer.store.columns import integer, text
-from retainer.store.tables import keyed_table
+from retainer.schema.columns import integer, keyed_table, text
 
 
 def summary(name: str, *keys: str, of: tuple[str, ...]) -> Table:

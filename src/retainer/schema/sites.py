@@ -2,9 +2,21 @@
 
 from sqlalchemy import Index
 
+from retainer.schema.columns import (
+    embedded,
+    flag,
+    folded,
+    hidden,
+    instant,
+    integer,
+    keyed_table,
+    ref,
+    sortable,
+    tenant_table,
+    text,
+    unique,
+)
 from retainer.schema.crm import tag_links
-from retainer.store.columns import embedded, flag, folded, hidden, instant, integer, ref, sortable, text, unique
-from retainer.store.tables import keyed_table, tenant_table
 
 sites = tenant_table(
     "sites",

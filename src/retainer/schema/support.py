@@ -2,9 +2,8 @@
 
 from sqlalchemy import Index
 
+from retainer.schema.columns import flag, folded, instant, integer, ref, sparse, tenant_table, text, unique
 from retainer.schema.crm import tag_links
-from retainer.store.columns import flag, folded, instant, integer, ref, sparse, text, unique
-from retainer.store.tables import tenant_table
 
 tickets = tenant_table(
     "tickets",

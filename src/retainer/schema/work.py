@@ -2,8 +2,7 @@
 
 from sqlalchemy import Index
 
-from retainer.schema.crm import tag_links
-from retainer.store.columns import (
+from retainer.schema.columns import (
     day,
     flag,
     folded,
@@ -11,14 +10,16 @@ from retainer.store.columns import (
     instant,
     integer,
     kept,
+    keyed_table,
     money,
     ref,
     sortable,
     sparse,
+    tenant_table,
     text,
     unique,
 )
-from retainer.store.tables import keyed_table, tenant_table
+from retainer.schema.crm import tag_links
 
 projects = tenant_table(
     "projects",

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +69,7 @@ class OutcomeUnknown(Unavailable):
 
 
 class Sqlite:
-    """One SQLite file: connections that are lent to one user at a time, and one write lock in the process."""
+    """One SQLite file, and connections that are lent to one user at a time."""
 
     dialect = sqlite.dialect(paramstyle="numeric_dollar")  # SQLite writes $1 as ?1
     driver: Any = driver
@@ -81,7 +80,6 @@ class Sqlite:
             oldest = ".".join(map(str, OLDEST_SAFE))
             raise Unavailable(f"SQLite {driver.sqlite_version} is too old: install {oldest} or newer.")
         self.path = path
-        self._writing = threading.Lock()
         self._idle: list[Any] = []
         self._open: set[Any] = set()  # what is lent and not in here is closed when it is given back
 
@@ -120,24 +118,16 @@ class Sqlite:
             raise self.translate_error(error) from error
 
     def begin(self, *, write: bool) -> Any:
-        """Lend a connection on which a transaction has begun; a writing one holds the lock until it ends."""
-        if write and not self._writing.acquire(timeout=WAIT_SECONDS):
-            raise Unavailable("Other writes took too long.")
+        """Lend a connection on which a transaction has begun."""
+        connection = self.connection()
         try:
-            connection = self.connection()
-            try:
-                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-            except driver.DatabaseError as error:
-                found = self.translate_error(error)
-                self.give_back(connection)
-                raise found from error
+            self.run(connection, "BEGIN IMMEDIATE" if write else "BEGIN", [])
         except BaseException:
-            if write:
-                self._writing.release()
+            self.give_back(connection)
             raise
         return connection
 
-    def end(self, connection: Any, *, write: bool, commit: bool) -> None:
+    def end(self, connection: Any, *, commit: bool) -> None:
         """Make a transaction durable, or undo it, which SQLite may have done itself, on a full disk for one."""
         try:
             if commit or connection.in_transaction:
@@ -149,8 +139,6 @@ class Sqlite:
                 raise kind(str(error)) from error
         finally:
             self.give_back(connection)
-            if write:
-                self._writing.release()
 
     def connection(self) -> Any:
         """Lend a connection that nobody uses; its user gives it back."""

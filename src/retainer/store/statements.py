@@ -1,12 +1,13 @@
-"""Statements: compiled once for a dialect, limited to the account on the way, and then run by the driver."""
+"""Statements: limited to the account when they are prepared, so that no author can forget it, and compiled once."""
 
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Dialect
+from sqlalchemy import Alias, Dialect, Join, Table, and_
+from sqlalchemy.sql import visitors
 from sqlalchemy.sql.elements import ClauseElement
 
-from retainer.store.scope import scoped
+from retainer.store.tables import ACCOUNT
 
 MOST_TEXTS = 4096
 
@@ -46,3 +47,40 @@ class Statements:
 def statements_of(dialect: Dialect) -> Statements:
     """Return the statements of a dialect."""
     return Statements(dialect)
+
+
+def scoped(statement: ClauseElement) -> ClauseElement:
+    """Return the statement with `account_id = :account_id` on every tenant table in it, subqueries included.
+
+    The right side of a join is limited in its ON clause, so that outer joins remain outer joins.
+    """
+
+    def limit(part: Any, tables: list[Table]) -> None:
+        part._where_criteria += tuple(table.c.account_id == ACCOUNT for table in tables)  # noqa: SLF001
+
+    def select(part: Any) -> None:
+        if part._setup_joins:  # noqa: SLF001
+            raise TypeError("Write joins as first.join(second, condition), where the second can be limited.")
+        limit(part, [table for source in part.get_final_froms() for table in _leftmost(source)])
+
+    def join(part: Any) -> None:
+        if _is_tenant(part.right):
+            part.onclause = and_(part.onclause, part.right.c.account_id == ACCOUNT)
+
+    def change(part: Any) -> None:
+        if _is_tenant(part.table):
+            limit(part, [part.table])
+
+    visits = {"select": select, "join": join, "update": change, "delete": change}
+    return visitors.cloned_traverse(statement, {}, visits)
+
+
+def _leftmost(source: Any) -> list[Table]:
+    while isinstance(source, Join):
+        source = source.left
+    return [source] if _is_tenant(source) else []
+
+
+def _is_tenant(source: Any) -> bool:
+    table = source.element if isinstance(source, Alias) else source
+    return isinstance(table, Table) and bool(table.info.get("tenant"))

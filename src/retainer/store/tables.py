@@ -1,11 +1,8 @@
-"""Constructors of tables: the metadata, and the columns and constraints that all tables of accounts share."""
+"""What all tables have in common: one metadata, the values that a transaction binds, and the counters of rows."""
 
-from typing import Any
+from sqlalchemy import Column, ForeignKey, Integer, MetaData, Table, Text, bindparam
 
-from sqlalchemy import Column, ForeignKey, Integer, MetaData, PrimaryKeyConstraint, Table, UniqueConstraint, bindparam
-
-from retainer.store.columns import instant, integer, text
-from retainer.store.engines import DAY, INSTANT, INTEGER, KEYED, NUMBERED
+from retainer.store.engines import DAY, INSTANT, INTEGER, KEYED
 
 metadata = MetaData(
     naming_convention={
@@ -25,33 +22,13 @@ NOW = bindparam("moment", type_=INSTANT)
 """The moment of the transaction, bound in every statement that uses it."""
 
 
-def account_id() -> Column[Any]:
-    """The account that a row belongs to; the first column of every key."""
-    return Column("account_id", INTEGER, ForeignKey("accounts.id"), nullable=False)
-
-
-def tenant_table(name: str, *items: Any) -> Table:
-    """A table whose rows belong to an account, with `id`, `account_id`, `created_at` and `updated_at`."""
-    return Table(
-        name,
-        metadata,
-        Column("id", INTEGER, primary_key=True),
-        account_id(),
-        instant("created_at"),
-        instant("updated_at"),
-        *items,
-        UniqueConstraint("account_id", "id"),
-        info={"tenant": True},
-        **NUMBERED,
-    )
-
-
-def keyed_table(name: str, *items: Any, key: tuple[str, ...]) -> Table:
-    """A table whose rows belong to an account and have no id: `key` is the primary key within the account."""
-    return Table(
-        name, metadata, account_id(), *items, PrimaryKeyConstraint("account_id", *key), info={"tenant": True}, **KEYED
-    )
-
-
-totals = keyed_table("totals", text("name"), integer("count"), key=("name",))
-"""The number of rows of an account in each table, updated in the transaction that adds or removes them."""
+totals = Table(
+    "totals",
+    metadata,
+    Column("account_id", INTEGER, ForeignKey("accounts.id"), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("count", INTEGER, nullable=False),
+    info={"tenant": True},
+    **KEYED,
+)
+"""How many rows an account has in a table, kept in the transaction that adds or removes them."""

@@ -6,6 +6,7 @@ from typing import Any, Self
 from sqlalchemy.sql.elements import ClauseElement
 
 from retainer.store.engines import Sqlite
+from retainer.store.group_commit import GroupCommit
 from retainer.store.statements import Statements
 from retainer.values.exact import utcnow
 
@@ -13,8 +14,9 @@ from retainer.values.exact import utcnow
 class Transaction(ABC):
     """A transaction on a connection that it has lent; how a statement is run, a subclass says."""
 
-    def __init__(self, engine: Sqlite, statements: Statements, *, write: bool) -> None:
+    def __init__(self, engine: Sqlite, writers: GroupCommit, statements: Statements, *, write: bool) -> None:
         self.engine = engine
+        self.writers = writers
         self.statements = statements
         self.writes = write
         self.connection: Any = None
@@ -31,11 +33,14 @@ class Transaction(ABC):
         self._now = moment
 
     def __enter__(self) -> Self:
-        self.connection = self.engine.begin(write=self.writes)
+        self.connection = self.writers.begin() if self.writes else self.engine.begin(write=False)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.engine.end(self.connection, write=self.writes, commit=kind is None)
+        if self.writes:
+            self.writers.end(commit=kind is None)
+        else:
+            self.engine.end(self.connection, commit=kind is None)
 
     @abstractmethod
     def execute(self, statement: ClauseElement, values: dict[str, Any]) -> Any:
@@ -58,8 +63,7 @@ class Transaction(ABC):
 
     def run(self, statement: ClauseElement, **values: Any) -> int:
         """Change rows; return how many."""
-        changed: int = self.execute(statement, values).rowcount
-        return changed
+        return int(self.execute(statement, values).rowcount)
 
 
 class UnscopedTx(Transaction):

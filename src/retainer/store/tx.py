@@ -11,6 +11,7 @@ from retainer.errors import BodyErrors, FieldErrors, Refusal, not_found
 from retainer.store import constraints
 from retainer.store.constraints import MISSING, singular
 from retainer.store.engines import Sqlite, insert_or_add
+from retainer.store.group_commit import GroupCommit
 from retainer.store.records import R, folds, view
 from retainer.store.statements import Statements
 from retainer.store.tables import ACCOUNT, totals
@@ -41,9 +42,11 @@ class Tx(BodyErrors, Transaction):
     A reading transaction is one statement, which needs no BEGIN; whoever needs more asks for a `snapshot` first.
     """
 
-    def __init__(self, engine: Sqlite, statements: Statements, actor: Actor, *, write: bool) -> None:
+    def __init__(
+        self, engine: Sqlite, writers: GroupCommit, statements: Statements, actor: Actor, *, write: bool
+    ) -> None:
         BodyErrors.__init__(self)
-        Transaction.__init__(self, engine, statements, write=write)
+        Transaction.__init__(self, engine, writers, statements, write=write)
         self.actor = actor
         self.if_match: str | None = None
         self._begun = write

@@ -18,6 +18,7 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.schema import expressions
+from retainer.schema.columns import among
 from retainer.schema.crm import clients, external_contacts
 from retainer.schema.filters import Where, searched, truth
 from retainer.schema.sites import sites
@@ -25,7 +26,6 @@ from retainer.schema.support import ticket_replies, tickets
 from retainer.schema.work import projects
 from retainer.shared import relations
 from retainer.shared.numbering import increment_series
-from retainer.store.columns import among
 from retainer.store.records import Derived
 from retainer.store.tables import NOW
 from retainer.store.tx import Tx

@@ -20,11 +20,11 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.schema import expressions
+from retainer.schema.columns import among
 from retainer.schema.filters import LeftOut, since, truth, until
 from retainer.schema.support import tickets
 from retainer.schema.work import milestones, projects, tasks
 from retainer.shared import relations
-from retainer.store.columns import among
 from retainer.store.records import Derived
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId, Priority

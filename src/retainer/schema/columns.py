@@ -1,13 +1,26 @@
-"""Constructors of columns, with the conversion of their values to and from the database, and of constraints."""
+"""Kinds of column and of table: how values go into the database and come out again, and what every table has."""
 
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
 import msgspec
-from sqlalchemy import Column, ColumnElement, ForeignKeyConstraint, Index, Text, UniqueConstraint, column, literal
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    column,
+    literal,
+)
 
-from retainer.store.engines import DAY, FLAG, INSTANT, INTEGER
+from retainer.store.engines import DAY, FLAG, INSTANT, INTEGER, KEYED, NUMBERED
+from retainer.store.tables import metadata
 from retainer.values.collation import Fold, sort_key
 from retainer.values.exact import decimal_text
 
@@ -115,3 +128,31 @@ def only_one(table: str, name: str, condition: ColumnElement[bool]) -> Index:
 def unique(*names: str) -> UniqueConstraint:
     """Unique within the account; `Tx` reports a taken value as an error of the first column's field."""
     return UniqueConstraint("account_id", *names)
+
+
+def account_id() -> Column[Any]:
+    """The account that a row belongs to; the first column of every key."""
+    return Column("account_id", INTEGER, ForeignKey("accounts.id"), nullable=False)
+
+
+def tenant_table(name: str, *items: Any) -> Table:
+    """A table whose rows belong to an account, with `id`, `account_id`, `created_at` and `updated_at`."""
+    return Table(
+        name,
+        metadata,
+        Column("id", INTEGER, primary_key=True),
+        account_id(),
+        instant("created_at"),
+        instant("updated_at"),
+        *items,
+        UniqueConstraint("account_id", "id"),
+        info={"tenant": True},
+        **NUMBERED,
+    )
+
+
+def keyed_table(name: str, *items: Any, key: tuple[str, ...]) -> Table:
+    """A table whose rows belong to an account and have no id: `key` is the primary key within the account."""
+    return Table(
+        name, metadata, account_id(), *items, PrimaryKeyConstraint("account_id", *key), info={"tenant": True}, **KEYED
+    )

@@ -1,0 +1,59 @@
+"""What writers at once are told, against the order of the server's system calls."""
+
+import os
+import re
+import shutil
+import signal
+
+import pytest
+
+from tests.blackbox import process
+from tests.blackbox.process import COMMAND, at_once, children, prepared, running, statuses
+
+WRITERS = 16
+
+
+def flushes(lines):
+    """From which line to which the write-ahead log was flushed."""
+    begun, found = {}, []
+    for number, line in enumerate(lines):
+        thread = line.split()[0]
+        if re.search(r" (fsync|fdatasync)\(\d+<[^>]*-wal>", line):
+            begun[thread] = number
+        if re.search(r"(fsync|fdatasync)(\(| resumed).*= 0", line) and thread in begun:
+            found.append((begun.pop(thread), number))
+    return found
+
+
+def first(lines, *parts):
+    """The first line that holds all these parts."""
+    return next(number for number, line in enumerate(lines) if all(part in line for part in parts))
+
+
+def test_a_write_is_acknowledged_only_after_a_flush_that_began_when_it_was_sent(tmp_path, monkeypatch):
+    if not shutil.which("strace"):
+        pytest.skip("there is no strace")
+    trace = tmp_path / "trace.txt"
+    calls = ("-e", "trace=fsync,fdatasync,recvfrom,read,readv,sendto,write,writev")
+    slow = ("-e", "inject=fsync,fdatasync:delay_exit=20000")
+    monkeypatch.setattr(process, "COMMAND", ["strace", "-f", "-y", "-s", "4096", "-o", trace, *calls, *slow, *COMMAND])
+    with running(prepared(tmp_path), "--no-monitor") as server:
+        agency = server.agency("North", "enterprise")
+
+        def write(number):
+            with server.client(agency["key"]) as client:
+                return [client.post("/tags", {"name": f"Tag {number}.{turn}."}) for turn in range(4)]
+
+        found = [answer for answers in at_once(WRITERS, write) for answer in answers]
+        os.kill(children(server.process.pid)[0], signal.SIGTERM)  # strace ends with what it watches
+        server.process.wait(timeout=35)
+    assert statuses(found) == {201: 4 * WRITERS}
+    lines = trace.read_text(encoding="utf-8", errors="replace").splitlines()
+    flushed = flushes(lines)
+    for answer in found:
+        name = answer.data["name"]
+        sent = first(lines, name)
+        told = first(lines, name, "201 Created")
+        assert [1 for begun, ended in flushed if sent < begun <= ended < told], name
+    during = range(first(lines, "Tag "), len(lines))
+    assert sum(begun in during for begun, _ in flushed) < len(found) / 2, "flushes are shared"

@@ -1,0 +1,353 @@
+"""Writers who share a transaction: on a real database, with threads that stay where a test wants them."""
+
+import contextlib
+import itertools
+import random
+import threading
+import time
+
+import pytest
+from sqlalchemy import insert, select
+
+from retainer.errors import Refusal
+from retainer.store import group_commit as groups
+from retainer.store.engines import OutcomeUnknown, Unavailable
+from retainer.store.tables import totals
+from tests.blackbox.process import until
+
+PUT = insert(totals)
+NOBODY = 4711  # an account that is not there
+
+
+@pytest.fixture
+def store(office, monkeypatch):
+    """The store of an agency, whose groups stay open while somebody waits, however slow the machine is."""
+    monkeypatch.setattr(groups, "GROUP_SECONDS", 60)
+    return office.store
+
+
+@pytest.fixture
+def put(office):
+    """Writes a row of a name."""
+    return lambda tx, name: tx.run(PUT, account_id=office.account_id, name=name, count=0)
+
+
+def written(store):
+    """The names that a reader sees."""
+    with store.unscoped("a test") as tx:
+        return {name for (name,) in tx.all(select(totals.c.name)) if name.startswith("row")}
+
+
+class Writer(threading.Thread):
+    """Writes a row in a transaction, and stays in it until it may end."""
+
+    def __init__(self, store, name, does):
+        super().__init__(name=name, daemon=True)
+        self.store, self.does = store, does
+        self.began, self.may_end, self.answered = threading.Event(), threading.Event(), threading.Event()
+        self.error = self.saw = None
+        self.statements = []
+
+    def run(self):
+        try:
+            with self.store.unscoped("a test", write=True) as tx:
+                tx.connection.set_trace_callback(self.statements.append)
+                self.began.set()
+                assert self.may_end.wait(timeout=20)
+                self.does(tx)
+        except Exception as error:  # noqa: BLE001
+            self.error = error
+        self.saw = written(self.store)
+        self.answered.set()
+
+    def end(self, follower=None):
+        """Let it end, and wait until the next one has begun, or until this one was answered."""
+        self.may_end.set()
+        assert (follower.began if follower else self.answered).wait(timeout=20)
+
+    @property
+    def transactions(self):
+        """What the database was told of transactions, from when it had begun to when the next had, or to the commit."""
+        words = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
+        told = [statement for statement in self.statements if statement.startswith(words)]
+        return told[: told.index("COMMIT") + 1] if "COMMIT" in told else told
+
+
+@pytest.fixture
+def together(store, put):
+    """Starts writers that do one thing each: the first has begun, the others wait for it in their order."""
+    started = []
+
+    def start(*things):
+        for number, does in enumerate(things):
+            writer = Writer(store, f"row {number}", does)
+            started.append(writer)
+            writer.start()
+            if number:
+                until(lambda number=number: len(store.writers._queue) == number, "they wait")  # noqa: SLF001
+            else:
+                assert writer.began.wait(timeout=20)
+        return started
+
+    yield start
+    for writer in started:
+        writer.may_end.set()
+    for writer in started:
+        writer.join(timeout=20)
+        assert not writer.is_alive()
+
+
+@pytest.fixture
+def puts(put):
+    """What a writer does that writes its own row."""
+    return lambda tx: put(tx, threading.current_thread().name)
+
+
+def end(writers):
+    """Let all end, one after another."""
+    for writer, follower in itertools.pairwise(writers):
+        writer.end(follower)
+    writers[-1].end()
+    for writer in writers:
+        assert writer.answered.wait(timeout=20)
+
+
+def kinds(writers):
+    return [type(writer.error) for writer in writers]
+
+
+FINE = type(None)
+
+
+def test_a_writer_that_is_alone_has_a_plain_transaction(together, puts):
+    (alone,) = together(puts)
+    end([alone])
+    assert (alone.error, alone.saw) == (None, {"row 0"})
+    assert alone.transactions == ["COMMIT"]
+
+
+def test_writers_that_wait_for_each_other_are_answered_after_the_commit_that_they_share(store, together, puts):
+    first, second, third = writers = together(puts, puts, puts)
+    first.end(second)
+    second.end(third)
+    time.sleep(0.2)
+    assert not first.answered.is_set()
+    assert not second.answered.is_set()
+    assert written(store) == set(), "nobody sees what is not committed"
+    end(writers)
+    assert kinds(writers) == [FINE] * 3
+    assert [writer.saw for writer in writers] == [{"row 0", "row 1", "row 2"}] * 3
+    assert [writer.transactions for writer in writers] == [
+        ["SAVEPOINT writer"],
+        ["RELEASE writer", "SAVEPOINT writer"],
+        ["RELEASE writer", "COMMIT"],
+    ]
+
+
+def test_who_follows_sees_what_was_written_before_it(together, puts):
+    seen = []
+    _, second = writers = together(puts, lambda tx: seen.extend(tx.all(select(totals.c.name))))
+    end(writers)
+    assert second.error is None
+    assert ("row 0",) in seen
+
+
+def refuses(tx):
+    raise Refusal("not_found", "There is no such thing.")
+
+
+def divides_by_nothing(tx):
+    1 // 0  # noqa: B018
+
+
+def violates_a_constraint(tx):
+    tx.run(PUT, account_id=NOBODY, name="row of nobody", count=0)
+
+
+FAILS = {"Refusal": refuses, "ZeroDivisionError": divides_by_nothing, "IntegrityError": violates_a_constraint}
+
+
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("fails", FAILS)
+def test_a_writer_that_fails_takes_nothing_of_the_others_with_it(store, together, puts, fails, place):
+    def puts_and_fails(tx):
+        puts(tx)
+        FAILS[fails](tx)
+
+    writers = together(*(puts_and_fails if number == place else puts for number in range(4)))
+    end(writers)
+    assert [kind.__name__ for kind in kinds(writers)] == [
+        fails if number == place else "NoneType" for number in range(4)
+    ]
+    assert written(store) == {f"row {number}" for number in range(4) if number != place}
+
+
+def test_who_was_refused_for_what_is_not_yet_durable_is_told_after_the_commit(together, put, puts):
+    def is_taken(tx):
+        put(tx, "row 0")
+
+    _, second, third = writers = together(puts, is_taken, puts)
+    writers[0].end(second)
+    second.end(third)
+    assert not second.answered.wait(timeout=0.2)
+    end(writers)
+    assert second.saw == {"row 0", "row 2"}
+
+
+def breaks_at_the_commit(tx):
+    """Write a row without its account, for which SQLite looks when it commits."""
+    tx.connection.execute("PRAGMA defer_foreign_keys=ON")
+    violates_a_constraint(tx)
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_a_commit_that_fails_fails_for_all_also_for_who_was_refused(store, together, puts, place):
+    things = [puts, puts, puts]
+    things[place] = breaks_at_the_commit
+    writers = together(*things[:2], refuses, things[2])
+    end(writers)
+    assert kinds(writers) == [OutcomeUnknown] * 4
+    assert written(store) == set()
+    assert len({id(writer.error) for writer in writers}) == 4, "each has an error of its own"
+
+
+def test_after_a_commit_that_failed_others_commit_on_another_connection(store, together, puts, put):
+    writers = together(puts, breaks_at_the_commit)
+    end(writers)
+    with store.unscoped("a test", write=True) as tx:
+        put(tx, "row after")
+    assert written(store) == {"row after"}
+
+
+@pytest.fixture
+def has_no_room(put):
+    """What a writer does for which there is no room: SQLite undoes the whole transaction, as on a full disk."""
+
+    def does(tx):
+        (pages,) = tx.connection.execute("PRAGMA page_count").fetchone()
+        tx.connection.execute(f"PRAGMA max_page_count={pages + 1}")
+        try:
+            put(tx, "row " * 25_000)
+        finally:
+            assert not tx.connection.in_transaction
+            tx.connection.execute("PRAGMA max_page_count=1000000")
+
+    return does
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_an_error_after_which_sqlite_undoes_everything_fails_for_all_before_and_nobody_after(
+    store, together, puts, has_no_room, place
+):
+    writers = together(*(has_no_room if number == place else puts for number in range(4)))
+    end(writers)
+    assert kinds(writers) == [Unavailable] * (place + 1) + [FINE] * (3 - place)
+    assert written(store) == {f"row {number}" for number in range(place + 1, 4)}
+
+
+def test_nobody_follows_into_a_transaction_that_has_ended_before_its_time(store, together, puts, has_no_room):
+    def goes_on_without_room(tx):
+        with contextlib.suppress(Unavailable):
+            has_no_room(tx)
+
+    writers = together(goes_on_without_room, puts)
+    writers[0].end()
+    end(writers)
+    assert kinds(writers) == [OutcomeUnknown, FINE]
+    assert writers[1].transactions == ["COMMIT"]
+
+
+def test_a_connection_that_breaks_fails_for_all_before_and_nobody_after(store, together, puts):
+    def breaks(tx):
+        puts(tx)
+        tx.connection.close()
+
+    writers = together(puts, puts, breaks, puts)
+    end(writers)
+    assert kinds(writers) == [Unavailable] * 3 + [FINE]
+    assert written(store) == {"row 3"}
+
+
+def test_who_waits_too_long_for_its_turn_leaves_the_queue_and_the_one_before_commits(
+    store, together, puts, monkeypatch
+):
+    monkeypatch.setattr(groups, "WAIT_SECONDS", 0.2)
+    first, second = together(puts, puts)
+    assert second.answered.wait(timeout=10)
+    assert (type(second.error), second.began.is_set()) == (Unavailable, False)
+    first.end()
+    assert first.error is None
+    assert written(store) == {"row 0"}
+
+
+def test_who_waits_too_long_for_the_commit_is_told_that_its_outcome_is_unknown(store, together, puts, monkeypatch):
+    first, second = together(puts, puts)
+    monkeypatch.setattr(groups, "WAIT_SECONDS", 0.2)
+    first.end(second)
+    assert first.answered.wait(timeout=10)
+    assert isinstance(first.error, OutcomeUnknown)
+    second.end()
+    assert second.error is None
+    assert written(store) == {"row 0", "row 1"}, "a writer that takes its time holds nobody up, and loses nothing"
+
+
+def test_an_old_group_takes_nobody_in(store, together, puts, monkeypatch):
+    monkeypatch.setattr(groups, "GROUP_SECONDS", 0)
+    first, second = together(puts, puts)
+    first.end()
+    assert (first.error, first.saw) == (None, {"row 0"})
+    assert first.transactions == ["COMMIT"]
+    second.end()
+    assert second.transactions == ["COMMIT"]
+
+
+def test_a_request_of_a_group_that_failed_is_503_and_its_idempotency_key_is_free(office, together, puts):
+    answers = []
+
+    def post():
+        answers.append(office.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"}))
+
+    (first,) = together(breaks_at_the_commit)
+    request = threading.Thread(target=post)
+    request.start()
+    until(lambda: len(office.store.writers._queue) == 1, "it waits")  # noqa: SLF001
+    first.may_end.set()
+    request.join(timeout=20)
+    assert (answers[0].status, answers[0].code, answers[0].headers["retry-after"]) == (503, "unavailable", "2")
+    assert office.get("/tags").data == []
+    again = office.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"})
+    assert (again.status, "idempotency-replayed" in again.headers) == (201, False)
+
+
+def test_under_any_haste_what_was_acknowledged_is_there_and_what_was_refused_is_not(store, put, monkeypatch):
+    """Turns that are given up while they are handed over, groups that end early, refusals in between."""
+    monkeypatch.setattr(groups, "WAIT_SECONDS", 0.002)
+    monkeypatch.setattr(groups, "GROUP_SECONDS", 0.003)
+    outcomes = {}
+
+    def write(number):
+        chance = random.Random(number)
+        for turn in range(150):
+            name = f"row {number}.{turn}"
+            try:
+                with store.unscoped("a test", write=True) as tx:
+                    put(tx, name)
+                    if chance.random() < 0.2:
+                        refuses(tx)
+                    time.sleep(chance.choice((0, 0, 0, 0.001)))
+                outcomes[name] = FINE
+            except (Refusal, Unavailable) as error:
+                outcomes[name] = type(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+        assert not thread.is_alive()
+    found = written(store)
+    by_kind = {kind: {name for name, its in outcomes.items() if its is kind} for kind in set(outcomes.values())}
+    assert by_kind[FINE] <= found
+    assert found & (by_kind[Refusal] | by_kind[Unavailable]) == set()
+    with store.unscoped("a test", write=True) as tx:
+        put(tx, "row at last")
