@@ -10,7 +10,7 @@ import pytest
 
 from retainer.store.migrations import migrate
 from tests.cast import Office, new_store, open_agency, open_app
-from tests.witness import Witness, unlimited
+from tests.witness import SCOPED, Witness
 
 WITNESS = Witness()
 
@@ -37,8 +37,7 @@ def both(prototype: tuple[Path, dict[str, Any]], tmp_path: Path) -> Iterator[tup
     shutil.copy(template, path)
     app = open_app(path)
     yield Office(app, WITNESS, agencies["north"]), Office(app, WITNESS, agencies["south"])
-    for statement, _ in app.store._scoped.values():  # noqa: SLF001
-        assert unlimited(statement) == [], statement
+    SCOPED.check()
 
 
 @pytest.fixture

@@ -11,7 +11,9 @@ from retainer.app import SLICES
 from retainer.kernel.resource import Routes
 from retainer.openapi import document
 from retainer.settings import BASE_PATH
+from retainer.store.engines import Sqlite
 from retainer.store.tables import metadata
+from retainer.store.tx import PREPARED
 
 if TYPE_CHECKING:
     from tests.cast import Answer
@@ -103,6 +105,30 @@ def unlimited(statement: str) -> list[str]:
     names = [part.split(" AS ") for part in parts]
     tenants = [name[-1] for name in names if name[0] != "json_each" and metadata.tables[name[0]].info.get("tenant")]
     return [name for name in tenants if f"{name}.account_id = :account_id" not in statement]
+
+
+class Prepared(dict[Any, Any]):
+    """Statements as they were prepared, and the texts among them that are not limited to one account."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wrong: list[str] = []
+
+    def __setitem__(self, statement: Any, prepared: tuple[str, dict[str, Any]]) -> None:
+        super().__setitem__(statement, prepared)
+        if unlimited(prepared[0]):
+            self.wrong.append(prepared[0])
+
+    def check(self) -> None:
+        """Fail when a statement that was prepared since the last look is not limited; all are prepared anew then."""
+        wrong, self.wrong = self.wrong, []
+        if wrong:
+            self.clear()
+        assert wrong == []
+
+
+SCOPED = Prepared()
+PREPARED[Sqlite.dialect] = (SCOPED, {})
 
 
 @functools.cache

@@ -31,7 +31,7 @@ from tests.cast import Answer, Office, open_app
 from tests.contract.cases import LISTS
 from tests.contract.filler import NOW, TODAY, Filler, is_in
 from tests.contract.reference import USUAL, Reference, Row, filters_of, sorts_of, takes_me
-from tests.witness import Witness, unlimited
+from tests.witness import SCOPED, Witness
 
 
 class Silent(Witness):
@@ -94,8 +94,7 @@ def agency(prototype: tuple[Path, dict[str, Any]], tmp_path_factory: pytest.Temp
         for operation in LISTS:
             filled.lists[operation] = Reference(operation, rows[operation.path], office.admin_id, TODAY, NOW)
     yield filled
-    for statement, _ in app.store._scoped.values():  # noqa: SLF001
-        assert unlimited(statement) == [], statement
+    SCOPED.check()
 
 
 def everything(agency: Agency, operation: Operation) -> Iterator[Row]:
