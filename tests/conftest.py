@@ -1,7 +1,9 @@
 """Fixtures: the cast on a real database, fresh for every test."""
 
 import json
+import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,31 @@ from tests.cast import Office, new_store, open_agency, open_app
 from tests.witness import SCOPED, Witness
 
 WITNESS = Witness()
+MEMORY = Path("/dev/shm")
+ROOM = 1 << 30
 
 
 @pytest.fixture(scope="session")
-def prototype(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+def fast_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where databases lie whose tests ask what is answered, not what is durable: in memory, where there is room."""
+    if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
+        with tempfile.TemporaryDirectory(prefix="retainer-tests-", dir=MEMORY) as folder:
+            yield Path(folder)
+    else:
+        yield tmp_path_factory.mktemp("databases")
+
+
+@pytest.fixture
+def fast_path(fast_disk: Path) -> Iterator[Path]:
+    """A folder like `tmp_path`, on the fast disk; it goes with the test."""
+    with tempfile.TemporaryDirectory(dir=fast_disk) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def prototype(fast_disk: Path) -> tuple[Path, dict[str, Any]]:
     """A migrated database with both agencies, to be copied; and who they are."""
-    path = tmp_path_factory.mktemp("prototype") / "retainer.db"
+    path = fast_disk / "prototype.db"
     store = new_store(path)
     migrate(store.engine)
     agencies = {
@@ -30,10 +51,10 @@ def prototype(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
 
 
 @pytest.fixture
-def both(prototype: tuple[Path, dict[str, Any]], tmp_path: Path) -> Iterator[tuple[Office, Office]]:
+def both(prototype: tuple[Path, dict[str, Any]], fast_path: Path) -> Iterator[tuple[Office, Office]]:
     """Both agencies on a fresh copy of the database; every statement that ran must have been limited to one account."""
     template, agencies = prototype
-    path = tmp_path / "retainer.db"
+    path = fast_path / "retainer.db"
     shutil.copy(template, path)
     app = open_app(path)
     yield Office(app, WITNESS, agencies["north"]), Office(app, WITNESS, agencies["south"])

@@ -13,9 +13,9 @@ from tests.conftest import WITNESS
 
 
 @pytest.fixture(params=["2026-02-11", "2026-11-20"])
-def agency(request, tmp_path):
+def agency(request, fast_path):
     """A client of the first agency of the demo, on a day in the middle of a month."""
-    path = tmp_path / "demo.db"
+    path = fast_path / "demo.db"
     with time_machine.travel(f"{request.param}T11:00:00Z", tick=False):
         store = new_store(path)
         migrate(store.engine)

@@ -712,7 +712,7 @@ def credited_as_a_whole(it):
 
 
 @pytest.mark.parametrize("chance", range(EXAMPLES // 10))
-def test_every_life_of_money_is_as_the_model_tells_it(prototype, tmp_path, chance):
+def test_every_life_of_money_is_as_the_model_tells_it(prototype, fast_path, chance):
     ten = settings(
         max_examples=10,  # what would come next is made of these
         stateful_step_count=STEPS,
@@ -721,4 +721,4 @@ def test_every_life_of_money_is_as_the_model_tells_it(prototype, tmp_path, chanc
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    run(seed(chance)(lambda: Life(tmp_path, prototype)), settings=ten)
+    run(seed(chance)(lambda: Life(fast_path, prototype)), settings=ten)

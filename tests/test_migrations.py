@@ -17,9 +17,9 @@ DAY = "2026-03-10"
 
 
 @pytest.fixture
-def before(tmp_path: Path) -> Sqlite:
+def before(fast_path: Path) -> Sqlite:
     """An account with two users and a client, in a database as it was before rates had a source."""
-    path = tmp_path / "old.db"
+    path = fast_path / "old.db"
     path.touch()
     engine = Sqlite(path)
     configuration = Config()

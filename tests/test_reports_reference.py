@@ -60,10 +60,10 @@ KNOWN["utilisation"] += ("project_id", "user_id")
 
 
 @pytest.fixture(scope="module")
-def staffed(prototype, tmp_path_factory):
+def staffed(prototype, fast_disk):
     """The prototype with more users: to make one takes long, for their passwords are hashed."""
     template, agencies = prototype
-    path = tmp_path_factory.mktemp("staffed") / "retainer.db"
+    path = fast_disk / "staffed.db"
     shutil.copy(template, path)
     store, agency = new_store(path), agencies["north"]
     more = [
@@ -599,11 +599,11 @@ def of_each_currency(totals, names):
 
 
 @pytest.fixture
-def world(staffed, tmp_path, number):
+def world(staffed, fast_path, number):
     with time_machine.travel(
         datetime(2026, number % 12 + 1, 1 + 9 * (number % 3), tzinfo=UTC), tick=False
     ) as traveller:
-        its = World(tmp_path, staffed, number, traveller)
+        its = World(fast_path, staffed, number, traveller)
         yield its
         its.store.engine.close()
 

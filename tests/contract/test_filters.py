@@ -64,9 +64,9 @@ class Agency(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def agency(prototype: tuple[Path, dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agency]:
+def agency(prototype: tuple[Path, dict[str, Any]], fast_disk: Path) -> Iterator[Agency]:
     template, agencies = prototype
-    database = tmp_path_factory.mktemp("filters") / "retainer.db"
+    database = fast_disk / "filters.db"
     shutil.copy(template, database)
     app = open_app(database)
     office, stranger = (Office(app, Silent(), agencies[name]) for name in ("north", "south"))

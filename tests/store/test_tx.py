@@ -101,9 +101,9 @@ def test_a_counter_is_what_counting_gives_after_everything(office):
             assert counter == tx.value(select(func.count()).select_from(table)) > 0
 
 
-def test_a_database_that_is_none_is_unavailable_not_a_fault_of_ours(office, tmp_path):
+def test_a_database_that_is_none_is_unavailable_not_a_fault_of_ours(office):
     office.store.engine.close()
-    (tmp_path / "retainer.db").write_bytes(b"nonsense" * 2000)
+    office.app.settings.database_path.write_bytes(b"nonsense" * 2000)
     answer = office.get("/me")
     assert (answer.status, answer.code) == (503, "unavailable")
     with pytest.raises(Unavailable):
