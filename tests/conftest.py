@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from retainer.store.migrations import migrate
 from tests.cast import Office, new_store, open_agency, open_app
+from tests.length import length
 from tests.witness import SCOPED, Witness
 
 WITNESS = Witness()
+settings.register_profile("chosen", max_examples=length(100))
+settings.load_profile("chosen")
 MEMORY = Path("/dev/shm")
 ROOM = 1 << 30
 

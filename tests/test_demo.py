@@ -10,12 +10,15 @@ from retainer import demo
 from retainer.store.migrations import migrate
 from tests.cast import Office, new_store, open_app
 from tests.conftest import WITNESS
+from tests.length import length
+
+pytestmark = pytest.mark.xdist_group("demo")  # filled once
 
 
-@pytest.fixture(params=["2026-02-11", "2026-11-20"])
-def agency(request, fast_path):
+@pytest.fixture(scope="module", params=["2026-02-11", "2026-11-20"][: length(2)])
+def agency(request, fast_disk):
     """A client of the first agency of the demo, on a day in the middle of a month."""
-    path = fast_path / "demo.db"
+    path = fast_disk / f"demo-{request.param}.db"
     with time_machine.travel(f"{request.param}T11:00:00Z", tick=False):
         store = new_store(path)
         migrate(store.engine)

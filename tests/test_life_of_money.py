@@ -24,6 +24,7 @@ from retainer.domain.accounts import ACTING, operator
 from retainer.domain.credit_shares import credit_note_shares as shares
 from tests.cast import Office, open_app
 from tests.conftest import WITNESS
+from tests.length import length
 from tests.life_model import (
     BILLS,
     COVERED,
@@ -42,7 +43,8 @@ from tests.life_model import (
 )
 from tests.witness import Trust
 
-EXAMPLES, STEPS = int(os.environ.get("LIFE_EXAMPLES", "40")), int(os.environ.get("LIFE_STEPS", "35"))
+EXAMPLES, STEPS = int(os.environ.get("LIFE_EXAMPLES", length(40))), int(os.environ.get("LIFE_STEPS", "35"))
+AT_ONCE = min(EXAMPLES, 10)  # what would come next is made of these
 SHRINK = os.environ.get("LIFE_SHRINK")
 START = "2026-12-18T10:00:00Z"
 NOWHERE = 999_999_999
@@ -711,14 +713,14 @@ def credited_as_a_whole(it):
     return bool(notes) and sum(notes) == Fraction(it["total"])
 
 
-@pytest.mark.parametrize("chance", range(EXAMPLES // 10))
+@pytest.mark.parametrize("chance", range(EXAMPLES // AT_ONCE))
 def test_every_life_of_money_is_as_the_model_tells_it(prototype, fast_path, chance):
-    ten = settings(
-        max_examples=10,  # what would come next is made of these
+    chosen = settings(
+        max_examples=AT_ONCE,
         stateful_step_count=STEPS,
         phases=[Phase.generate, *([Phase.shrink] if SHRINK else [])],
         deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    run(seed(chance)(lambda: Life(fast_path, prototype)), settings=ten)
+    run(seed(chance)(lambda: Life(fast_path, prototype)), settings=chosen)

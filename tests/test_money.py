@@ -17,8 +17,10 @@ from retainer.domain.crediting import CreditNote
 from retainer.domain.money import Share
 from retainer.exact import DIGITS, amount_of, half_up, minor_units
 from tests import money_reference as reference
+from tests.length import length
 from tests.money_reference import Ledger, Refused
 
+DOCUMENTS = length(2500)
 NUMBERS = msgspec.json.Encoder(decimal_format="number")
 FIGURES = {"quantity", "unit_price", "discount_percent", "tax_rate", "amount"}
 SHORTEST = re.compile(r"-?\d+(\.\d*[1-9])?")
@@ -29,10 +31,11 @@ SHARES = select(credit_note_shares.c["project_id", "amount"]).where(
 
 @pytest.mark.parametrize("seed", range(4))
 def test_ten_thousand_invoices_and_their_credit_notes_are_exact_to_the_last_unit(office, seed):
-    seen, differences = compare_all(Product(office), seed, range(2500))
+    seen, differences = compare_all(Product(office), seed, range(DOCUMENTS))
     assert differences == []
-    assert seen["documents"] == 2500
-    assert min(seen[what] for what in ("credit notes", "refused credit notes", "credited as a whole", "ties")) > 900
+    assert seen["documents"] == DOCUMENTS
+    least = min(seen[what] for what in ("credit notes", "refused credit notes", "credited as a whole", "ties"))
+    assert least > DOCUMENTS // 3
 
 
 def sent(office, path, body, number):
@@ -100,7 +103,7 @@ def test_two_hundred_invoices_and_their_credit_notes_are_exact_through_the_api(o
     client = office.make("/clients")["id"]
     ids = [office.make("/projects", client_id=client)["id"] for _ in range(reference.PROJECTS)]
     projects = {None: None, **dict(enumerate(ids))}
-    for number in range(25):
+    for number in range(length(25)):
         chance = Random(seed * 10**6 + number)
         document = reference.document(chance, sent=True)
         currency = document["currency"]
@@ -415,7 +418,7 @@ def test_who_got_one_more_had_no_smaller_remainder_and_of_equals_came_first(unit
 RATE = st.decimals(0, 100, places=3)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=length(300), deadline=None)
 @given(st.data(), RATE, st.integers(0, 10**16), st.integers(0, 10**16), st.sampled_from((1, -1)))
 def test_a_part_by_gross_amount_leaves_room_of_the_same_sign(data, rate, taxable, tax, sign):
     gross = data.draw(st.integers(0, taxable + tax))

@@ -25,10 +25,11 @@ from retainer.monitor import schedule
 from retainer.monitor.schedule import Finding
 from tests.cast import Office, new_store, open_app
 from tests.conftest import WITNESS
+from tests.length import length
 from tests.report_reference import DIGITS, ISSUED, REPORTS, WEEK, Books, money, next_day, units
 from tests.witness import Trust
 
-WORLDS, ROUNDS = int(os.environ.get("REPORT_WORLDS", "10")), 50
+WORLDS, ROUNDS = int(os.environ.get("REPORT_WORLDS", length(10))), 50
 HISTORY, STEPS = 200, 6  # what has happened before anything is asked, and what happens between one round and the next
 LONGEST = 1096  # days
 NOBODY = 999_999_999

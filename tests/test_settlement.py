@@ -13,6 +13,7 @@ from retainer.domain import payments
 from retainer.domain.audit import audit_entries
 from retainer.domain.credit_shares import credit_note_shares
 from retainer.errors import Refusal
+from tests.length import length
 
 FIGURES = ("amount_paid", "amount_credited", "balance_due", "refund_due")
 LINE = {"description": "Design", "unit_price": "100", "tax_rate": "19"}  # 119.00 with tax
@@ -441,7 +442,7 @@ def credited_of_projects(office):
     return found
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(length(4)))
 def test_all_amounts_are_right_whatever_is_paid_credited_removed_and_written_off(office, seed):
     walk = Walk(office, seed)
     for _ in range(100):

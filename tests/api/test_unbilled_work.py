@@ -3,6 +3,7 @@ from random import Random
 from types import SimpleNamespace
 
 import pytest
+from tests.length import length
 
 from retainer.store.tables import metadata
 
@@ -566,7 +567,7 @@ class Walk:
             assert found == {line: (f"{its.worth}.00", its.keys) for line, its in invoice.lines.items()}
 
 
-@pytest.mark.parametrize("seed", [1, 3])
+@pytest.mark.parametrize("seed", [1, 3][: length(2)])
 def test_no_work_is_on_two_live_lines_whatever_is_done(office, seed):
     walk = Walk(office, Random(seed))
     for place in range(150):

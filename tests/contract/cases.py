@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
+from weakref import WeakKeyDictionary
 
 import pytest
 from sqlalchemy import Table
 
-from retainer.app import SLICES
+from retainer.app import ROUTES, App
 from retainer.domain.members import create_only
-from retainer.kernel.resource import Operation, Routes
+from retainer.kernel.resource import Operation
 from retainer.store import rules
 from retainer.store.records import Record
 from retainer.store.tables import metadata
@@ -21,7 +22,7 @@ from tests.cast import Answer, Office, open_app
 from tests.witness import documented, resolved
 
 HERE = Path(__file__).parent
-OPERATIONS = Routes(SLICES).operations
+OPERATIONS = ROUTES.operations
 SCOPED = [it for it in OPERATIONS if it.scope]
 READS = [it for it in OPERATIONS if not it.writes]
 WRITES = [it for it in OPERATIONS if it.writes]
@@ -136,6 +137,17 @@ def dump(office: Office, account_id: int | None = None) -> dict[str, Counter[str
         found[table] = Counter(str({**row, "last_used_at": None}) for row in mine)
     office.store.engine.give_back(connection)
     return found
+
+
+WATCHING: WeakKeyDictionary[App, Any] = WeakKeyDictionary()
+
+
+def commits(office: Office) -> int:
+    """A number that is another after every commit that changed the database, whoever made it and whatever it wrote."""
+    if office.app not in WATCHING:
+        WATCHING[office.app] = office.store.engine.connect()
+    version: int = WATCHING[office.app].execute("PRAGMA data_version").fetchone()[0]
+    return version
 
 
 def twin(office: Office) -> Office:

@@ -23,6 +23,7 @@ from tests.contract.cases import (
     PATHS,
     Sample,
     body_schema,
+    commits,
     dump,
     home,
     kept_headers,
@@ -112,22 +113,25 @@ PLIGHTS = {
 
 
 def restore(office: Office) -> None:
-    """Give the account its plan and its switch back."""
+    """Give the account its plan, its switch and its users back."""
+    users.set_user(office.store, office.member_id, {"is_active": True})
     accounts.set_account(office.store, office.account_id, {"plan": "agency"})
     accounts.switch_api(office.store, office.account_id, on=True)
 
 
-def caller_is_refused(office: Office, operation: Operation, plight: str) -> None:
-    """The caller is refused and nothing is changed; afterwards the good key is answered."""
-    status, code, arrange = PLIGHTS[plight]
+def callers_are_refused(office: Office, operation: Operation, *plights: str) -> None:
+    """The caller is refused in each of these cases and nothing is changed; afterwards the good key is answered."""
     it = sample(office, operation)
-    key = arrange(office)
-    before = dump(office)
-    answer = send(office, it, key=key)
-    assert (answer.status, answer.code) == (status, code), answer
-    assert (answer.headers.get("www-authenticate") or "").startswith("Bearer") == (status == 401), answer.headers
-    assert dump(office) == before
-    restore(office)
+    for name in plights:
+        status, code, arrange = PLIGHTS[name]
+        key = arrange(office)
+        before = commits(office)
+        answer = send(office, it, key=key)
+        assert (answer.status, answer.code) == (status, code), f"{name}: {answer}"
+        challenge = answer.headers.get("www-authenticate") or ""
+        assert challenge.startswith("Bearer") == (status == 401), f"{name}: {answer.headers}"
+        assert commits(office) == before, name
+        restore(office)
     succeeds(send(office, it))
 
 
@@ -135,13 +139,13 @@ def scope_is_required(office: Office, operation: Operation, held: list[str]) -> 
     """A key with these scopes is refused with the name of the missing one; the scope alone is enough."""
     it = sample(office, operation)
     key = office.new_key(held)
-    before = dump(office)
+    before = commits(office)
     answer = send(office, it, key=key)
     assert (answer.status, answer.code) == (403, "missing_scope"), answer
     assert operation.scope in answer.json["message"]
     assert answer.json["required_scope"] == operation.scope
     assert sorted(answer.json["granted_scopes"]) == sorted(held)
-    assert dump(office) == before
+    assert commits(office) == before
     succeeds(send(office, it, key=office.new_key([operation.scope])))
 
 
@@ -149,10 +153,10 @@ def only_its_scope_opens(office: Office, operation: Operation) -> None:
     """Of the keys that hold a single scope, only that of the operation gets in."""
     it = sample(office, operation)
     single = {scope: office.new_key([scope]) for scope in SCOPES}
-    before = dump(office)
+    before = commits(office)
     opened = [s for s, key in single.items() if s != operation.scope and send(office, it, key=key).status != 403]
     assert opened == []
-    assert dump(office) == before
+    assert commits(office) == before
     succeeds(send(office, it, key=single[operation.scope]))
 
 
@@ -185,12 +189,12 @@ def foreign_paths(mine: Sample, theirs: Sample, operation: Operation) -> list[tu
 def foreign_id_in_path_is_nothing(office: Office, stranger: Office, operation: Operation) -> None:
     """Another account's id in the path is answered like one that never was, and nothing is changed."""
     mine, theirs = sample(office, operation), sample(stranger, operation)
-    before = dump(office)
+    before = commits(office)
     for foreign, never in foreign_paths(mine, theirs, operation):
         answer, expected = (send(office, mine, path=path) for path in (foreign, never))
         assert answer.status == 404, answer
         assert shown(answer) == shown(expected)
-    assert dump(office) == before
+    assert commits(office) == before
     succeeds(send(office, mine))
     succeeds(send(stranger, theirs))
 
@@ -201,11 +205,11 @@ def foreign_id_in_body_is_nothing(office: Office, stranger: Office, operation: O
     for path in references(operation):
         table, member = target_of(operation, path), ".".join(path)
         own, foreign = some(office, table), some(stranger, table)
-        before = dump(office)
+        before = commits(office)
         never, answer = (send(office, it, body=with_reference(operation, it.body, path, i)) for i in (NEVER, foreign))
         assert member in answer.errors, answer
         assert shown(answer) == shown(never)
-        assert dump(office) == before
+        assert commits(office) == before
         found = send(twin(office), it, body=with_reference(operation, it.body, path, own))
         assert found.status != 422 or found.errors.get(member) != answer.errors[member], found
     succeeds(send(office, it))
@@ -283,13 +287,13 @@ def write_leaves_strangers_alone(office: Office, stranger: Office, operation: Op
 def unknown_parameter_is_refused(office: Office, operation: Operation) -> None:
     """A query parameter that is none is refused, and the valid ones are named."""
     it = sample(office, operation)
-    before = dump(office)
+    before = commits(office)
     answer = send(office, it, query="no_such=1")
     assert (answer.status, answer.code, list(answer.errors)) == (422, "unknown_parameter", ["no_such"]), answer
     (sentence,) = answer.errors["no_such"]
     for name in query_parameters(operation):
         assert name in sentence
-    assert dump(office) == before
+    assert commits(office) == before
     succeeds(send(office, it))
 
 
@@ -305,12 +309,12 @@ def if_match_guards(office: Office, operation: Operation) -> None:
     After a change, the state from before it is another.
     """
     it = sample(office, operation)
-    state, before = state_of(office, it), dump(office)
+    state, before = state_of(office, it), commits(office)
     answer = send(office, it, headers=OTHER_STATE)
     assert (answer.status, answer.code) == (412, "precondition_failed"), answer
     weak = send(office, it, headers={"If-Match": f"W/{state}"})
     assert weak.status == 412, "If-Match compares strongly"
-    assert dump(office) == before
+    assert commits(office) == before
     for good in (state, "*", f'"x", {state}'):
         succeeds(send(twin(office), it, headers={"If-Match": good}))
     changes = [other for other in PATHS[operation.path] if other.method in {"PUT", "PATCH"}]
@@ -350,11 +354,11 @@ def retry_is_replayed(office: Office, operation: Operation) -> None:
     it, headers = sample(office, operation), {"Idempotency-Key": "once"}
     first = succeeds(send(office, it, headers=headers))
     assert "idempotency-replayed" not in first.headers
-    after = dump(office)
+    after = commits(office)
     again = send(office, it, headers=headers)
     assert (again.status, again.body) == (first.status, first.body), again
     assert kept_headers(again) == kept_headers(first) | {"idempotency-replayed": "true"}
-    assert dump(office) == after
+    assert commits(office) == after
     reused = send(office, it, headers=headers, raw=b'{"another": "body"}')
     assert (reused.status, reused.code) == (422, "idempotency_key_reused"), reused
     other = send(office, it, headers=headers, key=office.new_key())
@@ -375,7 +379,7 @@ def malformed_is_refused(office: Office, operation: Operation) -> None:
     it = sample(office, operation)
     name = next(iter(members_of(body_schema(operation))))
     quoted = json.dumps(name).encode()
-    before = dump(office)
+    before = commits(office)
     for raw in (
         b"",
         b"{",
@@ -399,14 +403,14 @@ def malformed_is_refused(office: Office, operation: Operation) -> None:
     ):
         answer = send(office, it, raw=raw, headers={"Content-Type": "application/json"})
         assert (answer.status, answer.code) == (400, "malformed_json"), f"{raw[:80]!r}: {answer}"
-    assert dump(office) == before
+    assert commits(office) == before
     succeeds(send(office, it))
 
 
 def wrong_kinds_are_refused(office: Office, operation: Operation) -> None:
     """A value of a wrong kind is refused on its member: no member takes what only looks like its kind."""
     it = sample(office, operation)
-    before = dump(office)
+    before = commits(office)
     for name, schema in members_of(body_schema(operation)).items():
         types = kinds(schema) - {"null"}
         wrong: list[Any] = [{}, [{}]] if "properties" not in schema else [1]
@@ -420,7 +424,7 @@ def wrong_kinds_are_refused(office: Office, operation: Operation) -> None:
             answer = send(office, it, body=it.body | {name: value})
             assert answer.status == 422, f"{name}: {value!r}: {answer}"
             assert any(field.split(".")[0] == name for field in answer.errors), f"{name}: {value!r}: {answer}"
-    assert dump(office) == before
+    assert commits(office) == before
     succeeds(send(office, it))
 
 

@@ -23,7 +23,7 @@ from tests.contract.cases import (
     WRITES,
     another_process,
     body_schema,
-    dump,
+    commits,
     each,
     home,
     kept_headers,
@@ -70,13 +70,13 @@ SORTS = [
 def test_a_method_that_a_path_does_not_take_is_405_with_those_it_takes(office, path):
     concrete = sample(office, PATHS[path][0]).path
     taken, others = paths_and_methods(path)
-    before = dump(office)
+    before = commits(office)
     for method in others:
         answer = office.call(method, concrete)
         assert answer.status == 405, f"{method}: {answer}"
         assert answer.headers["allow"].split(", ") == taken
         assert method == "HEAD" or answer.code == "method_not_allowed"
-    assert dump(office) == before
+    assert commits(office) == before
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -298,13 +298,13 @@ def test_a_write_to_another_state_is_412(office, operation):
 @each(DELETES)
 def test_what_was_deleted_is_nothing_and_its_id_is_never_used_again(office, operation):
     it = sample(office, operation)
-    before = dump(office)
+    before = commits(office)
     answer = send(office, it)
     assert (answer.status, answer.body) == (204, b"")
     for other in PATHS[operation.path]:
         again = office.call(other.method, it.path, it.record if other.body else None)
         assert (again.status, again.code) == (404, "not_found"), f"{other}: {again}"
-    assert dump(office) != before
+    assert commits(office) != before
     listed = office.get(it.collection)
     assert listed.status == 405 or it.record["id"] not in [row["id"] for row in listed.data]
     assert office.make(it.collection)["id"] > it.record["id"]
@@ -380,12 +380,12 @@ def test_members_left_out_keep_their_value(office, operation):
 @each(BODIES)
 def test_an_unknown_member_is_refused_with_the_nearest_known_name(office, operation):
     it = sample(office, operation)
-    before = dump(office)
+    before = commits(office)
     for name in members_of(body_schema(operation)):
         answer = send(office, it, body=it.body | {f"{name}x": 1})
         assert list(answer.errors) == [f"{name}x"]
         assert name in answer.errors[f"{name}x"][0]
-    assert dump(office) == before
+    assert commits(office) == before
     succeeds(send(office, it))
 
 
@@ -440,12 +440,12 @@ def test_blank_text_is_null_where_null_is_allowed_and_text_is_trimmed(office, op
 def test_a_body_of_another_media_type_is_415(office, operation):
     it = sample(office, operation)
     raw = json.dumps(it.body).encode()
-    before = dump(office)
+    before = commits(office)
     for media in ("", "text/plain", "application/x-www-form-urlencoded", "application/jsonx", "multipart/form-data"):
         answer = send(office, it, raw=raw, headers={"Content-Type": media})
         assert (answer.status, answer.code) == (415, "unsupported_media_type"), media
     assert send(office, it, raw=raw, headers={"Content-Encoding": "gzip"}).status == 415
-    assert dump(office) == before
+    assert commits(office) == before
     succeeds(send(office, it, raw=raw, headers={"Content-Type": "Application/JSON; charset=utf-8"}))
 
 
@@ -454,11 +454,11 @@ def test_a_body_over_one_mebibyte_is_413_and_one_of_just_that_is_read(office, op
     it = sample(office, operation)
     raw = json.dumps(it.body).encode()
     full = raw + b" " * (LARGEST_BODY - len(raw))
-    before = dump(office)
+    before = commits(office)
     for headers in ({}, {"Content-Length": "", "Transfer-Encoding": "chunked"}, {"Content-Length": "9" * 30}):
         answer = send(office, it, raw=full + b" ", headers=headers)
         assert (answer.status, answer.code) == (413, "body_too_large"), headers
-    assert dump(office) == before
+    assert commits(office) == before
     succeeds(send(office, it, raw=full))
 
 
@@ -491,9 +491,9 @@ def test_every_answer_says_that_it_is_private_and_depends_on_the_key(office, ope
 @each(READS)
 def test_reading_changes_nothing(office, operation):
     it = sample(office, operation)
-    before = dump(office)
+    before = commits(office)
     assert shown(send(office, it))[0] == 200
-    assert dump(office) == before
+    assert commits(office) == before
 
 
 # Limits
@@ -527,10 +527,10 @@ def test_over_the_ceiling_is_429_with_the_seconds_to_wait_and_other_keys_go_on(o
 @each(OPERATIONS)
 def test_every_operation_is_limited_and_a_refused_one_changes_nothing(office, operation):
     it = sample(office, operation)
-    before = dump(office)
+    before = commits(office)
     office.spend(f"key:{office.key_id}", charged(office.get("/me")))
     assert send(office, it).status == 429
-    assert dump(office) == before
+    assert commits(office) == before
     office.app.window = Window()
     succeeds(send(office, it))
 

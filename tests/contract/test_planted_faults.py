@@ -118,7 +118,7 @@ def on(operation: str, **more: str) -> dict[str, str]:
     return {"operation": operation, **more}
 
 
-LET_IN = r"^20[014] "
+LET_IN = r"^(.*: )?20[014] "
 OURS = r"^500 "
 ANY_KEY = at(access, "authenticate", believe_every_key)
 ANY_PLAN = at(access, "admit", nothing)
@@ -136,21 +136,21 @@ FAULTS = {
         "clients:read",
     ),
     "plans are not looked at": Fault(
-        ANY_PLAN, "caller_is_refused", on("GET /me", plight="a plan without the API and no trial"), LET_IN
+        ANY_PLAN, "callers_are_refused", on("GET /me", plights="a plan without the API and no trial"), LET_IN
     ),
     "trials never end": Fault(
-        ANY_PLAN, "caller_is_refused", on("POST /clients", plight="a plan without the API after its trial"), LET_IN
+        ANY_PLAN, "callers_are_refused", on("POST /clients", plights="a plan without the API after its trial"), LET_IN
     ),
     "the switch is not looked at": Fault(
-        ANY_PLAN, "caller_is_refused", on("GET /tags", plight="the API switched off"), LET_IN
+        ANY_PLAN, "callers_are_refused", on("GET /tags", plights="the API switched off"), LET_IN
     ),
-    "revoked keys go on": Fault(ANY_KEY, "caller_is_refused", on("GET /me", plight="a revoked key"), LET_IN),
-    "expired keys go on": Fault(ANY_KEY, "caller_is_refused", on("GET /me", plight="an expired key"), LET_IN),
+    "revoked keys go on": Fault(ANY_KEY, "callers_are_refused", on("GET /me", plights="a revoked key"), LET_IN),
+    "expired keys go on": Fault(ANY_KEY, "callers_are_refused", on("GET /me", plights="an expired key"), LET_IN),
     "deactivated users go on": Fault(
-        ANY_KEY, "caller_is_refused", on("PATCH /tags/{tag}", plight="a deactivated user"), LET_IN
+        ANY_KEY, "callers_are_refused", on("PATCH /tags/{tag}", plights="a deactivated user"), LET_IN
     ),
     "a 401 has no challenge": Fault(
-        at(access, "CHALLENGE", {}), "caller_is_refused", on("GET /me", plight="no key"), "startswith"
+        at(access, "CHALLENGE", {}), "callers_are_refused", on("GET /me", plights="no key"), "startswith"
     ),
     "statements see all accounts: paths": Fault(
         unscoped, "foreign_id_in_path_is_nothing", on("GET /clients/{client}"), "200 == 404"
@@ -222,7 +222,7 @@ def test_a_guard_that_is_taken_away_is_missed(both, monkeypatch, fault):
         SCOPED.clear()  # what was prepared before the fault would still be limited
     plant(monkeypatch)
     with pytest.raises(AssertionError, match=seen):
-        check(**{it: arguments[it] for it in inspect.signature(check).parameters})
+        check(*[arguments[it] for it in inspect.signature(check).parameters])
     if plant is unscoped:
         with pytest.raises(AssertionError):
             SCOPED.check()

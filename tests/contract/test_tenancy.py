@@ -17,7 +17,7 @@ from tests.contract.cases import (
     OPERATIONS,
     WRITES,
     body_schema,
-    dump,
+    commits,
     each,
     members_of,
     reference_filters,
@@ -44,10 +44,10 @@ def test_another_accounts_id_in_the_path_is_like_one_that_never_was(office, stra
 @each([it for it in BY_ID if len(it.parameters) > 1])
 def test_a_child_of_another_parent_is_nothing(office, operation):
     it, parent = sample(office, operation), sample(office, operation).path.split("/")[2]
-    before = dump(office)
+    before = commits(office)
     first, kind, _, *rest = it.path.split("/")
     assert send(office, it, path="/".join([first, kind, parent, *rest])).status == 404
-    assert dump(office) == before
+    assert commits(office) == before
     succeeds(send(office, it))
 
 
