@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PYTEST := $(BIN)/pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help run test sure format lint types coverage bench instructions depth migration clean
@@ -17,8 +18,8 @@ $(READY): pyproject.toml tools/setup.sh
 run: $(READY)  ## serve the demo: two lively agencies on the embedded database
 	$(BIN)/retainer demo
 
-test: $(READY)  ## run all tests
-	$(BIN)/pytest -n 2
+test: $(READY)  ## run all tests, the random ones a fifth as long
+	$(PYTEST)
 
 format: $(READY)  ## format the code
 	$(BIN)/ruff format .
@@ -33,9 +34,9 @@ types: $(READY)
 
 coverage: $(READY)
 	$(BIN)/coverage erase
-	$(BIN)/pytest -n 2 --cov --cov-report=term
+	RETAINER_TEST_LENGTH=full $(PYTEST) --cov --cov-report=term
 
-sure: lint types coverage  ## all that must hold before a push: format, lint, types, tests, coverage
+sure: lint types coverage  ## all that must hold before a push: format, lint, types, tests at full length, coverage
 
 bench: $(READY)  ## measure the server against bench/bare.py
 	$(BIN)/python bench/load.py

@@ -12,8 +12,6 @@ from tests.cast import Office, new_store, open_app
 from tests.conftest import WITNESS
 from tests.length import length
 
-pytestmark = pytest.mark.xdist_group("demo")  # filled once
-
 
 @pytest.fixture(scope="module", params=["2026-02-11", "2026-11-20"][: length(2)])
 def agency(request, fast_disk):

@@ -1,6 +1,7 @@
 """The product as a stranger runs it: its processes, its command line, and its HTTP over real sockets."""
 
 import contextlib
+import functools
 import http.client
 import json
 import os
@@ -9,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -34,8 +36,8 @@ LIVING_COLUMNS = {"last_used_at"}
 
 
 def environment(folder: Path, **settings: str) -> dict[str, str]:
-    """The environment of a command: nothing of ours, its data in a folder of its own."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RETAINER_")}
+    """The environment of a command: nothing of ours, its data in a folder of its own; it compiles modules only once."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("RETAINER_", "PYTHONDONT"))}
     return inherited | {"PYTHONPATH": str(SOURCE), "RETAINER_DATA_DIR": str(folder / "data")} | settings
 
 
@@ -273,10 +275,21 @@ def opened(database: Path) -> Iterator[Store]:
         store.engine.close()
 
 
+@functools.cache
+def migrated() -> bytes:
+    """An empty, migrated database."""
+    with tempfile.TemporaryDirectory() as folder, opened(Path(folder) / "retainer.db") as store:
+        migrate(store.engine)
+        store.engine.close()
+        return store.engine.path.read_bytes()
+
+
 def prepared(folder: Path) -> Path:
     """A folder with an empty, migrated database, so that agencies can be opened before anything runs."""
-    with opened(folder / "data" / "retainer.db") as store:
-        migrate(store.engine)
+    database = folder / "data" / "retainer.db"
+    database.parent.mkdir(mode=0o700, parents=True)
+    database.touch(mode=0o600)
+    database.write_bytes(migrated())
     return folder
 
 

@@ -1,9 +1,10 @@
 import pytest
 
 from tests.blackbox.process import Client, Server
+from tests.length import length
 
 PAST, FUTURE = "2020-01-01T00:00:00Z", "2100-01-01T00:00:00Z"
-TIMES = 2
+TIMES = length(2)
 
 
 class Desk:

@@ -34,9 +34,6 @@ from tests.contract.reference import USUAL, Reference, Row, filters_of, sorts_of
 from tests.length import length
 from tests.witness import SCOPED, Trust
 
-pytestmark = pytest.mark.xdist_group("filters")  # filled once
-
-
 FREE_TEXT = {"vendor", "name"}
 
 
