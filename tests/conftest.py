@@ -62,6 +62,7 @@ def both(prototype: tuple[Path, dict[str, Any]], fast_path: Path) -> Iterator[tu
     shutil.copy(template, path)
     app = open_app(path)
     yield Office(app, WITNESS, agencies["north"]), Office(app, WITNESS, agencies["south"])
+    app.store.engine.close()
     SCOPED.check()
 
 

@@ -149,7 +149,7 @@ def already(hour, invoice):
     return f"Time entry {hour} is already on invoice {invoice}. Leave it out."
 
 
-@pytest.mark.parametrize(("issued", "kills"), [(length(600), 0), (length(400), 2)])
+@pytest.mark.parametrize(("issued", "kills"), [(400, 2), (600, 0)][: length(2)])
 def test_numbers_of_fifty_writers_have_neither_gap_nor_duplicate(tmp_path, issued, kills):
     book, figures = gapless.run(tmp_path, issued, kills=kills)
     assert book.wrong == []
