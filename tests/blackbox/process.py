@@ -5,6 +5,7 @@ import functools
 import http.client
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -259,10 +260,12 @@ def resident(pid: int) -> int:
 
 
 def free_port() -> int:
-    """A port that nothing listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nothing listens on at the moment, below those that the system gives to outgoing connections."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @contextlib.contextmanager
