@@ -8,8 +8,8 @@ import time_machine
 
 from retainer import demo
 from retainer.store.migrations import migrate
-from tests.cast import Office, new_store, open_app
-from tests.conftest import WITNESS
+from tests.conftest import CONTRACT_CHECKER
+from tests.factories import ApiClient, new_store, open_app
 from tests.length import length
 
 
@@ -23,7 +23,7 @@ def agency(request, fast_disk):
         key = demo.fill(store)
         store.engine.close()
         nobody = dict.fromkeys(("account_id", "admin_id", "member_id", "key_id"), 0)
-        yield Office(open_app(path), WITNESS, nobody | {"key": key})
+        yield ApiClient(open_app(path), CONTRACT_CHECKER, nobody | {"key": key})
 
 
 def month(**query):

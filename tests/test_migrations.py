@@ -10,7 +10,7 @@ from alembic.config import Config
 from retainer.app import App
 from retainer.store import migrations
 from retainer.store.engines import Sqlite
-from tests.cast import open_app
+from tests.factories import open_app
 
 NOW = "2026-03-10T09:00:00.000000Z"
 DAY = "2026-03-10"

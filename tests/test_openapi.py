@@ -16,7 +16,7 @@ from retainer.kernel.resource import Resource, Routes
 from retainer.openapi.schemas import Schemas
 from retainer.store.records import Record
 from retainer.store.tx import Tx
-from tests.witness import resolved
+from tests.contract_checker import resolved
 
 OPERATIONS = Routes(SLICES).operations
 DOCUMENT = openapi.document(OPERATIONS, "https://retainer.example/api/public/v1")
@@ -263,7 +263,7 @@ def test_a_description_that_only_repeats_the_name_is_seen(name, said):
 class Untold(Record):
     """Says what one of its members means."""
 
-    told: Annotated[str, "What somebody said."]
+    expected: Annotated[str, "What somebody said."]
     untold: str
 
 

@@ -27,7 +27,7 @@ from retainer.settings import BASE_PATH
 from retainer.store.engines import driver
 from retainer.store.migrations import migrate
 from retainer.store.tx import Store
-from tests.cast import new_store, open_agency
+from tests.factories import new_store, open_agency
 
 SOURCE = Path(retainer.__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-m", "retainer"]

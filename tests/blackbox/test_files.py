@@ -11,7 +11,7 @@ import pytest
 
 from retainer.store.engines import driver
 from tests.blackbox.process import command, opened, prepared, running, tell
-from tests.cast import open_agency
+from tests.factories import open_agency
 from tests.length import length
 
 

@@ -27,12 +27,12 @@ from retainer.kernel.query import parameters
 from retainer.kernel.resource import Operation
 from retainer.store.records import View
 from retainer.store.tx import Tx
-from tests.cast import Answer, Office, open_app
 from tests.contract.cases import LISTS
 from tests.contract.filler import NOW, TODAY, Filler, is_in
 from tests.contract.reference import USUAL, Reference, Row, filters_of, sorts_of, takes_me
+from tests.contract_checker import SCOPED, NoChecks
+from tests.factories import Answer, ApiClient, open_app
 from tests.length import length
-from tests.witness import SCOPED, Trust
 
 FREE_TEXT = {"vendor", "name"}
 
@@ -40,7 +40,7 @@ FREE_TEXT = {"vendor", "name"}
 class Agency(NamedTuple):
     """A client of the account that was filled, where its lists are, and what they should answer."""
 
-    office: Office
+    api: ApiClient
     paths: dict[Operation, str]
     lists: dict[Operation, Reference]
 
@@ -51,9 +51,9 @@ class Agency(NamedTuple):
 
     def send(self, operation: Operation, query: dict[str, Any]) -> Answer:
         """Ask for a list; of free text, whose commas are its own, several values are several parameters."""
-        self.office.app.window = Window()
+        self.api.app.window = Window()
         repeated = {name: text.split(",") for name, text in query.items() if name in FREE_TEXT}
-        return self.office.get(self.paths[operation], urlencode(query | repeated, doseq=True))
+        return self.api.get(self.paths[operation], urlencode(query | repeated, doseq=True))
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +62,10 @@ def agency(prototype: tuple[Path, dict[str, Any]], fast_disk: Path) -> Iterator[
     database = fast_disk / "filters.db"
     shutil.copy(template, database)
     app = open_app(database)
-    office, stranger = (Office(app, Trust(), agencies[name]) for name in ("north", "south"))
-    filled = Agency(office, {}, {})
+    api, other_tenant = (ApiClient(app, NoChecks(), agencies[name]) for name in ("north", "south"))
+    filled = Agency(api, {}, {})
     with time_machine.travel(NOW - timedelta(days=60), tick=False) as clock:
-        ours, theirs = Filler(office, clock), Filler(stranger, clock)
+        ours, theirs = Filler(api, clock), Filler(other_tenant, clock)
         for filler, seed in ((ours, "one"), (theirs, "one"), (ours, "two")):
             filler.fill(22, seed)
         ours.add_edges()
@@ -83,9 +83,9 @@ def agency(prototype: tuple[Path, dict[str, Any]], fast_disk: Path) -> Iterator[
                 its += in_templates(filled, operation)
             assert {f"{here}/{row['id']}" for row in its} == {path for path in made if path.startswith(f"{here}/")}
         link(rows)
-        link_sites(office, rows["/sites"])
+        link_sites(api, rows["/sites"])
         for operation in LISTS:
-            filled.lists[operation] = Reference(operation, rows[operation.path], office.admin_id, TODAY, NOW)
+            filled.lists[operation] = Reference(operation, rows[operation.path], api.admin_id, TODAY, NOW)
     yield filled
     SCOPED.check()
 
@@ -103,8 +103,8 @@ def everything(agency: Agency, operation: Operation) -> Iterator[Row]:
 
 def in_templates(agency: Agency, operation: Operation) -> Iterator[Row]:
     """The tasks of templates, which a list shows when it is asked for them by their project."""
-    agency.office.app.window = Window()
-    templates = agency.office.get("/projects", {"is_template": "true", "per_page": 100}).data
+    agency.api.app.window = Window()
+    templates = agency.api.get("/projects", {"is_template": "true", "per_page": 100}).data
     rows, total = agency.ask(operation, {"project_id": ",".join(str(it["id"]) for it in templates), "per_page": 100})
     assert len(rows) == total > 2
     return (row | {"in_template": True} for row in rows)
@@ -121,13 +121,13 @@ def link(rows: dict[str, list[Row]]) -> None:
         clients[invoice["client_id"]]["invoices"].append(invoice)
 
 
-def link_sites(office: Office, sites: list[Row]) -> None:
+def link_sites(api: ApiClient, sites: list[Row]) -> None:
     """Let sites say what was observed, and what only the single record tells: their plugins."""
-    observed = dict(office.store.engine.connection().execute("SELECT id, observed FROM sites").fetchall())
+    observed = dict(api.store.engine.connection().execute("SELECT id, observed FROM sites").fetchall())
     for site in sites:
-        office.app.window = Window()
+        api.app.window = Window()
         site["observed"] = observed[site["id"]]
-        site["plugins"] = office.get(f"/sites/{site['id']}").data["plugins"]
+        site["plugins"] = api.get(f"/sites/{site['id']}").data["plugins"]
 
 
 @pytest.fixture(autouse=True)
@@ -232,9 +232,9 @@ def test_an_order_holds_on_every_page_from_the_front_and_from_the_end(agency, op
     ids=str,
 )
 def test_me_is_the_user_of_the_key(agency, operation, name):
-    office, rows = agency.office, agency.lists[operation].found({})
-    for user_id in (office.admin_id, office.member_id):
-        answer = office.get(agency.paths[operation], {name: "me", "per_page": 100}, key=office.new_key(user_id=user_id))
+    api, rows = agency.api, agency.lists[operation].found({})
+    for user_id in (api.admin_id, api.member_id):
+        answer = api.get(agency.paths[operation], {name: "me", "per_page": 100}, key=api.new_key(user_id=user_id))
         assert sorted(ids(answer.data)) == sorted(ids([row for row in rows if row[name] == user_id])) != []
 
 

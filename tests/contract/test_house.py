@@ -223,11 +223,11 @@ def parts_of(sql: str) -> list[str]:
     return [head.strip(), tail.strip(), *(part.strip() for part in parts)]
 
 
-def test_the_migrations_of_an_empty_database_make_what_the_tables_say(office, tmp_path):
+def test_the_migrations_of_an_empty_database_make_what_the_tables_say(api, tmp_path):
     (tmp_path / "fresh.db").touch()
     fresh = schema_engine(Sqlite(tmp_path / "fresh.db"))
     metadata.create_all(fresh)
-    expected, migrated = schema(fresh), schema(schema_engine(office.store.engine))
+    expected, migrated = schema(fresh), schema(schema_engine(api.store.engine))
     assert sorted(migrated) == sorted(expected)
     for name, parts in expected.items():
         assert migrated[name] == parts

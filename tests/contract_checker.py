@@ -1,4 +1,4 @@
-"""The witness: holds every answer that any test sees against the OpenAPI document and the rule of headers."""
+"""The contract checker: holds every answer that any test sees against the OpenAPI document and the rule of headers."""
 
 import functools
 import re
@@ -15,7 +15,7 @@ from retainer.store.tables import metadata
 from retainer.store.tx import PREPARED
 
 if TYPE_CHECKING:
-    from tests.cast import Answer
+    from tests.factories import Answer
 
 EVERYWHERE = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
 UNDOCUMENTED = {"HEAD", "OPTIONS", "TRACE"}
@@ -49,7 +49,7 @@ def resolved(node: dict[str, Any]) -> dict[str, Any]:
     return node
 
 
-class Witness:
+class ContractChecker:
     """Checks answers, and remembers which documented answers were seen."""
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ def schema_validator(template: str, method: str, status: str) -> Draft202012Vali
     return Draft202012Validator({**schema, "components": documented()["components"]})
 
 
-class Trust(Witness):
+class NoChecks(ContractChecker):
     """Lets answers pass, where each has been held against the document before, or is told anew by a model."""
 
     def check(self, method: str, path: str, answer: "Answer") -> None:
