@@ -3,7 +3,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-PYTEST := $(BIN)/pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help run test sure format lint types coverage bench instructions depth migration clean
@@ -18,8 +17,8 @@ $(READY): pyproject.toml tools/setup.sh
 run: $(READY)  ## serve the demo: two lively agencies on the embedded database
 	$(BIN)/retainer demo
 
-test: $(READY)  ## run all tests, the random ones a fifth as long
-	$(PYTEST)
+test: $(READY)  ## run all tests
+	$(BIN)/pytest -n 2
 
 format: $(READY)  ## format the code
 	$(BIN)/ruff format .
@@ -34,9 +33,9 @@ types: $(READY)
 
 coverage: $(READY)
 	$(BIN)/coverage erase
-	RETAINER_TEST_LENGTH=full $(PYTEST) --cov --cov-report=term
+	$(BIN)/pytest -n 2 --cov --cov-report=term
 
-sure: lint types coverage  ## all that must hold before a push: format, lint, types, tests at full length, coverage
+sure: lint types coverage  ## all that must hold before a push: format, lint, types, tests, coverage
 
 bench: $(READY)  ## measure the server against bench/bare.py
 	$(BIN)/python bench/load.py

@@ -5,13 +5,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from jsonschema_rs import Draft202012Validator
+from retainer.schema import metadata
 
-from retainer.app import SLICES
+from retainer.app import RESOURCES
 from retainer.kernel.resource import Routes
 from retainer.openapi import document
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite
-from retainer.store.tables import metadata
 from retainer.store.tx import PREPARED
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ UNDOCUMENTED = {"HEAD", "OPTIONS", "TRACE"}
 @functools.cache
 def documented() -> dict[str, Any]:
     """The OpenAPI document of the code under test."""
-    return document(Routes(SLICES).operations, f"https://agency.example{BASE_PATH}")
+    return document(Routes(RESOURCES).operations, f"https://agency.example{BASE_PATH}")
 
 
 @functools.cache

@@ -9,14 +9,15 @@ from typing import Any
 from urllib.parse import urlencode
 from wsgiref.validate import validator
 
+from retainer.identity import accounts, keys, users
+from retainer.identity.accounts import AccountDetails
+from retainer.identity.keys import SCOPES, KeyDetails
+from retainer.identity.users import UserDetails
+from retainer.store.store import Store
+
 from retainer.app import App
-from retainer.domain import accounts, keys, users
-from retainer.domain.accounts import AccountDetails
-from retainer.domain.keys import SCOPES, KeyDetails
-from retainer.domain.users import UserDetails
 from retainer.settings import BASE_PATH, Settings
 from retainer.store.engines import Sqlite
-from retainer.store.tx import Store
 from tests.contract_checker import ContractChecker
 
 RECIPES = {
@@ -209,7 +210,7 @@ class ApiClient:
     def spend(self, bucket: str, requests: int) -> None:
         """Charge a bucket as if so many requests had been made now."""
         for _ in range(requests):
-            self.app.window.take(bucket, 600)
+            self.app.pipeline.limiter.hit(bucket, 600)
 
     def new_key(
         self, scopes: list[str] | None = None, *, user_id: int | None = None, expires_at: str | None = None

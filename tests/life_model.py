@@ -43,13 +43,13 @@ class Refused(Exception):
 
     def __init__(self, name=None, code="validation_failed"):
         super().__init__()
-        self.faults, self.unread = {name: {code}} if name else {}, set()
+        self.errors, self.unread = {name: {code}} if name else {}, set()
 
     def note(self, name, code="validation_failed"):
         if name not in self.unread:
-            self.faults.setdefault(name, set()).add(code)
+            self.errors.setdefault(name, set()).add(code)
 
-    def knows(self, name):
+    def readable(self, name):
         return not any(its == name or its.startswith(f"{name}.") for its in self.unread)
 
     def read(self, body, at=""):
@@ -71,12 +71,12 @@ class Refused(Exception):
         return found
 
     def refuse(self):
-        if self.faults:
+        if self.errors:
             raise self
 
     @property
     def code(self):
-        codes = set().union(*self.faults.values())
+        codes = set().union(*self.errors.values())
         return codes.pop() if len(codes) == 1 else "validation_failed"
 
 
@@ -171,7 +171,7 @@ class Record:
                 faults.note(f"{name}_id" if name in self.IDS else name, "locked")
                 setattr(self, name, old)
 
-    def take(self, body, *names, read=lambda value: value):
+    def hit(self, body, *names, read=lambda value: value):
         """Let members be as a body says, if it says them."""
         for name in names:
             if name in body:
@@ -494,8 +494,8 @@ class Agency:
 
     def write_client(self, body, before=None):
         faults, it = Refused(), copy(before) or Client()
-        it.take(body, "name", "currency", "payment_terms_days")
-        it.take(body, "tax_rate", "hourly_rate", read=Fraction)
+        it.hit(body, "name", "currency", "payment_terms_days")
+        it.hit(body, "tax_rate", "hourly_rate", read=Fraction)
         own = [project for project in self.projects if project.client is before]
         if before and it.currency != before.currency:
             issued = any(invoice.client is before and invoice.number for invoice in self.invoices)
@@ -508,8 +508,8 @@ class Agency:
 
     def create_project(self, body):
         faults, it = Refused(), Project(agency=self)
-        it.take(body, "name", "billing_type")
-        it.take(body, "hourly_rate", read=Fraction)
+        it.hit(body, "name", "billing_type")
+        it.hit(body, "hourly_rate", read=Fraction)
         it.client = self.named(faults, body, "client_id")
         it.quote = quote = self.agreed(faults, body, "converted_project")
         faults.refuse()
@@ -523,8 +523,8 @@ class Agency:
     def change_project(self, body, before):
         faults, it = Refused(), copy(before)
         self.only_said_again(faults, body, before)
-        it.take(body, "name", "billing_type")
-        it.take(body, "hourly_rate", read=Fraction)
+        it.hit(body, "name", "billing_type")
+        it.hit(body, "hourly_rate", read=Fraction)
         faults.refuse()
         return self.keep(self.projects, before, it)
 
@@ -557,7 +557,7 @@ class Agency:
         faults, it = Refused(), copy(before) or Entry(date=self.today, billable=True)
         body = faults.read(body)
         self.relate(faults, it, body)
-        it.take(body, "date", "billable", "description", "duration_minutes", "hourly_rate")
+        it.hit(body, "date", "billable", "description", "duration_minutes", "hourly_rate")
         if body.get("hourly_rate") is not None:
             it.hourly_rate = Fraction(body["hourly_rate"])
             it.rate_is_sent = before is None or before.rate_is_sent or it.hourly_rate != before.hourly_rate
@@ -582,9 +582,9 @@ class Agency:
         self.relate(faults, it, body)
         it.currency = it.currency or body.get("currency") or (it.client.currency if it.client else "EUR")
         it.billable = it.client is not None if it.billable is None else it.billable
-        it.take(body, "billable", "date", "description", "category", "amount_includes_tax")
-        it.take(body, "tax_rate", "markup_percent", read=Fraction)
-        it.take(body, "amount", read=lambda amount: in_units(amount, it.currency))
+        it.hit(body, "billable", "date", "description", "category", "amount_includes_tax")
+        it.hit(body, "tax_rate", "markup_percent", read=Fraction)
+        it.hit(body, "amount", read=lambda amount: in_units(amount, it.currency))
         if it.billable and it.client is None:
             faults.note("billable")
         if it.amount == 0:
@@ -654,8 +654,8 @@ class Agency:
         before = next((former for former in formers if former.id == body.get("id")), new)
         line = Line(document=document, work=[], tax_rate=document.client.tax_rate)
         line.id, line.created_at = before.id, before.created_at
-        line.take(body, "description", "unit")
-        line.take(body, "quantity", "unit_price", "discount_percent", "tax_rate", read=Fraction)
+        line.hit(body, "description", "unit")
+        line.hit(body, "quantity", "unit_price", "discount_percent", "tax_rate", read=Fraction)
         line.project = self.named(faults, body, "project_id", at=at)
         if line.project and line.project.client is not document.client:
             faults.note(f"{at}project_id")
@@ -667,7 +667,7 @@ class Agency:
             if line.discount_percent:
                 faults.note(f"{at}discount_percent")
             self.bill(faults, at + BILLS[line.kind], line, body[BILLS[line.kind]], formers, seen)
-            is_known = line.work and faults.knows(at + BILLS[line.kind])
+            is_known = line.work and faults.readable(at + BILLS[line.kind])
             for member in ("quantity", "unit_price") if is_known else ():
                 if member in body and Fraction(body[member]) not in {getattr(its, member) for its in (line, before)}:
                     faults.note(at + member)
@@ -756,7 +756,7 @@ class Agency:
         frozen = before and before.converted
         fixed = Quote.FROZEN if frozen else () if "draft" in {former, asked} else Quote.FIXED
         body = self.without(fixed, faults, body, before)
-        it.take(body, "issue_date", "valid_until", "title", "notes", "terms", "external_id")
+        it.hit(body, "issue_date", "valid_until", "title", "notes", "terms", "external_id")
         self.settle(faults, it, body, before)
         of_lines = Refused() if fixed else faults
         bodies = self.merged(of_lines, body, before)
@@ -765,12 +765,12 @@ class Agency:
         if fixed and None in bodies:
             faults.note("lines", "locked")
         it.valid_until = it.valid_until or day_after(it.issue_date, 30)
-        if it.valid_until < it.issue_date and faults.knows("issue_date"):
+        if it.valid_until < it.issue_date and faults.readable("issue_date"):
             faults.note("valid_until")
         if asked != former and (frozen or asked not in QUOTE_MOVES[former]):
             faults.note("status", "locked" if frozen else "invalid_transition")
             asked = former
-        if asked in {"sent", "accepted"} and former == "draft" and not it.lines and faults.knows("lines"):
+        if asked in {"sent", "accepted"} and former == "draft" and not it.lines and faults.readable("lines"):
             faults.note("status")
         faults.refuse()
         it.number = it.number or self.number("Q", it.issue_date)
@@ -801,9 +801,9 @@ class Agency:
                 faults.note("currency")
             it.client, it.currency, it.subject = quote.client, quote.currency, quote.title
             it.notes, it.terms = quote.notes, quote.terms
-            it.project = None if faults.faults else quote.converted_project or quote.project
+            it.project = None if faults.errors else quote.converted_project or quote.project
         body = self.without(() if former == "draft" else Invoice.FIXED, faults, body, before)
-        it.take(body, "issue_date", "due_date", "subject", "notes", "terms")
+        it.hit(body, "issue_date", "due_date", "subject", "notes", "terms")
         self.settle(faults, it, body, before)
         if former == "draft":
             self.settle_draft(faults, it, body, before)
@@ -816,7 +816,7 @@ class Agency:
         takes = it.status in OPEN or it.status == former == "written_off"
         payment = self.judge_payment(faults, it, body, takes, pays=asked == "paid" and "paid" in MOVES[former])
         issued = it.status != "draft"
-        too_early = (it.issue_date or "0") > (it.due_date or "9") and faults.knows("issue_date")
+        too_early = (it.issue_date or "0") > (it.due_date or "9") and faults.readable("issue_date")
         if (issued and it.due_date is None) or too_early:
             faults.note("due_date")
         faults.refuse()
@@ -867,7 +867,7 @@ class Agency:
             named = {work_id for line in bodies if line for work_id in line.get(member, ())}
             groups = self.grouped(it, kind, wish, lambda work, named=named: work.id not in named, formers)
             found += [{"description": label, member: ids} for label, ids in groups]
-        if not found and not faults.faults:
+        if not found and not faults.errors:
             faults.note("unbilled_work", "nothing_to_bill")
         return found
 
@@ -891,7 +891,7 @@ class Agency:
     def move(self, faults, it, asked):
         """Issue a draft, or end an invoice; being paid is what a payment does."""
         if asked == "sent":
-            if faults.knows("lines") and (not it.lines or it.total < 0):
+            if faults.readable("lines") and (not it.lines or it.total < 0):
                 faults.note("status")
             it.issue_date = it.issue_date or self.today
             it.due_date = it.due_date or day_after(it.issue_date, it.client.payment_terms_days)
@@ -924,13 +924,13 @@ class Agency:
             if pays or not is_same:
                 faults.note("status" if is_same else "record_payment.reference")
             return None
-        is_known = faults.knows("status") and faults.knows("lines")  # what is due follows from both
+        is_known = faults.readable("status") and faults.readable("lines")  # what is due follows from both
         if not takes and is_known:
             faults.note("record_payment")
             return None
         payment = Payment(invoice=it, amount=it.balance_due, paid_date=self.today, reference=reference)
-        payment.take(said or {}, "paid_date")
-        payment.take(said or {}, "amount", read=lambda amount: in_units(amount, it.currency))
+        payment.hit(said or {}, "paid_date")
+        payment.hit(said or {}, "amount", read=lambda amount: in_units(amount, it.currency))
         if payment.paid_date > self.today:
             faults.note("record_payment.paid_date")
         if is_known:
@@ -979,7 +979,7 @@ class Agency:
         note = CreditNote(
             invoice=it, issue_date=max(self.today, it.issue_date), reason="correction", lines=[], shares={}
         )
-        note.take(body, "issue_date", "reason")
+        note.hit(body, "issue_date", "reason")
         if note.issue_date < it.issue_date:
             faults.note("issue_date")
         if gross(room) == 0:

@@ -8,14 +8,14 @@ import pytest
 from bench.documents import Product, agree_on_lines, agree_on_note, agree_on_totals, compare_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from retainer.billing.crediting import CreditNote
+from retainer.billing.invoices import Invoice
+from retainer.schema.billing import credit_note_shares
+from retainer.values import money
+from retainer.values.exact import DIGITS, amount_of, half_up, minor_units
+from retainer.values.money import Share
 from sqlalchemy import bindparam, select
 
-from retainer.api.invoices import Invoice
-from retainer.domain import money
-from retainer.domain.credit_shares import credit_note_shares
-from retainer.domain.crediting import CreditNote
-from retainer.domain.money import Share
-from retainer.exact import DIGITS, amount_of, half_up, minor_units
 from tests import money_reference as reference
 from tests.length import length
 from tests.money_reference import Ledger, Refused
@@ -85,7 +85,7 @@ def credit(api, invoice, request, ledger, projects):
         assert member in answer.errors, request
     else:
         its = msgspec.convert(answer.data, CreditNote)
-        with api.store.everywhere("what was taken of projects") as tx:
+        with api.store.unscoped("what was taken of projects") as tx:
             taken = dict(tx.all(SHARES, note=its.id))
         agree_on_note(its, taken, note, projects)
         assert (its.applied_amount, its.refundable_amount) == (its.total, 0)
@@ -242,7 +242,7 @@ def test_a_markup_is_rounded_half_up(net, markup, units):
     ],
 )
 def test_minutes_are_worth_their_part_of_the_hourly_rate_half_up(minutes, rate, currency, amount):
-    assert str(money.worth(minutes, Decimal(rate), currency)) == amount
+    assert str(money.time_amount(minutes, Decimal(rate), currency)) == amount
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_minutes_are_hours_with_at_most_four_places(minutes, hours):
 def test_each_costs_its_part_with_at_most_four_places_and_at_least_those_of_the_currency(
     units, quantity, currency, unit_price
 ):
-    assert str(money.each(units, Decimal(quantity), currency)) == unit_price
+    assert str(money.unit_price(units, Decimal(quantity), currency)) == unit_price
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_each_costs_its_part_with_at_most_four_places_and_at_least_those_of_the_
     ],
 )
 def test_a_unit_price_has_at_least_the_digits_of_its_currency(given, currency, padded):
-    assert str(money.padded(Decimal(given), currency)) == padded
+    assert str(money.pad_price(Decimal(given), currency)) == padded
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_a_unit_price_has_at_least_the_digits_of_its_currency(given, currency, p
     ],
 )
 def test_units_are_kept_between_two_bounds_in_either_order(units, one, other, bounded):
-    assert money.within(units, one, other) == bounded
+    assert money.clamp(units, one, other) == bounded
 
 
 @pytest.mark.parametrize(
@@ -380,7 +380,7 @@ def test_neither_the_net_of_a_part_nor_its_tax_is_more_than_is_left(gross, left,
     ],
 )
 def test_what_is_left_over_goes_to_the_largest_remainders(units, weights, parts):
-    assert money.spread(units, weights) == parts
+    assert money.allocate(units, weights) == parts
 
 
 WEIGHTS = st.lists(st.integers(0, 10**18), min_size=1, max_size=8).filter(any)
@@ -390,7 +390,7 @@ SIGNED = st.lists(st.integers(-(10**18), 10**18), min_size=1, max_size=8).filter
 @settings(deadline=None)
 @given(UNITS, SIGNED)
 def test_parts_add_up_and_each_is_its_proportion_but_for_less_than_one(units, weights):
-    parts = money.spread(units, weights)
+    parts = money.allocate(units, weights)
     assert sum(parts) == units
     assert all(
         abs(part - Fraction(units * weight, sum(weights))) < 1 for part, weight in zip(parts, weights, strict=True)
@@ -401,8 +401,8 @@ def test_parts_add_up_and_each_is_its_proportion_but_for_less_than_one(units, we
 @given(st.data(), st.one_of(WEIGHTS, SIGNED))
 def test_no_part_is_more_than_its_weight_when_the_whole_is_not_more_than_all(data, weights):
     units = data.draw(st.integers(min(0, sum(weights)), max(0, sum(weights))))
-    for part, weight in zip(money.spread(units, weights), weights, strict=True):
-        assert money.within(part, 0, weight) == part
+    for part, weight in zip(money.allocate(units, weights), weights, strict=True):
+        assert money.clamp(part, 0, weight) == part
 
 
 @settings(deadline=None)
@@ -410,7 +410,7 @@ def test_no_part_is_more_than_its_weight_when_the_whole_is_not_more_than_all(dat
 def test_who_got_one_more_had_no_smaller_remainder_and_of_equals_came_first(units, weights):
     fair = [Fraction(units * weight, sum(weights)) for weight in weights]
     remainders = [part % 1 for part in fair]
-    got = [have > part for have, part in zip(money.spread(units, weights), fair, strict=True)]
+    got = [have > part for have, part in zip(money.allocate(units, weights), fair, strict=True)]
     order = sorted(range(len(fair)), key=lambda place: -remainders[place])
     assert [place for place in order if got[place]] == order[: sum(got)]
 

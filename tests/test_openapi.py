@@ -4,21 +4,21 @@ from typing import Annotated
 import msgspec
 import pytest
 from openapi_spec_validator import validate
+from retainer.schema.filters import Where
+from retainer.values.records import Record
 
 from retainer import openapi
-from retainer.app import SLICES
-from retainer.domain.filters import Where
+from retainer.app import RESOURCES
 from retainer.errors import STATUS
 from retainer.kernel.idempotency import VISIBLE
 from retainer.kernel.paging import Page, Paged, PageMeta
 from retainer.kernel.query import Filter
 from retainer.kernel.resource import Resource, Routes
 from retainer.openapi.schemas import Schemas
-from retainer.store.records import Record
 from retainer.store.tx import Tx
 from tests.contract_checker import resolved
 
-OPERATIONS = Routes(SLICES).operations
+OPERATIONS = Routes(RESOURCES).operations
 DOCUMENT = openapi.document(OPERATIONS, "https://retainer.example/api/public/v1")
 SCHEMAS = DOCUMENT["components"]["schemas"]
 

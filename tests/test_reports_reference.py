@@ -16,13 +16,15 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import time_machine
+from retainer.billing import payments
+from retainer.identity import accounts, users
+from retainer.identity.users import UserDetails
+from retainer.rollups import summaries
+from retainer.schema.rollups import SUMMARIES
+from retainer.sites.monitor import schedule
+from retainer.sites.monitor.schedule import Finding
 from sqlalchemy import select, update
 
-from retainer.domain import accounts, payments, summaries, users
-from retainer.domain.sources import SUMMARIES
-from retainer.domain.users import UserDetails
-from retainer.monitor import schedule
-from retainer.monitor.schedule import Finding
 from tests.conftest import CONTRACT_CHECKER
 from tests.contract_checker import NoChecks
 from tests.factories import ApiClient, new_store, open_app
@@ -486,7 +488,7 @@ class World:
     def look_at_sites(self):
         """The monitor looks at all that is due."""
         self.seen.clear()
-        with self.store.everywhere("a test", write=True) as tx:
+        with self.store.unscoped("a test", write=True) as tx:
             for due in schedule.claim(tx, 100, timedelta(minutes=1)):
                 schedule.record(tx, due, Finding(self.sometimes()))
 
@@ -621,7 +623,7 @@ def test_every_report_is_what_a_look_at_every_row_tells(world):
     right = {table.name: sums_of(world.store, table) for table in SUMMARIES}
     for table in SUMMARIES:
         last = [column.name for column in table.c][-1]
-        with world.store.everywhere("a wrong sum", write=True) as tx:
+        with world.store.unscoped("a wrong sum", write=True) as tx:
             assert tx.run(update(table).values({last: table.c[last] + 1})), "there is a row to be wrong"
     assert len(summaries.inspect(world.store, repair=True)) == len(SUMMARIES)
     assert {table.name: sums_of(world.store, table) for table in SUMMARIES} == right
@@ -629,6 +631,6 @@ def test_every_report_is_what_a_look_at_every_row_tells(world):
 
 def sums_of(store, table):
     """The rows of a summary in which there is anything."""
-    with store.everywhere("what is kept") as tx:
+    with store.unscoped("what is kept") as tx:
         rows = tx.all(select(table))
     return {row for row in rows if any(row[table.c.keys().index("currency") + 1 :])}

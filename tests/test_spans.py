@@ -5,24 +5,23 @@ from datetime import date, timedelta
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as some
-
-from retainer.domain import spans
+from retainer.rollups import buckets
 
 days = some.dates(date(2023, 11, 1), date(2027, 2, 28))
 
 
 def times(day, cover):
     """How often a day is added, less how often it is taken away."""
-    names = {str(day)[:length] for length in spans.LENGTHS}
+    names = {str(day)[:length] for length in buckets.LENGTHS}
     return len(names.intersection(cover[0])) - len(names.intersection(cover[1]))
 
 
-@given(days, days, days, some.sampled_from([spans.YEAR, spans.MONTH]))
-@example(date(2024, 2, 29), date(2024, 2, 29), date(2024, 2, 29), spans.YEAR)
-@example(date(2024, 1, 2), date(2025, 12, 30), date(2026, 11, 22), spans.YEAR)
+@given(days, days, days, some.sampled_from([buckets.YEAR, buckets.MONTH]))
+@example(date(2024, 2, 29), date(2024, 2, 29), date(2024, 2, 29), buckets.YEAR)
+@example(date(2024, 1, 2), date(2025, 12, 30), date(2026, 11, 22), buckets.YEAR)
 def test_spans_add_up_to_each_day_of_a_period_once_and_to_no_other(one, other, today, longest):
     first, last = sorted((one, other))
-    cover = spans.cover(str(first), str(last), str(today), longest)
+    cover = buckets.decompose(str(first), str(last), str(today), longest)
     around = {first - timedelta(days=1), first, last, last + timedelta(days=1)}
     around |= {date(2023, 11, 1) + timedelta(days=number) for number in range(0, 1216, 3)}
     assert {day: times(day, cover) for day in around} == {day: int(first <= day <= last) for day in around}
@@ -43,9 +42,9 @@ def test_spans_add_up_to_each_day_of_a_period_once_and_to_no_other(one, other, t
     ],
 )
 def test_the_fewest_that_have_begun_make_up_a_period(first, last, more, less):
-    assert spans.cover(first, last, "2026-11-22") == (tuple(more), tuple(less))
+    assert buckets.decompose(first, last, "2026-11-22") == (tuple(more), tuple(less))
 
 
 def test_what_lies_after_today_counts_for_nothing_even_when_it_is_more():
-    assert spans.cover("2026-11-01", "2026-11-02", "2026-11-02")[0] == ("2026-11",)
-    assert spans.cover("2026-11-01", "2026-11-02", "2026-12-31")[0] == ("2026-11-01", "2026-11-02")
+    assert buckets.decompose("2026-11-01", "2026-11-02", "2026-11-02")[0] == ("2026-11",)
+    assert buckets.decompose("2026-11-01", "2026-11-02", "2026-12-31")[0] == ("2026-11-01", "2026-11-02")

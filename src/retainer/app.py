@@ -66,8 +66,6 @@ SLICES = [
     me.api,
 ]
 """Every resource of the API, in the order of the reference."""
-ROUTES = Routes(SLICES)
-"""Which operation a request names; the same for every application of the process."""
 
 
 class App:
@@ -79,7 +77,7 @@ class App:
         self.window = Window()
         self.running = RunningSlots(settings.threads)
         self.bodies = BodyReader(self.running)
-        self.routes = ROUTES
+        self.routes = Routes(SLICES)
         self.log = Log(log)
         self.keys_used = KeysUsed()
         self.housekeeping = Housekeeping(self)

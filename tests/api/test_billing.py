@@ -1,10 +1,9 @@
 from types import SimpleNamespace
 
 import pytest
-
-from retainer.api.expenses import Expense
-from retainer.api.time_entries import TimeEntry
-from retainer.domain.members import writable
+from retainer.billing.expenses import Expense
+from retainer.values.reading import writable_fields
+from retainer.work.time_entries import TimeEntry
 
 DESIGN = {"description": "Design", "unit_price": "500"}
 COLLECTIONS = {
@@ -416,7 +415,7 @@ CHANGES = {
 )
 def test_billed_work_is_fixed(world, collection, shape, free, status):
     api, changes = world.api, CHANGES[collection]
-    assert changes.keys() | free == writable(shape).keys()
+    assert changes.keys() | free == writable_fields(shape).keys()
     names = world.ids | {"member": api.member_id}
     names |= {name: api.make(f"/{name}s", client_id=world.a)["id"] for name in ("task", "ticket")}
     billed, unbilled = (f"{collection}/{api.make(collection, client_id=world.a)['id']}" for _ in range(2))

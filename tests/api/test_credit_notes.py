@@ -3,10 +3,9 @@ from fractions import Fraction
 
 import pytest
 import time_machine
+from retainer.identity import accounts
+from retainer.schema.billing import credit_note_shares
 from sqlalchemy import select
-
-from retainer.domain import accounts
-from retainer.domain.credit_shares import credit_note_shares
 
 LINE = {"description": "Design", "quantity": "10", "unit_price": "10", "tax_rate": "19"}  # 119.00 with tax
 SECOND = {"description": "Books", "quantity": "5", "unit_price": "10", "tax_rate": "7"}  # 53.50 with tax
@@ -379,7 +378,7 @@ def test_what_was_credited_as_a_whole_can_be_billed_again(api, steps, status):
 
 def credited_of_projects(api, note):
     its = select(*credit_note_shares.c["project_id", "amount"])
-    with api.store.everywhere("a test looks at the table") as tx:
+    with api.store.unscoped("a test looks at the table") as tx:
         rows = tx.all(its.where(credit_note_shares.c.credit_note_id == note["id"]))
     return {project: amount for project, amount in rows if amount}
 

@@ -4,8 +4,7 @@ from fractions import Fraction
 from random import Random
 
 import pytest
-
-from retainer.domain import accounts
+from retainer.identity import accounts
 
 LINE = {"description": "Design", "unit_price": "100"}
 ISSUED = {

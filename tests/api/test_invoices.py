@@ -3,8 +3,7 @@ from decimal import Decimal
 
 import pytest
 import time_machine
-
-from retainer.domain import accounts
+from retainer.identity import accounts
 
 LINE = {"description": "Design", "quantity": "2", "unit": "days", "unit_price": "800", "tax_rate": "19"}
 """Comes to 1600.00 and 304.00 of tax: 1904.00."""

@@ -1,7 +1,6 @@
 import pytest
 import time_machine
-
-from retainer.domain import users
+from retainer.identity import users
 
 MOVES = {
     "planned": ["active", "on_hold", "completed", "archived"],

@@ -2,8 +2,7 @@ from decimal import Decimal
 
 import pytest
 import time_machine
-
-from retainer.domain import accounts, users
+from retainer.identity import accounts, users
 
 OF_PROJECTS = (
     "project_id project_name client_id client_name status billing_type budget_used_percent currency "

@@ -3,9 +3,8 @@ from decimal import Decimal
 
 import pytest
 import time_machine
-
-from retainer.domain import accounts, users
-from retainer.domain.users import UserDetails
+from retainer.identity import accounts, users
+from retainer.identity.users import UserDetails
 
 FORTNIGHT = "2026-03-02", "2026-03-13"
 OF_USERS = (

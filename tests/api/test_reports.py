@@ -3,11 +3,10 @@ from types import SimpleNamespace
 
 import pytest
 import time_machine
+from retainer.billing import payments
+from retainer.sites.monitor import schedule
+from retainer.sites.monitor.schedule import Finding
 from tests.factories import ApiClient, open_agency
-
-from retainer.domain import payments
-from retainer.monitor import schedule
-from retainer.monitor.schedule import Finding
 
 NOW = "2026-03-17T23:30:00.000000Z"  # in the agency's Berlin it is 18 March
 ENDED, BEGUN = "2026-02-28T22:59:59.999999Z", "2026-02-28T23:00:00Z"  # the end of February there, and March
@@ -501,7 +500,7 @@ def test_sites_are_up_down_or_unknown_now_or_in_the_total_alone(api, clock, clie
     out = place("down-too"), place("up-again")
     for hour in (1, 2):
         clock.move_to(datetime.fromisoformat(NOW) + timedelta(hours=hour))
-        with api.store.everywhere("what the monitor would write", write=True) as tx:
+        with api.store.unscoped("what the monitor would write", write=True) as tx:
             for due in schedule.claim(tx, 99, timedelta(minutes=1)):
                 schedule.record(tx, due, Finding(is_up="up" in due.url))
     place("new")

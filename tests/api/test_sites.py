@@ -2,9 +2,8 @@ from datetime import timedelta
 
 import pytest
 import time_machine
-
-from retainer.monitor import schedule
-from retainer.monitor.schedule import Finding
+from retainer.sites.monitor import schedule
+from retainer.sites.monitor.schedule import Finding
 
 OBSERVED = (
     *("last_checked_at", "down_since", "last_status_code", "response_time_ms", "last_error", "ssl_expires_at"),
@@ -35,7 +34,7 @@ def found(api, **query):
 def observe(api, *findings):
     """Write for each finding what the monitor has found at the sites that are due, an hour later each time."""
     for hour, finding in enumerate(findings, 10):
-        with at(f"{hour}:00:00"), api.store.everywhere("what the monitor would write", write=True) as tx:
+        with at(f"{hour}:00:00"), api.store.unscoped("what the monitor would write", write=True) as tx:
             for due in schedule.claim(tx, 10, timedelta(minutes=1)):
                 schedule.record(tx, due, finding)
 

@@ -1,8 +1,7 @@
 from itertools import product
 
 import pytest
-
-from retainer.domain import users
+from retainer.identity import users
 
 STATUSES = ("todo", "in_progress", "in_review", "done", "cancelled")
 OPEN = ("todo", "in_progress", "in_review")

@@ -1,7 +1,6 @@
 import pytest
 import time_machine
-
-from retainer.domain import users
+from retainer.identity import users
 
 NOW = "2027-03-01T10:00:00.000000Z"
 

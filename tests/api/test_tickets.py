@@ -2,8 +2,7 @@ from itertools import product
 
 import pytest
 import time_machine
-
-from retainer.domain import users
+from retainer.identity import users
 
 UNRESOLVED = ("open", "pending", "on_hold")
 STATES = (*UNRESOLVED, "resolved", "closed")

@@ -4,9 +4,8 @@ from itertools import product
 from random import Random
 
 import pytest
-
-from retainer.domain import accounts, users
-from retainer.domain.rates import MOST_WORTH
+from retainer.identity import accounts, users
+from retainer.work.rates import MOST_WORTH
 
 NINE, HALF_PAST_TEN = "2026-03-10T09:00:00.000000Z", "2026-03-10T10:30:00.000000Z"
 LEVELS = ("project", "client", "user", "account")

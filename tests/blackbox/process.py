@@ -20,13 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from retainer.identity import keys
+from retainer.identity.keys import SCOPES, KeyDetails
+from retainer.store.store import Store
+
 import retainer
-from retainer.domain import keys
-from retainer.domain.keys import SCOPES, KeyDetails
 from retainer.settings import BASE_PATH
 from retainer.store.engines import driver
 from retainer.store.migrations import migrate
-from retainer.store.tx import Store
 from tests.factories import new_store, open_agency
 
 SOURCE = Path(retainer.__file__).resolve().parent.parent

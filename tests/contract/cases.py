@@ -10,14 +10,14 @@ from typing import Any, NamedTuple, get_args
 from weakref import WeakKeyDictionary
 
 import pytest
+from retainer.schema import metadata
+from retainer.values.reading import create_only
+from retainer.values.records import Record
 from sqlalchemy import Table
 
 from retainer.app import ROUTES, App
-from retainer.domain.members import create_only
 from retainer.kernel.resource import Operation
-from retainer.store import rules
-from retainer.store.records import Record
-from retainer.store.tables import metadata
+from retainer.store import constraints
 from tests.contract_checker import documented, resolved
 from tests.factories import Answer, ApiClient, open_app
 
@@ -241,12 +241,12 @@ def target_of(operation: Operation, path: tuple[str, ...]) -> Table:
     table, name = operation.resource.table, next(part for part in reversed(path) if part != "0")
     if table is not None and len(path) <= 2 and name in table.c and "target" in table.c[name].info:
         return metadata.tables[table.c[name].info["target"]]
-    if len(path) <= 2 and operation.body and name in dict(rules.lists(operation.body)):
-        return dict(rules.lists(operation.body))[name]
+    if len(path) <= 2 and operation.body and name in dict(constraints.reference_lists(operation.body)):
+        return dict(constraints.reference_lists(operation.body))[name]
     if name in OWN_WORDS:
         return metadata.tables[OWN_WORDS[name]]
     words = re.sub(r"_ids?$", "", name).replace("_", " ")
-    found = [its for its in metadata.tables.values() if rules.singular(its) == words]
+    found = [its for its in metadata.tables.values() if constraints.singular(its) == words]
     assert found, f"{operation}: say in OWN_WORDS which table {name} refers to"
     return found[0]
 
@@ -273,5 +273,5 @@ def reference_filters(operation: Operation) -> dict[str, Table]:
 
 def _filtered(operation: Operation, name: str) -> Table:
     shape = get_args(operation.answers)[0] if get_args(operation.answers) else operation.answers
-    members = dict(rules.lists(shape))
+    members = dict(constraints.reference_lists(shape))
     return members.get(f"{name}s") if f"{name}s" in members else target_of(operation, (name,))

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import time_machine
+from retainer.identity import accounts, keys, users
+from retainer.identity.keys import SCOPES
 
-from retainer.domain import accounts, keys, users
-from retainer.domain.keys import SCOPES
 from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
 from tests.contract.cases import (
@@ -537,7 +537,7 @@ def ceiling_holds(api: ApiClient, other_tenant: ApiClient) -> None:
     assert refused.headers["retry-after"] in refused.json["message"]
     now = time.time()
     assert now < int(refused.headers["x-ratelimit-reset"]) <= now + 61
-    assert api.app.window.take(bucket, 601, charge=False).remaining == 1
+    assert api.app.pipeline.limiter.hit(bucket, 601, charge=False).remaining == 1
     succeeds(api.get("/me", key=api.new_key()))
     succeeds(other_tenant.get("/me"))
 

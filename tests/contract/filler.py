@@ -7,8 +7,8 @@ from random import Random
 from typing import Any
 
 import time_machine
+from retainer.limits import SlidingWindow
 
-from retainer.domain.limits import Window
 from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
 from tests.contract.cases import CREATES, OPERATIONS, bare, body_schema, kinds, members_of, references, target_of
@@ -195,7 +195,7 @@ class Filler:
     def call(self, method: str, path: str, body: Any = None) -> Answer:
         """Send a request; often at the same instant as the one before, or a microsecond later."""
         self.clock.shift(self.random.choice((0, 0, 0.000001, 1, 3600)))
-        self.api.app.window = Window()
+        self.api.app.pipeline.limiter = SlidingWindow()
         return self.api.call(method, path, body)
 
     def place(self, operation: Operation) -> str:

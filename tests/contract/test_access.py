@@ -1,9 +1,9 @@
 """Who gets in: every operation against every reason for a refusal, and the order in which the reasons are judged."""
 
 import pytest
+from retainer.identity import accounts, keys, users
+from retainer.identity.keys import SCOPES, KeyDetails
 
-from retainer.domain import accounts, keys, users
-from retainer.domain.keys import SCOPES, KeyDetails
 from retainer.errors import Refusal
 from tests.contract.cases import (
     BODIES,

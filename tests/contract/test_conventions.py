@@ -4,9 +4,9 @@ import json
 import re
 
 import pytest
+from retainer.identity import accounts
+from retainer.limits import SlidingWindow
 
-from retainer.domain import accounts
-from retainer.domain.limits import Window
 from retainer.kernel.http import LARGEST_BODY
 from retainer.settings import BASE_PATH
 from tests.contract.cases import (
@@ -531,7 +531,7 @@ def test_every_operation_is_limited_and_a_refused_one_changes_nothing(api, opera
     api.spend(f"key:{api.key_id}", charged(api.get("/me")))
     assert send(api, it).status == 429
     assert commits(api) == before
-    api.app.window = Window()
+    api.app.pipeline.limiter = SlidingWindow()
     succeeds(send(api, it))
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from retainer.schema import metadata
 from sqlalchemy import Float, Integer, Numeric
 
 import retainer
 import retainer.app  # so that every table is known
-from retainer.store.tables import metadata
 
 SRC = Path(retainer.__file__).parent
 TREES = {

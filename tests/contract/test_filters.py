@@ -16,12 +16,12 @@ from urllib.parse import urlencode
 import msgspec
 import pytest
 import time_machine
+from retainer.limits import SlidingWindow
+from retainer.schema.filters import Where
+from retainer.sites import plugins
+from retainer.work import progress, tasks
 from sqlalchemy import Table, bindparam, func, select
 
-from retainer.api import tasks
-from retainer.domain import plugins, work
-from retainer.domain.filters import Where
-from retainer.domain.limits import Window
 from retainer.kernel import paging
 from retainer.kernel.query import parameters
 from retainer.kernel.resource import Operation
@@ -51,7 +51,7 @@ class Agency(NamedTuple):
 
     def send(self, operation: Operation, query: dict[str, Any]) -> Answer:
         """Ask for a list; of free text, whose commas are its own, several values are several parameters."""
-        self.api.app.window = Window()
+        self.api.app.pipeline.limiter = SlidingWindow()
         repeated = {name: text.split(",") for name, text in query.items() if name in FREE_TEXT}
         return self.api.get(self.paths[operation], urlencode(query | repeated, doseq=True))
 
@@ -103,7 +103,7 @@ def everything(agency: Agency, operation: Operation) -> Iterator[Row]:
 
 def in_templates(agency: Agency, operation: Operation) -> Iterator[Row]:
     """The tasks of templates, which a list shows when it is asked for them by their project."""
-    agency.api.app.window = Window()
+    agency.api.app.pipeline.limiter = SlidingWindow()
     templates = agency.api.get("/projects", {"is_template": "true", "per_page": 100}).data
     rows, total = agency.ask(operation, {"project_id": ",".join(str(it["id"]) for it in templates), "per_page": 100})
     assert len(rows) == total > 2
@@ -125,7 +125,7 @@ def link_sites(api: ApiClient, sites: list[Row]) -> None:
     """Let sites say what was observed, and what only the single record tells: their plugins."""
     observed = dict(api.store.engine.connection().execute("SELECT id, observed FROM sites").fetchall())
     for site in sites:
-        api.app.window = Window()
+        api.app.pipeline.limiter = SlidingWindow()
         site["observed"] = observed[site["id"]]
         site["plugins"] = api.get(f"/sites/{site['id']}").data["plugins"]
 
@@ -271,7 +271,7 @@ def never_backward(*given: Any) -> Any:
 
 
 conditions, rows_of, total_of = paging.conditions, *(vars(paging)[name].__wrapped__ for name in ("_rows", "_total"))
-is_late = work.overdue("open")
+is_late = progress.overdue("open")
 PLUGINS = plugins.site_plugins.c
 FAULTS = {
     "a word that is not kept is not known": (

@@ -10,14 +10,15 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 import pytest
+from retainer.schema import metadata
+from retainer.values.records import WRITE_ONLY, Record
 from sqlalchemy import text
 
 import retainer
-from retainer.app import SLICES
+from retainer.app import RESOURCES
 from retainer.store.engines import Sqlite
 from retainer.store.migrations import schema_engine
-from retainer.store.records import Derived, Record, wo
-from retainer.store.tables import metadata
+from retainer.store.records import Derived
 from tests.contract.cases import OPERATIONS
 
 SRC = Path(retainer.__file__).parent
@@ -130,7 +131,7 @@ def test_every_slice_is_one_file_and_every_file_a_slice():
     declared = {it.handler.__module__.rpartition(".")[2] for it in OPERATIONS}
     shared = {"__init__", "reports"}
     assert declared == {path.stem for path in SLICE_FILES} - shared
-    assert len(SLICES) == len(set(map(id, SLICES)))
+    assert len(RESOURCES) == len(set(map(id, RESOURCES)))
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
@@ -194,7 +195,7 @@ def is_derived(hint: Any) -> bool:
 def test_the_columns_of_a_table_are_the_members_of_its_type(table, shape):
     hints = get_type_hints(shape, include_extras=True)
     plain = get_type_hints(shape)
-    kept = {field.name for field in msgspec.structs.fields(shape) if field.default is not wo}
+    kept = {field.name for field in msgspec.structs.fields(shape) if field.default is not WRITE_ONLY}
     members = {name: NoneType in get_args(plain[name]) for name in kept if not is_derived(hints[name])}
     own = [column for column in table.c if column.name != "account_id" and not {"folds", "hidden"} & column.info.keys()]
     stored = {column.name: column.nullable for column in own if column.name in members or column.name not in hints}

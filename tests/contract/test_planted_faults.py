@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
+from retainer.identity import access, keys
+from retainer.limits import Allowance
+from retainer.values import strict_json
 
-from retainer import strict_json
-from retainer.domain import keys
-from retainer.domain.limits import Allowance
 from retainer.errors import Refusal
-from retainer.kernel import access, body, etag, idempotency, pipeline, resource
-from retainer.store import rules, tx
+from retainer.kernel import body, etag, idempotency, pipeline, resource
+from retainer.store import constraints, tx
 from retainer.store.tx import Tx
 from tests.contract import checks
 from tests.contract.cases import OPERATIONS
@@ -52,7 +52,9 @@ def ignoring_unknown(read: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def without_references(transaction: Any, table: Any, shape: Any, values: Any, own: Any) -> None:
-    names = {column.name for column in table.c if "target" in column.info} | {name for name, _ in rules.lists(shape)}
+    names = {column.name for column in table.c if "target" in column.info} | {
+        name for name, _ in constraints.reference_lists(shape)
+    }
     judge(transaction, table, shape, {name: value for name, value in values.items() if name not in names}, own)
 
 
@@ -249,7 +251,7 @@ def test_pages_that_do_not_go_on_are_missed(api, monkeypatch):
 
 @pytest.mark.parametrize("name", ["x-request-id", "x-ratelimit-reset", "x-content-type-options"])
 def test_a_header_that_is_missing_is_seen_by_the_contract_checker(api, monkeypatch, name):
-    finish = pipeline.finish
+    finish = pipeline.add_headers
 
     def short(response: Any, *more: Any) -> None:
         finish(response, *more)

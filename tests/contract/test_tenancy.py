@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from retainer.schema import metadata
+from retainer.schema.rollups import SUMMARIES
 
-from retainer.domain.sources import SUMMARIES
 from retainer.store.engines import driver
-from retainer.store.tables import metadata
 from tests.contract.cases import (
     BODIES,
     BY_ID,

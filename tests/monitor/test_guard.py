@@ -6,9 +6,9 @@ import socket
 from ipaddress import IPv4Address, ip_address, ip_network
 
 import pytest
+from retainer.sites.monitor import guard, loop, probe, schedule
+from retainer.sites.monitor.probe import Prober
 
-from retainer.monitor import guard, loop, probe, schedule
-from retainer.monitor.probe import Prober
 from tests.monitor.test_probe import Place, due, said
 
 CIRCLED = "\u24ea\u2460\u2461\u2462\u2463\u2464\u2465\u2466\u2467\u2468"
@@ -440,10 +440,10 @@ def test_nobody_is_told_whether_a_place_is_forbidden_or_silent_or_not_there(api,
         "leading.example",
     ]
     sites = [api.make("/sites", url=f"http://{host}/")["id"] for host in hosts]
-    with api.store.everywhere("a test", write=True) as tx:
+    with api.store.unscoped("a test", write=True) as tx:
         taken = schedule.claim(tx, 100, loop.LEASE)
     found = world.look([its.url for its in taken])
-    with api.store.everywhere("a test", write=True) as tx:
+    with api.store.unscoped("a test", write=True) as tx:
         for its, finding in zip(taken, found, strict=True):
             schedule.record(tx, its, finding)
     expected = [api.get(f"/sites/{site}").data for site in sites]

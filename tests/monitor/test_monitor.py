@@ -10,11 +10,11 @@ from ipaddress import ip_network
 
 import pytest
 import time_machine
+from retainer.sites.monitor import loop, schedule
+from retainer.sites.monitor.loop import Monitor
+from retainer.sites.monitor.probe import Prober
+from retainer.sites.monitor.schedule import Finding
 
-from retainer.monitor import loop, schedule
-from retainer.monitor.loop import Monitor
-from retainer.monitor.probe import Prober
-from retainer.monitor.schedule import Finding
 from tests.monitor.test_probe import KB, UP, Place, said
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
@@ -48,10 +48,10 @@ class Watch:
             await prober.close()
             return found
 
-        with self.api.store.everywhere("a test", write=True) as tx:
+        with self.api.store.unscoped("a test", write=True) as tx:
             taken = schedule.claim(tx, 100, loop.LEASE)
         found = asyncio.run(looked(taken))
-        with self.api.store.everywhere("a test", write=True) as tx:
+        with self.api.store.unscoped("a test", write=True) as tx:
             for due, finding in zip(taken, found, strict=True):
                 schedule.record(tx, due, finding)
         return len(taken)
@@ -59,7 +59,7 @@ class Watch:
     def note(self, *, is_up):
         """Let every site be due and be found like this."""
         self.due_again()
-        with self.api.store.everywhere("a test", write=True) as tx:
+        with self.api.store.unscoped("a test", write=True) as tx:
             for due in schedule.claim(tx, 100, loop.LEASE):
                 schedule.record(tx, due, Finding(is_up))
 
@@ -205,7 +205,7 @@ def test_time_passes_for_the_figures_of_paused_sites(watch, at):
     told = []
     for days in (0.5, 2, 8, 31):
         at(days=days)
-        with watch.api.store.everywhere("time passes", write=True) as tx:
+        with watch.api.store.unscoped("time passes", write=True) as tx:
             schedule.refresh(tx, 100)
         told.append([watch.read(site)[name] for name in FIGURES])
     assert told == [[100, 100, 100], [None, 100, 100], [None, None, 100], [None, None, None]]

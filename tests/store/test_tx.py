@@ -1,11 +1,11 @@
 import threading
 
 import pytest
+from retainer.crm.clients import Client
+from retainer.schema.crm import clients, external_contacts
+from retainer.schema.identity import users
 from sqlalchemy import bindparam, delete, func, select, update
 
-from retainer.api.clients import Client, clients
-from retainer.api.contacts import contacts
-from retainer.domain.users import users
 from retainer.errors import Refusal
 from retainer.store.engines import Unavailable
 from retainer.store.tables import totals
@@ -30,24 +30,33 @@ def statements(api, other_tenant):
 
 
 def test_every_select_is_limited_to_the_account_however_deep(statements, api):
-    counted = select(func.count()).select_from(contacts).where(contacts.c.client_id == clients.c.id).scalar_subquery()
-    joined = clients.outerjoin(contacts, contacts.c.client_id != clients.c.id)
+    counted = (
+        select(func.count())
+        .select_from(external_contacts)
+        .where(external_contacts.c.client_id == clients.c.id)
+        .scalar_subquery()
+    )
+    joined = clients.outerjoin(external_contacts, external_contacts.c.client_id != clients.c.id)
     with api.store.begin(actor(api), write=True) as tx:
         assert len(tx.all(select(clients.c.id))) == 2
-        assert tx.all(select(clients.c.id, counted).where(clients.c.id.in_(select(contacts.c.client_id)))) != []
-        pairs = tx.all(select(clients.c.account_id, contacts.c.account_id).select_from(joined))
+        assert (
+            tx.all(select(clients.c.id, counted).where(clients.c.id.in_(select(external_contacts.c.client_id)))) != []
+        )
+        pairs = tx.all(select(clients.c.account_id, external_contacts.c.account_id).select_from(joined))
         assert set(pairs) == {(api.account_id, api.account_id)}
-        exists = select(clients.c.id).where(select(contacts.c.id).where(contacts.c.account_id != 0).exists())
+        exists = select(clients.c.id).where(
+            select(external_contacts.c.id).where(external_contacts.c.account_id != 0).exists()
+        )
         assert len(tx.all(exists)) == 2
         other = clients.alias()
         assert len(tx.all(select(other.c.id).where(other.c.id.in_(select(clients.c.id))))) == 2
         with pytest.raises(TypeError, match="joins"):
-            tx.all(select(clients.c.id).join(contacts, contacts.c.client_id != clients.c.id))
+            tx.all(select(clients.c.id).join(external_contacts, external_contacts.c.client_id != clients.c.id))
 
 
 def test_a_statement_that_was_run_over_all_accounts_is_still_limited_within_one(statements, api):
     statement = select(clients.c.id)
-    with api.store.everywhere("a test looks at both") as tx:
+    with api.store.unscoped("a test looks at both") as tx:
         assert len(tx.all(statement)) == 4
     with api.store.begin(actor(api), write=False) as tx:
         assert len(tx.all(statement)) == 2
@@ -56,7 +65,7 @@ def test_a_statement_that_was_run_over_all_accounts_is_still_limited_within_one(
 def test_changes_reach_the_account_only(statements, api, other_tenant):
     with api.store.begin(actor(api), write=True) as tx:
         assert tx.run(update(clients).values(city="Kiel")) == 2
-        assert tx.run(delete(contacts)) == 2
+        assert tx.run(delete(external_contacts)) == 2
     assert [row["city"] for row in other_tenant.get("/clients").data] == [None, None]
     assert other_tenant.get("/external-contacts").json["meta"]["total"] == 2
 
@@ -96,7 +105,7 @@ def test_a_counter_is_what_counting_gives_after_everything(api):
     api.delete(f"/clients/{made[0]['client_id']}")
     api.delete(f"/external-contacts/{made[1]['id']}")
     with api.store.begin(actor(api), write=True) as tx:
-        for table in (clients, contacts):
+        for table in (clients, external_contacts):
             counter = tx.value(select(totals.c.count).where(totals.c.name == bindparam("name")), name=table.name)
             assert counter == tx.value(select(func.count()).select_from(table)) > 0
 
@@ -112,7 +121,7 @@ def test_a_database_that_is_none_is_unavailable_not_a_fault_of_ours(api):
 
 def test_a_record_that_was_refused_names_every_fault_and_writes_nothing(api):
     with pytest.raises(Refusal) as refused, api.store.begin(actor(api), write=True) as tx:
-        tx.insert(clients, record("N-1", tx.fault("name", "Is odd."), tag_ids=[7]))
+        tx.insert(clients, record("N-1", tx.error("name", "Is odd."), tag_ids=[7]))
     assert set(refused.value.members["errors"]) == {"name", "tag_ids.0"}
     assert api.get("/clients").data == []
 

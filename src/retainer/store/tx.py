@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any, Self
 
 import msgspec
-from sqlalchemy import Dialect, Table, bindparam, insert, or_, select, update
+from sqlalchemy import Table, bindparam, insert, or_, select, update
 from sqlalchemy.sql.elements import ClauseElement
 
 from retainer.collation import folded_text
@@ -17,9 +17,6 @@ from retainer.store.scope import scoped
 from retainer.store.tables import ACCOUNT, totals
 
 MOST_TEXTS = 4096
-Prepared = dict[ClauseElement, tuple[str, dict[str, Any]]]
-PREPARED: dict[Dialect, tuple[Prepared, Prepared]] = {}
-"""What statements are in a dialect, with and without the account: the same for every database of the process."""
 
 
 class Actor(msgspec.Struct, frozen=True, gc=False):
@@ -35,11 +32,12 @@ class Actor(msgspec.Struct, frozen=True, gc=False):
 
 
 class Store:
-    """A database: it begins transactions; a statement is compiled once for all databases of its dialect."""
+    """A database: it begins transactions, and compiles each statement once."""
 
     def __init__(self, engine: Sqlite) -> None:
         self.engine = engine
-        self._scoped, self._unscoped = PREPARED.setdefault(engine.dialect, ({}, {}))
+        self._scoped: dict[ClauseElement, tuple[str, dict[str, Any]]] = {}
+        self._unscoped: dict[ClauseElement, tuple[str, dict[str, Any]]] = {}
 
     def begin(self, actor: Actor, *, write: bool) -> "Tx":
         """A transaction of the actor's account; leaving its block commits, an exception rolls back."""
