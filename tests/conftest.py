@@ -1,24 +1,49 @@
 """Fixtures: the cast on a real database, fresh for every test."""
 
 import json
+import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from retainer.store.migrations import migrate
-from tests.cast import Office, new_store, open_agency, open_app
-from tests.witness import Witness, unlimited
+from tests.contract_checker import SCOPED, ContractChecker
+from tests.factories import ApiClient, new_store, open_agency, open_app
+from tests.length import length
 
-WITNESS = Witness()
+CONTRACT_CHECKER = ContractChecker()
+settings.register_profile("chosen", max_examples=length(100))
+settings.load_profile("chosen")
+MEMORY = Path("/dev/shm")
+ROOM = 1 << 30
 
 
 @pytest.fixture(scope="session")
-def prototype(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+def fast_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where databases lie whose tests ask what is answered, not what is durable: in memory, where there is room."""
+    if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
+        with tempfile.TemporaryDirectory(prefix="retainer-tests-", dir=MEMORY) as folder:
+            yield Path(folder)
+    else:
+        yield tmp_path_factory.mktemp("databases")
+
+
+@pytest.fixture
+def fast_path(fast_disk: Path) -> Iterator[Path]:
+    """A folder like `tmp_path`, on the fast disk; it goes with the test."""
+    with tempfile.TemporaryDirectory(dir=fast_disk) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def prototype(fast_disk: Path) -> tuple[Path, dict[str, Any]]:
     """A migrated database with both agencies, to be copied; and who they are."""
-    path = tmp_path_factory.mktemp("prototype") / "retainer.db"
+    path = fast_disk / "prototype.db"
     store = new_store(path)
     migrate(store.engine)
     agencies = {
@@ -30,25 +55,25 @@ def prototype(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
 
 
 @pytest.fixture
-def both(prototype: tuple[Path, dict[str, Any]], tmp_path: Path) -> Iterator[tuple[Office, Office]]:
+def both(prototype: tuple[Path, dict[str, Any]], fast_path: Path) -> Iterator[tuple[ApiClient, ApiClient]]:
     """Both agencies on a fresh copy of the database; every statement that ran must have been limited to one account."""
     template, agencies = prototype
-    path = tmp_path / "retainer.db"
+    path = fast_path / "retainer.db"
     shutil.copy(template, path)
     app = open_app(path)
-    yield Office(app, WITNESS, agencies["north"]), Office(app, WITNESS, agencies["south"])
-    for statement in app.store.statements.scoped.values():
-        assert unlimited(statement) == [], statement
+    yield ApiClient(app, CONTRACT_CHECKER, agencies["north"]), ApiClient(app, CONTRACT_CHECKER, agencies["south"])
+    app.store.engine.close()
+    SCOPED.check()
 
 
 @pytest.fixture
-def office(both: tuple[Office, Office]) -> Office:
+def api(both: tuple[ApiClient, ApiClient]) -> ApiClient:
     """A client of the first agency."""
     return both[0]
 
 
 @pytest.fixture
-def stranger(both: tuple[Office, Office]) -> Office:
+def other_tenant(both: tuple[ApiClient, ApiClient]) -> ApiClient:
     """A client of the other agency, on the same server."""
     return both[1]
 
@@ -56,20 +81,20 @@ def stranger(both: tuple[Office, Office]) -> Office:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output["seen"] = json.dumps(sorted(WITNESS.seen))
+        output["seen"] = json.dumps(sorted(CONTRACT_CHECKER.seen))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     seen = getattr(node, "workeroutput", {}).get("seen", "[]")
-    WITNESS.seen |= {(operation, status) for operation, status in json.loads(seen)}
+    CONTRACT_CHECKER.seen |= {(operation, status) for operation, status in json.loads(seen)}
 
 
 FEW = 200  # of some tests alone most are unseen
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    unseen = WITNESS.unseen() if WITNESS.seen else []
+    unseen = CONTRACT_CHECKER.unseen() if CONTRACT_CHECKER.seen else []
     if unseen:
         terminalreporter.section(f"{len(unseen)} documented answers that no test has produced")
         if terminalreporter.config.option.verbose > 0 or len(unseen) < FEW:

@@ -3,10 +3,10 @@
 from itertools import pairwise
 
 import pytest
-
 from retainer.identity import users
 from retainer.values.collation import sort_key
-from tests.cast import Office
+
+from tests.factories import ApiClient
 
 ORDER = [
     "10 Downing", "adler", "Ærø", "Aerzte", "Ängste", "apfel", "Äpfel", "Apfelbaum", "Äpfelchen", "Čapek", "Czerny",
@@ -29,31 +29,31 @@ def test_letters_stand_by_their_base_and_accents_decide_only_between_equals():
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_lists_are_sorted_so(office: Office, path: str):
+def test_lists_are_sorted_so(api: ApiClient, path: str):
     names = ["Zoo", "Äpfel", "apfel", "Łódź", "Ödland", "Mullers", "Müller", "Lyon"]
-    made = {office.make(path, **{PATHS[path]: name})["id"]: name for name in names}
+    made = {api.make(path, **{PATHS[path]: name})["id"]: name for name in names}
     expected = ["apfel", "Äpfel", "Łódź", "Lyon", "Müller", "Mullers", "Ödland", "Zoo"]
 
     def listed(sort: str) -> list[str]:
-        return [made[row["id"]] for row in office.get(path, {"sort": sort}).data if row["id"] in made]
+        return [made[row["id"]] for row in api.get(path, {"sort": sort}).data if row["id"] in made]
 
     assert listed(PATHS[path]) == expected
     assert listed(f"-{PATHS[path]}") == expected[::-1]
 
 
-def test_names_that_differ_in_an_accent_are_two_and_found_as_they_are_written(office: Office):
+def test_names_that_differ_in_an_accent_are_two_and_found_as_they_are_written(api: ApiClient):
     for name in ("Äpfel", "Apfel"):
-        assert office.create("/tags", name=name).status == 201
-    assert set(office.create("/tags", name="äPFEL").errors) == {"name"}
-    assert [row["name"] for row in office.get("/tags", {"q": "ÄPF"}).data] == ["Äpfel"]
-    assert [row["name"] for row in office.get("/tags", {"name": "apfel"}).data] == ["Apfel"]
-    client = office.make("/clients", name="Äpfel AG")["id"]
-    quote = office.make("/quotes", client_id=client)["id"]
-    assert [row["id"] for row in office.get("/quotes", {"q": "äpfel"}).data] == [quote]
+        assert api.create("/tags", name=name).status == 201
+    assert set(api.create("/tags", name="äPFEL").errors) == {"name"}
+    assert [row["name"] for row in api.get("/tags", {"q": "ÄPF"}).data] == ["Äpfel"]
+    assert [row["name"] for row in api.get("/tags", {"name": "apfel"}).data] == ["Apfel"]
+    client = api.make("/clients", name="Äpfel AG")["id"]
+    quote = api.make("/quotes", client_id=client)["id"]
+    assert [row["id"] for row in api.get("/quotes", {"q": "äpfel"}).data] == [quote]
 
 
-def test_reports_name_users_in_this_order(office: Office):
+def test_reports_name_users_in_this_order(api: ApiClient):
     for name in ("Zoe", "Älva"):
-        users.create_user(office.store, office.account_id, users.UserDetails(name=name, email=f"{len(name)}@x.example"))
-    rows = office.get("/reports/utilisation").data["rows"]
+        users.create_user(api.store, api.account_id, users.UserDetails(name=name, email=f"{len(name)}@x.example"))
+    rows = api.get("/reports/utilisation").data["rows"]
     assert [row["user_name"] for row in rows] == ["Älva", "Ana Admin", "Max Member", "Zoe"]

@@ -8,21 +8,22 @@ import time_machine
 
 from retainer import demo
 from retainer.store.migrations import migrate
-from tests.cast import Office, new_store, open_app
-from tests.conftest import WITNESS
+from tests.conftest import CONTRACT_CHECKER
+from tests.factories import ApiClient, new_store, open_app
+from tests.length import length
 
 
-@pytest.fixture(params=["2026-02-11", "2026-11-20"])
-def agency(request, tmp_path):
+@pytest.fixture(scope="module", params=["2026-02-11", "2026-11-20"][: length(2)])
+def agency(request, fast_disk):
     """A client of the first agency of the demo, on a day in the middle of a month."""
-    path = tmp_path / "demo.db"
+    path = fast_disk / f"demo-{request.param}.db"
     with time_machine.travel(f"{request.param}T11:00:00Z", tick=False):
         store = new_store(path)
         migrate(store.engine)
         key = demo.fill(store)
         store.engine.close()
         nobody = dict.fromkeys(("account_id", "admin_id", "member_id", "key_id"), 0)
-        yield Office(open_app(path), WITNESS, nobody | {"key": key})
+        yield ApiClient(open_app(path), CONTRACT_CHECKER, nobody | {"key": key})
 
 
 def month(**query):

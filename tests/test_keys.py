@@ -11,19 +11,19 @@ NOW = datetime(2026, 3, 10, 9, 0, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("late", [timedelta(0), timedelta(microseconds=1), timedelta(days=400)])
-def test_a_key_is_not_made_expired(office, late):
+def test_a_key_is_not_made_expired(api, late):
     moment = (NOW - late).isoformat()
     with time_machine.travel(NOW, tick=False), pytest.raises(Refusal) as refused:
-        office.new_key(expires_at=moment)
+        api.new_key(expires_at=moment)
     assert refused.value.code == "validation_failed"
     (sentence,) = refused.value.members["errors"]["expires_at"]
     assert sentence.startswith("Must be later than now, which is 2026-03-10T09:00:00.000000Z.")
 
 
-def test_a_key_works_until_the_moment_it_expires(office):
+def test_a_key_works_until_the_moment_it_expires(api):
     with time_machine.travel(NOW, tick=False) as clock:
-        key = office.new_key(expires_at="2026-03-10T09:01:00.000000Z")
+        key = api.new_key(expires_at="2026-03-10T09:01:00.000000Z")
         clock.shift(59)
-        assert office.get("/me", key=key).status == 200
+        assert api.get("/me", key=key).status == 200
         clock.shift(1)
-        assert office.get("/me", key=key).code == "expired_key"
+        assert api.get("/me", key=key).code == "expired_key"

@@ -17,16 +17,17 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from hypothesis.stateful import run_state_machine_as_test as run
+from retainer.billing import payments
+from retainer.identity import accounts, users
+from retainer.identity.accounts import ACTING, operator
+from retainer.rollups import summaries
+from retainer.schema.billing import credit_note_shares as shares
 from sqlalchemy import select
 
-from retainer.billing import payments
-from retainer.identity import accounts
-from retainer.identity.accounts import ACTING, operator
-from retainer.rollups import doctor
-from retainer.schema.billing import credit_note_shares as shares
-from retainer.work import cost_rates
-from tests.cast import Office, open_app
-from tests.conftest import WITNESS
+from tests.conftest import CONTRACT_CHECKER
+from tests.contract_checker import NoChecks
+from tests.factories import ApiClient, open_app
+from tests.length import length
 from tests.life_model import (
     BILLS,
     COVERED,
@@ -43,9 +44,9 @@ from tests.life_model import (
     money,
     plain,
 )
-from tests.witness import Trust
 
-EXAMPLES, STEPS = int(os.environ.get("LIFE_EXAMPLES", "40")), int(os.environ.get("LIFE_STEPS", "35"))
+EXAMPLES, STEPS = int(os.environ.get("LIFE_EXAMPLES", length(40))), int(os.environ.get("LIFE_STEPS", "35"))
+AT_ONCE = min(EXAMPLES, 10)  # what would come next is made of these
 SHRINK = os.environ.get("LIFE_SHRINK")
 START = "2026-12-18T10:00:00Z"
 NOWHERE = 999_999_999
@@ -103,24 +104,24 @@ class Life(RuleBasedStateMachine):
         shutil.copy(template, folder / "life.db")
         self.clock = time_machine.travel(START, tick=False)
         self.traveller = self.clock.start()
-        self.office = Office(open_app(folder / "life.db"), WITNESS, agencies["north"])
-        self.eyes = Office(self.office.app, Trust(), agencies["north"])
-        accounts.set_account(self.office.store, self.office.account_id, {"plan": "enterprise"})
-        with self.office.store.unscoped("who acts") as tx:
-            self.owner = tx.one(select(*ACTING).where(ACTING.id == self.office.account_id))
+        self.api = ApiClient(open_app(folder / "life.db"), CONTRACT_CHECKER, agencies["north"])
+        self.reader = ApiClient(self.api.app, NoChecks(), agencies["north"])
+        accounts.set_account(self.api.store, self.api.account_id, {"plan": "enterprise"})
+        with self.api.store.unscoped("who acts") as tx:
+            self.owner = tx.one(select(*ACTING).where(ACTING.id == self.api.account_id))
         self.model, self.turn, self.ids, self.read, self.touched = Agency(), 0, set(), {}, []
         self.model.now = START.replace("Z", ".000000Z")
 
     def teardown(self):
         self.clock.stop()
-        self.office.store.engine.close()
+        self.api.store.engine.close()
 
     def ask(self, method, path, body, take, *args):
         """Send a request and take the step; answers the model's record, or None when both refused."""
         careful = path.split("/")[1] in CAREFUL and not path.endswith("credit-notes")
         if careful and method in {"POST", "PATCH"} and self.sometimes(15):
             self.spoil(body)
-        self.answer = answer = self.office.call(method, path, body)
+        self.answer = answer = self.api.call(method, path, body)
         try:
             record, refused = take(*args) if body is None else take(body, *args), None
         except Refused as refusal:
@@ -166,7 +167,7 @@ class Life(RuleBasedStateMachine):
 
     def look_at(self, document):
         """Read a document with all its parts."""
-        self.read[document] = data = self.eyes.get(path_of(document)).data
+        self.read[document] = data = self.reader.get(path_of(document)).data
         self.compare(document, data)
 
     # What to draw
@@ -361,7 +362,7 @@ class Life(RuleBasedStateMachine):
     def change_a_cost_rate(self):
         """What an hour costs is no money of a client's, but the summaries know it."""
         told = {"cost_rate": Decimal(self.draw(HOURLY)), "cost_rate_from": self.day()}
-        cost_rates.set_user(self.office.store, self.office.admin_id, told)
+        users.set_user(self.api.store, self.api.admin_id, told)
 
     def was_freed(self, it):
         """Whether work is on no line any more, but on one that was void or credited."""
@@ -517,7 +518,7 @@ class Life(RuleBasedStateMachine):
 
     def remove_a_payment(self):
         it = self.pick(self.model.payments, lambda it: it.invoice.credit_notes or it.invoice.status == "written_off")
-        removed, invoice = payments.remove(self.office.store, it.id), it.invoice
+        removed, invoice = payments.remove(self.api.store, it.id), it.invoice
         self.model.remove_payment(it)
         self.touched.append(invoice)
         told = (
@@ -547,7 +548,7 @@ class Life(RuleBasedStateMachine):
 
     def send_back_what_was_read(self):
         it = self.pick(self.model.documents)
-        self.ask("PUT", path_of(it), self.office.get(path_of(it)).data, self.model.send_back, it)
+        self.ask("PUT", path_of(it), self.api.get(path_of(it)).data, self.model.send_back, it)
 
     # Credit notes
 
@@ -568,7 +569,7 @@ class Life(RuleBasedStateMachine):
         note = self.ask("POST", f"{path_of(it)}/credit-notes", body, self.model.credit, it)
         self.touched.append(it)
         if note:
-            with self.office.store.unscoped("the shares of projects, which reports add up") as tx:
+            with self.api.store.unscoped("the shares of projects, which reports add up") as tx:
                 rows = tx.all(select(shares.c.project_id, shares.c.amount).where(shares.c.credit_note_id == note.id))
             told = {project and project.id: units for project, units in note.by_project.items() if units}
             assert {project: units for project, units in rows if units} == told
@@ -607,7 +608,7 @@ class Life(RuleBasedStateMachine):
             "credit-notes": model.credit_notes,
         }
         for name, records in kept.items():
-            rows[name] = {row["id"]: row for row in self.eyes.get(f"/{name}", {"per_page": 100}).data}
+            rows[name] = {row["id"]: row for row in self.reader.get(f"/{name}", {"per_page": 100}).data}
             assert rows[name].keys() == {it.id for it in records}
             for it in records:
                 row = rows[name][it.id]
@@ -621,10 +622,10 @@ class Life(RuleBasedStateMachine):
                 self.look_at(it)
         self.touched = []
         late = {it.id for it in model.invoices if it.is_overdue}
-        assert {row["id"] for row in self.eyes.get("/invoices", {"status": "overdue", "per_page": 100}).data} == late
-        with self.office.store.begin(operator(*self.owner), write=False) as tx:
+        assert {row["id"] for row in self.reader.get("/invoices", {"status": "overdue", "per_page": 100}).data} == late
+        with self.api.store.begin(operator(*self.owner), write=False) as tx:
             tx.snapshot()
-            assert doctor.mismatched(tx) == []
+            assert summaries.mismatched(tx) == []
         balance(rows, [self.read[it] for it in model.invoices if it in self.read])
 
 
@@ -714,14 +715,14 @@ def credited_as_a_whole(it):
     return bool(notes) and sum(notes) == Fraction(it["total"])
 
 
-@pytest.mark.parametrize("chance", range(EXAMPLES // 10))
-def test_every_life_of_money_is_as_the_model_tells_it(prototype, tmp_path, chance):
-    ten = settings(
-        max_examples=10,  # what would come next is made of these
+@pytest.mark.parametrize("chance", range(EXAMPLES // AT_ONCE))
+def test_every_life_of_money_is_as_the_model_tells_it(prototype, fast_path, chance):
+    chosen = settings(
+        max_examples=AT_ONCE,
         stateful_step_count=STEPS,
         phases=[Phase.generate, *([Phase.shrink] if SHRINK else [])],
         deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    run(seed(chance)(lambda: Life(tmp_path, prototype)), settings=ten)
+    run(seed(chance)(lambda: Life(fast_path, prototype)), settings=chosen)

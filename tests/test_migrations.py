@@ -10,16 +10,16 @@ from alembic.config import Config
 from retainer.app import App
 from retainer.store import migrations
 from retainer.store.engines import Sqlite
-from tests.cast import open_app
+from tests.factories import open_app
 
 NOW = "2026-03-10T09:00:00.000000Z"
 DAY = "2026-03-10"
 
 
 @pytest.fixture
-def before(tmp_path: Path) -> Sqlite:
+def before(fast_path: Path) -> Sqlite:
     """An account with two users and a client, in a database as it was before rates had a source."""
-    path = tmp_path / "old.db"
+    path = fast_path / "old.db"
     path.touch()
     engine = Sqlite(path)
     configuration = Config()
@@ -37,13 +37,15 @@ def before(tmp_path: Path) -> Sqlite:
 def put(engine: Sqlite, table: str, **values: Any) -> None:
     """Write a row as it was then; what is not said is empty."""
     kinds = {"INTEGER": 0, "TEXT": ""}
-    columns = engine.connection().execute(f"PRAGMA table_info({table})").fetchall()
+    connection = engine.connection()
+    columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
     row = {name: kinds[kind] for _, name, kind, needed, default, _ in columns if needed and default is None}
     row |= {name: NOW for name in ("created_at", "updated_at") if name in row}
     row |= {name: 1 for name in ("account_id", "user_id", "created_by_id") if name in row}
     row |= values
     marks = ", ".join(f":{name}" for name in row)
-    engine.connection().execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", row)
+    connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", row)
+    engine.give_back(connection)
 
 
 def upgraded(engine: Sqlite) -> App:

@@ -4,7 +4,10 @@ from typing import Annotated
 import msgspec
 import pytest
 from openapi_spec_validator import validate
+from retainer.schema.filters import Where
+from retainer.values.records import Record
 
+from retainer import openapi
 from retainer.app import RESOURCES
 from retainer.errors import STATUS
 from retainer.kernel.idempotency import VISIBLE
@@ -13,10 +16,8 @@ from retainer.kernel.query import Filter
 from retainer.kernel.resource import Resource, Routes
 from retainer.openapi import document as openapi
 from retainer.openapi.schemas import Schemas
-from retainer.schema.filters import Where
 from retainer.store.tx import Tx
-from retainer.values.records import Record
-from tests.witness import resolved
+from tests.contract_checker import resolved
 
 OPERATIONS = Routes(RESOURCES).operations
 DOCUMENT = openapi.document(OPERATIONS, "https://retainer.example/api/public/v1")
@@ -263,7 +264,7 @@ def test_a_description_that_only_repeats_the_name_is_seen(name, said):
 class Untold(Record):
     """Says what one of its members means."""
 
-    told: Annotated[str, "What somebody said."]
+    expected: Annotated[str, "What somebody said."]
     untold: str
 
 

@@ -16,22 +16,22 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import time_machine
-from sqlalchemy import select, update
-
 from retainer.billing import payments
 from retainer.identity import accounts, users
 from retainer.identity.users import UserDetails
-from retainer.rollups import doctor
+from retainer.rollups import summaries
 from retainer.schema.rollups import SUMMARIES
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.schedule import Finding
-from retainer.work import cost_rates
-from tests.cast import Office, new_store, open_app
-from tests.conftest import WITNESS
-from tests.report_reference import DIGITS, ISSUED, REPORTS, WEEK, Books, money, next_day, units
-from tests.witness import Trust
+from sqlalchemy import select, update
 
-WORLDS, ROUNDS = int(os.environ.get("REPORT_WORLDS", "10")), 50
+from tests.conftest import CONTRACT_CHECKER
+from tests.contract_checker import NoChecks
+from tests.factories import ApiClient, new_store, open_app
+from tests.length import length
+from tests.report_reference import DIGITS, ISSUED, REPORTS, WEEK, Books, money, next_day, units
+
+WORLDS, ROUNDS = int(os.environ.get("REPORT_WORLDS", length(10))), 50
 HISTORY, STEPS = 200, 6  # what has happened before anything is asked, and what happens between one round and the next
 LONGEST = 1096  # days
 NOBODY = 999_999_999
@@ -63,10 +63,10 @@ KNOWN["utilisation"] += ("project_id", "user_id")
 
 
 @pytest.fixture(scope="module")
-def staffed(prototype, tmp_path_factory):
+def staffed(prototype, fast_disk):
     """The prototype with more users: to make one takes long, for their passwords are hashed."""
     template, agencies = prototype
-    path = tmp_path_factory.mktemp("staffed") / "retainer.db"
+    path = fast_disk / "staffed.db"
     shutil.copy(template, path)
     store, agency = new_store(path), agencies["north"]
     more = [
@@ -88,9 +88,9 @@ class World:
         template, agency, staff = staffed
         shutil.copy(template, folder / "world.db")
         self.chance, self.traveller = Random(number), traveller
-        self.office = Office(open_app(folder / "world.db"), WITNESS, agency)
-        self.eyes = Office(self.office.app, Trust(), agency)
-        self.store, self.seen, self.read_before = self.office.store, {}, {}
+        self.api = ApiClient(open_app(folder / "world.db"), CONTRACT_CHECKER, agency)
+        self.reader = ApiClient(self.api.app, NoChecks(), agency)
+        self.store, self.seen, self.read_before = self.api.store, {}, {}
         self.account = {"plan": "enterprise", "hourly_rate": Decimal(95)}
         self.account |= {"currency": CURRENCIES[number % len(CURRENCIES)], "timezone": ZONES[number % len(ZONES)]}
         self.change_week()
@@ -104,10 +104,10 @@ class World:
         for _ in range(5):
             self.begin_project()
         template = {"name": "Template", "is_template": True, "due_date": "2020-01-01"}
-        template = self.office.post("/projects", template).data["id"]
+        template = self.api.post("/projects", template).data["id"]
         for status in ("todo", "done"):
             task = {"title": "Plan", "project_id": template, "status": status, "due_date": "2020-01-01"}
-            assert self.office.post("/tasks", task).status == 201
+            assert self.api.post("/tasks", task).status == 201
         self.steps = [step for step, weight in self.weights().items() for _ in range(weight)]
 
     def weights(self):
@@ -164,7 +164,7 @@ class World:
         if collection not in self.seen:
             self.seen[collection], page = [], 1
             while page:
-                answer = self.eyes.get(f"/{collection}", {"per_page": 100, "page": page}).json
+                answer = self.reader.get(f"/{collection}", {"per_page": 100, "page": page}).json
                 self.seen[collection] += answer["data"]
                 page = page + 1 if page < answer["meta"]["last_page"] else None
         return self.seen[collection]
@@ -173,7 +173,7 @@ class World:
         """An invoice with its parts; each change of them changes `updated_at`, for the clock goes on."""
         key = invoice["id"], invoice["updated_at"]
         if key not in self.read_before:
-            self.read_before[key] = self.eyes.get(f"/invoices/{invoice['id']}").data
+            self.read_before[key] = self.reader.get(f"/invoices/{invoice['id']}").data
         return self.read_before[key]
 
     def pick(self, collection, where=lambda _: True):
@@ -213,7 +213,7 @@ class World:
 
     def send_to(self, method, path, body=None):
         self.seen.clear()
-        answer = self.office.call(method, path, body)
+        answer = self.api.call(method, path, body)
         assert answer.status in {200, 201, 204}, (method, path, body, answer)
 
     def post(self, path, **body):
@@ -410,7 +410,7 @@ class World:
         self.users[own]["rates"][day] = rate
 
     def change_user(self):
-        own = self.chance.choice([own for own in self.users if own != self.office.admin_id])
+        own = self.chance.choice([own for own in self.users if own != self.api.admin_id])
         if self.sometimes(2):
             self.set_user(own, is_active=not self.users[own]["is_active"])
         else:
@@ -418,7 +418,7 @@ class World:
 
     def change_week(self):
         self.account["working_weekdays"] = self.chance.choice(WEEKS)
-        accounts.set_account(self.store, self.office.account_id, self.account)
+        accounts.set_account(self.store, self.api.account_id, self.account)
 
     def win_client(self):
         currency = self.chance.choice([*DIGITS, *[self.account["currency"]] * 3])
@@ -477,7 +477,7 @@ class World:
             self.patch("tickets", it, status=self.chance.choice(["open", "resolved", "closed", "pending"]))
 
     def watch_site(self):
-        self.post("/sites", url=f"https://shop{self.office.next()}.example", **self.on())
+        self.post("/sites", url=f"https://shop{self.api.next()}.example", **self.on())
 
     def change_site(self):
         plugin = {"slug": "shop", "version": "1.0", "update_version": self.chance.choice(["1.0", "1.1"])}
@@ -539,19 +539,19 @@ class World:
 
     def compare(self, closely):
         """Ask for every report, and for each hear what the reference tells."""
-        books, told = self.books, {}
-        office = self.office if closely else self.eyes
+        books, expected = self.books, {}
+        api = self.api if closely else self.reader
         for report, asked in self.question(books):
-            me = {"user_id": "me"} if asked.get("user_id") == office.admin_id else {}
-            answer = office.get(f"/reports/{report}", asked | me)
+            me = {"user_id": "me"} if asked.get("user_id") == api.admin_id else {}
+            answer = api.get(f"/reports/{report}", asked | me)
             assert answer.status == 200, answer
             its = json.loads(answer.body, parse_float=Fraction)
             assert its["meta"] == {"generated_at": self.now}
             assert its["data"] == REPORTS[report](books, asked), f"{report} of {asked}, today is {books.today}"
-            told[report] = its["data"]
-        for report in (its for its in told if its != "overview"):
-            adds_up(told[report])
-        agree(told, of_projects="project_id" in asked)
+            expected[report] = its["data"]
+        for report in (its for its in expected if its != "overview"):
+            adds_up(expected[report])
+        agree(expected, of_projects="project_id" in asked)
 
 
 def not_billed(it):
@@ -585,28 +585,30 @@ def adds_up(report):
             assert summed == [None] * len(summed) if its is None else Fraction(its) == sum(map(Fraction, summed)), name
 
 
-def agree(told, *, of_projects):
+def agree(expected, *, of_projects):
     """The reports of revenue tell the same of the same days, and so do projects together."""
-    by_client = told["revenue-by-client"]
-    others = {"overview": told["overview"]["money"]} | {name: told[name]["totals"] for name in NET}
+    by_client = expected["revenue-by-client"]
+    others = {"overview": expected["overview"]["money"]} | {name: expected[name]["totals"] for name in NET}
     for report, totals in others.items():
-        if told[report]["period"] == by_client["period"] and not (of_projects and report == "project-profitability"):
+        if expected[report]["period"] == by_client["period"] and not (
+            of_projects and report == "project-profitability"
+        ):
             names = NET.get(report, REVENUE)
             assert of_each_currency(totals, names) == of_each_currency(by_client["totals"], names), report
 
 
 def of_each_currency(totals, names):
     """Figures that are not nothing, by currency."""
-    told = {total["currency"]: [Fraction(total[name]) for name in names] for total in totals}
-    return {currency: figures for currency, figures in told.items() if any(figures)}
+    expected = {total["currency"]: [Fraction(total[name]) for name in names] for total in totals}
+    return {currency: figures for currency, figures in expected.items() if any(figures)}
 
 
 @pytest.fixture
-def world(staffed, tmp_path, number):
+def world(staffed, fast_path, number):
     with time_machine.travel(
         datetime(2026, number % 12 + 1, 1 + 9 * (number % 3), tzinfo=UTC), tick=False
     ) as traveller:
-        its = World(tmp_path, staffed, number, traveller)
+        its = World(fast_path, staffed, number, traveller)
         yield its
         its.store.engine.close()
 

@@ -8,6 +8,11 @@ from retainer.settings import SettingsError, load
 NOWHERE = Path("/nonexistent/.env")
 
 
+@pytest.fixture(autouse=True)
+def _only_what_is_given(monkeypatch):
+    monkeypatch.delenv("RETAINER_TEST_LENGTH", raising=False)  # is for the tests; the product knows no such setting
+
+
 def test_nothing_is_required():
     found = load({}, NOWHERE)
     assert found.database_path == Path("data/retainer.db")

@@ -7,39 +7,40 @@ from types import SimpleNamespace
 
 import pytest
 import time_machine
-from sqlalchemy import select
-
 from retainer.billing import payments
-from retainer.errors import Refusal
 from retainer.schema.billing import credit_note_shares
 from retainer.schema.identity import audit_entries
+from sqlalchemy import select
+
+from retainer.errors import Refusal
+from tests.length import length
 
 FIGURES = ("amount_paid", "amount_credited", "balance_due", "refund_due")
 LINE = {"description": "Design", "unit_price": "100", "tax_rate": "19"}  # 119.00 with tax
 
 
-def issued(office, *lines, **members):
-    return office.make("/invoices", status="sent", lines=list(lines or [LINE]), **members)
+def issued(api, *lines, **members):
+    return api.make("/invoices", status="sent", lines=list(lines or [LINE]), **members)
 
 
-def credit(office, invoice, **members):
-    return office.post(f"/invoices/{invoice['id']}/credit-notes", members)
+def credit(api, invoice, **members):
+    return api.post(f"/invoices/{invoice['id']}/credit-notes", members)
 
 
-def change(office, invoice, **members):
-    return office.patch(f"/invoices/{invoice['id']}", members)
+def change(api, invoice, **members):
+    return api.patch(f"/invoices/{invoice['id']}", members)
 
 
-def pay(office, invoice, amount, **members):
-    return change(office, invoice, record_payment={"amount": amount} | members)
+def pay(api, invoice, amount, **members):
+    return change(api, invoice, record_payment={"amount": amount} | members)
 
 
-def remove(office, invoice, place):
-    return payments.remove(office.store, now(office, invoice)["payments"][place]["id"])
+def remove(api, invoice, place):
+    return payments.remove(api.store, now(api, invoice)["payments"][place]["id"])
 
 
-def now(office, invoice):
-    return office.get(f"/invoices/{invoice['id']}").data
+def now(api, invoice):
+    return api.get(f"/invoices/{invoice['id']}").data
 
 
 def pick(record, *names):
@@ -57,11 +58,11 @@ def pick(record, *names):
         ("119.00", "119.00", ["0.00", "119.00", "0.00"], "paid"),
     ],
 )
-def test_a_credit_lowers_what_is_due_and_the_rest_can_be_refunded(office, paid, credited, after, status):
-    invoice = issued(office)
-    paid_at = pay(office, invoice, paid).data["paid_at"] if paid != "0.00" else None
-    note = credit(office, invoice, amount=credited).data
-    its = now(office, invoice)
+def test_a_credit_lowers_what_is_due_and_the_rest_can_be_refunded(api, paid, credited, after, status):
+    invoice = issued(api)
+    paid_at = pay(api, invoice, paid).data["paid_at"] if paid != "0.00" else None
+    note = credit(api, invoice, amount=credited).data
+    its = now(api, invoice)
     assert [*pick(note, "applied_amount", "refundable_amount"), its["balance_due"]] == after
     figures = pick(its, "status", "amount_credited", "amount_paid", "refund_due")
     assert figures == [status, credited, paid, after[1]]
@@ -69,53 +70,53 @@ def test_a_credit_lowers_what_is_due_and_the_rest_can_be_refunded(office, paid, 
     assert paid_at in {None, its["paid_at"]}
 
 
-def test_what_was_credited_need_not_be_paid(office):
-    invoice = issued(office)
-    note = credit(office, invoice, amount="19").data
-    assert change(office, invoice, status="void").code == "invalid_transition"
-    assert "100.00" in pay(office, invoice, "100.01").errors["record_payment.amount"][0]
-    assert pay(office, invoice, "60").data["balance_due"] == "40.00"
-    paid = change(office, invoice, status="paid").data
+def test_what_was_credited_need_not_be_paid(api):
+    invoice = issued(api)
+    note = credit(api, invoice, amount="19").data
+    assert change(api, invoice, status="void").code == "invalid_transition"
+    assert "100.00" in pay(api, invoice, "100.01").errors["record_payment.amount"][0]
+    assert pay(api, invoice, "60").data["balance_due"] == "40.00"
+    paid = change(api, invoice, status="paid").data
     assert [it["amount"] for it in paid["payments"]] == ["60.00", "40.00"]
     assert pick(paid, "status", *FIGURES) == ["paid", "100.00", "19.00", "0.00", "0.00"]
     assert paid["credit_notes"] == [note]
 
 
-def test_what_was_written_off_stays_so_when_it_is_credited_and_not_when_it_is_paid(office):
-    invoice, other = issued(office), issued(office)
+def test_what_was_written_off_stays_so_when_it_is_credited_and_not_when_it_is_paid(api):
+    invoice, other = issued(api), issued(api)
     for its in (invoice, other):
-        written_off_at = change(office, its, status="written_off").data["written_off_at"]
-        assert credit(office, its, amount="19").data["applied_amount"] == "19.00"
-        after = now(office, its)
+        written_off_at = change(api, its, status="written_off").data["written_off_at"]
+        assert credit(api, its, amount="19").data["applied_amount"] == "19.00"
+        after = now(api, its)
         assert pick(after, "status", "balance_due", "paid_at") == ["written_off", "100.00", None]
         assert after["written_off_at"] == written_off_at
-    credit(office, invoice)
-    assert pick(now(office, invoice), "status", "balance_due", "paid_at") == ["written_off", "0.00", None]
-    assert pick(pay(office, other, "40").data, "status", "balance_due", "written_off_at") == [
+    credit(api, invoice)
+    assert pick(now(api, invoice), "status", "balance_due", "paid_at") == ["written_off", "0.00", None]
+    assert pick(pay(api, other, "40").data, "status", "balance_due", "written_off_at") == [
         "partially_paid", "60.00", None,
     ]  # fmt: skip
-    credit(office, other)
-    assert pick(now(office, other), "status", "balance_due") == ["paid", "0.00"]
+    credit(api, other)
+    assert pick(now(api, other), "status", "balance_due") == ["paid", "0.00"]
 
 
-def test_what_a_removed_payment_had_paid_is_due_again(office):
-    invoice = issued(office)
-    pay(office, invoice, "40")
-    first = pay(office, invoice, "79").data
-    tag = office.get(f"/invoices/{invoice['id']}").headers["etag"]
+def test_what_a_removed_payment_had_paid_is_due_again(api):
+    invoice = issued(api)
+    pay(api, invoice, "40")
+    first = pay(api, invoice, "79").data
+    tag = api.get(f"/invoices/{invoice['id']}").headers["etag"]
     assert pick(first, "status", "balance_due") == ["paid", "0.00"]
-    removed = remove(office, invoice, 1)
-    after = now(office, invoice)
-    told = (removed.payment_id, removed.amount, removed.invoice_number, removed.invoice_status, removed.balance_due)
-    assert told == (first["payments"][1]["id"], "79.00", invoice["number"], "partially_paid", "79.00")
+    removed = remove(api, invoice, 1)
+    after = now(api, invoice)
+    expected = (removed.payment_id, removed.amount, removed.invoice_number, removed.invoice_status, removed.balance_due)
+    assert expected == (first["payments"][1]["id"], "79.00", invoice["number"], "partially_paid", "79.00")
     assert after["payments"] == first["payments"][:1]
     assert pick(after, "status", *FIGURES, "paid_at") == ["partially_paid", "40.00", "0.00", "79.00", "0.00", None]
     assert after["updated_at"] > first["updated_at"]
-    assert office.get(f"/invoices/{invoice['id']}").headers["etag"] != tag
-    remove(office, invoice, 0)
-    after = now(office, invoice)
+    assert api.get(f"/invoices/{invoice['id']}").headers["etag"] != tag
+    remove(api, invoice, 0)
+    after = now(api, invoice)
     assert pick(after, "status", *FIGURES, "payments") == ["sent", "0.00", "0.00", "119.00", "0.00", []]
-    assert change(office, invoice, status="void").data["status"] == "void"
+    assert change(api, invoice, status="void").data["status"] == "void"
 
 
 @pytest.mark.parametrize(
@@ -132,70 +133,70 @@ def test_what_a_removed_payment_had_paid_is_due_again(office):
         (["60", "59"], ["9"], 1, [("9.00", "0.00")], ["partially_paid", "60.00", "9.00", "50.00", "0.00"]),
     ],
 )  # fmt: skip
-def test_what_could_be_refunded_is_applied_when_a_payment_is_removed(office, paid, credited, removed, notes, after):
-    invoice = issued(office)
+def test_what_could_be_refunded_is_applied_when_a_payment_is_removed(api, paid, credited, removed, notes, after):
+    invoice = issued(api)
     for amount in paid:
-        paid_at = pay(office, invoice, amount).data["paid_at"]
+        paid_at = pay(api, invoice, amount).data["paid_at"]
     for amount in credited:
-        credit(office, invoice, amount=amount)
-    paid_at = now(office, invoice)["paid_at"] or paid_at
-    remove(office, invoice, removed)
-    its = now(office, invoice)
+        credit(api, invoice, amount=amount)
+    paid_at = now(api, invoice)["paid_at"] or paid_at
+    remove(api, invoice, removed)
+    its = now(api, invoice)
     assert [(note["applied_amount"], note["refundable_amount"]) for note in its["credit_notes"]] == notes
     assert pick(its, "status", *FIGURES) == after
     assert its["paid_at"] == (paid_at if after[0] == "paid" else None)
-    assert [office.get(f"/credit-notes/{note['id']}").data for note in its["credit_notes"]] == its["credit_notes"]
+    assert [api.get(f"/credit-notes/{note['id']}").data for note in its["credit_notes"]] == its["credit_notes"]
 
 
-def test_after_a_removal_it_can_be_paid_again_with_the_same_reference(office):
+def test_after_a_removal_it_can_be_paid_again_with_the_same_reference(api):
     with time_machine.travel("2026-05-01T10:00:00Z", tick=False):
-        invoice = issued(office)
-        pay(office, invoice, "119", reference="r-1")
-    remove(office, invoice, 0)
+        invoice = issued(api)
+        pay(api, invoice, "119", reference="r-1")
+    remove(api, invoice, 0)
     with time_machine.travel("2026-05-03T10:00:00Z", tick=False):
-        its = pay(office, invoice, "119", reference="r-1").data
+        its = pay(api, invoice, "119", reference="r-1").data
     assert pick(its, "status", "amount_paid", "paid_at") == ["paid", "119.00", "2026-05-03T10:00:00.000000Z"]
     assert [payment["reference"] for payment in its["payments"]] == ["r-1"]
 
 
-def test_what_was_written_off_stays_so_when_a_payment_is_removed(office):
-    invoice = issued(office)
-    pay(office, invoice, "40")
-    written_off_at = change(office, invoice, status="written_off").data["written_off_at"]
-    remove(office, invoice, 0)
-    its = now(office, invoice)
+def test_what_was_written_off_stays_so_when_a_payment_is_removed(api):
+    invoice = issued(api)
+    pay(api, invoice, "40")
+    written_off_at = change(api, invoice, status="written_off").data["written_off_at"]
+    remove(api, invoice, 0)
+    its = now(api, invoice)
     assert pick(its, "status", *FIGURES, "payments") == ["written_off", "0.00", "0.00", "119.00", "0.00", []]
     assert its["written_off_at"] == written_off_at
 
 
-def test_all_that_was_known_of_a_removed_payment_is_kept_in_the_audit(office, stranger):
-    told = {"paid_date": "2026-05-01", "method": "card", "reference": "r-1", "notes": "By mistake"}
-    its = issued(stranger)
-    theirs = pay(stranger, its, "1").data["payments"]
-    invoice = issued(office)
-    known = pay(office, invoice, "119", **told).data["payments"][0]
-    remove(office, invoice, 0)
+def test_all_that_was_known_of_a_removed_payment_is_kept_in_the_audit(api, other_tenant):
+    expected = {"paid_date": "2026-05-01", "method": "card", "reference": "r-1", "notes": "By mistake"}
+    its = issued(other_tenant)
+    theirs = pay(other_tenant, its, "1").data["payments"]
+    invoice = issued(api)
+    known = pay(api, invoice, "119", **expected).data["payments"][0]
+    remove(api, invoice, 0)
     wanted = audit_entries.c["account_id", "action", "details", "created_at"]
-    with office.store.unscoped("a test looks at the table") as tx:
+    with api.store.unscoped("a test looks at the table") as tx:
         rows = tx.all(select(*wanted))
     ((account_id, action, details, created_at),) = rows
-    assert (account_id, action) == (office.account_id, "payment removed")
+    assert (account_id, action) == (api.account_id, "payment removed")
     assert json.loads(details) == known
-    assert created_at == now(office, invoice)["updated_at"]
-    assert now(stranger, its)["payments"] == theirs
+    assert created_at == now(api, invoice)["updated_at"]
+    assert now(other_tenant, its)["payments"] == theirs
 
 
-def test_of_a_payment_that_is_not_there_nothing_is_removed(office):
-    invoice = issued(office)
-    payment = pay(office, invoice, "40").data["payments"][0]["id"]
-    payments.remove(office.store, payment)
-    before = now(office, invoice)
+def test_of_a_payment_that_is_not_there_nothing_is_removed(api):
+    invoice = issued(api)
+    payment = pay(api, invoice, "40").data["payments"][0]["id"]
+    payments.remove(api.store, payment)
+    before = now(api, invoice)
     for unknown in (payment, 10**15):
         with pytest.raises(Refusal, match=f"no payment {unknown}") as refusal:
-            payments.remove(office.store, unknown)
+            payments.remove(api.store, unknown)
         assert refusal.value.code == "not_found"
-    assert now(office, invoice) == before
-    with office.store.unscoped("a test looks at the table") as tx:
+    assert now(api, invoice) == before
+    with api.store.unscoped("a test looks at the table") as tx:
         assert len(tx.all(select(audit_entries.c.id))) == 1
 
 
@@ -355,17 +356,17 @@ INVOICES = [
 class Walk:
     """Random steps, each taken with the application and in the model."""
 
-    def __init__(self, office, seed):
-        self.office, self.any = office, random.Random(seed)
-        client = office.make("/clients")["id"]
-        projects = [None, *(office.make("/projects", client_id=client)["id"] for _ in range(2))]
+    def __init__(self, api, seed):
+        self.api, self.any = api, random.Random(seed)
+        client = api.make("/clients")["id"]
+        projects = [None, *(api.make("/projects", client_id=client)["id"] for _ in range(2))]
         self.pairs, self.taken = [], Counter()
         for currency, lines in INVOICES:
             sent = [
                 {"description": "A", "quantity": q, "unit_price": p, "tax_rate": r, "project_id": projects[n % 3]}
                 for n, (q, p, r) in enumerate(lines)
             ]
-            made = issued(office, *sent, currency=currency, client_id=client)
+            made = issued(api, *sent, currency=currency, client_id=client)
             self.pairs.append((made, Model(currency, lines)))
 
     def text(self, units, model):
@@ -378,22 +379,22 @@ class Walk:
 
     def pay(self, invoice, model):
         amount = self.some(model.due)
-        return pay(self.office, invoice, self.text(amount, model)), model.pay(amount)
+        return pay(self.api, invoice, self.text(amount, model)), model.pay(amount)
 
     def write_off(self, invoice, model):
         if self.any.random() < 0.7 or model.status == "written_off":
             return None
-        return change(self.office, invoice, status="written_off"), model.write_off()
+        return change(self.api, invoice, status="written_off"), model.write_off()
 
     def remove(self, invoice, model):
         if model.paid:
             place = self.any.randrange(len(model.paid))
-            remove(self.office, invoice, place)
+            remove(self.api, invoice, place)
             model.remove(place)
 
     def credit_amount(self, invoice, model):
         gross = self.some(model.room)
-        return credit(self.office, invoice, amount=self.text(gross, model)), model.credit(gross, [], [])
+        return credit(self.api, invoice, amount=self.text(gross, model)), model.credit(gross, [], [])
 
     def credit_lines(self, invoice, model):
         parts, sent, free = [], [], []
@@ -409,12 +410,12 @@ class Walk:
             free.append((price, rate))
             said = {"unit_price": str(Decimal(price.numerator) / price.denominator), "tax_rate": str(float(rate))}
             sent.append({"description": "B"} | said)
-        return credit(self.office, invoice, lines=sent), model.credit(None, parts, free)
+        return credit(self.api, invoice, lines=sent), model.credit(None, parts, free)
 
     def credit_rest(self, invoice, model):
         if self.any.random() < 0.7:
             return None
-        return credit(self.office, invoice), model.credit(None, [], [])
+        return credit(self.api, invoice), model.credit(None, [], [])
 
     def step(self):
         invoice, model = self.any.choice(self.pairs)
@@ -425,15 +426,15 @@ class Walk:
             answer, accepted = took
             assert answer.status in ({200, 201} if accepted else {422}), (answer, model.money())
             self.taken[take.__name__, accepted] += 1
-        its = now(self.office, invoice)
+        its = now(self.api, invoice)
         assert money_of(its) == model.money()
         stamped = [status for status in ("paid", "written_off") if its[f"{status}_at"]]
         assert stamped == [status for status in ("paid", "written_off") if status == model.status]
 
 
-def credited_of_projects(office):
+def credited_of_projects(api):
     """What each credit note takes back of each project."""
-    with office.store.unscoped("a test looks at the table") as tx:
+    with api.store.unscoped("a test looks at the table") as tx:
         rows = tx.all(select(*credit_note_shares.c["credit_note_id", "project_id", "amount"]))
     found = defaultdict(Counter)
     for note, project, amount in rows:
@@ -441,17 +442,17 @@ def credited_of_projects(office):
     return found
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_all_amounts_are_right_whatever_is_paid_credited_removed_and_written_off(office, seed):
-    walk = Walk(office, seed)
+@pytest.mark.parametrize("seed", range(length(4)))
+def test_all_amounts_are_right_whatever_is_paid_credited_removed_and_written_off(api, seed):
+    walk = Walk(api, seed)
     for _ in range(100):
         walk.step()
     assert set(walk.taken) >= {
         (name, accepted) for name in ("pay", "credit_amount", "credit_lines") for accepted in (True, False)
     }
-    credited = credited_of_projects(office)
+    credited = credited_of_projects(api)
     for invoice, model in walk.pairs:
-        its = now(office, invoice)
+        its = now(api, invoice)
         assert money_of(its) == model.money()
         of_notes = [credited[note["id"]] for note in its["credit_notes"]]
         assert [share.total() for share in of_notes] == [net for net, *_ in model.money()["notes"]]

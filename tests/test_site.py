@@ -4,7 +4,7 @@ import json
 import pytest
 
 
-def outside(office, path):
+def outside(api, path):
     """What lies outside the base path answers without a key."""
     seen = []
     environ = {
@@ -19,19 +19,19 @@ def outside(office, path):
         "wsgi.input": io.BytesIO(),
         "wsgi.errors": io.StringIO(),
     }
-    body = b"".join(office.app(environ, lambda *start: seen.append(start[0])))
+    body = b"".join(api.app(environ, lambda *start: seen.append(start[0])))
     return seen[0], json.loads(body)
 
 
-def test_the_document_names_the_address_that_it_was_asked_for_under(office):
-    status, document = outside(office, "/openapi.json")
+def test_the_document_names_the_address_that_it_was_asked_for_under(api):
+    status, document = outside(api, "/openapi.json")
     assert status == "200 OK"
     assert document["servers"][0]["url"] == "https://agency.example/api/public/v1"
     assert "/clients/{client}" in document["paths"]
 
 
 @pytest.mark.parametrize("path", ["/", "/nothing", "/api/public/v1x/clients"])
-def test_any_other_path_says_where_the_api_is(office, path):
-    status, answer = outside(office, path)
+def test_any_other_path_says_where_the_api_is(api, path):
+    status, answer = outside(api, path)
     assert status.startswith("404")
     assert "/api/public/v1" in answer["message"]

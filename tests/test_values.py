@@ -2,14 +2,15 @@ import pytest
 from email_validator import validate_email
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from retainer.values.kinds import PLAIN_EMAIL, read_day, read_email, read_instant, read_pattern
+
+from tests.length import length
 
 PERSON = st.from_regex(r"[A-Za-z0-9_+]{1,9}([.-][A-Za-z0-9_+]{1,9}){0,4}", fullmatch=True)
 HOST = st.from_regex(r"([a-z0-9]{1,20}(-[a-z0-9]{1,20}){0,2}\.){1,2}[a-z]{2,20}", fullmatch=True)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=length(500), deadline=None)
 @given(st.builds("{}@{}".format, PERSON, HOST))
 def test_a_plain_address_is_one_that_the_library_takes_as_it_is(address):
     assert PLAIN_EMAIL.fullmatch(address)

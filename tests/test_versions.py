@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.version import Version
-
 from retainer.values.versions import order
+
+from tests.length import length
 
 RELEASE = st.lists(st.integers(0, 10**6), min_size=1, max_size=5).map(lambda parts: ".".join(map(str, parts)))
 
@@ -61,21 +62,21 @@ def test_what_is_the_same_version_has_the_same_place(one, other):
     assert order(one) == order(other)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=length(1000), deadline=None)
 @given(RELEASE, RELEASE)
 def test_releases_sort_as_the_library_sorts_them(one, other):
     assert (order(one) < order(other)) == (Version(one) < Version(other))
     assert (order(one) == order(other)) == (Version(one) == Version(other))
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=length(1000), deadline=None)
 @given(RELEASE, st.lists(st.sampled_from(["", "a1", "b2", "b10", "rc1", ".dev4", ".post1", ".0", ".1"]), min_size=2))
 def test_stages_of_a_release_sort_as_the_library_sorts_them(release, stages):
     versions = [release + stage for stage in stages]
     assert sorted(versions, key=order) == sorted(versions, key=Version)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=length(500), deadline=None)
 @given(st.text(max_size=50))
 def test_any_text_has_a_place_and_it_is_plain(version):
     assert order(version).isascii()

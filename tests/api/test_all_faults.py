@@ -5,22 +5,19 @@ import pytest
 LINE = {"description": "Design", "unit_price": "100"}
 
 
-def faults(office, method, path, body):
-    return set(office.call(method, path, body).errors)
+def faults(api, method, path, body):
+    return set(api.call(method, path, body).errors)
 
 
-def test_a_missing_reference_in_one_line_stands_beside_a_value_of_another_that_cannot_be_read(office):
-    client, other = (
-        office.make("/clients")["id"],
-        office.make("/projects", client_id=office.make("/clients")["id"])["id"],
-    )
+def test_a_missing_reference_in_one_line_stands_beside_a_value_of_another_that_cannot_be_read(api):
+    client, other = (api.make("/clients")["id"], api.make("/projects", client_id=api.make("/clients")["id"])["id"])
     lines = [LINE | {"project_id": 999}, LINE | {"quantity": "many"}, LINE | {"project_id": other}, {"unit_price": "1"}]
     body = {"client_id": client, "lines": lines}
     expected = {"lines.0.project_id", "lines.1.quantity", "lines.2.project_id", "lines.3.description"}
     for collection in ("/quotes", "/invoices"):
-        assert faults(office, "POST", collection, body) == expected
-        draft = f"{collection}/{office.make(collection, client_id=client)['id']}"
-        assert faults(office, "PATCH", draft, {"lines": lines}) == expected
+        assert faults(api, "POST", collection, body) == expected
+        draft = f"{collection}/{api.make(collection, client_id=client)['id']}"
+        assert faults(api, "PATCH", draft, {"lines": lines}) == expected
 
 
 @pytest.mark.parametrize(
@@ -44,10 +41,10 @@ def test_a_missing_reference_in_one_line_stands_beside_a_value_of_another_that_c
         ("/time-entries", {"date": "x", "task_id": 999}, {"date", "task_id", "duration_minutes"}),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_hides_nothing_else(office, collection, body, expected):
-    office.make("/clients", number="C-1")
-    assert faults(office, "POST", collection, body) == expected
-    assert office.get(collection, {"sort": "-id"}).json["meta"]["total"] == (1 if collection == "/clients" else 0)
+def test_what_cannot_be_read_hides_nothing_else(api, collection, body, expected):
+    api.make("/clients", number="C-1")
+    assert faults(api, "POST", collection, body) == expected
+    assert api.get(collection, {"sort": "-id"}).json["meta"]["total"] == (1 if collection == "/clients" else 0)
 
 
 @pytest.mark.parametrize(
@@ -67,33 +64,33 @@ def test_what_cannot_be_read_hides_nothing_else(office, collection, body, expect
         ("/expenses", {"amount": None}, "amount"),
     ],
 )
-def test_nothing_is_concluded_from_what_could_not_be_read(office, collection, body, field):
-    office.make("/clients")
-    assert faults(office, "POST", collection, body) == {field}
+def test_nothing_is_concluded_from_what_could_not_be_read(api, collection, body, field):
+    api.make("/clients")
+    assert faults(api, "POST", collection, body) == {field}
 
 
-def test_a_change_names_all_faults_and_leaves_everything_as_it_was(office):
-    project = office.make("/projects", start_date="2026-02-02", external_id="a")
-    office.make("/projects", external_id="b")
+def test_a_change_names_all_faults_and_leaves_everything_as_it_was(api):
+    project = api.make("/projects", start_date="2026-02-02", external_id="a")
+    api.make("/projects", external_id="b")
     path = f"/projects/{project['id']}"
     body = {"name": "", "due_date": "2026-02-01", "external_id": "b", "manager_id": 999, "client_id": 999}
-    assert faults(office, "PATCH", path, body) == set(body)
-    assert office.get(path).data == project
+    assert faults(api, "PATCH", path, body) == set(body)
+    assert api.get(path).data == project
 
 
-def test_members_that_only_a_create_can_set_are_taken_when_they_say_what_is_so(office):
-    project = office.make("/projects")
+def test_members_that_only_a_create_can_set_are_taken_when_they_say_what_is_so(api):
+    project = api.make("/projects")
     path = f"/projects/{project['id']}"
-    template = office.make("/projects", is_template=True)["id"]
-    quote = office.make("/quotes", lines=[LINE], status="accepted")["id"]
-    assert office.patch(path, {"is_template": False, "quote_id": None, "template_id": None}).data == project
-    refused = office.patch(path, {"is_template": True, "quote_id": quote, "template_id": template})
+    template = api.make("/projects", is_template=True)["id"]
+    quote = api.make("/quotes", lines=[LINE], status="accepted")["id"]
+    assert api.patch(path, {"is_template": False, "quote_id": None, "template_id": None}).data == project
+    refused = api.patch(path, {"is_template": True, "quote_id": quote, "template_id": template})
     sentence = ["Can be set only when the record is created. Leave it out."]
     assert refused.errors == dict.fromkeys(("is_template", "quote_id", "template_id"), sentence)
-    invoice = office.post("/invoices", {"quote_id": quote}).data
-    same = office.patch(f"/invoices/{invoice['id']}", {"quote_id": quote, "subject": "Same"})
+    invoice = api.post("/invoices", {"quote_id": quote}).data
+    same = api.patch(f"/invoices/{invoice['id']}", {"quote_id": quote, "subject": "Same"})
     assert (same.status, same.data["quote_id"]) == (200, quote)
-    assert office.patch(f"/invoices/{invoice['id']}", {"quote_id": None}).errors == {"quote_id": sentence}
+    assert api.patch(f"/invoices/{invoice['id']}", {"quote_id": None}).errors == {"quote_id": sentence}
 
 
 @pytest.mark.parametrize(
@@ -106,52 +103,50 @@ def test_members_that_only_a_create_can_set_are_taken_when_they_say_what_is_so(o
         ("/tasks", "priority", "this is null. Leave it out to say nothing of it."),
     ],
 )
-def test_null_where_there_is_none_says_what_to_send(office, collection, member, sentence):
-    path = f"{collection}/{office.make(collection)['id']}"
-    for answer in (office.patch(path, {member: None}), office.create(collection, **{member: None})):
+def test_null_where_there_is_none_says_what_to_send(api, collection, member, sentence):
+    path = f"{collection}/{api.make(collection)['id']}"
+    for answer in (api.patch(path, {member: None}), api.create(collection, **{member: None})):
         assert list(answer.errors) == [member]
         assert answer.errors[member][0].endswith(sentence)
 
 
 @pytest.mark.parametrize("child", [1, None, [], "a", True])
-def test_a_child_that_is_no_object_is_refused_where_it_stands_beside_the_faults_of_others(office, child):
+def test_a_child_that_is_no_object_is_refused_where_it_stands_beside_the_faults_of_others(api, child):
     for collection, field, other in (
         ("/quotes", "lines", LINE),
         ("/invoices", "lines", LINE),
         ("/sites", "plugins", {}),
     ):
-        path = f"{collection}/{office.make(collection)['id']}"
+        path = f"{collection}/{api.make(collection)['id']}"
         sentence = {f"{field}.1": ["Must be an object."]}
         known = (
             {} if collection == "/sites" else {f"{field}.0.project_id": ["There is no such project in this account."]}
         )
         first = other | ({"slug": "akismet"} if collection == "/sites" else {"project_id": 999})
-        assert office.patch(path, {field: [first, child]}).errors == sentence | known
-        assert office.create(collection, **{field: [first, child]}).errors == sentence | known
-    invoice = office.make("/invoices", lines=[LINE], status="sent")["id"]
-    answer = office.post(f"/invoices/{invoice}/credit-notes", {"lines": [{"invoice_line_id": 999}, child]})
+        assert api.patch(path, {field: [first, child]}).errors == sentence | known
+        assert api.create(collection, **{field: [first, child]}).errors == sentence | known
+    invoice = api.make("/invoices", lines=[LINE], status="sent")["id"]
+    answer = api.post(f"/invoices/{invoice}/credit-notes", {"lines": [{"invoice_line_id": 999}, child]})
     assert answer.errors.keys() == {"lines.0.invoice_line_id", "lines.1"}
 
 
-def test_a_client_that_is_not_there_is_told_alone_and_blames_no_work_of_others(office):
-    client = office.make("/clients", hourly_rate="100")["id"]
-    project = office.make("/projects", client_id=client)["id"]
-    entry = office.make("/time-entries", client_id=client, project_id=project)["id"]
+def test_a_client_that_is_not_there_is_told_alone_and_blames_no_work_of_others(api):
+    client = api.make("/clients", hourly_rate="100")["id"]
+    project = api.make("/projects", client_id=client)["id"]
+    entry = api.make("/time-entries", client_id=client, project_id=project)["id"]
     lines = {
         "/invoices": [{"time_entry_ids": [entry], "project_id": project}],
         "/quotes": [LINE | {"project_id": project}],
     }
     for collection, its in lines.items():
         body = {"project_id": project, "lines": its}
-        assert office.post(collection, body).errors == {"client_id": ["Is required."]}
-        assert office.post(collection, body | {"client_id": None}).errors == {
-            "client_id": ["Is required; this is null."]
-        }
-        missing = office.post(collection, body | {"client_id": 10**6}).errors
+        assert api.post(collection, body).errors == {"client_id": ["Is required."]}
+        assert api.post(collection, body | {"client_id": None}).errors == {"client_id": ["Is required; this is null."]}
+        missing = api.post(collection, body | {"client_id": 10**6}).errors
         assert missing == {"client_id": ["There is no such client in this account."]}
-        assert list(office.post(collection, body | {"client_id": "a"}).errors) == ["client_id"]
+        assert list(api.post(collection, body | {"client_id": "a"}).errors) == ["client_id"]
 
 
-def test_a_fee_of_the_wrong_billing_type_needs_no_client_to_be_told(office):
+def test_a_fee_of_the_wrong_billing_type_needs_no_client_to_be_told(api):
     body = {"name": "A", "client_id": "x", "billing_type": "retainer", "fixed_fee": "5"}
-    assert faults(office, "POST", "/projects", body) == {"client_id", "fixed_fee"}
+    assert faults(api, "POST", "/projects", body) == {"client_id", "fixed_fee"}

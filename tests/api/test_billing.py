@@ -1,10 +1,9 @@
 from types import SimpleNamespace
 
 import pytest
-
 from retainer.billing.expenses import Expense
 from retainer.values.reading import writable_fields
-from retainer.work.time_entry_types import TimeEntry
+from retainer.work.time_entries import TimeEntry
 
 DESIGN = {"description": "Design", "unit_price": "500"}
 COLLECTIONS = {
@@ -19,32 +18,32 @@ WAYS = {
 
 
 @pytest.fixture
-def world(office):
+def world(api):
     """A client with two projects, where a minute is worth 1.00 EUR, another with one; a fixed fee in three slices."""
-    made = {name: office.make("/clients", hourly_rate="60", tax_rate="19")["id"] for name in ("a", "b")}
-    made |= {name: office.make("/projects", client_id=made[name[0]])["id"] for name in ("a1", "a2", "b1")}
+    made = {name: api.make("/clients", hourly_rate="60", tax_rate="19")["id"] for name in ("a", "b")}
+    made |= {name: api.make("/projects", client_id=made[name[0]])["id"] for name in ("a1", "a2", "b1")}
     for name in ("a", "b"):
-        fixed = office.make("/projects", client_id=made[name], billing_type="fixed_fee", fixed_fee="900")["id"]
+        fixed = api.make("/projects", client_id=made[name], billing_type="fixed_fee", fixed_fee="900")["id"]
         made[f"fee of {name}"], made[f"milestones of {name}"] = fixed, f"/projects/{fixed}/milestones"
-    return SimpleNamespace(office=office, ids=made, **{name: made[name] for name in ("a", "b", "a1", "a2", "b1")})
+    return SimpleNamespace(api=api, ids=made, **{name: made[name] for name in ("a", "b", "a1", "a2", "b1")})
 
 
 def hours(world, *minutes, **members):
     """Ids of time entries of so many minutes; on the first project, unless something else is said."""
     members = {"client_id": None, "project_id": world.a1} | members
-    return [world.office.make("/time-entries", **members, duration_minutes=each)["id"] for each in minutes]
+    return [world.api.make("/time-entries", **members, duration_minutes=each)["id"] for each in minutes]
 
 
 def expense(world, amount, **members):
-    return world.office.make("/expenses", **{"client_id": world.a} | members, amount=amount)["id"]
+    return world.api.make("/expenses", **{"client_id": world.a} | members, amount=amount)["id"]
 
 
 def milestone(world, amount="300", client="a"):
-    return world.office.make(world.ids[f"milestones of {client}"], amount=amount)["id"]
+    return world.api.make(world.ids[f"milestones of {client}"], amount=amount)["id"]
 
 
 def invoice_of(world, *lines, **members):
-    return world.office.make("/invoices", **{"client_id": world.a, "lines": list(lines)} | members)
+    return world.api.make("/invoices", **{"client_id": world.a, "lines": list(lines)} | members)
 
 
 def path_of(invoice):
@@ -53,18 +52,18 @@ def path_of(invoice):
 
 def standings(world, ids, collection="/time-entries"):
     """Where each record stands."""
-    rows = world.office.get(collection, {"ids": ",".join(map(str, ids)), "sort": "created_at"}).data
+    rows = world.api.get(collection, {"ids": ",".join(map(str, ids)), "sort": "created_at"}).data
     return [row["billing_status"] for row in rows]
 
 
 def sums(world, project="a1"):
-    project = world.office.get(f"/projects/{world.ids[project]}").data
+    project = world.api.get(f"/projects/{world.ids[project]}").data
     return [project[name] for name in ("unbilled_minutes", "unbilled_amount", "invoiced_amount")]
 
 
 def let_go(world, invoice, way):
     for method, path, body in WAYS[way]:
-        assert world.office.call(method, path_of(invoice) + path, body).status in {200, 201}
+        assert world.api.call(method, path_of(invoice) + path, body).status in {200, 201}
 
 
 @pytest.mark.parametrize(
@@ -85,13 +84,13 @@ def let_go(world, invoice, way):
         ("KWD", [(1, "0.1")] * 2, "0.0333", "0.100", "0.004"),  # 0.00166... each
     ],
 )
-def test_time_is_billed_by_the_hour_for_the_sum_of_its_entries(office, currency, worked, quantity, unit_price, amount):
-    client = office.make("/clients", currency=currency)["id"]
+def test_time_is_billed_by_the_hour_for_the_sum_of_its_entries(api, currency, worked, quantity, unit_price, amount):
+    client = api.make("/clients", currency=currency)["id"]
     ids = [
-        office.make("/time-entries", client_id=client, duration_minutes=minutes, hourly_rate=rate)["id"]
+        api.make("/time-entries", client_id=client, duration_minutes=minutes, hourly_rate=rate)["id"]
         for minutes, rate in worked
     ]
-    (line,) = office.make("/invoices", client_id=client, lines=[{"time_entry_ids": ids[::-1]}])["lines"]
+    (line,) = api.make("/invoices", client_id=client, lines=[{"time_entry_ids": ids[::-1]}])["lines"]
     assert [line[name] for name in ("kind", "quantity", "unit", "unit_price", "amount", "currency")] == [
         "time", quantity, "hours", unit_price, amount, currency,
     ]  # fmt: skip
@@ -112,9 +111,9 @@ def test_a_line_says_what_its_work_says_in_common_else_when_it_was_done(world, s
     invoice = invoice_of(world, {"time_entry_ids": ids})
     assert [line["description"] for line in invoice["lines"]] == [words]
     own = {"time_entry_ids": ids, "description": "March", "unit": "h"}
-    (line,) = world.office.patch(path_of(invoice), {"lines": [own]}).data["lines"]
+    (line,) = world.api.patch(path_of(invoice), {"lines": [own]}).data["lines"]
     assert (line["description"], line["unit"]) == ("March", "h")
-    (line,) = world.office.patch(path_of(invoice), {"lines": [own | {"description": None}]}).data["lines"]
+    (line,) = world.api.patch(path_of(invoice), {"lines": [own | {"description": None}]}).data["lines"]
     assert line["description"] == words
 
 
@@ -134,7 +133,7 @@ def test_quantity_and_price_of_work_are_the_works_and_others_are_refused(world):
     ids, milestones = hours(world, 90), milestone(world)
     wrong = {"quantity": "7", "unit_price": "1", "discount_percent": "0"}
     work = [{"time_entry_ids": ids}, {"expense_ids": [expense(world, "40")]}, {"milestone_id": milestones}]
-    refused = world.office.create("/invoices", client_id=world.a, lines=[line | wrong for line in work])
+    refused = world.api.create("/invoices", client_id=world.a, lines=[line | wrong for line in work])
     assert refused.errors.keys() == {
         f"lines.{place}.{name}" for place in range(3) for name in ("quantity", "unit_price")
     }
@@ -143,9 +142,9 @@ def test_quantity_and_price_of_work_are_the_works_and_others_are_refused(world):
     figures = [("1.5", "60.00", "90.00"), ("1", "40.00", "40.00"), ("1", "300.00", "300.00")]
     assert [(it["quantity"], it["unit_price"], it["amount"]) for it in invoice["lines"]] == figures
     assert [invoice[name] for name in ("subtotal", "tax_total", "total")] == ["430.00", "81.70", "511.70"]
-    entries = world.office.get("/time-entries").data
-    assert world.office.put(path_of(invoice), invoice).data["lines"] == invoice["lines"]
-    assert world.office.get("/time-entries").data == entries, "work that stays where it is was not changed"
+    entries = world.api.get("/time-entries").data
+    assert world.api.put(path_of(invoice), invoice).data["lines"] == invoice["lines"]
+    assert world.api.get("/time-entries").data == entries, "work that stays where it is was not changed"
 
 
 @pytest.mark.parametrize(
@@ -177,7 +176,7 @@ def test_a_milestone_is_billed_for_its_slice(world):
     fee = world.ids["fee of a"]
     assert [line[name] for name in names] == ["milestone", "Launch", "1", None, "250.50", "250.50", fee, own]
     other = {"milestone_id": milestone(world), "project_id": world.a1}
-    answer = world.office.create("/invoices", client_id=world.a, lines=[other])
+    answer = world.api.create("/invoices", client_id=world.a, lines=[other])
     assert answer.errors == {"lines.0.project_id": ["Is not that of the milestone. Leave it out."]}
 
 
@@ -192,15 +191,15 @@ FAULTS = {
 }
 
 
-def faulty(world, stranger, member, fault):
+def faulty(world, other_tenant, member, fault):
     """The id of a piece of work that cannot be billed."""
     if fault in {"missing", "another account's"}:
-        return 999 if fault == "missing" else stranger.make(COLLECTIONS[member])["id"]
+        return 999 if fault == "missing" else other_tenant.make(COLLECTIONS[member])["id"]
     client = "b" if fault == "another client's" else "a"
     if member == "milestone_id":
         own = milestone(world, client=client, amount=None if fault == "without an amount" else "1")
     else:
-        made = world.office.make(COLLECTIONS[member], client_id=world.ids[client], billable=fault != "not billable")
+        made = world.api.make(COLLECTIONS[member], client_id=world.ids[client], billable=fault != "not billable")
         own = made["id"]
     if fault.startswith("on "):
         named = own if member == "milestone_id" else [own]
@@ -218,31 +217,31 @@ def faulty(world, stranger, member, fault):
     ]
     + [("milestone_id", fault) for fault in FAULTS if fault != "not billable"],
 )
-def test_work_that_cannot_be_billed_is_told_where_it_stands(world, stranger, member, fault):
-    office, bad = world.office, faulty(world, stranger, member, fault)
+def test_work_that_cannot_be_billed_is_told_where_it_stands(world, other_tenant, member, fault):
+    api, bad = world.api, faulty(world, other_tenant, member, fault)
     good = hours(world, 60, 60) if member == "time_entry_ids" else [expense(world, "5"), expense(world, "6")]
     draft = invoice_of(world, DESIGN)
-    listed = office.get("/invoices").data
+    listed = api.get("/invoices").data
     place, named = ("", bad) if member == "milestone_id" else (".2", [*good, bad])
     lines = [DESIGN, {member: named}]
     answers = [
-        ("lines.1.", office.create("/invoices", client_id=world.a, lines=lines)),
-        ("lines.1.", office.patch(path_of(draft), {"lines": lines, "subject": "New"})),
-        ("", office.post(f"{path_of(draft)}/lines", {member: named})),
+        ("lines.1.", api.create("/invoices", client_id=world.a, lines=lines)),
+        ("lines.1.", api.patch(path_of(draft), {"lines": lines, "subject": "New"})),
+        ("", api.post(f"{path_of(draft)}/lines", {member: named})),
     ]
     for within, answer in answers:
         assert answer.code == ("already_billed" if fault.startswith("on ") else "validation_failed")
         ((field, (sentence,)),) = answer.errors.items()
         assert field == f"{within}{member}{place}"
         assert FAULTS[fault].format(id=bad) in sentence
-    assert (office.get("/invoices").data, office.get(path_of(draft)).data) == (listed, draft)
+    assert (api.get("/invoices").data, api.get(path_of(draft)).data) == (listed, draft)
     assert standings(world, good, "/time-entries" if member == "time_entry_ids" else "/expenses") == ["unbilled"] * 2
 
 
 def test_work_in_another_currency_than_the_invoices_is_refused(world):
     spent, slice_ = expense(world, "5"), milestone(world)
     work = [{"time_entry_ids": hours(world, 60)}, {"expense_ids": [spent]}, {"milestone_id": slice_}]
-    answer = world.office.create("/invoices", client_id=world.a, currency="USD", lines=work)
+    answer = world.api.create("/invoices", client_id=world.a, currency="USD", lines=work)
     assert set(answer.errors) == {"lines.0.time_entry_ids.0", "lines.1.expense_ids.0", "lines.2.milestone_id"}
     assert all("is in EUR, the invoice in USD" in said for (said,) in answer.errors.values())
     dollars = expense(world, "5", currency="USD")
@@ -259,12 +258,12 @@ def test_work_that_is_named_twice_in_one_request_is_refused_at_its_second_place(
         {"milestone_id": slice_},
         {"milestone_id": slice_},
     ]
-    answer = world.office.create("/invoices", client_id=world.a, lines=lines)
+    answer = world.api.create("/invoices", client_id=world.a, lines=lines)
     places = ("lines.0.time_entry_ids.2", "lines.1.time_entry_ids.0", "lines.2.expense_ids.1", "lines.4.milestone_id")
     assert tuple(answer.errors) == places
     assert all("Stands twice in this request" in said for (said,) in answer.errors.values())
     assert answer.code == "validation_failed"
-    assert world.office.get("/invoices").data == []
+    assert world.api.get("/invoices").data == []
     assert one == spent == slice_ == 1, "one id of each kind is no repetition"
     assert len(invoice_of(world, *({"time_entry_ids": [one]}, {"expense_ids": [spent]}, lines[3]))["lines"]) == 3
 
@@ -287,14 +286,14 @@ def test_a_line_bills_one_kind_of_work_without_discount(world, line, faults):
     assert [*hours(world, 60), expense(world, "5"), milestone(world)] == [1, 1, 1]
     draft = invoice_of(world)
     answers = {
-        "lines.0.": world.office.create("/invoices", client_id=world.a, lines=[line]),
-        "": world.office.post(f"{path_of(draft)}/lines", line),
+        "lines.0.": world.api.create("/invoices", client_id=world.a, lines=[line]),
+        "": world.api.post(f"{path_of(draft)}/lines", line),
     }
     for within, answer in answers.items():
         assert set(answer.errors) == {within + field for field in faults}
         assert all(sentence in answer.errors[within + field][0] for field, sentence in faults.items())
     assert standings(world, [1]) == ["unbilled"]
-    assert world.office.get(path_of(draft)).data == draft
+    assert world.api.get(path_of(draft)).data == draft
 
 
 def test_work_moves_between_the_lines_of_one_draft_and_what_is_left_out_is_free(world):
@@ -314,49 +313,49 @@ def test_work_moves_between_the_lines_of_one_draft_and_what_is_left_out_is_free(
             for worked, spent in step
         ]
         lines[0]["id"] = draft["lines"][0]["id"]
-        made = world.office.patch(path_of(draft), {"lines": lines}).data["lines"]
+        made = world.api.patch(path_of(draft), {"lines": lines}).data["lines"]
         shown = [(sorted(worked), spent) for worked, spent in step]
         assert [(line["time_entry_ids"], line["expense_ids"]) for line in made] == shown
         on = {own: line["id"] for line in made for own in line["time_entry_ids"]}
-        rows = world.office.get("/time-entries").data
+        rows = world.api.get("/time-entries").data
         assert {row["id"]: row["invoice_line_id"] for row in rows} == dict.fromkeys((one, two, three)) | on
         assert {row["invoice_id"] for row in rows if row["id"] in on} == {draft["id"]}
         free = sum(minutes for own, minutes in ((one, 60), (two, 30), (three, 15)) if own not in on)
         assert sums(world) == [free, f"{free}.00", "0.00"]
     assert made[0]["id"] == draft["lines"][0]["id"]
     assert standings(world, [spent], "/expenses") == ["unbilled"]
-    assert world.office.post(f"{path_of(draft)}/lines", {"time_entry_ids": [one]}).code == "already_billed"
+    assert world.api.post(f"{path_of(draft)}/lines", {"time_entry_ids": [one]}).code == "already_billed"
 
 
 def test_deleting_a_line_or_a_draft_frees_exactly_its_work(world):
     one, two, three, other = hours(world, 60, 30, 15, 10)
     spent, slice_ = expense(world, "5"), milestone(world)
     draft = invoice_of(world, {"time_entry_ids": [one]}, {"time_entry_ids": [two, three]}, {"expense_ids": [spent]})
-    line = world.office.post(f"{path_of(draft)}/lines", {"milestone_id": slice_})
+    line = world.api.post(f"{path_of(draft)}/lines", {"milestone_id": slice_})
     assert line.json["meta"]["invoice"]["subtotal"] == "410.00"  # 60 + 45 + 5 + 300
     kept = invoice_of(world, {"time_entry_ids": [other]})
     assert sums(world) == [0, "0.00", "0.00"]
-    assert world.office.delete(f"{path_of(draft)}/lines/{draft['lines'][1]['id']}").status == 204
+    assert world.api.delete(f"{path_of(draft)}/lines/{draft['lines'][1]['id']}").status == 204
     assert standings(world, [one, two, three, other]) == ["billed", "unbilled", "unbilled", "billed"]
     assert sums(world) == [45, "45.00", "0.00"]
-    assert world.office.get(path_of(draft)).data["subtotal"] == "365.00"
-    refused = world.office.create("/invoices", client_id=world.a, lines=[{"milestone_id": slice_}])
+    assert world.api.get(path_of(draft)).data["subtotal"] == "365.00"
+    refused = world.api.create("/invoices", client_id=world.a, lines=[{"milestone_id": slice_}])
     assert refused.code == "already_billed"
-    assert world.office.delete(path_of(draft)).status == 204
+    assert world.api.delete(path_of(draft)).status == 204
     assert standings(world, [one, two, three, other]) == ["unbilled", "unbilled", "unbilled", "billed"]
     assert standings(world, [spent], "/expenses") == ["unbilled"]
     assert sums(world) == [105, "105.00", "0.00"]
-    assert world.office.get(path_of(kept)).data == kept
+    assert world.api.get(path_of(kept)).data == kept
     assert invoice_of(world, {"milestone_id": slice_})["subtotal"] == "300.00"
 
 
 def test_the_client_of_a_draft_is_fixed_while_work_is_attached(world):
     draft = invoice_of(world, {"expense_ids": [expense(world, "5")]}, DESIGN)
-    answer = world.office.patch(path_of(draft), {"client_id": world.b})
+    answer = world.api.patch(path_of(draft), {"client_id": world.b})
     assert "while work is attached" in answer.errors["client_id"][0]
-    assert world.office.get(path_of(draft)).data == draft
-    world.office.delete(f"{path_of(draft)}/lines/{draft['lines'][0]['id']}")
-    assert world.office.patch(path_of(draft), {"client_id": world.b}).data["client_id"] == world.b
+    assert world.api.get(path_of(draft)).data == draft
+    world.api.delete(f"{path_of(draft)}/lines/{draft['lines'][0]['id']}")
+    assert world.api.patch(path_of(draft), {"client_id": world.b}).data["client_id"] == world.b
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -365,19 +364,19 @@ def test_work_can_be_billed_again_whenever_its_invoice_is_void_or_credited_as_a_
     lines = [{"time_entry_ids": ids}, {"expense_ids": [spent]}, {"milestone_id": slice_}]
     work, made = {"client_id": world.a, "lines": lines}, []
     for _ in range(3):
-        made.append(world.office.post("/invoices", work | {"status": "sent"}).data)
+        made.append(world.api.post("/invoices", work | {"status": "sent"}).data)
         assert standings(world, ids) == ["billed", "billed"]
         assert sums(world) == [0, "0.00", "90.00"]
-        refused = world.office.post("/invoices", work)
+        refused = world.api.post("/invoices", work)
         assert (refused.code, len(refused.errors)) == ("already_billed", 4)
         let_go(world, made[-1], way)
         assert standings(world, ids) + standings(world, [spent], "/expenses") == ["unbilled"] * 3
         assert sums(world) == [90, "90.00", "0.00"]
     for invoice in made:
-        assert world.office.get(path_of(invoice)).data["lines"] == invoice["lines"], "it still says what it billed"
-    row = world.office.patch(f"/time-entries/{ids[0]}", {"duration_minutes": 61}).data
+        assert world.api.get(path_of(invoice)).data["lines"] == invoice["lines"], "it still says what it billed"
+    row = world.api.patch(f"/time-entries/{ids[0]}", {"duration_minutes": 61}).data
     assert [row[name] for name in ("invoice_id", "invoice_line_id", "is_locked")] == [None, None, False]
-    assert world.office.delete(f"/expenses/{spent}").status == 204
+    assert world.api.delete(f"/expenses/{spent}").status == 204
 
 
 def test_a_credit_of_less_than_all_frees_nothing(world):
@@ -385,11 +384,11 @@ def test_a_credit_of_less_than_all_frees_nothing(world):
     invoice = invoice_of(world, {"time_entry_ids": ids}, DESIGN, status="sent")
     rest = {"lines": [{"invoice_line_id": invoice["lines"][0]["id"]}]}
     for part in ({"amount": "1"}, rest, {"amount": "500"}):
-        assert world.office.post(f"{path_of(invoice)}/credit-notes", part).status == 201
+        assert world.api.post(f"{path_of(invoice)}/credit-notes", part).status == 201
         assert standings(world, ids) == ["billed"]
-    world.office.patch(path_of(invoice), {"status": "paid"})
+    world.api.patch(path_of(invoice), {"status": "paid"})
     assert standings(world, ids) == ["billed"]
-    assert world.office.post(f"{path_of(invoice)}/credit-notes", {}).status == 201
+    assert world.api.post(f"{path_of(invoice)}/credit-notes", {}).status == 201
     assert standings(world, ids) == ["unbilled"]
 
 
@@ -415,48 +414,48 @@ CHANGES = {
     [("/time-entries", TimeEntry, {"description": "New", "external_id": "t-1"}), ("/expenses", Expense, {})],
 )
 def test_billed_work_is_fixed(world, collection, shape, free, status):
-    office, changes = world.office, CHANGES[collection]
+    api, changes = world.api, CHANGES[collection]
     assert changes.keys() | free == writable_fields(shape).keys()
-    names = world.ids | {"member": office.member_id}
-    names |= {name: office.make(f"/{name}s", client_id=world.a)["id"] for name in ("task", "ticket")}
-    billed, unbilled = (f"{collection}/{office.make(collection, client_id=world.a)['id']}" for _ in range(2))
+    names = world.ids | {"member": api.member_id}
+    names |= {name: api.make(f"/{name}s", client_id=world.a)["id"] for name in ("task", "ticket")}
+    billed, unbilled = (f"{collection}/{api.make(collection, client_id=world.a)['id']}" for _ in range(2))
     member = "time_entry_ids" if shape is TimeEntry else "expense_ids"
     invoice = invoice_of(world, {member: [int(billed.split("/")[2])]}, status=status)
-    before = office.get(billed).data
+    before = api.get(billed).data
     assert before["billing_status"] == "billed"
     assert before.get("is_locked", True) is True
     for name, value in changes.items():
         change = {name: names.get(value, value)}
-        answer = office.patch(billed, change | free)
+        answer = api.patch(billed, change | free)
         assert (answer.code, set(answer.errors)) == ("locked", {name}), name
-        assert office.patch(unbilled, change).status == 200
-        office.patch(unbilled, {name: before[name]})
-    assert office.delete(billed).code == "locked"
-    assert office.get(billed).data == before
-    again = office.put(billed, before | free).data
+        assert api.patch(unbilled, change).status == 200
+        api.patch(unbilled, {name: before[name]})
+    assert api.delete(billed).code == "locked"
+    assert api.get(billed).data == before
+    again = api.put(billed, before | free).data
     assert again == before | free | {"updated_at": again["updated_at"]}
-    assert office.get(path_of(invoice)).data["lines"] == invoice["lines"]
-    assert office.delete(unbilled).status == 204
+    assert api.get(path_of(invoice)).data["lines"] == invoice["lines"]
+    assert api.delete(unbilled).status == 204
 
 
 def test_a_billed_milestone_keeps_its_amount_and_is_not_deleted(world):
-    office, own = world.office, milestone(world)
+    api, own = world.api, milestone(world)
     path = f"{world.ids['milestones of a']}/{own}"
     draft = invoice_of(world, {"milestone_id": own})
     for status in ("draft", "sent"):
-        office.patch(path_of(draft), {"status": status})
-        assert (office.patch(path, {"amount": "299"}).code, office.delete(path).code) == ("locked", "in_use")
-        assert office.patch(path, {"amount": "300.00", "name": f"Is {status}", "status": "completed"}).status == 200
-    assert office.get(path_of(draft)).data["lines"][0]["description"] == "Launch"
+        api.patch(path_of(draft), {"status": status})
+        assert (api.patch(path, {"amount": "299"}).code, api.delete(path).code) == ("locked", "in_use")
+        assert api.patch(path, {"amount": "300.00", "name": f"Is {status}", "status": "completed"}).status == 200
+    assert api.get(path_of(draft)).data["lines"][0]["description"] == "Launch"
     let_go(world, draft, "void")
-    assert office.patch(path, {"amount": "299"}).data["amount"] == "299.00"
+    assert api.patch(path, {"amount": "299"}).data["amount"] == "299.00"
     assert invoice_of(world, {"milestone_id": own})["subtotal"] == "299.00"
-    assert office.delete(path).code == "in_use"
+    assert api.delete(path).code == "in_use"
 
 
 def test_work_is_found_by_where_it_stands(world):
     def found(collection, **query):
-        return [row["id"] for row in world.office.get(collection, query | {"sort": "created_at"}).data]
+        return [row["id"] for row in world.api.get(collection, query | {"sort": "created_at"}).data]
 
     unbilled, drafted, issued, freed = hours(world, 60, 60, 60, 60)
     (never,) = hours(world, 60, billable=False)
@@ -467,7 +466,7 @@ def test_work_is_found_by_where_it_stands(world):
     assert found("/time-entries", billing_status="non_billable,billed") == [drafted, issued, never]
     assert found("/time-entries", invoice_id=1) == [drafted]
     assert found("/time-entries", invoice_id="1,2,3") == [drafted, issued]
-    assert "non_billable" in world.office.get("/time-entries", {"billing_status": "open"}).errors["billing_status"][0]
+    assert "non_billable" in world.api.get("/time-entries", {"billing_status": "open"}).errors["billing_status"][0]
     spent, billed, never = expense(world, "5"), expense(world, "6"), expense(world, "7", billable=False)
     invoice_of(world, {"expense_ids": [billed]})
     for standing, own in {"unbilled": spent, "billed": billed, "non_billable": never}.items():
@@ -475,19 +474,19 @@ def test_work_is_found_by_where_it_stands(world):
 
 
 def test_sums_of_a_project_have_only_amounts_in_its_currency_and_all_minutes(world):
-    office = world.office
+    api = world.api
     euros = hours(world, 60)
-    office.patch(f"/clients/{world.a}", {"currency": "USD"})
+    api.patch(f"/clients/{world.a}", {"currency": "USD"})
     dollars = hours(world, 30)
     assert sums(world) == [90, "30.00", "0.00"]
     first = invoice_of(world, {"time_entry_ids": euros}, currency="EUR")
     for currency, unbilled in (("EUR", "0.00"), ("USD", "30.00")):
-        office.patch(f"/clients/{world.a}", {"currency": currency})
+        api.patch(f"/clients/{world.a}", {"currency": currency})
         assert sums(world) == [30, unbilled, "0.00"]
     second = invoice_of(world, {"time_entry_ids": dollars})
     assert sums(world) == [0, "0.00", "0.00"]
     for invoice, invoiced in ((first, "0.00"), (second, "30.00")):
-        office.patch(path_of(invoice), {"status": "sent"})
+        api.patch(path_of(invoice), {"status": "sent"})
         assert sums(world) == [0, "0.00", invoiced]
     let_go(world, first, "void")
     assert sums(world) == [60, "0.00", "30.00"]
@@ -503,7 +502,7 @@ def test_the_database_itself_refuses_a_second_live_line_for_the_same_work(world,
         {"milestone_id": milestone(world)},
     )
     lines = invoice_of(world, *work, DESIGN)["lines"]
-    engine, its = world.office.store.engine, f"account_id, created_at, updated_at, {column}"
+    engine, its = world.api.store.engine, f"account_id, created_at, updated_at, {column}"
     which = f"{column} IS NOT NULL AND is_live = 1"
     copied = f"INSERT INTO billings ({its}, invoice_line_id, is_live) SELECT {its}, ?, ? FROM billings WHERE {which}"
     with pytest.raises(engine.driver.IntegrityError, match=f"UNIQUE constraint failed.*{column}"):
@@ -515,47 +514,47 @@ def test_the_database_itself_refuses_a_second_live_line_for_the_same_work(world,
 def test_billed_work_that_loses_its_client_is_told_only_that_it_is_billed(world):
     (entry,), spent = hours(world, 30), expense(world, "5")
     invoice_of(world, {"time_entry_ids": [entry]}, {"expense_ids": [spent]})
-    internal = world.office.make("/projects", client_id=None)["id"]
+    internal = world.api.make("/projects", client_id=None)["id"]
     for path in (f"/time-entries/{entry}", f"/expenses/{spent}"):
-        refused = world.office.patch(path, {"project_id": internal})
+        refused = world.api.patch(path, {"project_id": internal})
         assert (refused.code, set(refused.errors)) == ("locked", {"client_id", "project_id"})
 
 
 def test_a_milestone_says_on_which_invoice_it_is(world):
-    own, office = milestone(world), world.office
+    own, api = milestone(world), world.api
     path = world.ids["milestones of a"]
 
     def shown():
-        (row,) = (row for row in office.get(path).data if row["id"] == own)
+        (row,) = (row for row in api.get(path).data if row["id"] == own)
         return row["invoice_id"]
 
     assert shown() is None
     draft = invoice_of(world, {"milestone_id": own})
     assert shown() == draft["id"]
-    assert office.patch(f"{path}/{own}", {"name": "New", "invoice_id": None}).data["invoice_id"] == draft["id"]
+    assert api.patch(f"{path}/{own}", {"name": "New", "invoice_id": None}).data["invoice_id"] == draft["id"]
     sentence = f"Cannot be changed any more: this milestone is on invoice {draft['id']}."
-    assert office.patch(f"{path}/{own}", {"amount": "1"}).errors == {"amount": [sentence]}
+    assert api.patch(f"{path}/{own}", {"amount": "1"}).errors == {"amount": [sentence]}
     sentence = f"This milestone is on invoice {draft['id']} and stays. Take it off there first, while that is a draft."
-    assert office.delete(f"{path}/{own}").errors == {"invoices": [sentence]}
-    office.patch(path_of(draft), {"lines": [DESIGN]})
+    assert api.delete(f"{path}/{own}").errors == {"invoices": [sentence]}
+    api.patch(path_of(draft), {"lines": [DESIGN]})
     assert shown() is None
     first = invoice_of(world, {"milestone_id": own})
-    office.patch(path_of(first), {"status": "sent"})
+    api.patch(path_of(first), {"status": "sent"})
     let_go(world, first, "void")
     assert shown() is None
     second = invoice_of(world, {"milestone_id": own})
     assert shown() == second["id"]
-    office.patch(path_of(second), {"status": "sent"})
+    api.patch(path_of(second), {"status": "sent"})
     let_go(world, second, "one credit note")
     assert shown() is None
 
 
 def test_a_milestone_of_a_template_is_no_money(world):
-    template = world.office.make(
+    template = world.api.make(
         "/projects", client_id=world.a, billing_type="fixed_fee", fixed_fee="900", is_template=True
     )["id"]
-    own = world.office.make(f"/projects/{template}/milestones", amount="300")["id"]
-    refused = world.office.post("/invoices", {"client_id": world.a, "lines": [{"milestone_id": own}]})
+    own = world.api.make(f"/projects/{template}/milestones", amount="300")["id"]
+    refused = world.api.post("/invoices", {"client_id": world.a, "lines": [{"milestone_id": own}]})
     assert list(refused.errors) == ["lines.0.milestone_id"]
     assert "not billable" in refused.errors["lines.0.milestone_id"][0]
 
@@ -563,26 +562,26 @@ def test_a_milestone_of_a_template_is_no_money(world):
 def test_a_clients_currency_is_fixed_while_one_of_its_milestones_is_on_a_draft(world):
     own = milestone(world)
     draft = invoice_of(world, {"milestone_id": own})
-    refused = world.office.patch(f"/clients/{world.a}", {"currency": "USD"})
+    refused = world.api.patch(f"/clients/{world.a}", {"currency": "USD"})
     assert f"milestone {own}" in refused.errors["currency"][0]
-    assert world.office.delete(path_of(draft)).status == 204
-    assert world.office.patch(f"/clients/{world.a}", {"currency": "USD"}).data["currency"] == "USD"
+    assert world.api.delete(path_of(draft)).status == 204
+    assert world.api.patch(f"/clients/{world.a}", {"currency": "USD"}).data["currency"] == "USD"
 
 
 def test_a_missing_milestone_and_another_client_are_told_alone(world):
-    missing = world.office.post(
+    missing = world.api.post(
         "/invoices", {"client_id": world.a, "lines": [{"milestone_id": 999, "project_id": world.a1}]}
     )
     assert list(missing.errors) == ["lines.0.milestone_id"]
     (entry,) = hours(world, 30)
     draft = invoice_of(world, {"time_entry_ids": [entry]}, DESIGN | {"project_id": world.a1})
-    assert list(world.office.patch(path_of(draft), {"client_id": world.b}).errors) == ["client_id"]
+    assert list(world.api.patch(path_of(draft), {"client_id": world.b}).errors) == ["client_id"]
 
 
 def test_a_quotes_lines_and_those_sent_are_at_most_two_hundred(world):
-    quote = world.office.make("/quotes", client_id=world.a, lines=[DESIGN] * 150, status="accepted")["id"]
-    refused = world.office.post("/invoices", {"quote_id": quote, "lines": [DESIGN] * 51})
+    quote = world.api.make("/quotes", client_id=world.a, lines=[DESIGN] * 150, status="accepted")["id"]
+    refused = world.api.post("/invoices", {"quote_id": quote, "lines": [DESIGN] * 51})
     assert "at most 200" in refused.errors["lines"][0]
-    placed = world.office.post("/invoices", {"quote_id": quote, "lines": [{"time_entry_ids": [999]}]})
+    placed = world.api.post("/invoices", {"quote_id": quote, "lines": [{"time_entry_ids": [999]}]})
     assert list(placed.errors) == ["lines.0.time_entry_ids.0"]
-    assert len(world.office.post("/invoices", {"quote_id": quote, "lines": [DESIGN] * 50}).data["lines"]) == 200
+    assert len(world.api.post("/invoices", {"quote_id": quote, "lines": [DESIGN] * 50}).data["lines"]) == 200

@@ -3,21 +3,20 @@ from fractions import Fraction
 
 import pytest
 import time_machine
-from sqlalchemy import select
-
 from retainer.identity import accounts
 from retainer.schema.billing import credit_note_shares
+from sqlalchemy import select
 
 LINE = {"description": "Design", "quantity": "10", "unit_price": "10", "tax_rate": "19"}  # 119.00 with tax
 SECOND = {"description": "Books", "quantity": "5", "unit_price": "10", "tax_rate": "7"}  # 53.50 with tax
 
 
-def issued(office, *lines, **members):
-    return office.make("/invoices", status="sent", lines=list(lines or [LINE]), **members)
+def issued(api, *lines, **members):
+    return api.make("/invoices", status="sent", lines=list(lines or [LINE]), **members)
 
 
-def credit(office, invoice, **members):
-    return office.post(f"/invoices/{invoice['id']}/credit-notes", members)
+def credit(api, invoice, **members):
+    return api.post(f"/invoices/{invoice['id']}/credit-notes", members)
 
 
 def part(invoice, place, quantity=None):
@@ -29,16 +28,16 @@ def free(price, **members):
     return {"description": "Rebate for the delay", "unit_price": price} | members
 
 
-def change(office, invoice, **members):
-    return office.patch(f"/invoices/{invoice['id']}", members)
+def change(api, invoice, **members):
+    return api.patch(f"/invoices/{invoice['id']}", members)
 
 
-def pay(office, invoice, amount):
-    return change(office, invoice, record_payment={"amount": amount})
+def pay(api, invoice, amount):
+    return change(api, invoice, record_payment={"amount": amount})
 
 
-def now(office, invoice):
-    return office.get(f"/invoices/{invoice['id']}").data
+def now(api, invoice):
+    return api.get(f"/invoices/{invoice['id']}").data
 
 
 def pick(record, *names):
@@ -66,11 +65,11 @@ def is_consistent(note):
     )
 
 
-def test_it_works(office):
-    client = office.make("/clients", currency="USD")["id"]
-    invoice = issued(office, LINE, SECOND, client_id=client, issue_date="2026-03-01")
+def test_it_works(api):
+    client = api.make("/clients", currency="USD")["id"]
+    invoice = issued(api, LINE, SECOND, client_id=client, issue_date="2026-03-01")
     sent = {"issue_date": "2026-03-30", "reason": "goodwill", "description": "For the delay", "amount": "17.25"}
-    answer = credit(office, invoice, **sent, number="X", total="1")
+    answer = credit(api, invoice, **sent, number="X", total="1")
     note = answer.data
     assert answer.status == 201
     assert answer.headers["location"] == f"http://agency.example/api/public/v1/credit-notes/{note['id']}"
@@ -85,35 +84,35 @@ def test_it_works(office):
     assert pick(note, "applied_amount", "refundable_amount") == ["17.25", "0.00"]
     assert "amount" not in note
     assert is_consistent(note)
-    assert office.get(f"/credit-notes/{note['id']}").data == note
-    assert office.get("/credit-notes").data == [note]
-    after = now(office, invoice)
+    assert api.get(f"/credit-notes/{note['id']}").data == note
+    assert api.get("/credit-notes").data == [note]
+    after = now(api, invoice)
     assert after["credit_notes"] == [note]
     assert pick(after, "status", "amount_credited", "balance_due") == ["partially_paid", "17.25", "155.25"]
     assert pick(after, "total", "tax_breakdown", "lines") == pick(invoice, "total", "tax_breakdown", "lines")
-    other = credit(office, invoice).data
+    other = credit(api, invoice).data
     assert pick(other, "reason", "description") == ["correction", None]
-    assert now(office, invoice)["credit_notes"] == [note, other]
+    assert now(api, invoice)["credit_notes"] == [note, other]
 
 
-def test_numbers_have_no_gaps_and_begin_anew_each_year(office, stranger):
-    invoice = issued(office, issue_date="2025-06-01")
+def test_numbers_have_no_gaps_and_begin_anew_each_year(api, other_tenant):
+    invoice = issued(api, issue_date="2025-06-01")
     numbers = []
     for day in ("2025-12-31", "2026-01-01", "2025-06-01", "2026-05-05"):
-        numbers.append(credit(office, invoice, amount="1", issue_date=day).data["number"])
-        assert credit(office, invoice, amount="1000", issue_date=day).status == 422
+        numbers.append(credit(api, invoice, amount="1", issue_date=day).data["number"])
+        assert credit(api, invoice, amount="1000", issue_date=day).status == 422
     assert numbers == ["CN-2025-0001", "CN-2026-0001", "CN-2025-0002", "CN-2026-0002"]
-    assert credit(stranger, issued(stranger), issue_date="2099-01-01").data["number"] == "CN-2099-0001"
-    accounts.set_account(office.store, office.account_id, {"credit_note_number_pattern": "Credit {00}"})
-    assert credit(office, invoice, amount="1").data["number"] == "Credit 01"
+    assert credit(other_tenant, issued(other_tenant), issue_date="2099-01-01").data["number"] == "CN-2099-0001"
+    accounts.set_account(api.store, api.account_id, {"credit_note_number_pattern": "Credit {00}"})
+    assert credit(api, invoice, amount="1").data["number"] == "Credit 01"
 
 
-def test_the_day_is_today_in_the_accounts_zone_and_not_before_the_invoices(office):
+def test_the_day_is_today_in_the_accounts_zone_and_not_before_the_invoices(api):
     with time_machine.travel("2026-12-31T23:30:00Z", tick=False):  # the new year in Berlin
-        invoice = issued(office)
-        note = credit(office, invoice, amount="1").data
+        invoice = issued(api)
+        note = credit(api, invoice, amount="1").data
         assert pick(note, "issue_date", "number") == ["2027-01-01", "CN-2027-0001"]
-        assert "2027-01-01" in credit(office, invoice, issue_date="2026-12-31").errors["issue_date"][0]
+        assert "2027-01-01" in credit(api, invoice, issue_date="2026-12-31").errors["issue_date"][0]
 
 
 @pytest.mark.parametrize(
@@ -145,59 +144,59 @@ def test_the_day_is_today_in_the_accounts_zone_and_not_before_the_invoices(offic
         ({"lines": [(0,), {"invoice_line_id": 999}]}, "lines.1.invoice_line_id", "no such invoice line"),
     ],
 )  # fmt: skip
-def test_a_refusal_says_where_and_why_and_writes_nothing(office, members, field, sentence):
-    invoice = issued(office, LINE, SECOND, issue_date="2026-01-10")
-    before = now(office, invoice)
+def test_a_refusal_says_where_and_why_and_writes_nothing(api, members, field, sentence):
+    invoice = issued(api, LINE, SECOND, issue_date="2026-01-10")
+    before = now(api, invoice)
     if set(members) == {"lines"}:
         members = {"lines": [part(invoice, *it) if isinstance(it, tuple) else it for it in members["lines"]]}
-    answer = credit(office, invoice, **members)
+    answer = credit(api, invoice, **members)
     assert (answer.status, answer.code) == (422, "validation_failed")
     assert sentence in answer.errors[field][0]
-    assert now(office, invoice) == before
-    assert office.get("/credit-notes").data == []
-    assert credit(office, invoice).data["number"].endswith("-0001")
+    assert now(api, invoice) == before
+    assert api.get("/credit-notes").data == []
+    assert credit(api, invoice).data["number"].endswith("-0001")
 
 
-def test_the_lines_are_those_of_the_invoice(office, stranger):
-    invoice, other, foreign = issued(office), issued(office), issued(stranger)
-    answer = credit(office, invoice, lines=[part(other, 0), part(foreign, 0)])
+def test_the_lines_are_those_of_the_invoice(api, other_tenant):
+    invoice, other, foreign = issued(api), issued(api), issued(other_tenant)
+    answer = credit(api, invoice, lines=[part(other, 0), part(foreign, 0)])
     assert f"invoice {other['id']}, not of this one" in answer.errors["lines.0.invoice_line_id"][0]
     assert answer.errors["lines.1.invoice_line_id"] == ["There is no such invoice line in this account."]
-    assert credit(office, foreign).status == 404
+    assert credit(api, foreign).status == 404
 
 
-def test_drafts_and_void_invoices_have_nothing_to_credit(office):
-    draft = office.make("/invoices", lines=[LINE])
-    void = change(office, issued(office), status="void").data
+def test_drafts_and_void_invoices_have_nothing_to_credit(api):
+    draft = api.make("/invoices", lines=[LINE])
+    void = change(api, issued(api), status="void").data
     for invoice, advice in ((draft, "change its lines"), (void, "void")):
-        answer = credit(office, invoice)
+        answer = credit(api, invoice)
         assert (answer.code, set(answer.errors)) == ("locked", {"invoice"})
         assert advice in answer.errors["invoice"][0]
-        assert credit(office, invoice, amount="1000", reason="x").status == 422
-    assert office.get("/credit-notes").data == []
+        assert credit(api, invoice, amount="1000", reason="x").status == 422
+    assert api.get("/credit-notes").data == []
 
 
-def test_of_an_invoice_of_nothing_nothing_is_left(office):
-    invoice = issued(office, LINE | {"unit_price": "0"})
+def test_of_an_invoice_of_nothing_nothing_is_left(api):
+    invoice = issued(api, LINE | {"unit_price": "0"})
     for members in ({}, {"amount": "0.01"}, {"lines": [part(invoice, 0)]}):
-        assert credit(office, invoice, **members).status == 422
-    assert "Nothing is left" in credit(office, invoice).errors["amount"][0]
+        assert credit(api, invoice, **members).status == 422
+    assert "Nothing is left" in credit(api, invoice).errors["amount"][0]
 
 
-def test_it_is_final(office):
-    note = office.make("/credit-notes")
+def test_it_is_final(api):
+    note = api.make("/credit-notes")
     for method in ("PUT", "PATCH", "DELETE"):
-        answer = office.call(method, f"/credit-notes/{note['id']}", {})
+        answer = api.call(method, f"/credit-notes/{note['id']}", {})
         assert (answer.status, answer.code) == (405, "method_not_allowed")
         assert "GET" in answer.headers["allow"]
         assert method not in answer.headers["allow"]
-    assert office.post("/credit-notes", {"amount": "1"}).status == 405
-    assert office.get(f"/credit-notes/{note['id']}").data == note
+    assert api.post("/credit-notes", {"amount": "1"}).status == 405
+    assert api.get(f"/credit-notes/{note['id']}").data == note
 
 
-def test_a_line_is_credited_in_parts_until_nothing_is_left_of_it(office):
-    invoice = issued(office, LINE | {"quantity": "3", "unit_price": "33.3333"}, SECOND)  # 99.9999: 100.00
-    notes = [credit(office, invoice, lines=[part(invoice, 0, quantity)]).data for quantity in ("1", "1", None)]
+def test_a_line_is_credited_in_parts_until_nothing_is_left_of_it(api):
+    invoice = issued(api, LINE | {"quantity": "3", "unit_price": "33.3333"}, SECOND)  # 99.9999: 100.00
+    notes = [credit(api, invoice, lines=[part(invoice, 0, quantity)]).data for quantity in ("1", "1", None)]
     assert [pick(note["lines"][0], "quantity", "amount") for note in notes] == [
         ["1", "33.33"], ["1", "33.33"], ["1", "33.34"],
     ]  # fmt: skip
@@ -205,7 +204,7 @@ def test_a_line_is_credited_in_parts_until_nothing_is_left_of_it(office):
     line = notes[0]["lines"][0]
     assert pick(line, "description", "unit_price", "tax_rate") == ["Design", "33.3333", "19"]
     assert line["invoice_line_id"] == invoice["lines"][0]["id"]
-    assert "left of the line: 0" in credit(office, invoice, lines=[part(invoice, 0)]).errors["lines.0.quantity"][0]
+    assert "left of the line: 0" in credit(api, invoice, lines=[part(invoice, 0)]).errors["lines.0.quantity"][0]
 
 
 @pytest.mark.parametrize(
@@ -221,39 +220,39 @@ def test_a_line_is_credited_in_parts_until_nothing_is_left_of_it(office):
         ([LINE | {"quantity": "6", "unit_price": "0.005"}, LINE], [(0, "1")] * 5, ["0.01"] * 3 + ["0.00"] * 2),
     ],
 )  # fmt: skip
-def test_so_much_of_a_line_is_its_share_of_the_lines_amount(office, lines, parts, amounts):
-    invoice = issued(office, *lines, SECOND)
-    note = credit(office, invoice, lines=[part(invoice, *it) for it in parts]).data
+def test_so_much_of_a_line_is_its_share_of_the_lines_amount(api, lines, parts, amounts):
+    invoice = issued(api, *lines, SECOND)
+    note = credit(api, invoice, lines=[part(invoice, *it) for it in parts]).data
     assert [line["amount"] for line in note["lines"]] == amounts
     assert is_consistent(note)
 
 
-def test_of_a_rebate_no_more_is_credited_than_it_gave(office):
-    invoice = issued(office, LINE, LINE | {"quantity": "-2", "unit_price": "20"})
+def test_of_a_rebate_no_more_is_credited_than_it_gave(api):
+    invoice = issued(api, LINE, LINE | {"quantity": "-2", "unit_price": "20"})
     for quantity in ("1", "-2.5"):
-        answer = credit(office, invoice, lines=[part(invoice, 0), part(invoice, 1, quantity)])
+        answer = credit(api, invoice, lines=[part(invoice, 0), part(invoice, 1, quantity)])
         assert "left of the line: -2" in answer.errors["lines.1.quantity"][0]
-    answer = credit(office, invoice, lines=[part(invoice, 0)])
+    answer = credit(api, invoice, lines=[part(invoice, 0)])
     assert "60.00 EUR" in answer.errors["lines"][0]
-    alone = credit(office, invoice, lines=[part(invoice, 1)])
+    alone = credit(api, invoice, lines=[part(invoice, 1)])
     assert set(alone.errors) == {"lines"}
 
 
-def test_part_of_a_time_line_is_its_share_of_what_its_hours_come_to(office):
-    client = office.make("/clients", hourly_rate="100", tax_rate="19")["id"]
-    entries = [office.make("/time-entries", client_id=client, duration_minutes=10)["id"] for _ in range(7)]
-    invoice = issued(office, {"time_entry_ids": entries}, client_id=client)
+def test_part_of_a_time_line_is_its_share_of_what_its_hours_come_to(api):
+    client = api.make("/clients", hourly_rate="100", tax_rate="19")["id"]
+    entries = [api.make("/time-entries", client_id=client, duration_minutes=10)["id"] for _ in range(7)]
+    invoice = issued(api, {"time_entry_ids": entries}, client_id=client)
     assert pick(invoice["lines"][0], "quantity", "amount") == ["1.1667", "116.69"]  # 7 x 16.67
-    notes = [credit(office, invoice, lines=[part(invoice, 0, quantity)]).data for quantity in ("0.5", None)]
+    notes = [credit(api, invoice, lines=[part(invoice, 0, quantity)]).data for quantity in ("0.5", None)]
     assert [pick(note["lines"][0], "quantity", "amount") for note in notes] == [
         ["0.5", "50.01"], ["0.6667", "66.68"],  # 116.69 x 0.5 / 1.1667 = 50.0086
     ]  # fmt: skip
 
 
-def test_a_line_of_its_own_says_what_and_how_much(office):
-    invoice = issued(office)
+def test_a_line_of_its_own_says_what_and_how_much(api):
+    invoice = issued(api)
     sent = free("3.335", quantity="2.5", invoice_line_id=None, discount_percent="50", amount="99")
-    note = credit(office, invoice, lines=[sent, free("1", tax_rate="19.0")]).data
+    note = credit(api, invoice, lines=[sent, free("1", tax_rate="19.0")]).data
     first, second = note["lines"]
     assert pick(first, "description", "quantity", "unit_price", "tax_rate", "amount") == [
         "Rebate for the delay", "2.5", "3.335", "19", "8.34",
@@ -263,23 +262,23 @@ def test_a_line_of_its_own_says_what_and_how_much(office):
     assert pick(note, "subtotal", "tax_total", "total") == ["9.34", "1.77", "11.11"]  # 9.34 x 19 % = 1.7746
 
 
-def test_all_that_is_left_is_credited_unless_it_is_said_how_much(office):
+def test_all_that_is_left_is_credited_unless_it_is_said_how_much(api):
     rebate = LINE | {"quantity": "-1", "discount_percent": "50"}
-    invoice = issued(office, LINE, SECOND, rebate, LINE | {"quantity": "0"})
-    whole = credit(office, invoice).data
+    invoice = issued(api, LINE, SECOND, rebate, LINE | {"quantity": "0"})
+    whole = credit(api, invoice).data
     wanted = ("description", "quantity", "unit_price", "discount_percent", "tax_rate", "amount")
     assert [pick(line, *wanted) for line in whole["lines"]] == [pick(line, *wanted) for line in invoice["lines"][:3]]
     assert [line["invoice_line_id"] for line in whole["lines"]] == [line["id"] for line in invoice["lines"][:3]]
     assert pick(whole, "total", "tax_breakdown") == pick(invoice, "total", "tax_breakdown")
-    other = issued(office, LINE, SECOND)
-    credit(office, other, lines=[part(other, 0, "4")])
-    rest = credit(office, other).data
+    other = issued(api, LINE, SECOND)
+    credit(api, other, lines=[part(other, 0, "4")])
+    rest = credit(api, other).data
     assert [pick(line, "invoice_line_id", "tax_rate", "amount") for line in rest["lines"]] == [
         [None, "7", "50.00"], [None, "19", "60.00"],
     ]  # fmt: skip
     assert is_consistent(rest)
     for members in ({}, {"amount": "0.01"}, {"lines": [free("0.01", tax_rate="7")]}):
-        assert credit(office, other, **members).status == 422
+        assert credit(api, other, **members).status == 422
 
 
 TINY = LINE | {"quantity": "1", "unit_price": "0.01"}
@@ -319,23 +318,23 @@ BIT = LINE | {"quantity": "1", "unit_price": "0.03"}
          [("3.334", "0.167"), ("3.333", "0.167"), ("3.334", "0.166")]),
     ],
 )  # fmt: skip
-def test_parts_that_do_not_divide_evenly_add_up_to_the_invoice(office, currency, lines, steps, shares):
-    invoice = issued(office, *lines, currency=currency)
+def test_parts_that_do_not_divide_evenly_add_up_to_the_invoice(api, currency, lines, steps, shares):
+    invoice = issued(api, *lines, currency=currency)
     notes = []
     for its in steps:
         members = {"lines": [part(invoice, *it) for it in its]} if isinstance(its, list) else its
-        notes.append(credit(office, invoice, **members).data)
+        notes.append(credit(api, invoice, **members).data)
     assert [(note["subtotal"], note["tax_total"]) for note in notes] == shares
     assert all(map(is_consistent, notes))
     assert by_rate(*notes) == by_rate(invoice)
-    after = now(office, invoice)
+    after = now(api, invoice)
     assert pick(after, "status", "amount_credited") == ["paid", invoice["total"]]
-    assert set(credit(office, invoice).errors) == {"amount"}
+    assert set(credit(api, invoice).errors) == {"amount"}
 
 
-def test_amounts_are_spread_over_a_rate_that_lowers_the_invoice_as_well(office):
-    invoice = issued(office, LINE | {"unit_price": "140"}, SECOND | {"quantity": "-1", "unit_price": "33.33"})
-    notes = [credit(office, invoice, amount="400").data for _ in range(4)]
+def test_amounts_are_spread_over_a_rate_that_lowers_the_invoice_as_well(api):
+    invoice = issued(api, LINE | {"unit_price": "140"}, SECOND | {"quantity": "-1", "unit_price": "33.33"})
+    notes = [credit(api, invoice, amount="400").data for _ in range(4)]
     # 400 x -35.66/1630.34 = -8.7491 at 7 %, 408.7491 at 19 %
     assert notes[0]["tax_breakdown"] == [
         {"tax_rate": "7", "taxable_amount": "-8.18", "tax_amount": "-0.57"},
@@ -344,88 +343,88 @@ def test_amounts_are_spread_over_a_rate_that_lowers_the_invoice_as_well(office):
     assert [pick(line, "quantity", "unit_price", "amount") for line in notes[0]["lines"]] == [
         ["-1", "8.18", "-8.18"], ["1", "343.49", "343.49"],
     ]  # fmt: skip
-    notes.append(credit(office, invoice).data)
+    notes.append(credit(api, invoice).data)
     assert all(map(is_consistent, notes))
     assert by_rate(*notes) == by_rate(invoice)
 
 
 @pytest.mark.parametrize("steps", [[{}], [{"amount": "200"}, {}], [{"amount": "1"}, {"amount": "356"}]])
 @pytest.mark.parametrize("status", ["sent", "paid", "written_off"])
-def test_what_was_credited_as_a_whole_can_be_billed_again(office, steps, status):
-    client = office.make("/clients", hourly_rate="100", tax_rate="19")["id"]
-    project = office.make("/projects", client_id=client)["id"]
-    entry = office.make("/time-entries", project_id=project, client_id=client, duration_minutes=90)["id"]
-    expense = office.make("/expenses", project_id=project, client_id=client, amount="100", tax_rate="0")["id"]
-    fixed = office.make("/projects", client_id=client, billing_type="fixed_fee", fixed_fee="50")["id"]
-    milestone = office.make(f"/projects/{fixed}/milestones", amount="50")["id"]
+def test_what_was_credited_as_a_whole_can_be_billed_again(api, steps, status):
+    client = api.make("/clients", hourly_rate="100", tax_rate="19")["id"]
+    project = api.make("/projects", client_id=client)["id"]
+    entry = api.make("/time-entries", project_id=project, client_id=client, duration_minutes=90)["id"]
+    expense = api.make("/expenses", project_id=project, client_id=client, amount="100", tax_rate="0")["id"]
+    fixed = api.make("/projects", client_id=client, billing_type="fixed_fee", fixed_fee="50")["id"]
+    milestone = api.make(f"/projects/{fixed}/milestones", amount="50")["id"]
     work = [{"time_entry_ids": [entry]}, {"expense_ids": [expense]}, {"milestone_id": milestone}]
-    invoice = issued(office, *work, client_id=client)  # 150 + 100 + 50, and 57 tax
+    invoice = issued(api, *work, client_id=client)  # 150 + 100 + 50, and 57 tax
     if status != "sent":
-        change(office, invoice, status=status)
-    invoiced = office.get(f"/projects/{project}").data
+        change(api, invoice, status=status)
+    invoiced = api.get(f"/projects/{project}").data
     assert pick(invoiced, "invoiced_amount", "unbilled_amount", "unbilled_minutes") == ["250.00", "0.00", 0]
     for its in steps:
-        assert office.get(f"/time-entries/{entry}").data["billing_status"] == "billed"
-        assert office.create("/invoices", client_id=client, lines=[work[1]]).code == "already_billed"
-        assert credit(office, invoice, **its).status == 201
-    assert pick(office.get(f"/time-entries/{entry}").data, "billing_status", "invoice_id") == ["unbilled", None]
-    assert pick(office.get(f"/expenses/{expense}").data, "billing_status", "invoice_id") == ["unbilled", None]
-    freed = office.get(f"/projects/{project}").data
+        assert api.get(f"/time-entries/{entry}").data["billing_status"] == "billed"
+        assert api.create("/invoices", client_id=client, lines=[work[1]]).code == "already_billed"
+        assert credit(api, invoice, **its).status == 201
+    assert pick(api.get(f"/time-entries/{entry}").data, "billing_status", "invoice_id") == ["unbilled", None]
+    assert pick(api.get(f"/expenses/{expense}").data, "billing_status", "invoice_id") == ["unbilled", None]
+    freed = api.get(f"/projects/{project}").data
     assert pick(freed, "invoiced_amount", "unbilled_amount", "unbilled_minutes") == ["0.00", "150.00", 90]
-    assert now(office, invoice)["lines"] == invoice["lines"]
-    again = issued(office, *work, client_id=client)
+    assert now(api, invoice)["lines"] == invoice["lines"]
+    again = issued(api, *work, client_id=client)
     assert again["total"] == invoice["total"] == "357.00"
 
 
-def credited_of_projects(office, note):
+def credited_of_projects(api, note):
     its = select(*credit_note_shares.c["project_id", "amount"])
-    with office.store.unscoped("a test looks at the table") as tx:
+    with api.store.unscoped("a test looks at the table") as tx:
         rows = tx.all(its.where(credit_note_shares.c.credit_note_id == note["id"]))
     return {project: amount for project, amount in rows if amount}
 
 
-def test_what_a_credit_takes_back_is_known_for_each_project(office):
-    client = office.make("/clients")["id"]
-    shop, blog = (office.make("/projects", client_id=client)["id"] for _ in range(2))
+def test_what_a_credit_takes_back_is_known_for_each_project(api):
+    client = api.make("/clients")["id"]
+    shop, blog = (api.make("/projects", client_id=client)["id"] for _ in range(2))
     lines = [LINE | {"unit_price": price, "project_id": its} for price, its in (("6", shop), ("3", blog), ("1", None))]
-    invoice = issued(office, *lines, client_id=client)
-    note = credit(office, invoice, lines=[part(invoice, 1, "5")]).data
-    assert credited_of_projects(office, note) == {blog: 1500}
-    note = credit(office, invoice, amount="11.90").data
+    invoice = issued(api, *lines, client_id=client)
+    note = credit(api, invoice, lines=[part(invoice, 1, "5")]).data
+    assert credited_of_projects(api, note) == {blog: 1500}
+    note = credit(api, invoice, amount="11.90").data
     # 10.00 over 60.00, 15.00 and 10.00: 7.0588, 1.7647, 1.1765; two cents are left for 0.88 and 0.65
-    assert credited_of_projects(office, note) == {shop: 706, blog: 176, None: 118}
-    note = credit(office, invoice, lines=[part(invoice, 2, "2"), free("8.18")]).data
+    assert credited_of_projects(api, note) == {shop: 706, blog: 176, None: 118}
+    note = credit(api, invoice, lines=[part(invoice, 2, "2"), free("8.18")]).data
     # 8.18 over 52.94, 13.24 and 8.82 - 2.00: 5.9322, 1.4836, 0.7642
-    assert credited_of_projects(office, note) == {shop: 593, blog: 148, None: 277}
-    note = credit(office, invoice).data
-    assert credited_of_projects(office, note) == {shop: 4701, blog: 1176, None: 605}
+    assert credited_of_projects(api, note) == {shop: 593, blog: 148, None: 277}
+    note = credit(api, invoice).data
+    assert credited_of_projects(api, note) == {shop: 4701, blog: 1176, None: 605}
 
 
-def test_lines_without_a_project_count_for_that_of_the_invoice(office):
-    client = office.make("/clients")["id"]
-    shop, blog = (office.make("/projects", client_id=client)["id"] for _ in range(2))
-    invoice = issued(office, LINE, LINE | {"project_id": blog}, client_id=client, project_id=shop)
-    assert credited_of_projects(office, credit(office, invoice, lines=[part(invoice, 0, "1")]).data) == {shop: 1000}
-    assert credited_of_projects(office, credit(office, invoice).data) == {shop: 9000, blog: 10000}
+def test_lines_without_a_project_count_for_that_of_the_invoice(api):
+    client = api.make("/clients")["id"]
+    shop, blog = (api.make("/projects", client_id=client)["id"] for _ in range(2))
+    invoice = issued(api, LINE, LINE | {"project_id": blog}, client_id=client, project_id=shop)
+    assert credited_of_projects(api, credit(api, invoice, lines=[part(invoice, 0, "1")]).data) == {shop: 1000}
+    assert credited_of_projects(api, credit(api, invoice).data) == {shop: 9000, blog: 10000}
 
 
-def test_a_credit_changes_the_tag_of_its_invoice(office):
-    invoice = issued(office)
+def test_a_credit_changes_the_tag_of_its_invoice(api):
+    invoice = issued(api)
     path = f"/invoices/{invoice['id']}"
-    tag = office.get(path).headers["etag"]
-    credit(office, invoice, amount="1")
-    assert office.get(path, headers={"If-None-Match": tag}).status == 200
-    assert office.patch(path, {"notes": "x"}, headers={"If-Match": tag}).code == "precondition_failed"
+    tag = api.get(path).headers["etag"]
+    credit(api, invoice, amount="1")
+    assert api.get(path, headers={"If-None-Match": tag}).status == 200
+    assert api.patch(path, {"notes": "x"}, headers={"If-Match": tag}).code == "precondition_failed"
 
 
-def test_the_same_request_sent_again_credits_once(office):
-    invoice = issued(office)
+def test_the_same_request_sent_again_credits_once(api):
+    invoice = issued(api)
     path, headers = f"/invoices/{invoice['id']}/credit-notes", {"Idempotency-Key": "k"}
-    first, again = (office.post(path, {"amount": "19"}, headers=headers) for _ in range(2))
+    first, again = (api.post(path, {"amount": "19"}, headers=headers) for _ in range(2))
     assert (again.status, again.json) == (201, first.json)
     assert again.headers["idempotency-replayed"] == "true"
-    assert office.post(path, {"amount": "20"}, headers=headers).code == "idempotency_key_reused"
-    assert now(office, invoice)["credit_notes"] == [first.data]
+    assert api.post(path, {"amount": "20"}, headers=headers).code == "idempotency_key_reused"
+    assert now(api, invoice)["credit_notes"] == [first.data]
 
 
 @pytest.mark.parametrize(
@@ -448,13 +447,13 @@ def test_the_same_request_sent_again_credits_once(office):
         ({"sort": "-number"}, [2, 1, 0]),
     ],
 )
-def test_credit_notes_are_found(office, query, found):
-    first = issued(office, issue_date="2026-01-01")
-    second = issued(office, client_id=office.make("/clients")["id"], issue_date="2026-01-01")
+def test_credit_notes_are_found(api, query, found):
+    first = issued(api, issue_date="2026-01-01")
+    second = issued(api, client_id=api.make("/clients")["id"], issue_date="2026-01-01")
     notes = [
-        credit(office, first, amount="10", issue_date="2026-01-01", description="Le délai").data,
-        credit(office, first, amount="30", issue_date="2026-02-01", reason="goodwill").data,
-        credit(office, second, amount="20", issue_date="2026-03-01", reason="duplicate").data,
+        credit(api, first, amount="10", issue_date="2026-01-01", description="Le délai").data,
+        credit(api, first, amount="30", issue_date="2026-02-01", reason="goodwill").data,
+        credit(api, second, amount="20", issue_date="2026-03-01", reason="duplicate").data,
     ]
     asked = {name: value(notes) if callable(value) else value for name, value in query.items()}
-    assert [row["id"] for row in office.get("/credit-notes", asked).data] == [notes[place]["id"] for place in found]
+    assert [row["id"] for row in api.get("/credit-notes", asked).data] == [notes[place]["id"] for place in found]

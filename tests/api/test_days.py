@@ -2,9 +2,8 @@ from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 import time_machine
-from tests.cast import Office, open_agency
-
 from retainer.identity import accounts
+from tests.factories import ApiClient, open_agency
 
 MOMENT = timedelta(milliseconds=1)
 DAY = timedelta(days=1)
@@ -44,33 +43,33 @@ def at(moment):
     return time_machine.travel(moment, tick=False)
 
 
-def move(office, zone):
+def move(api, zone):
     """Let an agency live in a zone."""
-    accounts.set_account(office.store, office.account_id, {"timezone": zone})
+    accounts.set_account(api.store, api.account_id, {"timezone": zone})
 
 
-def today(office):
+def today(api):
     """The day that an entry gets which says none."""
-    return office.make("/time-entries")["date"]
+    return api.make("/time-entries")["date"]
 
 
 class Due:
     """A task, a project and a milestone that are due on one day."""
 
-    def __init__(self, office, day):
-        self.office = office
-        self.project = office.make("/projects", due_date=day)["id"]
+    def __init__(self, api, day):
+        self.api = api
+        self.project = api.make("/projects", due_date=day)["id"]
         self.milestones = f"/projects/{self.project}/milestones"
-        self.milestone = office.post(self.milestones, {"name": "M", "due_date": day}).data["id"]
-        self.task = office.make("/tasks", due_date=day)["id"]
+        self.milestone = api.post(self.milestones, {"name": "M", "due_date": day}).data["id"]
+        self.task = api.make("/tasks", due_date=day)["id"]
 
     def overdue(self):
         """Whether they are overdue; they and their lists must agree."""
-        said = {self.office.get(f"/tasks/{self.task}").data["is_overdue"]}
-        said |= {row["is_overdue"] for row in self.office.get(self.milestones).data if row["id"] == self.milestone}
+        said = {self.api.get(f"/tasks/{self.task}").data["is_overdue"]}
+        said |= {row["is_overdue"] for row in self.api.get(self.milestones).data if row["id"] == self.milestone}
         for path, record in (("/tasks", self.task), ("/projects", self.project), (self.milestones, self.milestone)):
             for asked in (True, False):
-                rows = self.office.get(path, {"overdue": str(asked).lower()}).data
+                rows = self.api.get(path, {"overdue": str(asked).lower()}).data
                 said.add((record in [row["id"] for row in rows]) is asked)
         assert len(said) == 1
         return said.pop()
@@ -78,11 +77,11 @@ class Due:
 
 @pytest.mark.parametrize(("zone", "begin", "day"), MIDNIGHTS)
 def test_a_day_begins_and_what_was_due_before_is_overdue_at_local_midnight_and_not_at_that_of_utc(
-    office, zone, begin, day
+    api, zone, begin, day
 ):
-    move(office, zone)
+    move(api, zone)
     midnight, before = instant(begin), (date.fromisoformat(day) - DAY).isoformat()
-    yesterdays, todays = Due(office, before), Due(office, day)
+    yesterdays, todays = Due(api, before), Due(api, day)
     in_utc = datetime.combine(midnight + DAY, time(), UTC)
     for moment, expected in (
         (midnight - MOMENT, (before, False, False)),
@@ -91,13 +90,13 @@ def test_a_day_begins_and_what_was_due_before_is_overdue_at_local_midnight_and_n
         (in_utc, (day, True, False)),
     ):
         with at(moment):
-            assert (today(office), yesterdays.overdue(), todays.overdue()) == expected
+            assert (today(api), yesterdays.overdue(), todays.overdue()) == expected
 
 
 @pytest.mark.parametrize(("zone", "day", "begin", "hours"), [change[:4] for change in CHANGES])
-def test_a_day_on_which_the_clocks_change_is_as_long_as_it_is(office, zone, day, begin, hours):
-    move(office, zone)
-    todays, end = Due(office, day), instant(begin) + timedelta(hours=hours)
+def test_a_day_on_which_the_clocks_change_is_as_long_as_it_is(api, zone, day, begin, hours):
+    move(api, zone)
+    todays, end = Due(api, day), instant(begin) + timedelta(hours=hours)
     before, after = ((date.fromisoformat(day) + days).isoformat() for days in (-DAY, DAY))
     for moment, expected in (
         (instant(begin) - MOMENT, (before, False)),
@@ -106,21 +105,21 @@ def test_a_day_on_which_the_clocks_change_is_as_long_as_it_is(office, zone, day,
         (end, (after, True)),
     ):
         with at(moment):
-            assert (today(office), todays.overdue()) == expected
+            assert (today(api), todays.overdue()) == expected
 
 
 @pytest.mark.parametrize(("zone", "day", "begin", "hours", "clock"), CHANGES)
-def test_an_entry_over_a_change_of_the_clocks_has_the_minutes_that_passed(office, zone, day, begin, hours, clock):
-    move(office, zone)
+def test_an_entry_over_a_change_of_the_clocks_has_the_minutes_that_passed(api, zone, day, begin, hours, clock):
+    move(api, zone)
     minutes = (hours - 22) * 60
     moments = (f"{day}T{said[:5]}:00{said[5:]}" for said in clock)
     members = dict(zip(("started_at", "ended_at"), moments, strict=True)) | {"duration_minutes": None}
-    entry = office.make("/time-entries", **members, hourly_rate="60")
+    entry = api.make("/time-entries", **members, hourly_rate="60")
     assert (entry["duration_minutes"], entry["amount"], entry["date"]) == (minutes, f"{minutes}.00", day)
-    assert office.create("/time-entries", **members | {"duration_minutes": 120}).status == (201 if hours == 24 else 422)
+    assert api.create("/time-entries", **members | {"duration_minutes": 120}).status == (201 if hours == 24 else 422)
     members["started_at"] = instant(begin).isoformat()
     members["ended_at"] = (instant(begin) + timedelta(hours=hours)).isoformat()
-    whole = office.create("/time-entries", **members)
+    whole = api.create("/time-entries", **members)
     if hours > 24:
         assert "1440 minutes" in whole.errors["ended_at"][0]
     else:
@@ -141,30 +140,30 @@ def test_an_entry_over_a_change_of_the_clocks_has_the_minutes_that_passed(office
         ("Asia/Kolkata", "2026-01-14T18:30:00Z", "2026-01-15"),
     ],
 )
-def test_time_that_says_when_it_began_is_of_that_day_unless_the_day_is_sent(office, zone, started_at, day):
-    move(office, zone)
+def test_time_that_says_when_it_began_is_of_that_day_unless_the_day_is_sent(api, zone, started_at, day):
+    move(api, zone)
     with at("2026-06-01T09:00:00Z"):
-        entry = office.make("/time-entries", started_at=started_at)
+        entry = api.make("/time-entries", started_at=started_at)
         path = f"/time-entries/{entry['id']}"
         assert entry["date"] == day
-        assert office.make("/time-entries", started_at=started_at, date=None)["date"] == day
-        assert office.make("/time-entries", started_at=started_at, date="2026-02-02")["date"] == "2026-02-02"
+        assert api.make("/time-entries", started_at=started_at, date=None)["date"] == day
+        assert api.make("/time-entries", started_at=started_at, date="2026-02-02")["date"] == "2026-02-02"
         ended = (instant(started_at.replace("Z", "+00:00")) + DAY).isoformat()
-        over = office.make("/time-entries", started_at=started_at, ended_at=ended, duration_minutes=None)
+        over = api.make("/time-entries", started_at=started_at, ended_at=ended, duration_minutes=None)
         assert (over["date"], over["duration_minutes"]) == (day, 1440)
-        assert office.make("/time-entries", ended_at=started_at)["date"] == "2026-06-01"
-        assert office.patch(path, {"started_at": "2026-05-05T09:00:00Z"}).data["date"] == "2026-05-05"
-        assert office.patch(path, {"date": None}).data["date"] == "2026-05-05"
-        assert office.patch(path, {"date": None, "started_at": started_at}).data["date"] == day
-        assert office.patch(path, {"date": "2026-02-02"}).data["date"] == "2026-02-02"
-        assert office.patch(path, {"date": "", "started_at": None}).data["date"] == "2026-06-01"
+        assert api.make("/time-entries", ended_at=started_at)["date"] == "2026-06-01"
+        assert api.patch(path, {"started_at": "2026-05-05T09:00:00Z"}).data["date"] == "2026-05-05"
+        assert api.patch(path, {"date": None}).data["date"] == "2026-05-05"
+        assert api.patch(path, {"date": None, "started_at": started_at}).data["date"] == day
+        assert api.patch(path, {"date": "2026-02-02"}).data["date"] == "2026-02-02"
+        assert api.patch(path, {"date": "", "started_at": None}).data["date"] == "2026-06-01"
 
 
-def test_accounts_in_four_zones_have_their_own_days_at_one_moment(office):
-    offices = [office]
+def test_accounts_in_four_zones_have_their_own_days_at_one_moment(api):
+    offices = [api]
     for zone in ("America/Los_Angeles", "Pacific/Auckland", "Asia/Kolkata"):
-        agency = open_agency(office.store, zone.partition("/")[2].replace("_", ""), "agency", timezone=zone)
-        offices.append(Office(office.app, office.witness, agency))
+        agency = open_agency(api.store, zone.partition("/")[2].replace("_", ""), "agency", timezone=zone)
+        offices.append(ApiClient(api.app, api.contract_checker, agency))
     dues = [Due(its, "2026-03-10") for its in offices]
     for moment, days in (
         ("2026-03-10T06:59:59Z", (10, 9, 10, 10)),
@@ -179,22 +178,22 @@ def test_accounts_in_four_zones_have_their_own_days_at_one_moment(office):
             assert [due.overdue() for due in dues] == [day > 10 for day in days]
 
 
-def test_an_account_that_moves_has_the_new_zones_today_and_keeps_the_days_it_recorded(office):
+def test_an_account_that_moves_has_the_new_zones_today_and_keeps_the_days_it_recorded(api):
     with at("2026-03-10T23:30:00Z"):
-        entry, due = office.make("/time-entries"), Due(office, "2026-03-10")
+        entry, due = api.make("/time-entries"), Due(api, "2026-03-10")
         assert (entry["date"], due.overdue()) == ("2026-03-11", True)
-        move(office, "America/Los_Angeles")
-        assert (today(office), due.overdue()) == ("2026-03-10", False)
-        assert office.get(f"/time-entries/{entry['id']}").data == entry
+        move(api, "America/Los_Angeles")
+        assert (today(api), due.overdue()) == ("2026-03-10", False)
+        assert api.get(f"/time-entries/{entry['id']}").data == entry
 
 
-def test_a_time_zone_decides_nothing_about_days_that_are_sent(office):
-    move(office, "Pacific/Auckland")
+def test_a_time_zone_decides_nothing_about_days_that_are_sent(api):
+    move(api, "Pacific/Auckland")
     with at("2026-03-10T11:30:00Z"):
-        entry = office.make("/time-entries", date="2026-03-10")["id"]
+        entry = api.make("/time-entries", date="2026-03-10")["id"]
         for query, those in (
             ({"date_from": "2026-03-10", "date_to": "2026-03-10"}, [entry]),
             ({"date_from": "2026-03-11"}, []),
             ({"date_to": "2026-03-09"}, []),
         ):
-            assert [row["id"] for row in office.get("/time-entries", query).data] == those
+            assert [row["id"] for row in api.get("/time-entries", query).data] == those

@@ -4,9 +4,9 @@ from fractions import Fraction
 import pytest
 
 
-def test_it_works(office):
-    client = office.make("/clients")["id"]
-    project = office.make("/projects", client_id=client)["id"]
+def test_it_works(api):
+    client = api.make("/clients")["id"]
+    project = api.make("/projects", client_id=client)["id"]
     sent = {
         "amount": "119",
         "project_id": project,
@@ -20,7 +20,7 @@ def test_it_works(office):
         "receipt_url": "https://agency.example/receipts/1",
         "external_id": "e-1",
     }
-    answer = office.post("/expenses", sent)
+    answer = api.post("/expenses", sent)
     assert answer.status == 201
     expense = answer.data
     assert expense == sent | {
@@ -29,7 +29,7 @@ def test_it_works(office):
         "updated_at": expense["created_at"],
         "amount": "119.00",
         "client_id": client,
-        "user_id": office.admin_id,
+        "user_id": api.admin_id,
         "currency": "EUR",
         "amount_includes_tax": True,
         "net_amount": "100.00",
@@ -39,26 +39,26 @@ def test_it_works(office):
         "invoice_id": None,
         "invoice_line_id": None,
     }
-    assert office.get(f"/expenses/{expense['id']}").data == expense
-    assert office.get("/expenses").data == [expense]
-    assert office.get(f"/projects/{project}").data["expense_amount"] == "100.00"
+    assert api.get(f"/expenses/{expense['id']}").data == expense
+    assert api.get("/expenses").data == [expense]
+    assert api.get(f"/projects/{project}").data["expense_amount"] == "100.00"
 
 
-def test_what_is_left_out_is_filled_in(office):
-    expense = office.post("/expenses", {"amount": 5}).data
+def test_what_is_left_out_is_filled_in(api):
+    expense = api.post("/expenses", {"amount": 5}).data
     assert [expense[name] for name in ("client_id", "category", "currency", "billable", "billing_status")] == [
         None, "other", "EUR", False, "non_billable",
     ]  # fmt: skip
     assert [expense[name] for name in ("net_amount", "billable_amount", "tax_rate")] == ["5.00", "0.00", "0"]
-    dollars = office.make("/clients", currency="USD")["id"]
-    assert office.make("/expenses", client_id=dollars)["currency"] == "USD"
-    assert office.make("/expenses", client_id=dollars, currency="JPY")["currency"] == "JPY"
-    free = office.make("/projects", billing_type="non_billable")
-    assert office.make("/expenses", client_id=None, project_id=free["id"])["billable"] is False
+    dollars = api.make("/clients", currency="USD")["id"]
+    assert api.make("/expenses", client_id=dollars)["currency"] == "USD"
+    assert api.make("/expenses", client_id=dollars, currency="JPY")["currency"] == "JPY"
+    free = api.make("/projects", billing_type="non_billable")
+    assert api.make("/expenses", client_id=None, project_id=free["id"])["billable"] is False
 
 
 @pytest.mark.parametrize(("currency", "digits"), [("EUR", 2), ("JPY", 0), ("KWD", 3)])
-def test_net_and_billable_amounts_are_exact_and_round_half_up(office, currency, digits):
+def test_net_and_billable_amounts_are_exact_and_round_half_up(api, currency, digits):
     def rounded(exact):
         whole = int(abs(exact) * 10**digits + Fraction(1, 2))
         return Fraction(whole if exact >= 0 else -whole, 10**digits)
@@ -67,7 +67,7 @@ def test_net_and_billable_amounts_are_exact_and_round_half_up(office, currency, 
         text = f"{Decimal(n * n * 7919 * (-1) ** n).scaleb(-digits):f}"
         rate, markup, includes = ("0", "7", "19", "8.125")[n % 4], ("0", "15", "33.333")[n % 3], n % 5 != 0
         members = {"tax_rate": rate, "markup_percent": markup, "amount_includes_tax": includes}
-        expense = office.make("/expenses", amount=text, currency=currency, **members)
+        expense = api.make("/expenses", amount=text, currency=currency, **members)
         net = rounded(Fraction(text) / (1 + Fraction(rate) / 100)) if includes else Fraction(text)
         assert Fraction(expense["net_amount"]) == net
         assert Fraction(expense["billable_amount"]) == rounded(net * (1 + Fraction(markup) / 100))
@@ -88,81 +88,81 @@ def test_net_and_billable_amounts_are_exact_and_round_half_up(office, currency, 
         ({"category": "x" * 51}, "category", "this has 51"),
     ],
 )
-def test_a_faulty_member_is_told_in_a_sentence(office, members, field, sentence):
-    answer = office.create("/expenses", **members)
+def test_a_faulty_member_is_told_in_a_sentence(api, members, field, sentence):
+    answer = api.create("/expenses", **members)
     assert set(answer.errors) == {field}
     assert sentence in answer.errors[field][0]
-    expense = office.make("/expenses", client_id=None)
-    assert set(office.patch(f"/expenses/{expense['id']}", members).errors) >= {field}
-    assert office.get(f"/expenses/{expense['id']}").data == expense
+    expense = api.make("/expenses", client_id=None)
+    assert set(api.patch(f"/expenses/{expense['id']}", members).errors) >= {field}
+    assert api.get(f"/expenses/{expense['id']}").data == expense
 
 
-def test_project_and_client_agree(office):
-    a, b = office.make("/clients")["id"], office.make("/clients")["id"]
-    project = office.make("/projects", client_id=a)["id"]
-    assert set(office.create("/expenses", client_id=b, project_id=project).errors) == {"project_id"}
-    expense = office.make("/expenses", client_id=b)
+def test_project_and_client_agree(api):
+    a, b = api.make("/clients")["id"], api.make("/clients")["id"]
+    project = api.make("/projects", client_id=a)["id"]
+    assert set(api.create("/expenses", client_id=b, project_id=project).errors) == {"project_id"}
+    expense = api.make("/expenses", client_id=b)
     path = f"/expenses/{expense['id']}"
-    assert office.patch(path, {"project_id": project}).data["client_id"] == a
-    assert set(office.patch(path, {"client_id": b}).errors) == {"project_id"}
-    assert office.patch(path, {"client_id": b, "project_id": None}).data["client_id"] == b
-    inside = office.make("/projects", client_id=None)["id"]
-    assert set(office.patch(path, {"project_id": inside}).errors) == {"billable"}
-    moved = office.patch(path, {"project_id": inside, "billable": False}).data
+    assert api.patch(path, {"project_id": project}).data["client_id"] == a
+    assert set(api.patch(path, {"client_id": b}).errors) == {"project_id"}
+    assert api.patch(path, {"client_id": b, "project_id": None}).data["client_id"] == b
+    inside = api.make("/projects", client_id=None)["id"]
+    assert set(api.patch(path, {"project_id": inside}).errors) == {"billable"}
+    moved = api.patch(path, {"project_id": inside, "billable": False}).data
     assert (moved["client_id"], moved["billable"], moved["billable_amount"]) == (None, False, "0.00")
 
 
-def test_an_expense_that_loses_its_client_is_not_made_non_billable_in_silence(office):
-    expense = office.make("/expenses")
+def test_an_expense_that_loses_its_client_is_not_made_non_billable_in_silence(api):
+    expense = api.make("/expenses")
     path = f"/expenses/{expense['id']}"
-    refused = office.patch(path, {"client_id": None})
+    refused = api.patch(path, {"client_id": None})
     sentence = "Must be false without a client: nobody could be billed. Send false, or name a client."
     assert refused.errors == {"billable": [sentence]}
-    assert office.get(path).data == expense
-    assert office.patch(path, {"client_id": None, "billable": None}).data["billable"] is False
+    assert api.get(path).data == expense
+    assert api.patch(path, {"client_id": None, "billable": None}).data["billable"] is False
 
 
-def test_what_is_archived_or_a_template_takes_no_expenses_and_keeps_those_it_has_editable(office):
-    client = office.make("/clients")["id"]
-    project = office.make("/projects", client_id=client)["id"]
-    template = office.make("/projects", client_id=client, is_template=True)["id"]
-    kept = office.make("/expenses", client_id=None, project_id=project)["id"]
-    assert "template" in office.create("/expenses", client_id=None, project_id=template).errors["project_id"][0]
-    office.patch(f"/projects/{project}", {"status": "archived"})
-    assert "archived" in office.create("/expenses", client_id=None, project_id=project).errors["project_id"][0]
-    office.patch(f"/clients/{client}", {"status": "archived"})
-    assert "archived" in office.create("/expenses", client_id=client).errors["client_id"][0]
-    assert office.patch(f"/expenses/{kept}", {"amount": 7}).data["amount"] == "7.00"
+def test_what_is_archived_or_a_template_takes_no_expenses_and_keeps_those_it_has_editable(api):
+    client = api.make("/clients")["id"]
+    project = api.make("/projects", client_id=client)["id"]
+    template = api.make("/projects", client_id=client, is_template=True)["id"]
+    kept = api.make("/expenses", client_id=None, project_id=project)["id"]
+    assert "template" in api.create("/expenses", client_id=None, project_id=template).errors["project_id"][0]
+    api.patch(f"/projects/{project}", {"status": "archived"})
+    assert "archived" in api.create("/expenses", client_id=None, project_id=project).errors["project_id"][0]
+    api.patch(f"/clients/{client}", {"status": "archived"})
+    assert "archived" in api.create("/expenses", client_id=client).errors["client_id"][0]
+    assert api.patch(f"/expenses/{kept}", {"amount": 7}).data["amount"] == "7.00"
 
 
-def test_only_an_admin_records_the_expenses_of_others(office):
-    member = office.new_key(user_id=office.member_id)
-    body = {"amount": 5, "user_id": office.admin_id}
-    assert set(office.post("/expenses", body, key=member).errors) == {"user_id"}
-    own = office.post("/expenses", {"amount": 5, "user_id": "me"}, key=member).data
-    assert own["user_id"] == office.member_id
-    assert [row["id"] for row in office.get("/expenses", {"user_id": "me"}, key=member).data] == [own["id"]]
-    assert office.post("/expenses", body | {"user_id": office.member_id}).data["user_id"] == office.member_id
+def test_only_an_admin_records_the_expenses_of_others(api):
+    member = api.new_key(user_id=api.member_id)
+    body = {"amount": 5, "user_id": api.admin_id}
+    assert set(api.post("/expenses", body, key=member).errors) == {"user_id"}
+    own = api.post("/expenses", {"amount": 5, "user_id": "me"}, key=member).data
+    assert own["user_id"] == api.member_id
+    assert [row["id"] for row in api.get("/expenses", {"user_id": "me"}, key=member).data] == [own["id"]]
+    assert api.post("/expenses", body | {"user_id": api.member_id}).data["user_id"] == api.member_id
 
 
-def test_expenses_fix_the_client_of_their_project_and_block_what_they_belong_to(office):
-    project = office.make("/projects")
-    expense = office.make("/expenses", client_id=None, project_id=project["id"])["id"]
-    assert set(office.delete(f"/projects/{project['id']}").errors) == {"expenses"}
-    assert set(office.delete(f"/clients/{project['client_id']}").errors) == {"projects", "expenses"}
-    other = office.make("/clients")["id"]
-    assert set(office.patch(f"/projects/{project['id']}", {"client_id": other}).errors) == {"client_id"}
-    assert office.delete(f"/expenses/{expense}").status == 204
-    assert office.patch(f"/projects/{project['id']}", {"client_id": other}).status == 200
-    assert office.delete(f"/projects/{project['id']}").status == 204
+def test_expenses_fix_the_client_of_their_project_and_block_what_they_belong_to(api):
+    project = api.make("/projects")
+    expense = api.make("/expenses", client_id=None, project_id=project["id"])["id"]
+    assert set(api.delete(f"/projects/{project['id']}").errors) == {"expenses"}
+    assert set(api.delete(f"/clients/{project['client_id']}").errors) == {"projects", "expenses"}
+    other = api.make("/clients")["id"]
+    assert set(api.patch(f"/projects/{project['id']}", {"client_id": other}).errors) == {"client_id"}
+    assert api.delete(f"/expenses/{expense}").status == 204
+    assert api.patch(f"/projects/{project['id']}", {"client_id": other}).status == 200
+    assert api.delete(f"/projects/{project['id']}").status == 204
 
 
-def test_amounts_are_ordered_and_limited_by_their_figures_whatever_the_currency(office):
-    made = {text: office.make("/expenses", amount=text, currency=currency)["id"]
+def test_amounts_are_ordered_and_limited_by_their_figures_whatever_the_currency(api):
+    made = {text: api.make("/expenses", amount=text, currency=currency)["id"]
             for text, currency in (("10.00", "EUR"), ("1000", "JPY"), ("99.500", "KWD"))}  # fmt: skip
 
     def found(**query):
-        return [row["id"] for row in office.get("/expenses", query).data]
+        return [row["id"] for row in api.get("/expenses", query).data]
 
     assert found(sort="amount") == [made["10.00"], made["99.500"], made["1000"]]
     assert found(amount_min="99.5", sort="id") == [made["1000"], made["99.500"]]

@@ -4,7 +4,6 @@ from fractions import Fraction
 from random import Random
 
 import pytest
-
 from retainer.identity import accounts
 
 LINE = {"description": "Design", "unit_price": "100"}
@@ -32,29 +31,29 @@ ADDRESS = {
 TOTALS = ("id", "currency", "subtotal", "tax_total", "total", "tax_breakdown")
 
 
-def draft_of(office, *lines, **members):
-    return office.make("/invoices", lines=list(lines), **members)
+def draft_of(api, *lines, **members):
+    return api.make("/invoices", lines=list(lines), **members)
 
 
 def path_of(invoice):
     return f"/invoices/{invoice['id']}"
 
 
-def again(office, invoice):
-    return office.get(path_of(invoice)).data
+def again(api, invoice):
+    return api.get(path_of(invoice)).data
 
 
-def add(office, invoice, **members):
-    return office.post(f"{path_of(invoice)}/lines", LINE | members)
+def add(api, invoice, **members):
+    return api.post(f"{path_of(invoice)}/lines", LINE | members)
 
 
-def remove(office, invoice, line, **options):
-    return office.delete(f"{path_of(invoice)}/lines/{line['id']}", **options)
+def remove(api, invoice, line, **options):
+    return api.delete(f"{path_of(invoice)}/lines/{line['id']}", **options)
 
 
-def test_it_works(office):
-    invoice = draft_of(office, LINE | {"tax_rate": "7"})
-    project = office.make("/projects", client_id=invoice["client_id"])["id"]
+def test_it_works(api):
+    invoice = draft_of(api, LINE | {"tax_rate": "7"})
+    project = api.make("/projects", client_id=invoice["client_id"])["id"]
     sent = {
         "description": "Texts",
         "quantity": "2.5",
@@ -65,7 +64,7 @@ def test_it_works(office):
         "project_id": project,
         "position": 7,
     }
-    answer = office.post(f"{path_of(invoice)}/lines", sent)
+    answer = api.post(f"{path_of(invoice)}/lines", sent)
     assert answer.status == 201
     line = answer.data
     assert line == sent | {
@@ -79,23 +78,23 @@ def test_it_works(office):
         "currency": "EUR",
     }
     assert answer.headers["location"].endswith(f"{path_of(invoice)}/lines/{line['id']}")
-    now = again(office, invoice)
+    now = again(api, invoice)
     assert now["lines"] == [*invoice["lines"], line]
     assert answer.json["meta"] == {"invoice": {name: now[name] for name in TOTALS}}
     assert [now[name] for name in ("subtotal", "tax_total", "total", "balance_due")] == [
         "172.92", "20.85", "193.77", "193.77",
     ]  # fmt: skip
-    assert remove(office, invoice, line).status == 204
-    now = again(office, invoice)
+    assert remove(api, invoice, line).status == 204
+    now = again(api, invoice)
     assert {name: now[name] for name in now if name != "updated_at"} == {
         name: invoice[name] for name in invoice if name != "updated_at"
     }
-    assert remove(office, invoice, line).status == 404
+    assert remove(api, invoice, line).status == 404
 
 
-def test_a_description_and_a_price_are_enough(office):
-    invoice = draft_of(office, currency="JPY")
-    line = add(office, invoice).data
+def test_a_description_and_a_price_are_enough(api):
+    invoice = draft_of(api, currency="JPY")
+    line = add(api, invoice).data
     usual = {"quantity": "1", "unit": None, "discount_percent": "0", "tax_rate": "0", "project_id": None, "position": 1}
     assert line == line | LINE | usual | {"amount": "100", "currency": "JPY"}
 
@@ -104,13 +103,13 @@ def test_a_description_and_a_price_are_enough(office):
     ("clients", "accounts_rate", "usual"),
     [("7.5", "19", "7.5"), ("0", "19", "0"), (None, "19", "19"), (None, "0", "0")],
 )
-def test_the_usual_tax_rate_is_the_clients_or_else_the_accounts(office, clients, accounts_rate, usual):
-    accounts.set_account(office.store, office.account_id, {"tax_rate": Decimal(accounts_rate)})
-    invoice = draft_of(office, LINE, client_id=office.make("/clients", tax_rate=clients)["id"])
-    lines = [*invoice["lines"], add(office, invoice).data]
+def test_the_usual_tax_rate_is_the_clients_or_else_the_accounts(api, clients, accounts_rate, usual):
+    accounts.set_account(api.store, api.account_id, {"tax_rate": Decimal(accounts_rate)})
+    invoice = draft_of(api, LINE, client_id=api.make("/clients", tax_rate=clients)["id"])
+    lines = [*invoice["lines"], add(api, invoice).data]
     assert [line["tax_rate"] for line in lines] == [usual, usual]
     for own in ("3", "0"):
-        assert add(office, invoice, tax_rate=own).data["tax_rate"] == own
+        assert add(api, invoice, tax_rate=own).data["tax_rate"] == own
 
 
 FAULTS = [
@@ -135,28 +134,28 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("members", "field", "sentence"), FAULTS)
-def test_a_faulty_line_is_refused_alone_and_among_others(office, members, field, sentence):
-    invoice = draft_of(office, LINE)
-    other = office.make("/projects", client_id=office.make("/clients")["id"])["id"]
+def test_a_faulty_line_is_refused_alone_and_among_others(api, members, field, sentence):
+    invoice = draft_of(api, LINE)
+    other = api.make("/projects", client_id=api.make("/clients")["id"])["id"]
     line = LINE | {name: other if value == "another client's" else value for name, value in members.items()}
-    alone = office.post(f"{path_of(invoice)}/lines", line).errors
-    among = office.patch(path_of(invoice), {"lines": [LINE, line]}).errors
+    alone = api.post(f"{path_of(invoice)}/lines", line).errors
+    among = api.patch(path_of(invoice), {"lines": [LINE, line]}).errors
     assert set(alone) == {field}
     assert sentence in alone[field][0]
     assert among == {f"lines.1.{field}": alone[field]}
-    assert again(office, invoice) == invoice
+    assert again(api, invoice) == invoice
 
 
-def test_all_faults_of_a_line_are_named_at_once(office):
-    invoice = draft_of(office)
-    assert set(add(office, invoice, unit="x" * 21, quantity="x", project_id=999).errors) == {
+def test_all_faults_of_a_line_are_named_at_once(api):
+    invoice = draft_of(api)
+    assert set(add(api, invoice, unit="x" * 21, quantity="x", project_id=999).errors) == {
         "unit", "quantity", "project_id",
     }  # fmt: skip
-    assert set(office.post(f"{path_of(invoice)}/lines").errors) == {"description", "unit_price"}
+    assert set(api.post(f"{path_of(invoice)}/lines").errors) == {"description", "unit_price"}
 
 
-def test_a_line_stands_where_its_position_says_else_last(office):
-    invoice = draft_of(office, LINE, LINE)
+def test_a_line_stands_where_its_position_says_else_last(api):
+    invoice = draft_of(api, LINE, LINE)
     for name, position in (
         ("last", None),
         ("first", 0),
@@ -164,49 +163,49 @@ def test_a_line_stands_where_its_position_says_else_last(office):
         ("behind the second", 2),
         ("end", None),
     ):
-        add(office, invoice, description=name, **({} if position is None else {"position": position}))
-    assert [(line["description"], line["position"]) for line in again(office, invoice)["lines"]] == [
+        add(api, invoice, description=name, **({} if position is None else {"position": position}))
+    assert [(line["description"], line["position"]) for line in again(api, invoice)["lines"]] == [
         ("first", 0), ("Design", 1), ("Design", 2), ("behind the second", 2), ("last", 3),
         ("far", 1_000_000_000), ("end", 1_000_000_000),
     ]  # fmt: skip
 
 
-def test_a_line_of_another_invoice_is_not_there(office):
-    one, two = draft_of(office, LINE), draft_of(office, LINE)
-    assert remove(office, one, two["lines"][0]).status == 404
-    assert [again(office, one), again(office, two)] == [one, two]
+def test_a_line_of_another_invoice_is_not_there(api):
+    one, two = draft_of(api, LINE), draft_of(api, LINE)
+    assert remove(api, one, two["lines"][0]).status == 404
+    assert [again(api, one), again(api, two)] == [one, two]
 
 
 @pytest.mark.parametrize("status", ISSUED)
-def test_the_lines_of_an_issued_invoice_are_locked(office, status):
-    invoice = draft_of(office, LINE, LINE, status="sent")
-    office.patch(path_of(invoice), ISSUED[status])
-    before = again(office, invoice)
+def test_the_lines_of_an_issued_invoice_are_locked(api, status):
+    invoice = draft_of(api, LINE, LINE, status="sent")
+    api.patch(path_of(invoice), ISSUED[status])
+    before = again(api, invoice)
     assert before["status"] == status
-    for answer in (add(office, invoice), remove(office, invoice, invoice["lines"][1])):
+    for answer in (add(api, invoice), remove(api, invoice, invoice["lines"][1])):
         assert (answer.status, answer.code) == (422, "locked")
         assert "credit note" in answer.errors["invoice"][0]
-    assert again(office, invoice) == before
+    assert again(api, invoice) == before
 
 
-def test_an_invoice_has_room_for_200_lines(office):
-    invoice = draft_of(office, *[LINE] * 199)
-    assert add(office, invoice).json["meta"]["invoice"]["total"] == "20000.00"
-    assert "200 lines" in add(office, invoice).errors["invoice"][0]
-    full = again(office, invoice)
+def test_an_invoice_has_room_for_200_lines(api):
+    invoice = draft_of(api, *[LINE] * 199)
+    assert add(api, invoice).json["meta"]["invoice"]["total"] == "20000.00"
+    assert "200 lines" in add(api, invoice).errors["invoice"][0]
+    full = again(api, invoice)
     assert len(full["lines"]) == 200
-    assert office.patch(path_of(invoice), {"lines": [*full["lines"], LINE]}).status == 422
-    assert again(office, invoice) == full
-    assert remove(office, invoice, full["lines"][0]).status == 204
-    assert add(office, invoice).status == 201
+    assert api.patch(path_of(invoice), {"lines": [*full["lines"], LINE]}).status == 422
+    assert again(api, invoice) == full
+    assert remove(api, invoice, full["lines"][0]).status == 204
+    assert add(api, invoice).status == 201
 
 
-def test_a_set_of_lines_takes_the_place_of_another(office):
-    invoice = draft_of(office, LINE, LINE | {"description": "Build"}, LINE | {"description": "Test"})
+def test_a_set_of_lines_takes_the_place_of_another(api):
+    invoice = draft_of(api, LINE, LINE | {"description": "Build"}, LINE | {"description": "Test"})
     first, second, third = invoice["lines"]
     path = path_of(invoice)
-    assert office.put(path, {"lines": invoice["lines"], "notes": "Same"}).data["lines"] == [first, second, third]
-    changed = office.patch(path, {"lines": [second | {"quantity": "3", "position": 9}, first, third, LINE]}).data
+    assert api.put(path, {"lines": invoice["lines"], "notes": "Same"}).data["lines"] == [first, second, third]
+    changed = api.patch(path, {"lines": [second | {"quantity": "3", "position": 9}, first, third, LINE]}).data
     assert [line["id"] for line in changed["lines"][:3]] == [second["id"], first["id"], third["id"]]
     assert changed["lines"][3]["id"] not in {first["id"], second["id"], third["id"]}
     assert [(line["description"], line["amount"], line["position"]) for line in changed["lines"]] == [
@@ -214,20 +213,20 @@ def test_a_set_of_lines_takes_the_place_of_another(office):
     ]  # fmt: skip
     assert changed["lines"][2] == third
     assert [changed["total"], changed["balance_due"]] == ["600.00", "600.00"]
-    fewer = office.patch(path, {"lines": [LINE | {"id": first["id"]}]}).data
+    fewer = api.patch(path, {"lines": [LINE | {"id": first["id"]}]}).data
     assert [line["id"] for line in fewer["lines"]] == [first["id"]]
-    assert remove(office, invoice, third).status == 404
-    assert office.patch(path, {"lines": []}).data["total"] == "0.00"
+    assert remove(api, invoice, third).status == 404
+    assert api.patch(path, {"lines": []}).data["total"] == "0.00"
 
 
-def test_a_line_that_was_changed_is_not_removed_by_its_former_tag(office):
-    invoice = draft_of(office)
-    line = add(office, invoice)
-    office.patch(path_of(invoice), {"lines": [LINE | {"id": line.data["id"], "quantity": "2"}]})
-    assert remove(office, invoice, line.data, headers={"If-Match": line.headers["etag"]}).status == 412
-    assert again(office, invoice)["total"] == "200.00"
-    newest = add(office, invoice)
-    assert remove(office, invoice, newest.data, headers={"If-Match": newest.headers["etag"]}).status == 204
+def test_a_line_that_was_changed_is_not_removed_by_its_former_tag(api):
+    invoice = draft_of(api)
+    line = add(api, invoice)
+    api.patch(path_of(invoice), {"lines": [LINE | {"id": line.data["id"], "quantity": "2"}]})
+    assert remove(api, invoice, line.data, headers={"If-Match": line.headers["etag"]}).status == 412
+    assert again(api, invoice)["total"] == "200.00"
+    newest = add(api, invoice)
+    assert remove(api, invoice, newest.data, headers={"If-Match": newest.headers["etag"]}).status == 204
 
 
 @pytest.mark.parametrize(
@@ -251,12 +250,12 @@ def test_a_line_that_was_changed_is_not_removed_by_its_former_tag(office):
         ("EUR", "1000000", "999999.9999", "0", "999999999900.00"),
     ],
 )
-def test_an_amount_is_exact_and_rounded_half_up(office, currency, quantity, unit_price, discount, amount):
-    invoice = draft_of(office, currency=currency)
+def test_an_amount_is_exact_and_rounded_half_up(api, currency, quantity, unit_price, discount, amount):
+    invoice = draft_of(api, currency=currency)
     line = {"quantity": quantity, "unit_price": unit_price, "discount_percent": discount}
-    made = add(office, invoice, **line)
+    made = add(api, invoice, **line)
     assert [made.data["amount"], made.json["meta"]["invoice"]["total"]] == [amount, amount]
-    assert office.patch(path_of(invoice), {"lines": [LINE | line]}).data["lines"][0]["amount"] == amount
+    assert api.patch(path_of(invoice), {"lines": [LINE | line]}).data["lines"][0]["amount"] == amount
 
 
 def rounded(exact, digits):
@@ -267,7 +266,7 @@ def rounded(exact, digits):
 
 @pytest.mark.parametrize(("currency", "digits"), [("EUR", 2), ("JPY", 0), ("KWD", 3)])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_tax_is_rounded_once_for_each_rate(office, currency, digits, seed):
+def test_tax_is_rounded_once_for_each_rate(api, currency, digits, seed):
     chance = Random(f"{currency} {seed}")
     lines = [
         {
@@ -279,7 +278,7 @@ def test_tax_is_rounded_once_for_each_rate(office, currency, digits, seed):
         }
         for _ in range(60)
     ]
-    invoice = draft_of(office, *lines, currency=currency)
+    invoice = draft_of(api, *lines, currency=currency)
     taxable = {}
     for line, made in zip(lines, invoice["lines"], strict=True):
         exact = Fraction(line["quantity"]) * Fraction(line["unit_price"])
@@ -294,84 +293,84 @@ def test_tax_is_rounded_once_for_each_rate(office, currency, digits, seed):
         sum(taxable.values()), sum(tax.values()), *[sum(taxable.values()) + sum(tax.values())] * 2,
     ]  # fmt: skip
     assert len(invoice["total"].partition(".")[2]) == digits
-    emptied = draft_of(office, currency=currency)
+    emptied = draft_of(api, currency=currency)
     for line in lines[:10]:
-        told = add(office, emptied, **line).json["meta"]["invoice"]
-    assert {name: again(office, emptied)[name] for name in TOTALS} == told
-    at_once = draft_of(office, *lines[:10], currency=currency)
-    assert told | {"id": at_once["id"]} == {name: at_once[name] for name in TOTALS}
+        expected = add(api, emptied, **line).json["meta"]["invoice"]
+    assert {name: again(api, emptied)[name] for name in TOTALS} == expected
+    at_once = draft_of(api, *lines[:10], currency=currency)
+    assert expected | {"id": at_once["id"]} == {name: at_once[name] for name in TOTALS}
 
 
-def frozen(office, invoice):
-    data = office.get(path_of(invoice)).json["data"]
+def frozen(api, invoice):
+    data = api.get(path_of(invoice)).json["data"]
     return {name: json.dumps(data[name]).encode() for name in FROZEN}
 
 
-def test_an_issued_invoice_answers_the_same_bytes_whatever_becomes_of_its_client(office):
+def test_an_issued_invoice_answers_the_same_bytes_whatever_becomes_of_its_client(api):
     here, there = ADDRESS, {name: "DE" if name == "country" else f"New {value}" for name, value in ADDRESS.items()}
-    client = office.make("/clients", tax_rate="19", hourly_rate="90", payment_terms_days=14, **here)["id"]
-    project = office.make("/projects", client_id=client, hourly_rate="100")["id"]
+    client = api.make("/clients", tax_rate="19", hourly_rate="90", payment_terms_days=14, **here)["id"]
+    project = api.make("/projects", client_id=client, hourly_rate="100")["id"]
     members = {"client_id": client, "project_id": project, "subject": "Relaunch", "terms": "Net", "status": "sent"}
-    invoice = draft_of(office, LINE, LINE | {"discount_percent": "2.5", "project_id": project}, **members)
-    before, row = office.get(path_of(invoice)), office.get("/invoices").data
+    invoice = draft_of(api, LINE, LINE | {"discount_percent": "2.5", "project_id": project}, **members)
+    before, row = api.get(path_of(invoice)), api.get("/invoices").data
     assert invoice["client_snapshot"] == here
-    its = frozen(office, invoice)
+    its = frozen(api, invoice)
     changes = there | {"tax_rate": "7", "hourly_rate": "10", "payment_terms_days": 60, "notes": "Moved"}
-    assert office.patch(f"/clients/{client}", changes).status == 200
-    assert office.patch(f"/projects/{project}", {"name": "Other", "hourly_rate": "1"}).status == 200
+    assert api.patch(f"/clients/{client}", changes).status == 200
+    assert api.patch(f"/projects/{project}", {"name": "Other", "hourly_rate": "1"}).status == 200
     rates = {"name": "South", "hourly_rate": Decimal(1), "tax_rate": Decimal(3), "payment_terms_days": 1}
-    accounts.set_account(office.store, office.account_id, rates | {"invoice_number_pattern": "X-{0}"})
-    newer = draft_of(office, LINE, **members)
+    accounts.set_account(api.store, api.account_id, rates | {"invoice_number_pattern": "X-{0}"})
+    newer = draft_of(api, LINE, **members)
     assert [newer["client_snapshot"], newer["lines"][0]["tax_rate"], newer["number"]] == [there, "7", "X-1"]
-    assert office.patch(f"/projects/{project}", {"status": "archived"}).status == 200
-    assert office.patch(f"/clients/{client}", {"tax_rate": None, "status": "archived"}).status == 200
-    after = office.get(path_of(invoice))
+    assert api.patch(f"/projects/{project}", {"status": "archived"}).status == 200
+    assert api.patch(f"/clients/{client}", {"tax_rate": None, "status": "archived"}).status == 200
+    after = api.get(path_of(invoice))
     assert (after.body, after.headers["etag"]) == (before.body, before.headers["etag"])
-    assert office.get("/invoices", {"ids": invoice["id"]}).data == row
+    assert api.get("/invoices", {"ids": invoice["id"]}).data == row
     for allowed in ({"notes": "N", "due_date": "2099-01-01"}, {"record_payment": {"amount": "1"}}, {"status": "paid"}):
-        assert office.patch(path_of(invoice), allowed).status == 200
-        assert frozen(office, invoice) == its
-    its = frozen(office, newer)
-    assert office.patch(path_of(newer), {"status": "void"}).status == 200
-    assert frozen(office, newer) == its
+        assert api.patch(path_of(invoice), allowed).status == 200
+        assert frozen(api, invoice) == its
+    its = frozen(api, newer)
+    assert api.patch(path_of(newer), {"status": "void"}).status == 200
+    assert frozen(api, newer) == its
 
 
-def test_a_project_shows_what_was_invoiced_for_it_before_tax(office):
-    client = office.make("/clients", tax_rate="19")["id"]
-    one, two = (office.make("/projects", client_id=client)["id"] for _ in range(2))
+def test_a_project_shows_what_was_invoiced_for_it_before_tax(api):
+    client = api.make("/clients", tax_rate="19")["id"]
+    one, two = (api.make("/projects", client_id=client)["id"] for _ in range(2))
 
     def invoiced():
-        return [office.get(f"/projects/{project}").data["invoiced_amount"] for project in (one, two)]
+        return [api.get(f"/projects/{project}").data["invoiced_amount"] for project in (one, two)]
 
     lines = [LINE, LINE | {"project_id": two, "quantity": "-0.5"}]
-    invoice = draft_of(office, *lines, client_id=client, project_id=one)
+    invoice = draft_of(api, *lines, client_id=client, project_id=one)
     assert invoiced() == ["0.00", "0.00"]
-    office.patch(path_of(invoice), {"status": "sent"})
+    api.patch(path_of(invoice), {"status": "sent"})
     assert invoiced() == ["100.00", "-50.00"]
-    draft_of(office, LINE, client_id=client, project_id=two, status="sent")
+    draft_of(api, LINE, client_id=client, project_id=two, status="sent")
     assert invoiced() == ["100.00", "50.00"]
-    office.patch(path_of(invoice), {"status": "void"})
+    api.patch(path_of(invoice), {"status": "void"})
     assert invoiced() == ["0.00", "100.00"]
 
 
-def quote_of(office, **members):
-    return office.make("/quotes", **({"lines": [LINE], "status": "accepted"} | members))
+def quote_of(api, **members):
+    return api.make("/quotes", **({"lines": [LINE], "status": "accepted"} | members))
 
 
-def test_an_accepted_quote_becomes_an_invoice(office):
-    client = office.make("/clients", tax_rate="19")["id"]
-    contact = office.make("/external-contacts", client_id=client)["id"]
-    project = office.make("/projects", client_id=client)["id"]
+def test_an_accepted_quote_becomes_an_invoice(api):
+    client = api.make("/clients", tax_rate="19")["id"]
+    contact = api.make("/external-contacts", client_id=client)["id"]
+    project = api.make("/projects", client_id=client)["id"]
     lines = [
         LINE | {"quantity": "1.5", "unit": "days", "discount_percent": "12.5", "project_id": project},
         LINE | {"description": "Rebate", "quantity": "-1", "unit_price": "33.3333", "tax_rate": "7"},
     ]
     members = {"client_id": client, "contact_id": contact, "project_id": project, "currency": "USD"}
-    quote = quote_of(office, **members, title="Relaunch", lines=lines)
-    office.patch(f"/clients/{client}", {"tax_rate": "3"})
-    tag = office.get(f"/quotes/{quote['id']}").headers["etag"]
-    assert office.get("/quotes", {"converted": "true"}).data == []
-    answer = office.post("/invoices", {"quote_id": quote["id"]})
+    quote = quote_of(api, **members, title="Relaunch", lines=lines)
+    api.patch(f"/clients/{client}", {"tax_rate": "3"})
+    tag = api.get(f"/quotes/{quote['id']}").headers["etag"]
+    assert api.get("/quotes", {"converted": "true"}).data == []
+    answer = api.post("/invoices", {"quote_id": quote["id"]})
     assert answer.status == 201
     invoice = answer.data
     totals = {name: quote[name] for name in ("subtotal", "tax_total", "total", "tax_breakdown")}
@@ -381,82 +380,82 @@ def test_an_accepted_quote_becomes_an_invoice(office):
             for made, line in zip(invoice["lines"], quote["lines"], strict=True)] == [
         {name: line[name] for name in line if name not in own} for line in quote["lines"]
     ]  # fmt: skip
-    assert [row["id"] for row in office.get("/invoices", {"quote_id": quote["id"]}).data] == [invoice["id"]]
-    assert [row["invoice_id"] for row in office.get("/quotes", {"converted": "true"}).data] == [invoice["id"]]
-    assert office.get(f"/quotes/{quote['id']}").headers["etag"] != tag
+    assert [row["id"] for row in api.get("/invoices", {"quote_id": quote["id"]}).data] == [invoice["id"]]
+    assert [row["invoice_id"] for row in api.get("/quotes", {"converted": "true"}).data] == [invoice["id"]]
+    assert api.get(f"/quotes/{quote['id']}").headers["etag"] != tag
 
 
-def test_an_invoice_of_a_quote_says_what_differs(office):
-    client = office.make("/clients")["id"]
-    contacts = [office.make("/external-contacts", client_id=client)["id"] for _ in range(2)]
-    projects = [office.make("/projects", client_id=client)["id"] for _ in range(2)]
-    quote = quote_of(office, client_id=client, contact_id=contacts[0], project_id=projects[0], title="Theirs")
+def test_an_invoice_of_a_quote_says_what_differs(api):
+    client = api.make("/clients")["id"]
+    contacts = [api.make("/external-contacts", client_id=client)["id"] for _ in range(2)]
+    projects = [api.make("/projects", client_id=client)["id"] for _ in range(2)]
+    quote = quote_of(api, client_id=client, contact_id=contacts[0], project_id=projects[0], title="Theirs")
     own = {"client_id": client, "contact_id": contacts[1], "project_id": projects[1], "subject": "Ours", "terms": "Net"}
-    invoice = office.post("/invoices", own | {"quote_id": quote["id"], "status": "sent"}).data
+    invoice = api.post("/invoices", own | {"quote_id": quote["id"], "status": "sent"}).data
     assert invoice == invoice | own | {"status": "sent", "total": "100.00"}
     assert invoice["number"]
 
 
-def test_lines_beside_a_quote_come_before_its_own_and_count_with_them(office):
-    quote, own = quote_of(office, lines=[LINE] * 199)["id"], LINE | {"description": "Own"}
-    assert "201" in office.post("/invoices", {"quote_id": quote, "lines": [own, own]}).errors["lines"][0]
-    invoice = office.post("/invoices", {"quote_id": quote, "lines": [own]}).data
+def test_lines_beside_a_quote_come_before_its_own_and_count_with_them(api):
+    quote, own = quote_of(api, lines=[LINE] * 199)["id"], LINE | {"description": "Own"}
+    assert "201" in api.post("/invoices", {"quote_id": quote, "lines": [own, own]}).errors["lines"][0]
+    invoice = api.post("/invoices", {"quote_id": quote, "lines": [own]}).data
     assert [line["description"] for line in invoice["lines"]] == ["Own", *["Design"] * 199]
 
 
 @pytest.mark.parametrize("status", ["draft", "sent", "declined", "cancelled", "expired"])
-def test_only_an_accepted_quote_becomes_an_invoice(office, status):
+def test_only_an_accepted_quote_becomes_an_invoice(api, status):
     days = {"issue_date": "2020-01-01", "valid_until": "2020-01-02"}
-    quote = quote_of(office, **(days | {"status": "sent"} if status == "expired" else {"status": status}))
-    answer = office.post("/invoices", {"quote_id": quote["id"]})
+    quote = quote_of(api, **(days | {"status": "sent"} if status == "expired" else {"status": status}))
+    answer = api.post("/invoices", {"quote_id": quote["id"]})
     assert list(answer.errors) == ["quote_id"]
     assert "only an accepted" in answer.errors["quote_id"][0]
-    assert office.get("/invoices").data == []
+    assert api.get("/invoices").data == []
 
 
-def test_a_quote_of_another_or_of_an_archived_client_becomes_no_invoice(office):
-    client, other = office.make("/clients")["id"], office.make("/clients")["id"]
-    quote = {"quote_id": quote_of(office, client_id=client)["id"]}
-    assert "Belongs to client" in office.post("/invoices", quote | {"client_id": other}).errors["quote_id"][0]
-    office.patch(f"/clients/{client}", {"status": "archived"})
-    assert "archived" in office.post("/invoices", quote).errors["client_id"][0]
-    assert office.get("/invoices").data == []
+def test_a_quote_of_another_or_of_an_archived_client_becomes_no_invoice(api):
+    client, other = api.make("/clients")["id"], api.make("/clients")["id"]
+    quote = {"quote_id": quote_of(api, client_id=client)["id"]}
+    assert "Belongs to client" in api.post("/invoices", quote | {"client_id": other}).errors["quote_id"][0]
+    api.patch(f"/clients/{client}", {"status": "archived"})
+    assert "archived" in api.post("/invoices", quote).errors["client_id"][0]
+    assert api.get("/invoices").data == []
 
 
-def test_a_quote_becomes_one_invoice_and_is_frozen_until_its_draft_is_deleted(office):
-    quote = quote_of(office)
+def test_a_quote_becomes_one_invoice_and_is_frozen_until_its_draft_is_deleted(api):
+    quote = quote_of(api)
     path = f"/quotes/{quote['id']}"
-    invoice = office.post("/invoices", {"quote_id": quote["id"]}).data
+    invoice = api.post("/invoices", {"quote_id": quote["id"]}).data
     again_sentence = f"Quote {quote['number']} has already become invoice {invoice['id']}."
-    before = office.get(path).data
+    before = api.get(path).data
     assert before["invoice_id"] == invoice["id"]
-    assert office.post("/invoices", {"quote_id": quote["id"]}).errors == {"quote_id": [again_sentence]}
+    assert api.post("/invoices", {"quote_id": quote["id"]}).errors == {"quote_id": [again_sentence]}
     for members in ({"status": "draft"}, {"status": "declined"}, {"notes": "x"}, {"lines": []}, {"title": "x"}):
-        assert set(office.patch(path, members).errors) == set(members)
+        assert set(api.patch(path, members).errors) == set(members)
     line = quote["lines"][0]["id"]
-    for refused in (office.post(f"{path}/lines", LINE), office.delete(f"{path}/lines/{line}"), office.delete(path)):
+    for refused in (api.post(f"{path}/lines", LINE), api.delete(f"{path}/lines/{line}"), api.delete(path)):
         assert refused.code == "locked"
-    assert office.put(path, before).status == 200
-    assert office.delete(path_of(invoice)).status == 204
-    assert office.get(path).data["invoice_id"] is None
-    second = office.post("/invoices", {"quote_id": quote["id"], "status": "sent"}).data
-    office.patch(path_of(second), {"status": "void"})
-    assert office.get(path).data["invoice_id"] is None
-    third = office.post("/invoices", {"quote_id": quote["id"]}).data
-    assert office.get(path).data["invoice_id"] == third["id"]
-    assert office.get(path_of(second)).data["quote_id"] == quote["id"]
-    assert set(office.post("/invoices", {"quote_id": quote["id"]}).errors) == {"quote_id"}
-    assert office.patch(path, {"status": "draft"}).status == 422
-    assert office.patch(path, {"external_id": "crm-7"}).data["external_id"] == "crm-7"
+    assert api.put(path, before).status == 200
+    assert api.delete(path_of(invoice)).status == 204
+    assert api.get(path).data["invoice_id"] is None
+    second = api.post("/invoices", {"quote_id": quote["id"], "status": "sent"}).data
+    api.patch(path_of(second), {"status": "void"})
+    assert api.get(path).data["invoice_id"] is None
+    third = api.post("/invoices", {"quote_id": quote["id"]}).data
+    assert api.get(path).data["invoice_id"] == third["id"]
+    assert api.get(path_of(second)).data["quote_id"] == quote["id"]
+    assert set(api.post("/invoices", {"quote_id": quote["id"]}).errors) == {"quote_id"}
+    assert api.patch(path, {"status": "draft"}).status == 422
+    assert api.patch(path, {"external_id": "crm-7"}).data["external_id"] == "crm-7"
 
 
 @pytest.mark.parametrize("first", ["/projects", "/invoices"])
-def test_a_quote_becomes_a_project_and_an_invoice(office, first):
-    quote = {"quote_id": quote_of(office, title="Relaunch")["id"]}
-    made = {path: office.post(path, quote).data["id"] for path in sorted(["/projects", "/invoices"], key=first.__ne__)}
-    its = office.get(f"/quotes/{quote['quote_id']}").data
+def test_a_quote_becomes_a_project_and_an_invoice(api, first):
+    quote = {"quote_id": quote_of(api, title="Relaunch")["id"]}
+    made = {path: api.post(path, quote).data["id"] for path in sorted(["/projects", "/invoices"], key=first.__ne__)}
+    its = api.get(f"/quotes/{quote['quote_id']}").data
     assert [its["converted_project_id"], its["invoice_id"]] == [made["/projects"], made["/invoices"]]
     for path in made:
-        assert "already become" in office.post(path, quote).errors["quote_id"][0]
-    assert office.delete(f"/invoices/{made['/invoices']}").status == 204
-    assert office.patch(f"/quotes/{quote['quote_id']}", {"status": "draft"}).status == 422
+        assert "already become" in api.post(path, quote).errors["quote_id"][0]
+    assert api.delete(f"/invoices/{made['/invoices']}").status == 204
+    assert api.patch(f"/quotes/{quote['quote_id']}", {"status": "draft"}).status == 422

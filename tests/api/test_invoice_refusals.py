@@ -4,90 +4,90 @@ import time_machine
 DESIGN = {"description": "Design", "unit_price": "100", "tax_rate": "19"}
 
 
-def issued(office, *lines, **members):
-    return office.make("/invoices", status="sent", lines=list(lines) or [DESIGN], **members)
+def issued(api, *lines, **members):
+    return api.make("/invoices", status="sent", lines=list(lines) or [DESIGN], **members)
 
 
 def path_of(invoice):
     return f"/invoices/{invoice['id']}"
 
 
-def credit(office, invoice, **members):
-    return office.post(f"{path_of(invoice)}/credit-notes", members)
+def credit(api, invoice, **members):
+    return api.post(f"{path_of(invoice)}/credit-notes", members)
 
 
 @pytest.mark.parametrize("members", [{"issue_date": "2099-01-01"}, {"currency": "USD"}, {"lines": []}])
-def test_what_is_locked_is_told_alone_and_once(office, members):
-    refused = office.patch(path_of(issued(office)), members)
+def test_what_is_locked_is_told_alone_and_once(api, members):
+    refused = api.patch(path_of(issued(api)), members)
     assert refused.code == "locked"
     assert {name: len(said) for name, said in refused.errors.items()} == dict.fromkeys(members, 1)
 
 
-def test_another_client_of_an_issued_invoice_blames_nothing_that_belongs_to_the_first(office):
-    client = office.make("/clients")["id"]
-    invoice = issued(office, client_id=client, project_id=office.make("/projects", client_id=client)["id"])
-    refused = office.patch(path_of(invoice), {"client_id": office.make("/clients")["id"]})
+def test_another_client_of_an_issued_invoice_blames_nothing_that_belongs_to_the_first(api):
+    client = api.make("/clients")["id"]
+    invoice = issued(api, client_id=client, project_id=api.make("/projects", client_id=client)["id"])
+    refused = api.patch(path_of(invoice), {"client_id": api.make("/clients")["id"]})
     assert (refused.code, list(refused.errors)) == ("locked", ["client_id"])
 
 
-def test_a_record_sent_back_with_another_status_takes_that_step(office):
-    invoice = issued(office)
-    void = office.put(path_of(invoice), invoice | {"status": "void"}).data
+def test_a_record_sent_back_with_another_status_takes_that_step(api):
+    invoice = issued(api)
+    void = api.put(path_of(invoice), invoice | {"status": "void"}).data
     assert (void["status"], void["balance_due"], void["lines"]) == ("void", "0.00", invoice["lines"])
 
 
-def test_a_contact_who_moved_to_another_client_stops_no_payment(office):
-    client = office.make("/clients")["id"]
-    contact = office.make("/external-contacts", client_id=client)["id"]
-    quote = office.make("/quotes", client_id=client, contact_id=contact, lines=[DESIGN], status="accepted")["id"]
-    invoice = issued(office, client_id=client, contact_id=contact)
-    office.patch(f"/external-contacts/{contact}", {"client_id": office.make("/clients")["id"]})
-    assert office.patch(path_of(invoice), {"record_payment": {}}).data["status"] == "paid"
-    assert office.post("/invoices", {"quote_id": quote}).data["contact_id"] is None
+def test_a_contact_who_moved_to_another_client_stops_no_payment(api):
+    client = api.make("/clients")["id"]
+    contact = api.make("/external-contacts", client_id=client)["id"]
+    quote = api.make("/quotes", client_id=client, contact_id=contact, lines=[DESIGN], status="accepted")["id"]
+    invoice = issued(api, client_id=client, contact_id=contact)
+    api.patch(f"/external-contacts/{contact}", {"client_id": api.make("/clients")["id"]})
+    assert api.patch(path_of(invoice), {"record_payment": {}}).data["status"] == "paid"
+    assert api.post("/invoices", {"quote_id": quote}).data["contact_id"] is None
 
 
-def test_paid_beside_a_reference_that_is_known_is_no_payment(office):
-    path = path_of(issued(office))
-    office.patch(path, {"record_payment": {"amount": "30", "reference": "x"}})
-    refused = office.patch(path, {"status": "paid", "record_payment": {"reference": "x"}})
+def test_paid_beside_a_reference_that_is_known_is_no_payment(api):
+    path = path_of(issued(api))
+    api.patch(path, {"record_payment": {"amount": "30", "reference": "x"}})
+    refused = api.patch(path, {"status": "paid", "record_payment": {"reference": "x"}})
     assert "recorded before" in refused.errors["status"][0]
-    assert office.patch(path, {"status": "paid"}).data["balance_due"] == "0.00"
+    assert api.patch(path, {"status": "paid"}).data["balance_due"] == "0.00"
 
 
-def test_what_is_written_off_and_credited_as_a_whole_cannot_be_paid(office):
-    invoice = issued(office)
-    office.patch(path_of(invoice), {"status": "written_off"})
-    assert credit(office, invoice).data["applied_amount"] == invoice["total"]
-    refused = office.patch(path_of(invoice), {"status": "paid"})
+def test_what_is_written_off_and_credited_as_a_whole_cannot_be_paid(api):
+    invoice = issued(api)
+    api.patch(path_of(invoice), {"status": "written_off"})
+    assert credit(api, invoice).data["applied_amount"] == invoice["total"]
+    refused = api.patch(path_of(invoice), {"status": "paid"})
     assert list(refused.errors) == ["status"]
 
 
-def test_a_quotes_prices_keep_their_currency(office):
-    quote = office.make("/quotes", currency="USD", lines=[DESIGN], status="accepted")["id"]
-    refused = office.post("/invoices", {"quote_id": quote, "currency": "EUR"})
+def test_a_quotes_prices_keep_their_currency(api):
+    quote = api.make("/quotes", currency="USD", lines=[DESIGN], status="accepted")["id"]
+    refused = api.post("/invoices", {"quote_id": quote, "currency": "EUR"})
     assert "USD" in refused.errors["currency"][0]
-    assert office.post("/invoices", {"quote_id": quote}).data["currency"] == "USD"
+    assert api.post("/invoices", {"quote_id": quote}).data["currency"] == "USD"
 
 
-def test_an_expired_quote_is_called_so(office):
+def test_an_expired_quote_is_called_so(api):
     with time_machine.travel("2026-03-01T12:00:00Z", tick=False):
-        quote = office.make("/quotes", lines=[DESIGN], status="sent", valid_until="2026-03-02")["id"]
+        quote = api.make("/quotes", lines=[DESIGN], status="sent", valid_until="2026-03-02")["id"]
     with time_machine.travel("2026-03-03T12:00:00Z", tick=False):
-        assert "is expired" in office.post("/invoices", {"quote_id": quote}).errors["quote_id"][0]
+        assert "is expired" in api.post("/invoices", {"quote_id": quote}).errors["quote_id"][0]
 
 
-def test_what_was_read_can_be_sent_back_whatever_the_positions(office):
-    draft = office.make("/invoices", lines=[DESIGN] * 3)
-    office.delete(f"{path_of(draft)}/lines/{draft['lines'][1]['id']}")
-    read = office.get(path_of(draft)).data
-    assert office.put(path_of(draft), read).data["lines"] == read["lines"]
+def test_what_was_read_can_be_sent_back_whatever_the_positions(api):
+    draft = api.make("/invoices", lines=[DESIGN] * 3)
+    api.delete(f"{path_of(draft)}/lines/{draft['lines'][1]['id']}")
+    read = api.get(path_of(draft)).data
+    assert api.put(path_of(draft), read).data["lines"] == read["lines"]
 
 
-def test_nothing_of_a_template_is_invoiced(office):
-    client = office.make("/clients")["id"]
-    template = office.make("/projects", client_id=client, is_template=True)["id"]
+def test_nothing_of_a_template_is_invoiced(api):
+    client = api.make("/clients")["id"]
+    template = api.make("/projects", client_id=client, is_template=True)["id"]
     lines = [DESIGN | {"project_id": template}]
-    refused = office.post("/invoices", {"client_id": client, "project_id": template, "lines": lines})
+    refused = api.post("/invoices", {"client_id": client, "project_id": template, "lines": lines})
     assert set(refused.errors) == {"project_id", "lines.0.project_id"}
 
 
@@ -98,12 +98,12 @@ def test_nothing_of_a_template_is_invoiced(office):
         ([("1", "100", "0"), ("-1", "50", "19")], {"description": "All", "unit_price": "40.5", "tax_rate": "0"}),
     ],
 )
-def test_a_credit_stays_within_the_invoice_also_where_a_rate_is_below_nothing(office, lines, credited):
+def test_a_credit_stays_within_the_invoice_also_where_a_rate_is_below_nothing(api, lines, credited):
     names = ("quantity", "unit_price", "tax_rate")
-    invoice = issued(office, *({"description": "A"} | dict(zip(names, line, strict=True)) for line in lines))
-    refused = credit(office, invoice, lines=[credited])
+    invoice = issued(api, *({"description": "A"} | dict(zip(names, line, strict=True)) for line in lines))
+    refused = credit(api, invoice, lines=[credited])
     assert list(refused.errors) == ["lines"]
-    assert credit(office, invoice).data["total"] == invoice["total"]
+    assert credit(api, invoice).data["total"] == invoice["total"]
 
 
 @pytest.mark.parametrize(
@@ -116,12 +116,12 @@ def test_a_credit_stays_within_the_invoice_also_where_a_rate_is_below_nothing(of
         ({"lines": [{"invoice_line_id": 1, "tax_rate": "7"}]}, "lines.0.tax_rate"),
     ],
 )
-def test_what_cannot_be_credited_is_told_in_one_sentence(office, members, field):
-    invoice = issued(office)
-    refused = credit(office, invoice, **members)
+def test_what_cannot_be_credited_is_told_in_one_sentence(api, members, field):
+    invoice = issued(api)
+    refused = credit(api, invoice, **members)
     assert {name: len(said) for name, said in refused.errors.items()} == {field: 1}
-    assert credit(office, invoice, lines=[{"invoice_line_id": 1, "unit_price": "100"}]).data["total"] == "119.00"
+    assert credit(api, invoice, lines=[{"invoice_line_id": 1, "unit_price": "100"}]).data["total"] == "119.00"
 
 
-def test_an_invoice_of_the_future_is_credited_on_its_own_day(office):
-    assert credit(office, issued(office, issue_date="2099-01-01")).data["issue_date"] == "2099-01-01"
+def test_an_invoice_of_the_future_is_credited_on_its_own_day(api):
+    assert credit(api, issued(api, issue_date="2099-01-01")).data["issue_date"] == "2099-01-01"

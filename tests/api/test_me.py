@@ -2,14 +2,14 @@ from retainer import __version__
 from retainer.server.housekeeping import KeysUsed
 
 
-def test_it_works(office):
-    me = office.get("/me").data
-    assert me["key"]["prefix"] == office.key[:8]
+def test_it_works(api):
+    me = api.get("/me").data
+    assert me["key"]["prefix"] == api.key[:8]
     assert me["key"]["last_used_at"] is None
     assert "clients:read" in me["key"]["scopes"]
-    assert me["user"] == {"id": office.admin_id, "name": "Ana Admin", "email": "ana@north.example", "role": "admin"}
+    assert me["user"] == {"id": api.admin_id, "name": "Ana Admin", "email": "ana@north.example", "role": "admin"}
     assert me["account"] | {"trial_ends_at": None} == {
-        "id": office.account_id,
+        "id": api.account_id,
         "name": "North",
         "plan": "agency",
         "trial_ends_at": None,
@@ -24,17 +24,17 @@ def test_it_works(office):
     assert (me["server"]["version"], me["server"]["api_version"]) == (__version__, "v1")
 
 
-def test_any_valid_key_may_ask_and_sees_its_own_scopes(office):
-    me = office.get("/me", key=office.new_key(["tasks:write", "clients:read"])).data
+def test_any_valid_key_may_ask_and_sees_its_own_scopes(api):
+    me = api.get("/me", key=api.new_key(["tasks:write", "clients:read"])).data
     assert me["key"]["scopes"] == ["clients:read", "tasks:write"]
 
 
-def test_the_last_use_is_written_at_most_once_a_minute(office):
+def test_the_last_use_is_written_at_most_once_a_minute(api):
     used = KeysUsed()
-    used.note(office.key_id)
-    used.write(office.store)
-    first = office.get("/me").data["key"]["last_used_at"]
+    used.note(api.key_id)
+    used.write(api.store)
+    first = api.get("/me").data["key"]["last_used_at"]
     assert first is not None
-    used.note(office.key_id)
-    used.write(office.store)
-    assert office.get("/me").data["key"]["last_used_at"] == first
+    used.note(api.key_id)
+    used.write(api.store)
+    assert api.get("/me").data["key"]["last_used_at"] == first

@@ -3,20 +3,20 @@ import time_machine
 
 
 @pytest.fixture
-def fixed(office):
+def fixed(api):
     """The path of the milestones of a project with a fixed fee of 1000.00 euros."""
-    return milestones_of(office, billing_type="fixed_fee", fixed_fee="1000")
+    return milestones_of(api, billing_type="fixed_fee", fixed_fee="1000")
 
 
-def milestones_of(office, **members):
-    return f"/projects/{office.make('/projects', **members)['id']}/milestones"
+def milestones_of(api, **members):
+    return f"/projects/{api.make('/projects', **members)['id']}/milestones"
 
 
-def found(office, path, **query):
-    return [row["id"] for row in office.get(path, query).data]
+def found(api, path, **query):
+    return [row["id"] for row in api.get(path, query).data]
 
 
-def test_it_works(office, fixed):
+def test_it_works(api, fixed):
     sent = {
         "name": "Launch",
         "description": "All is live",
@@ -26,7 +26,7 @@ def test_it_works(office, fixed):
         "amount": "250.50",
         "position": 4,
     }
-    answer = office.post(fixed, sent | {"name": " Launch ", "project_id": 999, "currency": "USD"})
+    answer = api.post(fixed, sent | {"name": " Launch ", "project_id": 999, "currency": "USD"})
     assert answer.status == 201
     milestone = answer.data
     assert milestone == sent | {
@@ -42,22 +42,20 @@ def test_it_works(office, fixed):
         "is_overdue": False,
     }
     assert answer.headers["location"].endswith(f"{fixed}/{milestone['id']}")
-    assert office.get(fixed).data == [milestone]
+    assert api.get(fixed).data == [milestone]
 
 
-def test_a_new_milestone_is_open_and_the_last_of_its_project_unless_it_has_a_position(office, fixed):
-    other = milestones_of(office)
-    office.make(other, position=50)
-    made = [
-        office.make(fixed, **members) for members in ({}, {}, {"position": 9}, {}, {"position": 0}, {"position": 9})
-    ]
+def test_a_new_milestone_is_open_and_the_last_of_its_project_unless_it_has_a_position(api, fixed):
+    other = milestones_of(api)
+    api.make(other, position=50)
+    made = [api.make(fixed, **members) for members in ({}, {}, {"position": 9}, {}, {"position": 0}, {"position": 9})]
     assert [it["position"] for it in made] == [1, 2, 9, 10, 0, 9]
     unknown = {"description", "start_date", "due_date", "amount", "completed_at"}
     assert (made[0]["status"], {made[0][name] for name in unknown}) == ("open", {None})
     first, second, third, fourth, fifth, sixth = (it["id"] for it in made)
-    assert found(office, fixed) == [fifth, first, second, third, sixth, fourth]
-    assert office.patch(f"{fixed}/{first}", {"position": None}).data["position"] == 11
-    assert office.patch(f"{fixed}/{first}", {"name": "New"}).data["position"] == 11
+    assert found(api, fixed) == [fifth, first, second, third, sixth, fourth]
+    assert api.patch(f"{fixed}/{first}", {"position": None}).data["position"] == 11
+    assert api.patch(f"{fixed}/{first}", {"name": "New"}).data["position"] == 11
 
 
 @pytest.mark.parametrize(
@@ -88,121 +86,119 @@ def test_a_new_milestone_is_open_and_the_last_of_its_project_unless_it_has_a_pos
         ("amont", "1", "Did you mean amount?"),
     ],
 )
-def test_a_faulty_member_is_told_in_a_sentence_when_it_is_made_and_when_it_changes(
-    office, fixed, member, value, sentence
-):
-    made = office.make(fixed)
+def test_a_faulty_member_is_told_in_a_sentence_when_it_is_made_and_when_it_changes(api, fixed, member, value, sentence):
+    made = api.make(fixed)
     for answer in (
-        office.post(fixed, {"name": "Good"} | {member: value}),
-        office.patch(f"{fixed}/{made['id']}", {member: value}),
+        api.post(fixed, {"name": "Good"} | {member: value}),
+        api.patch(f"{fixed}/{made['id']}", {member: value}),
     ):
         assert sentence in answer.errors[member][0]
         assert (set(answer.errors), answer.code) == ({member}, "validation_failed")
-    assert office.get(fixed).data == [made]
+    assert api.get(fixed).data == [made]
 
 
-def test_all_faults_are_named_at_once(office, fixed):
-    answer = office.post(fixed, {"status": "done", "amount": "1e3", "position": -1, "due_date": 5, "titel": "A"})
+def test_all_faults_are_named_at_once(api, fixed):
+    answer = api.post(fixed, {"status": "done", "amount": "1e3", "position": -1, "due_date": 5, "titel": "A"})
     assert set(answer.errors) == {"name", "status", "amount", "position", "due_date", "titel"}
     late = {"start_date": "2026-03-02", "due_date": "2026-03-01"}
-    assert set(office.post(fixed, {"name": "A", "amount": "1001", **late}).errors) == {"amount", "due_date"}
+    assert set(api.post(fixed, {"name": "A", "amount": "1001", **late}).errors) == {"amount", "due_date"}
 
 
-def test_the_due_date_is_not_before_the_start_whichever_changes(office, fixed):
-    path = f"{fixed}/{office.make(fixed, due_date='2026-03-01')['id']}"
+def test_the_due_date_is_not_before_the_start_whichever_changes(api, fixed):
+    path = f"{fixed}/{api.make(fixed, due_date='2026-03-01')['id']}"
     sentence = "Must not be before start_date, which is 2026-03-02."
-    assert office.patch(path, {"start_date": "2026-03-02"}).errors == {"due_date": [sentence]}
-    assert office.patch(path, {"start_date": "2026-03-01"}).status == 200
-    assert set(office.patch(path, {"due_date": "2026-02-28"}).errors) == {"due_date"}
-    assert office.patch(path, {"start_date": "2026-03-02", "due_date": None}).data["due_date"] is None
+    assert api.patch(path, {"start_date": "2026-03-02"}).errors == {"due_date": [sentence]}
+    assert api.patch(path, {"start_date": "2026-03-01"}).status == 200
+    assert set(api.patch(path, {"due_date": "2026-02-28"}).errors) == {"due_date"}
+    assert api.patch(path, {"start_date": "2026-03-02", "due_date": None}).data["due_date"] is None
 
 
-def test_the_moment_of_completing_is_kept_until_a_milestone_is_opened_again(office, fixed):
-    path = f"{fixed}/{office.make(fixed)['id']}"
-    done = office.patch(path, {"status": "completed", "completed_at": "2026-03-01T00:00:00Z"}).data
+def test_the_moment_of_completing_is_kept_until_a_milestone_is_opened_again(api, fixed):
+    path = f"{fixed}/{api.make(fixed)['id']}"
+    done = api.patch(path, {"status": "completed", "completed_at": "2026-03-01T00:00:00Z"}).data
     assert done["completed_at"] == done["updated_at"]
-    assert office.patch(path, {"name": "New", "completed_at": None}).data["completed_at"] == done["completed_at"]
-    assert office.patch(path, {"status": "open"}).data["completed_at"] is None
-    made = office.make(fixed, status="completed")
+    assert api.patch(path, {"name": "New", "completed_at": None}).data["completed_at"] == done["completed_at"]
+    assert api.patch(path, {"status": "open"}).data["completed_at"] is None
+    made = api.make(fixed, status="completed")
     assert made["completed_at"] == made["created_at"]
 
 
-def test_amounts_stay_within_the_fixed_fee_together(office, fixed):
-    first = f"{fixed}/{office.make(fixed, amount='600')['id']}"
-    second = f"{fixed}/{office.make(fixed, amount=400)['id']}"
+def test_amounts_stay_within_the_fixed_fee_together(api, fixed):
+    first = f"{fixed}/{api.make(fixed, amount='600')['id']}"
+    second = f"{fixed}/{api.make(fixed, amount=400)['id']}"
     room = "Exceeds the project's fixed_fee, which is 1000.00 EUR; other milestones hold {} of it."
-    assert office.create(fixed, amount="0.01").errors == {"amount": [room.format("1000.00")]}
-    assert office.patch(second, {"amount": "400.01"}).errors == {"amount": [room.format("600.00")]}
-    assert office.patch(second, {"amount": "400.00", "name": "New"}).status == 200
-    assert office.patch(first, {"amount": None}).data["amount"] is None
-    assert office.patch(second, {"amount": "1000"}).data["amount"] == "1000.00"
-    assert office.patch(first, {"amount": "0.01"}).errors == {"amount": [room.format("1000.00")]}
-    office.delete(second)
-    assert office.create(milestones_of(office, billing_type="fixed_fee", fixed_fee="1"), amount="1").status == 201
-    assert office.patch(first, {"amount": "1000"}).data["amount"] == "1000.00"
+    assert api.create(fixed, amount="0.01").errors == {"amount": [room.format("1000.00")]}
+    assert api.patch(second, {"amount": "400.01"}).errors == {"amount": [room.format("600.00")]}
+    assert api.patch(second, {"amount": "400.00", "name": "New"}).status == 200
+    assert api.patch(first, {"amount": None}).data["amount"] is None
+    assert api.patch(second, {"amount": "1000"}).data["amount"] == "1000.00"
+    assert api.patch(first, {"amount": "0.01"}).errors == {"amount": [room.format("1000.00")]}
+    api.delete(second)
+    assert api.create(milestones_of(api, billing_type="fixed_fee", fixed_fee="1"), amount="1").status == 201
+    assert api.patch(first, {"amount": "1000"}).data["amount"] == "1000.00"
 
 
 @pytest.mark.parametrize("billing_type", ["time_and_materials", "retainer", "non_billable", "fixed_fee"])
-def test_only_a_project_with_a_fixed_fee_has_slices_of_it(office, billing_type):
-    path = milestones_of(office, billing_type=billing_type)
+def test_only_a_project_with_a_fixed_fee_has_slices_of_it(api, billing_type):
+    path = milestones_of(api, billing_type=billing_type)
     reason = {"fixed_fee": "Exceeds the project's fixed_fee, which is not set; other milestones hold 0.00 of it."}.get(
         billing_type, f"Is a slice of a fixed fee; the billing_type of the project is {billing_type}."
     )
-    assert office.create(path, amount="1").errors == {"amount": [reason]}
-    milestone = f"{path}/{office.make(path)['id']}"
-    assert office.patch(milestone, {"amount": "1"}).errors == {"amount": [reason]}
-    office.patch(path.removesuffix("/milestones"), {"billing_type": "fixed_fee", "fixed_fee": "1"})
-    assert office.patch(milestone, {"amount": "1"}).data["amount"] == "1.00"
+    assert api.create(path, amount="1").errors == {"amount": [reason]}
+    milestone = f"{path}/{api.make(path)['id']}"
+    assert api.patch(milestone, {"amount": "1"}).errors == {"amount": [reason]}
+    api.patch(path.removesuffix("/milestones"), {"billing_type": "fixed_fee", "fixed_fee": "1"})
+    assert api.patch(milestone, {"amount": "1"}).data["amount"] == "1.00"
 
 
-def test_a_fixed_fee_stays_above_its_milestones_and_with_them(office, fixed):
+def test_a_fixed_fee_stays_above_its_milestones_and_with_them(api, fixed):
     project = fixed.removesuffix("/milestones")
-    before = office.get(project).data
-    milestones = [f"{fixed}/{office.make(fixed, amount=amount)['id']}" for amount in ("600", "99.50")]
+    before = api.get(project).data
+    milestones = [f"{fixed}/{api.make(fixed, amount=amount)['id']}" for amount in ("600", "99.50")]
     held = "Its milestones hold 699.50 EUR of it. Change their amounts first."
     for change in ({"fixed_fee": "699.49"}, {"fixed_fee": None}, {"billing_type": "retainer", "fixed_fee": None}):
-        assert office.patch(project, change).errors == {"fixed_fee": [held]}
+        assert api.patch(project, change).errors == {"fixed_fee": [held]}
     only = "Is only for the billing_type fixed_fee, not for retainer. Send null here."
-    assert office.patch(project, {"billing_type": "retainer"}).errors == {"fixed_fee": [only]}
-    assert office.get(project).data == before
-    assert office.patch(project, {"fixed_fee": "699.50"}).data["fixed_fee"] == "699.50"
+    assert api.patch(project, {"billing_type": "retainer"}).errors == {"fixed_fee": [only]}
+    assert api.get(project).data == before
+    assert api.patch(project, {"fixed_fee": "699.50"}).data["fixed_fee"] == "699.50"
     for milestone in milestones:
-        office.patch(milestone, {"amount": None})
-    assert office.patch(project, {"billing_type": "retainer", "fixed_fee": None}).status == 200
+        api.patch(milestone, {"amount": None})
+    assert api.patch(project, {"billing_type": "retainer", "fixed_fee": None}).status == 200
 
 
-def test_tasks_are_counted_all_and_done(office, fixed):
-    first, second = (office.make(fixed)["id"] for _ in range(2))
+def test_tasks_are_counted_all_and_done(api, fixed):
+    first, second = (api.make(fixed)["id"] for _ in range(2))
     for status in ("todo", "done", "done", "cancelled"):
-        office.make("/tasks", milestone_id=first, status=status)
-    task = office.make("/tasks", milestone_id=second)["id"]
-    office.make("/tasks", project_id=int(fixed.split("/")[2]), status="done")
+        api.make("/tasks", milestone_id=first, status=status)
+    task = api.make("/tasks", milestone_id=second)["id"]
+    api.make("/tasks", project_id=int(fixed.split("/")[2]), status="done")
 
     def counts():
-        return [(it["tasks_count"], it["tasks_done_count"]) for it in office.get(fixed).data]
+        return [(it["tasks_count"], it["tasks_done_count"]) for it in api.get(fixed).data]
 
     assert counts() == [(4, 2), (1, 0)]
-    office.patch(f"/tasks/{task}", {"status": "done", "milestone_id": first})
+    api.patch(f"/tasks/{task}", {"status": "done", "milestone_id": first})
     assert counts() == [(5, 3), (0, 0)]
 
 
-def test_overdue_is_what_is_still_open_after_its_day_in_the_accounts_zone(office, fixed):
+def test_overdue_is_what_is_still_open_after_its_day_in_the_accounts_zone(api, fixed):
     with time_machine.travel("2027-03-09T23:30:00Z", tick=False):  # the 10th in Berlin
-        late = office.make(fixed, due_date="2027-03-09")
-        done = office.make(fixed, due_date="2027-03-09", status="completed")
-        today, never = office.make(fixed, due_date="2027-03-10"), office.make(fixed)
+        late = api.make(fixed, due_date="2027-03-09")
+        done = api.make(fixed, due_date="2027-03-09", status="completed")
+        today, never = api.make(fixed, due_date="2027-03-10"), api.make(fixed)
         assert [it["is_overdue"] for it in (late, done, today, never)] == [True, False, False, False]
-        assert found(office, fixed, overdue="true") == [late["id"]]
-        assert found(office, fixed, overdue="false") == [done["id"], today["id"], never["id"]]
-        assert office.patch(f"{fixed}/{late['id']}", {"status": "completed"}).data["is_overdue"] is False
+        assert found(api, fixed, overdue="true") == [late["id"]]
+        assert found(api, fixed, overdue="false") == [done["id"], today["id"], never["id"]]
+        assert api.patch(f"{fixed}/{late['id']}", {"status": "completed"}).data["is_overdue"] is False
 
 
-def test_filters_select_within_the_project(office, fixed):
-    other = milestones_of(office)
-    office.make(other, name="Alpha", due_date="2026-03-01")
-    a = office.make(fixed, name="Alpha", due_date="2026-03-01", position=3)["id"]
-    b = office.make(fixed, name="Beta", description="Über", due_date="2026-02-01", status="completed")["id"]
-    c = office.make(fixed, name="Gamma", position=1)["id"]
+def test_filters_select_within_the_project(api, fixed):
+    other = milestones_of(api)
+    api.make(other, name="Alpha", due_date="2026-03-01")
+    a = api.make(fixed, name="Alpha", due_date="2026-03-01", position=3)["id"]
+    b = api.make(fixed, name="Beta", description="Über", due_date="2026-02-01", status="completed")["id"]
+    c = api.make(fixed, name="Gamma", position=1)["id"]
     for expected, query in (
         ([c, a, b], {}),
         ([b], {"status": "completed"}),
@@ -219,67 +215,67 @@ def test_filters_select_within_the_project(office, fixed):
         ([c, a], {"per_page": 2}),
         ([b], {"per_page": 2, "page": 2}),
     ):
-        answer = office.get(fixed, query)
+        answer = api.get(fixed, query)
         assert [it["id"] for it in answer.data] == expected, query
         assert answer.json["meta"]["total"] == (3 if "per_page" in query else len(expected)), query
-    assert set(office.get(fixed, {"overdue": "yes", "sort": "name"}).errors) == {"overdue", "sort"}
+    assert set(api.get(fixed, {"overdue": "yes", "sort": "name"}).errors) == {"overdue", "sort"}
 
 
-def test_a_milestone_of_another_project_is_nothing_there(office, fixed):
-    other, milestone = milestones_of(office), office.make(fixed)
+def test_a_milestone_of_another_project_is_nothing_there(api, fixed):
+    other, milestone = milestones_of(api), api.make(fixed)
     for method, body in (("PATCH", {"name": "Mine"}), ("PATCH", {"name": 5}), ("DELETE", None)):
-        answer = office.call(method, f"{other}/{milestone['id']}", body)
+        answer = api.call(method, f"{other}/{milestone['id']}", body)
         assert (answer.status, answer.code) == (404, "not_found")
         assert "no such milestone" in answer.json["message"]
-    assert (office.get(fixed).data, office.get(other).data) == ([milestone], [])
-    assert office.patch(f"{fixed}/{milestone['id']}", {"name": "Mine"}).status == 200
-    assert office.delete(f"{fixed}/{milestone['id']}").status == 204
+    assert (api.get(fixed).data, api.get(other).data) == ([milestone], [])
+    assert api.patch(f"{fixed}/{milestone['id']}", {"name": "Mine"}).status == 200
+    assert api.delete(f"{fixed}/{milestone['id']}").status == 204
 
 
-def test_an_archived_project_takes_no_new_milestone_and_old_ones_can_be_changed(office, fixed):
-    project, old = fixed.removesuffix("/milestones"), f"{fixed}/{office.make(fixed)['id']}"
-    office.patch(project, {"status": "archived"})
+def test_an_archived_project_takes_no_new_milestone_and_old_ones_can_be_changed(api, fixed):
+    project, old = fixed.removesuffix("/milestones"), f"{fixed}/{api.make(fixed)['id']}"
+    api.patch(project, {"status": "archived"})
     number = project.split("/")[2]
-    assert office.create(fixed).errors == {
+    assert api.create(fixed).errors == {
         "project_id": [f"Project {number} is archived and takes nothing new. Make it active first."]
     }
-    assert office.patch(old, {"status": "completed", "amount": "1"}).data["status"] == "completed"
-    assert len(office.get(fixed).data) == 1
-    assert office.delete(old).status == 204
-    office.patch(project, {"status": "active"})
-    assert office.create(fixed).status == 201
+    assert api.patch(old, {"status": "completed", "amount": "1"}).data["status"] == "completed"
+    assert len(api.get(fixed).data) == 1
+    assert api.delete(old).status == 204
+    api.patch(project, {"status": "active"})
+    assert api.create(fixed).status == 201
 
 
-def test_a_milestone_only_changes_in_the_state_that_its_caller_knows(office, fixed):
-    made = office.create(fixed)
+def test_a_milestone_only_changes_in_the_state_that_its_caller_knows(api, fixed):
+    made = api.create(fixed)
     path, seen = f"{fixed}/{made.data['id']}", {"If-Match": made.headers["etag"]}
-    changed = office.patch(path, {"name": "New"}, headers=seen)
+    changed = api.patch(path, {"name": "New"}, headers=seen)
     assert changed.data["name"] == "New"
-    for answer in (office.patch(path, {"name": "Newer"}, headers=seen), office.delete(path, headers=seen)):
+    for answer in (api.patch(path, {"name": "Newer"}, headers=seen), api.delete(path, headers=seen)):
         assert (answer.status, answer.code) == (412, "precondition_failed")
     seen = {"If-Match": changed.headers["etag"]}
-    office.make("/tasks", milestone_id=made.data["id"])  # counts, and so changes the milestone
-    assert office.delete(path, headers=seen).status == 412
-    assert office.get(fixed).data[0]["name"] == "New"
-    seen = {"If-Match": office.patch(path, {}).headers["etag"]}
-    assert office.delete(path, headers=seen).status == 204
+    api.make("/tasks", milestone_id=made.data["id"])  # counts, and so changes the milestone
+    assert api.delete(path, headers=seen).status == 412
+    assert api.get(fixed).data[0]["name"] == "New"
+    seen = {"If-Match": api.patch(path, {}).headers["etag"]}
+    assert api.delete(path, headers=seen).status == 204
 
 
-def test_a_deleted_milestone_leaves_its_tasks_without_one(office, fixed):
-    doomed, other = (office.make(fixed)["id"] for _ in range(2))
-    task, left = (office.make("/tasks", milestone_id=it) for it in (doomed, other))
-    entry = office.make("/time-entries", task_id=task["id"])
-    assert office.delete(f"{fixed}/{doomed}").status == 204
-    kept = office.get(f"/tasks/{task['id']}").data
+def test_a_deleted_milestone_leaves_its_tasks_without_one(api, fixed):
+    doomed, other = (api.make(fixed)["id"] for _ in range(2))
+    task, left = (api.make("/tasks", milestone_id=it) for it in (doomed, other))
+    entry = api.make("/time-entries", task_id=task["id"])
+    assert api.delete(f"{fixed}/{doomed}").status == 204
+    kept = api.get(f"/tasks/{task['id']}").data
     assert kept["updated_at"] > task["updated_at"]
     derived = {"updated_at": kept["updated_at"], "tracked_minutes": entry["duration_minutes"]}
     assert kept == task | {"milestone_id": None} | derived
-    assert office.get(f"/tasks/{left['id']}").data == left
-    assert office.get(f"/time-entries/{entry['id']}").data == entry
-    assert found(office, fixed) == [other]
+    assert api.get(f"/tasks/{left['id']}").data == left
+    assert api.get(f"/time-entries/{entry['id']}").data == entry
+    assert found(api, fixed) == [other]
 
 
-def test_behind_the_last_possible_position_there_is_none(office):
-    path = office.at("/projects/{project}/milestones")
-    office.make(path, position=1_000_000_000)
-    assert office.make(path)["position"] == 1_000_000_000
+def test_behind_the_last_possible_position_there_is_none(api):
+    path = api.at("/projects/{project}/milestones")
+    api.make(path, position=1_000_000_000)
+    assert api.make(path)["position"] == 1_000_000_000

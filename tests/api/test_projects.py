@@ -1,7 +1,6 @@
 import pytest
 import time_machine
-
-from retainer.work import cost_rates
+from retainer.identity import users
 
 MOVES = {
     "planned": ["active", "on_hold", "completed", "archived"],
@@ -23,24 +22,24 @@ ANEW |= {"tasks_done_count", "is_overdue"}
 """What a copy of a template's work does not take over as it is."""
 
 
-def found(office, **query):
-    return [row["id"] for row in office.get("/projects", query).data]
+def found(api, **query):
+    return [row["id"] for row in api.get("/projects", query).data]
 
 
-def milestones(office, project):
-    return office.get(f"/projects/{project}/milestones").data
+def milestones(api, project):
+    return api.get(f"/projects/{project}/milestones").data
 
 
-def tasks(office, project):
-    return office.get("/tasks", {"project_id": project, "sort": "position"}).data
+def tasks(api, project):
+    return api.get("/tasks", {"project_id": project, "sort": "position"}).data
 
 
 def without(record, names):
     return {name: value for name, value in record.items() if name not in names}
 
 
-def test_it_works(office):
-    tag, client = office.make("/tags")["id"], office.make("/clients", currency="KWD")["id"]
+def test_it_works(api):
+    tag, client = api.make("/tags")["id"], api.make("/clients", currency="KWD")["id"]
     sent = {
         "name": "Webshop",
         "client_id": client,
@@ -54,12 +53,12 @@ def test_it_works(office):
         "budget_minutes": 6000,
         "start_date": "2026-03-01",
         "due_date": "2026-03-01",
-        "manager_id": office.member_id,
+        "manager_id": api.member_id,
         "is_template": False,
         "external_id": "crm-1",
         "tag_ids": [tag],
     }
-    answer = office.post("/projects", sent | {"name": "  Webshop ", "currency": "USD", "completed_at": "2026-03-01"})
+    answer = api.post("/projects", sent | {"name": "  Webshop ", "currency": "USD", "completed_at": "2026-03-01"})
     assert answer.status == 201
     project = answer.data
     assert project == sent | {
@@ -81,20 +80,20 @@ def test_it_works(office):
         "progress_percent": None,
         "quote_id": None,
     }
-    assert office.get(f"/projects/{project['id']}").data == project
-    assert office.get("/projects").data == [project]
+    assert api.get(f"/projects/{project['id']}").data == project
+    assert api.get("/projects").data == [project]
 
 
-def test_what_is_left_out_follows_from_the_client_or_makes_an_internal_project(office, stranger):
-    client = office.make("/clients", currency="JPY")["id"]
-    project = office.post("/projects", {"name": "A", "client_id": client}).data
+def test_what_is_left_out_follows_from_the_client_or_makes_an_internal_project(api, other_tenant):
+    client = api.make("/clients", currency="JPY")["id"]
+    project = api.post("/projects", {"name": "A", "client_id": client}).data
     assert (project["status"], project["billing_type"], project["currency"]) == ("active", "time_and_materials", "JPY")
     assert (project["is_template"], project["tag_ids"]) == (False, [])
     empty = {"code", "description", "fixed_fee", "budget_minutes", "start_date", "due_date", "manager_id"}
     assert {project[name] for name in empty} == {None}
-    internal = office.post("/projects", {"name": "B"}).data
+    internal = api.post("/projects", {"name": "B"}).data
     assert (internal["client_id"], internal["billing_type"], internal["currency"]) == (None, "non_billable", "EUR")
-    assert stranger.post("/projects", {"name": "C", "client_id": ""}).data["currency"] == "USD"
+    assert other_tenant.post("/projects", {"name": "C", "client_id": ""}).data["currency"] == "USD"
 
 
 @pytest.mark.parametrize(
@@ -147,196 +146,196 @@ def test_what_is_left_out_follows_from_the_client_or_makes_an_internal_project(o
         ("tag_ids", "1", "Must be a list"),
     ],
 )
-def test_a_faulty_member_is_told_in_a_sentence(office, member, value, sentence):
-    good = {"name": "Good", "client_id": office.usual("/clients")}
-    answer = office.post("/projects", good | {member: value})
+def test_a_faulty_member_is_told_in_a_sentence(api, member, value, sentence):
+    good = {"name": "Good", "client_id": api.usual("/clients")}
+    answer = api.post("/projects", good | {member: value})
     field = "tag_ids.0" if value in ([1.5], [999]) else member
     assert sentence in answer.errors[field][0]
     assert (set(answer.errors), answer.code) == ({field}, "validation_failed")
-    assert found(office) == found(office, is_template="true") == []
-    assert office.post("/projects", good).status == 201
+    assert found(api) == found(api, is_template="true") == []
+    assert api.post("/projects", good).status == 201
 
 
-def test_all_faults_are_named_at_once_rules_references_and_unique_values_too(office, stranger):
-    first = office.make("/projects", code="A-1", external_id="x")["id"]
-    taken = {"code": "A-1", "external_id": "x", "client_id": stranger.make("/clients")["id"]}
-    wrong = {"manager_id": stranger.admin_id, "template_id": stranger.make("/projects", is_template=True)["id"]}
+def test_all_faults_are_named_at_once_rules_references_and_unique_values_too(api, other_tenant):
+    first = api.make("/projects", code="A-1", external_id="x")["id"]
+    taken = {"code": "A-1", "external_id": "x", "client_id": other_tenant.make("/clients")["id"]}
+    wrong = {"manager_id": other_tenant.admin_id, "template_id": other_tenant.make("/projects", is_template=True)["id"]}
     rules = {"billing_type": "retainer", "fixed_fee": "1", "start_date": "2026-03-02", "due_date": "2026-03-01"}
-    answer = office.post("/projects", {"name": "B", "tag_ids": [99], **taken, **wrong, **rules})
+    answer = api.post("/projects", {"name": "B", "tag_ids": [99], **taken, **wrong, **rules})
     assert set(answer.errors) == {*taken, *wrong, "fixed_fee", "due_date", "tag_ids.0"}
-    kinds = office.post("/projects", {"stauts": "active", "status": 5, "client_id": 999, "code": "A-1"})
+    kinds = api.post("/projects", {"stauts": "active", "status": 5, "client_id": 999, "code": "A-1"})
     assert set(kinds.errors) == {"name", "stauts", "status", "client_id", "code"}
     assert "Did you mean status?" in kinds.errors["stauts"][0]
-    assert office.patch(f"/projects/{first}", {"code": "A-1", "external_id": "x"}).status == 200
-    assert stranger.post("/projects", {"name": "C", "code": "A-1", "external_id": "x"}).status == 201
+    assert api.patch(f"/projects/{first}", {"code": "A-1", "external_id": "x"}).status == 200
+    assert other_tenant.post("/projects", {"name": "C", "code": "A-1", "external_id": "x"}).status == 201
 
 
 @pytest.mark.parametrize(("member", "billing_type"), AMOUNTS.items())
-def test_amounts_have_the_digits_of_the_clients_currency(office, member, billing_type):
-    client = office.make("/clients", currency="JPY")["id"]
+def test_amounts_have_the_digits_of_the_clients_currency(api, member, billing_type):
+    client = api.make("/clients", currency="JPY")["id"]
     body = {"name": "A", "client_id": client, "billing_type": billing_type}
-    project = office.post("/projects", body | {member: "1500.0"}).data
+    project = api.post("/projects", body | {member: "1500.0"}).data
     assert project[member] == "1500"
-    assert office.post("/projects", body | {member: 12.5}).errors == {
+    assert api.post("/projects", body | {member: 12.5}).errors == {
         member: ["JPY has no decimal places: 12.5 has more."]
     }
-    assert office.patch(f"/projects/{project['id']}", {member: None}).data[member] is None
+    assert api.patch(f"/projects/{project['id']}", {member: None}).data[member] is None
 
 
 @pytest.mark.parametrize("member", ["fixed_fee", "retainer_amount"])
 @pytest.mark.parametrize("billing_type", ["time_and_materials", "fixed_fee", "retainer", "non_billable"])
-def test_a_fee_is_only_for_its_billing_type_whichever_of_both_changes(office, member, billing_type):
+def test_a_fee_is_only_for_its_billing_type_whichever_of_both_changes(api, member, billing_type):
     own = AMOUNTS[member]
-    project = office.make("/projects", billing_type=own, **{member: "100"})
+    project = api.make("/projects", billing_type=own, **{member: "100"})
     path = f"/projects/{project['id']}"
     changes = ({"billing_type": billing_type}, {"billing_type": billing_type, member: "50"})
     if billing_type == own:
-        assert [office.patch(path, change).status for change in changes] == [200, 200]
+        assert [api.patch(path, change).status for change in changes] == [200, 200]
     else:
         sentence = f"Is only for the billing_type {own}, not for {billing_type}. Send null here."
-        assert [office.patch(path, change).errors for change in changes] == [{member: [sentence]}] * 2
-        assert office.get(path).data == project
-        cleared = office.patch(path, {"billing_type": billing_type, member: None}).data
+        assert [api.patch(path, change).errors for change in changes] == [{member: [sentence]}] * 2
+        assert api.get(path).data == project
+        cleared = api.patch(path, {"billing_type": billing_type, member: None}).data
         assert (cleared["billing_type"], cleared[member]) == (billing_type, None)
-        assert office.patch(path, {member: "1"}).errors == {member: [sentence]}
+        assert api.patch(path, {member: "1"}).errors == {member: [sentence]}
 
 
-def test_an_internal_project_is_never_billed(office):
-    client = office.make("/clients", currency="USD")["id"]
+def test_an_internal_project_is_never_billed(api):
+    client = api.make("/clients", currency="USD")["id"]
     for billing_type in ("time_and_materials", "fixed_fee", "retainer"):
-        answer = office.post("/projects", {"name": "A", "billing_type": billing_type})
+        answer = api.post("/projects", {"name": "A", "billing_type": billing_type})
         assert "Must be non_billable" in answer.errors["billing_type"][0]
-    path = f"/projects/{office.post('/projects', {'name': 'A', 'billing_type': 'non_billable'}).data['id']}"
-    assert set(office.patch(path, {"billing_type": "retainer"}).errors) == {"billing_type"}
-    given = office.patch(path, {"client_id": client, "billing_type": "retainer", "retainer_amount": "10"}).data
+    path = f"/projects/{api.post('/projects', {'name': 'A', 'billing_type': 'non_billable'}).data['id']}"
+    assert set(api.patch(path, {"billing_type": "retainer"}).errors) == {"billing_type"}
+    given = api.patch(path, {"client_id": client, "billing_type": "retainer", "retainer_amount": "10"}).data
     assert (given["billing_type"], given["currency"], given["retainer_amount"]) == ("retainer", "USD", "10.00")
-    assert set(office.patch(path, {"client_id": None}).errors) == {"billing_type"}
+    assert set(api.patch(path, {"client_id": None}).errors) == {"billing_type"}
     both = {"client_id": None, "billing_type": None}
-    assert set(office.patch(path, both).errors) == {"retainer_amount"}
-    taken = office.patch(path, both | {"retainer_amount": None}).data
+    assert set(api.patch(path, both).errors) == {"retainer_amount"}
+    taken = api.patch(path, both | {"retainer_amount": None}).data
     assert (taken["client_id"], taken["billing_type"], taken["currency"]) == (None, "non_billable", "EUR")
-    assert office.patch(path, {"client_id": client}).data["billing_type"] == "non_billable"
+    assert api.patch(path, {"client_id": client}).data["billing_type"] == "non_billable"
 
 
-def test_a_project_that_gets_a_client_of_another_currency_keeps_its_figures(office):
-    euro, yen, dinar = (office.make("/clients", currency=code)["id"] for code in ("EUR", "JPY", "KWD"))
-    project = office.make(
+def test_a_project_that_gets_a_client_of_another_currency_keeps_its_figures(api):
+    euro, yen, dinar = (api.make("/clients", currency=code)["id"] for code in ("EUR", "JPY", "KWD"))
+    project = api.make(
         "/projects", client_id=euro, billing_type="fixed_fee", fixed_fee="9000", hourly_rate="80.50", budget_amount="1"
     )["id"]
     path = f"/projects/{project}"
-    whole = office.make(f"{path}/milestones", amount="4000")["id"]
-    sliced = office.make(f"{path}/milestones", amount="10.50")["id"]
-    left = office.make("/projects", client_id=euro)["id"]
-    office.make(f"/projects/{left}/milestones")
-    others, before = milestones(office, left), office.get(path).data
-    assert office.patch(path, {"client_id": yen}).errors == {
+    whole = api.make(f"{path}/milestones", amount="4000")["id"]
+    sliced = api.make(f"{path}/milestones", amount="10.50")["id"]
+    left = api.make("/projects", client_id=euro)["id"]
+    api.make(f"/projects/{left}/milestones")
+    others, before = milestones(api, left), api.get(path).data
+    assert api.patch(path, {"client_id": yen}).errors == {
         "hourly_rate": ["JPY has no decimal places: 80.50 has more."],
         "client_id": [f"JPY has no decimal places: 10.50 has more. It stands in milestone {sliced}."],
     }
-    assert office.get(path).data == before
-    assert [it["currency"] for it in milestones(office, project)] == ["EUR", "EUR"]
-    moved = office.patch(path, {"client_id": dinar}).data
+    assert api.get(path).data == before
+    assert [it["currency"] for it in milestones(api, project)] == ["EUR", "EUR"]
+    moved = api.patch(path, {"client_id": dinar}).data
     assert (moved["currency"], moved["fixed_fee"], moved["hourly_rate"]) == ("KWD", "9000.000", "80.500")
-    assert [(it["currency"], it["amount"]) for it in milestones(office, project)] == [
+    assert [(it["currency"], it["amount"]) for it in milestones(api, project)] == [
         ("KWD", "4000.000"),
         ("KWD", "10.500"),
     ]
-    office.patch(f"{path}/milestones/{sliced}", {"amount": "10"})
-    moved = office.patch(path, {"client_id": yen, "hourly_rate": "80"}).data
+    api.patch(f"{path}/milestones/{sliced}", {"amount": "10"})
+    moved = api.patch(path, {"client_id": yen, "hourly_rate": "80"}).data
     assert (moved["currency"], moved["fixed_fee"], moved["hourly_rate"]) == ("JPY", "9000", "80")
-    assert [it["amount"] for it in milestones(office, project)] == ["4000", "10"]
-    assert office.patch(f"{path}/milestones/{whole}", {"amount": "8990"}).data["currency"] == "JPY"
-    assert milestones(office, left) == others
+    assert [it["amount"] for it in milestones(api, project)] == ["4000", "10"]
+    assert api.patch(f"{path}/milestones/{whole}", {"amount": "8990"}).data["currency"] == "JPY"
+    assert milestones(api, left) == others
 
 
-def test_a_client_that_gets_another_currency_takes_its_projects_and_milestones_along(office):
-    client, other = office.make("/clients")["id"], office.make("/clients")["id"]
+def test_a_client_that_gets_another_currency_takes_its_projects_and_milestones_along(api):
+    client, other = api.make("/clients")["id"], api.make("/clients")["id"]
     fee = {"billing_type": "fixed_fee", "fixed_fee": "900"}
-    first = office.make("/projects", client_id=client, **fee)
-    second = office.make("/projects", client_id=client, is_template=True, budget_amount="5.50")
-    left = office.make("/projects", client_id=other, **fee)
-    slices = [office.make(f"/projects/{it['id']}/milestones", amount="1.50")["id"] for it in (first, left)]
-    refused = office.patch(f"/clients/{client}", {"currency": "JPY"})
+    first = api.make("/projects", client_id=client, **fee)
+    second = api.make("/projects", client_id=client, is_template=True, budget_amount="5.50")
+    left = api.make("/projects", client_id=other, **fee)
+    slices = [api.make(f"/projects/{it['id']}/milestones", amount="1.50")["id"] for it in (first, left)]
+    refused = api.patch(f"/clients/{client}", {"currency": "JPY"})
     assert set(refused.errors) == {"currency"}
     for what in (
         f"1.50 has more. It stands in milestone {slices[0]}",
         f"5.50 has more. It stands in project {second['id']}",
     ):
         assert what in " ".join(refused.errors["currency"])
-    assert office.get(f"/projects/{first['id']}").data == first
-    assert office.get(f"/clients/{client}").data["currency"] == "EUR"
-    assert office.patch(f"/clients/{client}", {"currency": "BHD"}).status == 200
-    shown = office.get(f"/projects/{first['id']}").data
+    assert api.get(f"/projects/{first['id']}").data == first
+    assert api.get(f"/clients/{client}").data["currency"] == "EUR"
+    assert api.patch(f"/clients/{client}", {"currency": "BHD"}).status == 200
+    shown = api.get(f"/projects/{first['id']}").data
     assert (shown["currency"], shown["fixed_fee"], shown["unbilled_amount"]) == ("BHD", "900.000", "0.000")
     assert shown["updated_at"] > first["updated_at"]
-    assert office.get(f"/projects/{second['id']}").data["budget_amount"] == "5.500"
-    assert [(it["currency"], it["amount"]) for it in milestones(office, first["id"])] == [("BHD", "1.500")]
-    assert office.get(f"/projects/{left['id']}").data == left
-    assert [it["currency"] for it in milestones(office, left["id"])] == ["EUR"]
+    assert api.get(f"/projects/{second['id']}").data["budget_amount"] == "5.500"
+    assert [(it["currency"], it["amount"]) for it in milestones(api, first["id"])] == [("BHD", "1.500")]
+    assert api.get(f"/projects/{left['id']}").data == left
+    assert [it["currency"] for it in milestones(api, left["id"])] == ["EUR"]
 
 
-def test_the_due_date_is_not_before_the_start_whichever_changes(office):
+def test_the_due_date_is_not_before_the_start_whichever_changes(api):
     late = {"start_date": "2026-03-02", "due_date": "2026-03-01"}
     sentence = "Must not be before start_date, which is 2026-03-02."
-    assert office.post("/projects", {"name": "A", **late}).errors == {"due_date": [sentence]}
-    path = f"/projects/{office.make('/projects', due_date='2026-03-01')['id']}"
-    assert office.patch(path, {"start_date": "2026-03-02"}).errors == {"due_date": [sentence]}
-    assert office.patch(path, {"start_date": "2026-03-01"}).status == 200
-    assert set(office.patch(path, {"due_date": "2026-02-28"}).errors) == {"due_date"}
-    assert office.patch(path, {"start_date": "2026-03-02", "due_date": None}).data["due_date"] is None
+    assert api.post("/projects", {"name": "A", **late}).errors == {"due_date": [sentence]}
+    path = f"/projects/{api.make('/projects', due_date='2026-03-01')['id']}"
+    assert api.patch(path, {"start_date": "2026-03-02"}).errors == {"due_date": [sentence]}
+    assert api.patch(path, {"start_date": "2026-03-01"}).status == 200
+    assert set(api.patch(path, {"due_date": "2026-02-28"}).errors) == {"due_date"}
+    assert api.patch(path, {"start_date": "2026-03-02", "due_date": None}).data["due_date"] is None
 
 
-def test_a_new_manager_must_be_active_and_an_old_one_stays(office):
-    managed = f"/projects/{office.make('/projects', manager_id=office.member_id)['id']}"
-    other = office.make("/projects")["id"]
-    cost_rates.set_user(office.store, office.member_id, {"is_active": False})
-    assert office.patch(managed, {"name": "New", "manager_id": office.member_id}).status == 200
+def test_a_new_manager_must_be_active_and_an_old_one_stays(api):
+    managed = f"/projects/{api.make('/projects', manager_id=api.member_id)['id']}"
+    other = api.make("/projects")["id"]
+    users.set_user(api.store, api.member_id, {"is_active": False})
+    assert api.patch(managed, {"name": "New", "manager_id": api.member_id}).status == 200
     for answer in (
-        office.create("/projects", manager_id=office.member_id),
-        office.patch(f"/projects/{other}", {"manager_id": office.member_id}),
+        api.create("/projects", manager_id=api.member_id),
+        api.patch(f"/projects/{other}", {"manager_id": api.member_id}),
     ):
-        assert answer.errors == {"manager_id": [f"User {office.member_id} is deactivated. Choose an active user."]}
-    assert office.patch(managed, {"manager_id": office.admin_id}).data["manager_id"] == office.admin_id
+        assert answer.errors == {"manager_id": [f"User {api.member_id} is deactivated. Choose an active user."]}
+    assert api.patch(managed, {"manager_id": api.admin_id}).data["manager_id"] == api.admin_id
 
 
-def test_an_archived_client_takes_no_new_project_and_old_ones_go_on(office):
-    client, other = office.make("/clients")["id"], office.make("/clients", status="prospect")["id"]
-    old = f"/projects/{office.make('/projects', client_id=client)['id']}"
-    elsewhere = f"/projects/{office.make('/projects', client_id=other)['id']}"
-    office.patch(f"/clients/{client}", {"status": "archived"})
+def test_an_archived_client_takes_no_new_project_and_old_ones_go_on(api):
+    client, other = api.make("/clients")["id"], api.make("/clients", status="prospect")["id"]
+    old = f"/projects/{api.make('/projects', client_id=client)['id']}"
+    elsewhere = f"/projects/{api.make('/projects', client_id=other)['id']}"
+    api.patch(f"/clients/{client}", {"status": "archived"})
     refused = {"client_id": [f"Client {client} is archived and takes nothing new. Make it active first."]}
-    assert office.create("/projects", client_id=client).errors == refused
-    assert office.patch(elsewhere, {"client_id": client}).errors == refused
-    assert office.patch(old, {"name": "New", "client_id": client, "status": "completed"}).data["name"] == "New"
-    office.patch(f"/clients/{client}", {"status": "active"})
-    assert office.patch(elsewhere, {"client_id": client}).status == 200
+    assert api.create("/projects", client_id=client).errors == refused
+    assert api.patch(elsewhere, {"client_id": client}).errors == refused
+    assert api.patch(old, {"name": "New", "client_id": client, "status": "completed"}).data["name"] == "New"
+    api.patch(f"/clients/{client}", {"status": "active"})
+    assert api.patch(elsewhere, {"client_id": client}).status == 200
 
 
 @pytest.mark.parametrize("before", MOVES)
-def test_a_status_moves_as_its_table_allows_and_a_refusal_names_the_legal_moves(office, before):
+def test_a_status_moves_as_its_table_allows_and_a_refusal_names_the_legal_moves(api, before):
     for after in MOVES:
-        project = office.make("/projects", status=before)
-        answer = office.patch(f"/projects/{project['id']}", {"status": after})
+        project = api.make("/projects", status=before)
+        answer = api.patch(f"/projects/{project['id']}", {"status": after})
         if after in {before, *MOVES[before]}:
             assert answer.data["status"] == after
         else:
             legal = f"It can become: {', '.join(MOVES[before])}."
             assert answer.errors == {"status": [f"Cannot become {after} from {before}. {legal}"]}
             assert answer.code == "invalid_transition"
-            assert office.get(f"/projects/{project['id']}").data == project
+            assert api.get(f"/projects/{project['id']}").data == project
 
 
-def test_a_forbidden_move_among_other_faults_is_one_of_them(office):
-    path = f"/projects/{office.make('/projects', status='archived')['id']}"
-    answer = office.patch(path, {"status": "planned", "client_id": 999})
+def test_a_forbidden_move_among_other_faults_is_one_of_them(api):
+    path = f"/projects/{api.make('/projects', status='archived')['id']}"
+    answer = api.patch(path, {"status": "planned", "client_id": 999})
     assert (set(answer.errors), answer.code) == ({"status", "client_id"}, "validation_failed")
 
 
-def test_the_moments_of_completing_and_archiving_are_kept_until_a_project_is_opened_again(office):
-    path = f"/projects/{office.make('/projects', status='planned')['id']}"
+def test_the_moments_of_completing_and_archiving_are_kept_until_a_project_is_opened_again(api):
+    path = f"/projects/{api.make('/projects', status='planned')['id']}"
 
     def at(**change):
-        data = office.patch(path, change).data
+        data = api.patch(path, change).data
         return data["completed_at"], data["archived_at"], data["updated_at"]
 
     done, archived, now = at(status="completed", completed_at="2026-03-01T00:00:00Z")
@@ -349,60 +348,60 @@ def test_the_moments_of_completing_and_archiving_are_kept_until_a_project_is_ope
     completed, archived, now = at(status="archived")
     assert (completed, archived) == (None, now)
     for status, names in (("completed", {"completed_at"}), ("archived", {"archived_at"}), ("on_hold", set())):
-        made = office.make("/projects", status=status)
+        made = api.make("/projects", status=status)
         assert {name for name in ("completed_at", "archived_at") if made[name] == made["created_at"]} == names
         assert sum(made[name] is None for name in ("completed_at", "archived_at")) == 2 - len(names)
 
 
-def test_members_left_out_keep_their_value_and_null_clears(office):
-    tag = office.make("/tags")["id"]
-    project = office.make("/projects", code="A", description="B", due_date="2026-03-01", tag_ids=[tag])
+def test_members_left_out_keep_their_value_and_null_clears(api):
+    tag = api.make("/tags")["id"]
+    project = api.make("/projects", code="A", description="B", due_date="2026-03-01", tag_ids=[tag])
     path = f"/projects/{project['id']}"
     cleared = {"code": None, "description": None, "due_date": None}
-    changed = office.patch(path, cleared | {"code": ""}).data
+    changed = api.patch(path, cleared | {"code": ""}).data
     assert changed == project | cleared | {"updated_at": changed["updated_at"]}
     assert changed["updated_at"] > project["updated_at"]
-    untagged = office.put(path, {"tag_ids": []}).data
+    untagged = api.put(path, {"tag_ids": []}).data
     assert untagged == changed | {"tag_ids": [], "updated_at": untagged["updated_at"]}
-    assert office.get("/tags").data[0]["usage_count"] == 0
+    assert api.get("/tags").data[0]["usage_count"] == 0
 
 
-def test_templates_are_left_out_of_lists_unless_they_are_asked_for(office):
-    client = office.make("/clients")["id"]
-    template = office.make("/projects", name="Relaunch", client_id=client, is_template=True)
-    project = office.make("/projects", name="Relaunch", client_id=client)["id"]
-    assert found(office) == found(office, is_template="false") == found(office, q="relaunch") == [project]
-    assert found(office, ids=f"{project},{template['id']}") == [project]
-    assert found(office, is_template="true") == found(office, is_template="true", client_id=client) == [template["id"]]
+def test_templates_are_left_out_of_lists_unless_they_are_asked_for(api):
+    client = api.make("/clients")["id"]
+    template = api.make("/projects", name="Relaunch", client_id=client, is_template=True)
+    project = api.make("/projects", name="Relaunch", client_id=client)["id"]
+    assert found(api) == found(api, is_template="false") == found(api, q="relaunch") == [project]
+    assert found(api, ids=f"{project},{template['id']}") == [project]
+    assert found(api, is_template="true") == found(api, is_template="true", client_id=client) == [template["id"]]
     path = f"/projects/{template['id']}"
-    assert office.get(path).data == template
-    sent_back = office.put(path, template | {"name": "Shop"}).data
+    assert api.get(path).data == template
+    sent_back = api.put(path, template | {"name": "Shop"}).data
     assert (sent_back["is_template"], sent_back["name"]) == (True, "Shop")
-    office.patch(path, {"is_template": False})
-    office.patch(f"/projects/{project}", {"is_template": True})
-    assert (found(office), found(office, is_template="true")) == ([project], [template["id"]])
+    api.patch(path, {"is_template": False})
+    api.patch(f"/projects/{project}", {"is_template": True})
+    assert (found(api), found(api, is_template="true")) == ([project], [template["id"]])
 
 
-def test_a_template_takes_milestones_and_tasks_but_no_time(office):
-    template = office.make("/projects", is_template=True)["id"]
-    office.make(f"/projects/{template}/milestones")
-    task = office.make("/tasks", project_id=template)["id"]
+def test_a_template_takes_milestones_and_tasks_but_no_time(api):
+    template = api.make("/projects", is_template=True)["id"]
+    api.make(f"/projects/{template}/milestones")
+    task = api.make("/tasks", project_id=template)["id"]
     sentence = f"Project {template} is a template and takes no time or money. Create a project from it first."
     for relation in ({"project_id": template}, {"task_id": task}):
-        answer = office.post("/time-entries", {"duration_minutes": 5, **relation})
+        answer = api.post("/time-entries", {"duration_minutes": 5, **relation})
         assert answer.errors == {next(iter(relation)): [sentence]}
-    entry = office.make("/time-entries", client_id=office.usual("/clients"))["id"]
-    assert set(office.patch(f"/time-entries/{entry}", {"project_id": template}).errors) == {"project_id"}
+    entry = api.make("/time-entries", client_id=api.usual("/clients"))["id"]
+    assert set(api.patch(f"/time-entries/{entry}", {"project_id": template}).errors) == {"project_id"}
 
 
 @pytest.fixture
-def template(office):
+def template(api):
     """A template that starts on 2 January 2026, with milestones, tasks in all states, a subtask and a tag."""
-    project = office.make(
+    project = api.make(
         "/projects", is_template=True, start_date="2026-01-02", billing_type="fixed_fee", fixed_fee="1000"
     )["id"]
     path = f"/projects/{project}/milestones"
-    first = office.make(
+    first = api.make(
         path,
         name="Design",
         description="Sketches",
@@ -412,46 +411,46 @@ def template(office):
         amount="400",
         position=7,
     )["id"]
-    office.make(path, name="Launch", due_date="2026-02-27", amount="600")
+    api.make(path, name="Launch", due_date="2026-02-27", amount="600")
     part = {"status": "in_progress", "due_date": "2026-02-28", "billable": False, "position": 6}
-    part = office.make("/tasks", title="Scan", project_id=project, **part)["id"]
-    whole = office.make(
+    part = api.make("/tasks", title="Scan", project_id=project, **part)["id"]
+    whole = api.make(
         "/tasks",
         title="Draw",
         description="On paper",
         milestone_id=first,
         status="done",
         priority="high",
-        assignee_id=office.member_id,
+        assignee_id=api.member_id,
         start_date="2026-01-06",
         due_date="2026-01-31",
         estimated_minutes=90,
         position=5,
         external_id="x",
-        tag_ids=[office.make("/tags")["id"]],
+        tag_ids=[api.make("/tags")["id"]],
     )["id"]
-    office.patch(f"/tasks/{part}", {"parent_id": whole})  # which is younger than its part
-    office.make("/tasks", title="Rest", project_id=project, status="cancelled")
-    office.make("/tasks", title="Elsewhere")
+    api.patch(f"/tasks/{part}", {"parent_id": whole})  # which is younger than its part
+    api.make("/tasks", title="Rest", project_id=project, status="cancelled")
+    api.make("/tasks", title="Elsewhere")
     return project
 
 
-def from_template(office, template, **members):
+def from_template(api, template, **members):
     """The milestones and tasks of a new project that a member began with a template."""
-    key = office.new_key(user_id=office.member_id)
-    body = {"name": "New", "client_id": office.usual("/clients"), "template_id": template, **members}
-    answer = office.post("/projects", body, key=key)
+    key = api.new_key(user_id=api.member_id)
+    body = {"name": "New", "client_id": api.usual("/clients"), "template_id": template, **members}
+    answer = api.post("/projects", body, key=key)
     assert (answer.status, answer.data["is_template"]) == (201, False)
     assert "template_id" not in answer.data
     project = answer.data["id"]
-    return milestones(office, project), tasks(office, project)
+    return milestones(api, project), tasks(api, project)
 
 
-def test_a_project_begins_with_copies_of_its_templates_work_moved_to_its_start(office, template):
-    old = milestones(office, template), tasks(office, template)
-    client = office.make("/clients")["id"]
+def test_a_project_begins_with_copies_of_its_templates_work_moved_to_its_start(api, template):
+    old = milestones(api, template), tasks(api, template)
+    client = api.make("/clients")["id"]
     fee = {"billing_type": "fixed_fee", "fixed_fee": "1000"}
-    slices, copies = from_template(office, template, client_id=client, start_date="2026-03-02", **fee)
+    slices, copies = from_template(api, template, client_id=client, start_date="2026-03-02", **fee)
     for copied, former in zip((slices, copies), old, strict=True):
         assert [without(it, ANEW) for it in copied] == [without(it, ANEW) for it in former]
     assert [(it["start_date"], it["due_date"]) for it in slices + copies] == [
@@ -464,28 +463,28 @@ def test_a_project_begins_with_copies_of_its_templates_work_moved_to_its_start(o
     assert [it["status"] for it in slices + copies] == ["open", "open", "todo", "todo", "todo"]
     assert {it["completed_at"] for it in slices + copies} == {it["started_at"] for it in copies} == {None}
     assert {it["external_id"] for it in copies} == {None}
-    assert {(it["client_id"], it["created_by_id"]) for it in copies} == {(client, office.member_id)}
+    assert {(it["client_id"], it["created_by_id"]) for it in copies} == {(client, api.member_id)}
     assert [it["milestone_id"] for it in copies] == [slices[0]["id"], None, None]
     assert [it["parent_id"] for it in copies] == [None, copies[0]["id"], None]
-    assert (milestones(office, template), tasks(office, template)) == old
-    assert office.get("/tags").data[0]["usage_count"] == 2
-    assert office.get("/tasks").json["meta"]["total"] == 4
-    on_paper = office.get("/tasks", {"q": "PAPER", "project_id": f"{template},{copies[0]['project_id']}"}).data
+    assert (milestones(api, template), tasks(api, template)) == old
+    assert api.get("/tags").data[0]["usage_count"] == 2
+    assert api.get("/tasks").json["meta"]["total"] == 4
+    on_paper = api.get("/tasks", {"q": "PAPER", "project_id": f"{template},{copies[0]['project_id']}"}).data
     assert {it["id"] for it in on_paper} == {old[1][0]["id"], copies[0]["id"]}
 
 
-def test_a_template_without_a_start_is_moved_from_the_earliest_date_in_it(office, template):
-    office.patch(f"/projects/{template}", {"start_date": None})
-    slices, copies = from_template(office, template, start_date="2026-01-01")
+def test_a_template_without_a_start_is_moved_from_the_earliest_date_in_it(api, template):
+    api.patch(f"/projects/{template}", {"start_date": None})
+    slices, copies = from_template(api, template, start_date="2026-01-01")
     assert [it["due_date"] for it in slices + copies] == ["2026-01-16", "2026-02-23", "2026-01-27", "2026-02-24", None]
-    first = milestones(office, template)[0]["id"]
-    office.patch(f"/projects/{template}/milestones/{first}", {"start_date": None, "due_date": None})
-    slices, copies = from_template(office, template, start_date="2026-01-01")  # the earliest is a task's now
+    first = milestones(api, template)[0]["id"]
+    api.patch(f"/projects/{template}/milestones/{first}", {"start_date": None, "due_date": None})
+    slices, copies = from_template(api, template, start_date="2026-01-01")  # the earliest is a task's now
     assert [it["due_date"] for it in slices + copies] == [None, "2026-02-22", "2026-01-26", "2026-02-23", None]
 
 
-def test_a_copy_without_a_start_has_no_dates(office, template):
-    slices, copies = from_template(office, template, due_date="2026-12-31")
+def test_a_copy_without_a_start_has_no_dates(api, template):
+    slices, copies = from_template(api, template, due_date="2026-12-31")
     assert len(slices + copies) == 5
     assert {it[name] for it in slices + copies for name in ("start_date", "due_date")} == {None}
 
@@ -500,64 +499,64 @@ def test_a_copy_without_a_start_has_no_dates(office, template):
         ("USD", {"billing_type": "fixed_fee", "fixed_fee": "5000"}, [None, None]),
     ],
 )
-def test_amounts_are_copied_as_far_as_the_new_fixed_fee_holds_them_all(office, template, currency, members, amounts):
-    client = office.make("/clients", currency=currency)["id"]
-    slices, _ = from_template(office, template, client_id=client, **members)
+def test_amounts_are_copied_as_far_as_the_new_fixed_fee_holds_them_all(api, template, currency, members, amounts):
+    client = api.make("/clients", currency=currency)["id"]
+    slices, _ = from_template(api, template, client_id=client, **members)
     assert [(it["amount"], it["currency"]) for it in slices] == [(amount, currency) for amount in amounts]
 
 
-def test_copied_tasks_are_billable_only_in_projects_that_are_and_assigned_only_to_active_users(office, template):
-    _, copies = from_template(office, template, billing_type="non_billable")
+def test_copied_tasks_are_billable_only_in_projects_that_are_and_assigned_only_to_active_users(api, template):
+    _, copies = from_template(api, template, billing_type="non_billable")
     assert [it["billable"] for it in copies] == [False, False, False]
-    assert [it["assignee_id"] for it in copies] == [office.member_id, None, None]
-    cost_rates.set_user(office.store, office.member_id, {"is_active": False})
-    body = {"name": "A", "client_id": office.usual("/clients"), "template_id": template}
-    copies = tasks(office, office.post("/projects", body).data["id"])
+    assert [it["assignee_id"] for it in copies] == [api.member_id, None, None]
+    users.set_user(api.store, api.member_id, {"is_active": False})
+    body = {"name": "A", "client_id": api.usual("/clients"), "template_id": template}
+    copies = tasks(api, api.post("/projects", body).data["id"])
     assert [it["billable"] for it in copies] == [True, False, True]
     assert {it["assignee_id"] for it in copies} == {None}
 
 
-def test_only_templates_are_copied_and_only_into_new_projects(office, stranger, template):
-    plain, foreign = office.make("/projects")["id"], stranger.make("/projects", is_template=True)["id"]
-    projects, work = found(office), office.get("/tasks").json["meta"]["total"]
-    missing = office.post("/projects", {"name": "A", "template_id": 999}).errors
-    assert missing == office.post("/projects", {"name": "A", "template_id": foreign}).errors
+def test_only_templates_are_copied_and_only_into_new_projects(api, other_tenant, template):
+    plain, foreign = api.make("/projects")["id"], other_tenant.make("/projects", is_template=True)["id"]
+    projects, work = found(api), api.get("/tasks").json["meta"]["total"]
+    missing = api.post("/projects", {"name": "A", "template_id": 999}).errors
+    assert missing == api.post("/projects", {"name": "A", "template_id": foreign}).errors
     assert missing == {"template_id": ["There is no such project in this account."]}
-    answer = office.post("/projects", {"name": "A", "template_id": plain})
+    answer = api.post("/projects", {"name": "A", "template_id": plain})
     assert answer.errors == {"template_id": [f"Project {plain} is no template: is_template is false."]}
-    answer = office.patch(f"/projects/{plain}", {"template_id": template})
+    answer = api.patch(f"/projects/{plain}", {"template_id": template})
     assert answer.errors == {"template_id": ["Can be set only when the record is created. Leave it out."]}
-    assert (found(office), office.get("/tasks").json["meta"]["total"]) == (projects, work)
-    slices, copies = from_template(office, None)
+    assert (found(api), api.get("/tasks").json["meta"]["total"]) == (projects, work)
+    slices, copies = from_template(api, None)
     assert slices == copies == []
 
 
-def came_to(office, project):
+def came_to(api, project):
     """What the work on a project is told to have come to: all, billable and unbilled minutes, and their values."""
-    shown = office.get(f"/projects/{project}").data
-    assert office.get("/projects", {"ids": project}).data == [shown]
+    shown = api.get(f"/projects/{project}").data
+    assert api.get("/projects", {"ids": project}).data == [shown]
     names = ("tracked_minutes", "billable_minutes", "unbilled_minutes", "billable_amount", "unbilled_amount")
     return tuple(shown[name] for name in names)
 
 
-def test_what_work_came_to_is_counted_by_minute_and_cent(office):
-    project = office.make("/projects", hourly_rate="100")["id"]
-    task = office.make("/tasks", project_id=project)["id"]
-    office.make("/time-entries", duration_minutes=90, project_id=project)
-    office.make("/time-entries", duration_minutes=50, task_id=task)  # 83.333 becomes 83.33
-    office.make("/time-entries", duration_minutes=30, project_id=project, billable=False)
-    office.make("/time-entries", duration_minutes=60, project_id=office.make("/projects")["id"])
-    office.make("/time-entries", duration_minutes=60)
-    assert came_to(office, project) == (170, 140, 140, "233.33", "233.33")
-    changed = office.patch(f"/projects/{project}", {"hourly_rate": "1", "tracked_minutes": 5}).data
+def test_what_work_came_to_is_counted_by_minute_and_cent(api):
+    project = api.make("/projects", hourly_rate="100")["id"]
+    task = api.make("/tasks", project_id=project)["id"]
+    api.make("/time-entries", duration_minutes=90, project_id=project)
+    api.make("/time-entries", duration_minutes=50, task_id=task)  # 83.333 becomes 83.33
+    api.make("/time-entries", duration_minutes=30, project_id=project, billable=False)
+    api.make("/time-entries", duration_minutes=60, project_id=api.make("/projects")["id"])
+    api.make("/time-entries", duration_minutes=60)
+    assert came_to(api, project) == (170, 140, 140, "233.33", "233.33")
+    changed = api.patch(f"/projects/{project}", {"hourly_rate": "1", "tracked_minutes": 5}).data
     assert (changed["tracked_minutes"], changed["unbilled_amount"]) == (170, "233.33")
 
 
-def test_what_work_came_to_follows_every_change_of_it(office):
-    slow, fast = (office.make("/projects", hourly_rate=rate)["id"] for rate in ("60", "100"))
-    office.make("/time-entries", duration_minutes=3, project_id=slow)
+def test_what_work_came_to_follows_every_change_of_it(api):
+    slow, fast = (api.make("/projects", hourly_rate=rate)["id"] for rate in ("60", "100"))
+    api.make("/time-entries", duration_minutes=3, project_id=slow)
     nothing, rest = (0, 0, 0, "0.00", "0.00"), (3, 3, 3, "3.00", "3.00")
-    path = f"/time-entries/{office.make('/time-entries', duration_minutes=90, project_id=fast)['id']}"
+    path = f"/time-entries/{api.make('/time-entries', duration_minutes=90, project_id=fast)['id']}"
     for change, on_slow, on_fast in (
         ({}, rest, (90, 90, 90, "150.00", "150.00")),
         ({"duration_minutes": 60}, rest, (60, 60, 60, "100.00", "100.00")),
@@ -569,10 +568,10 @@ def test_what_work_came_to_follows_every_change_of_it(office):
         ({"project_id": None}, rest, nothing),
         ({"project_id": fast}, rest, (60, 60, 60, "100.00", "100.00")),
     ):
-        office.patch(path, change)
-        assert (came_to(office, slow), came_to(office, fast)) == (on_slow, on_fast), change
-    assert office.delete(path).status == 204
-    assert (came_to(office, slow), came_to(office, fast)) == (rest, nothing)
+        api.patch(path, change)
+        assert (came_to(api, slow), came_to(api, fast)) == (on_slow, on_fast), change
+    assert api.delete(path).status == 204
+    assert (came_to(api, slow), came_to(api, fast)) == (rest, nothing)
 
 
 @pytest.mark.parametrize(
@@ -591,33 +590,33 @@ def test_what_work_came_to_follows_every_change_of_it(office):
         ({"budget_amount": "0", "budget_minutes": 0}, None),
     ],
 )
-def test_the_budget_is_used_by_value_or_by_time_whichever_is_further_on(office, budgets, percent):
-    project = office.make("/projects", hourly_rate="100", **budgets)["id"]
-    office.make("/time-entries", duration_minutes=140, project_id=project)  # 233.33
-    office.make("/time-entries", duration_minutes=30, project_id=project, billable=False)
-    assert office.get(f"/projects/{project}").data["budget_used_percent"] == percent
+def test_the_budget_is_used_by_value_or_by_time_whichever_is_further_on(api, budgets, percent):
+    project = api.make("/projects", hourly_rate="100", **budgets)["id"]
+    api.make("/time-entries", duration_minutes=140, project_id=project)  # 233.33
+    api.make("/time-entries", duration_minutes=30, project_id=project, billable=False)
+    assert api.get(f"/projects/{project}").data["budget_used_percent"] == percent
 
 
-def test_amounts_of_different_currencies_are_never_added(office):
-    client, other = office.make("/clients")["id"], office.make("/clients")["id"]
+def test_amounts_of_different_currencies_are_never_added(api):
+    client, other = api.make("/clients")["id"], api.make("/clients")["id"]
     project, left = (
-        office.make("/projects", client_id=it, hourly_rate="100", budget_amount="200")["id"] for it in (client, other)
+        api.make("/projects", client_id=it, hourly_rate="100", budget_amount="200")["id"] for it in (client, other)
     )
-    office.make("/time-entries", duration_minutes=30, project_id=left, client_id=other)
-    former = office.make("/time-entries", duration_minutes=60, project_id=project, client_id=client)
-    office.patch(f"/clients/{client}", {"currency": "USD"})
-    office.make("/time-entries", duration_minutes=30, project_id=project, client_id=client)
-    office.make("/time-entries", duration_minutes=30, project_id=project, client_id=client, billable=False)
-    assert came_to(office, project) == (120, 90, 90, "50.00", "50.00")
-    assert office.get(f"/projects/{project}").data["budget_used_percent"] == 25.0
-    office.patch(f"/time-entries/{former['id']}", {"duration_minutes": 120})
-    assert came_to(office, project) == (180, 150, 150, "50.00", "50.00")
-    office.patch(f"/time-entries/{former['id']}", {"duration_minutes": 50})
-    office.patch(f"/clients/{client}", {"currency": "EUR"})
-    assert came_to(office, project) == (110, 80, 80, "83.33", "83.33")
-    assert office.patch(f"/clients/{client}", {"currency": "JPY"}).status == 200  # though yen cannot hold 83.33
-    assert came_to(office, project) == (110, 80, 80, "0", "0")
-    assert came_to(office, left) == (30, 30, 30, "50.00", "50.00")
+    api.make("/time-entries", duration_minutes=30, project_id=left, client_id=other)
+    former = api.make("/time-entries", duration_minutes=60, project_id=project, client_id=client)
+    api.patch(f"/clients/{client}", {"currency": "USD"})
+    api.make("/time-entries", duration_minutes=30, project_id=project, client_id=client)
+    api.make("/time-entries", duration_minutes=30, project_id=project, client_id=client, billable=False)
+    assert came_to(api, project) == (120, 90, 90, "50.00", "50.00")
+    assert api.get(f"/projects/{project}").data["budget_used_percent"] == 25.0
+    api.patch(f"/time-entries/{former['id']}", {"duration_minutes": 120})
+    assert came_to(api, project) == (180, 150, 150, "50.00", "50.00")
+    api.patch(f"/time-entries/{former['id']}", {"duration_minutes": 50})
+    api.patch(f"/clients/{client}", {"currency": "EUR"})
+    assert came_to(api, project) == (110, 80, 80, "83.33", "83.33")
+    assert api.patch(f"/clients/{client}", {"currency": "JPY"}).status == 200  # though yen cannot hold 83.33
+    assert came_to(api, project) == (110, 80, 80, "0", "0")
+    assert came_to(api, left) == (30, 30, 30, "50.00", "50.00")
 
 
 @pytest.mark.parametrize(
@@ -631,17 +630,17 @@ def test_amounts_of_different_currencies_are_never_added(office):
         (["done", "cancelled"], 100.0),
     ],
 )
-def test_progress_is_the_share_of_done_tasks_without_the_cancelled(office, statuses, percent):
-    project = office.make("/projects")["id"]
-    office.make("/tasks", project_id=office.make("/projects")["id"], status="done")
+def test_progress_is_the_share_of_done_tasks_without_the_cancelled(api, statuses, percent):
+    project = api.make("/projects")["id"]
+    api.make("/tasks", project_id=api.make("/projects")["id"], status="done")
     for status in statuses:
-        office.make("/tasks", project_id=project, status=status)
-    assert office.get(f"/projects/{project}").data["progress_percent"] == percent
+        api.make("/tasks", project_id=project, status=status)
+    assert api.get(f"/projects/{project}").data["progress_percent"] == percent
 
 
-def test_filters_select(office):
-    tag, client = office.make("/tags")["id"], office.make("/clients")["id"]
-    a = office.make(
+def test_filters_select(api):
+    tag, client = api.make("/tags")["id"], api.make("/clients")["id"]
+    a = api.make(
         "/projects",
         name="Ahorn",
         client_id=client,
@@ -651,12 +650,12 @@ def test_filters_select(office):
         due_date="2026-03-31",
         tag_ids=[tag],
     )["id"]
-    b = office.make("/projects", name="Birke", client_id=None, manager_id=office.member_id, start_date="2026-02-01")
+    b = api.make("/projects", name="Birke", client_id=None, manager_id=api.member_id, start_date="2026-02-01")
     b = b["id"]
-    c = office.make(
+    c = api.make(
         "/projects", name="Ceder", billing_type="retainer", status="on_hold", due_date="2026-04-01", external_id="c"
     )["id"]
-    d = office.make("/projects", name="Dorn", billing_type="fixed_fee", status="archived", description="Für A-1")["id"]
+    d = api.make("/projects", name="Dorn", billing_type="fixed_fee", status="archived", description="Für A-1")["id"]
     for expected, query in (
         ([a, b, c, d], {}),
         ([a], {"client_id": client}),
@@ -665,7 +664,7 @@ def test_filters_select(office):
         ([], {"client_id": 999}),
         ([a, c], {"status": "planned,on_hold"}),
         ([c, d], {"billing_type": "retainer,fixed_fee"}),
-        ([b], {"manager_id": f"{office.member_id},999"}),
+        ([b], {"manager_id": f"{api.member_id},999"}),
         ([a, b], {"start_date_from": "2026-01-10"}),
         ([b], {"start_date_from": "2026-01-11"}),
         ([a], {"start_date_to": "2026-01-31"}),
@@ -681,17 +680,17 @@ def test_filters_select(office):
         ([d], {"q": "FÜR"}),
         ([d], {"q": "a-1", "status": "archived"}),
     ):
-        assert found(office, **query) == expected, query
+        assert found(api, **query) == expected, query
     for wrong in ({"client_id": "me"}, {"overdue": "1"}, {"due_date_to": "31.3.2026"}, {"status": ""}, {"code": ""}):
-        answer = office.get("/projects", wrong)
+        answer = api.get("/projects", wrong)
         assert (set(answer.errors), answer.code) == (set(wrong), "validation_failed")
 
 
-def test_a_list_is_sorted_and_what_is_unknown_comes_last(office):
-    a = office.make("/projects", name="zebra", code="B", due_date="2026-03-01")["id"]
-    b = office.make("/projects", name="Apfel")["id"]
-    c = office.make("/projects", name="Äpfel", code="A", due_date="2026-02-01")["id"]
-    office.patch(f"/projects/{a}", {"description": "Changed"})
+def test_a_list_is_sorted_and_what_is_unknown_comes_last(api):
+    a = api.make("/projects", name="zebra", code="B", due_date="2026-03-01")["id"]
+    b = api.make("/projects", name="Apfel")["id"]
+    c = api.make("/projects", name="Äpfel", code="A", due_date="2026-02-01")["id"]
+    api.patch(f"/projects/{a}", {"description": "Changed"})
     for sort, expected in (
         ("name", [b, c, a]),
         ("-name", [a, c, b]),
@@ -703,111 +702,109 @@ def test_a_list_is_sorted_and_what_is_unknown_comes_last(office):
         ("updated_at", [b, c, a]),
         ("-updated_at", [a, c, b]),
     ):
-        assert found(office, sort=sort) == expected, sort
-    assert found(office) == [b, c, a]
-    assert (
-        "name, code, due_date, created_at, updated_at" in office.get("/projects", {"sort": "status"}).errors["sort"][0]
-    )
+        assert found(api, sort=sort) == expected, sort
+    assert found(api) == [b, c, a]
+    assert "name, code, due_date, created_at, updated_at" in api.get("/projects", {"sort": "status"}).errors["sort"][0]
 
 
-def test_overdue_is_what_is_still_open_after_its_day_in_the_accounts_zone(office):
+def test_overdue_is_what_is_still_open_after_its_day_in_the_accounts_zone(api):
     with time_machine.travel("2027-03-09T23:30:00Z", tick=False):  # the 10th in Berlin
-        late = [office.make("/projects", due_date="2027-03-09", status=status)["id"] for status in MOVES]
-        today = office.make("/projects", due_date="2027-03-10")["id"]
-        never = office.make("/projects")["id"]
-        assert found(office, overdue="true", sort="id") == late[:3]
-        assert found(office, overdue="false", sort="id") == [*late[3:], today, never]
+        late = [api.make("/projects", due_date="2027-03-09", status=status)["id"] for status in MOVES]
+        today = api.make("/projects", due_date="2027-03-10")["id"]
+        never = api.make("/projects")["id"]
+        assert found(api, overdue="true", sort="id") == late[:3]
+        assert found(api, overdue="false", sort="id") == [*late[3:], today, never]
 
 
-def test_over_budget_is_more_than_all_of_it(office):
-    full, beyond = (office.make("/projects", hourly_rate="60", budget_amount="60")["id"] for _ in range(2))
-    slow, free = office.make("/projects", budget_minutes=60)["id"], office.make("/projects")["id"]
+def test_over_budget_is_more_than_all_of_it(api):
+    full, beyond = (api.make("/projects", hourly_rate="60", budget_amount="60")["id"] for _ in range(2))
+    slow, free = api.make("/projects", budget_minutes=60)["id"], api.make("/projects")["id"]
     for project, minutes in ((full, 60), (beyond, 61), (slow, 61), (free, 600)):
-        office.make("/time-entries", project_id=project, duration_minutes=minutes)
-    assert office.get(f"/projects/{full}").data["budget_used_percent"] == 100.0
-    assert found(office, over_budget="true", sort="id") == [beyond, slow]
-    assert found(office, over_budget="false", sort="id") == [full, free]
+        api.make("/time-entries", project_id=project, duration_minutes=minutes)
+    assert api.get(f"/projects/{full}").data["budget_used_percent"] == 100.0
+    assert found(api, over_budget="true", sort="id") == [beyond, slow]
+    assert found(api, over_budget="false", sort="id") == [full, free]
 
 
-def test_the_client_is_fixed_once_there_is_time_and_changes_for_tasks_too_before(office):
-    client, other = office.make("/clients")["id"], office.make("/clients")["id"]
-    project = office.make("/projects", client_id=client, billing_type="non_billable")["id"]
-    task = office.make("/tasks", project_id=project)
-    left = office.make("/tasks", client_id=client)
+def test_the_client_is_fixed_once_there_is_time_and_changes_for_tasks_too_before(api):
+    client, other = api.make("/clients")["id"], api.make("/clients")["id"]
+    project = api.make("/projects", client_id=client, billing_type="non_billable")["id"]
+    task = api.make("/tasks", project_id=project)
+    left = api.make("/tasks", client_id=client)
     path = f"/projects/{project}"
-    assert office.patch(path, {"client_id": other}).data["client_id"] == other
-    moved = office.get(f"/tasks/{task['id']}").data
+    assert api.patch(path, {"client_id": other}).data["client_id"] == other
+    moved = api.get(f"/tasks/{task['id']}").data
     assert moved == task | {"client_id": other, "updated_at": moved["updated_at"]}
     assert moved["updated_at"] > task["updated_at"]
-    assert office.get(f"/tasks/{left['id']}").data == left
-    entry = office.make("/time-entries", client_id=other, task_id=task["id"])["id"]
+    assert api.get(f"/tasks/{left['id']}").data == left
+    entry = api.make("/time-entries", client_id=other, task_id=task["id"])["id"]
     sentence = "Is fixed once work was recorded for the client. Move or delete 1 time entry first."
     for wanted in (client, None):
-        assert office.patch(path, {"client_id": wanted}).errors == {"client_id": [sentence]}
-    assert office.patch(path, {"client_id": other, "name": "New"}).data["name"] == "New"
-    office.delete(f"/time-entries/{entry}")
-    assert office.patch(path, {"client_id": None}).data["client_id"] is None
-    assert office.get(f"/tasks/{task['id']}").data["client_id"] is None
+        assert api.patch(path, {"client_id": wanted}).errors == {"client_id": [sentence]}
+    assert api.patch(path, {"client_id": other, "name": "New"}).data["name"] == "New"
+    api.delete(f"/time-entries/{entry}")
+    assert api.patch(path, {"client_id": None}).data["client_id"] is None
+    assert api.get(f"/tasks/{task['id']}").data["client_id"] is None
 
 
-def test_a_project_with_time_stays_and_one_without_takes_its_milestones_and_tasks_along(office):
-    tag = office.make("/tags")["id"]
-    doomed, other = (office.make("/projects", tag_ids=[tag])["id"] for _ in range(2))
+def test_a_project_with_time_stays_and_one_without_takes_its_milestones_and_tasks_along(api):
+    tag = api.make("/tags")["id"]
+    doomed, other = (api.make("/projects", tag_ids=[tag])["id"] for _ in range(2))
     for project in (doomed, other):
-        milestone = office.make(f"/projects/{project}/milestones")["id"]
-        task = office.make("/tasks", milestone_id=milestone, tag_ids=[tag])["id"]
-        office.make("/tasks", parent_id=task)
-    entries = [office.make("/time-entries", project_id=doomed)["id"] for _ in range(2)]
+        milestone = api.make(f"/projects/{project}/milestones")["id"]
+        task = api.make("/tasks", milestone_id=milestone, tag_ids=[tag])["id"]
+        api.make("/tasks", parent_id=task)
+    entries = [api.make("/time-entries", project_id=doomed)["id"] for _ in range(2)]
     for entry, count in zip(entries, ("2 time entries", "1 time entry"), strict=True):
-        answer = office.delete(f"/projects/{doomed}")
+        answer = api.delete(f"/projects/{doomed}")
         assert (answer.code, answer.errors) == ("in_use", {"time_entries": [f"Move or delete {count} first."]})
-        assert office.delete(f"/time-entries/{entry}").status == 204
-    assert len(tasks(office, doomed)) == 2
-    kept = milestones(office, other), tasks(office, other)
-    assert office.delete(f"/projects/{doomed}").status == 204
-    assert office.get(f"/projects/{doomed}/milestones").status == office.get(f"/projects/{doomed}").status == 404
-    assert tasks(office, doomed) == []
-    assert office.get("/tasks").json["meta"]["total"] == 2
-    assert office.get("/tags").data[0]["usage_count"] == 2
-    assert (milestones(office, other), tasks(office, other)) == kept
+        assert api.delete(f"/time-entries/{entry}").status == 204
+    assert len(tasks(api, doomed)) == 2
+    kept = milestones(api, other), tasks(api, other)
+    assert api.delete(f"/projects/{doomed}").status == 204
+    assert api.get(f"/projects/{doomed}/milestones").status == api.get(f"/projects/{doomed}").status == 404
+    assert tasks(api, doomed) == []
+    assert api.get("/tasks").json["meta"]["total"] == 2
+    assert api.get("/tags").data[0]["usage_count"] == 2
+    assert (milestones(api, other), tasks(api, other)) == kept
 
 
-def test_a_client_counts_its_projects_and_stays_while_it_has_some_or_time(office):
-    client = office.make("/clients")["id"]
-    projects = [office.make("/projects", client_id=client)["id"] for _ in range(2)]
-    office.make("/projects", client_id=None)
-    entry = office.make("/time-entries", client_id=client)["id"]
-    assert office.get(f"/clients/{client}").data["projects_count"] == 2
-    answer = office.delete(f"/clients/{client}")
+def test_a_client_counts_its_projects_and_stays_while_it_has_some_or_time(api):
+    client = api.make("/clients")["id"]
+    projects = [api.make("/projects", client_id=client)["id"] for _ in range(2)]
+    api.make("/projects", client_id=None)
+    entry = api.make("/time-entries", client_id=client)["id"]
+    assert api.get(f"/clients/{client}").data["projects_count"] == 2
+    answer = api.delete(f"/clients/{client}")
     assert answer.code == "in_use"
     assert answer.errors == {
         "projects": ["Move or delete 2 projects first."],
         "time_entries": ["Move or delete 1 time entry first."],
     }
     for project in projects:
-        office.delete(f"/projects/{project}")
-    assert set(office.delete(f"/clients/{client}").errors) == {"time_entries"}
-    office.delete(f"/time-entries/{entry}")
-    assert office.get(f"/clients/{client}").data["projects_count"] == 0
-    assert office.delete(f"/clients/{client}").status == 204
+        api.delete(f"/projects/{project}")
+    assert set(api.delete(f"/clients/{client}").errors) == {"time_entries"}
+    api.delete(f"/time-entries/{entry}")
+    assert api.get(f"/clients/{client}").data["projects_count"] == 0
+    assert api.delete(f"/clients/{client}").status == 204
 
 
-def test_work_on_a_project_changes_its_entity_tag(office):
-    made = office.create("/projects")
+def test_work_on_a_project_changes_its_entity_tag(api):
+    made = api.create("/projects")
     path, seen = f"/projects/{made.data['id']}", {"If-Match": made.headers["etag"]}
-    office.make("/time-entries", project_id=made.data["id"])
-    for answer in (office.patch(path, {"name": "New"}, headers=seen), office.delete(path, headers=seen)):
+    api.make("/time-entries", project_id=made.data["id"])
+    for answer in (api.patch(path, {"name": "New"}, headers=seen), api.delete(path, headers=seen)):
         assert (answer.status, answer.code) == (412, "precondition_failed")
-    seen = {"If-Match": office.get(path).headers["etag"]}
-    assert office.patch(path, {"name": "New"}, headers=seen).data["name"] == "New"
+    seen = {"If-Match": api.get(path).headers["etag"]}
+    assert api.patch(path, {"name": "New"}, headers=seen).data["name"] == "New"
 
 
-def test_tasks_of_an_internal_template_are_billed_as_the_new_project_is(office):
-    template = office.make("/projects", client_id=None, name="Plan", is_template=True)["id"]
-    assert office.make("/tasks", project_id=template)["billable"] is True
-    copy = office.make("/projects", template_id=template)["id"]
-    inside = office.make("/projects", client_id=None, template_id=template)["id"]
-    assert [it["billable"] for it in office.get("/tasks", {"project_id": f"{copy},{inside}", "sort": "id"}).data] == [
+def test_tasks_of_an_internal_template_are_billed_as_the_new_project_is(api):
+    template = api.make("/projects", client_id=None, name="Plan", is_template=True)["id"]
+    assert api.make("/tasks", project_id=template)["billable"] is True
+    copy = api.make("/projects", template_id=template)["id"]
+    inside = api.make("/projects", client_id=None, template_id=template)["id"]
+    assert [it["billable"] for it in api.get("/tasks", {"project_id": f"{copy},{inside}", "sort": "id"}).data] == [
         True,
         False,
     ]
@@ -816,44 +813,44 @@ def test_tasks_of_an_internal_template_are_billed_as_the_new_project_is(office):
 @pytest.mark.parametrize(
     "members", [{"client_id": None}, {"billing_type": "non_billable"}, {"billing_type": "time_and_materials"}]
 )
-def test_a_task_of_a_template_that_is_not_billable_is_not_in_its_copies_either(office, members):
-    template = office.make("/projects", **members, is_template=True)["id"]
+def test_a_task_of_a_template_that_is_not_billable_is_not_in_its_copies_either(api, members):
+    template = api.make("/projects", **members, is_template=True)["id"]
     for billable in (True, False, None):
-        office.make("/tasks", project_id=template, billable=billable)
+        api.make("/tasks", project_id=template, billable=billable)
 
     def billed(project):
-        return [row["billable"] for row in office.get("/tasks", {"project_id": project, "sort": "id"}).data]
+        return [row["billable"] for row in api.get("/tasks", {"project_id": project, "sort": "id"}).data]
 
     assert billed(template) == [True, False, True]
-    assert billed(office.make("/projects", template_id=template)["id"]) == [True, False, True]
-    again = office.make("/projects", template_id=template, is_template=True, client_id=None)["id"]
+    assert billed(api.make("/projects", template_id=template)["id"]) == [True, False, True]
+    again = api.make("/projects", template_id=template, is_template=True, client_id=None)["id"]
     assert billed(again) == [True, False, True]
-    assert billed(office.make("/projects", template_id=template, client_id=None)["id"]) == [False, False, False]
+    assert billed(api.make("/projects", template_id=template, client_id=None)["id"]) == [False, False, False]
 
 
 @pytest.mark.parametrize(
     ("start", "due", "new"), [("2026-01-01", "2027-01-01", "9999-06-01"), ("2026-06-01", "2026-01-01", "0001-01-01")]
 )
-def test_a_start_that_moves_a_template_out_of_the_calendar_is_refused(office, start, due, new):
-    template = office.make("/projects", is_template=True, start_date=start)["id"]
-    office.make("/tasks", project_id=template, due_date=due)
-    answer = office.create("/projects", template_id=template, start_date=new)
+def test_a_start_that_moves_a_template_out_of_the_calendar_is_refused(api, start, due, new):
+    template = api.make("/projects", is_template=True, start_date=start)["id"]
+    api.make("/tasks", project_id=template, due_date=due)
+    answer = api.create("/projects", template_id=template, start_date=new)
     assert answer.errors == {"start_date": [f"Moves a date of the template, {due}, out of the calendar."]}
-    assert office.create("/projects", template_id=template, start_date="2026-03-01").status == 201
+    assert api.create("/projects", template_id=template, start_date="2026-03-01").status == 201
 
 
-def test_a_project_is_over_its_budget_by_a_minute(office):
-    project = office.make("/projects", budget_minutes=20160)["id"]
+def test_a_project_is_over_its_budget_by_a_minute(api):
+    project = api.make("/projects", budget_minutes=20160)["id"]
     for minutes in [1440] * 14:
-        office.make("/time-entries", client_id=None, project_id=project, duration_minutes=minutes)
-    assert office.get("/projects", {"over_budget": "true"}).data == []
-    office.make("/time-entries", client_id=None, project_id=project, duration_minutes=1)
-    (it,) = office.get("/projects", {"over_budget": "true"}).data
+        api.make("/time-entries", client_id=None, project_id=project, duration_minutes=minutes)
+    assert api.get("/projects", {"over_budget": "true"}).data == []
+    api.make("/time-entries", client_id=None, project_id=project, duration_minutes=1)
+    (it,) = api.get("/projects", {"over_budget": "true"}).data
     assert (it["id"], it["budget_used_percent"]) == (project, 100.0)
 
 
-def test_another_client_of_the_same_currency_leaves_milestones_as_they_are(office):
-    project = office.make("/projects")["id"]
-    milestone = office.make(f"/projects/{project}/milestones")
-    office.patch(f"/projects/{project}", {"client_id": office.make("/clients")["id"]})
-    assert office.get(f"/projects/{project}/milestones").data == [milestone]
+def test_another_client_of_the_same_currency_leaves_milestones_as_they_are(api):
+    project = api.make("/projects")["id"]
+    milestone = api.make(f"/projects/{project}/milestones")
+    api.patch(f"/projects/{project}", {"client_id": api.make("/clients")["id"]})
+    assert api.get(f"/projects/{project}/milestones").data == [milestone]

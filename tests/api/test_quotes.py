@@ -2,7 +2,6 @@ from fractions import Fraction
 
 import pytest
 import time_machine
-
 from retainer.identity import accounts
 
 LINE = {"description": "Design", "quantity": "2", "unit": "days", "unit_price": "800", "tax_rate": "19"}
@@ -16,14 +15,14 @@ LEGAL = {
 }
 
 
-def quote_of(office, **members):
-    return office.make("/quotes", **({"lines": [LINE]} | members))
+def quote_of(api, **members):
+    return api.make("/quotes", **({"lines": [LINE]} | members))
 
 
-def test_it_works(office):
-    client = office.make("/clients", tax_rate="7")["id"]
-    contact = office.make("/external-contacts", client_id=client)["id"]
-    project = office.make("/projects", client_id=client)["id"]
+def test_it_works(api):
+    client = api.make("/clients", tax_rate="7")["id"]
+    contact = api.make("/external-contacts", client_id=client)["id"]
+    project = api.make("/projects", client_id=client)["id"]
     sent = {
         "client_id": client,
         "contact_id": contact,
@@ -39,7 +38,7 @@ def test_it_works(office):
             {"description": "Rebate", "quantity": "-1", "unit_price": "33.3333"},
         ],
     }
-    answer = office.post("/quotes", sent)
+    answer = api.post("/quotes", sent)
     assert answer.status == 201
     quote = answer.data
     assert [quote[name] for name in ("number", "status", "valid_until")] == ["Q-2026-0001", "draft", "2026-04-29"]
@@ -55,13 +54,13 @@ def test_it_works(office):
     assert {name: quote[name] for name in sent if name != "lines"} == {
         name: sent[name] for name in sent if name != "lines"
     }
-    assert office.get(f"/quotes/{quote['id']}").data == quote
-    (row,) = office.get("/quotes").data
+    assert api.get(f"/quotes/{quote['id']}").data == quote
+    (row,) = api.get("/quotes").data
     assert row == {name: value for name, value in quote.items() if name != "lines"}
 
 
 @pytest.mark.parametrize(("currency", "digits"), [("EUR", 2), ("JPY", 0), ("KWD", 3)])
-def test_what_a_quote_comes_to_is_exact_and_tax_is_rounded_once_for_each_rate(office, currency, digits):
+def test_what_a_quote_comes_to_is_exact_and_tax_is_rounded_once_for_each_rate(api, currency, digits):
     def rounded(exact):
         scaled = abs(exact) * 10**digits
         whole = int(scaled + Fraction(1, 2))
@@ -72,7 +71,7 @@ def test_what_a_quote_comes_to_is_exact_and_tax_is_rounded_once_for_each_rate(of
          "discount_percent": str(n % 5 * 2.5), "tax_rate": ("0", "7", "19", "8.125")[n % 4]}
         for n in range(1, 41)
     ]  # fmt: skip
-    quote = quote_of(office, currency=currency, lines=[*lines, {"description": "B", "quantity": -3, "unit_price": 1}])
+    quote = quote_of(api, currency=currency, lines=[*lines, {"description": "B", "quantity": -3, "unit_price": 1}])
     taxable = {}
     for line, made in zip([*lines, {"quantity": "-3", "unit_price": "1"}], quote["lines"], strict=True):
         exact = Fraction(line["quantity"]) * Fraction(line["unit_price"])
@@ -109,39 +108,39 @@ def test_what_a_quote_comes_to_is_exact_and_tax_is_rounded_once_for_each_rate(of
         ({"status": "expired"}, "status", "Cannot become expired from draft"),
     ],
 )
-def test_a_faulty_member_is_told_where_it_stands(office, members, field, sentence):
-    answer = office.create("/quotes", **members)
+def test_a_faulty_member_is_told_where_it_stands(api, members, field, sentence):
+    answer = api.create("/quotes", **members)
     assert set(answer.errors) == {field}
     assert sentence in answer.errors[field][0]
-    assert office.get("/quotes").data == []
-    assert office.make("/quotes")["number"].endswith("-0001"), "a refused quote takes no number"
+    assert api.get("/quotes").data == []
+    assert api.make("/quotes")["number"].endswith("-0001"), "a refused quote takes no number"
 
 
-def test_contact_and_projects_are_those_of_the_client(office):
-    client, other = office.make("/clients")["id"], office.make("/clients")["id"]
+def test_contact_and_projects_are_those_of_the_client(api):
+    client, other = api.make("/clients")["id"], api.make("/clients")["id"]
     contact, project = (
-        office.make("/external-contacts", client_id=other)["id"],
-        office.make("/projects", client_id=other)["id"],
+        api.make("/external-contacts", client_id=other)["id"],
+        api.make("/projects", client_id=other)["id"],
     )
     members = {"contact_id": contact, "project_id": project, "lines": [LINE | {"project_id": project}]}
-    answer = office.create("/quotes", client_id=client, **members)
+    answer = api.create("/quotes", client_id=client, **members)
     assert set(answer.errors) == {"contact_id", "project_id", "lines.0.project_id"}
-    assert office.create("/quotes", client_id=other, **members).status == 201
+    assert api.create("/quotes", client_id=other, **members).status == 201
 
 
-def test_archived_clients_get_no_new_quotes_and_prospects_do(office):
-    client = office.make("/clients", status="prospect")["id"]
-    kept = quote_of(office, client_id=client)["id"]
-    office.patch(f"/clients/{client}", {"status": "archived"})
-    assert "archived" in office.create("/quotes", client_id=client).errors["client_id"][0]
-    assert office.patch(f"/quotes/{kept}", {"title": "Still"}).status == 200
+def test_archived_clients_get_no_new_quotes_and_prospects_do(api):
+    client = api.make("/clients", status="prospect")["id"]
+    kept = quote_of(api, client_id=client)["id"]
+    api.patch(f"/clients/{client}", {"status": "archived"})
+    assert "archived" in api.create("/quotes", client_id=client).errors["client_id"][0]
+    assert api.patch(f"/quotes/{kept}", {"title": "Still"}).status == 200
 
 
 @pytest.mark.parametrize("before", STATES)
 @pytest.mark.parametrize("after", STATES)
-def test_a_quote_moves_as_its_table_says(office, before, after):
-    quote = quote_of(office, status=before)
-    answer = office.patch(f"/quotes/{quote['id']}", {"status": after})
+def test_a_quote_moves_as_its_table_says(api, before, after):
+    quote = quote_of(api, status=before)
+    answer = api.patch(f"/quotes/{quote['id']}", {"status": after})
     if after == before or after in LEGAL[before]:
         its = answer.data
         stamps = {name for name in ("sent_at", "accepted_at", "declined_at") if its[name]}
@@ -152,130 +151,130 @@ def test_a_quote_moves_as_its_table_says(office, before, after):
         assert all(word in answer.errors["status"][0] for word in LEGAL[before])
 
 
-def test_a_sent_quote_expires_by_itself_after_its_last_day(office):
+def test_a_sent_quote_expires_by_itself_after_its_last_day(api):
     with time_machine.travel("2026-03-01T12:00:00Z", tick=False):
-        quote = quote_of(office, status="sent", valid_until="2026-03-10")["id"]
+        quote = quote_of(api, status="sent", valid_until="2026-03-10")["id"]
     path = f"/quotes/{quote}"
     with time_machine.travel("2026-03-10T22:59:00Z", tick=False):
-        assert office.get(path).data["status"] == "sent"
+        assert api.get(path).data["status"] == "sent"
     with time_machine.travel("2026-03-10T23:01:00Z", tick=False):  # the next day in Berlin
-        assert office.get(path).data["status"] == "expired"
-        assert [row["id"] for row in office.get("/quotes", {"status": "expired"}).data] == [quote]
-        assert office.get("/quotes", {"status": "sent"}).data == []
-        assert "draft" in office.patch(path, {"status": "accepted"}).errors["status"][0]
-        assert office.patch(path, {"notes": "Seen"}).data["status"] == "expired"
-        assert office.patch(path, {"valid_until": "2026-04-01"}).data["status"] == "sent"
+        assert api.get(path).data["status"] == "expired"
+        assert [row["id"] for row in api.get("/quotes", {"status": "expired"}).data] == [quote]
+        assert api.get("/quotes", {"status": "sent"}).data == []
+        assert "draft" in api.patch(path, {"status": "accepted"}).errors["status"][0]
+        assert api.patch(path, {"notes": "Seen"}).data["status"] == "expired"
+        assert api.patch(path, {"valid_until": "2026-04-01"}).data["status"] == "sent"
 
 
-def test_only_a_draft_changes_what_it_offers(office):
-    quote = quote_of(office)
+def test_only_a_draft_changes_what_it_offers(api):
+    quote = quote_of(api)
     path = f"/quotes/{quote['id']}"
-    line = office.post(f"{path}/lines", {"description": "More", "unit_price": "100", "tax_rate": "0"})
+    line = api.post(f"{path}/lines", {"description": "More", "unit_price": "100", "tax_rate": "0"})
     assert line.json["meta"]["quote"]["total"] == "2004.00"
-    assert line.json["meta"]["quote"] == {name: office.get(path).data[name] for name in line.json["meta"]["quote"]}
-    assert office.patch(path, {"status": "sent"}).status == 200
-    other = office.make("/clients")["id"]
-    refused = office.patch(path, {"lines": [], "client_id": other, "currency": "USD", "issue_date": "2026-01-01"})
+    assert line.json["meta"]["quote"] == {name: api.get(path).data[name] for name in line.json["meta"]["quote"]}
+    assert api.patch(path, {"status": "sent"}).status == 200
+    other = api.make("/clients")["id"]
+    refused = api.patch(path, {"lines": [], "client_id": other, "currency": "USD", "issue_date": "2026-01-01"})
     assert set(refused.errors) >= {"lines", "client_id", "issue_date"}
-    assert office.post(f"{path}/lines", {"description": "No", "unit_price": 1}).code == "locked"
-    assert office.delete(f"{path}/lines/{line.data['id']}").code == "locked"
-    assert office.put(path, office.get(path).data).status == 200
-    office.patch(path, {"status": "cancelled"})
-    office.patch(path, {"status": "draft"})
-    assert office.delete(f"{path}/lines/{line.data['id']}").status == 204
-    assert office.get(path).data["total"] == quote["total"] == "1904.00"
+    assert api.post(f"{path}/lines", {"description": "No", "unit_price": 1}).code == "locked"
+    assert api.delete(f"{path}/lines/{line.data['id']}").code == "locked"
+    assert api.put(path, api.get(path).data).status == 200
+    api.patch(path, {"status": "cancelled"})
+    api.patch(path, {"status": "draft"})
+    assert api.delete(f"{path}/lines/{line.data['id']}").status == 204
+    assert api.get(path).data["total"] == quote["total"] == "1904.00"
 
 
-def test_lines_take_the_place_of_the_whole_set(office):
-    quote = quote_of(office, lines=[LINE, LINE | {"description": "Build"}, LINE | {"description": "Test"}])
+def test_lines_take_the_place_of_the_whole_set(api):
+    quote = quote_of(api, lines=[LINE, LINE | {"description": "Build"}, LINE | {"description": "Test"}])
     first, second, _ = quote["lines"]
     path = f"/quotes/{quote['id']}"
-    same = office.patch(path, {"lines": quote["lines"], "title": "New"}).data
+    same = api.patch(path, {"lines": quote["lines"], "title": "New"}).data
     assert same["lines"] == quote["lines"]
-    changed = office.patch(path, {"lines": [second | {"quantity": "1"}, first]}).data
+    changed = api.patch(path, {"lines": [second | {"quantity": "1"}, first]}).data
     assert [line["id"] for line in changed["lines"]] == [second["id"], first["id"]]
     assert [line["description"] for line in changed["lines"]] == ["Build", "Design"]
     assert changed["total"] == "2856.00"
-    assert office.patch(path, {"lines": []}).data["total"] == "0.00"
+    assert api.patch(path, {"lines": []}).data["total"] == "0.00"
 
 
-def test_the_currency_is_fixed_while_there_are_lines(office):
-    quote = quote_of(office)
+def test_the_currency_is_fixed_while_there_are_lines(api):
+    quote = quote_of(api)
     path = f"/quotes/{quote['id']}"
-    assert "Delete them first" in office.patch(path, {"currency": "USD"}).errors["currency"][0]
-    office.patch(path, {"lines": []})
-    assert office.patch(path, {"currency": "USD"}).data["currency"] == "USD"
+    assert "Delete them first" in api.patch(path, {"currency": "USD"}).errors["currency"][0]
+    api.patch(path, {"lines": []})
+    assert api.patch(path, {"currency": "USD"}).data["currency"] == "USD"
 
 
-def test_an_accepted_quote_becomes_a_project_once_and_is_then_frozen(office):
-    quote = quote_of(office, title="Relaunch")
+def test_an_accepted_quote_becomes_a_project_once_and_is_then_frozen(api):
+    quote = quote_of(api, title="Relaunch")
     path = f"/quotes/{quote['id']}"
-    assert "accepted" in office.post("/projects", {"quote_id": quote["id"]}).errors["quote_id"][0]
-    office.patch(path, {"status": "accepted", "accepted_by": "Jana"})
-    project = office.post("/projects", {"quote_id": quote["id"]}).data
+    assert "accepted" in api.post("/projects", {"quote_id": quote["id"]}).errors["quote_id"][0]
+    api.patch(path, {"status": "accepted", "accepted_by": "Jana"})
+    project = api.post("/projects", {"quote_id": quote["id"]}).data
     assert [project[name] for name in ("name", "client_id", "budget_amount", "quote_id")] == [
         "Relaunch", quote["client_id"], "1600.00", quote["id"],
     ]  # fmt: skip
-    assert office.get(path).data["converted_project_id"] == project["id"]
-    again = office.post("/projects", {"quote_id": quote["id"], "name": "Again"})
+    assert api.get(path).data["converted_project_id"] == project["id"]
+    again = api.post("/projects", {"quote_id": quote["id"], "name": "Again"})
     assert again.errors["quote_id"] == [f"Quote {quote['number']} has already become project {project['id']}."]
     for members in ({"status": "draft"}, {"notes": "x"}, {"lines": []}):
-        assert office.patch(path, members).code in {"locked", "validation_failed"}
-    assert office.delete(path).code == "locked"
-    assert set(office.delete(f"/projects/{project['id']}").errors) == {"quotes"}
-    other = quote_of(office, status="accepted", client_id=office.make("/clients")["id"])["id"]
-    assert set(office.create("/projects", quote_id=other).errors) == {"quote_id"}
+        assert api.patch(path, members).code in {"locked", "validation_failed"}
+    assert api.delete(path).code == "locked"
+    assert set(api.delete(f"/projects/{project['id']}").errors) == {"quotes"}
+    other = quote_of(api, status="accepted", client_id=api.make("/clients")["id"])["id"]
+    assert set(api.create("/projects", quote_id=other).errors) == {"quote_id"}
 
 
-def test_numbers_have_no_gaps_and_begin_anew_each_year(office):
-    numbers = [quote_of(office, issue_date=day)["number"] for day in ("2026-12-31", "2027-01-01", "2026-06-01")]
-    assert office.create("/quotes", title=5).status == 422
-    assert [*numbers, quote_of(office, issue_date="2027-05-05")["number"]] == [
+def test_numbers_have_no_gaps_and_begin_anew_each_year(api):
+    numbers = [quote_of(api, issue_date=day)["number"] for day in ("2026-12-31", "2027-01-01", "2026-06-01")]
+    assert api.create("/quotes", title=5).status == 422
+    assert [*numbers, quote_of(api, issue_date="2027-05-05")["number"]] == [
         "Q-2026-0001", "Q-2027-0001", "Q-2026-0002", "Q-2027-0002",
     ]  # fmt: skip
 
 
-def test_what_was_accepted_is_not_deleted_and_anything_else_is_with_its_lines(office):
-    quote = quote_of(office, status="accepted")
+def test_what_was_accepted_is_not_deleted_and_anything_else_is_with_its_lines(api):
+    quote = quote_of(api, status="accepted")
     path = f"/quotes/{quote['id']}"
-    assert office.delete(path).code == "locked"
-    office.patch(path, {"status": "draft"})
-    assert office.delete(path).status == 204
-    assert office.get(path).status == 404
+    assert api.delete(path).code == "locked"
+    api.patch(path, {"status": "draft"})
+    assert api.delete(path).status == 204
+    assert api.get(path).status == 404
 
 
-def test_a_quote_is_found_by_its_clients_name(office):
-    client = office.make("/clients", name="Übersee Handel")["id"]
-    quote = quote_of(office, client_id=client)["id"]
-    quote_of(office, title="Other")
-    assert [row["id"] for row in office.get("/quotes", {"q": "ÜBERSEE"}).data] == [quote]
+def test_a_quote_is_found_by_its_clients_name(api):
+    client = api.make("/clients", name="Übersee Handel")["id"]
+    quote = quote_of(api, client_id=client)["id"]
+    quote_of(api, title="Other")
+    assert [row["id"] for row in api.get("/quotes", {"q": "ÜBERSEE"}).data] == [quote]
 
 
-def test_totals_are_ordered_by_their_figures_whatever_the_currency(office):
+def test_totals_are_ordered_by_their_figures_whatever_the_currency(api):
     def made(currency, price):
-        return quote_of(office, currency=currency, lines=[{"description": "A", "unit_price": price}])["id"]
+        return quote_of(api, currency=currency, lines=[{"description": "A", "unit_price": price}])["id"]
 
     cheap, dear, middle = made("EUR", "10"), made("JPY", "1000"), made("KWD", "99.5")
-    assert [row["id"] for row in office.get("/quotes", {"sort": "total"}).data] == [cheap, middle, dear]
+    assert [row["id"] for row in api.get("/quotes", {"sort": "total"}).data] == [cheap, middle, dear]
 
 
-def test_a_quote_of_the_last_days_of_the_calendar_is_valid_until_its_end(office):
-    assert quote_of(office, issue_date="9999-12-31")["valid_until"] == "9999-12-31"
-    assert quote_of(office, issue_date="9999-11-30")["valid_until"] == "9999-12-30"
+def test_a_quote_of_the_last_days_of_the_calendar_is_valid_until_its_end(api):
+    assert quote_of(api, issue_date="9999-12-31")["valid_until"] == "9999-12-31"
+    assert quote_of(api, issue_date="9999-11-30")["valid_until"] == "9999-12-30"
 
 
-def test_a_fault_of_a_line_is_told_once(office):
-    path = office.at("/quotes/{quote}/lines")
-    answer = office.create(path, project_id=999)
+def test_a_fault_of_a_line_is_told_once(api):
+    path = api.at("/quotes/{quote}/lines")
+    answer = api.create(path, project_id=999)
     assert answer.errors == {"project_id": ["There is no such project in this account."]}
 
 
-def test_a_quantity_of_minus_nothing_is_nothing(office):
-    (line,) = quote_of(office, lines=[LINE | {"quantity": "-0.00"}])["lines"]
+def test_a_quantity_of_minus_nothing_is_nothing(api):
+    (line,) = quote_of(api, lines=[LINE | {"quantity": "-0.00"}])["lines"]
     assert (line["quantity"], line["amount"]) == ("0", "0.00")
 
 
-def test_numbers_are_written_as_the_account_says(office):
-    first = quote_of(office)["number"]
-    accounts.set_account(office.store, office.account_id, {"quote_number_pattern": "Offer {00}"})
-    assert [first, quote_of(office)["number"], quote_of(office)["number"]] == [first, "Offer 01", "Offer 02"]
+def test_numbers_are_written_as_the_account_says(api):
+    first = quote_of(api)["number"]
+    accounts.set_account(api.store, api.account_id, {"quote_number_pattern": "Offer {00}"})
+    assert [first, quote_of(api)["number"], quote_of(api)["number"]] == [first, "Offer 01", "Offer 02"]

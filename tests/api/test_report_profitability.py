@@ -2,9 +2,7 @@ from decimal import Decimal
 
 import pytest
 import time_machine
-
-from retainer.identity import accounts
-from retainer.work import cost_rates
+from retainer.identity import accounts, users
 
 OF_PROJECTS = (
     "project_id project_name client_id client_name status billing_type budget_used_percent currency "
@@ -20,9 +18,9 @@ def clock():
         yield traveller
 
 
-def read(office, first=None, last=None, name="project-profitability", **query):
+def read(api, first=None, last=None, name="project-profitability", **query):
     days = {"from": first, "to": last}
-    return office.get(f"/reports/{name}", {key: day for key, day in days.items() if day} | query).data
+    return api.get(f"/reports/{name}", {key: day for key, day in days.items() if day} | query).data
 
 
 def told(rows, *names):
@@ -31,67 +29,67 @@ def told(rows, *names):
     return [" ".join(str(row[name]) for name in names or row) for row in chosen]
 
 
-def new(office, collection, **members):
-    return office.post(collection, members).data["id"]
+def new(api, collection, **members):
+    return api.post(collection, members).data["id"]
 
 
-def work(office, minutes, day="2026-03-02", **members):
-    return new(office, "/time-entries", duration_minutes=minutes, date=day, **members)
+def work(api, minutes, day="2026-03-02", **members):
+    return new(api, "/time-entries", duration_minutes=minutes, date=day, **members)
 
 
-def spend(office, amount, day="2026-03-02", **members):
-    return new(office, "/expenses", amount=amount, date=day, **members)
+def spend(api, amount, day="2026-03-02", **members):
+    return new(api, "/expenses", amount=amount, date=day, **members)
 
 
-def issue(office, client, *lines, day="2026-03-03", **members):
+def issue(api, client, *lines, day="2026-03-03", **members):
     """An invoice of lines, each with its net, its project, and 19 % tax."""
     its = [{"description": "A", "unit_price": net, "project_id": on, "tax_rate": "19"} for net, on in lines]
     needed = {"client_id": client, "status": "sent", "issue_date": day, "lines": its}
-    return office.post("/invoices", needed | members).data
+    return api.post("/invoices", needed | members).data
 
 
-def set_cost(office, rate, since="0001-01-01", user=None):
-    cost_rates.set_user(office.store, user or office.admin_id, {"cost_rate": Decimal(rate), "cost_rate_from": since})
-
-
-@pytest.fixture
-def client(office):
-    return new(office, "/clients", name="Alder", hourly_rate="100")
+def set_cost(api, rate, since="0001-01-01", user=None):
+    users.set_user(api.store, user or api.admin_id, {"cost_rate": Decimal(rate), "cost_rate_from": since})
 
 
 @pytest.fixture
-def agency(office, client):
+def client(api):
+    return new(api, "/clients", name="Alder", hourly_rate="100")
+
+
+@pytest.fixture
+def agency(api, client):
     """Projects of two clients and an internal one, with time at a cost of 50.00 an hour, invoices and expenses."""
-    its = {"alder": client, "cedar": new(office, "/clients", name="Cedar", currency="USD", hourly_rate="80")}
-    its["blog"] = new(office, "/projects", name="Blog", client_id=client, billing_type="fixed_fee", status="planned")
-    its["shop"] = new(office, "/projects", name="Shop", client_id=client, budget_minutes=600)
-    its["app"] = new(office, "/projects", name="App", client_id=its["cedar"], budget_amount="400")
-    its["wiki"] = new(office, "/projects", name="Wiki")
-    new(office, "/projects", name="Idle", client_id=client)
-    set_cost(office, "50")
-    work(office, 120, project_id=its["shop"])
-    work(office, 60, project_id=its["shop"], billable=False)
-    work(office, 90, project_id=its["shop"], user_id=office.member_id)
-    work(office, 300, "2025-12-31", project_id=its["shop"], billable=False)
-    work(office, 30, client_id=client)
-    work(office, 60, project_id=its["app"])
-    work(office, 60, project_id=its["wiki"])
-    spend(office, "119", project_id=its["shop"], tax_rate="19")
-    spend(office, "7", project_id=its["shop"], currency="USD")
-    spend(office, "15", client_id=its["cedar"])
-    sold = issue(office, client, ("500", its["shop"]), ("250", None), project_id=its["blog"])
+    its = {"alder": client, "cedar": new(api, "/clients", name="Cedar", currency="USD", hourly_rate="80")}
+    its["blog"] = new(api, "/projects", name="Blog", client_id=client, billing_type="fixed_fee", status="planned")
+    its["shop"] = new(api, "/projects", name="Shop", client_id=client, budget_minutes=600)
+    its["app"] = new(api, "/projects", name="App", client_id=its["cedar"], budget_amount="400")
+    its["wiki"] = new(api, "/projects", name="Wiki")
+    new(api, "/projects", name="Idle", client_id=client)
+    set_cost(api, "50")
+    work(api, 120, project_id=its["shop"])
+    work(api, 60, project_id=its["shop"], billable=False)
+    work(api, 90, project_id=its["shop"], user_id=api.member_id)
+    work(api, 300, "2025-12-31", project_id=its["shop"], billable=False)
+    work(api, 30, client_id=client)
+    work(api, 60, project_id=its["app"])
+    work(api, 60, project_id=its["wiki"])
+    spend(api, "119", project_id=its["shop"], tax_rate="19")
+    spend(api, "7", project_id=its["shop"], currency="USD")
+    spend(api, "15", client_id=its["cedar"])
+    sold = issue(api, client, ("500", its["shop"]), ("250", None), project_id=its["blog"])
     part = {"lines": [{"invoice_line_id": sold["lines"][0]["id"], "quantity": "0.2"}], "issue_date": "2026-03-31"}
-    new(office, f"/invoices/{sold['id']}/credit-notes", **part)
-    issue(office, client, ("50", None), day="2026-01-01")
-    issue(office, client, ("9000", its["shop"]), status="draft")
-    void = issue(office, client, ("8000", its["shop"]))
-    assert office.patch(f"/invoices/{void['id']}", {"status": "void"}).status == 200
-    issue(office, its["cedar"], ("90", its["app"]))
+    new(api, f"/invoices/{sold['id']}/credit-notes", **part)
+    issue(api, client, ("50", None), day="2026-01-01")
+    issue(api, client, ("9000", its["shop"]), status="draft")
+    void = issue(api, client, ("8000", its["shop"]))
+    assert api.patch(f"/invoices/{void['id']}", {"status": "void"}).status == 200
+    issue(api, its["cedar"], ("90", its["app"]))
     return its
 
 
-def test_a_project_has_a_row_for_each_currency_and_what_belongs_to_none_has_its_own(office, agency):
-    found = read(office, *WINTER)
+def test_a_project_has_a_row_for_each_currency_and_what_belongs_to_none_has_its_own(api, agency):
+    found = read(api, *WINTER)
     assert list(found["rows"][0]) == OF_PROJECTS.split()
     assert told(found["rows"]) == [
         "Shop Alder active time_and_materials 95.0 EUR 270 210 350.00 400.00 350.00 150.00 100.00 150.00 37.5 90",
@@ -111,7 +109,7 @@ def test_a_project_has_a_row_for_each_currency_and_what_belongs_to_none_has_its_
         "EUR 360 240 400.00 700.00 400.00 225.00 100.00 375.00 53.57 90",
         "USD 60 60 80.00 90.00 80.00 None 22.00 None None 0",
     ]
-    clients = read(office, *WINTER, "revenue-by-client")["totals"]
+    clients = read(api, *WINTER, "revenue-by-client")["totals"]
     assert told(clients, "currency", "revenue") == told(found["totals"], "currency", "revenue")
 
 
@@ -147,9 +145,9 @@ def test_a_project_has_a_row_for_each_currency_and_what_belongs_to_none_has_its_
         ),
     ],
 )
-def test_time_invoices_credits_and_expenses_count_on_their_own_days(office, agency, first, last, rows):
+def test_time_invoices_credits_and_expenses_count_on_their_own_days(api, agency, first, last, rows):
     members = ("tracked_minutes", "revenue", "labour_cost", "expense_cost", "profit", "margin_percent")
-    assert told(read(office, first, last)["rows"], "project_name", "currency", *members) == rows
+    assert told(read(api, first, last)["rows"], "project_name", "currency", *members) == rows
 
 
 @pytest.mark.parametrize(
@@ -165,59 +163,59 @@ def test_time_invoices_credits_and_expenses_count_on_their_own_days(office, agen
         ({"currency": "KWD"}, []),
     ],
 )
-def test_profit_is_that_of_a_client_a_project_or_a_currency(office, agency, query, rows):
-    found = read(office, *WINTER, **{name: agency.get(its, its) for name, its in query.items()})
+def test_profit_is_that_of_a_client_a_project_or_a_currency(api, agency, query, rows):
+    found = read(api, *WINTER, **{name: agency.get(its, its) for name, its in query.items()})
     assert told(found["rows"], "project_name", "currency", "revenue") == rows
     assert {its["currency"] for its in found["totals"]} == {row["currency"] for row in found["rows"]}
 
 
-def test_a_credit_of_an_amount_is_taken_from_all_projects_of_the_invoice_as_they_share_it(office, agency):
+def test_a_credit_of_an_amount_is_taken_from_all_projects_of_the_invoice_as_they_share_it(api, agency):
     sold = issue(
-        office, agency["alder"], ("300", agency["shop"]), ("100", None), day="2026-02-01", project_id=agency["blog"]
+        api, agency["alder"], ("300", agency["shop"]), ("100", None), day="2026-02-01", project_id=agency["blog"]
     )
-    unknown = issue(office, agency["alder"], ("200", agency["shop"]), ("200", None), day="2026-02-01")
+    unknown = issue(api, agency["alder"], ("200", agency["shop"]), ("200", None), day="2026-02-01")
     for invoice, credit, shares in (
         (sold, {"amount": "119"}, ["Shop 425.00", "None 200.00", "Blog 75.00"]),
         (unknown, {"amount": "59.50"}, ["Shop 400.00", "None 175.00", "Blog 75.00"]),
         (sold, {}, ["None 175.00", "Shop 175.00", "Blog 0.00"]),
     ):
-        new(office, f"/invoices/{invoice['id']}/credit-notes", **credit, issue_date="2026-02-28")
-        assert told(read(office, "2026-02-01", "2026-02-28")["rows"], "project_name", "revenue") == shares
+        new(api, f"/invoices/{invoice['id']}/credit-notes", **credit, issue_date="2026-02-28")
+        assert told(read(api, "2026-02-01", "2026-02-28")["rows"], "project_name", "revenue") == shares
 
 
-def test_labour_costs_what_its_user_costs_on_its_day_also_when_that_is_said_afterwards(office, client):
-    work(office, 60, "2026-02-28", client_id=client)
-    work(office, 60, "2026-03-01", client_id=client)
-    entry = f"/time-entries/{work(office, 60, '2026-03-02', client_id=client)}"
+def test_labour_costs_what_its_user_costs_on_its_day_also_when_that_is_said_afterwards(api, client):
+    work(api, 60, "2026-02-28", client_id=client)
+    work(api, 60, "2026-03-01", client_id=client)
+    entry = f"/time-entries/{work(api, 60, '2026-03-02', client_id=client)}"
 
     def cost(*days):
-        (row,) = told(read(office, *days)["rows"], "labour_cost", "profit", "missing_cost_rate_minutes")
-        assert told(read(office, *days)["totals"], "labour_cost", "profit", "missing_cost_rate_minutes") == [row]
+        (row,) = told(read(api, *days)["rows"], "labour_cost", "profit", "missing_cost_rate_minutes")
+        assert told(read(api, *days)["totals"], "labour_cost", "profit", "missing_cost_rate_minutes") == [row]
         return row
 
     assert cost() == "0.00 0.00 180"
     for rate, since, user, expected in (
-        ("30", "2026-03-01", office.admin_id, "60.00 -60.00 60"),
-        ("50", "2026-03-02", office.admin_id, "80.00 -80.00 60"),
-        ("20", "0001-01-01", office.admin_id, "100.00 -100.00 0"),
-        ("40", "2026-03-01", office.admin_id, "110.00 -110.00 0"),
-        ("99", "2026-03-03", office.admin_id, "110.00 -110.00 0"),
-        ("70", "0001-01-01", office.member_id, "110.00 -110.00 0"),
-        ("0", "2026-03-01", office.admin_id, "70.00 -70.00 0"),
+        ("30", "2026-03-01", api.admin_id, "60.00 -60.00 60"),
+        ("50", "2026-03-02", api.admin_id, "80.00 -80.00 60"),
+        ("20", "0001-01-01", api.admin_id, "100.00 -100.00 0"),
+        ("40", "2026-03-01", api.admin_id, "110.00 -110.00 0"),
+        ("99", "2026-03-03", api.admin_id, "110.00 -110.00 0"),
+        ("70", "0001-01-01", api.member_id, "110.00 -110.00 0"),
+        ("0", "2026-03-01", api.admin_id, "70.00 -70.00 0"),
     ):
-        set_cost(office, rate, since, user)
+        set_cost(api, rate, since, user)
         assert cost() == expected
     assert cost("2026-02-01", "2026-02-28") == "20.00 -20.00 0"
     assert cost("2026-03-02", "2026-03-02") == "50.00 -50.00 0"
     for members, expected in (
         ({"duration_minutes": 30}, "45.00 -45.00 0"),
-        ({"user_id": office.member_id}, "55.00 -55.00 0"),
+        ({"user_id": api.member_id}, "55.00 -55.00 0"),
         ({"date": "2026-02-01"}, "55.00 -55.00 0"),
-        ({"user_id": office.admin_id}, "30.00 -30.00 0"),
+        ({"user_id": api.admin_id}, "30.00 -30.00 0"),
     ):
-        assert office.patch(entry, members).status == 200
+        assert api.patch(entry, members).status == 200
         assert cost() == expected
-    office.delete(entry)
+    api.delete(entry)
     assert cost() == "20.00 -20.00 0"
 
 
@@ -232,44 +230,44 @@ def test_labour_costs_what_its_user_costs_on_its_day_also_when_that_is_said_afte
         ("KWD", "1", [20], "0.333"),
     ],
 )
-def test_labour_cost_is_rounded_once_for_each_row_to_the_digits_of_the_account(office, currency, rate, minutes, cost):
-    accounts.set_account(office.store, office.account_id, {"currency": currency})
-    project = new(office, "/projects", name="Wiki")
-    set_cost(office, rate)
+def test_labour_cost_is_rounded_once_for_each_row_to_the_digits_of_the_account(api, currency, rate, minutes, cost):
+    accounts.set_account(api.store, api.account_id, {"currency": currency})
+    project = new(api, "/projects", name="Wiki")
+    set_cost(api, rate)
     for its in minutes:
-        work(office, its, project_id=project)
-    (row,) = read(office)["rows"]
+        work(api, its, project_id=project)
+    (row,) = read(api)["rows"]
     assert (row["labour_cost"], row["profit"].lstrip("-")) == (cost, cost)
 
 
-def test_work_is_unbilled_until_a_line_takes_it_and_again_when_the_line_is_gone(office, client):
+def test_work_is_unbilled_until_a_line_takes_it_and_again_when_the_line_is_gone(api, client):
     for day, billable in (("2026-03-01", True), ("2026-03-01", False), ("2026-02-28", True)):
         its = {"client_id": client, "billable": billable}
-        entry = work(office, 90, day, **its)
-        spend(office, "50", day, **its, markup_percent="10")
+        entry = work(api, 90, day, **its)
+        spend(api, "50", day, **its, markup_percent="10")
 
     def unbilled():
-        (money,) = read(office, "2026-03-01", "2026-03-18", "overview")["money"]
-        (total,) = read(office, "2026-03-01", "2026-03-18")["totals"]
+        (money,) = read(api, "2026-03-01", "2026-03-18", "overview")["money"]
+        (total,) = read(api, "2026-03-01", "2026-03-18")["totals"]
         assert total["unbilled_amount"] == money["unbilled_time"]
         return money["unbilled_time"], money["unbilled_expenses"]
 
     def bill():
-        invoice = new(office, "/invoices", client_id=client, unbilled_work={"time": {}, "expenses": {}})
+        invoice = new(api, "/invoices", client_id=client, unbilled_work={"time": {}, "expenses": {}})
         assert unbilled() == ("0.00", "0.00")
         return f"/invoices/{invoice}"
 
     free = ("150.00", "55.00")
     assert unbilled() == free
-    office.delete(bill())
+    api.delete(bill())
     assert unbilled() == free
     invoice = bill()
-    office.patch(invoice, {"lines": [{"time_entry_ids": [entry]}]})
+    api.patch(invoice, {"lines": [{"time_entry_ids": [entry]}]})
     assert unbilled() == free
-    office.delete(invoice)
-    for end in (lambda path: office.patch(path, {"status": "void"}), lambda path: office.post(f"{path}/credit-notes")):
+    api.delete(invoice)
+    for end in (lambda path: api.patch(path, {"status": "void"}), lambda path: api.post(f"{path}/credit-notes")):
         invoice = bill()
-        assert office.patch(invoice, {"status": "sent"}).status == 200
+        assert api.patch(invoice, {"status": "sent"}).status == 200
         assert unbilled() == ("0.00", "0.00")
         assert end(invoice).status in {200, 201}
         assert unbilled() == free

@@ -3,10 +3,8 @@ from decimal import Decimal
 
 import pytest
 import time_machine
-
 from retainer.identity import accounts, users
 from retainer.identity.users import UserDetails
-from retainer.work import cost_rates
 
 FORTNIGHT = "2026-03-02", "2026-03-13"
 OF_USERS = (
@@ -21,8 +19,8 @@ def clock():
         yield traveller
 
 
-def read(office, first, last, name="utilisation", **query):
-    return office.get(f"/reports/{name}", {"from": first, "to": last} | query).data
+def read(api, first, last, name="utilisation", **query):
+    return api.get(f"/reports/{name}", {"from": first, "to": last} | query).data
 
 
 def told(row):
@@ -30,26 +28,26 @@ def told(row):
     return " ".join(str(its) for name, its in row.items() if name != "user_id")
 
 
-def new(office, collection, **members):
-    return office.post(collection, members).data["id"]
+def new(api, collection, **members):
+    return api.post(collection, members).data["id"]
 
 
 @pytest.fixture
-def client(office):
+def client(api):
     """A client whose hours are 60.00, so that a billable minute is 1.00."""
-    return new(office, "/clients", name="Alder", hourly_rate="60")
+    return new(api, "/clients", name="Alder", hourly_rate="60")
 
 
-def work(office, minutes, day="2026-03-02", **members):
+def work(api, minutes, day="2026-03-02", **members):
     """Time of the member; on each day there are at most 1440 minutes."""
-    return new(office, "/time-entries", **{"user_id": office.member_id} | members, duration_minutes=minutes, date=day)
+    return new(api, "/time-entries", **{"user_id": api.member_id} | members, duration_minutes=minutes, date=day)
 
 
-def set_user(office, user=None, **changes):
-    cost_rates.set_user(office.store, user or office.member_id, changes)
+def set_user(api, user=None, **changes):
+    users.set_user(api.store, user or api.member_id, changes)
 
 
-def test_minutes_are_compared_with_the_capacity_of_the_working_days_of_the_period(office, client):
+def test_minutes_are_compared_with_the_capacity_of_the_working_days_of_the_period(api, client):
     for minutes, day, billable in (
         (1200, "2026-03-02", True),
         (900, "2026-03-08", False),
@@ -58,17 +56,17 @@ def test_minutes_are_compared_with_the_capacity_of_the_working_days_of_the_perio
         (600, "2026-03-01", True),
         (600, "2026-03-14", True),
     ):
-        work(office, minutes, day, client_id=client, billable=billable)
-    found = read(office, *FORTNIGHT)
+        work(api, minutes, day, client_id=client, billable=billable)
+    found = read(api, *FORTNIGHT)
     assert list(found["rows"][0]) == ["user_id", *OF_USERS.split()]
     assert [told(row) for row in found["rows"]] == [
         "Ana Admin True 4800 0 0 0.0 0.0 None 75 EUR 0.00 []",
         "Max Member True 4800 3600 2700 75.0 56.25 75.0 75 EUR 2700.00 []",
     ]
-    assert [row["user_id"] for row in found["rows"]] == [office.admin_id, office.member_id]
+    assert [row["user_id"] for row in found["rows"]] == [api.admin_id, api.member_id]
     assert list(found["totals"][0]) == OF_USERS.split()[2:]
     assert [told(its) for its in found["totals"]] == ["9600 3600 2700 37.5 28.13 75.0 75 EUR 2700.00 []"]
-    time = read(office, *FORTNIGHT, "overview")["time"]
+    time = read(api, *FORTNIGHT, "overview")["time"]
     assert told(time) == "3600 2700 9600 37.5 28.13"
 
 
@@ -86,14 +84,14 @@ def test_minutes_are_compared_with_the_capacity_of_the_working_days_of_the_perio
         ("mon wed sun", 2000, "2026-03-01", "2026-03-04", 2000),
     ],
 )
-def test_capacity_is_spread_over_the_working_days_of_the_account(office, weekdays, weekly, first, last, available):
-    accounts.set_account(office.store, office.account_id, {"working_weekdays": weekdays.split()})
-    set_user(office, weekly_capacity_minutes=weekly)
-    set_user(office, office.admin_id, weekly_capacity_minutes=0)
-    client = new(office, "/clients", name="Alder")
-    work(office, 40, last, client_id=client)
-    admin, member = read(office, first, last)["rows"]
-    (total,) = read(office, first, last)["totals"]
+def test_capacity_is_spread_over_the_working_days_of_the_account(api, weekdays, weekly, first, last, available):
+    accounts.set_account(api.store, api.account_id, {"working_weekdays": weekdays.split()})
+    set_user(api, weekly_capacity_minutes=weekly)
+    set_user(api, api.admin_id, weekly_capacity_minutes=0)
+    client = new(api, "/clients", name="Alder")
+    work(api, 40, last, client_id=client)
+    admin, member = read(api, first, last)["rows"]
+    (total,) = read(api, first, last)["totals"]
     ratios = ("utilisation_percent", "billable_utilisation_percent")
     assert [row["available_minutes"] for row in (admin, member, total)] == [0, available, available]
     assert [admin[name] for name in ratios] == [None, None]
@@ -102,48 +100,48 @@ def test_capacity_is_spread_over_the_working_days_of_the_account(office, weekday
     assert total["target_percent"] == ("75" if available else None)
 
 
-def test_users_who_have_left_are_told_when_they_have_time_in_the_period_all_by_name(office, client):
+def test_users_who_have_left_are_told_when_they_have_time_in_the_period_all_by_name(api, client):
     names = ("zoe", "eva", "Ben", "adam")
     ids = [
-        users.create_user(office.store, office.account_id, UserDetails(name=name, email=f"{name}@north.example"))[0]
+        users.create_user(api.store, api.account_id, UserDetails(name=name, email=f"{name}@north.example"))[0]
         for name in names
     ]
     for user, day in zip(ids, ("2026-02-28", "2026-03-02", "2026-03-02", "2026-02-28"), strict=True):
-        work(office, 60, day, client_id=client, user_id=user)
+        work(api, 60, day, client_id=client, user_id=user)
     for user in ids[:2]:
-        set_user(office, user, is_active=False)
-    whole = [(row["user_name"], row["is_active"]) for row in read(office, *FORTNIGHT)["rows"]]
+        set_user(api, user, is_active=False)
+    whole = [(row["user_name"], row["is_active"]) for row in read(api, *FORTNIGHT)["rows"]]
     assert whole == [("adam", True), ("Ana Admin", True), ("Ben", True), ("eva", False), ("Max Member", True)]
-    assert read(office, *FORTNIGHT)["totals"][0]["available_minutes"] == 5 * 4800
-    assert read(office, *FORTNIGHT, "overview")["time"]["available_minutes"] == 5 * 4800
-    other = new(office, "/clients", name="Birch")
-    assert len(read(office, *FORTNIGHT, client_id=other)["rows"]) == 4
-    assert [len(read(office, *FORTNIGHT, user_id=user)["rows"]) for user in ids] == [0, 1, 1, 1]
+    assert read(api, *FORTNIGHT)["totals"][0]["available_minutes"] == 5 * 4800
+    assert read(api, *FORTNIGHT, "overview")["time"]["available_minutes"] == 5 * 4800
+    other = new(api, "/clients", name="Birch")
+    assert len(read(api, *FORTNIGHT, client_id=other)["rows"]) == 4
+    assert [len(read(api, *FORTNIGHT, user_id=user)["rows"]) for user in ids] == [0, 1, 1, 1]
 
 
 @pytest.mark.parametrize(
     ("weekly", "target", "expected"),
     [(2400, "50", "62.5"), (1200, "50", "66.667"), (600, "50", "70"), (0, "50", "75"), (2400, "33.333", "54.167")],
 )
-def test_the_target_of_all_is_weighed_by_the_minutes_they_are_available(office, weekly, target, expected):
-    set_user(office, weekly_capacity_minutes=weekly, target_percent=Decimal(target))
-    found = read(office, *FORTNIGHT)
+def test_the_target_of_all_is_weighed_by_the_minutes_they_are_available(api, weekly, target, expected):
+    set_user(api, weekly_capacity_minutes=weekly, target_percent=Decimal(target))
+    found = read(api, *FORTNIGHT)
     assert [row["target_percent"] for row in found["rows"]] == ["75", target]
     assert [its["target_percent"] for its in found["totals"]] == [expected]
 
 
 @pytest.fixture
-def abroad(office, client):
+def abroad(api, client):
     """Time of both users for two clients in three currencies, some of it not billable."""
-    there = new(office, "/clients", name="Cedar", currency="USD", hourly_rate="60")
-    tokyo = new(office, "/clients", name="Dogwood", currency="JPY", hourly_rate="60")
-    shop, blog = (new(office, "/projects", name=name, client_id=client) for name in ("Shop", "Blog"))
-    work(office, 100, project_id=shop)
-    work(office, 20, project_id=blog, billable=False)
-    work(office, 30, client_id=there)
-    work(office, 7, client_id=tokyo)
-    work(office, 50, client_id=there, user_id=office.admin_id)
-    return {"alder": client, "cedar": there, "shop": shop, "ana": office.admin_id}
+    there = new(api, "/clients", name="Cedar", currency="USD", hourly_rate="60")
+    tokyo = new(api, "/clients", name="Dogwood", currency="JPY", hourly_rate="60")
+    shop, blog = (new(api, "/projects", name=name, client_id=client) for name in ("Shop", "Blog"))
+    work(api, 100, project_id=shop)
+    work(api, 20, project_id=blog, billable=False)
+    work(api, 30, client_id=there)
+    work(api, 7, client_id=tokyo)
+    work(api, 50, client_id=there, user_id=api.admin_id)
+    return {"alder": client, "cedar": there, "shop": shop, "ana": api.admin_id}
 
 
 @pytest.mark.parametrize(
@@ -162,32 +160,32 @@ def abroad(office, client):
     ],
 )
 def test_time_is_that_of_a_client_project_user_or_currency_and_amounts_in_others_stand_beside(
-    office, abroad, query, ana, member, total
+    api, abroad, query, ana, member, total
 ):
     def shown(row):
         values = [row, *row["other_currencies"]]
         amounts = (f"{its['currency']} {its['billable_value']}" for its in values)
         return " ".join([str(row["tracked_minutes"]), str(row["billable_minutes"]), *amounts])
 
-    found = read(office, *FORTNIGHT, **{name: abroad.get(its, its) for name, its in query.items()})
+    found = read(api, *FORTNIGHT, **{name: abroad.get(its, its) for name, its in query.items()})
     assert [shown(row) for row in found["rows"]] == [its for its in (ana, member) if its]
     assert [shown(its) for its in found["totals"]] == [total]
     assert {row["available_minutes"] for row in found["rows"]} == {4800}
 
 
-def test_me_is_the_user_of_the_key(office, abroad):
-    for user in (office.admin_id, office.member_id):
-        key = office.new_key(["reports:read"], user_id=user)
+def test_me_is_the_user_of_the_key(api, abroad):
+    for user in (api.admin_id, api.member_id):
+        key = api.new_key(["reports:read"], user_id=user)
         asked = {"from": FORTNIGHT[0], "to": FORTNIGHT[1], "user_id": "me"}
-        found = office.get("/reports/utilisation", asked, key=key).data
+        found = api.get("/reports/utilisation", asked, key=key).data
         assert [row["user_id"] for row in found["rows"]] == [user]
-        assert found == read(office, *FORTNIGHT, user_id=user)
+        assert found == read(api, *FORTNIGHT, user_id=user)
 
 
-def test_a_period_has_its_first_day_and_its_last_and_no_other_wherever_they_lie_in_their_months(office, client):
+def test_a_period_has_its_first_day_and_its_last_and_no_other_wherever_they_lie_in_their_months(api, client):
     day = date(2026, 1, 1)
     for minutes in range(1, 121):  # until 30 April; from the m-th day to the n-th they are (m + n)(n - m + 1) / 2
-        work(office, minutes, str(day), client_id=client)
+        work(api, minutes, str(day), client_id=client)
         day += timedelta(days=1)
     for first, last, minutes in (
         ("2026-01-01", "2026-03-31", 4095),
@@ -204,7 +202,7 @@ def test_a_period_has_its_first_day_and_its_last_and_no_other_wherever_they_lie_
         ("2025-01-01", "2025-12-31", 0),
     ):
         whole, one, by_project = (
-            read(office, first, last, name, **query)["totals"]
+            read(api, first, last, name, **query)["totals"]
             for name, query in (
                 ("utilisation", {}),
                 ("utilisation", {"client_id": client}),
@@ -213,4 +211,4 @@ def test_a_period_has_its_first_day_and_its_last_and_no_other_wherever_they_lie_
         )
         sums = {(its["tracked_minutes"], its["billable_value"]) for its in (*whole, *one, *by_project)}
         assert sums == {(minutes, f"{minutes}.00")}, (first, last)
-        assert read(office, first, last, "overview")["money"][0]["unbilled_time"] == f"{minutes}.00"
+        assert read(api, first, last, "overview")["money"][0]["unbilled_time"] == f"{minutes}.00"

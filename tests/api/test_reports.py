@@ -3,11 +3,10 @@ from types import SimpleNamespace
 
 import pytest
 import time_machine
-from tests.cast import Office, open_agency
-
 from retainer.billing import payments
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.schedule import Finding
+from tests.factories import ApiClient, open_agency
 
 NOW = "2026-03-17T23:30:00.000000Z"  # in the agency's Berlin it is 18 March
 ENDED, BEGUN = "2026-02-28T22:59:59.999999Z", "2026-02-28T23:00:00Z"  # the end of February there, and March
@@ -37,13 +36,13 @@ def clock():
         yield traveller
 
 
-def ask(office, name, first=None, last=None, **query):
+def ask(api, name, first=None, last=None, **query):
     days = {"from": first, "to": last}
-    return office.get(f"/reports/{name}", {key: day for key, day in days.items() if day} | query)
+    return api.get(f"/reports/{name}", {key: day for key, day in days.items() if day} | query)
 
 
-def read(office, name, first="2026-01-01", last="2026-03-31", **query):
-    return ask(office, name, first, last, **query).data
+def read(api, name, first="2026-01-01", last="2026-03-31", **query):
+    return ask(api, name, first, last, **query).data
 
 
 def told(rows):
@@ -52,53 +51,53 @@ def told(rows):
     return [*dict.fromkeys(" ".join(row) for row in named), *(" ".join(map(str, row.values())) for row in named)]
 
 
-def new(office, collection, **members):
-    return office.post(collection, members).data["id"]
+def new(api, collection, **members):
+    return api.post(collection, members).data["id"]
 
 
-def client_of(office, name="Alder", **members):
-    return new(office, "/clients", name=name, **members)
+def client_of(api, name="Alder", **members):
+    return new(api, "/clients", name=name, **members)
 
 
-def issue(office, client, net, day=None, tax="0", **members):
+def issue(api, client, net, day=None, tax="0", **members):
     line = {"description": "Design", "unit_price": net, "tax_rate": tax}
     needed = {"client_id": client, "issue_date": day, "status": "sent", "lines": [line]}
-    return new(office, "/invoices", **needed | members)
+    return new(api, "/invoices", **needed | members)
 
 
-def change(office, invoice, **members):
-    return office.patch(f"/invoices/{invoice}", members).data
+def change(api, invoice, **members):
+    return api.patch(f"/invoices/{invoice}", members).data
 
 
-def pay(office, invoice, amount, day):
-    return change(office, invoice, record_payment={"amount": amount, "paid_date": day})["payments"][-1]["id"]
+def pay(api, invoice, amount, day):
+    return change(api, invoice, record_payment={"amount": amount, "paid_date": day})["payments"][-1]["id"]
 
 
-def credit(office, invoice, gross, day):
-    return new(office, f"/invoices/{invoice}/credit-notes", amount=gross, issue_date=day)
+def credit(api, invoice, gross, day):
+    return new(api, f"/invoices/{invoice}/credit-notes", amount=gross, issue_date=day)
 
 
 @pytest.fixture
-def books(office):
+def books(api):
     """What clients were billed in two currencies in winter, what they paid, and what does not count."""
     names = {"Alder": "EUR", "Birch": "EUR", "Cedar": "USD", "Dogwood": "EUR", "Elm": "EUR"}
-    its = {name: client_of(office, name, currency=currency) for name, currency in names.items()}
+    its = {name: client_of(api, name, currency=currency) for name, currency in names.items()}
     alder, birch, cedar, dogwood, elm = its.values()
-    first = issue(office, alder, "1000", "2026-01-15", "19")  # due on 14 February
-    credit(office, first, "119", "2026-02-03")
-    pay(office, first, "595", "2026-02-20")
-    issue(office, alder, "500", "2026-03-01", "19", due_date="2026-03-31")
-    change(office, issue(office, alder, "8000", "2026-02-01"), status="void")
-    change(office, issue(office, dogwood, "7000", "2026-02-01", currency="JPY"), status="void")
-    change(office, issue(office, birch, "300", "2026-02-10"), status="written_off")
-    issue(office, birch, "40", "2026-02-11", currency="USD")
-    issue(office, cedar, "60", "2026-01-05")
-    pay(office, issue(office, cedar, "60", "2025-12-31", "10"), "66", "2026-01-02")
-    issue(office, elm, "20", "2025-11-11")
+    first = issue(api, alder, "1000", "2026-01-15", "19")  # due on 14 February
+    credit(api, first, "119", "2026-02-03")
+    pay(api, first, "595", "2026-02-20")
+    issue(api, alder, "500", "2026-03-01", "19", due_date="2026-03-31")
+    change(api, issue(api, alder, "8000", "2026-02-01"), status="void")
+    change(api, issue(api, dogwood, "7000", "2026-02-01", currency="JPY"), status="void")
+    change(api, issue(api, birch, "300", "2026-02-10"), status="written_off")
+    issue(api, birch, "40", "2026-02-11", currency="USD")
+    issue(api, cedar, "60", "2026-01-05")
+    pay(api, issue(api, cedar, "60", "2025-12-31", "10"), "66", "2026-01-02")
+    issue(api, elm, "20", "2025-11-11")
     for client in (alder, dogwood):
-        issue(office, client, "9000", "2026-02-01", status="draft")
-    new(office, "/expenses", client_id=alder, date="2026-02-05", amount="119", tax_rate="19")
-    return SimpleNamespace(office=office, **its)
+        issue(api, client, "9000", "2026-02-01", status="draft")
+    new(api, "/expenses", client_id=alder, date="2026-02-05", amount="119", tax_rate="19")
+    return SimpleNamespace(api=api, **its)
 
 
 @pytest.mark.parametrize(
@@ -114,11 +113,11 @@ def books(office):
 def test_a_report_is_whole_and_of_its_usual_days_until_today_or_the_last_day_that_was_sent(books, name, usual, before):
     parts = {"money", "time", "clients", "projects", "tasks", "quotes", "tickets", "sites"}
     for sent, first, last in ((None, usual, "2026-03-18"), ("2024-02-29", before, "2024-02-29")):
-        answer = ask(books.office, name, None, sent)
+        answer = ask(books.api, name, None, sent)
         assert answer.data["period"] == {"from": first, "to": last, "timezone": "Europe/Berlin"}
         assert answer.json == {"data": answer.data, "meta": {"generated_at": NOW}}
         assert set(answer.data) == {"period"} | (parts if name == "overview" else {"rows", "totals"})
-        assert ask(books.office, name, first, last).data == answer.data
+        assert ask(books.api, name, first, last).data == answer.data
 
 
 @pytest.mark.parametrize(
@@ -131,46 +130,46 @@ def test_a_report_is_whole_and_of_its_usual_days_until_today_or_the_last_day_tha
         ({"currency": "EURO", "client_id": "-"}, {"currency": "ISO 4217", "client_id": "number"}),
     ],
 )
-def test_days_that_cannot_be_reported_are_refused_with_a_sentence(office, query, faults):
+def test_days_that_cannot_be_reported_are_refused_with_a_sentence(api, query, faults):
     for name in OPTIONS:
-        answer = office.get(f"/reports/{name}", query)
+        answer = api.get(f"/reports/{name}", query)
         assert (answer.code, set(answer.errors)) == ("validation_failed", set(faults)), name
         assert all(sentence in answer.errors[field][0] for field, sentence in faults.items()), answer
-        assert ask(office, name, "2024-01-01", "2026-12-31").status == 200
+        assert ask(api, name, "2024-01-01", "2026-12-31").status == 200
 
 
 @pytest.mark.parametrize(("name", "options"), OPTIONS.items())
-def test_a_report_takes_its_own_parameters_alone_and_the_scope_of_reports(office, name, options):
-    unknown = ask(office, name, page=1)
+def test_a_report_takes_its_own_parameters_alone_and_the_scope_of_reports(api, name, options):
+    unknown = ask(api, name, page=1)
     sentence = f"There is no such parameter here. Valid are: {options}."
     assert (unknown.code, unknown.errors) == ("unknown_parameter", {"page": [sentence]})
-    read_only, others = (office.new_key([scope]) for scope in ("reports:read", "invoices:read"))
-    assert office.get(f"/reports/{name}", key=read_only).status == 200
-    refused = office.get(f"/reports/{name}", key=others)
+    read_only, others = (api.new_key([scope]) for scope in ("reports:read", "invoices:read"))
+    assert api.get(f"/reports/{name}", key=read_only).status == 200
+    refused = api.get(f"/reports/{name}", key=others)
     assert (refused.status, refused.json["required_scope"]) == (403, "reports:read")
 
 
-def test_what_another_agency_has_is_never_counted_and_its_ids_find_nothing(books, stranger):
-    project = new(books.office, "/projects", name="Shop", client_id=books.Alder)
-    new(books.office, "/time-entries", project_id=project, duration_minutes=60)
-    theirs = {"client_id": books.Alder, "project_id": project, "user_id": books.office.admin_id}
+def test_what_another_agency_has_is_never_counted_and_its_ids_find_nothing(books, other_tenant):
+    project = new(books.api, "/projects", name="Shop", client_id=books.Alder)
+    new(books.api, "/time-entries", project_id=project, duration_minutes=60)
+    theirs = {"client_id": books.Alder, "project_id": project, "user_id": books.api.admin_id}
     found = {}
     for name, options in OPTIONS.items():
-        found[name] = read(stranger, name)
+        found[name] = read(other_tenant, name)
         for limit in {"client_id", "project_id"}.intersection(options.split(", ")):
-            assert read(stranger, name, **{limit: theirs[limit]}) == found[name]
+            assert read(other_tenant, name, **{limit: theirs[limit]}) == found[name]
     assert found["revenue-by-client"]["rows"] == found["project-profitability"]["rows"] == []
     assert told(found["overview"]["money"])[1:] == ["USD 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0 0.00 0.00 0.00"]
     assert {row["invoice_count"] for row in found["revenue-by-month"]["rows"]} == {0}
     assert {row["tracked_minutes"] for row in found["utilisation"]["rows"]} == {0}
-    nobody = read(stranger, "utilisation", user_id=theirs["user_id"])
+    nobody = read(other_tenant, "utilisation", user_id=theirs["user_id"])
     assert (nobody["rows"], nobody["totals"][0]["available_minutes"]) == ([], 0)
 
 
-def test_days_begin_in_the_accounts_zone(office, clock):
+def test_days_begin_in_the_accounts_zone(api, clock):
     clock.move_to("2026-03-31T10:59:59Z")
-    agency = open_agency(office.store, "East", "agency", timezone="Pacific/Auckland")
-    there = Office(office.app, office.witness, agency)
+    agency = open_agency(api.store, "East", "agency", timezone="Pacific/Auckland")
+    there = ApiClient(api.app, api.contract_checker, agency)
     new(there, "/time-entries", client_id=client_of(there), duration_minutes=5)
     clock.move_to("2026-03-31T11:00:00Z")  # 1 April in Auckland, and still 31 March in UTC
     client = client_of(there)
@@ -188,7 +187,7 @@ def test_days_begin_in_the_accounts_zone(office, clock):
 
 
 def test_revenue_by_client_has_a_row_for_each_client_and_currency_the_largest_first(books):
-    found = read(books.office, "revenue-by-client", last="2026-03-18")
+    found = read(books.api, "revenue-by-client", last="2026-03-18")
     assert told(found["rows"]) == [
         OF_CLIENTS,
         "Alder EUR 2 1500.00 100.00 1400.00 82.35 266.00 595.00 1071.00 476.00",
@@ -206,7 +205,7 @@ def test_revenue_by_client_has_a_row_for_each_client_and_currency_the_largest_fi
 
 
 def test_revenue_by_month_has_every_month_in_each_currency_and_a_credit_in_the_month_of_its_own_date(books):
-    found = read(books.office, "revenue-by-month", "2025-12-31", "2026-03-01")
+    found = read(books.api, "revenue-by-month", "2025-12-31", "2026-03-01")
     assert told(found["rows"]) == [
         OF_MONTHS,
         "2025-12 EUR 0 0.00 0.00 0.00 0.00 0.00 0.00",
@@ -223,12 +222,12 @@ def test_revenue_by_month_has_every_month_in_each_currency_and_a_credit_in_the_m
         "EUR 3 1800.00 100.00 1700.00 266.00 595.00 100.00",
         "USD 3 160.00 0.00 160.00 6.00 66.00 0.00",
     ]
-    days = read(books.office, "revenue-by-month", "2026-02-04", "2026-02-10")
+    days = read(books.api, "revenue-by-month", "2026-02-04", "2026-02-10")
     assert told(days["rows"])[1:] == ["2026-02 EUR 1 300.00 0.00 300.00 0.00 0.00 100.00"]
 
 
 def test_the_money_of_the_overview_is_that_of_the_other_reports(books):
-    assert told(read(books.office, "overview", last="2026-03-18")["money"]) == [
+    assert told(read(books.api, "overview", last="2026-03-18")["money"]) == [
         MONEY,
         "EUR 1800.00 100.00 1700.00 266.00 595.00 1091.00 496.00 2 100.00 0.00 100.00",
         "USD 100.00 0.00 100.00 0.00 66.00 100.00 100.00 2 0.00 0.00 0.00",
@@ -239,7 +238,7 @@ def test_the_money_of_the_overview_is_that_of_the_other_reports(books):
         ("2026-02-01", "2026-02-10", {"EUR": "200.00"}),
     ):
         for name in OPTIONS.keys() - {"utilisation"}:
-            found = read(books.office, name, first, last)
+            found = read(books.api, name, first, last)
             sums = found["money"] if name == "overview" else found["totals"]
             assert {its["currency"]: its["revenue"] for its in sums if its["revenue"] != "0.00"} == expected, name
 
@@ -260,7 +259,7 @@ def test_the_money_of_the_overview_is_that_of_the_other_reports(books):
 def test_the_money_of_a_client_or_in_a_currency_is_told_alone(books, client, currency, by_client, by_month, money):
     limits = {"client_id": client and getattr(books, client), "currency": currency}
     clients, months, overview = (
-        read(books.office, name, **{limit: its for limit, its in limits.items() if its})
+        read(books.api, name, **{limit: its for limit, its in limits.items() if its})
         for name in ("revenue-by-client", "revenue-by-month", "overview")
     )
     assert [f"{row['client_name']} {row['share_percent']}" for row in clients["rows"]] == by_client
@@ -268,8 +267,8 @@ def test_the_money_of_a_client_or_in_a_currency_is_told_alone(books, client, cur
     assert [f"{its['currency']} {its['revenue']} {its['expenses']}" for its in overview["money"]] == money
 
 
-def test_thirteen_months_are_told_even_when_nothing_happened(office):
-    found = ask(office, "revenue-by-month").data
+def test_thirteen_months_are_told_even_when_nothing_happened(api):
+    found = ask(api, "revenue-by-month").data
     months = [f"2025-{month:02}" for month in range(3, 13)] + ["2026-01", "2026-02", "2026-03"]
     assert told(found["rows"])[1:] == [f"{month} EUR 0 0.00 0.00 0.00 0.00 0.00 0.00" for month in months]
     assert told(found["totals"])[1:] == ["EUR 0 0.00 0.00 0.00 0.00 0.00 0.00"]
@@ -282,15 +281,15 @@ def test_thirteen_months_are_told_even_when_nothing_happened(office):
         ("1.005", "0.006", "KWD 1.005 0.000 1.005 0.101 0.006 1.100 1.100 1 1.005 15.000 1.005"),
     ],
 )
-def test_money_has_the_digits_of_its_currency(office, net, paid, expected):
-    client = client_of(office, currency=expected[:3], hourly_rate="10")
-    pay(office, issue(office, client, net, "2026-01-15", "10"), paid, "2026-01-16")
-    new(office, "/expenses", client_id=client, amount=net, date="2026-01-20")
-    new(office, "/time-entries", client_id=client, duration_minutes=90, date="2026-01-31")
-    (money,) = read(office, "overview")["money"]
+def test_money_has_the_digits_of_its_currency(api, net, paid, expected):
+    client = client_of(api, currency=expected[:3], hourly_rate="10")
+    pay(api, issue(api, client, net, "2026-01-15", "10"), paid, "2026-01-16")
+    new(api, "/expenses", client_id=client, amount=net, date="2026-01-20")
+    new(api, "/time-entries", client_id=client, duration_minutes=90, date="2026-01-31")
+    (money,) = read(api, "overview")["money"]
     assert told([money])[1] == expected
     for name in ("revenue-by-client", "revenue-by-month"):
-        for row in (read(office, name)["rows"][0], *read(office, name)["totals"]):
+        for row in (read(api, name)["rows"][0], *read(api, name)["totals"]):
             assert row == row | {member: its for member, its in money.items() if member in row}
 
 
@@ -298,38 +297,38 @@ def test_money_has_the_digits_of_its_currency(office, net, paid, expected):
     ("other", "shares"),
     [("50", [None, None]), ("100", [None, None]), ("200", [200.0, -100.0]), ("400", [133.33, -33.33])],
 )
-def test_a_share_is_null_when_all_clients_together_brought_in_nothing_or_less(office, other, shares):
-    credit(office, issue(office, client_of(office), "100", "2025-12-01"), "100", "2026-01-01")
-    issue(office, client_of(office), other, "2026-01-01")
-    found = read(office, "revenue-by-client")
+def test_a_share_is_null_when_all_clients_together_brought_in_nothing_or_less(api, other, shares):
+    credit(api, issue(api, client_of(api), "100", "2025-12-01"), "100", "2026-01-01")
+    issue(api, client_of(api), other, "2026-01-01")
+    found = read(api, "revenue-by-client")
     assert [row["share_percent"] for row in found["rows"]] == shares
     assert [its["share_percent"] for its in found["totals"]] == [shares[0] and 100.0]
 
 
-def test_clients_that_brought_in_the_same_stand_by_their_names_and_then_by_their_ids(office):
-    clients = [client_of(office, name) for name in ("zinc", "amber", "Amber", "Beryl")]
+def test_clients_that_brought_in_the_same_stand_by_their_names_and_then_by_their_ids(api):
+    clients = [client_of(api, name) for name in ("zinc", "amber", "Amber", "Beryl")]
     for client, net in zip(clients, ("5", "5", "5", "7"), strict=True):
-        issue(office, client, net, "2026-01-01")
-    rows = read(office, "revenue-by-client")["rows"]
+        issue(api, client, net, "2026-01-01")
+    rows = read(api, "revenue-by-client")["rows"]
     assert [row["client_id"] for row in rows] == [clients[place] for place in (3, 1, 2, 0)]
 
 
-def test_outstanding_and_overdue_are_those_of_the_end_of_the_last_day_also_in_the_past(office, clock):
-    client = client_of(office)
-    due = issue(office, client, "1000", "2026-01-10", "19", due_date="2026-01-31")
-    lost = issue(office, client, "100", "2026-02-01", due_date="2026-02-28")
-    issue(office, client, "700", "2026-01-01", status="draft")
-    change(office, issue(office, client, "500", "2026-02-01", due_date="2026-02-01"), status="void")
-    pay(office, due, "190", "2026-02-10")
-    credit(office, due, "119", "2026-03-05")
+def test_outstanding_and_overdue_are_those_of_the_end_of_the_last_day_also_in_the_past(api, clock):
+    client = client_of(api)
+    due = issue(api, client, "1000", "2026-01-10", "19", due_date="2026-01-31")
+    lost = issue(api, client, "100", "2026-02-01", due_date="2026-02-28")
+    issue(api, client, "700", "2026-01-01", status="draft")
+    change(api, issue(api, client, "500", "2026-02-01", due_date="2026-02-01"), status="void")
+    pay(api, due, "190", "2026-02-10")
+    credit(api, due, "119", "2026-03-05")
     clock.move_to("2026-03-31T10:00:00Z")
-    change(office, lost, status="written_off")
+    change(api, lost, status="written_off")
     clock.move_to("2026-06-30T10:00:00Z")
-    last = pay(office, due, "881", "2026-04-20")
+    last = pay(api, due, "881", "2026-04-20")
 
     def at_the_end_of(day):
-        (money,) = read(office, "overview", "2025-01-01", day)["money"]
-        for row in read(office, "revenue-by-client", "2025-01-01", day)["totals"]:
+        (money,) = read(api, "overview", "2025-01-01", day)["money"]
+        for row in read(api, "revenue-by-client", "2025-01-01", day)["totals"]:
             assert row == row | {name: money[name] for name in ("collected", "outstanding", "overdue")}
         return " ".join(str(money[name]) for name in ("collected", "outstanding", "overdue", "overdue_count"))
 
@@ -350,9 +349,9 @@ def test_outstanding_and_overdue_are_those_of_the_end_of_the_last_day_also_in_th
         ("2026-12-31", "1071.00 0.00 0.00 0"),
     ):
         assert at_the_end_of(day) == expected, day
-    payments.remove(office.store, last)
-    pay(office, lost, "40", "2026-05-01")
-    credit(office, due, "881", "2026-07-31")
+    payments.remove(api.store, last)
+    pay(api, lost, "40", "2026-05-01")
+    credit(api, due, "881", "2026-07-31")
     for day, expected in (
         ("2026-04-20", "190.00 981.00 981.00 2"),
         ("2026-05-01", "230.00 941.00 941.00 2"),
@@ -362,30 +361,30 @@ def test_outstanding_and_overdue_are_those_of_the_end_of_the_last_day_also_in_th
         assert at_the_end_of(day) == expected, day
 
 
-def test_what_is_due_on_the_last_day_of_the_calendar_is_never_overdue_until_it_is_due_earlier(office):
-    invoice = issue(office, client_of(office), "100", "2026-01-10", due_date="9999-12-31")
+def test_what_is_due_on_the_last_day_of_the_calendar_is_never_overdue_until_it_is_due_earlier(api):
+    invoice = issue(api, client_of(api), "100", "2026-01-10", due_date="9999-12-31")
 
     def standing():
-        (money,) = read(office, "overview")["money"]
+        (money,) = read(api, "overview")["money"]
         return money["outstanding"], money["overdue"], money["overdue_count"]
 
     assert standing() == ("100.00", "0.00", 0)
-    change(office, invoice, due_date="2026-03-31")
+    change(api, invoice, due_date="2026-03-31")
     assert standing() == ("100.00", "0.00", 0)
-    change(office, invoice, due_date="2026-03-30")
+    change(api, invoice, due_date="2026-03-30")
     assert standing() == ("100.00", "100.00", 1)
 
 
 @pytest.fixture
-def clients(office):
+def clients(api):
     with at(ENDED):
-        return client_of(office), client_of(office)
+        return client_of(api), client_of(api)
 
 
-def counts(office, clients, part, last=None):
+def counts(api, clients, part, last=None):
     """What the overview counts of each of two clients, where the same has happened, and hence of both and of none."""
-    asked = [{"client_id": its} for its in (client_of(office, status="archived"), *clients)]
-    none, its, other, both = (ask(office, "overview", None, last, **query).data[part] for query in (*asked, {}))
+    asked = [{"client_id": its} for its in (client_of(api, status="archived"), *clients)]
+    none, its, other, both = (ask(api, "overview", None, last, **query).data[part] for query in (*asked, {}))
     ratios = {name for name in its if name.startswith(("win", "median"))}
     assert other == its
     assert both == {name: count if name in ratios else 2 * count for name, count in its.items()}
@@ -393,20 +392,20 @@ def counts(office, clients, part, last=None):
     return " ".join(map(str, its.values()))
 
 
-def test_clients_are_active_now_and_new_in_the_period(office):
+def test_clients_are_active_now_and_new_in_the_period(api):
     for moment, status in ((ENDED, "active"), (BEGUN, "prospect"), (BEGUN, "archived"), (NOW, "active")):
         with at(moment):
-            last = client_of(office, status=status)
+            last = client_of(api, status=status)
     for query, expected in (
         ({}, [2, 3]),
         ({"last": "2026-03-17"}, [2, 2]),
         ({"last": "2026-02-28"}, [2, 1]),
         ({"client_id": last}, [1, 1]),
     ):
-        assert list(ask(office, "overview", **query).data["clients"].values()) == expected
+        assert list(ask(api, "overview", **query).data["clients"].values()) == expected
 
 
-def test_projects_are_active_over_their_budget_and_overdue_now_unless_they_are_completed(office, clients):
+def test_projects_are_active_over_their_budget_and_overdue_now_unless_they_are_completed(api, clients):
     for client in clients:
         for status, due, minutes in (
             ("active", "2026-03-17", 61),
@@ -417,14 +416,14 @@ def test_projects_are_active_over_their_budget_and_overdue_now_unless_they_are_c
             ("on_hold", "2026-03-01", 1),
             ("completed", "2026-03-17", 61),
         ):
-            project = new(office, "/projects", client_id=client, name="Shop", budget_minutes=60, due_date=due)
-            new(office, "/time-entries", project_id=project, duration_minutes=minutes)
-            office.patch(f"/projects/{project}", {"status": status})
-        new(office, "/projects", client_id=client, name="Usual", is_template=True, due_date="2026-03-17")
-    assert counts(office, clients, "projects") == "3 2 4"
+            project = new(api, "/projects", client_id=client, name="Shop", budget_minutes=60, due_date=due)
+            new(api, "/time-entries", project_id=project, duration_minutes=minutes)
+            api.patch(f"/projects/{project}", {"status": status})
+        new(api, "/projects", client_id=client, name="Usual", is_template=True, due_date="2026-03-17")
+    assert counts(api, clients, "projects") == "3 2 4"
 
 
-def test_tasks_are_open_and_overdue_now_and_completed_in_the_period(office, clients):
+def test_tasks_are_open_and_overdue_now_and_completed_in_the_period(api, clients):
     for client in clients:
         for status, due, moment in (
             ("todo", "2026-03-17", NOW),
@@ -435,14 +434,14 @@ def test_tasks_are_open_and_overdue_now_and_completed_in_the_period(office, clie
             ("done", None, NOW),
             ("cancelled", None, NOW),
         ):
-            task = new(office, "/tasks", client_id=client, title="Texts", due_date=due)
+            task = new(api, "/tasks", client_id=client, title="Texts", due_date=due)
             with at(moment):
-                office.patch(f"/tasks/{task}", {"status": status})
-    assert counts(office, clients, "tasks") == "3 1 2"
-    assert counts(office, clients, "tasks", "2026-03-17") == "3 1 1"
+                api.patch(f"/tasks/{task}", {"status": status})
+    assert counts(api, clients, "tasks") == "3 1 2"
+    assert counts(api, clients, "tasks", "2026-03-17") == "3 1 1"
 
 
-def test_quotes_are_sent_accepted_and_declined_in_the_period_and_won_when_they_are_accepted(office, clients):
+def test_quotes_are_sent_accepted_and_declined_in_the_period_and_won_when_they_are_accepted(api, clients):
     for client in clients:
         for steps in (
             [(ENDED, "sent")],
@@ -454,12 +453,12 @@ def test_quotes_are_sent_accepted_and_declined_in_the_period_and_won_when_they_a
         ):
             with at(ENDED):
                 line = {"description": "Design", "unit_price": "5"}
-                quote = new(office, "/quotes", client_id=client, lines=[line])
+                quote = new(api, "/quotes", client_id=client, lines=[line])
             for moment, status in steps:
                 with at(moment):
-                    assert office.patch(f"/quotes/{quote}", {"status": status}).status == 200
+                    assert api.patch(f"/quotes/{quote}", {"status": status}).status == 200
     for last, expected in ((None, "2 3 1 75.0"), ("2026-03-17", "2 2 1 66.67"), ("2026-02-28", "2 0 0 None")):
-        assert counts(office, clients, "quotes", last) == expected
+        assert counts(api, clients, "quotes", last) == expected
 
 
 @pytest.mark.parametrize(("last", "minutes", "expected"), [
@@ -468,7 +467,7 @@ def test_quotes_are_sent_accepted_and_declined_in_the_period_and_won_when_they_a
     ("2026-03-17", (), "1 2 3 3 None"),
 ])  # fmt: skip
 def test_tickets_are_opened_and_resolved_in_the_period_and_the_median_is_of_first_answers(
-    office, clock, clients, last, minutes, expected
+    api, clock, clients, last, minutes, expected
 ):
     for client in clients:
         for opened, status, answered in (
@@ -481,18 +480,18 @@ def test_tickets_are_opened_and_resolved_in_the_period_and_the_median_is_of_firs
         ):
             moment = datetime.fromisoformat(opened)
             with at(moment):
-                ticket = f"/tickets/{new(office, '/tickets', subject='Slow', client_id=client)}"
+                ticket = f"/tickets/{new(api, '/tickets', subject='Slow', client_id=client)}"
             with at(moment + timedelta(minutes=answered or 1)):
-                office.post(f"{ticket}/replies", {"body": "Yes", "is_internal": answered is None})
-                office.post(f"{ticket}/replies", {"body": "And now?", "author_type": "contact"})
-                office.patch(ticket, {"status": status})
-    assert counts(office, clients, "tickets", last) == expected
+                api.post(f"{ticket}/replies", {"body": "Yes", "is_internal": answered is None})
+                api.post(f"{ticket}/replies", {"body": "And now?", "author_type": "contact"})
+                api.patch(ticket, {"status": status})
+    assert counts(api, clients, "tickets", last) == expected
 
 
-def test_sites_are_up_down_or_unknown_now_or_in_the_total_alone(office, clock, clients):
+def test_sites_are_up_down_or_unknown_now_or_in_the_total_alone(api, clock, clients):
     def place(host, **members):
         urls = {its: f"https://{host}{its}.example" for its in clients}
-        return [f"/sites/{new(office, '/sites', client_id=its, url=url, **members)}" for its, url in urls.items()]
+        return [f"/sites/{new(api, '/sites', client_id=its, url=url, **members)}" for its, url in urls.items()]
 
     updates = {"plugins": [{"slug": "woo", "version": "1", "update_version": "2"}]}
     place("up", **updates)
@@ -501,12 +500,12 @@ def test_sites_are_up_down_or_unknown_now_or_in_the_total_alone(office, clock, c
     out = place("down-too"), place("up-again")
     for hour in (1, 2):
         clock.move_to(datetime.fromisoformat(NOW) + timedelta(hours=hour))
-        with office.store.unscoped("what the monitor would write", write=True) as tx:
+        with api.store.unscoped("what the monitor would write", write=True) as tx:
             for due in schedule.claim(tx, 99, timedelta(minutes=1)):
                 schedule.record(tx, due, Finding(is_up="up" in due.url))
     place("new")
     for paths, members in zip(
         out, ({"monitoring_enabled": False}, {"maintenance_until": "2027-01-01T00:00:00Z"}), strict=True
     ):
-        assert [office.patch(path, members).status for path in paths] == [200, 200]
-    assert counts(office, clients, "sites") == "6 2 1 1 3"
+        assert [api.patch(path, members).status for path in paths] == [200, 200]
+    assert counts(api, clients, "sites") == "6 2 1 1 3"

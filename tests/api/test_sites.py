@@ -2,7 +2,6 @@ from datetime import timedelta
 
 import pytest
 import time_machine
-
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.schedule import Finding
 
@@ -19,34 +18,34 @@ def at(moment):
     return time_machine.travel(f"2027-03-01T{moment}Z", tick=False)
 
 
-def new(office, collection, **members):
-    return office.make(collection, **members)["id"]
+def new(api, collection, **members):
+    return api.make(collection, **members)["id"]
 
 
-def site_of(office, **members):
+def site_of(api, **members):
     """The path of a new site."""
-    return f"/sites/{new(office, '/sites', **members)}"
+    return f"/sites/{new(api, '/sites', **members)}"
 
 
-def found(office, **query):
-    return [row["id"] for row in office.get("/sites", query).data]
+def found(api, **query):
+    return [row["id"] for row in api.get("/sites", query).data]
 
 
-def observe(office, *findings):
+def observe(api, *findings):
     """Write for each finding what the monitor has found at the sites that are due, an hour later each time."""
     for hour, finding in enumerate(findings, 10):
-        with at(f"{hour}:00:00"), office.store.unscoped("what the monitor would write", write=True) as tx:
+        with at(f"{hour}:00:00"), api.store.unscoped("what the monitor would write", write=True) as tx:
             for due in schedule.claim(tx, 10, timedelta(minutes=1)):
                 schedule.record(tx, due, finding)
 
 
-def test_it_works(office):
-    client = new(office, "/clients")
+def test_it_works(api):
+    client = new(api, "/clients")
     sent = {
         "url": "https://shop.example/store?lang=de",
         "name": "Shop",
         "client_id": client,
-        "project_id": new(office, "/projects", client_id=client),
+        "project_id": new(api, "/projects", client_id=client),
         "environment": "staging",
         "platform": "woocommerce",
         "monitoring_enabled": False,
@@ -58,7 +57,7 @@ def test_it_works(office):
         "wp_update_version": "6.10",
         "php_version": "8.3.14",
         "external_id": "s-1",
-        "tag_ids": [new(office, "/tags")],
+        "tag_ids": [new(api, "/tags")],
     }
     akismet = {"slug": "akismet", "name": "Akismet", "version": "5.3", "status": "inactive"}
     woo = {"slug": "woocommerce", "name": "WooCommerce", "version": "9.9", "status": "must_use"}
@@ -66,7 +65,7 @@ def test_it_works(office):
         akismet | {"update_version": "5.3.0", "auto_update": True},
         woo | {"update_version": "9.10", "auto_update": False},
     ]
-    answer = office.post("/sites", sent | {"url": " HTTPS://Shop.Example:443/store?lang=de#cart ", "plugins": plugins})
+    answer = api.post("/sites", sent | {"url": " HTTPS://Shop.Example:443/store?lang=de#cart ", "plugins": plugins})
     assert answer.status == 201
     site = answer.data
     made = dict.fromkeys(("created_at", "updated_at", "last_synced_at"), site["created_at"])
@@ -75,12 +74,12 @@ def test_it_works(office):
     updates = [plugins[0] | {"update_available": False}, plugins[1] | {"update_available": True}]
     assert site == row | {"plugins": updates}
     assert answer.headers["location"].endswith(f"/sites/{site['id']}")
-    assert office.get(f"/sites/{site['id']}").data == site
-    assert office.get("/sites").data == [row]
+    assert api.get(f"/sites/{site['id']}").data == site
+    assert api.get("/sites").data == [row]
 
 
-def test_a_url_is_enough(office):
-    site = office.post("/sites", {"url": "https://shop.example"}).data
+def test_a_url_is_enough(api):
+    site = api.post("/sites", {"url": "https://shop.example"}).data
     assert (site["url"], site["name"], site["status"]) == ("https://shop.example/", "shop.example", "unknown")
     assert (site["environment"], site["platform"]) == ("production", "wordpress")
     assert (site["monitoring_enabled"], site["check_interval_seconds"]) == (True, 300)
@@ -109,20 +108,20 @@ def test_a_url_is_enough(office):
         ("https://x.example/" + "a" * 2030, "https://x.example/" + "a" * 2030, "x.example"),  # 2048 characters
     ],
 )
-def test_an_address_is_kept_as_it_is_compared(office, stranger, sent, kept, name):
-    site = office.post("/sites", {"url": sent}).data
+def test_an_address_is_kept_as_it_is_compared(api, other_tenant, sent, kept, name):
+    site = api.post("/sites", {"url": sent}).data
     assert (site["url"], site["name"]) == (kept, name)
     taken = {"url": [f"Is already taken by site {site['id']}. Choose another."]}
-    other = site_of(office)
+    other = site_of(api)
     for url in (sent, kept):
-        assert office.post("/sites", {"url": url}).errors == taken
-        assert office.patch(other, {"url": url}).errors == taken
-        assert office.patch(f"/sites/{site['id']}", {"url": url}).data["url"] == kept
-    assert len(found(office)) == 2
-    assert stranger.post("/sites", {"url": sent}).status == 201
+        assert api.post("/sites", {"url": url}).errors == taken
+        assert api.patch(other, {"url": url}).errors == taken
+        assert api.patch(f"/sites/{site['id']}", {"url": url}).data["url"] == kept
+    assert len(found(api)) == 2
+    assert other_tenant.post("/sites", {"url": sent}).status == 201
 
 
-def test_scheme_port_path_and_query_tell_sites_apart(office):
+def test_scheme_port_path_and_query_tell_sites_apart(api):
     rest = (
         "https://a.example",
         "http://a.example",
@@ -130,7 +129,7 @@ def test_scheme_port_path_and_query_tell_sites_apart(office):
         "https://a.example/b",
         "https://a.example?b",
     )
-    assert {office.post("/sites", {"url": url}).status for url in rest} == {201}
+    assert {api.post("/sites", {"url": url}).status for url in rest} == {201}
 
 
 @pytest.mark.parametrize(
@@ -145,14 +144,14 @@ def test_scheme_port_path_and_query_tell_sites_apart(office):
         "https://xx.example?" + "a" * 2029,  # 2048 characters as it is sent, one more as it is kept
     ],
 )
-def test_what_is_no_address_of_a_site_is_refused(office, url):
-    site = office.make("/sites")
-    for answer in (office.post("/sites", {"url": url}), office.patch(f"/sites/{site['id']}", {"url": url})):
+def test_what_is_no_address_of_a_site_is_refused(api, url):
+    site = api.make("/sites")
+    for answer in (api.post("/sites", {"url": url}), api.patch(f"/sites/{site['id']}", {"url": url})):
         assert (list(answer.errors), answer.code) == (["url"], "validation_failed")
         assert answer.errors["url"][0].startswith((NO_URL, "Is required; this is null."))
-    assert office.post("/sites").errors == {"url": ["Is required."]}
-    assert office.get(f"/sites/{site['id']}").data == site
-    assert len(found(office)) == 1
+    assert api.post("/sites").errors == {"url": ["Is required."]}
+    assert api.get(f"/sites/{site['id']}").data == site
+    assert len(found(api)) == 1
 
 
 @pytest.mark.parametrize(
@@ -188,13 +187,13 @@ def test_what_is_no_address_of_a_site_is_refused(office, url):
         ("plugin", [], "plugin", "Did you mean plugins?"),
     ],
 )
-def test_a_faulty_member_is_told_in_its_place(office, member, value, field, sentence):
-    site = office.make("/sites", plugins=[{"slug": "akismet"}])
-    for answer in (office.create("/sites", **{member: value}), office.patch(f"/sites/{site['id']}", {member: value})):
+def test_a_faulty_member_is_told_in_its_place(api, member, value, field, sentence):
+    site = api.make("/sites", plugins=[{"slug": "akismet"}])
+    for answer in (api.create("/sites", **{member: value}), api.patch(f"/sites/{site['id']}", {member: value})):
         assert (list(answer.errors), answer.code) == ([field], "validation_failed")
         assert sentence in answer.errors[field][0]
-    assert office.get(f"/sites/{site['id']}").data == site
-    assert len(found(office)) == 1
+    assert api.get(f"/sites/{site['id']}").data == site
+    assert len(found(api)) == 1
 
 
 @pytest.mark.parametrize(
@@ -205,10 +204,10 @@ def test_a_faulty_member_is_told_in_its_place(office, member, value, field, sent
         ("plugins", ([{"slug": f"p{n:03}"} for n in range(300)], [])),
     ],
 )
-def test_the_ends_of_every_range_are_taken(office, member, values):
-    path = site_of(office)
+def test_the_ends_of_every_range_are_taken(api, member, values):
+    path = site_of(api)
     for value in values:
-        site = office.patch(path, {member: value}).data
+        site = api.patch(path, {member: value}).data
         if member == "plugins":
             assert [it["slug"] for it in site["plugins"]] == [it["slug"] for it in value]
             assert site["plugins_count"] == len(value)
@@ -216,67 +215,67 @@ def test_the_ends_of_every_range_are_taken(office, member, values):
             assert site[member] == value
 
 
-def test_a_name_that_is_left_out_or_null_is_the_host(office):
-    path = site_of(office, url="https://shop.example", name=None)
-    assert office.get(path).data["name"] == "shop.example"
-    assert office.patch(path, {"name": "Shop", "url": "https://store.example"}).data["name"] == "Shop"
-    assert office.patch(path, {"name": None}).data["name"] == "store.example"
+def test_a_name_that_is_left_out_or_null_is_the_host(api):
+    path = site_of(api, url="https://shop.example", name=None)
+    assert api.get(path).data["name"] == "shop.example"
+    assert api.patch(path, {"name": "Shop", "url": "https://store.example"}).data["name"] == "Shop"
+    assert api.patch(path, {"name": None}).data["name"] == "store.example"
 
 
-def test_the_client_follows_from_the_project_and_contradictions_are_told_on_it(office):
-    a, b = (new(office, "/clients") for _ in range(2))
-    of_a, of_b = (new(office, "/projects", client_id=it) for it in (a, b))
-    site = office.make("/sites", project_id=of_a)
+def test_the_client_follows_from_the_project_and_contradictions_are_told_on_it(api):
+    a, b = (new(api, "/clients") for _ in range(2))
+    of_a, of_b = (new(api, "/projects", client_id=it) for it in (a, b))
+    site = api.make("/sites", project_id=of_a)
     path = f"/sites/{site['id']}"
     assert site["client_id"] == a
-    assert office.create("/sites", project_id=of_a, client_id=b).errors == {"project_id": [BELONGS.format(a, b)]}
-    assert office.patch(path, {"client_id": b}).errors == {"project_id": [BELONGS.format(a, b)]}
-    assert office.get(path).data == site
-    assert office.patch(path, {"project_id": of_b}).data["client_id"] == b
-    assert office.patch(path, {"project_id": None}).data["client_id"] == b
-    assert office.patch(path, {"client_id": None}).data["client_id"] is None
+    assert api.create("/sites", project_id=of_a, client_id=b).errors == {"project_id": [BELONGS.format(a, b)]}
+    assert api.patch(path, {"client_id": b}).errors == {"project_id": [BELONGS.format(a, b)]}
+    assert api.get(path).data == site
+    assert api.patch(path, {"project_id": of_b}).data["client_id"] == b
+    assert api.patch(path, {"project_id": None}).data["client_id"] == b
+    assert api.patch(path, {"client_id": None}).data["client_id"] is None
 
 
-def test_an_archived_client_takes_no_new_site(office):
-    client = new(office, "/clients")
-    project, old, other = new(office, "/projects", client_id=client), site_of(office, client_id=client), site_of(office)
-    office.patch(f"/clients/{client}", {"status": "archived"})
+def test_an_archived_client_takes_no_new_site(api):
+    client = new(api, "/clients")
+    project, old, other = new(api, "/projects", client_id=client), site_of(api, client_id=client), site_of(api)
+    api.patch(f"/clients/{client}", {"status": "archived"})
     sentence = f"Client {client} is archived and takes nothing new. Make it active first."
     for relation in ({"client_id": client}, {"project_id": project}):
-        for answer in (office.create("/sites", **relation), office.patch(other, relation)):
+        for answer in (api.create("/sites", **relation), api.patch(other, relation)):
             assert list(answer.errors.values()) == [[sentence]]
-    assert office.patch(old, {"name": "New", "plugins": [WOO]}).status == 200
-    assert len(found(office)) == 2
+    assert api.patch(old, {"name": "New", "plugins": [WOO]}).status == 200
+    assert len(found(api)) == 2
 
 
-def test_what_is_observed_is_not_taken_from_a_body(office):
-    site = office.make("/sites", plugins=[WOO])
+def test_what_is_observed_is_not_taken_from_a_body(api):
+    site = api.make("/sites", plugins=[WOO])
     said = dict.fromkeys((*OBSERVED, "last_synced_at", "created_at"), "2020-01-01T00:00:00Z") | {"status": "up"}
     said |= {"plugins_count": 9, "plugin_updates_count": 9, "core_update_available": True, "id": 9}
-    again = office.put(f"/sites/{site['id']}", said).data
+    again = api.put(f"/sites/{site['id']}", said).data
     assert again == site | {"updated_at": again["updated_at"]}
-    made = office.make("/sites", **said)
+    made = api.make("/sites", **said)
     assert (made["status"], made["plugins_count"], {made[name] for name in OBSERVED}) == ("unknown", 0, {None})
-    synced = office.put(f"/sites/{site['id']}", again).data  # what was read can be sent back
+    synced = api.put(f"/sites/{site['id']}", again).data  # what was read can be sent back
     assert synced == site | dict.fromkeys(("updated_at", "last_synced_at"), synced["updated_at"])
 
 
-def test_pushed_plugins_take_the_place_of_all_and_stay_when_left_out(office):
-    path = site_of(office, plugins=[WOO, {"slug": "akismet"}])
+def test_pushed_plugins_take_the_place_of_all_and_stay_when_left_out(api):
+    path = site_of(api, plugins=[WOO, {"slug": "akismet"}])
     for call, sent, slugs in (
-        (office.patch, {"plugins": [WOO, {"slug": "yoast", "version": "2"}]}, ["woocommerce", "yoast"]),
-        (office.patch, {"name": "New"}, ["woocommerce", "yoast"]),
-        (office.put, {"url": "https://new.example"}, ["woocommerce", "yoast"]),
-        (office.put, {"plugins": [{"slug": "yoast"}]}, ["yoast"]),
-        (office.patch, {"plugins": []}, []),
-        (office.patch, {"plugins": [WOO]}, ["woocommerce"]),
-        (office.patch, {"name": "Newer"}, ["woocommerce"]),
+        (api.patch, {"plugins": [WOO, {"slug": "yoast", "version": "2"}]}, ["woocommerce", "yoast"]),
+        (api.patch, {"name": "New"}, ["woocommerce", "yoast"]),
+        (api.put, {"url": "https://new.example"}, ["woocommerce", "yoast"]),
+        (api.put, {"plugins": [{"slug": "yoast"}]}, ["yoast"]),
+        (api.patch, {"plugins": []}, []),
+        (api.patch, {"plugins": [WOO]}, ["woocommerce"]),
+        (api.patch, {"name": "Newer"}, ["woocommerce"]),
     ):
         site = call(path, sent).data
         assert ([it["slug"] for it in site["plugins"]], site["plugins_count"]) == (slugs, len(slugs)), sent
-        assert office.get(path).data == site
-    assert "send []" in office.patch(path, {"plugins": None}).errors["plugins"][0]
-    (plugin,) = office.patch(path, {"plugins": [{"slug": " yoast "}]}).data["plugins"]
+        assert api.get(path).data == site
+    assert "send []" in api.patch(path, {"plugins": None}).errors["plugins"][0]
+    (plugin,) = api.patch(path, {"plugins": [{"slug": " yoast "}]}).data["plugins"]
     unknown = {"version": None, "update_version": None, "auto_update": False, "update_available": False}
     assert plugin == unknown | {"slug": "yoast", "name": "yoast", "status": "active"}
 
@@ -294,59 +293,59 @@ def test_pushed_plugins_take_the_place_of_all_and_stay_when_left_out(office):
         ("6.9", "6.10.1", True),
     ],
 )
-def test_an_update_is_available_when_it_is_newer_than_what_runs(office, version, update, available):
+def test_an_update_is_available_when_it_is_newer_than_what_runs(api, version, update, available):
     both = {"version": version, "update_version": update, "update_available": not available}
-    site = office.make(
+    site = api.make(
         "/sites", wp_version=version, wp_update_version=update, plugins=[{"slug": "a"} | both, {"slug": "b"}]
     )
     assert site["core_update_available"] is available
     assert [it["update_available"] for it in site["plugins"]] == [available, False]
-    (row,) = office.get("/sites").data
+    (row,) = api.get("/sites").data
     assert (row["plugins_count"], row["plugin_updates_count"], row["core_update_available"]) == (
         2,
         available,
         available,
     )
-    assert found(office, has_updates="true") == ([site["id"]] if available else [])
-    assert found(office, has_updates="false") == ([] if available else [site["id"]])
+    assert found(api, has_updates="true") == ([site["id"]] if available else [])
+    assert found(api, has_updates="false") == ([] if available else [site["id"]])
 
 
-def test_updates_of_the_core_or_of_a_plugin_are_updates(office):
-    none, plugin, core = site_of(office), site_of(office, plugins=[WOO]), site_of(office, wp_version="6.8")
-    assert office.patch(core, {"wp_update_version": "6.9"}).data["core_update_available"] is True
+def test_updates_of_the_core_or_of_a_plugin_are_updates(api):
+    none, plugin, core = site_of(api), site_of(api, plugins=[WOO]), site_of(api, wp_version="6.8")
+    assert api.patch(core, {"wp_update_version": "6.9"}).data["core_update_available"] is True
     of_both = {"has_updates": "true", "sort": "created_at"}
-    assert [f"/sites/{it}" for it in found(office, **of_both)] == [plugin, core]
-    office.patch(core, {"wp_version": "6.9"})
-    office.patch(plugin, {"plugins": [WOO | {"version": "9.10"}]})
-    assert found(office, **of_both) == []
-    assert len(found(office, has_updates="false")) == len({none, plugin, core})
+    assert [f"/sites/{it}" for it in found(api, **of_both)] == [plugin, core]
+    api.patch(core, {"wp_version": "6.9"})
+    api.patch(plugin, {"plugins": [WOO | {"version": "9.10"}]})
+    assert found(api, **of_both) == []
+    assert len(found(api, has_updates="false")) == len({none, plugin, core})
 
 
 @pytest.mark.parametrize(
     "pushed", [{"wp_version": "6.9"}, {"wp_update_version": "6.9"}, {"php_version": "8.3"}, {"plugins": [WOO]}]
 )
-def test_the_last_push_is_when_versions_or_plugins_came(office, pushed):
+def test_the_last_push_is_when_versions_or_plugins_came(api, pushed):
     with at("10:00:00"):
-        assert office.make("/sites", **pushed)["last_synced_at"] == "2027-03-01T10:00:00.000000Z"
-        path = site_of(office)
-        assert office.patch(path, {"name": "New", "maintenance_until": None}).data["last_synced_at"] is None
-        office.patch(path, pushed)
+        assert api.make("/sites", **pushed)["last_synced_at"] == "2027-03-01T10:00:00.000000Z"
+        path = site_of(api)
+        assert api.patch(path, {"name": "New", "maintenance_until": None}).data["last_synced_at"] is None
+        api.patch(path, pushed)
     with at("11:00:00"):
-        assert office.patch(path, {"name": "Newer"}).data["last_synced_at"] == "2027-03-01T10:00:00.000000Z"
-        assert office.patch(path, pushed).data["last_synced_at"] == "2027-03-01T11:00:00.000000Z"
+        assert api.patch(path, {"name": "Newer"}).data["last_synced_at"] == "2027-03-01T10:00:00.000000Z"
+        assert api.patch(path, pushed).data["last_synced_at"] == "2027-03-01T11:00:00.000000Z"
 
 
-def test_sites_with_an_older_version_of_a_plugin_are_found(office, stranger):
-    stranger.make("/sites", plugins=[WOO | {"version": "1"}])
+def test_sites_with_an_older_version_of_a_plugin_are_found(api, other_tenant):
+    other_tenant.make("/sites", plugins=[WOO | {"version": "1"}])
     versions = ("8.9", "9.0.99", "9.1-beta.1", "9.1rc1", "9.1", "9.1.0", "9.1.1", "9.9", "9.10", "10.0", "trunk", None)
     others = [{"slug": "woocommerce-payments", "version": "1"}, {"slug": "akismet", "version": "1"}]
     for version in versions:
         status = "inactive" if version == "8.9" else "active"
-        office.make("/sites", name=str(version), plugins=[WOO | {"version": version, "status": status}, *others])
-    office.make("/sites", name="without", plugins=others)
+        api.make("/sites", name=str(version), plugins=[WOO | {"version": version, "status": status}, *others])
+    api.make("/sites", name="without", plugins=others)
 
     def names(**query):
-        return {row["name"] for row in office.get("/sites", {"plugin": "woocommerce", "per_page": 100} | query).data}
+        return {row["name"] for row in api.get("/sites", {"plugin": "woocommerce", "per_page": 100} | query).data}
 
     older = {"trunk", "8.9", "9.0.99", "9.1-beta.1", "9.1rc1"}  # without any number a version comes before all others
     assert names(plugin_version_lt="9.1") == names(plugin_version_lt="9.1.0") == older
@@ -358,48 +357,48 @@ def test_sites_with_an_older_version_of_a_plugin_are_found(office, stranger):
     assert names(plugin="woo") == names(plugin="woo", plugin_version_lt="99") == set()
     assert names(plugin="akismet", plugin_version_lt="1") == set()
     needs = {"plugin_version_lt": ["Needs one plugin: plugin=woocommerce&plugin_version_lt=9.1."]}
-    assert office.get("/sites", {"plugin_version_lt": "9.1"}).errors == needs
+    assert api.get("/sites", {"plugin_version_lt": "9.1"}).errors == needs
 
 
-def test_a_site_is_paused_without_monitoring_and_in_maintenance_until_its_end(office):
+def test_a_site_is_paused_without_monitoring_and_in_maintenance_until_its_end(api):
     until = {"maintenance_until": "2027-03-01T12:00:00+01:00"}
-    plain, paused = site_of(office), site_of(office, monitoring_enabled=False, **until)
-    excused = site_of(office, **until)
+    plain, paused = site_of(api), site_of(api, monitoring_enabled=False, **until)
+    excused = site_of(api, **until)
     with at("10:59:59"):
         states = {"unknown": plain, "paused": paused, "maintenance": excused}
         for status, path in states.items():
-            assert office.get(path).data["status"] == status
-            assert [f"/sites/{it}" for it in found(office, status=status)] == [path]
-        assert found(office, status="up,down") == []
+            assert api.get(path).data["status"] == status
+            assert [f"/sites/{it}" for it in found(api, status=status)] == [path]
+        assert found(api, status="up,down") == []
     with at("11:00:00"):
-        assert office.get(excused).data["status"] == "unknown"
-    assert office.patch(paused, {"monitoring_enabled": True, "maintenance_until": None}).data["status"] == "unknown"
+        assert api.get(excused).data["status"] == "unknown"
+    assert api.patch(paused, {"monitoring_enabled": True, "maintenance_until": None}).data["status"] == "unknown"
 
 
-def test_another_address_is_a_site_that_was_never_checked(office):
-    path = site_of(office)
+def test_another_address_is_a_site_that_was_never_checked(api):
+    path = site_of(api)
     bad = Finding(
         is_up=False, status_code=500, milliseconds=40, error="500", ssl_expires_at="2027-04-01T00:00:00.000000Z"
     )
-    observe(office, bad, bad)
-    down = office.get(path).data
+    observe(api, bad, bad)
+    down = api.get(path).data
     assert (down["status"], down["down_since"]) == ("down", "2027-03-01T10:00:00.000000Z")
     assert (down["last_status_code"], down["response_time_ms"], down["last_error"]) == (500, 40, "500")
     assert (down["ssl_expires_at"], down["uptime_percent_24h"]) == ("2027-04-01T00:00:00.000000Z", 0.0)
     for same in ({"name": "New"}, {"url": down["url"].upper()}, {"keyword": "Cart"}):
-        assert office.patch(path, same).data["status"] == "down"
-    anew = office.patch(path, {"url": "https://new.example"}).data
+        assert api.patch(path, same).data["status"] == "down"
+    anew = api.patch(path, {"url": "https://new.example"}).data
     assert anew["status"] == "unknown"
     assert {anew[name] for name in OBSERVED[:6]} == {None}
 
 
-def test_filters_search_and_orders(office):
-    client = new(office, "/clients")
-    project = new(office, "/projects", client_id=client)
-    a = new(office, "/sites", url="https://zeta.example", name="alpha", project_id=project, plugins=[WOO])
-    b = new(office, "/sites", url="http://beta.example", name="Beta", platform="shopify", environment="staging")
-    c = new(office, "/sites", url="https://gamma.example", name="Über", client_id=client, monitoring_enabled=False)
-    observe(office, Finding(is_up=True, ssl_expires_at="2027-04-01T00:00:00.000000Z"))
+def test_filters_search_and_orders(api):
+    client = new(api, "/clients")
+    project = new(api, "/projects", client_id=client)
+    a = new(api, "/sites", url="https://zeta.example", name="alpha", project_id=project, plugins=[WOO])
+    b = new(api, "/sites", url="http://beta.example", name="Beta", platform="shopify", environment="staging")
+    c = new(api, "/sites", url="https://gamma.example", name="Über", client_id=client, monitoring_enabled=False)
+    observe(api, Finding(is_up=True, ssl_expires_at="2027-04-01T00:00:00.000000Z"))
     for expected, query in (
         ([a, b, c], {}),
         ([c, b, a], {"sort": "-name"}),
@@ -420,64 +419,64 @@ def test_filters_search_and_orders(office):
         ([c], {"q": "über"}),
         ([a], {"q": "ZETA.ex"}),
     ):
-        assert found(office, **query) == expected, query
-    rows = office.get("/sites").data
+        assert found(api, **query) == expected, query
+    rows = api.get("/sites").data
     assert [row["plugin_updates_count"] for row in rows] == [1, 0, 0]
     assert all("plugins" not in row for row in rows)
-    assert set(office.get("/sites", {"plugins": "a", "has_updates": "1"}).errors) == {"plugins", "has_updates"}
+    assert set(api.get("/sites", {"plugins": "a", "has_updates": "1"}).errors) == {"plugins", "has_updates"}
 
 
-def test_a_site_only_changes_in_the_state_that_its_caller_knows(office):
-    made = office.create("/sites")
+def test_a_site_only_changes_in_the_state_that_its_caller_knows(api):
+    made = api.create("/sites")
     path, seen = f"/sites/{made.data['id']}", {"If-Match": made.headers["etag"]}
-    assert office.patch(path, {"plugins": [WOO]}, headers=seen).status == 200
-    again = office.get(path)
-    for answer in (office.patch(path, {"name": "New"}, headers=seen), office.delete(path, headers=seen)):
+    assert api.patch(path, {"plugins": [WOO]}, headers=seen).status == 200
+    again = api.get(path)
+    for answer in (api.patch(path, {"name": "New"}, headers=seen), api.delete(path, headers=seen)):
         assert (answer.status, answer.code) == (412, "precondition_failed")
-    assert office.get(path).data == again.data
-    assert office.delete(path, headers={"If-Match": again.headers["etag"]}).status == 204
+    assert api.get(path).data == again.data
+    assert api.delete(path, headers={"If-Match": again.headers["etag"]}).status == 204
 
 
-def test_a_deleted_site_leaves_its_tickets(office):
-    client = new(office, "/clients")
-    site = office.make("/sites", client_id=client, plugins=[WOO], tag_ids=[new(office, "/tags")])
-    observe(office, Finding(is_up=True))
-    ticket = office.make("/tickets", site_id=site["id"])
-    assert office.delete(f"/sites/{site['id']}").status == 204
-    assert (office.get(f"/sites/{site['id']}").status, found(office)) == (404, [])
-    left = office.get(f"/tickets/{ticket['id']}").data
+def test_a_deleted_site_leaves_its_tickets(api):
+    client = new(api, "/clients")
+    site = api.make("/sites", client_id=client, plugins=[WOO], tag_ids=[new(api, "/tags")])
+    observe(api, Finding(is_up=True))
+    ticket = api.make("/tickets", site_id=site["id"])
+    assert api.delete(f"/sites/{site['id']}").status == 204
+    assert (api.get(f"/sites/{site['id']}").status, found(api)) == (404, [])
+    left = api.get(f"/tickets/{ticket['id']}").data
     assert left == ticket | {"site_id": None, "updated_at": left["updated_at"]}
     assert left["updated_at"] > ticket["updated_at"]
-    assert office.post("/sites", {"url": site["url"]}).status == 201
+    assert api.post("/sites", {"url": site["url"]}).status == 201
 
 
-def test_a_client_counts_its_sites_and_stays_while_it_has_sites_or_tickets(office):
-    client = new(office, "/clients")
-    sites = [site_of(office, client_id=client) for _ in range(2)]
-    ticket = f"/tickets/{new(office, '/tickets', client_id=client)}"
-    assert office.get(f"/clients/{client}").data["sites_count"] == 2
-    blocked = office.delete(f"/clients/{client}")
+def test_a_client_counts_its_sites_and_stays_while_it_has_sites_or_tickets(api):
+    client = new(api, "/clients")
+    sites = [site_of(api, client_id=client) for _ in range(2)]
+    ticket = f"/tickets/{new(api, '/tickets', client_id=client)}"
+    assert api.get(f"/clients/{client}").data["sites_count"] == 2
+    blocked = api.delete(f"/clients/{client}")
     told = {"sites": ["Move or delete 2 sites first."], "tickets": ["Move or delete 1 ticket first."]}
     assert (blocked.code, blocked.errors) == ("in_use", told)
-    office.patch(sites[0], {"client_id": None})
-    office.delete(ticket)
-    assert office.get("/clients", {"ids": client}).data[0]["sites_count"] == 1
-    assert office.delete(f"/clients/{client}").errors == {"sites": ["Move or delete 1 site first."]}
-    office.delete(sites[1])
-    assert office.delete(f"/clients/{client}").status == 204
+    api.patch(sites[0], {"client_id": None})
+    api.delete(ticket)
+    assert api.get("/clients", {"ids": client}).data[0]["sites_count"] == 1
+    assert api.delete(f"/clients/{client}").errors == {"sites": ["Move or delete 1 site first."]}
+    api.delete(sites[1])
+    assert api.delete(f"/clients/{client}").status == 204
 
 
-def test_a_project_leaves_its_sites_and_tickets_and_keeps_its_client_while_it_has_them(office):
-    client, other = (new(office, "/clients") for _ in range(2))
-    project = f"/projects/{new(office, '/projects', client_id=client)}"
+def test_a_project_leaves_its_sites_and_tickets_and_keeps_its_client_while_it_has_them(api):
+    client, other = (new(api, "/clients") for _ in range(2))
+    project = f"/projects/{new(api, '/projects', client_id=client)}"
     on = {"project_id": int(project.split("/")[2])}
-    site, ticket = office.make("/sites", **on), office.make("/tickets", **on)
+    site, ticket = api.make("/sites", **on), api.make("/tickets", **on)
     fixed = {"client_id": ["Is fixed while tickets or sites refer to the project. Move them first."]}
-    assert office.patch(project, {"client_id": other}).errors == fixed
-    office.patch(f"/tickets/{ticket['id']}", {"project_id": None})
-    assert office.patch(project, {"client_id": other}).errors == fixed  # the site alone holds it
-    office.patch(f"/tickets/{ticket['id']}", on)
-    assert office.delete(project).status == 204
+    assert api.patch(project, {"client_id": other}).errors == fixed
+    api.patch(f"/tickets/{ticket['id']}", {"project_id": None})
+    assert api.patch(project, {"client_id": other}).errors == fixed  # the site alone holds it
+    api.patch(f"/tickets/{ticket['id']}", on)
+    assert api.delete(project).status == 204
     for path, former in ((f"/sites/{site['id']}", site), (f"/tickets/{ticket['id']}", ticket)):
-        left = office.get(path).data
+        left = api.get(path).data
         assert left == former | {"project_id": None, "updated_at": left["updated_at"]}

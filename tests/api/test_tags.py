@@ -1,38 +1,38 @@
-def test_it_works(office):
-    tag = office.post("/tags", {"name": "VIP", "color": "#FF8800"}).data
+def test_it_works(api):
+    tag = api.post("/tags", {"name": "VIP", "color": "#FF8800"}).data
     assert tag["name"] == "VIP"
     assert tag["color"] == "#ff8800"
     assert tag["usage_count"] == 0
-    assert office.get("/tags").data == [tag]
-    renamed = office.put(f"/tags/{tag['id']}", {"name": "Key account", "color": None}).data
+    assert api.get("/tags").data == [tag]
+    renamed = api.put(f"/tags/{tag['id']}", {"name": "Key account", "color": None}).data
     assert (renamed["name"], renamed["color"]) == ("Key account", None)
-    assert office.delete(f"/tags/{tag['id']}").status == 204
-    assert office.get("/tags").data == []
+    assert api.delete(f"/tags/{tag['id']}").status == 204
+    assert api.get("/tags").data == []
 
 
-def test_a_name_is_unique_whatever_its_case(office):
-    tag = office.make("/tags", name="Élan")
-    assert "already taken" in office.post("/tags", {"name": "ÉLAN"}).errors["name"][0]
-    assert office.post("/tags", {"name": "Elan"}).status == 201
-    assert office.patch(f"/tags/{tag['id']}", {"name": "élan"}).data["name"] == "élan"
-    assert [row["id"] for row in office.get("/tags", {"name": "ÉLAN"}).data] == [tag["id"]]
+def test_a_name_is_unique_whatever_its_case(api):
+    tag = api.make("/tags", name="Élan")
+    assert "already taken" in api.post("/tags", {"name": "ÉLAN"}).errors["name"][0]
+    assert api.post("/tags", {"name": "Elan"}).status == 201
+    assert api.patch(f"/tags/{tag['id']}", {"name": "élan"}).data["name"] == "élan"
+    assert [row["id"] for row in api.get("/tags", {"name": "ÉLAN"}).data] == [tag["id"]]
 
 
-def test_a_tag_counts_its_uses_and_leaves_its_records_when_it_goes(office):
-    tag, other = office.make("/tags")["id"], office.make("/tags")["id"]
-    client = office.make("/clients", tag_ids=[other, tag, tag])
-    office.make("/external-contacts", client_id=client["id"], tag_ids=[tag])
+def test_a_tag_counts_its_uses_and_leaves_its_records_when_it_goes(api):
+    tag, other = api.make("/tags")["id"], api.make("/tags")["id"]
+    client = api.make("/clients", tag_ids=[other, tag, tag])
+    api.make("/external-contacts", client_id=client["id"], tag_ids=[tag])
     assert client["tag_ids"] == [tag, other]
-    assert {row["id"]: row["usage_count"] for row in office.get("/tags").data} == {tag: 2, other: 1}
-    assert office.delete(f"/tags/{tag}").status == 204
-    assert office.get(f"/clients/{client['id']}").data["tag_ids"] == [other]
+    assert {row["id"]: row["usage_count"] for row in api.get("/tags").data} == {tag: 2, other: 1}
+    assert api.delete(f"/tags/{tag}").status == 204
+    assert api.get(f"/clients/{client['id']}").data["tag_ids"] == [other]
 
 
-def test_a_tag_cannot_be_read_alone(office):
-    answer = office.get(f"/tags/{office.make('/tags')['id']}")
+def test_a_tag_cannot_be_read_alone(api):
+    answer = api.get(f"/tags/{api.make('/tags')['id']}")
     assert answer.status == 405
     assert answer.headers["allow"] == "PUT, PATCH, DELETE, OPTIONS"
 
 
-def test_a_colour_is_six_hexadecimal_digits(office):
-    assert "#0a84ff" in office.post("/tags", {"name": "A", "color": "red"}).errors["color"][0]
+def test_a_colour_is_six_hexadecimal_digits(api):
+    assert "#0a84ff" in api.post("/tags", {"name": "A", "color": "red"}).errors["color"][0]

@@ -1,27 +1,26 @@
 from itertools import product
 
 import pytest
-
-from retainer.work import cost_rates
+from retainer.identity import users
 
 STATUSES = ("todo", "in_progress", "in_review", "done", "cancelled")
 OPEN = ("todo", "in_progress", "in_review")
 
 
 @pytest.fixture
-def world(office):
+def world(api):
     """Two clients with a project, a milestone and a task each, an internal project, and tasks of no project."""
-    made = {"a": office.make("/clients")["id"], "b": office.make("/clients")["id"]}
-    made["p"] = office.make("/projects", client_id=made["a"])["id"]
-    made["q"] = office.make("/projects", client_id=made["b"])["id"]
-    made["internal"] = office.make("/projects", client_id=None)["id"]
-    made["in p"] = office.post(f"/projects/{made['p']}/milestones", {"name": "M"}).data["id"]
-    made["in q"] = office.post(f"/projects/{made['q']}/milestones", {"name": "M"}).data["id"]
-    made["task of p"] = office.make("/tasks", project_id=made["p"])["id"]
-    made["task of q"] = office.make("/tasks", project_id=made["q"])["id"]
-    made["subtask of p"] = office.make("/tasks", parent_id=made["task of p"])["id"]
-    made["task of a"] = office.make("/tasks", client_id=made["a"])["id"]
-    made["loose"] = office.make("/tasks")["id"]
+    made = {"a": api.make("/clients")["id"], "b": api.make("/clients")["id"]}
+    made["p"] = api.make("/projects", client_id=made["a"])["id"]
+    made["q"] = api.make("/projects", client_id=made["b"])["id"]
+    made["internal"] = api.make("/projects", client_id=None)["id"]
+    made["in p"] = api.post(f"/projects/{made['p']}/milestones", {"name": "M"}).data["id"]
+    made["in q"] = api.post(f"/projects/{made['q']}/milestones", {"name": "M"}).data["id"]
+    made["task of p"] = api.make("/tasks", project_id=made["p"])["id"]
+    made["task of q"] = api.make("/tasks", project_id=made["q"])["id"]
+    made["subtask of p"] = api.make("/tasks", parent_id=made["task of p"])["id"]
+    made["task of a"] = api.make("/tasks", client_id=made["a"])["id"]
+    made["loose"] = api.make("/tasks")["id"]
     return made
 
 
@@ -30,12 +29,12 @@ def ids_of(world, members):
     return {name: world.get(value, value) for name, value in members.items()}
 
 
-def found(office, **query):
-    return [row["id"] for row in office.get("/tasks", query).data]
+def found(api, **query):
+    return [row["id"] for row in api.get("/tasks", query).data]
 
 
-def test_it_works(office, world):
-    tag = office.make("/tags")["id"]
+def test_it_works(api, world):
+    tag = api.make("/tags")["id"]
     sent = {
         "title": "  Write the texts ",
         "description": "All of them",
@@ -43,10 +42,10 @@ def test_it_works(office, world):
         "project_id": world["p"],
         "milestone_id": world["in p"],
         "parent_id": world["task of p"],
-        "ticket_id": office.make("/tickets", project_id=world["p"])["id"],
+        "ticket_id": api.make("/tickets", project_id=world["p"])["id"],
         "status": "in_progress",
         "priority": "high",
-        "assignee_id": office.member_id,
+        "assignee_id": api.member_id,
         "start_date": "2026-03-01",
         "due_date": "2999-03-01",
         "estimated_minutes": 600,
@@ -55,7 +54,7 @@ def test_it_works(office, world):
         "external_id": "jira-1",
         "tag_ids": [tag],
     }
-    answer = office.post("/tasks", sent)
+    answer = api.post("/tasks", sent)
     assert answer.status == 201
     task = answer.data
     made = task["created_at"]
@@ -64,7 +63,7 @@ def test_it_works(office, world):
         "created_at": made,
         "updated_at": made,
         "title": "Write the texts",
-        "created_by_id": office.admin_id,
+        "created_by_id": api.admin_id,
         "started_at": made,
         "completed_at": None,
         "tracked_minutes": 0,
@@ -73,20 +72,20 @@ def test_it_works(office, world):
         "subtasks_count": 0,
     }
     assert answer.headers["location"].endswith(f"/tasks/{task['id']}")
-    assert office.get(f"/tasks/{task['id']}").data == task
-    assert office.get("/tasks", {"ids": task["id"]}).data == [task]
+    assert api.get(f"/tasks/{task['id']}").data == task
+    assert api.get("/tasks", {"ids": task["id"]}).data == [task]
 
 
-def test_a_title_is_enough(office):
-    task = office.post("/tasks", {"title": "Call back"}).data
+def test_a_title_is_enough(api):
+    task = api.post("/tasks", {"title": "Call back"}).data
     filled = {"status": "todo", "priority": "normal", "billable": False, "position": 1, "tag_ids": []}
     counted = {"tracked_minutes": 0, "subtasks_count": 0, "is_overdue": False}
-    given = {"title": "Call back", "created_by_id": office.admin_id}
+    given = {"title": "Call back", "created_by_id": api.admin_id}
     assert task == dict.fromkeys(task) | given | filled | counted | {
         name: task[name] for name in ("id", "created_at", "updated_at")
     }
-    members_key = office.new_key(user_id=office.member_id)
-    assert office.post("/tasks", {"title": "x"}, key=members_key).data["created_by_id"] == office.member_id
+    members_key = api.new_key(user_id=api.member_id)
+    assert api.post("/tasks", {"title": "x"}, key=members_key).data["created_by_id"] == api.member_id
 
 
 @pytest.mark.parametrize(
@@ -126,28 +125,28 @@ def test_a_title_is_enough(office):
         ("tag_ids", [1] * 51, "this has 51"),
     ],
 )
-def test_a_faulty_member_is_told_in_a_sentence_on_create_and_change(office, member, value, sentence):
-    good = office.make("/tasks", external_id="taken")
-    other = office.make("/tasks")
+def test_a_faulty_member_is_told_in_a_sentence_on_create_and_change(api, member, value, sentence):
+    good = api.make("/tasks", external_id="taken")
+    other = api.make("/tasks")
     for answer in (
-        office.post("/tasks", {"title": "Good", member: value}),
-        office.patch(f"/tasks/{other['id']}", {member: value}),
+        api.post("/tasks", {"title": "Good", member: value}),
+        api.patch(f"/tasks/{other['id']}", {member: value}),
     ):
         assert sentence in answer.errors[member][0]
         assert set(answer.errors) == {member}
-    assert office.get("/tasks").data == [other, good]
+    assert api.get("/tasks").data == [other, good]
 
 
-def test_all_faults_are_named_at_once(office):
-    office.make("/tasks", external_id="x")
-    deactivated = office.member_id
-    cost_rates.set_user(office.store, deactivated, {"is_active": False})
+def test_all_faults_are_named_at_once(api):
+    api.make("/tasks", external_id="x")
+    deactivated = api.member_id
+    users.set_user(api.store, deactivated, {"is_active": False})
     faulty = {"titel": "x", "status": "x", "parent_id": 98, "tag_ids": [99], "external_id": "x"}
     named = {"title", "titel", "status", "parent_id", "tag_ids.0", "external_id"}
-    assert set(office.post("/tasks", faulty).errors) == named
+    assert set(api.post("/tasks", faulty).errors) == named
     faulty = {"title": "x", "assignee_id": deactivated, "start_date": "2026-03-02", "due_date": "2026-03-01"}
     named = {"assignee_id", "due_date", "milestone_id"}
-    assert set(office.post("/tasks", faulty | {"milestone_id": 97}).errors) == named
+    assert set(api.post("/tasks", faulty | {"milestone_id": 97}).errors) == named
 
 
 RELATED = [
@@ -179,10 +178,10 @@ RELATED = [
 """What is sent, and the client and project of the task, or the members that are refused."""
 
 
-def test_the_broader_relation_follows_and_must_agree_on_create_and_change(office, world):
+def test_the_broader_relation_follows_and_must_agree_on_create_and_change(api, world):
     for sent, expected in RELATED:
-        members, plain = ids_of(world, sent), office.make("/tasks")
-        for answer in (office.create("/tasks", **members), office.patch(f"/tasks/{plain['id']}", members)):
+        members, plain = ids_of(world, sent), api.make("/tasks")
+        for answer in (api.create("/tasks", **members), api.patch(f"/tasks/{plain['id']}", members)):
             if isinstance(expected, set):
                 assert set(answer.errors) == expected, sent
             else:
@@ -190,17 +189,17 @@ def test_the_broader_relation_follows_and_must_agree_on_create_and_change(office
                 related |= {name: value for name, value in members.items() if value is not None}
                 assert answer.data == answer.data | related, sent
         if isinstance(expected, set):
-            assert office.get(f"/tasks/{plain['id']}").data == plain
+            assert api.get(f"/tasks/{plain['id']}").data == plain
 
 
-def test_a_change_of_the_narrower_relation_takes_the_broader_along_and_not_the_reverse(office, world):
-    task = office.make("/tasks", milestone_id=world["in p"])["id"]
+def test_a_change_of_the_narrower_relation_takes_the_broader_along_and_not_the_reverse(api, world):
+    task = api.make("/tasks", milestone_id=world["in p"])["id"]
 
     def change(**members):
-        return office.patch(f"/tasks/{task}", ids_of(world, members))
+        return api.patch(f"/tasks/{task}", ids_of(world, members))
 
     def place():
-        return tuple(office.get(f"/tasks/{task}").data[name] for name in ("client_id", "project_id", "milestone_id"))
+        return tuple(api.get(f"/tasks/{task}").data[name] for name in ("client_id", "project_id", "milestone_id"))
 
     assert change(milestone_id="in q").status == 200
     assert place() == (world["b"], world["q"], world["in q"])
@@ -218,114 +217,114 @@ def test_a_change_of_the_narrower_relation_takes_the_broader_along_and_not_the_r
     assert place() == (None, None, None)
 
 
-def test_subtasks_are_one_level_deep_and_never_in_a_circle(office):
-    a, b, c = (office.make("/tasks")["id"] for _ in "abc")
-    sub = office.make("/tasks", parent_id=a)["id"]
+def test_subtasks_are_one_level_deep_and_never_in_a_circle(api):
+    a, b, c = (api.make("/tasks")["id"] for _ in "abc")
+    sub = api.make("/tasks", parent_id=a)["id"]
     for task, parent in ((a, a), (c, c), (a, sub), (sub, sub), (a, b), (b, sub)):
-        assert "one level" in office.patch(f"/tasks/{task}", {"parent_id": parent}).errors["parent_id"][0]
-    assert "one level" in office.create("/tasks", parent_id=sub).errors["parent_id"][0]
-    assert office.patch(f"/tasks/{sub}", {"parent_id": b}).data["parent_id"] == b
-    assert office.get(f"/tasks/{a}").data["subtasks_count"] == 0
-    assert office.patch(f"/tasks/{a}", {"parent_id": b}).data["parent_id"] == b
-    assert office.get(f"/tasks/{b}").data["subtasks_count"] == 2
-    assert office.patch(f"/tasks/{a}", {"parent_id": None}).data["parent_id"] is None
-    assert office.patch(f"/tasks/{a}", {"parent_id": c}).status == 200
+        assert "one level" in api.patch(f"/tasks/{task}", {"parent_id": parent}).errors["parent_id"][0]
+    assert "one level" in api.create("/tasks", parent_id=sub).errors["parent_id"][0]
+    assert api.patch(f"/tasks/{sub}", {"parent_id": b}).data["parent_id"] == b
+    assert api.get(f"/tasks/{a}").data["subtasks_count"] == 0
+    assert api.patch(f"/tasks/{a}", {"parent_id": b}).data["parent_id"] == b
+    assert api.get(f"/tasks/{b}").data["subtasks_count"] == 2
+    assert api.patch(f"/tasks/{a}", {"parent_id": None}).data["parent_id"] is None
+    assert api.patch(f"/tasks/{a}", {"parent_id": c}).status == 200
 
 
-def test_subtasks_go_with_their_task_into_another_project_until_time_is_on_any_of_them(office, world):
+def test_subtasks_go_with_their_task_into_another_project_until_time_is_on_any_of_them(api, world):
     task, sub = world["task of p"], world["subtask of p"]
-    office.patch(f"/tasks/{sub}", {"milestone_id": world["in p"]})
+    api.patch(f"/tasks/{sub}", {"milestone_id": world["in p"]})
 
     def family():
-        return [office.get(f"/tasks/{it}").data for it in (task, sub)]
+        return [api.get(f"/tasks/{it}").data for it in (task, sub)]
 
-    moved = office.patch(f"/tasks/{task}", {"milestone_id": world["in q"]}).data
+    moved = api.patch(f"/tasks/{task}", {"milestone_id": world["in q"]}).data
     mother, child = family()
     assert mother == moved
     assert (child["client_id"], child["project_id"], child["milestone_id"]) == (world["b"], world["q"], None)
     assert child["updated_at"] == mother["updated_at"]
     for worked_on in (task, sub):
-        entry = office.make("/time-entries", client_id=None, task_id=worked_on)["id"]
+        entry = api.make("/time-entries", client_id=None, task_id=worked_on)["id"]
         before = family()
         for members in ({"project_id": world["p"], "milestone_id": None}, {"milestone_id": world["in p"]}):
-            assert "1 time entry is on the task" in office.patch(f"/tasks/{task}", members).errors["project_id"][0]
+            assert "1 time entry is on the task" in api.patch(f"/tasks/{task}", members).errors["project_id"][0]
         assert family() == before
-        assert office.patch(f"/tasks/{task}", {"title": "Same place", "milestone_id": None}).status == 200
-        assert office.delete(f"/time-entries/{entry}").status == 204
-        assert office.patch(f"/tasks/{task}", {"project_id": world["p"]}).status == 200
+        assert api.patch(f"/tasks/{task}", {"title": "Same place", "milestone_id": None}).status == 200
+        assert api.delete(f"/time-entries/{entry}").status == 204
+        assert api.patch(f"/tasks/{task}", {"project_id": world["p"]}).status == 200
         assert {(it["client_id"], it["project_id"]) for it in family()} == {(world["a"], world["p"])}
-        office.patch(f"/tasks/{task}", {"milestone_id": world["in q"]})
+        api.patch(f"/tasks/{task}", {"milestone_id": world["in q"]})
 
 
-def test_subtasks_of_a_task_without_a_project_have_its_client(office, world):
-    sub = office.make("/tasks", parent_id=world["task of a"])["id"]
-    office.patch(f"/tasks/{world['task of a']}", {"client_id": world["b"]})
-    assert office.get(f"/tasks/{sub}").data["client_id"] == world["b"]
-    assert set(office.patch(f"/tasks/{sub}", {"client_id": world["a"]}).errors) == {"parent_id"}
-    entry = office.make("/time-entries", client_id=None, task_id=sub)["id"]
+def test_subtasks_of_a_task_without_a_project_have_its_client(api, world):
+    sub = api.make("/tasks", parent_id=world["task of a"])["id"]
+    api.patch(f"/tasks/{world['task of a']}", {"client_id": world["b"]})
+    assert api.get(f"/tasks/{sub}").data["client_id"] == world["b"]
+    assert set(api.patch(f"/tasks/{sub}", {"client_id": world["a"]}).errors) == {"parent_id"}
+    entry = api.make("/time-entries", client_id=None, task_id=sub)["id"]
     moved = {"client_id": world["a"]}
-    assert office.patch(f"/tasks/{world['task of a']}", moved).status == 422
-    assert office.get(f"/tasks/{sub}").data["client_id"] == world["b"]
-    office.delete(f"/time-entries/{entry}")
-    assert office.patch(f"/tasks/{world['task of a']}", moved).status == 200
+    assert api.patch(f"/tasks/{world['task of a']}", moved).status == 422
+    assert api.get(f"/tasks/{sub}").data["client_id"] == world["b"]
+    api.delete(f"/time-entries/{entry}")
+    assert api.patch(f"/tasks/{world['task of a']}", moved).status == 200
 
 
 @pytest.mark.parametrize("sent", [{"project_id": "p"}, {"milestone_id": "in p"}, {"parent_id": "task of p"}])
-def test_an_archived_project_takes_no_new_tasks_and_keeps_those_it_has_editable(office, world, sent):
-    members, mover = ids_of(world, sent), office.make("/tasks")["id"]
-    assert office.patch(f"/projects/{world['p']}", {"status": "archived"}).status == 200
+def test_an_archived_project_takes_no_new_tasks_and_keeps_those_it_has_editable(api, world, sent):
+    members, mover = ids_of(world, sent), api.make("/tasks")["id"]
+    assert api.patch(f"/projects/{world['p']}", {"status": "archived"}).status == 200
     (member,) = sent
-    assert "archived" in office.create("/tasks", **members).errors[member][0]
-    assert "archived" in office.patch(f"/tasks/{mover}", members).errors[member][0]
-    there = office.get(f"/tasks/{world['subtask of p']}").data
-    assert office.patch(f"/tasks/{there['id']}", {"status": "done", "title": "Still"}).data["title"] == "Still"
-    assert office.put(f"/tasks/{there['id']}", there).data["title"] == there["title"]
-    assert office.patch(f"/projects/{world['p']}", {"status": "active"}).status == 200
-    assert office.create("/tasks", **members).status == 201
-    assert office.patch(f"/tasks/{mover}", members).status == 200
+    assert "archived" in api.create("/tasks", **members).errors[member][0]
+    assert "archived" in api.patch(f"/tasks/{mover}", members).errors[member][0]
+    there = api.get(f"/tasks/{world['subtask of p']}").data
+    assert api.patch(f"/tasks/{there['id']}", {"status": "done", "title": "Still"}).data["title"] == "Still"
+    assert api.put(f"/tasks/{there['id']}", there).data["title"] == there["title"]
+    assert api.patch(f"/projects/{world['p']}", {"status": "active"}).status == 200
+    assert api.create("/tasks", **members).status == 201
+    assert api.patch(f"/tasks/{mover}", members).status == 200
 
 
-def test_a_template_takes_tasks(office):
-    template = office.make("/projects", is_template=True)["id"]
-    task = office.make("/tasks", project_id=template)
-    assert office.make("/tasks", parent_id=task["id"])["project_id"] == template
-    assert found(office, project_id=template, parent_id="none") == [task["id"]]
+def test_a_template_takes_tasks(api):
+    template = api.make("/projects", is_template=True)["id"]
+    task = api.make("/tasks", project_id=template)
+    assert api.make("/tasks", parent_id=task["id"])["project_id"] == template
+    assert found(api, project_id=template, parent_id="none") == [task["id"]]
 
 
-def test_me_is_the_keys_user_in_body_and_filter(office):
-    members_key = office.new_key(user_id=office.member_id)
-    his = office.post("/tasks", {"title": "x", "assignee_id": "me"}, key=members_key).data
-    assert his["assignee_id"] == office.member_id
-    mine, nobodys = office.make("/tasks", assignee_id=" me "), office.make("/tasks")["id"]
-    assert mine["assignee_id"] == office.admin_id
-    assert found(office, assignee_id="me") == [mine["id"]]
-    assert found(office, assignee_id="none") == [nobodys]
-    assert found(office, assignee_id="none,me") == [nobodys, mine["id"]]
-    assert found(office, assignee_id=f"{office.member_id},me") == [mine["id"], his["id"]]
-    assert [row["id"] for row in office.get("/tasks", "assignee_id=me", key=members_key).data] == [his["id"]]
-    assert office.patch(f"/tasks/{nobodys}", {"assignee_id": "me"}).data["assignee_id"] == office.admin_id
-    assert office.patch(f"/tasks/{nobodys}", {"assignee_id": None}).data["assignee_id"] is None
+def test_me_is_the_keys_user_in_body_and_filter(api):
+    members_key = api.new_key(user_id=api.member_id)
+    his = api.post("/tasks", {"title": "x", "assignee_id": "me"}, key=members_key).data
+    assert his["assignee_id"] == api.member_id
+    mine, nobodys = api.make("/tasks", assignee_id=" me "), api.make("/tasks")["id"]
+    assert mine["assignee_id"] == api.admin_id
+    assert found(api, assignee_id="me") == [mine["id"]]
+    assert found(api, assignee_id="none") == [nobodys]
+    assert found(api, assignee_id="none,me") == [nobodys, mine["id"]]
+    assert found(api, assignee_id=f"{api.member_id},me") == [mine["id"], his["id"]]
+    assert [row["id"] for row in api.get("/tasks", "assignee_id=me", key=members_key).data] == [his["id"]]
+    assert api.patch(f"/tasks/{nobodys}", {"assignee_id": "me"}).data["assignee_id"] == api.admin_id
+    assert api.patch(f"/tasks/{nobodys}", {"assignee_id": None}).data["assignee_id"] is None
 
 
-def test_a_deactivated_user_is_assigned_nothing_new_and_keeps_what_was_assigned(office):
-    kept, free = office.make("/tasks", assignee_id=office.member_id), office.make("/tasks")["id"]
-    new = {"assignee_id": office.member_id}
-    cost_rates.set_user(office.store, office.member_id, {"is_active": False})
-    assert "deactivated" in office.create("/tasks", **new).errors["assignee_id"][0]
-    assert "deactivated" in office.patch(f"/tasks/{free}", new).errors["assignee_id"][0]
+def test_a_deactivated_user_is_assigned_nothing_new_and_keeps_what_was_assigned(api):
+    kept, free = api.make("/tasks", assignee_id=api.member_id), api.make("/tasks")["id"]
+    new = {"assignee_id": api.member_id}
+    users.set_user(api.store, api.member_id, {"is_active": False})
+    assert "deactivated" in api.create("/tasks", **new).errors["assignee_id"][0]
+    assert "deactivated" in api.patch(f"/tasks/{free}", new).errors["assignee_id"][0]
     path = f"/tasks/{kept['id']}"
-    assert office.patch(path, {"title": "New"}).data["assignee_id"] == office.member_id
-    assert office.put(path, kept | {"status": "done"}).data["assignee_id"] == office.member_id
-    assert office.patch(path, {"assignee_id": None}).status == 200
-    assert "deactivated" in office.patch(path, new).errors["assignee_id"][0]
-    cost_rates.set_user(office.store, office.member_id, {"is_active": True})
-    assert office.patch(path, new).status == 200
+    assert api.patch(path, {"title": "New"}).data["assignee_id"] == api.member_id
+    assert api.put(path, kept | {"status": "done"}).data["assignee_id"] == api.member_id
+    assert api.patch(path, {"assignee_id": None}).status == 200
+    assert "deactivated" in api.patch(path, new).errors["assignee_id"][0]
+    users.set_user(api.store, api.member_id, {"is_active": True})
+    assert api.patch(path, new).status == 200
 
 
-def test_a_status_moves_to_any_other_and_the_moments_follow(office):
+def test_a_status_moves_to_any_other_and_the_moments_follow(api):
     for first, second in product(STATUSES, repeat=2):
-        task = office.make("/tasks", status=first)
-        changed = office.patch(f"/tasks/{task['id']}", {"status": second}).data
+        task = api.make("/tasks", status=first)
+        changed = api.patch(f"/tasks/{task['id']}", {"status": second}).data
         assert changed["status"] == second
         began = {"in_progress": task["created_at"]}.get(first)
         assert task["started_at"] == began
@@ -335,14 +334,14 @@ def test_a_status_moves_to_any_other_and_the_moments_follow(office):
         assert changed["completed_at"] == (None if second in OPEN else ended or changed["updated_at"])
 
 
-def test_a_task_that_is_taken_up_again_keeps_its_start_and_is_completed_anew(office):
-    path = f"/tasks/{office.make('/tasks', status='done')['id']}"
-    done = office.get(path).data["completed_at"]
-    begun = office.patch(path, {"status": "in_progress"}).data["started_at"]
-    assert office.patch(path, {"status": "todo"}).data["started_at"] == begun
-    again = office.patch(path, {"status": "in_progress", "started_at": None, "completed_at": done}).data
+def test_a_task_that_is_taken_up_again_keeps_its_start_and_is_completed_anew(api):
+    path = f"/tasks/{api.make('/tasks', status='done')['id']}"
+    done = api.get(path).data["completed_at"]
+    begun = api.patch(path, {"status": "in_progress"}).data["started_at"]
+    assert api.patch(path, {"status": "todo"}).data["started_at"] == begun
+    again = api.patch(path, {"status": "in_progress", "started_at": None, "completed_at": done}).data
     assert (again["started_at"], again["completed_at"]) == (begun, None)
-    assert office.patch(path, {"status": "done"}).data["completed_at"] > begun > done
+    assert api.patch(path, {"status": "done"}).data["completed_at"] > begun > done
 
 
 @pytest.mark.parametrize(
@@ -355,26 +354,26 @@ def test_a_task_that_is_taken_up_again_keeps_its_start_and_is_completed_anew(off
         ({"client_id": None}, False),
     ],
 )
-def test_whether_a_task_is_billed_is_what_its_project_says_unless_it_is_sent(office, project, billable):
-    project_id = office.make("/projects", **project)["id"]
-    task = office.make("/tasks", project_id=project_id)
+def test_whether_a_task_is_billed_is_what_its_project_says_unless_it_is_sent(api, project, billable):
+    project_id = api.make("/projects", **project)["id"]
+    task = api.make("/tasks", project_id=project_id)
     assert task["billable"] is billable
-    assert office.make("/tasks", project_id=project_id, billable=None)["billable"] is billable
-    assert office.make("/tasks", project_id=project_id, billable=not billable)["billable"] is not billable
+    assert api.make("/tasks", project_id=project_id, billable=None)["billable"] is billable
+    assert api.make("/tasks", project_id=project_id, billable=not billable)["billable"] is not billable
     path = f"/tasks/{task['id']}"
-    assert office.patch(path, {"billable": not billable}).data["billable"] is not billable
-    assert office.patch(path, {"title": "Kept"}).data["billable"] is not billable
-    assert office.patch(path, {"billable": None}).data["billable"] is billable
+    assert api.patch(path, {"billable": not billable}).data["billable"] is not billable
+    assert api.patch(path, {"title": "Kept"}).data["billable"] is not billable
+    assert api.patch(path, {"billable": None}).data["billable"] is billable
 
 
-def test_a_task_without_a_project_is_billed_when_it_has_a_client(office, world):
-    assert office.make("/tasks", client_id=world["a"])["billable"] is True
-    assert office.make("/tasks")["billable"] is False
+def test_a_task_without_a_project_is_billed_when_it_has_a_client(api, world):
+    assert api.make("/tasks", client_id=world["a"])["billable"] is True
+    assert api.make("/tasks")["billable"] is False
 
 
-def test_a_new_task_is_the_last_of_its_project(office, world):
+def test_a_new_task_is_the_last_of_its_project(api, world):
     def place(**members):
-        return office.make("/tasks", **members)["position"]
+        return api.make("/tasks", **members)["position"]
 
     assert [place(project_id=world["internal"]) for _ in range(3)] == [1, 2, 3]
     assert place(project_id=world["internal"], position=10) == 10
@@ -382,19 +381,19 @@ def test_a_new_task_is_the_last_of_its_project(office, world):
     assert place(project_id=world["internal"], position=0) == 0
     assert place(project_id=world["q"]) == 2
     assert place() == 3
-    assert office.patch(f"/tasks/{world['task of q']}", {"position": None}).data["position"] == 3
+    assert api.patch(f"/tasks/{world['task of q']}", {"position": None}).data["position"] == 3
 
 
-def test_tracked_and_remaining_minutes_follow_the_time_on_the_task_itself(office):
-    task = office.make("/tasks", estimated_minutes=100)["id"]
-    sub = office.make("/tasks", parent_id=task)["id"]
+def test_tracked_and_remaining_minutes_follow_the_time_on_the_task_itself(api):
+    task = api.make("/tasks", estimated_minutes=100)["id"]
+    sub = api.make("/tasks", parent_id=task)["id"]
 
     def minutes(it=task):
-        data = office.get(f"/tasks/{it}").data
+        data = api.get(f"/tasks/{it}").data
         return data["tracked_minutes"], data["remaining_minutes"]
 
     def track(it, duration):
-        return office.make("/time-entries", client_id=None, task_id=it, duration_minutes=duration)["id"]
+        return api.make("/time-entries", client_id=None, task_id=it, duration_minutes=duration)["id"]
 
     assert minutes() == (0, 100)
     entry = track(task, 40)
@@ -403,51 +402,51 @@ def test_tracked_and_remaining_minutes_follow_the_time_on_the_task_itself(office
     assert (minutes(), minutes(sub)) == ((40, 60), (30, None))
     track(task, 90)
     assert minutes() == (130, 0)
-    office.patch(f"/time-entries/{entry}", {"task_id": sub})
+    api.patch(f"/time-entries/{entry}", {"task_id": sub})
     assert (minutes(), minutes(sub)) == ((90, 10), (70, None))
-    assert office.patch(f"/tasks/{task}", {"estimated_minutes": None}).data["remaining_minutes"] is None
-    assert office.patch(f"/tasks/{task}", {"estimated_minutes": 0}).data["remaining_minutes"] == 0
+    assert api.patch(f"/tasks/{task}", {"estimated_minutes": None}).data["remaining_minutes"] is None
+    assert api.patch(f"/tasks/{task}", {"estimated_minutes": 0}).data["remaining_minutes"] == 0
 
 
-def test_open_and_overdue_are_told_by_status_and_due_date(office):
+def test_open_and_overdue_are_told_by_status_and_due_date(api):
     made = {
-        (status, due): office.make("/tasks", status=status, due_date=due)["id"]
+        (status, due): api.make("/tasks", status=status, due_date=due)["id"]
         for status in STATUSES
         for due in ("2020-01-01", "2999-01-01", None)
     }
     late = {made[status, "2020-01-01"] for status in OPEN}
     to_do = {task for (status, _), task in made.items() if status in OPEN}
     for task in made.values():
-        assert office.get(f"/tasks/{task}").data["is_overdue"] is (task in late)
+        assert api.get(f"/tasks/{task}").data["is_overdue"] is (task in late)
     for name, those in (("overdue", late), ("open", to_do)):
-        assert set(found(office, **{name: "true"})) == those
-        assert set(found(office, **{name: "false"})) == set(made.values()) - those
-    assert set(found(office, open="true", overdue="false")) == to_do - late
+        assert set(found(api, **{name: "true"})) == those
+        assert set(found(api, **{name: "false"})) == set(made.values()) - those
+    assert set(found(api, open="true", overdue="false")) == to_do - late
 
 
-def test_due_date_is_not_before_start_date_whichever_of_them_is_sent(office):
-    path = f"/tasks/{office.make('/tasks', start_date='2026-03-02', due_date='2026-03-02')['id']}"
+def test_due_date_is_not_before_start_date_whichever_of_them_is_sent(api):
+    path = f"/tasks/{api.make('/tasks', start_date='2026-03-02', due_date='2026-03-02')['id']}"
     for members in ({"due_date": "2026-03-01"}, {"start_date": "2026-03-03"}):
-        assert "start_date" in office.patch(path, members).errors["due_date"][0]
-    assert office.patch(path, {"start_date": "2026-04-01", "due_date": "2026-04-02"}).status == 200
-    assert office.patch(path, {"start_date": None}).status == 200
-    assert office.patch(path, {"due_date": "2020-01-01"}).status == 200
+        assert "start_date" in api.patch(path, members).errors["due_date"][0]
+    assert api.patch(path, {"start_date": "2026-04-01", "due_date": "2026-04-02"}).status == 200
+    assert api.patch(path, {"start_date": None}).status == 200
+    assert api.patch(path, {"due_date": "2020-01-01"}).status == 200
 
 
-def test_priority_and_status_sort_by_what_they_mean_and_no_due_date_is_last(office):
+def test_priority_and_status_sort_by_what_they_mean_and_no_due_date_is_last(api):
     made = {
-        "a": office.make("/tasks", priority="urgent", status="done", due_date="2026-03-02", position=3),
-        "b": office.make("/tasks", priority="low", status="todo", due_date=None, position=1),
-        "c": office.make("/tasks", priority="high", status="cancelled", due_date="2026-03-01", position=2),
-        "d": office.make("/tasks", priority="normal", status="in_review", due_date=None, position=2),
-        "e": office.make("/tasks", priority="high", status="in_progress", due_date="2026-03-03", position=5),
+        "a": api.make("/tasks", priority="urgent", status="done", due_date="2026-03-02", position=3),
+        "b": api.make("/tasks", priority="low", status="todo", due_date=None, position=1),
+        "c": api.make("/tasks", priority="high", status="cancelled", due_date="2026-03-01", position=2),
+        "d": api.make("/tasks", priority="normal", status="in_review", due_date=None, position=2),
+        "e": api.make("/tasks", priority="high", status="in_progress", due_date="2026-03-03", position=5),
     }
-    office.patch(f"/tasks/{made['b']['id']}", {"title": "Changed last"})
+    api.patch(f"/tasks/{made['b']['id']}", {"title": "Changed last"})
     names = {task["id"]: name for name, task in made.items()}
 
     def ordered(sort):
-        rows = found(office, **({"sort": sort} if sort else {}))
-        pages = [found(office, sort=sort, per_page=2, page=page) for page in (1, 2, 3)] if sort else []
+        rows = found(api, **({"sort": sort} if sort else {}))
+        pages = [found(api, sort=sort, per_page=2, page=page) for page in (1, 2, 3)] if sort else []
         assert not sort or [row for page in pages for row in page] == rows
         return "".join(names[row] for row in rows)
 
@@ -465,14 +464,14 @@ def test_priority_and_status_sort_by_what_they_mean_and_no_due_date_is_last(offi
     assert ordered("-position,priority") == "eadcb"
 
 
-def test_filters_select(office, world):
-    tag = office.make("/tags")["id"]
+def test_filters_select(api, world):
+    tag = api.make("/tags")["id"]
     p, q, internal = world["p"], world["q"], world["internal"]
     of_p, of_q, sub, of_a, loose = (
         world[name] for name in ("task of p", "task of q", "subtask of p", "task of a", "loose")
     )
-    planned = office.make("/tasks", milestone_id=world["in p"], status="in_review", priority="urgent")["id"]
-    dated = office.make("/tasks", project_id=internal, due_date="2026-03-31", tag_ids=[tag], external_id="x")["id"]
+    planned = api.make("/tasks", milestone_id=world["in p"], status="in_review", priority="urgent")["id"]
+    dated = api.make("/tasks", project_id=internal, due_date="2026-03-31", tag_ids=[tag], external_id="x")["id"]
     everything = [dated, planned, loose, of_a, sub, of_q, of_p]
     for query, those in (
         ({}, everything),
@@ -500,7 +499,7 @@ def test_filters_select(office, world):
         ({"tag_id": tag}, [dated]),
         ({"ids": f"{of_p},{loose}"}, [loose, of_p]),
     ):
-        answer = office.get("/tasks", query)
+        answer = api.get("/tasks", query)
         assert ([row["id"] for row in answer.data], answer.json["meta"]["total"]) == (those, len(those)), query
 
 
@@ -521,82 +520,82 @@ def test_filters_select(office, world):
         ("sort", "title"),
     ],
 )
-def test_a_bad_filter_value_is_told_under_its_parameter(office, name, value):
-    answer = office.get("/tasks", {name: value})
+def test_a_bad_filter_value_is_told_under_its_parameter(api, name, value):
+    answer = api.get("/tasks", {name: value})
     assert (set(answer.errors), answer.code) == ({name}, "validation_failed")
 
 
-def test_search_looks_into_title_and_description(office):
-    a = office.make("/tasks", title="Größe der Banner", description="70% fertig")["id"]
-    b = office.make("/tasks", title="Texte", description="für die BANNER")["id"]
-    assert found(office, q="banner") == [b, a]
-    assert found(office, q="GRÖSSE") == [a]
-    assert found(office, q="70%") == [a]
-    assert found(office, q="texte", project_id="none") == [b]
-    office.patch(f"/tasks/{a}", {"title": "Neu", "description": None})
-    assert found(office, q="banner") == [b]
+def test_search_looks_into_title_and_description(api):
+    a = api.make("/tasks", title="Größe der Banner", description="70% fertig")["id"]
+    b = api.make("/tasks", title="Texte", description="für die BANNER")["id"]
+    assert found(api, q="banner") == [b, a]
+    assert found(api, q="GRÖSSE") == [a]
+    assert found(api, q="70%") == [a]
+    assert found(api, q="texte", project_id="none") == [b]
+    api.patch(f"/tasks/{a}", {"title": "Neu", "description": None})
+    assert found(api, q="banner") == [b]
 
 
-def test_deleting_takes_subtasks_and_tags_along_and_leaves_the_time(office, world):
-    tag = office.make("/tags")["id"]
+def test_deleting_takes_subtasks_and_tags_along_and_leaves_the_time(api, world):
+    tag = api.make("/tags")["id"]
     task, sub = world["task of p"], world["subtask of p"]
-    office.patch(f"/tasks/{sub}", {"tag_ids": [tag]})
-    entries = [office.make("/time-entries", client_id=None, task_id=it) for it in (task, sub, world["task of q"])]
-    total = office.get("/tasks").json["meta"]["total"]
-    assert office.delete(f"/tasks/{task}").status == 204
-    assert [office.get(f"/tasks/{it}").status for it in (task, sub, world["task of q"])] == [404, 404, 200]
-    assert office.get("/tasks").json["meta"]["total"] == total - 2
-    assert office.get("/tags").data[0]["usage_count"] == 0
+    api.patch(f"/tasks/{sub}", {"tag_ids": [tag]})
+    entries = [api.make("/time-entries", client_id=None, task_id=it) for it in (task, sub, world["task of q"])]
+    total = api.get("/tasks").json["meta"]["total"]
+    assert api.delete(f"/tasks/{task}").status == 204
+    assert [api.get(f"/tasks/{it}").status for it in (task, sub, world["task of q"])] == [404, 404, 200]
+    assert api.get("/tasks").json["meta"]["total"] == total - 2
+    assert api.get("/tags").data[0]["usage_count"] == 0
     for entry, kept in zip(entries, (None, None, world["task of q"]), strict=True):
-        now = office.get(f"/time-entries/{entry['id']}").data
+        now = api.get(f"/time-entries/{entry['id']}").data
         assert now == entry | {"task_id": kept, "updated_at": now["updated_at"]}
-    assert office.get(f"/projects/{world['p']}").data["tracked_minutes"] == 180
+    assert api.get(f"/projects/{world['p']}").data["tracked_minutes"] == 180
 
 
-def test_a_task_outlives_its_client_and_its_milestone_but_not_its_project(office, world):
-    assert office.delete(f"/projects/{world['p']}").status == 204
-    assert office.get(f"/tasks/{world['task of p']}").status == 404
-    assert office.delete(f"/clients/{world['a']}").status == 204
-    assert office.get(f"/tasks/{world['task of a']}").data["client_id"] is None
-    planned = office.make("/tasks", milestone_id=world["in q"])
-    assert office.delete(f"/projects/{world['q']}/milestones/{world['in q']}").status == 204
-    left = office.get(f"/tasks/{planned['id']}").data
+def test_a_task_outlives_its_client_and_its_milestone_but_not_its_project(api, world):
+    assert api.delete(f"/projects/{world['p']}").status == 204
+    assert api.get(f"/tasks/{world['task of p']}").status == 404
+    assert api.delete(f"/clients/{world['a']}").status == 204
+    assert api.get(f"/tasks/{world['task of a']}").data["client_id"] is None
+    planned = api.make("/tasks", milestone_id=world["in q"])
+    assert api.delete(f"/projects/{world['q']}/milestones/{world['in q']}").status == 204
+    left = api.get(f"/tasks/{planned['id']}").data
     assert left == planned | {"milestone_id": None, "updated_at": left["updated_at"]}
 
 
-def test_tags_are_set_changed_and_cleared(office):
-    first, second = office.make("/tags")["id"], office.make("/tags")["id"]
-    path = f"/tasks/{office.make('/tasks', tag_ids=[second, first, second])['id']}"
-    assert office.get(path).data["tag_ids"] == [first, second]
-    assert office.patch(path, {"tag_ids": [second]}).data["tag_ids"] == [second]
-    assert office.patch(path, {"title": "Kept"}).data["tag_ids"] == [second]
-    assert set(office.patch(path, {"tag_ids": [first, 99]}).errors) == {"tag_ids.1"}
-    assert office.patch(path, {"tag_ids": []}).data["tag_ids"] == []
+def test_tags_are_set_changed_and_cleared(api):
+    first, second = api.make("/tags")["id"], api.make("/tags")["id"]
+    path = f"/tasks/{api.make('/tasks', tag_ids=[second, first, second])['id']}"
+    assert api.get(path).data["tag_ids"] == [first, second]
+    assert api.patch(path, {"tag_ids": [second]}).data["tag_ids"] == [second]
+    assert api.patch(path, {"title": "Kept"}).data["tag_ids"] == [second]
+    assert set(api.patch(path, {"tag_ids": [first, 99]}).errors) == {"tag_ids.1"}
+    assert api.patch(path, {"tag_ids": []}).data["tag_ids"] == []
 
 
-def test_a_record_that_was_read_can_be_sent_back(office, world):
-    tag = office.make("/tags")["id"]
-    office.patch(f"/tasks/{world['subtask of p']}", {"tag_ids": [tag], "status": "in_progress", "assignee_id": "me"})
-    office.patch(f"/tasks/{world['subtask of p']}", {"status": "done", "estimated_minutes": 60})
-    office.make("/time-entries", client_id=None, task_id=world["subtask of p"])
+def test_a_record_that_was_read_can_be_sent_back(api, world):
+    tag = api.make("/tags")["id"]
+    api.patch(f"/tasks/{world['subtask of p']}", {"tag_ids": [tag], "status": "in_progress", "assignee_id": "me"})
+    api.patch(f"/tasks/{world['subtask of p']}", {"status": "done", "estimated_minutes": 60})
+    api.make("/time-entries", client_id=None, task_id=world["subtask of p"])
     for name in ("task of p", "subtask of p", "task of a", "loose"):
-        read = office.get(f"/tasks/{world[name]}").data
-        back = office.put(f"/tasks/{world[name]}", read).data
+        read = api.get(f"/tasks/{world[name]}").data
+        back = api.put(f"/tasks/{world[name]}", read).data
         assert back == read | {"updated_at": back["updated_at"]}
 
 
-def test_a_task_with_subtasks_is_not_moved_to_what_does_not_exist(office, stranger):
-    task = office.make("/tasks", project_id=office.usual("/projects"))["id"]
-    office.make("/tasks", parent_id=task)
-    for missing in (999, stranger.make("/projects")["id"] + 1000):
-        assert "no such project" in office.patch(f"/tasks/{task}", {"project_id": missing}).errors["project_id"][0]
-    loose = office.make("/tasks")["id"]
-    office.make("/tasks", parent_id=loose)
-    assert "no such client" in office.patch(f"/tasks/{loose}", {"client_id": 999}).errors["client_id"][0]
+def test_a_task_with_subtasks_is_not_moved_to_what_does_not_exist(api, other_tenant):
+    task = api.make("/tasks", project_id=api.usual("/projects"))["id"]
+    api.make("/tasks", parent_id=task)
+    for missing in (999, other_tenant.make("/projects")["id"] + 1000):
+        assert "no such project" in api.patch(f"/tasks/{task}", {"project_id": missing}).errors["project_id"][0]
+    loose = api.make("/tasks")["id"]
+    api.make("/tasks", parent_id=loose)
+    assert "no such client" in api.patch(f"/tasks/{loose}", {"client_id": 999}).errors["client_id"][0]
 
 
-def test_a_client_that_is_fixed_is_told_on_the_client(office):
-    a, b = office.make("/clients")["id"], office.make("/clients")["id"]
-    task = office.make("/tasks", client_id=a)["id"]
-    office.make("/time-entries", client_id=None, task_id=task)
-    assert set(office.patch(f"/tasks/{task}", {"client_id": b}).errors) == {"client_id"}
+def test_a_client_that_is_fixed_is_told_on_the_client(api):
+    a, b = api.make("/clients")["id"], api.make("/clients")["id"]
+    task = api.make("/tasks", client_id=a)["id"]
+    api.make("/time-entries", client_id=None, task_id=task)
+    assert set(api.patch(f"/tasks/{task}", {"client_id": b}).errors) == {"client_id"}

@@ -2,8 +2,7 @@ from itertools import product
 
 import pytest
 import time_machine
-
-from retainer.work import cost_rates
+from retainer.identity import users
 
 UNRESOLVED = ("open", "pending", "on_hold")
 STATES = (*UNRESOLVED, "resolved", "closed")
@@ -20,28 +19,28 @@ def at(moment):
     return time_machine.travel(f"2027-03-01T{moment}Z", tick=False)
 
 
-def new(office, collection, **members):
-    return office.make(collection, **members)["id"]
+def new(api, collection, **members):
+    return api.make(collection, **members)["id"]
 
 
-def ticket_of(office, **members):
+def ticket_of(api, **members):
     """The path of a new ticket."""
-    return f"/tickets/{new(office, '/tickets', **members)}"
+    return f"/tickets/{new(api, '/tickets', **members)}"
 
 
-def found(office, path, **query):
-    return [row["id"] for row in office.get(path, query).data]
+def found(api, path, **query):
+    return [row["id"] for row in api.get(path, query).data]
 
 
-def around(office):
+def around(api):
     """A client with a contact, a site and a project."""
-    client = new(office, "/clients")
+    client = new(api, "/clients")
     narrower = {"contact_id": "/external-contacts", "site_id": "/sites", "project_id": "/projects"}
-    return {"client_id": client} | {name: new(office, its, client_id=client) for name, its in narrower.items()}
+    return {"client_id": client} | {name: new(api, its, client_id=client) for name, its in narrower.items()}
 
 
-def test_it_works(office):
-    sent = around(office) | {
+def test_it_works(api):
+    sent = around(api) | {
         "subject": "The checkout is slow",
         "description": "Since the update.",
         "requester_name": "Lea Lenz",
@@ -49,12 +48,12 @@ def test_it_works(office):
         "status": "pending",
         "priority": "urgent",
         "type": "incident",
-        "assignee_id": office.member_id,
+        "assignee_id": api.member_id,
         "due_at": "2027-03-01T12:00:00.000000Z",
         "external_id": "zendesk-1",
-        "tag_ids": [new(office, "/tags")],
+        "tag_ids": [new(api, "/tags")],
     }
-    answer = office.post("/tickets", sent | {"subject": " The checkout is slow ", "number": 7, "reopened_count": 4})
+    answer = api.post("/tickets", sent | {"subject": " The checkout is slow ", "number": 7, "reopened_count": 4})
     assert answer.status == 201
     ticket = answer.data
     assert ticket == sent | dict.fromkeys(OBSERVED) | {
@@ -68,12 +67,12 @@ def test_it_works(office):
         "tracked_minutes": 0,
     }
     assert answer.headers["location"].endswith(f"/tickets/{ticket['id']}")
-    assert office.get(f"/tickets/{ticket['id']}").data == ticket
-    assert office.get("/tickets").data == [ticket]
+    assert api.get(f"/tickets/{ticket['id']}").data == ticket
+    assert api.get("/tickets").data == [ticket]
 
 
-def test_a_subject_is_enough(office):
-    answer = office.post("/tickets", {"subject": "Help"})
+def test_a_subject_is_enough(api):
+    answer = api.post("/tickets", {"subject": "Help"})
     ticket = answer.data
     unknown = ("description", "requester_name", "requester_email", "assignee_id", "due_at", "external_id")
     assert (answer.status, {ticket[name] for name in (*unknown, *OBSERVED, *RELATIONS)}) == (201, {None})
@@ -108,38 +107,35 @@ def test_a_subject_is_enough(office):
         ("titel", "A", "Is no member here."),
     ],
 )
-def test_a_faulty_member_is_told_and_costs_no_number(office, member, value, sentence):
-    office.make("/tickets", external_id="taken")
-    made = office.make("/tickets")
-    for answer in (
-        office.create("/tickets", **{member: value}),
-        office.patch(f"/tickets/{made['id']}", {member: value}),
-    ):
+def test_a_faulty_member_is_told_and_costs_no_number(api, member, value, sentence):
+    api.make("/tickets", external_id="taken")
+    made = api.make("/tickets")
+    for answer in (api.create("/tickets", **{member: value}), api.patch(f"/tickets/{made['id']}", {member: value})):
         assert (len(answer.errors), answer.code) == (1, "validation_failed")
         assert member in next(iter(answer.errors)), answer
         assert sentence in answer.errors.popitem()[1][0]
-    assert office.get(f"/tickets/{made['id']}").data == made
-    assert [made["number"], office.make("/tickets")["number"]] == [1002, 1003]
+    assert api.get(f"/tickets/{made['id']}").data == made
+    assert [made["number"], api.make("/tickets")["number"]] == [1002, 1003]
 
 
-def test_numbers_count_in_each_account_and_are_not_given_twice(office, stranger):
-    first, second = office.make("/tickets"), office.make("/tickets")
-    assert [first["number"], second["number"], stranger.make("/tickets")["number"]] == [1001, 1002, 1001]
-    office.delete(f"/tickets/{second['id']}")
-    assert office.make("/tickets")["number"] == 1003
-    assert office.patch(f"/tickets/{first['id']}", {"number": 5}).data["number"] == 1001
+def test_numbers_count_in_each_account_and_are_not_given_twice(api, other_tenant):
+    first, second = api.make("/tickets"), api.make("/tickets")
+    assert [first["number"], second["number"], other_tenant.make("/tickets")["number"]] == [1001, 1002, 1001]
+    api.delete(f"/tickets/{second['id']}")
+    assert api.make("/tickets")["number"] == 1003
+    assert api.patch(f"/tickets/{first['id']}", {"number": 5}).data["number"] == 1001
 
 
 @pytest.mark.parametrize("member", ["contact_id", "site_id", "project_id"])
-def test_the_client_follows_from_whatever_is_narrower_when_made_and_when_moved(office, member):
-    here, there = around(office), around(office)
-    ticket = office.make("/tickets", **{member: here[member]})
+def test_the_client_follows_from_whatever_is_narrower_when_made_and_when_moved(api, member):
+    here, there = around(api), around(api)
+    ticket = api.make("/tickets", **{member: here[member]})
     assert ticket["client_id"] == here["client_id"]
-    moved = office.patch(f"/tickets/{ticket['id']}", {member: there[member]}).data
+    moved = api.patch(f"/tickets/{ticket['id']}", {member: there[member]}).data
     assert moved["client_id"] == there["client_id"]
-    assert office.patch(f"/tickets/{ticket['id']}", {member: None}).data["client_id"] == there["client_id"]
+    assert api.patch(f"/tickets/{ticket['id']}", {member: None}).data["client_id"] == there["client_id"]
     null_beside_it = {"client_id": None, member: here[member]}
-    assert office.patch(f"/tickets/{ticket['id']}", null_beside_it).data["client_id"] == here["client_id"]
+    assert api.patch(f"/tickets/{ticket['id']}", null_beside_it).data["client_id"] == here["client_id"]
 
 
 @pytest.mark.parametrize(
@@ -155,73 +151,73 @@ def test_the_client_follows_from_whatever_is_narrower_when_made_and_when_moved(o
         (["site_id"], ["contact_id"]),
     ],
 )
-def test_a_contradiction_is_told_on_each_narrower_member(office, here, there):
-    own, other = around(office), around(office)
+def test_a_contradiction_is_told_on_each_narrower_member(api, here, there):
+    own, other = around(api), around(api)
     first, second = {name: own[name] for name in here}, {name: other[name] for name in there}
     told = {name: [BELONGS.format(other["client_id"], own["client_id"])] for name in there}
-    assert office.create("/tickets", **first, **second).errors == told
-    ticket = office.make("/tickets", **first)
-    assert office.patch(f"/tickets/{ticket['id']}", first | second).errors == told
+    assert api.create("/tickets", **first, **second).errors == told
+    ticket = api.make("/tickets", **first)
+    assert api.patch(f"/tickets/{ticket['id']}", first | second).errors == told
     if here != ["client_id"]:  # what was not sent has its say all the same
         back = BELONGS.format(own["client_id"], other["client_id"])
-        assert back in str(office.patch(f"/tickets/{ticket['id']}", {"client_id": other["client_id"]}).errors[here[0]])
-    assert found(office, "/tickets") == [ticket["id"]]
-    assert office.get(f"/tickets/{ticket['id']}").data == ticket
+        assert back in str(api.patch(f"/tickets/{ticket['id']}", {"client_id": other["client_id"]}).errors[here[0]])
+    assert found(api, "/tickets") == [ticket["id"]]
+    assert api.get(f"/tickets/{ticket['id']}").data == ticket
 
 
-def test_the_requester_is_the_contact_unless_another_is_named(office):
-    client = new(office, "/clients")
+def test_the_requester_is_the_contact_unless_another_is_named(api):
+    client = new(api, "/clients")
     lea = {"first_name": "Lea", "last_name": "Lenz", "email": "lea@bergmann.example"}
-    contact = new(office, "/external-contacts", client_id=client, **lea)
-    other = new(office, "/external-contacts", client_id=client, last_name="Opel")
+    contact = new(api, "/external-contacts", client_id=client, **lea)
+    other = new(api, "/external-contacts", client_id=client, last_name="Opel")
 
     def requester(ticket):
         return ticket["requester_name"], ticket["requester_email"]
 
     for nothing in ({}, {"requester_name": None, "requester_email": ""}):
-        ticket = office.make("/tickets", contact_id=contact, **nothing)
+        ticket = api.make("/tickets", contact_id=contact, **nothing)
         assert requester(ticket) == ("Lea Lenz", "lea@bergmann.example")
     path = f"/tickets/{ticket['id']}"
-    named = office.make("/tickets", contact_id=contact, requester_name="Shop floor")
+    named = api.make("/tickets", contact_id=contact, requester_name="Shop floor")
     assert requester(named) == ("Shop floor", "lea@bergmann.example")
-    office.patch(f"/external-contacts/{contact}", {"last_name": "Lang"})
-    assert requester(office.patch(path, {"subject": "New"}).data) == ("Lea Lenz", "lea@bergmann.example")
-    assert requester(office.patch(path, {"contact_id": other}).data) == ("Opel", None)
-    assert requester(office.patch(path, {"requester_name": "Otto Opel"}).data) == ("Otto Opel", None)
-    assert requester(office.patch(path, {"contact_id": None}).data) == ("Otto Opel", None)
+    api.patch(f"/external-contacts/{contact}", {"last_name": "Lang"})
+    assert requester(api.patch(path, {"subject": "New"}).data) == ("Lea Lenz", "lea@bergmann.example")
+    assert requester(api.patch(path, {"contact_id": other}).data) == ("Opel", None)
+    assert requester(api.patch(path, {"requester_name": "Otto Opel"}).data) == ("Otto Opel", None)
+    assert requester(api.patch(path, {"contact_id": None}).data) == ("Otto Opel", None)
 
 
-def test_a_deleted_contact_leaves_its_name_and_address(office):
-    contact = office.make("/external-contacts", last_name="Lenz", email="lea@bergmann.example")
-    ticket = office.make("/tickets", contact_id=contact["id"])
-    assert office.delete(f"/external-contacts/{contact['id']}").status == 204
-    left = office.get(f"/tickets/{ticket['id']}").data
+def test_a_deleted_contact_leaves_its_name_and_address(api):
+    contact = api.make("/external-contacts", last_name="Lenz", email="lea@bergmann.example")
+    ticket = api.make("/tickets", contact_id=contact["id"])
+    assert api.delete(f"/external-contacts/{contact['id']}").status == 204
+    left = api.get(f"/tickets/{ticket['id']}").data
     assert left == ticket | {"contact_id": None, "updated_at": left["updated_at"]}
     assert (left["requester_name"], left["requester_email"]) == ("Lenz", "lea@bergmann.example")
     assert left["updated_at"] > ticket["updated_at"]
 
 
 @pytest.mark.parametrize("member", RELATIONS)
-def test_an_archived_client_takes_no_new_ticket_whatever_leads_to_it(office, member):
-    its = around(office)
-    client, old, other = its["client_id"], ticket_of(office, **{member: its[member]}), ticket_of(office)
-    office.patch(f"/clients/{client}", {"status": "archived"})
+def test_an_archived_client_takes_no_new_ticket_whatever_leads_to_it(api, member):
+    its = around(api)
+    client, old, other = its["client_id"], ticket_of(api, **{member: its[member]}), ticket_of(api)
+    api.patch(f"/clients/{client}", {"status": "archived"})
     refused = {member: [f"Client {client} is archived and takes nothing new. Make it active first."]}
-    assert office.create("/tickets", **{member: its[member]}).errors == refused
-    assert office.patch(other, {member: its[member]}).errors == refused
-    assert office.patch(old, {"status": "closed"}).data["status"] == "closed"
-    assert found(office, "/tickets", client_id=client) == [int(old.split("/")[2])]
-    office.patch(f"/clients/{client}", {"status": "active"})
-    assert office.patch(other, {member: its[member]}).data["client_id"] == client
+    assert api.create("/tickets", **{member: its[member]}).errors == refused
+    assert api.patch(other, {member: its[member]}).errors == refused
+    assert api.patch(old, {"status": "closed"}).data["status"] == "closed"
+    assert found(api, "/tickets", client_id=client) == [int(old.split("/")[2])]
+    api.patch(f"/clients/{client}", {"status": "active"})
+    assert api.patch(other, {member: its[member]}).data["client_id"] == client
 
 
 @pytest.mark.parametrize(("before", "after"), [*product(STATES, STATES)])
-def test_any_status_leads_to_any_and_reopening_counts(office, before, after):
+def test_any_status_leads_to_any_and_reopening_counts(api, before, after):
     with at("10:00:00"):
-        made = office.make("/tickets", status=before)
+        made = api.make("/tickets", status=before)
     then, now = made["created_at"], "2027-03-01T10:07:00.000000Z"
     with at("10:07:00"):
-        ticket = office.patch(f"/tickets/{made['id']}", {"status": after}).data
+        ticket = api.patch(f"/tickets/{made['id']}", {"status": after}).data
     assert made["resolved_at"] == (None if before in UNRESOLVED else then)
     assert made["resolution_minutes"] == (None if before in UNRESOLVED else 0)
     assert made["closed_at"] == (then if before == "closed" else None)
@@ -233,9 +229,9 @@ def test_any_status_leads_to_any_and_reopening_counts(office, before, after):
     assert ticket["awaiting"] == ("us" if open_after else None)
 
 
-def test_each_reopening_counts_and_resolving_again_counts_from_the_creation(office):
+def test_each_reopening_counts_and_resolving_again_counts_from_the_creation(api):
     with at("10:00:00"):
-        path = ticket_of(office)
+        path = ticket_of(api)
     for count, (moment, status, minutes) in enumerate(
         [
             ("10:00:29", "resolved", 0),
@@ -245,55 +241,53 @@ def test_each_reopening_counts_and_resolving_again_counts_from_the_creation(offi
         ]
     ):
         with at(moment):
-            resolved = office.patch(path, {"status": status}).data
+            resolved = api.patch(path, {"status": status}).data
             assert (resolved["resolution_minutes"], resolved["reopened_count"]) == (minutes, count)
-            assert office.patch(path, {"status": "on_hold"}).data["reopened_count"] == count + 1
-            assert office.patch(path, {"status": "open", "subject": "New"}).data["reopened_count"] == count + 1
+            assert api.patch(path, {"status": "on_hold"}).data["reopened_count"] == count + 1
+            assert api.patch(path, {"status": "open", "subject": "New"}).data["reopened_count"] == count + 1
 
 
-def test_an_assignee_is_an_active_user_or_me_or_nobody(office):
-    path = ticket_of(office, assignee_id=office.member_id)
-    assert office.patch(path, {"assignee_id": "me"}).data["assignee_id"] == office.admin_id
-    assert office.patch(path, {"assignee_id": None}).data["assignee_id"] is None
-    kept = ticket_of(office, assignee_id=office.member_id)
-    cost_rates.set_user(office.store, office.member_id, {"is_active": False})
-    refused = {"assignee_id": [f"User {office.member_id} is deactivated. Choose an active user."]}
-    assert office.patch(path, {"assignee_id": office.member_id}).errors == refused
-    assert office.create("/tickets", assignee_id=office.member_id).errors == refused
-    assert (
-        office.patch(kept, {"subject": "New", "assignee_id": office.member_id}).data["assignee_id"] == office.member_id
-    )
-    assert len(found(office, "/tickets")) == 2
+def test_an_assignee_is_an_active_user_or_me_or_nobody(api):
+    path = ticket_of(api, assignee_id=api.member_id)
+    assert api.patch(path, {"assignee_id": "me"}).data["assignee_id"] == api.admin_id
+    assert api.patch(path, {"assignee_id": None}).data["assignee_id"] is None
+    kept = ticket_of(api, assignee_id=api.member_id)
+    users.set_user(api.store, api.member_id, {"is_active": False})
+    refused = {"assignee_id": [f"User {api.member_id} is deactivated. Choose an active user."]}
+    assert api.patch(path, {"assignee_id": api.member_id}).errors == refused
+    assert api.create("/tickets", assignee_id=api.member_id).errors == refused
+    assert api.patch(kept, {"subject": "New", "assignee_id": api.member_id}).data["assignee_id"] == api.member_id
+    assert len(found(api, "/tickets")) == 2
 
 
-def test_text_is_kept_as_it_was_sent(office):
+def test_text_is_kept_as_it_was_sent(api):
     said = """<script>alert('1')</script> & "quotes" \\ 🛒 ß\r\n\tindented  twice %s {0}"""
-    ticket = office.make("/tickets", subject=f"<b>{said}", description=f"\n  {said}\u3000 ", requester_name=said)
-    ticket = office.get(f"/tickets/{ticket['id']}").data
+    ticket = api.make("/tickets", subject=f"<b>{said}", description=f"\n  {said}\u3000 ", requester_name=said)
+    ticket = api.get(f"/tickets/{ticket['id']}").data
     assert [ticket[name] for name in ("subject", "description", "requester_name")] == [f"<b>{said}", said, said]
-    assert office.patch(f"/tickets/{ticket['id']}", {"description": " "}).data["description"] is None
+    assert api.patch(f"/tickets/{ticket['id']}", {"description": " "}).data["description"] is None
     long = {"subject": "x" * 255, "description": "x" * 50000}
-    assert office.patch(f"/tickets/{ticket['id']}", long).data["description"] == long["description"]
+    assert api.patch(f"/tickets/{ticket['id']}", long).data["description"] == long["description"]
 
 
-def test_a_ticket_that_was_read_can_be_sent_back(office):
-    ticket = office.make("/tickets", **around(office), status="closed", tag_ids=[new(office, "/tags")])
+def test_a_ticket_that_was_read_can_be_sent_back(api):
+    ticket = api.make("/tickets", **around(api), status="closed", tag_ids=[new(api, "/tags")])
     others = dict.fromkeys(("number", "reopened_count", "replies_count", "tracked_minutes"), 99)
     others |= {name: "2020-01-01T00:00:00Z" for name in ticket if name.endswith("_at") and name != "due_at"}
     for body in (ticket, ticket | others | {"awaiting": "us", "last_reply_by": "contact", "resolution_minutes": -1}):
-        again = office.put(f"/tickets/{ticket['id']}", body).data
+        again = api.put(f"/tickets/{ticket['id']}", body).data
         assert again == ticket | {"updated_at": again["updated_at"]}
 
 
-def test_filters_search_and_orders(office, stranger):
-    its = around(office)
-    stranger.make("/tickets", subject="Alpha")
-    a = new(office, "/tickets", subject="Alpha", priority="high", type="incident", external_id="x-1", **its)
-    b = new(office, "/tickets", subject="Beta", description="Über 50%", assignee_id="me", priority="urgent")
-    c = new(office, "/tickets", subject="Gamma", status="resolved", priority="low", due_at="2027-03-02T00:00:00Z")
-    d = new(office, "/tickets", subject="Delta", status="closed", client_id=its["client_id"])
-    e = new(office, "/tickets", subject="Eps", status="on_hold", assignee_id=office.member_id, type="task")
-    office.patch(f"/tickets/{e}", {"due_at": "2027-03-01T00:00:00Z"})
+def test_filters_search_and_orders(api, other_tenant):
+    its = around(api)
+    other_tenant.make("/tickets", subject="Alpha")
+    a = new(api, "/tickets", subject="Alpha", priority="high", type="incident", external_id="x-1", **its)
+    b = new(api, "/tickets", subject="Beta", description="Über 50%", assignee_id="me", priority="urgent")
+    c = new(api, "/tickets", subject="Gamma", status="resolved", priority="low", due_at="2027-03-02T00:00:00Z")
+    d = new(api, "/tickets", subject="Delta", status="closed", client_id=its["client_id"])
+    e = new(api, "/tickets", subject="Eps", status="on_hold", assignee_id=api.member_id, type="task")
+    api.patch(f"/tickets/{e}", {"due_at": "2027-03-01T00:00:00Z"})
     for expected, query in (
         ([e, d, c, b, a], {}),
         ([e, b, a], {"status": "unresolved"}),
@@ -308,7 +302,7 @@ def test_filters_search_and_orders(office, stranger):
         ([a], {"project_id": its["project_id"], "status": "open"}),
         ([b], {"assignee_id": "me"}),
         ([d, c, b, a], {"assignee_id": "none,me"}),
-        ([e], {"assignee_id": office.member_id}),
+        ([e], {"assignee_id": api.member_id}),
         ([c, a], {"number": "1001,1003"}),
         ([a], {"external_id": "x-1"}),
         ([c], {"q": "1003"}),
@@ -321,90 +315,90 @@ def test_filters_search_and_orders(office, stranger):
         ([e, c, d, b, a], {"sort": "due_at,-number"}),
         ([e, d, c, b, a], {"sort": "-updated_at"}),
     ):
-        answer = office.get("/tickets", query)
+        answer = api.get("/tickets", query)
         assert [it["id"] for it in answer.data] == expected, query
         assert answer.json["meta"]["total"] == len(expected), query
-    assert set(office.get("/tickets", {"status": "done", "awaiting": "none"}).errors) == {"status", "awaiting"}
+    assert set(api.get("/tickets", {"status": "done", "awaiting": "none"}).errors) == {"status", "awaiting"}
 
 
-def test_overdue_is_what_is_not_resolved_when_it_is_due(office):
+def test_overdue_is_what_is_not_resolved_when_it_is_due(api):
     due = {"due_at": "2027-03-01T12:00:00+02:00"}
-    late, done, closed = (new(office, "/tickets", status=it, **due) for it in ("on_hold", "resolved", "closed"))
-    never = new(office, "/tickets")
+    late, done, closed = (new(api, "/tickets", status=it, **due) for it in ("on_hold", "resolved", "closed"))
+    never = new(api, "/tickets")
     with at("10:00:00"):
-        assert found(office, "/tickets", overdue="true") == []
+        assert found(api, "/tickets", overdue="true") == []
     with at("10:00:01"):
-        assert found(office, "/tickets", overdue="true") == [late]
-        assert found(office, "/tickets", overdue="false") == [never, closed, done]
+        assert found(api, "/tickets", overdue="true") == [late]
+        assert found(api, "/tickets", overdue="false") == [never, closed, done]
 
 
-def test_a_ticket_only_changes_in_the_state_that_its_caller_knows(office):
-    made = office.create("/tickets")
+def test_a_ticket_only_changes_in_the_state_that_its_caller_knows(api):
+    made = api.create("/tickets")
     path = f"/tickets/{made.data['id']}"
     for change in (
-        lambda: office.make(f"{path}/replies"),
-        lambda: office.make(f"{path}/replies", is_internal=True),
-        lambda: office.post("/time-entries", {"ticket_id": made.data["id"], "duration_minutes": 5}),
+        lambda: api.make(f"{path}/replies"),
+        lambda: api.make(f"{path}/replies", is_internal=True),
+        lambda: api.post("/time-entries", {"ticket_id": made.data["id"], "duration_minutes": 5}),
     ):
-        seen = office.get(path).headers["etag"]
-        assert office.get(path, headers={"If-None-Match": seen}).status == 304
+        seen = api.get(path).headers["etag"]
+        assert api.get(path, headers={"If-None-Match": seen}).status == 304
         change()
-        assert office.get(path, headers={"If-None-Match": seen}).status == 200
-        before = office.get(path).data
+        assert api.get(path, headers={"If-None-Match": seen}).status == 200
+        before = api.get(path).data
         for answer in (
-            office.patch(path, {"subject": "New"}, headers={"If-Match": seen}),
-            office.delete(path, headers={"If-Match": seen}),
+            api.patch(path, {"subject": "New"}, headers={"If-Match": seen}),
+            api.delete(path, headers={"If-Match": seen}),
         ):
             assert (answer.status, answer.code) == (412, "precondition_failed")
-        assert office.get(path).data == before
-    now = {"If-Match": office.get(path).headers["etag"]}
-    now = {"If-Match": office.patch(path, {"subject": "New"}, headers=now).headers["etag"]}
-    assert office.delete(path, headers=now).status == 204
+        assert api.get(path).data == before
+    now = {"If-Match": api.get(path).headers["etag"]}
+    now = {"If-Match": api.patch(path, {"subject": "New"}, headers=now).headers["etag"]}
+    assert api.delete(path, headers=now).status == 204
 
 
-def test_a_deleted_ticket_takes_its_replies_and_leaves_its_time_and_tasks(office):
-    its = around(office)
-    doomed, other = (office.make("/tickets", project_id=its["project_id"]) for _ in range(2))
+def test_a_deleted_ticket_takes_its_replies_and_leaves_its_time_and_tasks(api):
+    its = around(api)
+    doomed, other = (api.make("/tickets", project_id=its["project_id"]) for _ in range(2))
     for ticket in (doomed, other):
-        office.make(f"/tickets/{ticket['id']}/replies")
-    task = office.make("/tasks", ticket_id=doomed["id"])
-    entry = office.post("/time-entries", {"ticket_id": doomed["id"], "duration_minutes": 60}).data
-    left = office.make("/tasks", ticket_id=other["id"])
-    assert office.delete(f"/tickets/{doomed['id']}").status == 204
+        api.make(f"/tickets/{ticket['id']}/replies")
+    task = api.make("/tasks", ticket_id=doomed["id"])
+    entry = api.post("/time-entries", {"ticket_id": doomed["id"], "duration_minutes": 60}).data
+    left = api.make("/tasks", ticket_id=other["id"])
+    assert api.delete(f"/tickets/{doomed['id']}").status == 204
     for path in (f"/tickets/{doomed['id']}", f"/tickets/{doomed['id']}/replies"):
-        assert (office.get(path).status, office.get(path).code) == (404, "not_found")
+        assert (api.get(path).status, api.get(path).code) == (404, "not_found")
     for path, former in ((f"/tasks/{task['id']}", task), (f"/time-entries/{entry['id']}", entry)):
-        kept = office.get(path).data
+        kept = api.get(path).data
         assert kept == former | {"ticket_id": None, "updated_at": kept["updated_at"]}
         assert kept["updated_at"] > former["updated_at"]
-    assert office.get(f"/tasks/{left['id']}").data == left
-    assert office.get(f"/tickets/{other['id']}").data["replies_count"] == 1
+    assert api.get(f"/tasks/{left['id']}").data == left
+    assert api.get(f"/tickets/{other['id']}").data["replies_count"] == 1
 
 
 @pytest.mark.parametrize("collection", ["/time-entries", "/tasks"])
-def test_time_and_tasks_on_a_ticket_belong_where_it_does(office, collection):
-    its, own = around(office), {"/time-entries": {"duration_minutes": 30}, "/tasks": {"title": "Fix it"}}[collection]
-    in_project = new(office, "/tickets", project_id=its["project_id"])
-    of_client, of_none = new(office, "/tickets", client_id=its["client_id"]), new(office, "/tickets")
+def test_time_and_tasks_on_a_ticket_belong_where_it_does(api, collection):
+    its, own = around(api), {"/time-entries": {"duration_minutes": 30}, "/tasks": {"title": "Fix it"}}[collection]
+    in_project = new(api, "/tickets", project_id=its["project_id"])
+    of_client, of_none = new(api, "/tickets", client_id=its["client_id"]), new(api, "/tickets")
     for ticket, client, project in (
         (in_project, its["client_id"], its["project_id"]),
         (of_client, its["client_id"], None),
         (of_none, None, None),
     ):
-        made = office.post(collection, own | {"ticket_id": ticket}).data
+        made = api.post(collection, own | {"ticket_id": ticket}).data
         assert [made[name] for name in ("ticket_id", "client_id", "project_id")] == [ticket, client, project]
         agreeing = {"ticket_id": ticket, "client_id": client, "project_id": project}
-        assert office.post(collection, own | agreeing).status == 201
-        assert len(found(office, collection, ticket_id=ticket)) == 2
-    assert office.post(collection, own | {"ticket_id": of_client, "project_id": its["project_id"]}).status == 201
+        assert api.post(collection, own | agreeing).status == 201
+        assert len(found(api, collection, ticket_id=ticket)) == 2
+    assert api.post(collection, own | {"ticket_id": of_client, "project_id": its["project_id"]}).status == 201
 
 
 @pytest.mark.parametrize("collection", ["/time-entries", "/tasks"])
-def test_what_contradicts_the_ticket_is_told_on_it(office, collection):
-    its, other = around(office), around(office)
+def test_what_contradicts_the_ticket_is_told_on_it(api, collection):
+    its, other = around(api), around(api)
     own = {"/time-entries": {"duration_minutes": 30}, "/tasks": {"title": "Fix it"}}[collection]
-    in_project = new(office, "/tickets", project_id=its["project_id"])
-    of_client = new(office, "/tickets", client_id=its["client_id"])
+    in_project = new(api, "/tickets", project_id=its["project_id"])
+    of_client = new(api, "/tickets", client_id=its["client_id"])
     of_other = f"Belongs to client {its['client_id']}, not to client {other['client_id']}."
     elsewhere = f"Belongs to project {its['project_id']}, not to project {other['project_id']}."
     for ticket, member, sentence in (
@@ -413,104 +407,104 @@ def test_what_contradicts_the_ticket_is_told_on_it(office, collection):
         (of_client, "client_id", of_other),
         (of_client, "project_id", of_other),
     ):
-        answer = office.post(collection, own | {"ticket_id": ticket, member: other[member]})
+        answer = api.post(collection, own | {"ticket_id": ticket, member: other[member]})
         assert list(answer.errors) == ["ticket_id"], answer
         assert sentence in answer.errors["ticket_id"][0]
-    assert found(office, collection) == []
+    assert found(api, collection) == []
 
 
-def test_tracked_minutes_are_those_of_the_ticket_and_of_its_tasks(office):
-    first, second = (new(office, "/tickets") for _ in range(2))
-    task = new(office, "/tasks", ticket_id=first)
-    on_task = office.post("/time-entries", {"task_id": task, "duration_minutes": 25}).data
+def test_tracked_minutes_are_those_of_the_ticket_and_of_its_tasks(api):
+    first, second = (new(api, "/tickets") for _ in range(2))
+    task = new(api, "/tasks", ticket_id=first)
+    on_task = api.post("/time-entries", {"task_id": task, "duration_minutes": 25}).data
     assert on_task["ticket_id"] == first
-    entry = office.post("/time-entries", {"ticket_id": first, "duration_minutes": 60}).data["id"]
-    office.post("/time-entries", {"ticket_id": second, "duration_minutes": 7})
+    entry = api.post("/time-entries", {"ticket_id": first, "duration_minutes": 60}).data["id"]
+    api.post("/time-entries", {"ticket_id": second, "duration_minutes": 7})
 
     def tracked():
-        return [it["tracked_minutes"] for it in office.get("/tickets", {"sort": "number"}).data]
+        return [it["tracked_minutes"] for it in api.get("/tickets", {"sort": "number"}).data]
 
     assert tracked() == [85, 7]
-    office.patch(f"/time-entries/{entry}", {"ticket_id": second})
+    api.patch(f"/time-entries/{entry}", {"ticket_id": second})
     assert tracked() == [25, 67]
-    office.delete(f"/time-entries/{entry}")
+    api.delete(f"/time-entries/{entry}")
     assert tracked() == [25, 7]
-    other = office.post("/time-entries", {"ticket_id": second, "task_id": task, "duration_minutes": 5})
+    other = api.post("/time-entries", {"ticket_id": second, "task_id": task, "duration_minutes": 5})
     assert list(other.errors) == ["task_id"]
 
 
 @pytest.mark.parametrize("through_a_task", [False, True])
-def test_a_tickets_client_and_project_are_fixed_while_time_is_on_it_or_on_its_tasks(office, through_a_task):
-    its, other = around(office), around(office)
-    sibling = new(office, "/projects", client_id=its["client_id"])
-    path = ticket_of(office, project_id=its["project_id"])
+def test_a_tickets_client_and_project_are_fixed_while_time_is_on_it_or_on_its_tasks(api, through_a_task):
+    its, other = around(api), around(api)
+    sibling = new(api, "/projects", client_id=its["client_id"])
+    path = ticket_of(api, project_id=its["project_id"])
     number = int(path.split("/")[2])
-    on = {"task_id": new(office, "/tasks", ticket_id=number)} if through_a_task else {"ticket_id": number}
-    entries = [office.post("/time-entries", on | {"duration_minutes": 5}).data for _ in range(2)]
-    before = office.get(path).data
+    on = {"task_id": new(api, "/tasks", ticket_id=number)} if through_a_task else {"ticket_id": number}
+    entries = [api.post("/time-entries", on | {"duration_minutes": 5}).data for _ in range(2)]
+    before = api.get(path).data
     for count in ("2 time entries are", "1 time entry is"):
         for project in (sibling, other["project_id"], None):
-            assert office.patch(path, {"project_id": project}).errors == {"project_id": [FIXED.format(count)]}
-        assert office.get(path).data["project_id"] == before["project_id"]
-        assert office.patch(path, {"status": "closed", "project_id": its["project_id"]}).status == 200
-        described = office.patch(f"/time-entries/{entries[1]['id']}", {"description": count}).data
+            assert api.patch(path, {"project_id": project}).errors == {"project_id": [FIXED.format(count)]}
+        assert api.get(path).data["project_id"] == before["project_id"]
+        assert api.patch(path, {"status": "closed", "project_id": its["project_id"]}).status == 200
+        described = api.patch(f"/time-entries/{entries[1]['id']}", {"description": count}).data
         assert described == entries[1] | {"description": count, "updated_at": described["updated_at"]}
         if count.startswith("2"):
-            office.delete(f"/time-entries/{entries[0]['id']}")
-    office.delete(f"/time-entries/{entries[1]['id']}")
+            api.delete(f"/time-entries/{entries[0]['id']}")
+    api.delete(f"/time-entries/{entries[1]['id']}")
     if through_a_task:
-        refused = office.patch(path, {"project_id": other["project_id"]})
+        refused = api.patch(path, {"project_id": other["project_id"]})
         assert refused.errors == {"project_id": ["Is fixed while 1 task belongs to the ticket. Move them first."]}
-        office.delete(f"/tasks/{on['task_id']}")
-    assert office.patch(path, {"project_id": other["project_id"]}).data["client_id"] == other["client_id"]
+        api.delete(f"/tasks/{on['task_id']}")
+    assert api.patch(path, {"project_id": other["project_id"]}).data["client_id"] == other["client_id"]
 
 
-def test_a_client_stays_and_a_deleted_project_goes_from_its_tickets(office):
-    its = around(office)
-    ticket = office.make("/tickets", project_id=its["project_id"])
+def test_a_client_stays_and_a_deleted_project_goes_from_its_tickets(api):
+    its = around(api)
+    ticket = api.make("/tickets", project_id=its["project_id"])
     for other in ("site_id", "project_id"):
         collection = {"site_id": "/sites", "project_id": "/projects"}[other]
-        assert office.delete(f"{collection}/{its[other]}").status == 204
-    left = office.get(f"/tickets/{ticket['id']}").data
+        assert api.delete(f"{collection}/{its[other]}").status == 204
+    left = api.get(f"/tickets/{ticket['id']}").data
     assert left == ticket | {"project_id": None, "updated_at": left["updated_at"]}
-    blocked = office.delete(f"/clients/{its['client_id']}")
+    blocked = api.delete(f"/clients/{its['client_id']}")
     assert (blocked.code, blocked.errors) == ("in_use", {"tickets": ["Move or delete 1 ticket first."]})
-    office.delete(f"/tickets/{ticket['id']}")
-    assert office.delete(f"/clients/{its['client_id']}").status == 204
+    api.delete(f"/tickets/{ticket['id']}")
+    assert api.delete(f"/clients/{its['client_id']}").status == 204
 
 
-def test_a_projects_client_is_fixed_while_tickets_refer_to_it(office):
-    its, other = around(office), around(office)
+def test_a_projects_client_is_fixed_while_tickets_refer_to_it(api):
+    its, other = around(api), around(api)
     path = f"/projects/{its['project_id']}"
-    ticket = ticket_of(office, project_id=its["project_id"])
+    ticket = ticket_of(api, project_id=its["project_id"])
     fixed = {"client_id": ["Is fixed while tickets or sites refer to the project. Move them first."]}
     for client in (other["client_id"], None):
-        assert office.patch(path, {"client_id": client, "billing_type": "non_billable"}).errors == fixed
-    assert office.patch(path, {"name": "New", "client_id": its["client_id"]}).status == 200
-    office.patch(ticket, {"project_id": None})
-    assert office.patch(path, {"client_id": other["client_id"]}).data["client_id"] == other["client_id"]
+        assert api.patch(path, {"client_id": client, "billing_type": "non_billable"}).errors == fixed
+    assert api.patch(path, {"name": "New", "client_id": its["client_id"]}).status == 200
+    api.patch(ticket, {"project_id": None})
+    assert api.patch(path, {"client_id": other["client_id"]}).data["client_id"] == other["client_id"]
 
 
-def test_a_change_that_speaks_of_no_relation_moves_nothing(office):
-    here, there = (office.make("/clients")["id"] for _ in range(2))
-    contact = office.make("/external-contacts", client_id=here)["id"]
-    ticket = office.make("/tickets", contact_id=contact)
-    task = office.make("/tasks", client_id=here)["id"]
-    entry = office.make("/time-entries", client_id=None, task_id=task)["id"]
-    office.make("/invoices", client_id=here, lines=[{"time_entry_ids": [entry]}])
-    office.patch(f"/external-contacts/{contact}", {"client_id": there})
-    assert office.patch(f"/tickets/{ticket['id']}", {"subject": "New"}).data["client_id"] == here
-    replied = office.post(f"/tickets/{ticket['id']}/replies", {"body": "Hello", "author_type": "contact"})
+def test_a_change_that_speaks_of_no_relation_moves_nothing(api):
+    here, there = (api.make("/clients")["id"] for _ in range(2))
+    contact = api.make("/external-contacts", client_id=here)["id"]
+    ticket = api.make("/tickets", contact_id=contact)
+    task = api.make("/tasks", client_id=here)["id"]
+    entry = api.make("/time-entries", client_id=None, task_id=task)["id"]
+    api.make("/invoices", client_id=here, lines=[{"time_entry_ids": [entry]}])
+    api.patch(f"/external-contacts/{contact}", {"client_id": there})
+    assert api.patch(f"/tickets/{ticket['id']}", {"subject": "New"}).data["client_id"] == here
+    replied = api.post(f"/tickets/{ticket['id']}/replies", {"body": "Hello", "author_type": "contact"})
     assert replied.data["contact_id"] == contact
-    fixed = office.patch(f"/tasks/{task}", {"ticket_id": office.make("/tickets", client_id=here)["id"]})
+    fixed = api.patch(f"/tasks/{task}", {"ticket_id": api.make("/tickets", client_id=here)["id"]})
     assert "1 time entry is" in fixed.errors["ticket_id"][0]
-    assert office.patch(f"/time-entries/{entry}", {"description": "New"}).status == 200
+    assert api.patch(f"/time-entries/{entry}", {"description": "New"}).status == 200
 
 
-def test_an_internal_project_and_a_client_contradict_each_other(office):
-    internal, client = office.make("/projects", client_id=None)["id"], office.make("/clients")["id"]
+def test_an_internal_project_and_a_client_contradict_each_other(api):
+    internal, client = api.make("/projects", client_id=None)["id"], api.make("/clients")["id"]
     for collection in ("/tickets", "/sites"):
-        refused = office.create(collection, project_id=internal, client_id=client)
+        refused = api.create(collection, project_id=internal, client_id=client)
         assert list(refused.errors) == ["project_id"]
-        office.make(collection, project_id=internal)
-    assert "client_id" in office.patch(f"/projects/{internal}", {"client_id": client}).errors
+        api.make(collection, project_id=internal)
+    assert "client_id" in api.patch(f"/projects/{internal}", {"client_id": client}).errors

@@ -4,10 +4,8 @@ from itertools import product
 from random import Random
 
 import pytest
-
-from retainer.identity import accounts
-from retainer.work import cost_rates
-from retainer.work.rates import MAX_AMOUNT
+from retainer.identity import accounts, users
+from retainer.work.rates import MOST_WORTH
 
 NINE, HALF_PAST_TEN = "2026-03-10T09:00:00.000000Z", "2026-03-10T10:30:00.000000Z"
 LEVELS = ("project", "client", "user", "account")
@@ -15,17 +13,17 @@ RATES = {"project": "100.00", "client": "90.00", "user": "80.00", "account": "70
 
 
 @pytest.fixture
-def world(office):
+def world(api):
     """Three clients, two with a project and a task, an internal project with a task, and tasks of no project."""
-    made = {name: office.make("/clients")["id"] for name in ("a", "b", "c")}
-    made["p"] = office.make("/projects", client_id=made["a"])["id"]
-    made["q"] = office.make("/projects", client_id=made["b"])["id"]
-    made["internal"] = office.make("/projects", client_id=None)["id"]
+    made = {name: api.make("/clients")["id"] for name in ("a", "b", "c")}
+    made["p"] = api.make("/projects", client_id=made["a"])["id"]
+    made["q"] = api.make("/projects", client_id=made["b"])["id"]
+    made["internal"] = api.make("/projects", client_id=None)["id"]
     for name in ("p", "q", "internal"):
-        made[f"task of {name}"] = office.make("/tasks", project_id=made[name])["id"]
-    made["subtask of p"] = office.make("/tasks", parent_id=made["task of p"])["id"]
-    made["task of a"] = office.make("/tasks", client_id=made["a"])["id"]
-    made["loose"] = office.make("/tasks")["id"]
+        made[f"task of {name}"] = api.make("/tasks", project_id=made[name])["id"]
+    made["subtask of p"] = api.make("/tasks", parent_id=made["task of p"])["id"]
+    made["task of a"] = api.make("/tasks", client_id=made["a"])["id"]
+    made["loose"] = api.make("/tasks")["id"]
     return made
 
 
@@ -34,43 +32,43 @@ def ids_of(world, members):
     return {name: world.get(value, value) for name, value in members.items()}
 
 
-def log(office, **members):
+def log(api, **members):
     """The answer to an entry with these members, of 90 minutes if nothing else is said; it needs no client."""
-    return office.create("/time-entries", **{"client_id": None} | members)
+    return api.create("/time-entries", **{"client_id": None} | members)
 
 
-def entry_of(office, **members):
-    return log(office, **members).data
+def entry_of(api, **members):
+    return log(api, **members).data
 
 
-def change(office, entry, **members):
-    return office.patch(f"/time-entries/{entry['id']}", members)
+def change(api, entry, **members):
+    return api.patch(f"/time-entries/{entry['id']}", members)
 
 
-def again(office, entry):
-    return office.get(f"/time-entries/{entry['id']}").data
+def again(api, entry):
+    return api.get(f"/time-entries/{entry['id']}").data
 
 
-def set_rates(office, project, client, /, **rates):
+def set_rates(api, project, client, /, **rates):
     """Set the rates of the levels that are named; null takes one away."""
     for level, rate in rates.items():
         if level == "user":
-            cost_rates.set_user(office.store, office.admin_id, {"hourly_rate": rate and Decimal(rate)})
+            users.set_user(api.store, api.admin_id, {"hourly_rate": rate and Decimal(rate)})
         elif level == "account":
-            accounts.set_account(office.store, office.account_id, {"hourly_rate": rate and Decimal(rate)})
+            accounts.set_account(api.store, api.account_id, {"hourly_rate": rate and Decimal(rate)})
         else:
             path = f"/projects/{project}" if level == "project" else f"/clients/{client}"
-            assert office.patch(path, {"hourly_rate": rate}).status == 200
+            assert api.patch(path, {"hourly_rate": rate}).status == 200
 
 
-def found(office, **query):
-    return [row["id"] for row in office.get("/time-entries", query).data]
+def found(api, **query):
+    return [row["id"] for row in api.get("/time-entries", query).data]
 
 
-def test_the_four_members_of_the_specification_are_enough(office, world):
+def test_the_four_members_of_the_specification_are_enough(api, world):
     sent = {"client_id": world["a"], "project_id": world["p"], "duration_minutes": 90, "billable": True}
-    set_rates(office, world["p"], world["a"], account="70")
-    answer = office.post("/time-entries", sent)
+    set_rates(api, world["p"], world["a"], account="70")
+    answer = api.post("/time-entries", sent)
     assert answer.status == 201
     entry = answer.data
     assert entry == sent | {
@@ -79,7 +77,7 @@ def test_the_four_members_of_the_specification_are_enough(office, world):
         "updated_at": entry["created_at"],
         "task_id": None,
         "ticket_id": None,
-        "user_id": office.admin_id,
+        "user_id": api.admin_id,
         "date": entry["date"],
         "started_at": None,
         "ended_at": None,
@@ -95,16 +93,16 @@ def test_the_four_members_of_the_specification_are_enough(office, world):
     }
     assert len(entry["date"]) == 10
     assert answer.headers["location"].endswith(f"/time-entries/{entry['id']}")
-    assert again(office, entry) == entry
-    assert office.get("/time-entries").data == [entry]
+    assert again(api, entry) == entry
+    assert api.get("/time-entries").data == [entry]
 
 
-def test_everything_can_be_sent(office, world):
+def test_everything_can_be_sent(api, world):
     sent = {
         "client_id": world["a"],
         "project_id": world["p"],
         "task_id": world["task of p"],
-        "user_id": office.member_id,
+        "user_id": api.member_id,
         "date": "2026-03-11",
         "duration_minutes": 90,
         "billable": False,
@@ -114,7 +112,7 @@ def test_everything_can_be_sent(office, world):
         "hourly_rate": 99.5,
         "external_id": "toggl-1",
     }
-    entry = office.post("/time-entries", sent).data
+    entry = api.post("/time-entries", sent).data
     shown = {"started_at": NINE, "ended_at": HALF_PAST_TEN, "description": "Texts", "hourly_rate": "99.50"}
     worth = {"amount": "0.00", "currency": "EUR", "billing_status": "non_billable"}
     assert entry == entry | sent | shown | worth
@@ -148,26 +146,26 @@ def test_everything_can_be_sent(office, world):
         ("external_id", "taken", "Is already taken"),
     ],
 )
-def test_a_faulty_member_is_told_in_a_sentence_on_create_and_change(office, member, value, sentence):
-    client = office.usual("/clients")
-    taken = entry_of(office, client_id=client, external_id="taken")
-    other = entry_of(office, client_id=client)
+def test_a_faulty_member_is_told_in_a_sentence_on_create_and_change(api, member, value, sentence):
+    client = api.usual("/clients")
+    taken = entry_of(api, client_id=client, external_id="taken")
+    other = entry_of(api, client_id=client)
     sent = {"client_id": client, "duration_minutes": 90} | {member: value}
-    for answer in (office.post("/time-entries", sent), change(office, other, **{member: value})):
+    for answer in (api.post("/time-entries", sent), change(api, other, **{member: value})):
         assert sentence in answer.errors[member][0]
         assert set(answer.errors) == {member}
-    assert office.get("/time-entries").data == [other, taken]
+    assert api.get("/time-entries").data == [other, taken]
 
 
-def test_all_faults_are_named_at_once(office, world):
+def test_all_faults_are_named_at_once(api, world):
     faulty = {"client": 1, "task_id": 99, "date": "x", "user_id": 98, "hourly_rate": "-1"}
-    assert set(office.post("/time-entries", faulty).errors) == {*faulty, "duration_minutes"}
-    cost_rates.set_user(office.store, office.member_id, {"is_active": False})
-    office.patch(f"/projects/{world['p']}", {"status": "archived"})
-    faulty = ids_of(world, {"client_id": "b", "task_id": "task of a", "user_id": office.member_id})
+    assert set(api.post("/time-entries", faulty).errors) == {*faulty, "duration_minutes"}
+    users.set_user(api.store, api.member_id, {"is_active": False})
+    api.patch(f"/projects/{world['p']}", {"status": "archived"})
+    faulty = ids_of(world, {"client_id": "b", "task_id": "task of a", "user_id": api.member_id})
     named = {"task_id", "user_id", "hourly_rate", "duration_minutes"}
-    assert set(office.post("/time-entries", faulty | {"hourly_rate": "0.001"}).errors) == named
-    archived = office.post("/time-entries", {"project_id": world["p"], "user_id": office.member_id}).errors
+    assert set(api.post("/time-entries", faulty | {"hourly_rate": "0.001"}).errors) == named
+    archived = api.post("/time-entries", {"project_id": world["p"], "user_id": api.member_id}).errors
     assert set(archived) == {"project_id", "user_id", "duration_minutes"}
 
 
@@ -197,44 +195,44 @@ RELATED = [
 """What is sent, and the client, project and task of the entry, or the members that are refused."""
 
 
-def test_the_broader_relation_follows_and_must_agree_on_create_and_change(office, world):
+def test_the_broader_relation_follows_and_must_agree_on_create_and_change(api, world):
     for sent, expected in RELATED:
-        members, elsewhere = ids_of(world, sent), entry_of(office, client_id=world["c"], billable=False)
-        made = office.post("/time-entries", {"duration_minutes": 1} | members)
-        for answer in (made, change(office, elsewhere, **members)):
+        members, elsewhere = ids_of(world, sent), entry_of(api, client_id=world["c"], billable=False)
+        made = api.post("/time-entries", {"duration_minutes": 1} | members)
+        for answer in (made, change(api, elsewhere, **members)):
             if isinstance(expected, set):
                 assert set(answer.errors) == expected, sent
             else:
                 related = tuple(answer.data[name] for name in ("client_id", "project_id", "task_id"))
                 assert related == tuple(map(world.get, expected)), sent
         if isinstance(expected, set):
-            assert again(office, elsewhere) == elsewhere
+            assert again(api, elsewhere) == elsewhere
 
 
-def test_something_must_be_said_of_what_the_time_was_for(office, world):
+def test_something_must_be_said_of_what_the_time_was_for(api, world):
     nothing = {"client_id", "project_id", "task_id", "ticket_id"}
-    assert set(office.post("/time-entries", {"duration_minutes": 90}).errors) == nothing
-    assert set(office.post("/time-entries", dict.fromkeys(nothing) | {"duration_minutes": 90}).errors) == nothing
-    loose = entry_of(office, task_id=world["loose"])
+    assert set(api.post("/time-entries", {"duration_minutes": 90}).errors) == nothing
+    assert set(api.post("/time-entries", dict.fromkeys(nothing) | {"duration_minutes": 90}).errors) == nothing
+    loose = entry_of(api, task_id=world["loose"])
     assert (loose["client_id"], loose["project_id"], loose["task_id"]) == (None, None, world["loose"])
     for entry, last in (
-        (entry_of(office, client_id=world["a"]), "client_id"),
-        (entry_of(office, project_id=world["internal"]), "project_id"),
+        (entry_of(api, client_id=world["a"]), "client_id"),
+        (entry_of(api, project_id=world["internal"]), "project_id"),
         (loose, "task_id"),
     ):
-        assert set(change(office, entry, **{last: None}).errors) - {"billable"} == nothing
-        assert again(office, entry) == entry
+        assert set(change(api, entry, **{last: None}).errors) - {"billable"} == nothing
+        assert again(api, entry) == entry
 
 
-def test_a_change_of_the_narrower_relation_takes_the_broader_along_and_not_the_reverse(office, world):
-    entry = entry_of(office, task_id=world["task of p"])
+def test_a_change_of_the_narrower_relation_takes_the_broader_along_and_not_the_reverse(api, world):
+    entry = entry_of(api, task_id=world["task of p"])
 
     def moved(**members):
-        answer = change(office, entry, **ids_of(world, members))
+        answer = change(api, entry, **ids_of(world, members))
         return set(answer.errors) if answer.status == 422 else answer.status
 
     def place():
-        now = again(office, entry)
+        now = again(api, entry)
         return now["client_id"], now["project_id"], now["task_id"]
 
     assert moved(task_id="task of q") == 200
@@ -277,73 +275,68 @@ def test_a_change_of_the_narrower_relation_takes_the_broader_along_and_not_the_r
         ("template", ("client_id", "project_id", "task_id"), "project_id"),
     ],
 )
-def test_what_is_archived_or_a_template_takes_no_time_told_on_the_member_that_was_sent(
-    office, world, what, sent, member
-):
-    project = office.make("/projects", client_id=world["a"], is_template=what == "template")["id"]
-    task = office.make("/tasks", project_id=project)["id"]
+def test_what_is_archived_or_a_template_takes_no_time_told_on_the_member_that_was_sent(api, world, what, sent, member):
+    project = api.make("/projects", client_id=world["a"], is_template=what == "template")["id"]
+    task = api.make("/tasks", project_id=project)["id"]
     members = {name: {"client_id": world["a"], "project_id": project, "task_id": task}[name] for name in sent}
-    mover = entry_of(office, client_id=world["c"])
+    mover = entry_of(api, client_id=world["c"])
     path = {"client": f"/clients/{world['a']}", "project": f"/projects/{project}"}.get(what)
     if path:
-        assert log(office, **members).status == 201
-        assert office.patch(path, {"status": "archived"}).status == 200
-    for answer in (log(office, **members), change(office, mover, **members)):
+        assert log(api, **members).status == 201
+        assert api.patch(path, {"status": "archived"}).status == 200
+    for answer in (log(api, **members), change(api, mover, **members)):
         assert set(answer.errors) == {member}
         assert ("a template" if what == "template" else "archived") in answer.errors[member][0]
-    assert again(office, mover) == mover
+    assert again(api, mover) == mover
     if path:
-        assert office.patch(path, {"status": "active"}).status == 200
-        assert log(office, **members).status == 201
-        assert change(office, mover, **members).status == 200
+        assert api.patch(path, {"status": "active"}).status == 200
+        assert log(api, **members).status == 201
+        assert change(api, mover, **members).status == 200
 
 
 @pytest.mark.parametrize("path", ["/clients/{a}", "/projects/{p}"])
-def test_time_that_was_recorded_before_the_archive_stays_editable_and_can_leave_it(office, world, path):
-    entry = entry_of(office, task_id=world["task of p"], hourly_rate="60")
-    office.patch(path.format(**world), {"status": "archived"})
-    changed = change(office, entry, description="x", duration_minutes=60, date="2026-01-02", billable=False).data
+def test_time_that_was_recorded_before_the_archive_stays_editable_and_can_leave_it(api, world, path):
+    entry = entry_of(api, task_id=world["task of p"], hourly_rate="60")
+    api.patch(path.format(**world), {"status": "archived"})
+    changed = change(api, entry, description="x", duration_minutes=60, date="2026-01-02", billable=False).data
     assert (changed["duration_minutes"], changed["date"], changed["billable"]) == (60, "2026-01-02", False)
-    assert change(office, entry, user_id=office.member_id, hourly_rate="10", billable=True).data["amount"] == "10.00"
-    sent_back = office.put(f"/time-entries/{entry['id']}", again(office, entry))
+    assert change(api, entry, user_id=api.member_id, hourly_rate="10", billable=True).data["amount"] == "10.00"
+    sent_back = api.put(f"/time-entries/{entry['id']}", again(api, entry))
     assert sent_back.status == 200
-    assert change(office, entry, task_id=world["task of q"]).data["client_id"] == world["b"]
-    assert change(office, entry, task_id=world["task of p"]).status == 422
-    assert office.delete(f"/time-entries/{entry['id']}").status == 204
+    assert change(api, entry, task_id=world["task of q"]).data["client_id"] == world["b"]
+    assert change(api, entry, task_id=world["task of p"]).status == 422
+    assert api.delete(f"/time-entries/{entry['id']}").status == 204
 
 
-def test_only_an_admin_records_time_for_others(office, world):
-    members_key = office.new_key(user_id=office.member_id)
+def test_only_an_admin_records_time_for_others(api, world):
+    members_key = api.new_key(user_id=api.member_id)
     sent = {"client_id": world["a"], "duration_minutes": 90}
 
     def recorded(key, **members):
-        answer = office.post("/time-entries", sent | members, key=key)
+        answer = api.post("/time-entries", sent | members, key=key)
         return answer.errors["user_id"][0] if answer.status == 422 else answer.data["user_id"]
 
-    assert recorded(office.key) == recorded(office.key, user_id="me") == office.admin_id
-    assert recorded(office.key, user_id=office.member_id) == office.member_id
+    assert recorded(api.key) == recorded(api.key, user_id="me") == api.admin_id
+    assert recorded(api.key, user_id=api.member_id) == api.member_id
     assert recorded(members_key) == recorded(members_key, user_id="me") == recorded(members_key, user_id=None)
-    assert recorded(members_key, user_id=office.member_id) == office.member_id
-    assert "Only an admin's key" in recorded(members_key, user_id=office.admin_id)
-    own = office.post("/time-entries", sent, key=members_key).data
+    assert recorded(members_key, user_id=api.member_id) == api.member_id
+    assert "Only an admin's key" in recorded(members_key, user_id=api.admin_id)
+    own = api.post("/time-entries", sent, key=members_key).data
     path = f"/time-entries/{own['id']}"
-    assert set(office.patch(path, {"user_id": office.admin_id}, key=members_key).errors) == {"user_id"}
-    assert office.patch(path, own | {"duration_minutes": 60}, key=members_key).data["user_id"] == office.member_id
-    assert office.patch(path, {"user_id": "me"}).data["user_id"] == office.admin_id
+    assert set(api.patch(path, {"user_id": api.admin_id}, key=members_key).errors) == {"user_id"}
+    assert api.patch(path, own | {"duration_minutes": 60}, key=members_key).data["user_id"] == api.member_id
+    assert api.patch(path, {"user_id": "me"}).data["user_id"] == api.admin_id
 
 
-def test_no_time_is_recorded_for_a_deactivated_user_and_theirs_stays_editable(office, world):
-    theirs, mine = (entry_of(office, client_id=world["a"], user_id=user) for user in (office.member_id, "me"))
-    cost_rates.set_user(office.store, office.member_id, {"is_active": False})
-    for answer in (
-        log(office, client_id=world["a"], user_id=office.member_id),
-        change(office, mine, user_id=office.member_id),
-    ):
+def test_no_time_is_recorded_for_a_deactivated_user_and_theirs_stays_editable(api, world):
+    theirs, mine = (entry_of(api, client_id=world["a"], user_id=user) for user in (api.member_id, "me"))
+    users.set_user(api.store, api.member_id, {"is_active": False})
+    for answer in (log(api, client_id=world["a"], user_id=api.member_id), change(api, mine, user_id=api.member_id)):
         assert "deactivated" in answer.errors["user_id"][0]
-    assert change(office, theirs, duration_minutes=5).data["user_id"] == office.member_id
-    assert office.put(f"/time-entries/{theirs['id']}", theirs).data["user_id"] == office.member_id
-    cost_rates.set_user(office.store, office.member_id, {"is_active": True})
-    assert change(office, mine, user_id=office.member_id).status == 200
+    assert change(api, theirs, duration_minutes=5).data["user_id"] == api.member_id
+    assert api.put(f"/time-entries/{theirs['id']}", theirs).data["user_id"] == api.member_id
+    users.set_user(api.store, api.member_id, {"is_active": True})
+    assert change(api, mine, user_id=api.member_id).status == 200
 
 
 CLOCKS = [
@@ -375,17 +368,17 @@ CLOCKS = [
 """Start, end and duration on a day, and the duration of the entry, or the member that is refused."""
 
 
-def test_start_and_end_say_the_duration_and_one_that_is_sent_must_agree(office):
-    client = office.usual("/clients")
+def test_start_and_end_say_the_duration_and_one_that_is_sent_must_agree(api):
+    client = api.usual("/clients")
     for started, ended, duration, expected in CLOCKS:
         members = {"started_at": started and f"2026-03-10{started}", "ended_at": ended and f"2026-03-10{ended}"}
         members |= {"duration_minutes": duration}
-        before = entry_of(office, client_id=client)
+        before = entry_of(api, client_id=client)
         left_out = {name: value for name, value in members.items() if value is not None}
         for answer in (
-            office.post("/time-entries", {"client_id": client} | left_out),
-            log(office, client_id=client, **members),
-            change(office, before, **members),
+            api.post("/time-entries", {"client_id": client} | left_out),
+            log(api, client_id=client, **members),
+            change(api, before, **members),
         ):
             if isinstance(expected, str):
                 assert set(answer.errors) == {expected}, members
@@ -415,17 +408,17 @@ RETIMED = [
 """What is sent to an entry from 09:00 to 10:30, and its duration, start and end, or the member that is refused."""
 
 
-def test_a_change_of_start_or_end_changes_the_duration_unless_that_is_sent_too(office):
+def test_a_change_of_start_or_end_changes_the_duration_unless_that_is_sent_too(api):
     def moment(time):
         return time and f"2026-03-10T{time}:00.000000Z"
 
     for sent, expected in RETIMED:
-        entry = entry_of(office, client_id=office.usual("/clients"), started_at=NINE, ended_at=HALF_PAST_TEN)
+        entry = entry_of(api, client_id=api.usual("/clients"), started_at=NINE, ended_at=HALF_PAST_TEN)
         members = {name: moment(value) if name.endswith("_at") else value for name, value in sent.items()}
-        answer = change(office, entry, **members)
+        answer = change(api, entry, **members)
         if isinstance(expected, str):
             assert set(answer.errors) == {expected}, sent
-            assert again(office, entry) == entry
+            assert again(api, entry) == entry
         else:
             minutes, started, ended = expected
             shown = {"duration_minutes": minutes, "started_at": moment(started), "ended_at": moment(ended)}
@@ -448,26 +441,24 @@ RESTARTED = [
 """What an entry that started on 10 March says beside, what is sent to it, and its day in Berlin then."""
 
 
-def test_the_day_follows_a_start_on_another_day_unless_it_is_sent(office):
+def test_the_day_follows_a_start_on_another_day_unless_it_is_sent(api):
     for made_with, sent, day in RESTARTED:
-        entry = entry_of(office, **{"client_id": office.usual("/clients"), "started_at": NINE} | made_with)
-        assert change(office, entry, **sent).data["date"] == day, (made_with, sent)
+        entry = entry_of(api, **{"client_id": api.usual("/clients"), "started_at": NINE} | made_with)
+        assert change(api, entry, **sent).data["date"] == day, (made_with, sent)
 
 
-def test_a_duration_within_the_started_minute_stays_when_something_else_changes(office):
-    members = {"client_id": office.usual("/clients"), "started_at": NINE, "ended_at": "2026-03-10T10:30:40Z"}
-    entry = entry_of(office, **members, duration_minutes=90)
-    assert change(office, entry, description="x", user_id=office.member_id).data["duration_minutes"] == 90
-    assert office.put(f"/time-entries/{entry['id']}", entry).data["duration_minutes"] == 90
-    assert change(office, entry, ended_at=members["ended_at"]).data["duration_minutes"] == 91
+def test_a_duration_within_the_started_minute_stays_when_something_else_changes(api):
+    members = {"client_id": api.usual("/clients"), "started_at": NINE, "ended_at": "2026-03-10T10:30:40Z"}
+    entry = entry_of(api, **members, duration_minutes=90)
+    assert change(api, entry, description="x", user_id=api.member_id).data["duration_minutes"] == 90
+    assert api.put(f"/time-entries/{entry['id']}", entry).data["duration_minutes"] == 90
+    assert change(api, entry, ended_at=members["ended_at"]).data["duration_minutes"] == 91
 
 
-def test_the_amount_follows_a_new_duration(office):
-    entry = entry_of(
-        office, client_id=office.usual("/clients"), started_at=NINE, ended_at=HALF_PAST_TEN, hourly_rate=10
-    )
+def test_the_amount_follows_a_new_duration(api):
+    entry = entry_of(api, client_id=api.usual("/clients"), started_at=NINE, ended_at=HALF_PAST_TEN, hourly_rate=10)
     assert entry["amount"] == "15.00"
-    assert change(office, entry, ended_at="2026-03-10T11:00:00Z").data["amount"] == "20.00"
+    assert change(api, entry, ended_at="2026-03-10T11:00:00Z").data["amount"] == "20.00"
 
 
 @pytest.mark.parametrize(
@@ -484,60 +475,58 @@ def test_the_amount_follows_a_new_duration(office):
         (None, False, False),
     ],
 )
-def test_whether_time_is_billed_is_what_its_task_says_else_its_project_unless_it_is_sent(
-    office, project, task, billable
-):
-    members = {"client_id": office.usual("/clients"), "hourly_rate": "60"}
+def test_whether_time_is_billed_is_what_its_task_says_else_its_project_unless_it_is_sent(api, project, task, billable):
+    members = {"client_id": api.usual("/clients"), "hourly_rate": "60"}
     if project:
-        members["project_id"] = office.make("/projects", client_id=members["client_id"], **project)["id"]
+        members["project_id"] = api.make("/projects", client_id=members["client_id"], **project)["id"]
     if task is not None:
         its = {name: members[name] for name in ("client_id", "project_id") if name in members}
-        members["task_id"] = office.make("/tasks", **its, billable=task)["id"]
+        members["task_id"] = api.make("/tasks", **its, billable=task)["id"]
 
     def standing(answer):
         return tuple(answer.data[name] for name in ("billable", "billing_status", "amount"))
 
     billed = {True: (True, "unbilled", "90.00"), False: (False, "non_billable", "0.00")}
-    assert standing(log(office, **members)) == billed[billable]
-    assert standing(log(office, **members, billable=None)) == billed[billable]
-    entry = entry_of(office, **members, billable=not billable)
-    assert standing(change(office, entry)) == billed[not billable]
-    assert standing(change(office, entry, description="x")) == billed[not billable]
-    assert standing(change(office, entry, billable=None)) == billed[billable]
+    assert standing(log(api, **members)) == billed[billable]
+    assert standing(log(api, **members, billable=None)) == billed[billable]
+    entry = entry_of(api, **members, billable=not billable)
+    assert standing(change(api, entry)) == billed[not billable]
+    assert standing(change(api, entry, description="x")) == billed[not billable]
+    assert standing(change(api, entry, billable=None)) == billed[billable]
 
 
-def test_time_without_a_client_is_never_billed(office, world):
-    office.patch(f"/tasks/{world['loose']}", {"billable": True})
-    office.patch(f"/tasks/{world['task of internal']}", {"billable": True})
+def test_time_without_a_client_is_never_billed(api, world):
+    api.patch(f"/tasks/{world['loose']}", {"billable": True})
+    api.patch(f"/tasks/{world['task of internal']}", {"billable": True})
     for members in ({"project_id": "internal"}, {"task_id": "task of internal"}, {"task_id": "loose"}):
         related = ids_of(world, members)
-        assert entry_of(office, **related)["billable"] is False
-        assert entry_of(office, **related, billable=False)["billing_status"] == "non_billable"
-        assert "without a client" in log(office, **related, billable=True).errors["billable"][0]
-    billed = entry_of(office, client_id=world["a"], hourly_rate="60")
+        assert entry_of(api, **related)["billable"] is False
+        assert entry_of(api, **related, billable=False)["billing_status"] == "non_billable"
+        assert "without a client" in log(api, **related, billable=True).errors["billable"][0]
+    billed = entry_of(api, client_id=world["a"], hourly_rate="60")
     internal = {"project_id": world["internal"]}
-    assert set(change(office, billed, **internal, billable=True).errors) == {"billable"}
-    assert set(change(office, billed, **internal).errors) == {"billable"}
-    assert again(office, billed) == billed
-    moved = change(office, billed, **internal, billable=False).data
+    assert set(change(api, billed, **internal, billable=True).errors) == {"billable"}
+    assert set(change(api, billed, **internal).errors) == {"billable"}
+    assert again(api, billed) == billed
+    moved = change(api, billed, **internal, billable=False).data
     assert (moved["billable"], moved["billing_status"], moved["amount"]) == (False, "non_billable", "0.00")
-    assert set(change(office, billed, billable=True).errors) == {"billable"}
-    assert change(office, billed, billable=None, client_id=world["a"], project_id=None).data["billable"] is True
-    assert change(office, billed, billable=None, **internal).data["billable"] is False
+    assert set(change(api, billed, billable=True).errors) == {"billable"}
+    assert change(api, billed, billable=None, client_id=world["a"], project_id=None).data["billable"] is True
+    assert change(api, billed, billable=None, **internal).data["billable"] is False
 
 
-def test_the_rate_is_that_of_the_project_else_the_client_the_user_the_account(office):
-    client = office.make("/clients")["id"]
-    project = office.make("/projects", client_id=client)["id"]
+def test_the_rate_is_that_of_the_project_else_the_client_the_user_the_account(api):
+    client = api.make("/clients")["id"]
+    project = api.make("/projects", client_id=client)["id"]
 
     def price(**members):
-        entry = entry_of(office, **members)
+        entry = entry_of(api, **members)
         assert (entry["billable"], entry["currency"]) == (True, "EUR")
         return entry["hourly_rate"], entry["amount"]
 
     for rates in product(*((rate, None) for rate in RATES.values())):
         have = dict(zip(LEVELS, rates, strict=True))
-        set_rates(office, project, client, **have)
+        set_rates(api, project, client, **have)
 
         def first(*levels, have=have):
             rate = next((have[level] for level in levels if have[level]), None)
@@ -545,153 +534,151 @@ def test_the_rate_is_that_of_the_project_else_the_client_the_user_the_account(of
 
         assert price(project_id=project) == first("project", "client", "user", "account")
         assert price(client_id=client) == first("client", "user", "account")
-        assert price(client_id=client, user_id=office.member_id) == first("client", "account")
+        assert price(client_id=client, user_id=api.member_id) == first("client", "account")
         assert price(project_id=project, hourly_rate="12.34", duration_minutes=60) == ("12.34", "12.34")
 
 
-def test_a_rate_of_nothing_is_a_rate(office, world):
-    set_rates(office, world["p"], world["a"], **RATES | {"project": "0"})
-    assert entry_of(office, project_id=world["p"])["hourly_rate"] == "0.00"
-    assert entry_of(office, project_id=world["q"], hourly_rate=0)["amount"] == "0.00"
+def test_a_rate_of_nothing_is_a_rate(api, world):
+    set_rates(api, world["p"], world["a"], **RATES | {"project": "0"})
+    assert entry_of(api, project_id=world["p"])["hourly_rate"] == "0.00"
+    assert entry_of(api, project_id=world["q"], hourly_rate=0)["amount"] == "0.00"
 
 
-def test_a_later_change_of_any_rate_prices_nothing_anew(office, world):
-    unpriced = entry_of(office, project_id=world["p"])
-    set_rates(office, world["p"], world["a"], account="70")
-    entries = [entry_of(office, **ids_of(world, its)) for its in ({"project_id": "p"}, {"client_id": "a"})]
+def test_a_later_change_of_any_rate_prices_nothing_anew(api, world):
+    unpriced = entry_of(api, project_id=world["p"])
+    set_rates(api, world["p"], world["a"], account="70")
+    entries = [entry_of(api, **ids_of(world, its)) for its in ({"project_id": "p"}, {"client_id": "a"})]
     assert [entry["amount"] for entry in entries] == ["105.00", "105.00"]
     for level in reversed(LEVELS):
-        set_rates(office, world["p"], world["a"], **{level: "500"})
-        assert [again(office, entry) for entry in entries] == entries
+        set_rates(api, world["p"], world["a"], **{level: "500"})
+        assert [again(api, entry) for entry in entries] == entries
     for entry in entries:
-        back = office.put(f"/time-entries/{entry['id']}", entry).data
+        back = api.put(f"/time-entries/{entry['id']}", entry).data
         assert back == entry | {"updated_at": back["updated_at"]}
-        longer = change(office, entry, duration_minutes=120, description="x", billable=True, date="2026-01-01").data
+        longer = change(api, entry, duration_minutes=120, description="x", billable=True, date="2026-01-01").data
         assert (longer["hourly_rate"], longer["amount"]) == ("70.00", "140.00")
-    assert entry_of(office, project_id=world["p"])["hourly_rate"] == "500.00"
-    for answer in (office.put(f"/time-entries/{unpriced['id']}", unpriced), change(office, unpriced, description="x")):
+    assert entry_of(api, project_id=world["p"])["hourly_rate"] == "500.00"
+    for answer in (api.put(f"/time-entries/{unpriced['id']}", unpriced), change(api, unpriced, description="x")):
         assert (answer.data["hourly_rate"], answer.data["amount"]) == (None, "0.00")
-    set_rates(office, world["p"], world["a"], **dict.fromkeys(LEVELS))
-    assert again(office, entries[0])["amount"] == "140.00"
+    set_rates(api, world["p"], world["a"], **dict.fromkeys(LEVELS))
+    assert again(api, entries[0])["amount"] == "140.00"
 
 
-def test_another_client_project_or_user_brings_its_rate_and_another_task_does_not(office, world):
-    set_rates(office, world["p"], world["a"], project="100", client="90", user="80")
-    set_rates(office, world["q"], world["b"], project="200", account="70")
-    entry = entry_of(office, task_id=world["task of p"], duration_minutes=60)
+def test_another_client_project_or_user_brings_its_rate_and_another_task_does_not(api, world):
+    set_rates(api, world["p"], world["a"], project="100", client="90", user="80")
+    set_rates(api, world["q"], world["b"], project="200", account="70")
+    entry = entry_of(api, task_id=world["task of p"], duration_minutes=60)
 
     def priced(**members):
-        changed = change(office, entry, **ids_of(world, members)).data
+        changed = change(api, entry, **ids_of(world, members)).data
         assert changed["amount"] == changed["hourly_rate"]
         return changed["hourly_rate"]
 
-    set_rates(office, world["p"], world["a"], project="111")
+    set_rates(api, world["p"], world["a"], project="111")
     assert priced(task_id="subtask of p") == "100.00"
     assert priced(task_id="task of q") == "200.00"
     assert priced(task_id="task of p") == "111.00"
     assert priced(task_id=None, project_id=None) == "90.00"
     assert priced(client_id="b") == "80.00"
-    assert priced(user_id=office.member_id) == "70.00"
+    assert priced(user_id=api.member_id) == "70.00"
     assert priced(user_id="me") == "80.00"
     assert priced(hourly_rate="33.33") == "33.33"
-    assert priced(description="x", client_id="b", user_id=office.admin_id) == "33.33"
+    assert priced(description="x", client_id="b", user_id=api.admin_id) == "33.33"
     assert priced(project_id="q", hourly_rate="44.44") == "44.44"
     assert priced(hourly_rate=None) == "200.00"
     assert priced(hourly_rate="55.55") == "55.55"
     assert priced(project_id="p") == "55.55"
-    assert priced(user_id=office.member_id) == "55.55"
+    assert priced(user_id=api.member_id) == "55.55"
     assert priced(task_id="task of q", user_id="me") == "55.55"
     assert priced(project_id="q", hourly_rate=None) == "200.00"
     assert priced(hourly_rate="") == "200.00"
 
 
-def test_a_rate_that_was_sent_stays_wherever_the_entry_goes_until_it_is_taken_back(office, world):
-    set_rates(office, world["p"], world["a"], project="100")
-    set_rates(office, world["q"], world["b"], project="200", account="70")
-    entry = entry_of(office, project_id=world["p"], hourly_rate="99")
-    for members in ({"project_id": "q"}, {"user_id": office.member_id}, {"project_id": None, "client_id": "c"}):
-        moved = change(office, entry, **ids_of(world, members)).data
+def test_a_rate_that_was_sent_stays_wherever_the_entry_goes_until_it_is_taken_back(api, world):
+    set_rates(api, world["p"], world["a"], project="100")
+    set_rates(api, world["q"], world["b"], project="200", account="70")
+    entry = entry_of(api, project_id=world["p"], hourly_rate="99")
+    for members in ({"project_id": "q"}, {"user_id": api.member_id}, {"project_id": None, "client_id": "c"}):
+        moved = change(api, entry, **ids_of(world, members)).data
         assert (moved["hourly_rate"], moved["amount"]) == ("99.00", "148.50")
-    back = office.put(f"/time-entries/{entry['id']}", again(office, entry) | {"client_id": world["b"]}).data
+    back = api.put(f"/time-entries/{entry['id']}", again(api, entry) | {"client_id": world["b"]}).data
     assert (back["client_id"], back["hourly_rate"]) == (world["b"], "99.00")
-    assert change(office, entry, hourly_rate=None).data["hourly_rate"] == "70.00"
-    assert change(office, entry, project_id=world["p"]).data["hourly_rate"] == "100.00"
+    assert change(api, entry, hourly_rate=None).data["hourly_rate"] == "70.00"
+    assert change(api, entry, project_id=world["p"]).data["hourly_rate"] == "100.00"
 
 
-def test_a_derived_rate_that_is_sent_back_as_it_was_read_is_still_a_derived_one(office, world):
-    set_rates(office, world["p"], world["a"], project="100")
-    set_rates(office, world["q"], world["b"], project="200")
-    one, other = (entry_of(office, project_id=world["p"]) for _ in range(2))
+def test_a_derived_rate_that_is_sent_back_as_it_was_read_is_still_a_derived_one(api, world):
+    set_rates(api, world["p"], world["a"], project="100")
+    set_rates(api, world["q"], world["b"], project="200")
+    one, other = (entry_of(api, project_id=world["p"]) for _ in range(2))
     moved = {"client_id": world["b"], "project_id": world["q"]}
-    assert change(office, one, **moved).data["hourly_rate"] == "200.00"
-    assert office.put(f"/time-entries/{other['id']}", other | moved).data["hourly_rate"] == "200.00"
-    assert change(office, other, hourly_rate="200").data["hourly_rate"] == "200.00"
-    assert change(office, other, project_id=world["p"]).data["hourly_rate"] == "100.00"
-    assert change(office, other, hourly_rate="200").data["hourly_rate"] == "200.00"
-    assert change(office, other, user_id=office.member_id).data["hourly_rate"] == "200.00"
+    assert change(api, one, **moved).data["hourly_rate"] == "200.00"
+    assert api.put(f"/time-entries/{other['id']}", other | moved).data["hourly_rate"] == "200.00"
+    assert change(api, other, hourly_rate="200").data["hourly_rate"] == "200.00"
+    assert change(api, other, project_id=world["p"]).data["hourly_rate"] == "100.00"
+    assert change(api, other, hourly_rate="200").data["hourly_rate"] == "200.00"
+    assert change(api, other, user_id=api.member_id).data["hourly_rate"] == "200.00"
 
 
-def test_a_rate_in_another_currency_than_the_entrys_is_passed_over(office):
-    set_rates(office, None, None, user="80", account="70")
-    client = office.make("/clients", currency="JPY")["id"]
-    project = office.make("/projects", client_id=client)["id"]
+def test_a_rate_in_another_currency_than_the_entrys_is_passed_over(api):
+    set_rates(api, None, None, user="80", account="70")
+    client = api.make("/clients", currency="JPY")["id"]
+    project = api.make("/projects", client_id=client)["id"]
 
     def price(**members):
-        entry = entry_of(office, **members)
+        entry = entry_of(api, **members)
         return entry["hourly_rate"], entry["amount"], entry["currency"]
 
     assert price(project_id=project) == (None, "0", "JPY")
-    set_rates(office, project, client, client="9001")
+    set_rates(api, project, client, client="9001")
     assert price(project_id=project) == price(client_id=client) == ("9001", "13502", "JPY")
-    set_rates(office, project, client, project="10000")
+    set_rates(api, project, client, project="10000")
     assert price(project_id=project) == ("10000", "15000", "JPY")
-    assert set(log(office, project_id=project, hourly_rate="99.5").errors) == {"hourly_rate"}
-    internal = office.make("/projects", client_id=None)["id"]
+    assert set(log(api, project_id=project, hourly_rate="99.5").errors) == {"hourly_rate"}
+    internal = api.make("/projects", client_id=None)["id"]
     assert price(project_id=internal) == ("80.00", "0.00", "EUR")
 
 
-def test_moving_to_a_client_with_another_currency_prices_anew_in_it(office):
-    euros, yen = office.make("/clients", hourly_rate="60.5")["id"], office.make("/clients", currency="JPY")["id"]
-    entry = entry_of(office, client_id=euros, duration_minutes=60)
+def test_moving_to_a_client_with_another_currency_prices_anew_in_it(api):
+    euros, yen = api.make("/clients", hourly_rate="60.5")["id"], api.make("/clients", currency="JPY")["id"]
+    entry = entry_of(api, client_id=euros, duration_minutes=60)
 
     def moved(**members):
-        changed = change(office, entry, **members).data
+        changed = change(api, entry, **members).data
         return changed["hourly_rate"], changed["amount"], changed["currency"]
 
-    assert (
-        "JPY has no decimal places" in change(office, entry, client_id=yen, hourly_rate="1.5").errors["hourly_rate"][0]
-    )
-    assert again(office, entry) == entry
+    assert "JPY has no decimal places" in change(api, entry, client_id=yen, hourly_rate="1.5").errors["hourly_rate"][0]
+    assert again(api, entry) == entry
     assert moved(client_id=yen) == (None, "0", "JPY")
     assert moved(hourly_rate="9000") == ("9000", "9000", "JPY")
     sentence = "Was sent in JPY, and in EUR it means something else. Send the rate in EUR, or null for the usual one."
-    assert change(office, entry, client_id=euros).errors == {"hourly_rate": [sentence]}
+    assert change(api, entry, client_id=euros).errors == {"hourly_rate": [sentence]}
     assert moved(client_id=euros, hourly_rate=None) == ("60.50", "60.50", "EUR")
     assert moved(client_id=yen, hourly_rate=7000) == ("7000", "7000", "JPY")
 
 
-def test_an_entry_keeps_its_currency_when_its_client_gets_another(office):
-    client = office.make("/clients", hourly_rate="60")["id"]
-    project = office.make("/projects", client_id=client)["id"]
-    entry = entry_of(office, project_id=project)
-    assert office.patch(f"/clients/{client}", {"currency": "USD", "hourly_rate": "75"}).status == 200
-    assert again(office, entry) == entry
-    assert change(office, entry, duration_minutes=60).data["amount"] == "60.00"
-    new = entry_of(office, project_id=project)
+def test_an_entry_keeps_its_currency_when_its_client_gets_another(api):
+    client = api.make("/clients", hourly_rate="60")["id"]
+    project = api.make("/projects", client_id=client)["id"]
+    entry = entry_of(api, project_id=project)
+    assert api.patch(f"/clients/{client}", {"currency": "USD", "hourly_rate": "75"}).status == 200
+    assert again(api, entry) == entry
+    assert change(api, entry, duration_minutes=60).data["amount"] == "60.00"
+    new = entry_of(api, project_id=project)
     assert (new["amount"], new["currency"]) == ("112.50", "USD")
-    shown = office.get(f"/projects/{project}").data
+    shown = api.get(f"/projects/{project}").data
     assert (shown["unbilled_amount"], shown["currency"], shown["tracked_minutes"]) == ("112.50", "USD", 150)
-    assert change(office, entry, duration_minutes=30).status == 200
-    assert office.delete(f"/time-entries/{new['id']}").status == 204
-    shown = office.get(f"/projects/{project}").data
+    assert change(api, entry, duration_minutes=30).status == 200
+    assert api.delete(f"/time-entries/{new['id']}").status == 204
+    shown = api.get(f"/projects/{project}").data
     assert (shown["unbilled_amount"], shown["currency"], shown["tracked_minutes"]) == ("0.00", "USD", 30)
-    assert office.patch(f"/clients/{client}", {"currency": "EUR"}).status == 200
-    assert office.get(f"/projects/{project}").data["unbilled_amount"] == "30.00"
+    assert api.patch(f"/clients/{client}", {"currency": "EUR"}).status == 200
+    assert api.get(f"/projects/{project}").data["unbilled_amount"] == "30.00"
 
 
 @pytest.mark.parametrize(("currency", "digits"), [("EUR", 2), ("JPY", 0), ("KWD", 3)])
-def test_amounts_are_exact_and_round_half_up(office, currency, digits):
-    entry = entry_of(office, client_id=office.make("/clients", currency=currency)["id"])
+def test_amounts_are_exact_and_round_half_up(api, currency, digits):
+    entry = entry_of(api, client_id=api.make("/clients", currency=currency)["id"])
     units = [1, 3, 99, 101, 12_345, 8_000_001, 41_666_665 * 10**digits + 1, 41_666_666 * 10**digits]
     minutes = [1, 7, 10, 30, 59, 90, 1439, 1440]
     halves = 0
@@ -700,42 +687,42 @@ def test_amounts_are_exact_and_round_half_up(office, currency, digits):
         exact = Fraction(rate) * duration / 60 * 10**digits
         rounded = (exact + Fraction(1, 2)).__floor__()
         halves += exact.denominator == 2
-        changed = change(office, entry, hourly_rate=rate, duration_minutes=duration).data
+        changed = change(api, entry, hourly_rate=rate, duration_minutes=duration).data
         assert changed["hourly_rate"] == rate
         assert changed["amount"] == f"{Decimal(rounded).scaleb(-digits):f}", (rate, duration)
     assert halves > 10
 
 
-def test_what_an_entry_is_worth_has_a_limit(office):
-    client = office.usual("/clients")
-    entry = entry_of(office, client_id=client, duration_minutes=60, hourly_rate=MAX_AMOUNT)
-    assert entry["amount"] == f"{MAX_AMOUNT}.00"
+def test_what_an_entry_is_worth_has_a_limit(api):
+    client = api.usual("/clients")
+    entry = entry_of(api, client_id=client, duration_minutes=60, hourly_rate=MOST_WORTH)
+    assert entry["amount"] == f"{MOST_WORTH}.00"
     for answer in (
-        change(office, entry, duration_minutes=61),
-        change(office, entry, hourly_rate=f"{MAX_AMOUNT}.01"),
-        log(office, client_id=client, duration_minutes=90, hourly_rate=MAX_AMOUNT),
+        change(api, entry, duration_minutes=61),
+        change(api, entry, hourly_rate=f"{MOST_WORTH}.01"),
+        log(api, client_id=client, duration_minutes=90, hourly_rate=MOST_WORTH),
     ):
-        assert f"at most {MAX_AMOUNT}" in answer.errors["hourly_rate"][0]
-    assert again(office, entry) == entry
-    assert change(office, entry, duration_minutes=61, billable=False).status == 200
+        assert f"at most {MOST_WORTH}" in answer.errors["hourly_rate"][0]
+    assert again(api, entry) == entry
+    assert change(api, entry, duration_minutes=61, billable=False).status == 200
 
 
-def test_time_that_is_not_billed_is_worth_nothing_and_keeps_its_rate(office, world):
-    entry = entry_of(office, client_id=world["a"], hourly_rate="60")
+def test_time_that_is_not_billed_is_worth_nothing_and_keeps_its_rate(api, world):
+    entry = entry_of(api, client_id=world["a"], hourly_rate="60")
     for billable, amount in ((False, "0.00"), (True, "90.00")):
-        changed = change(office, entry, billable=billable).data
+        changed = change(api, entry, billable=billable).data
         assert (changed["amount"], changed["hourly_rate"]) == (amount, "60.00")
-    yen = office.make("/clients", currency="JPY")["id"]
-    assert entry_of(office, client_id=yen, billable=False, hourly_rate="60")["amount"] == "0"
+    yen = api.make("/clients", currency="JPY")["id"]
+    assert entry_of(api, client_id=yen, billable=False, hourly_rate="60")["amount"] == "0"
 
 
-def test_filters_select(office, world):
-    user = office.member_id
-    a = entry_of(office, client_id=world["a"], date="2026-03-01", description="Anruf")["id"]
-    b = entry_of(office, project_id=world["internal"], date="2026-03-03", user_id=user)["id"]
-    c = entry_of(office, task_id=world["task of p"], date="2026-03-02", external_id="x")["id"]
-    d = entry_of(office, project_id=world["q"], date="2026-03-03", billable=False)["id"]
-    e = entry_of(office, task_id=world["loose"], date="2026-02-28", user_id=user)["id"]
+def test_filters_select(api, world):
+    user = api.member_id
+    a = entry_of(api, client_id=world["a"], date="2026-03-01", description="Anruf")["id"]
+    b = entry_of(api, project_id=world["internal"], date="2026-03-03", user_id=user)["id"]
+    c = entry_of(api, task_id=world["task of p"], date="2026-03-02", external_id="x")["id"]
+    d = entry_of(api, project_id=world["q"], date="2026-03-03", billable=False)["id"]
+    e = entry_of(api, task_id=world["loose"], date="2026-02-28", user_id=user)["id"]
     everything = [d, b, c, a, e]
     for query, those in (
         ({}, everything),
@@ -765,10 +752,10 @@ def test_filters_select(office, world):
         ({"q": "anruf", "client_id": world["b"]}, []),
         ({"ids": f"{e},{d}"}, [d, e]),
     ):
-        answer = office.get("/time-entries", query)
+        answer = api.get("/time-entries", query)
         assert ([row["id"] for row in answer.data], answer.json["meta"]["total"]) == (those, len(those)), query
-    members_key = office.new_key(user_id=user)
-    assert [row["id"] for row in office.get("/time-entries", "user_id=me", key=members_key).data] == [b, e]
+    members_key = api.new_key(user_id=user)
+    assert [row["id"] for row in api.get("/time-entries", "user_id=me", key=members_key).data] == [b, e]
 
 
 @pytest.mark.parametrize(
@@ -784,92 +771,92 @@ def test_filters_select(office, world):
         ("sort", "amount"),
     ],
 )
-def test_a_bad_filter_value_is_told_under_its_parameter(office, name, value):
-    answer = office.get("/time-entries", {name: value})
+def test_a_bad_filter_value_is_told_under_its_parameter(api, name, value):
+    answer = api.get("/time-entries", {name: value})
     assert (set(answer.errors), answer.code) == ({name}, "validation_failed")
 
 
-def test_the_newest_day_comes_first_and_within_it_the_last_that_was_made(office, world):
+def test_the_newest_day_comes_first_and_within_it_the_last_that_was_made(api, world):
     dates = ("2026-03-02", "2026-03-01", "2026-03-02", "2026-03-03", "2026-03-01")
     made = [
-        entry_of(office, client_id=world["a"], date=date, duration_minutes=minutes)["id"]
+        entry_of(api, client_id=world["a"], date=date, duration_minutes=minutes)["id"]
         for date, minutes in zip(dates, (30, 60, 10, 60, 20), strict=True)
     ]
     a, b, c, d, e = made
-    office.patch(f"/time-entries/{b}", {"description": "Changed last"})
-    assert found(office) == found(office, sort="-date") == [d, c, a, e, b]
-    assert [row for page in (1, 2, 3) for row in found(office, per_page=2, page=page)] == [d, c, a, e, b]
-    assert found(office, sort="date") == [b, e, a, c, d]
-    assert found(office, sort="duration_minutes") == [c, e, a, b, d]
-    assert found(office, sort="-duration_minutes,date") == [b, d, a, e, c]
-    assert found(office, sort="created_at") == made
-    assert found(office, sort="-updated_at") == [b, e, d, c, a]
+    api.patch(f"/time-entries/{b}", {"description": "Changed last"})
+    assert found(api) == found(api, sort="-date") == [d, c, a, e, b]
+    assert [row for page in (1, 2, 3) for row in found(api, per_page=2, page=page)] == [d, c, a, e, b]
+    assert found(api, sort="date") == [b, e, a, c, d]
+    assert found(api, sort="duration_minutes") == [c, e, a, b, d]
+    assert found(api, sort="-duration_minutes,date") == [b, d, a, e, c]
+    assert found(api, sort="created_at") == made
+    assert found(api, sort="-updated_at") == [b, e, d, c, a]
 
 
-def test_search_looks_into_the_description(office, world):
-    a = entry_of(office, client_id=world["a"], description="Größe 50% der Banner")
-    entry_of(office, client_id=world["a"])
-    assert found(office, q="GRÖSSE") == found(office, q="50%") == [a["id"]]
-    change(office, a, description=None)
-    assert found(office, q="banner") == []
+def test_search_looks_into_the_description(api, world):
+    a = entry_of(api, client_id=world["a"], description="Größe 50% der Banner")
+    entry_of(api, client_id=world["a"])
+    assert found(api, q="GRÖSSE") == found(api, q="50%") == [a["id"]]
+    change(api, a, description=None)
+    assert found(api, q="banner") == []
 
 
-def test_the_sums_of_project_and_task_follow_every_entry(office, world):
+def test_the_sums_of_project_and_task_follow_every_entry(api, world):
     p, q, task = world["p"], world["q"], world["task of p"]
-    office.patch(f"/tasks/{task}", {"estimated_minutes": 200})
+    api.patch(f"/tasks/{task}", {"estimated_minutes": 200})
 
     def sums(project):
-        data = office.get(f"/projects/{project}").data
+        data = api.get(f"/projects/{project}").data
         assert data["unbilled_minutes"] == data["billable_minutes"]
-        assert next(row for row in office.get("/projects").data if row["id"] == project) == data
+        assert next(row for row in api.get("/projects").data if row["id"] == project) == data
         return data["tracked_minutes"], data["billable_minutes"], data["unbilled_amount"]
 
     def on_task():
-        data = office.get(f"/tasks/{task}").data
+        data = api.get(f"/tasks/{task}").data
         return data["tracked_minutes"], data["remaining_minutes"]
 
     assert (sums(p), sums(q), on_task()) == ((0, 0, "0.00"), (0, 0, "0.00"), (0, 200))
-    entry = entry_of(office, task_id=task, hourly_rate="60")
+    entry = entry_of(api, task_id=task, hourly_rate="60")
     assert (sums(p), on_task()) == ((90, 90, "90.00"), (90, 110))
-    other = entry_of(office, project_id=p, hourly_rate="60", billable=False, duration_minutes=30)
+    other = entry_of(api, project_id=p, hourly_rate="60", billable=False, duration_minutes=30)
     assert (sums(p), on_task()) == ((120, 90, "90.00"), (90, 110))
-    change(office, entry, duration_minutes=100)
+    change(api, entry, duration_minutes=100)
     assert (sums(p), on_task()) == ((130, 100, "100.00"), (100, 100))
-    change(office, other, billable=True)
+    change(api, other, billable=True)
     assert sums(p) == (130, 130, "130.00")
-    change(office, entry, task_id=None, project_id=q, hourly_rate="6")
+    change(api, entry, task_id=None, project_id=q, hourly_rate="6")
     assert (sums(p), sums(q), on_task()) == ((30, 30, "30.00"), (100, 100, "10.00"), (0, 200))
-    change(office, entry, task_id=task, hourly_rate="6")
+    change(api, entry, task_id=task, hourly_rate="6")
     assert (sums(p), sums(q), on_task()) == ((130, 130, "40.00"), (0, 0, "0.00"), (100, 100))
-    assert office.delete(f"/time-entries/{entry['id']}").status == 204
+    assert api.delete(f"/time-entries/{entry['id']}").status == 204
     assert (sums(p), on_task()) == ((30, 30, "30.00"), (0, 200))
-    assert office.get(f"/time-entries/{entry['id']}").status == 404
-    assert office.get("/time-entries").json["meta"]["total"] == 1
+    assert api.get(f"/time-entries/{entry['id']}").status == 404
+    assert api.get("/time-entries").json["meta"]["total"] == 1
 
 
-def test_whatever_happens_to_entries_the_sums_of_projects_are_those_of_their_entries(office, world):
+def test_whatever_happens_to_entries_the_sums_of_projects_are_those_of_their_entries(api, world):
     dice = Random(7)  # the same every time
     client, currencies = f"/clients/{world['a']}", ("EUR", "USD", "JPY")
     places = [{"project_id": world[name]} for name in ("p", "q", "internal")]
     places += [{"client_id": world["a"]}, {"task_id": world["task of p"]}, {"task_id": world["task of q"]}]
     clear = {"client_id": None, "project_id": None, "task_id": None}
     for step in range(90):
-        entries = found(office, per_page=100)
+        entries = found(api, per_page=100)
         members = {"duration_minutes": dice.randint(1, 500), "hourly_rate": dice.choice((None, 30, 77))}
         if step % 15 == 14:
-            assert office.patch(client, {"currency": dice.choice(currencies)}).status == 200
+            assert api.patch(client, {"currency": dice.choice(currencies)}).status == 200
         elif len(entries) < 9 or dice.random() < 0.2:
-            entry_of(office, **dice.choice(places), **members)
+            entry_of(api, **dice.choice(places), **members)
         elif dice.random() < 0.2:
-            assert office.delete(f"/time-entries/{dice.choice(entries)}").status == 204
+            assert api.delete(f"/time-entries/{dice.choice(entries)}").status == 204
         else:
             change_of_place = dice.choice(({}, clear | dice.choice(places)))
             sent = dice.choice(({"billable": False}, {"billable": None}, members | {"billable": None}))
             sent |= {"hourly_rate": dice.choice((None, 30, 77))} | change_of_place
-            assert office.patch(f"/time-entries/{dice.choice(entries)}", sent).status == 200
-    rows = office.get("/time-entries", {"per_page": 100}).data
+            assert api.patch(f"/time-entries/{dice.choice(entries)}", sent).status == 200
+    rows = api.get("/time-entries", {"per_page": 100}).data
     assert len({row["currency"] for row in rows}) > 1
-    for project in office.get("/projects").data:
+    for project in api.get("/projects").data:
         its = [row for row in rows if row["project_id"] == project["id"]]
         billable = [row for row in its if row["billable"]]
         worth = sum(Decimal(row["amount"]) for row in billable if row["currency"] == project["currency"])
@@ -877,113 +864,106 @@ def test_whatever_happens_to_entries_the_sums_of_projects_are_those_of_their_ent
         assert project["tracked_minutes"] == sum(row["duration_minutes"] for row in its)
         assert project["billable_minutes"] == sum(row["duration_minutes"] for row in billable)
         assert Decimal(project["unbilled_amount"]) == worth
-    task = office.get(f"/tasks/{world['task of p']}").data
+    task = api.get(f"/tasks/{world['task of p']}").data
     assert task["tracked_minutes"] == sum(row["duration_minutes"] for row in rows if row["task_id"] == task["id"]) > 0
 
 
-def test_what_has_time_on_it_is_not_deleted(office, world):
-    entry_of(office, project_id=world["p"])
+def test_what_has_time_on_it_is_not_deleted(api, world):
+    entry_of(api, project_id=world["p"])
     for path, name in ((f"/projects/{world['p']}", "time_entries"), (f"/clients/{world['a']}", "time_entries")):
-        answer = office.delete(path)
+        answer = api.delete(path)
         assert (answer.code, answer.errors[name]) == ("in_use", ["Move or delete 1 time entry first."])
 
 
 @pytest.mark.parametrize(
     ("zone", "moment"), [("America/Los_Angeles", "0001-01-01T00:00:00Z"), ("Europe/Berlin", "9999-12-31T23:30:00Z")]
 )
-def test_a_start_at_the_edge_of_the_calendar_is_no_server_error(office, zone, moment):
-    accounts.set_account(office.store, office.account_id, {"timezone": zone})
-    assert office.create("/time-entries", started_at=moment).status in {201, 422}
-    entry = office.make("/time-entries", started_at=moment, date="2026-01-01")["id"]
-    assert office.patch(f"/time-entries/{entry}", {"date": None}).status in {200, 422}
+def test_a_start_at_the_edge_of_the_calendar_is_no_server_error(api, zone, moment):
+    accounts.set_account(api.store, api.account_id, {"timezone": zone})
+    assert api.create("/time-entries", started_at=moment).status in {201, 422}
+    entry = api.make("/time-entries", started_at=moment, date="2026-01-01")["id"]
+    assert api.patch(f"/time-entries/{entry}", {"date": None}).status in {200, 422}
 
 
-def test_only_the_client_that_is_archived_is_said_to_be(office):
-    active, archived = office.make("/clients")["id"], office.make("/clients")["id"]
-    project = office.make("/projects", client_id=archived)["id"]
-    office.patch(f"/clients/{archived}", {"status": "archived"})
-    errors = office.create("/time-entries", client_id=active, project_id=project).errors
+def test_only_the_client_that_is_archived_is_said_to_be(api):
+    active, archived = api.make("/clients")["id"], api.make("/clients")["id"]
+    project = api.make("/projects", client_id=archived)["id"]
+    api.patch(f"/clients/{archived}", {"status": "archived"})
+    errors = api.create("/time-entries", client_id=active, project_id=project).errors
     assert not any(f"Client {active} is archived" in sentence for said in errors.values() for sentence in said)
 
 
-def test_a_contradiction_is_told_on_the_narrower_of_the_members_that_were_sent(office):
-    a, b = office.make("/clients")["id"], office.make("/clients")["id"]
-    project = office.make("/projects", client_id=a)["id"]
-    task = office.make("/tasks", project_id=project)["id"]
-    milestone = office.post(f"/projects/{project}/milestones", {"name": "M"}).data["id"]
-    assert set(office.create("/time-entries", client_id=b, task_id=task).errors) == {"task_id"}
-    assert set(office.create("/tasks", client_id=b, milestone_id=milestone).errors) == {"milestone_id"}
-    assert set(office.create("/tasks", client_id=b, parent_id=task).errors) == {"parent_id"}
-    of_a = office.make("/tasks", client_id=a)["id"]
-    internal = office.make("/projects", client_id=None)["id"]
-    refused = office.create("/time-entries", client_id=None, project_id=internal, task_id=of_a)
+def test_a_contradiction_is_told_on_the_narrower_of_the_members_that_were_sent(api):
+    a, b = api.make("/clients")["id"], api.make("/clients")["id"]
+    project = api.make("/projects", client_id=a)["id"]
+    task = api.make("/tasks", project_id=project)["id"]
+    milestone = api.post(f"/projects/{project}/milestones", {"name": "M"}).data["id"]
+    assert set(api.create("/time-entries", client_id=b, task_id=task).errors) == {"task_id"}
+    assert set(api.create("/tasks", client_id=b, milestone_id=milestone).errors) == {"milestone_id"}
+    assert set(api.create("/tasks", client_id=b, parent_id=task).errors) == {"parent_id"}
+    of_a = api.make("/tasks", client_id=a)["id"]
+    internal = api.make("/projects", client_id=None)["id"]
+    refused = api.create("/time-entries", client_id=None, project_id=internal, task_id=of_a)
     assert set(refused.errors) == {"task_id"}
 
 
-def test_a_user_that_does_not_exist_hides_no_other_fault(office):
-    a, b = office.make("/clients")["id"], office.make("/clients")["id"]
-    project = office.make("/projects", client_id=a)["id"]
-    errors = office.create("/time-entries", client_id=b, project_id=project, user_id=999).errors
+def test_a_user_that_does_not_exist_hides_no_other_fault(api):
+    a, b = api.make("/clients")["id"], api.make("/clients")["id"]
+    project = api.make("/projects", client_id=a)["id"]
+    errors = api.create("/time-entries", client_id=b, project_id=project, user_id=999).errors
     assert set(errors) == {"user_id", "project_id"}
 
 
-def test_time_whose_only_relation_was_deleted_stays_editable(office):
-    task = office.make("/tasks")["id"]
-    entry = office.make("/time-entries", client_id=None, task_id=task)["id"]
-    assert office.delete(f"/tasks/{task}").status == 204
-    assert office.patch(f"/time-entries/{entry}", {"description": "x"}).status == 200
-    assert office.put(f"/time-entries/{entry}", office.get(f"/time-entries/{entry}").data).status == 200
+def test_time_whose_only_relation_was_deleted_stays_editable(api):
+    task = api.make("/tasks")["id"]
+    entry = api.make("/time-entries", client_id=None, task_id=task)["id"]
+    assert api.delete(f"/tasks/{task}").status == 204
+    assert api.patch(f"/time-entries/{entry}", {"description": "x"}).status == 200
+    assert api.put(f"/time-entries/{entry}", api.get(f"/time-entries/{entry}").data).status == 200
 
 
-def test_null_is_not_answered_with_success_and_no_effect(office):
-    task = office.make("/tasks", project_id=office.usual("/projects"))["id"]
-    entry = office.make("/time-entries", client_id=None, task_id=task)["id"]
+def test_null_is_not_answered_with_success_and_no_effect(api):
+    task = api.make("/tasks", project_id=api.usual("/projects"))["id"]
+    entry = api.make("/time-entries", client_id=None, task_id=task)["id"]
     for path, members in (
         (f"/time-entries/{entry}", {"project_id": None}),
         (f"/time-entries/{entry}", {"client_id": None}),
         (f"/tasks/{task}", {"client_id": None}),
     ):
-        answer = office.patch(path, members)
+        answer = api.patch(path, members)
         (member,) = members
         assert answer.status == 422 or answer.data[member] is None
 
 
 @pytest.mark.parametrize("collection", ["/time-entries", "/expenses"])
-def test_a_member_changes_and_deletes_only_their_own_and_an_admin_everyones(office, collection):
-    key = office.new_key(user_id=office.member_id)
-    ours, own = office.make(collection), office.make(collection, user_id=office.member_id)
+def test_a_member_changes_and_deletes_only_their_own_and_an_admin_everyones(api, collection):
+    key = api.new_key(user_id=api.member_id)
+    ours, own = api.make(collection), api.make(collection, user_id=api.member_id)
     path, what = f"{collection}/{ours['id']}", "time entry" if collection == "/time-entries" else "expense"
-    whose = f"This {what} is Ana Admin's (user {office.admin_id})."
+    whose = f"This {what} is Ana Admin's (user {api.admin_id})."
     sentence = f"{whose} Use a key of theirs or of an admin to change or delete it."
-    for members in (
-        {},
-        {"description": "x"},
-        {"user_id": "me"},
-        {"user_id": None},
-        {"user_id": office.member_id},
-        ours,
-    ):
-        refused = office.patch(path, members, key=key)
+    for members in ({}, {"description": "x"}, {"user_id": "me"}, {"user_id": None}, {"user_id": api.member_id}, ours):
+        refused = api.patch(path, members, key=key)
         assert (refused.code, refused.errors) == ("not_owner", {"user_id": [sentence]})
-    both = office.patch(path, {"external_id": "x", "client_id": 999}, key=key)
+    both = api.patch(path, {"external_id": "x", "client_id": 999}, key=key)
     assert (both.code, set(both.errors)) == ("validation_failed", {"user_id", "client_id"})
     stale = {"If-Match": '"stale"'}
-    assert office.patch(path, {"description": "x"}, key=key, headers=stale).status == 412
-    assert office.delete(path, key=key, headers=stale).status == 412
-    refused = office.delete(path, key=key)
+    assert api.patch(path, {"description": "x"}, key=key, headers=stale).status == 412
+    assert api.delete(path, key=key, headers=stale).status == 412
+    refused = api.delete(path, key=key)
     assert (refused.code, refused.errors) == ("not_owner", {"user_id": [sentence]})
-    assert office.get(path, key=key).data == ours
-    assert office.patch(f"{collection}/{own['id']}", {"description": "x"}, key=key).status == 200
-    assert office.delete(f"{collection}/{own['id']}", key=key).status == 204
-    assert office.patch(path, {"user_id": office.member_id}).data["user_id"] == office.member_id
-    assert office.patch(path, {"description": "x"}, key=key).data["description"] == "x"
-    assert office.patch(path, {"user_id": "me"}).data["user_id"] == office.admin_id
-    assert office.delete(path).status == 204
+    assert api.get(path, key=key).data == ours
+    assert api.patch(f"{collection}/{own['id']}", {"description": "x"}, key=key).status == 200
+    assert api.delete(f"{collection}/{own['id']}", key=key).status == 204
+    assert api.patch(path, {"user_id": api.member_id}).data["user_id"] == api.member_id
+    assert api.patch(path, {"description": "x"}, key=key).data["description"] == "x"
+    assert api.patch(path, {"user_id": "me"}).data["user_id"] == api.admin_id
+    assert api.delete(path).status == 204
 
 
-def test_time_in_an_archived_project_can_lose_its_task(office):
-    project = office.make("/projects")["id"]
-    task = office.make("/tasks", project_id=project)["id"]
-    entry = office.make("/time-entries", client_id=None, task_id=task)["id"]
-    office.patch(f"/projects/{project}", {"status": "archived"})
-    assert office.patch(f"/time-entries/{entry}", {"task_id": None}).status == 200
+def test_time_in_an_archived_project_can_lose_its_task(api):
+    project = api.make("/projects")["id"]
+    task = api.make("/tasks", project_id=project)["id"]
+    entry = api.make("/time-entries", client_id=None, task_id=task)["id"]
+    api.patch(f"/projects/{project}", {"status": "archived"})
+    assert api.patch(f"/time-entries/{entry}", {"task_id": None}).status == 200

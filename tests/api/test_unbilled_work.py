@@ -3,8 +3,8 @@ from random import Random
 from types import SimpleNamespace
 
 import pytest
-
 from retainer.schema import metadata
+from tests.length import length
 
 LINE = {"description": "Design", "unit_price": "500"}
 COLLECTIONS = {"time": "/time-entries", "expenses": "/expenses"}
@@ -12,21 +12,21 @@ MEMBERS = {"time": "time_entry_ids", "expenses": "expense_ids"}
 
 
 @pytest.fixture
-def world(office):
+def world(api):
     """A client with two projects and work on them and beside them, and more work that is not to be billed."""
-    made = {name: office.make("/clients", hourly_rate="60")["id"] for name in ("a", "b")}
-    made |= {name: office.make("/projects", client_id=made["a"], name=name)["id"] for name in ("Shop", "Blog")}
-    made["other"] = office.make("/projects", client_id=made["b"])["id"]
-    texts, photos = (office.make("/tasks", project_id=made["Shop"], title=title)["id"] for title in ("Texts", "Photos"))
+    made = {name: api.make("/clients", hourly_rate="60")["id"] for name in ("a", "b")}
+    made |= {name: api.make("/projects", client_id=made["a"], name=name)["id"] for name in ("Shop", "Blog")}
+    made["other"] = api.make("/projects", client_id=made["b"])["id"]
+    texts, photos = (api.make("/tasks", project_id=made["Shop"], title=title)["id"] for title in ("Texts", "Photos"))
 
     def work(collection, **members):
         needed = {"client_id": None if {"project_id", "task_id"} & members.keys() else made["a"]}
-        return office.make(collection, **needed | members)["id"]
+        return api.make(collection, **needed | members)["id"]
 
     for day, members in {
         "2026-03-02": {"task_id": photos, "description": "Took photos"},
-        "2026-03-03": {"project_id": made["Blog"], "user_id": office.member_id},
-        "2026-03-04": {"task_id": texts, "user_id": office.member_id, "description": "Wrote texts"},
+        "2026-03-03": {"project_id": made["Blog"], "user_id": api.member_id},
+        "2026-03-04": {"task_id": texts, "user_id": api.member_id, "description": "Wrote texts"},
         "2026-03-05": {"project_id": made["Shop"]},
         "2026-03-01": {},
         "2026-03-06": {"task_id": photos},
@@ -44,13 +44,13 @@ def world(office):
         work(collection, project_id=made["other"])
     work("/expenses", project_id=made["Shop"], currency="USD")
     billed = work("/time-entries", project_id=made["Shop"])
-    office.make("/invoices", client_id=made["a"], lines=[{"time_entry_ids": [billed]}])
-    return SimpleNamespace(office=office, ids=made, a=made["a"])
+    api.make("/invoices", client_id=made["a"], lines=[{"time_entry_ids": [billed]}])
+    return SimpleNamespace(api=api, ids=made, a=made["a"])
 
 
 def bill(world, **work):
     """The answer to an invoice of this unbilled work."""
-    return world.office.create("/invoices", client_id=world.a, unbilled_work=work)
+    return world.api.create("/invoices", client_id=world.a, unbilled_work=work)
 
 
 def shown(invoice, name):
@@ -58,7 +58,7 @@ def shown(invoice, name):
 
 
 def unbilled(world, name):
-    rows = world.office.get(
+    rows = world.api.get(
         COLLECTIONS[name], {"billing_status": "unbilled", "client_id": world.a, "sort": "created_at"}
     ).data
     return [row["id"] for row in rows]
@@ -67,7 +67,7 @@ def unbilled(world, name):
 def copies(world, table, own, times):
     """Record a piece of work so many times more."""
     names = ", ".join(name for name in metadata.tables[table].c.keys() if name != "id")  # noqa: SIM118
-    world.office.store.engine.connection().execute(
+    world.api.store.engine.connection().execute(
         f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
         f"INSERT INTO {table} ({names}) SELECT {names} FROM {table}, n WHERE id = ?",
         (times, own),
@@ -147,14 +147,14 @@ def test_only_what_was_asked_for_is_billed(world, name, limits, time, expenses):
         assert sorted(own for _, ids in shown(answer.data, name) for own in ids) == expected
     else:
         assert (answer.code, set(answer.errors)) == ("nothing_to_bill", {"unbilled_work"})
-        assert world.office.get("/invoices").json["meta"]["total"] == 1
+        assert world.api.get("/invoices").json["meta"]["total"] == 1
     assert unbilled(world, name) == [own for own in before if own not in expected]
 
 
 def test_work_in_another_currency_is_billed_by_an_invoice_in_that_currency(world):
-    invoice = world.office.make("/invoices", client_id=world.a, currency="USD", unbilled_work={"expenses": {}})
+    invoice = world.api.make("/invoices", client_id=world.a, currency="USD", unbilled_work={"expenses": {}})
     assert (invoice["currency"], invoice["subtotal"]) == ("USD", "119.00")
-    refused = world.office.create("/invoices", client_id=world.a, currency="USD", unbilled_work={"time": {}})
+    refused = world.api.create("/invoices", client_id=world.a, currency="USD", unbilled_work={"time": {}})
     assert "nothing in USD" in refused.errors["unbilled_work"][0]
 
 
@@ -173,15 +173,15 @@ def test_work_in_another_currency_is_billed_by_an_invoice_in_that_currency(world
     ],
 )
 def test_a_fault_of_what_was_asked_for_is_told_where_it_stands(world, asked, field, sentence):
-    answer = world.office.create("/invoices", client_id=world.a, unbilled_work=asked)
+    answer = world.api.create("/invoices", client_id=world.a, unbilled_work=asked)
     assert sentence in answer.errors[field][0]
     assert answer.code == "validation_failed"
     assert (len(unbilled(world, "time")), len(unbilled(world, "expenses"))) == (6, 5)
 
 
 @pytest.mark.parametrize("name", ["time", "expenses"])
-def test_only_projects_of_the_client_can_be_asked_for(world, stranger, name):
-    foreign = [world.ids["Shop"], 999, stranger.make("/projects")["id"], world.ids["other"]]
+def test_only_projects_of_the_client_can_be_asked_for(world, other_tenant, name):
+    foreign = [world.ids["Shop"], 999, other_tenant.make("/projects")["id"], world.ids["other"]]
     answer = bill(world, **{name: {"project_ids": foreign}})
     missing = ["There is no such project in this account."]
     assert answer.errors == {
@@ -193,14 +193,14 @@ def test_only_projects_of_the_client_can_be_asked_for(world, stranger, name):
 
 
 def test_it_is_added_to_the_lines_that_there_are_and_to_those_that_are_sent(world):
-    office = world.office
-    invoice = office.make("/invoices", client_id=world.a, lines=[LINE])
+    api = world.api
+    invoice = api.make("/invoices", client_id=world.a, lines=[LINE])
     path = f"/invoices/{invoice['id']}"
-    its = office.patch(path, {"unbilled_work": {"time": {"to": "2026-03-02"}}}).data
+    its = api.patch(path, {"unbilled_work": {"time": {"to": "2026-03-02"}}}).data
     assert its["lines"][0] == invoice["lines"][0]
     assert shown(its, "time") == [("Work without a project", [5]), ("Shop", [1])]
     asked = {"time": {"group_by": "user"}, "expenses": {"group_by": "category"}}
-    its = office.patch(path, {"lines": [*its["lines"][1:], LINE], "unbilled_work": asked}).data
+    its = api.patch(path, {"lines": [*its["lines"][1:], LINE], "unbilled_work": asked}).data
     said = ["Work without a project", "Shop", "Design", "Max Member, Blog", "Max Member, Shop", "Ana Admin"]
     assert [line["description"] for line in its["lines"]] == [*said, "travel, Blog", "travel", "other", "hosting"]
     assert [ids for _, ids in shown(its, "time")] == [[5], [1], [2], [3], [4, 6]]
@@ -208,45 +208,45 @@ def test_it_is_added_to_the_lines_that_there_are_and_to_those_that_are_sent(worl
 
 
 def test_it_is_billed_and_issued_in_one_request_and_never_added_to_what_is_issued(world):
-    invoice = world.office.make("/invoices", client_id=world.a, status="sent", unbilled_work={"time": {}})
+    invoice = world.api.make("/invoices", client_id=world.a, status="sent", unbilled_work={"time": {}})
     assert (invoice["status"], invoice["total"], len(invoice["number"])) == ("sent", "21.00", 13)
     path = f"/invoices/{invoice['id']}"
-    refused = world.office.patch(path, {"unbilled_work": {"expenses": {}}})
+    refused = world.api.patch(path, {"unbilled_work": {"expenses": {}}})
     assert (refused.code, set(refused.errors)) == ("locked", {"unbilled_work"})
     assert len(unbilled(world, "expenses")) == 5
-    assert world.office.get(path).data == invoice
+    assert world.api.get(path).data == invoice
 
 
 def test_no_more_than_two_hundred_lines_are_made(world):
     copies(world, "time_entries", 1, 194)
-    draft = world.office.make("/invoices", client_id=world.a, lines=[LINE])
+    draft = world.api.make("/invoices", client_id=world.a, lines=[LINE])
     path, asked = f"/invoices/{draft['id']}", {"unbilled_work": {"time": {"group_by": "entry"}}}
-    refused = world.office.patch(path, asked)
+    refused = world.api.patch(path, asked)
     assert "at most 200" in refused.errors["lines"][0]
-    assert world.office.get(path).data == draft
+    assert world.api.get(path).data == draft
     open_entries = {"billing_status": "unbilled", "client_id": world.a}
-    assert world.office.get("/time-entries", open_entries).json["meta"]["total"] == 200
-    assert len(world.office.patch(path, asked | {"lines": []}).data["lines"]) == 200
+    assert world.api.get("/time-entries", open_entries).json["meta"]["total"] == 200
+    assert len(world.api.patch(path, asked | {"lines": []}).data["lines"]) == 200
 
 
 def test_what_lines_name_is_not_billed_twice_and_a_draft_can_be_grouped_anew(world):
-    found = world.office.get("/time-entries", {"client_id": world.a, "billing_status": "unbilled", "sort": "id"}).data
+    found = world.api.get("/time-entries", {"client_id": world.a, "billing_status": "unbilled", "sort": "id"}).data
     entries = [it["id"] for it in found if it["currency"] == "EUR"]
     asked = {"client_id": world.a, "unbilled_work": {"time": {}}, "lines": [{"time_entry_ids": entries[:2]}]}
-    lines = world.office.post("/invoices", asked).data
+    lines = world.api.post("/invoices", asked).data
     named = [line["time_entry_ids"] for line in lines["lines"]]
     assert named[0] == entries[:2]
     assert sorted(own for ids in named for own in ids) == entries
     path = f"/invoices/{lines['id']}"
-    anew = world.office.patch(path, {"lines": [], "unbilled_work": {"time": {"group_by": "entry"}}}).data
+    anew = world.api.patch(path, {"lines": [], "unbilled_work": {"time": {"group_by": "entry"}}}).data
     assert sorted(line["time_entry_ids"] for line in anew["lines"]) == [[own] for own in entries]
-    nothing = world.office.patch(path, {"unbilled_work": {"time": {}}})
+    nothing = world.api.patch(path, {"unbilled_work": {"time": {}}})
     assert nothing.code == "nothing_to_bill"
     assert bill(world, time={"project_ids": []}).code == "nothing_to_bill"
 
 
 def test_words_too_long_for_a_line_are_cut(world):
-    entry = world.office.make("/time-entries", client_id=world.a, description=f"{'x' * 1999} {'y' * 3000}")["id"]
+    entry = world.api.make("/time-entries", client_id=world.a, description=f"{'x' * 1999} {'y' * 3000}")["id"]
     lines = bill(world, time={"group_by": "entry"}).data["lines"]
     (line,) = [line for line in lines if line["time_entry_ids"] == [entry]]
     assert line["description"] == "x" * 1999
@@ -254,9 +254,7 @@ def test_words_too_long_for_a_line_are_cut(world):
 
 def test_a_faulty_request_for_work_is_told_without_what_follows_from_it(world):
     assert set(bill(world, time={"project_ids": [999]}).errors) == {"unbilled_work.time.project_ids.0"}
-    assert set(world.office.post("/invoices", {"client_id": 999, "unbilled_work": {"time": {}}}).errors) == {
-        "client_id"
-    }
+    assert set(world.api.post("/invoices", {"client_id": 999, "unbilled_work": {"time": {}}}).errors) == {"client_id"}
 
 
 def test_groups_of_more_than_a_thousand_are_split(world):
@@ -284,20 +282,20 @@ class Walk:
     A piece of work has a key: the member of a line that names its kind, and its id.
     """
 
-    def __init__(self, office, dice):
-        self.office, self.dice, self.seen = office, dice, Counter()
+    def __init__(self, api, dice):
+        self.api, self.dice, self.seen = api, dice, Counter()
         self.projects, self.pieces, self.invoices = {}, {}, {}
         self.live, self.past = {}, []  # the line that a piece is on; each line and piece of former times
-        for client in [office.make("/clients", hourly_rate="60")["id"] for _ in range(3)]:
+        for client in [api.make("/clients", hourly_rate="60")["id"] for _ in range(3)]:
             for members in ({}, {"billing_type": "fixed_fee", "fixed_fee": "9999"}):
                 name, is_covered = "Care" if members else "Shop", bool(members)
-                project = office.make("/projects", client_id=client, name=name, **members)["id"]
+                project = api.make("/projects", client_id=client, name=name, **members)["id"]
                 its = SimpleNamespace(client=client, currency="EUR", name=name, has_slices=is_covered)
                 its.is_covered = is_covered
                 self.projects[project] = its
                 for kind in KINDS[: 3 if members else 2]:
                     self.record(kind, project)
-        office.patch(f"/clients/{client}", {"currency": "USD"})
+        api.patch(f"/clients/{client}", {"currency": "USD"})
         self.pieces["milestone_id", 3].currency = "USD"
         for own, project in self.projects.items():
             project.currency = "USD" if project.client == client else "EUR"
@@ -312,7 +310,7 @@ class Walk:
             "expense_ids": ("/expenses", members | {"amount": worth}),
             "milestone_id": (f"/projects/{project}/milestones", {"amount": worth}),
         }[kind]
-        own = self.office.make(path, **members)["id"]
+        own = self.api.make(path, **members)["id"]
         self.pieces[kind, own] = SimpleNamespace(
             path=f"{path}/{own}", project=project, client=its.client, currency=its.currency, worth=worth, billable=True
         )
@@ -378,7 +376,7 @@ class Walk:
         else:
             lines, sent, legal = self.some_lines(invoice, 3)
             sent, legal = {"lines": sent}, legal and (lines or status == "draft")
-        answer = self.office.post("/invoices", {"client_id": client, "currency": currency, "status": status} | sent)
+        answer = self.api.post("/invoices", {"client_id": client, "currency": currency, "status": status} | sent)
         if self.judged("create", answer, legal):
             assert words in {None, tuple(line["description"] for line in answer.data["lines"])}
             self.invoices[answer.data["id"]] = invoice
@@ -425,7 +423,7 @@ class Walk:
         if sent and self.dice.random() < 0.1:
             twice = self.dice.choice([line["id"] for line in sent if "id" in line] or [10**6])
             lines, sent, legal = [*lines, []], [*sent, {"id": twice}], False
-        answer = self.office.patch(path, {"lines": sent})
+        answer = self.api.patch(path, {"lines": sent})
         own = list(invoice.lines.values())
         is_said_again = len(own) == len(sent) and all(
             line.get("id") == its.id and keys == its.keys and not (its.project and "project_id" in line)
@@ -444,14 +442,14 @@ class Walk:
     def add(self, path, invoice):
         lines, sent, legal = self.some_lines(invoice, 1)
         if lines:
-            answer = self.office.post(f"{path}/lines", sent[0])
+            answer = self.api.post(f"{path}/lines", sent[0])
             if self.judged("add", answer, legal and invoice.status == "draft"):
                 self.put(invoice, [answer.data], lines)
 
     def remove(self, path, invoice):
         whole = not invoice.lines or self.dice.random() < 0.3
         lines = list(invoice.lines) if whole else [self.dice.choice(list(invoice.lines))]
-        answer = self.office.delete(path if whole else f"{path}/lines/{lines[0]}")
+        answer = self.api.delete(path if whole else f"{path}/lines/{lines[0]}")
         if self.judged("remove", answer, invoice.status == "draft"):
             self.free(invoice, lines)
             if whole:
@@ -460,7 +458,7 @@ class Walk:
     def move(self, path, invoice):
         after = self.dice.choice(list(MOVES))
         method, tail, members, legal = MOVES[after]
-        answer = self.office.call(method, path + tail, members)
+        answer = self.api.call(method, path + tail, members)
         if self.judged(after, answer, invoice.status in legal and invoice.lines) and invoice.status != after:
             invoice.status = after
             self.free(invoice, invoice.lines if after != "sent" else ())
@@ -472,7 +470,7 @@ class Walk:
         change = self.dice.choice(({amount: its.worth + 1}, {"billable": not its.billable}, {"project_id": other}))
         if key[0] == "milestone_id":
             change = {amount: its.worth + 1}
-        if self.judged("edit", self.office.patch(its.path, change), key not in self.live):
+        if self.judged("edit", self.api.patch(its.path, change), key not in self.live):
             its.worth, its.billable = change.get(amount, its.worth), change.get("billable", its.billable)
             if "project_id" in change:
                 its.project = other
@@ -483,16 +481,16 @@ class Walk:
         own, its = self.dice.choice([(own, its) for own, its in self.projects.items() if not its.has_slices])
         its.is_covered = not its.is_covered
         change = {"billing_type": "retainer" if its.is_covered else "time_and_materials"}
-        self.judged("agree on a fee", self.office.patch(f"/projects/{own}", change), legal=True)
+        self.judged("agree on a fee", self.api.patch(f"/projects/{own}", change), legal=True)
 
     def discard(self):
         former = {key for _, key in self.past}
         key = self.dice.choice([key for key in self.pieces if key in self.live or key not in former])
-        if self.judged("discard", self.office.delete(self.pieces[key].path), key not in self.live):
+        if self.judged("discard", self.api.delete(self.pieces[key].path), key not in self.live):
             self.record(key[0], self.pieces.pop(key).project)
 
     def step(self):
-        self.office.key = self.office.new_key()  # each key has its own limit of requests
+        self.api.key = self.api.new_key()  # each key has its own limit of requests
         on_an_invoice = (self.replace, self.add, self.remove, self.move)
         others = (self.create, self.edit, self.discard, self.agree_on_a_fee)
         (action,) = self.dice.choices([*others, *on_an_invoice], (6, 4, 2, 1, 5, 3, 3, 9))
@@ -514,7 +512,7 @@ class Walk:
                 lines.get(line),
             )
         for kind, collection in zip(KINDS, COLLECTIONS.values(), strict=False):
-            rows = self.office.get(collection, {"per_page": 100}).data
+            rows = self.api.get(collection, {"per_page": 100}).data
             found = {
                 (kind, row["id"]): (row["billing_status"], row["invoice_line_id"], row["invoice_id"]) for row in rows
             }
@@ -531,7 +529,7 @@ class Walk:
             for line in invoice.lines.values()
             if invoice.status == "sent"
         ]
-        for row in self.office.get("/projects").data:
+        for row in self.api.get("/projects").data:
             is_covered = self.projects[row["id"]].is_covered
             its = [piece for piece in unbilled if piece.project == row["id"] and not is_covered]
             worth = sum(piece.worth for piece in its if piece.currency == row["currency"])
@@ -541,7 +539,7 @@ class Walk:
 
     def check_database(self):
         """The rows of billings are those of the lines, once each, and agree with what they bill."""
-        connection = self.office.store.engine.connection()
+        connection = self.api.store.engine.connection()
         its = "invoice_line_id, time_entry_id, expense_id, milestone_id"
         for is_live, expected in ((1, [(line, key) for key, line in self.live.items()]), (None, self.past)):
             rows = connection.execute(f"SELECT {its} FROM billings WHERE is_live IS ?", (is_live,)).fetchall()
@@ -559,16 +557,16 @@ class Walk:
         """What each invoice says that it bills, or has billed."""
         for own, invoice in self.invoices.items():
             found = {}
-            for line in self.office.get(f"/invoices/{own}").data["lines"]:
+            for line in self.api.get(f"/invoices/{own}").data["lines"]:
                 keys = [(kind, piece) for kind in KINDS[:2] for piece in line[kind]]
                 keys += [("milestone_id", line["milestone_id"])] if line["milestone_id"] else []
                 found[line["id"]] = (line["amount"], keys)
             assert found == {line: (f"{its.worth}.00", its.keys) for line, its in invoice.lines.items()}
 
 
-@pytest.mark.parametrize("seed", [1, 3])
-def test_no_work_is_on_two_live_lines_whatever_is_done(office, seed):
-    walk = Walk(office, Random(seed))
+@pytest.mark.parametrize("seed", [1, 3][: length(2)])
+def test_no_work_is_on_two_live_lines_whatever_is_done(api, seed):
+    walk = Walk(api, Random(seed))
     for place in range(150):
         walk.step()
         walk.check_pieces()

@@ -1,14 +1,17 @@
 """The product as a stranger runs it: its processes, its command line, and its HTTP over real sockets."""
 
 import contextlib
+import functools
 import http.client
 import json
 import os
+import random
 import re
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,14 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import retainer
 from retainer.identity import keys
 from retainer.identity.keys import SCOPES, KeyDetails
+from retainer.store.store import Store
+
+import retainer
 from retainer.settings import BASE_PATH
 from retainer.store.engines import driver
 from retainer.store.migrations import migrate
-from retainer.store.store import Store
-from tests.cast import new_store, open_agency
+from tests.factories import new_store, open_agency
 
 SOURCE = Path(retainer.__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-m", "retainer"]
@@ -34,8 +38,8 @@ LIVING_COLUMNS = {"last_used_at"}
 
 
 def environment(folder: Path, **settings: str) -> dict[str, str]:
-    """The environment of a command: nothing of ours, its data in a folder of its own."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RETAINER_")}
+    """The environment of a command: nothing of ours, its data in a folder of its own; it compiles modules only once."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("RETAINER_", "PYTHONDONT"))}
     return inherited | {"PYTHONPATH": str(SOURCE), "RETAINER_DATA_DIR": str(folder / "data")} | settings
 
 
@@ -257,10 +261,12 @@ def resident(pid: int) -> int:
 
 
 def free_port() -> int:
-    """A port that nothing listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nothing listens on at the moment, below those that the system gives to outgoing connections."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @contextlib.contextmanager
@@ -273,10 +279,21 @@ def opened(database: Path) -> Iterator[Store]:
         store.engine.close()
 
 
+@functools.cache
+def migrated() -> bytes:
+    """An empty, migrated database."""
+    with tempfile.TemporaryDirectory() as folder, opened(Path(folder) / "retainer.db") as store:
+        migrate(store.engine)
+        store.engine.close()
+        return store.engine.path.read_bytes()
+
+
 def prepared(folder: Path) -> Path:
     """A folder with an empty, migrated database, so that agencies can be opened before anything runs."""
-    with opened(folder / "data" / "retainer.db") as store:
-        migrate(store.engine)
+    database = folder / "data" / "retainer.db"
+    database.parent.mkdir(mode=0o700, parents=True)
+    database.touch(mode=0o600)
+    database.write_bytes(migrated())
     return folder
 
 

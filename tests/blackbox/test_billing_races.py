@@ -8,6 +8,7 @@ from bench import gapless
 
 from retainer.store.engines import driver
 from tests.blackbox.process import at_once, query, statuses, unsound
+from tests.length import length
 
 RATE = 9999  # cents an hour: most amounts have to be rounded
 DAYS = [f"2026-03-{day:02}" for day in range(1, 11)]
@@ -148,7 +149,7 @@ def already(hour, invoice):
     return f"Time entry {hour} is already on invoice {invoice}. Leave it out."
 
 
-@pytest.mark.parametrize(("issued", "kills"), [(600, 0), (400, 2)])
+@pytest.mark.parametrize(("issued", "kills"), [(400, 2), (600, 0)][: length(2)])
 def test_numbers_of_fifty_writers_have_neither_gap_nor_duplicate(tmp_path, issued, kills):
     book, figures = gapless.run(tmp_path, issued, kills=kills)
     assert book.wrong == []

@@ -265,8 +265,8 @@ def test_concurrent_creates_get_numbers_without_gap_or_duplicate(server, agency)
     parts = at_once(32, write)
     assert statuses([answer for part in parts for answer in part[0]]) == {201: 256}
     assert statuses([part[1] for part in parts]) == {422: 32}
-    told = sorted(answer.data["number"] for part in parts for answer in part[0])
-    assert told == numbers(server, agency["account_id"]) == gapless(256)
+    expected = sorted(answer.data["number"] for part in parts for answer in part[0])
+    assert expected == numbers(server, agency["account_id"]) == gapless(256)
     assert unsound(server.database) == []
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from retainer.store.engines import driver
 from tests.blackbox.process import COMMAND, command, environment, prepared, query, running, tell, unsound, until
-from tests.cast import Office, open_agency, open_app
+from tests.contract_checker import ContractChecker
+from tests.factories import ApiClient, open_agency, open_app
 from tests.monitor.test_probe import UP, Place
-from tests.witness import Witness
 
 ALLOW = {"RETAINER_MONITOR_ALLOW": "127.0.0.0/8"}
 
@@ -45,11 +45,11 @@ def change(folder, statement):
 def sites(folder, place, count):
     """Open an agency whose sites lie at a place; answers its key."""
     app = open_app(database(folder))
-    office = Office(app, Witness(), open_agency(app.store, "North", "enterprise"))
+    api = ApiClient(app, ContractChecker(), open_agency(app.store, "North", "enterprise"))
     for number in range(count):
-        office.make("/sites", url=f"{place.url}{number}")
+        api.make("/sites", url=f"{place.url}{number}")
     app.store.engine.close()
-    return office.key
+    return api.key
 
 
 def checked_sites(folder):

@@ -7,21 +7,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
+from weakref import WeakKeyDictionary
 
 import pytest
-from sqlalchemy import Table
-
-from retainer.app import RESOURCES
-from retainer.kernel.resource import Operation, Routes
 from retainer.schema import metadata
-from retainer.store import constraints
 from retainer.values.reading import create_only
 from retainer.values.records import Record
-from tests.cast import Answer, Office, open_app
-from tests.witness import documented, resolved
+from sqlalchemy import Table
+
+from retainer.app import ROUTES, App
+from retainer.kernel.resource import Operation
+from retainer.store import constraints
+from tests.contract_checker import documented, resolved
+from tests.factories import Answer, ApiClient, open_app
 
 HERE = Path(__file__).parent
-OPERATIONS = Routes(RESOURCES).operations
+OPERATIONS = ROUTES.operations
 SCOPED = [it for it in OPERATIONS if it.scope]
 READS = [it for it in OPERATIONS if not it.writes]
 WRITES = [it for it in OPERATIONS if it.writes]
@@ -75,23 +76,23 @@ class Sample(NamedTuple):
         return self.path.rpartition("/")[0]
 
 
-def sample(office: Office, operation: Operation) -> Sample:
+def sample(api: ApiClient, operation: Operation) -> Sample:
     """A request of this operation that succeeds; what it needs is made."""
     if not operation.path.endswith("}"):
-        path = office.at(operation.path)
-        return Sample(operation.method, path, office.recipe(path) if operation.created else None, None, None)
+        path = api.at(operation.path)
+        return Sample(operation.method, path, api.recipe(path) if operation.created else None, None, None)
     collection, _, _ = operation.path.rpartition("/{")
-    collection = office.at(collection)
-    made = office.create(collection)
+    collection = api.at(collection)
+    made = api.create(collection)
     path = f"{collection}/{made.data['id']}"
     body = made.data if operation.method in {"PUT", "PATCH"} else None
     return Sample(operation.method, path, body, made.data, made.headers.get("etag"))
 
 
-def send(office: Office, it: Sample, **options: Any) -> Answer:
+def send(api: ApiClient, it: Sample, **options: Any) -> Answer:
     """Send a sample; `path` and `body` may be others."""
     path, body = options.pop("path", it.path), options.pop("body", it.body)
-    return office.call(it.method, path, None if "raw" in options else body, **options)
+    return api.call(it.method, path, None if "raw" in options else body, **options)
 
 
 def succeeds(answer: Answer) -> Answer:
@@ -121,9 +122,9 @@ def timeless(value: Any) -> Any:
     return value
 
 
-def dump(office: Office, account_id: int | None = None) -> dict[str, Counter[str]]:
+def dump(api: ApiClient, account_id: int | None = None) -> dict[str, Counter[str]]:
     """Every row of every table, of all accounts or of one; without when keys were used, and kept answers."""
-    connection = office.store.engine.connection()
+    connection = api.store.engine.connection()
     tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     found = {}
     for table in tables:
@@ -134,21 +135,32 @@ def dump(office: Office, account_id: int | None = None) -> dict[str, Counter[str
         rows = [dict(zip(names, row, strict=True)) for row in cursor]
         mine = [row for row in rows if account_id is None or row.get("account_id") == account_id]
         found[table] = Counter(str({**row, "last_used_at": None}) for row in mine)
-    office.store.engine.give_back(connection)
+    api.store.engine.give_back(connection)
     return found
 
 
-def twin(office: Office) -> Office:
+WATCHING: WeakKeyDictionary[App, Any] = WeakKeyDictionary()
+
+
+def commits(api: ApiClient) -> int:
+    """A number that is another after every commit that changed the database, whoever made it and whatever it wrote."""
+    if api.app not in WATCHING:
+        WATCHING[api.app] = api.store.engine.connect()
+    version: int = WATCHING[api.app].execute("PRAGMA data_version").fetchone()[0]
+    return version
+
+
+def db_copy(api: ApiClient) -> ApiClient:
     """The same client at another application, on a copy of the database as it stands."""
-    path = office.app.settings.database_path
-    copy = next(free for number in range(100) if not (free := path.with_name(f"twin{number}.db")).exists())
-    office.store.engine.connection().execute("VACUUM INTO ?", (str(copy),))
-    return office.on(open_app(copy))
+    path = api.app.settings.database_path
+    copy = next(free for number in range(100) if not (free := path.with_name(f"copy{number}.db")).exists())
+    api.store.engine.connection().execute("VACUUM INTO ?", (str(copy),))
+    return api.on(open_app(copy))
 
 
-def another_process(office: Office) -> Office:
+def another_process(api: ApiClient) -> ApiClient:
     """The same client at another application, on the same database."""
-    return office.on(open_app(office.app.settings.database_path))
+    return api.on(open_app(api.app.settings.database_path))
 
 
 # What the OpenAPI document says
@@ -239,13 +251,13 @@ def target_of(operation: Operation, path: tuple[str, ...]) -> Table:
     return found[0]
 
 
-def some(office: Office, table: Table) -> int:
+def some(api: ApiClient, table: Table) -> int:
     """The id of a new record of a table, that others can be made from; a user is one who is there."""
     if table.name == "users":
-        return office.member_id
+        return api.member_id
     paths = [it.path for it in CREATES if it.resource.table is table]
     assert paths, f"no operation makes a record of {table.name}"
-    return office.make(paths[0], **FIT.get(table.name, {}))["id"]
+    return api.make(paths[0], **FIT.get(table.name, {}))["id"]
 
 
 def reference_filters(operation: Operation) -> dict[str, Table]:

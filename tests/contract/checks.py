@@ -8,13 +8,11 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import time_machine
-
-from retainer.identity import accounts, keys
+from retainer.identity import accounts, keys, users
 from retainer.identity.keys import SCOPES
+
 from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
-from retainer.work import cost_rates
-from tests.cast import Answer, Office, open_app
 from tests.contract.cases import (
     BODIES,
     CREATES,
@@ -24,6 +22,8 @@ from tests.contract.cases import (
     PATHS,
     Sample,
     body_schema,
+    commits,
+    db_copy,
     dump,
     home,
     kept_headers,
@@ -39,9 +39,9 @@ from tests.contract.cases import (
     succeeds,
     target_of,
     timeless,
-    twin,
     with_reference,
 )
+from tests.factories import Answer, ApiClient, open_app
 
 PAST = "2020-01-01T00:00:00.000000Z"
 OTHER_STATE = {"If-Match": '"another-state"'}
@@ -49,121 +49,124 @@ OTHER_STATE = {"If-Match": '"another-state"'}
 # Access
 
 
-class Plight(NamedTuple):
+class AuthFailure(NamedTuple):
     """A reason why a caller does not get in; `arrange` brings it about and answers the key to use."""
 
     status: int
     code: str
-    arrange: Callable[[Office], str | None]
+    arrange: Callable[[ApiClient], str | None]
 
 
-def wrong_checksum(office: Office) -> str:
+def wrong_checksum(api: ApiClient) -> str:
     """A good key whose last letter is mistyped."""
-    return office.key[:-1] + ("0" if office.key[-1] != "0" else "1")
+    return api.key[:-1] + ("0" if api.key[-1] != "0" else "1")
 
 
-def revoked(office: Office) -> str:
+def revoked(api: ApiClient) -> str:
     """A key that was revoked."""
-    key = office.new_key()
-    newest = keys.list_keys(office.store, office.account_id)[-1]
-    keys.revoke_key(office.store, newest["id"])
+    key = api.new_key()
+    newest = keys.list_keys(api.store, api.account_id)[-1]
+    keys.revoke_key(api.store, newest["id"])
     return key
 
 
-def expired(office: Office) -> str:
+def expired(api: ApiClient) -> str:
     """A key whose time is over."""
     with time_machine.travel(PAST, tick=False):
-        return office.new_key(expires_at="2020-01-01T00:00:01.000000Z")
+        return api.new_key(expires_at="2020-01-01T00:00:01.000000Z")
 
 
-def of_deactivated(office: Office) -> str:
+def of_deactivated(api: ApiClient) -> str:
     """A key whose user was deactivated."""
-    key = office.new_key(user_id=office.member_id)
-    cost_rates.set_user(office.store, office.member_id, {"is_active": False})
+    key = api.new_key(user_id=api.member_id)
+    users.set_user(api.store, api.member_id, {"is_active": False})
     return key
 
 
-def without_plan(trial_ends_at: str | None) -> Callable[[Office], str | None]:
+def without_plan(trial_ends_at: str | None) -> Callable[[ApiClient], str | None]:
     """The good key of an account whose plan lacks the API."""
 
-    def arrange(office: Office) -> str | None:
-        accounts.set_account(office.store, office.account_id, {"plan": "solo", "trial_ends_at": trial_ends_at})
-        return office.key
+    def arrange(api: ApiClient) -> str | None:
+        accounts.set_account(api.store, api.account_id, {"plan": "solo", "trial_ends_at": trial_ends_at})
+        return api.key
 
     return arrange
 
 
-def switched_off(office: Office) -> str | None:
+def switched_off(api: ApiClient) -> str | None:
     """The good key of an account whose API is off."""
-    accounts.switch_api(office.store, office.account_id, on=False)
-    return office.key
+    accounts.switch_api(api.store, api.account_id, on=False)
+    return api.key
 
 
-PLIGHTS = {
-    "no key": Plight(401, "missing_key", lambda _: None),
-    "an unknown key": Plight(401, "invalid_key", lambda _: keys.new_key()),
-    "a wrong checksum": Plight(401, "invalid_key", wrong_checksum),
-    "a revoked key": Plight(401, "revoked_key", revoked),
-    "an expired key": Plight(401, "expired_key", expired),
-    "a deactivated user": Plight(401, "user_deactivated", of_deactivated),
-    "a plan without the API after its trial": Plight(402, "trial_ended", without_plan(PAST)),
-    "a plan without the API and no trial": Plight(402, "plan_required", without_plan(None)),
-    "the API switched off": Plight(403, "api_disabled", switched_off),
+AUTH_FAILURES = {
+    "no key": AuthFailure(401, "missing_key", lambda _: None),
+    "an unknown key": AuthFailure(401, "invalid_key", lambda _: keys.new_key()),
+    "a wrong checksum": AuthFailure(401, "invalid_key", wrong_checksum),
+    "a revoked key": AuthFailure(401, "revoked_key", revoked),
+    "an expired key": AuthFailure(401, "expired_key", expired),
+    "a deactivated user": AuthFailure(401, "user_deactivated", of_deactivated),
+    "a plan without the API after its trial": AuthFailure(402, "trial_ended", without_plan(PAST)),
+    "a plan without the API and no trial": AuthFailure(402, "plan_required", without_plan(None)),
+    "the API switched off": AuthFailure(403, "api_disabled", switched_off),
 }
 
 
-def restore(office: Office) -> None:
-    """Give the account its plan and its switch back."""
-    accounts.set_account(office.store, office.account_id, {"plan": "agency"})
-    accounts.switch_api(office.store, office.account_id, on=True)
+def restore(api: ApiClient) -> None:
+    """Give the account its plan, its switch and its users back."""
+    users.set_user(api.store, api.member_id, {"is_active": True})
+    accounts.set_account(api.store, api.account_id, {"plan": "agency"})
+    accounts.switch_api(api.store, api.account_id, on=True)
 
 
-def caller_is_refused(office: Office, operation: Operation, plight: str) -> None:
-    """The caller is refused and nothing is changed; afterwards the good key is answered."""
-    status, code, arrange = PLIGHTS[plight]
-    it = sample(office, operation)
-    key = arrange(office)
-    before = dump(office)
-    answer = send(office, it, key=key)
-    assert (answer.status, answer.code) == (status, code), answer
-    assert (answer.headers.get("www-authenticate") or "").startswith("Bearer") == (status == 401), answer.headers
-    assert dump(office) == before
-    restore(office)
-    succeeds(send(office, it))
+def callers_are_refused(api: ApiClient, operation: Operation, *auth_failures: str) -> None:
+    """The caller is refused in each of these cases and nothing is changed; afterwards the good key is answered."""
+    it = sample(api, operation)
+    for name in auth_failures:
+        status, code, arrange = AUTH_FAILURES[name]
+        key = arrange(api)
+        before = commits(api)
+        answer = send(api, it, key=key)
+        assert (answer.status, answer.code) == (status, code), f"{name}: {answer}"
+        challenge = answer.headers.get("www-authenticate") or ""
+        assert challenge.startswith("Bearer") == (status == 401), f"{name}: {answer.headers}"
+        assert commits(api) == before, name
+        restore(api)
+    succeeds(send(api, it))
 
 
-def scope_is_required(office: Office, operation: Operation, held: list[str]) -> None:
+def scope_is_required(api: ApiClient, operation: Operation, held: list[str]) -> None:
     """A key with these scopes is refused with the name of the missing one; the scope alone is enough."""
-    it = sample(office, operation)
-    key = office.new_key(held)
-    before = dump(office)
-    answer = send(office, it, key=key)
+    it = sample(api, operation)
+    key = api.new_key(held)
+    before = commits(api)
+    answer = send(api, it, key=key)
     assert (answer.status, answer.code) == (403, "missing_scope"), answer
     assert operation.scope in answer.json["message"]
     assert answer.json["required_scope"] == operation.scope
     assert sorted(answer.json["granted_scopes"]) == sorted(held)
-    assert dump(office) == before
-    succeeds(send(office, it, key=office.new_key([operation.scope])))
+    assert commits(api) == before
+    succeeds(send(api, it, key=api.new_key([operation.scope])))
 
 
-def only_its_scope_opens(office: Office, operation: Operation) -> None:
+def only_its_scope_opens(api: ApiClient, operation: Operation) -> None:
     """Of the keys that hold a single scope, only that of the operation gets in."""
-    it = sample(office, operation)
-    single = {scope: office.new_key([scope]) for scope in SCOPES}
-    before = dump(office)
-    opened = [s for s, key in single.items() if s != operation.scope and send(office, it, key=key).status != 403]
+    it = sample(api, operation)
+    single = {scope: api.new_key([scope]) for scope in SCOPES}
+    before = commits(api)
+    opened = [s for s, key in single.items() if s != operation.scope and send(api, it, key=key).status != 403]
     assert opened == []
-    assert dump(office) == before
-    succeeds(send(office, it, key=single[operation.scope]))
+    assert commits(api) == before
+    succeeds(send(api, it, key=single[operation.scope]))
 
 
-def checksum_needs_no_database(office: Office, nowhere: Path) -> None:
+def checksum_needs_no_database(api: ApiClient, nowhere: Path) -> None:
     """A mistyped key is refused where the database is out of reach; one that could be good must wait for it."""
-    out_of_reach = office.on(open_app(nowhere / "missing" / "retainer.db"))
-    answer = out_of_reach.get("/me", key=wrong_checksum(office))
+    out_of_reach = api.on(open_app(nowhere / "missing" / "retainer.db"))
+    answer = out_of_reach.get("/me", key=wrong_checksum(api))
     assert (answer.status, answer.code) == (401, "invalid_key"), answer
     assert out_of_reach.get("/me", key=keys.new_key()).code == "unavailable"
-    succeeds(office.get("/me"))
+    succeeds(api.get("/me"))
 
 
 # Tenancy
@@ -183,41 +186,41 @@ def foreign_paths(mine: Sample, theirs: Sample, operation: Operation) -> list[tu
     return found
 
 
-def foreign_id_in_path_is_nothing(office: Office, stranger: Office, operation: Operation) -> None:
+def foreign_id_in_path_is_nothing(api: ApiClient, other_tenant: ApiClient, operation: Operation) -> None:
     """Another account's id in the path is answered like one that never was, and nothing is changed."""
-    mine, theirs = sample(office, operation), sample(stranger, operation)
-    before = dump(office)
+    mine, theirs = sample(api, operation), sample(other_tenant, operation)
+    before = commits(api)
     for foreign, never in foreign_paths(mine, theirs, operation):
-        answer, expected = (send(office, mine, path=path) for path in (foreign, never))
+        answer, expected = (send(api, mine, path=path) for path in (foreign, never))
         assert answer.status == 404, answer
         assert shown(answer) == shown(expected)
-    assert dump(office) == before
-    succeeds(send(office, mine))
-    succeeds(send(stranger, theirs))
+    assert commits(api) == before
+    succeeds(send(api, mine))
+    succeeds(send(other_tenant, theirs))
 
 
-def foreign_id_in_body_is_nothing(office: Office, stranger: Office, operation: Operation) -> None:
+def foreign_id_in_body_is_nothing(api: ApiClient, other_tenant: ApiClient, operation: Operation) -> None:
     """Another account's id in a body is refused in the words for one that never was; one's own is not."""
-    it = sample(office, operation)
+    it = sample(api, operation)
     for path in references(operation):
         table, member = target_of(operation, path), ".".join(path)
-        own, foreign = some(office, table), some(stranger, table)
-        before = dump(office)
-        never, answer = (send(office, it, body=with_reference(operation, it.body, path, i)) for i in (NEVER, foreign))
+        own, foreign = some(api, table), some(other_tenant, table)
+        before = commits(api)
+        never, answer = (send(api, it, body=with_reference(operation, it.body, path, i)) for i in (NEVER, foreign))
         assert member in answer.errors, answer
         assert shown(answer) == shown(never)
-        assert dump(office) == before
-        found = send(twin(office), it, body=with_reference(operation, it.body, path, own))
+        assert commits(api) == before
+        found = send(db_copy(api), it, body=with_reference(operation, it.body, path, own))
         assert found.status != 422 or found.errors.get(member) != answer.errors[member], found
-    succeeds(send(office, it))
+    succeeds(send(api, it))
 
 
-def foreign_id_in_filter_is_nothing(office: Office, stranger: Office, operation: Operation) -> None:
+def foreign_id_in_filter_is_nothing(api: ApiClient, other_tenant: ApiClient, operation: Operation) -> None:
     """Another account's id in a filter finds what one that never was finds: nothing; one's own finds its record."""
-    path = sample(office, operation).path
+    path = sample(api, operation).path
     for name, table in reference_filters(operation).items():
-        own, foreign = (_found_by(client, operation, name, table) for client in (office, stranger))
-        answer, never = (office.get(path, {name: record_id}) for record_id in (foreign, NEVER))
+        own, foreign = (_found_by(client, operation, name, table) for client in (api, other_tenant))
+        answer, never = (api.get(path, {name: record_id}) for record_id in (foreign, NEVER))
         assert answer.data == never.data == []
         assert answer.json["meta"] == never.json["meta"]
         assert answer.json["meta"]["total"] == 0
@@ -225,7 +228,7 @@ def foreign_id_in_filter_is_nothing(office: Office, stranger: Office, operation:
         creates = [it for it in CREATES if home(it) == operation.path]
         settable = name == "ids" or (creates and _member_of(creates[0], name))
         if place and creates and settable:
-            assert len(office.get(path, {name: own}).data) == 1
+            assert len(api.get(path, {name: own}).data) == 1
 
 
 def _member_of(operation: Operation, name: str) -> tuple[str, ...] | None:
@@ -233,93 +236,93 @@ def _member_of(operation: Operation, name: str) -> tuple[str, ...] | None:
     return next((path for path in references(operation) if path in {(name,), (f"{name}s", "0")}), None)
 
 
-def _found_by(office: Office, operation: Operation, name: str, table: Any) -> int:
+def _found_by(api: ApiClient, operation: Operation, name: str, table: Any) -> int:
     """The id by which a filter finds a new record of this client's account."""
     create = next((it for it in CREATES if home(it) == operation.path), None)
     if name == "ids" or create is None:
-        return office.make(operation.path)["id"] if name == "ids" else some(office, table)
-    member, record_id = _member_of(create, name), some(office, table)
+        return api.make(operation.path)["id"] if name == "ids" else some(api, table)
+    member, record_id = _member_of(create, name), some(api, table)
     if member is not None:
-        it = sample(office, create)
-        succeeds(send(office, it, body=with_reference(create, it.body, member, record_id)))
+        it = sample(api, create)
+        succeeds(send(api, it, body=with_reference(create, it.body, member, record_id)))
     return record_id
 
 
-def populate(office: Office) -> None:
+def populate(api: ApiClient) -> None:
     """At least one record in every collection, and one with each list of references that bodies take."""
     for operation in CREATES:
-        succeeds(send(office, sample(office, operation)))
+        succeeds(send(api, sample(api, operation)))
         for path in references(operation):
             if path[0].endswith("_ids"):
-                it, own = sample(office, operation), some(office, target_of(operation, path))
-                succeeds(send(office, it, body=with_reference(operation, it.body, path, own)))
+                it, own = sample(api, operation), some(api, target_of(operation, path))
+                succeeds(send(api, it, body=with_reference(operation, it.body, path, own)))
 
 
-def everything_read(office: Office, paths: list[str]) -> list[Any]:
+def everything_read(api: ApiClient, paths: list[str]) -> list[Any]:
     """What one client reads at these paths."""
-    return [shown(office.get(path)) for path in paths]
+    return [shown(api.get(path)) for path in paths]
 
 
-def strangers_records_do_not_show(office: Office, stranger: Office) -> None:
+def other_tenants_records_do_not_show(api: ApiClient, other_tenant: ApiClient) -> None:
     """Every list, total, count and record of one account reads the same before and after another account's work."""
-    populate(office)
-    paths = [sample(office, operation).path for operation in [*LISTS, *ONES]]
-    before = everything_read(office, paths)
-    populate(stranger)
-    assert everything_read(office, paths) == before
+    populate(api)
+    paths = [sample(api, operation).path for operation in [*LISTS, *ONES]]
+    before = everything_read(api, paths)
+    populate(other_tenant)
+    assert everything_read(api, paths) == before
 
 
-def write_leaves_strangers_alone(office: Office, stranger: Office, operation: Operation) -> None:
+def write_leaves_other_tenants_alone(api: ApiClient, other_tenant: ApiClient, operation: Operation) -> None:
     """A write changes no row of another account."""
-    populate(stranger)
-    it = sample(office, operation)
-    before = dump(office, stranger.account_id)
-    succeeds(send(office, it))
-    assert dump(office, stranger.account_id) == before
+    populate(other_tenant)
+    it = sample(api, operation)
+    before = dump(api, other_tenant.account_id)
+    succeeds(send(api, it))
+    assert dump(api, other_tenant.account_id) == before
 
 
 # Conventions
 
 
-def unknown_parameter_is_refused(office: Office, operation: Operation) -> None:
+def unknown_parameter_is_refused(api: ApiClient, operation: Operation) -> None:
     """A query parameter that is none is refused, and the valid ones are named."""
-    it = sample(office, operation)
-    before = dump(office)
-    answer = send(office, it, query="no_such=1")
+    it = sample(api, operation)
+    before = commits(api)
+    answer = send(api, it, query="no_such=1")
     assert (answer.status, answer.code, list(answer.errors)) == (422, "unknown_parameter", ["no_such"]), answer
     (sentence,) = answer.errors["no_such"]
     for name in query_parameters(operation):
         assert name in sentence
-    assert dump(office) == before
-    succeeds(send(office, it))
+    assert commits(api) == before
+    succeeds(send(api, it))
 
 
-def state_of(office: Office, it: Sample) -> str:
+def state_of(api: ApiClient, it: Sample) -> str:
     """The record's ETag now, read in a way that changes nothing."""
-    read = office.get(it.path, key="own")
+    read = api.get(it.path, key="own")
     return read.headers["etag"] if read.status == 200 else it.etag
 
 
-def if_match_guards(office: Office, operation: Operation) -> None:
+def if_match_guards(api: ApiClient, operation: Operation) -> None:
     """A write to another state than the present is refused and changes nothing; the present state or any goes through.
 
     After a change, the state from before it is another.
     """
-    it = sample(office, operation)
-    state, before = state_of(office, it), dump(office)
-    answer = send(office, it, headers=OTHER_STATE)
+    it = sample(api, operation)
+    state, before = state_of(api, it), commits(api)
+    answer = send(api, it, headers=OTHER_STATE)
     assert (answer.status, answer.code) == (412, "precondition_failed"), answer
-    weak = send(office, it, headers={"If-Match": f"W/{state}"})
+    weak = send(api, it, headers={"If-Match": f"W/{state}"})
     assert weak.status == 412, "If-Match compares strongly"
-    assert dump(office) == before
+    assert commits(api) == before
     for good in (state, "*", f'"x", {state}'):
-        succeeds(send(twin(office), it, headers={"If-Match": good}))
+        succeeds(send(db_copy(api), it, headers={"If-Match": good}))
     changes = [other for other in PATHS[operation.path] if other.method in {"PUT", "PATCH"}]
     if changes:
-        succeeds(office.call(changes[0].method, it.path, {}))
-        assert send(twin(office), it, headers={"If-Match": state}).status != 412, "nothing has changed yet"
-        succeeds(office.call(changes[0].method, it.path, some_change(it.record, "other")))
-        assert send(office, it, headers={"If-Match": state}).status == 412
+        succeeds(api.call(changes[0].method, it.path, {}))
+        assert send(db_copy(api), it, headers={"If-Match": state}).status != 412, "nothing has changed yet"
+        succeeds(api.call(changes[0].method, it.path, some_change(it.record, "other")))
+        assert send(api, it, headers={"If-Match": state}).status == 412
 
 
 def some_change(record: dict[str, Any], word: str) -> dict[str, str]:
@@ -328,55 +331,55 @@ def some_change(record: dict[str, Any], word: str) -> dict[str, str]:
     return {name: f"#{word.encode().hex()[:6]:0<6}" if name == "color" else word}
 
 
-def if_none_match_saves(office: Office, operation: Operation) -> None:
+def if_none_match_saves(api: ApiClient, operation: Operation) -> None:
     """A record that is unchanged is 304 without a body; a changed one is sent."""
-    it = sample(office, operation)
-    first = succeeds(send(office, it))
+    it = sample(api, operation)
+    first = succeeds(send(api, it))
     state = first.headers["etag"]
     for same in (state, f"W/{state}", "*", f'"x", {state}'):
-        answer = send(office, it, headers={"If-None-Match": same})
+        answer = send(api, it, headers={"If-None-Match": same})
         assert (answer.status, answer.body, answer.headers["etag"]) == (304, b"", state), answer
-    assert send(office, it, headers={"If-None-Match": '"x"'}).status == 200
+    assert send(api, it, headers={"If-None-Match": '"x"'}).status == 200
     for change in (other for other in PATHS[operation.path] if other.method in {"PUT", "PATCH"}):
-        succeeds(office.call(change.method, it.path, {}))
-        assert succeeds(send(office, it)).headers["etag"] == state, "nothing has changed"
-        succeeds(office.call(change.method, it.path, some_change(succeeds(send(office, it)).data, change.method)))
-        state, former = succeeds(send(office, it)).headers["etag"], state
+        succeeds(api.call(change.method, it.path, {}))
+        assert succeeds(send(api, it)).headers["etag"] == state, "nothing has changed"
+        succeeds(api.call(change.method, it.path, some_change(succeeds(send(api, it)).data, change.method)))
+        state, former = succeeds(send(api, it)).headers["etag"], state
         assert state != former
-        assert send(office, it, headers={"If-None-Match": former}).status == 200
+        assert send(api, it, headers={"If-None-Match": former}).status == 200
 
 
-def retry_is_replayed(office: Office, operation: Operation) -> None:
+def retry_is_replayed(api: ApiClient, operation: Operation) -> None:
     """A write sent again with its Idempotency-Key is answered as before and changes nothing."""
-    it, headers = sample(office, operation), {"Idempotency-Key": "once"}
-    first = succeeds(send(office, it, headers=headers))
+    it, headers = sample(api, operation), {"Idempotency-Key": "once"}
+    first = succeeds(send(api, it, headers=headers))
     assert "idempotency-replayed" not in first.headers
-    after = dump(office)
-    again = send(office, it, headers=headers)
+    after = commits(api)
+    again = send(api, it, headers=headers)
     assert (again.status, again.body) == (first.status, first.body), again
     assert kept_headers(again) == kept_headers(first) | {"idempotency-replayed": "true"}
-    assert dump(office) == after
-    reused = send(office, it, headers=headers, raw=b'{"another": "body"}')
+    assert commits(api) == after
+    reused = send(api, it, headers=headers, raw=b'{"another": "body"}')
     assert (reused.status, reused.code) == (422, "idempotency_key_reused"), reused
-    other = send(office, it, headers=headers, key=office.new_key())
+    other = send(api, it, headers=headers, key=api.new_key())
     assert "idempotency-replayed" not in other.headers, "another API key is another client"
     assert other.status < 400 or other.code != "idempotency_key_reused", other
 
 
-def refusal_is_not_kept(office: Office, operation: Operation) -> None:
+def refusal_is_not_kept(api: ApiClient, operation: Operation) -> None:
     """A refused write leaves its Idempotency-Key free."""
-    it, headers = sample(office, operation), {"Idempotency-Key": "once"}
+    it, headers = sample(api, operation), {"Idempotency-Key": "once"}
     wrong = {"raw": b'{"no_such_member": 1}'} if operation.body else {"path": f"{it.collection}/{NEVER}"}
-    assert send(office, it, headers=headers, **wrong).status in {404, 422}
-    assert "idempotency-replayed" not in succeeds(send(office, it, headers=headers)).headers
+    assert send(api, it, headers=headers, **wrong).status in {404, 422}
+    assert "idempotency-replayed" not in succeeds(send(api, it, headers=headers)).headers
 
 
-def malformed_is_refused(office: Office, operation: Operation) -> None:
+def malformed_is_refused(api: ApiClient, operation: Operation) -> None:
     """JSON that can be understood in two ways, or in none, is refused and changes nothing."""
-    it = sample(office, operation)
+    it = sample(api, operation)
     name = next(iter(members_of(body_schema(operation))))
     quoted = json.dumps(name).encode()
-    before = dump(office)
+    before = commits(api)
     for raw in (
         b"",
         b"{",
@@ -398,16 +401,16 @@ def malformed_is_refused(office: Office, operation: Operation) -> None:
         b"{%b: 1,}" % quoted,
         b"{%b: 01}" % quoted,
     ):
-        answer = send(office, it, raw=raw, headers={"Content-Type": "application/json"})
+        answer = send(api, it, raw=raw, headers={"Content-Type": "application/json"})
         assert (answer.status, answer.code) == (400, "malformed_json"), f"{raw[:80]!r}: {answer}"
-    assert dump(office) == before
-    succeeds(send(office, it))
+    assert commits(api) == before
+    succeeds(send(api, it))
 
 
-def wrong_kinds_are_refused(office: Office, operation: Operation) -> None:
+def wrong_kinds_are_refused(api: ApiClient, operation: Operation) -> None:
     """A value of a wrong kind is refused on its member: no member takes what only looks like its kind."""
-    it = sample(office, operation)
-    before = dump(office)
+    it = sample(api, operation)
+    before = commits(api)
     for name, schema in members_of(body_schema(operation)).items():
         types = kinds(schema) - {"null"}
         wrong: list[Any] = [{}, [{}]] if "properties" not in schema else [1]
@@ -418,31 +421,31 @@ def wrong_kinds_are_refused(office: Office, operation: Operation) -> None:
         if types == {"boolean"}:
             wrong += ["true", 1, 0]
         for value in wrong:
-            answer = send(office, it, body=it.body | {name: value})
+            answer = send(api, it, body=it.body | {name: value})
             assert answer.status == 422, f"{name}: {value!r}: {answer}"
             assert any(field.split(".")[0] == name for field in answer.errors), f"{name}: {value!r}: {answer}"
-    assert dump(office) == before
-    succeeds(send(office, it))
+    assert commits(api) == before
+    succeeds(send(api, it))
 
 
-def faults_are_named_at_once(office: Office, operation: Operation) -> None:
+def faults_are_named_at_once(api: ApiClient, operation: Operation) -> None:
     """A body with many faults is answered with all of them."""
-    it = sample(office, operation)
+    it = sample(api, operation)
     members = members_of(body_schema(operation))
     body = {name: 1.5 if "boolean" in kinds(its) else False for name, its in members.items()}
-    assert set(send(office, it, body=body | {"no_such": 1}).errors) == {*members, "no_such"}
+    assert set(send(api, it, body=body | {"no_such": 1}).errors) == {*members, "no_such"}
     if operation.created:
         required = set(body_schema(operation).get("required", []))
-        empty = send(twin(office), it, body={})
+        empty = send(db_copy(api), it, body={})
         assert set(empty.errors if required else {}) >= required
-    succeeds(send(office, it))
+    succeeds(send(api, it))
 
 
-def put_is_patch(office: Office, path: str) -> None:
+def put_is_patch(api: ApiClient, path: str) -> None:
     """PUT and PATCH answer the same to the same body, and leave the same behind."""
     put, patch = (next(it for it in BODIES if it.path == path and it.method == method) for method in ("PUT", "PATCH"))
-    it = sample(office, put)
-    clients = [(twin(office), "PUT"), (twin(office), "PATCH")]
+    it = sample(api, put)
+    clients = [(db_copy(api), "PUT"), (db_copy(api), "PATCH")]
     bodies = [{}, {"no_such": 1}, it.record]
     for name, schema in members_of(body_schema(patch)).items():
         bodies += [{name: schema["examples"][0]}, {name: None}, {name: ""}]
@@ -455,57 +458,57 @@ def put_is_patch(office: Office, path: str) -> None:
     assert accepted > 3
 
 
-def record_can_be_sent_back(office: Office, operation: Operation) -> None:
+def record_can_be_sent_back(api: ApiClient, operation: Operation) -> None:
     """A record, sent back as it was read, is accepted and stays as it is; its time of change too, if it is the same."""
-    it = sample(office, operation)
-    read = office.get(it.path)
+    it = sample(api, operation)
+    read = api.get(it.path)
     record = read.data if read.status == 200 else it.record
-    answer = succeeds(send(office, it, body=record))
+    answer = succeeds(send(api, it, body=record))
     moving = dict.fromkeys(("updated_at", "last_synced_at") if "last_synced_at" in record else (), "")
     assert answer.data | moving == record | moving
 
 
-def read_only_members_are_ignored(office: Office, operation: Operation) -> None:
+def read_only_members_are_ignored(api: ApiClient, operation: Operation) -> None:
     """Read-only members are accepted with any value, and nothing comes of it."""
-    it = sample(office, operation)
+    it = sample(api, operation)
     locked = [name for name, its in body_schema(operation)["properties"].items() if its.get("readOnly")]
     assert {"id", "created_at", "updated_at"} <= set(locked)
     expected, answer = (
-        succeeds(send(twin(office), it, body=it.body | more)).data for more in ({}, dict.fromkeys(locked, "x"))
+        succeeds(send(db_copy(api), it, body=it.body | more)).data for more in ({}, dict.fromkeys(locked, "x"))
     )
     assert timeless(answer) == timeless(expected)
 
 
-def list_costs_the_same(office: Office, operation: Operation) -> None:
+def list_costs_the_same(api: ApiClient, operation: Operation) -> None:
     """A list takes as many statements for seven records as for one; sorted, filtered, or on a later page."""
-    path = sample(office, operation).path
+    path = sample(api, operation).path
     queries = ["", "per_page=1&page=1", "updated_since=2020-01-01T00:00:00Z", f"sort={operation.query.sorts[-1]}"]
-    office.make(path)
-    few = [statements(office, path, query) for query in queries]
+    api.make(path)
+    few = [statements(api, path, query) for query in queries]
     for _ in range(6):
-        office.make(path)
-    assert [statements(office, path, query) for query in queries] == few
-    assert len(office.get(path).data) == 7
+        api.make(path)
+    assert [statements(api, path, query) for query in queries] == few
+    assert len(api.get(path).data) == 7
 
 
-def statements(office: Office, path: str, query: str) -> int:
+def statements(api: ApiClient, path: str, query: str) -> int:
     """How many statements a list runs."""
     seen: list[str] = []
-    connection = office.store.engine.connection()
+    connection = api.store.engine.connection()
     connection.set_trace_callback(seen.append)
-    office.store.engine.give_back(connection)  # so that the request is lent the same
-    succeeds(office.get(path, query))
+    api.store.engine.give_back(connection)  # so that the request is lent the same
+    succeeds(api.get(path, query))
     connection.set_trace_callback(None)
     assert seen
     return len(seen)
 
 
-def every_record_comes_once(office: Office, path: str, sort: str, made: list[int]) -> list[dict[str, Any]]:
+def every_record_comes_once(api: ApiClient, path: str, sort: str, made: list[int]) -> list[dict[str, Any]]:
     """Walking the pages by their links meets every record exactly once; figures and links agree."""
     url, found, pages = "", [], 0
     query = f"per_page=2&sort={sort}"
     while True:
-        answer = office.get(path, url or query)
+        answer = api.get(path, url or query)
         rows, meta, links = answer.data, answer.json["meta"], answer.json["links"]
         pages += 1
         assert meta["current_page"] == pages
@@ -521,11 +524,11 @@ def every_record_comes_once(office: Office, path: str, sort: str, made: list[int
     return found
 
 
-def ceiling_holds(office: Office, stranger: Office) -> None:
+def ceiling_holds(api: ApiClient, other_tenant: ApiClient) -> None:
     """The last two requests of a minute are answered, more are 429 and not counted; other keys go on."""
-    bucket = f"key:{office.key_id}"
-    office.spend(bucket, 598)
-    answers = [office.get("/me") for _ in range(4)]
+    bucket = f"key:{api.key_id}"
+    api.spend(bucket, 598)
+    answers = [api.get("/me") for _ in range(4)]
     assert [answer.status for answer in answers] == [200, 200, 429, 429]
     assert [charged(answer) for answer in answers] == [1, 0, 0, 0]
     refused = answers[-1]
@@ -534,24 +537,24 @@ def ceiling_holds(office: Office, stranger: Office) -> None:
     assert refused.headers["retry-after"] in refused.json["message"]
     now = time.time()
     assert now < int(refused.headers["x-ratelimit-reset"]) <= now + 61
-    assert office.app.pipeline.limiter.hit(bucket, 601, charge=False).remaining == 1
-    succeeds(office.get("/me", key=office.new_key()))
-    succeeds(stranger.get("/me"))
+    assert api.app.pipeline.limiter.hit(bucket, 601, charge=False).remaining == 1
+    succeeds(api.get("/me", key=api.new_key()))
+    succeeds(other_tenant.get("/me"))
 
 
-def strangers_are_charged(office: Office) -> None:
+def anonymous_callers_are_charged(api: ApiClient) -> None:
     """A refused caller is charged to the address, a good key never; an empty bucket refuses strangers only."""
     for expected in (599, 598):
-        answer = office.get("/me", key=None)
+        answer = api.get("/me", key=None)
         assert (answer.headers["x-ratelimit-limit"], charged(answer)) == ("600", expected)
-    succeeds(office.get("/me"))
-    assert charged(office.get("/me", key=keys.new_key())) == 597
-    office.spend("address:127.0.0.1", 597)
+    succeeds(api.get("/me"))
+    assert charged(api.get("/me", key=keys.new_key())) == 597
+    api.spend("address:127.0.0.1", 597)
     for key in (None, keys.new_key(), "nonsense"):
-        refused = office.get("/me", key=key)
+        refused = api.get("/me", key=key)
         assert (refused.status, refused.code, charged(refused)) == (429, "rate_limited", 0)
         assert int(refused.headers["retry-after"]) >= 1
-    assert charged(succeeds(office.get("/me"))) == 598
+    assert charged(succeeds(api.get("/me"))) == 598
 
 
 def paths_and_methods(path: str) -> tuple[list[str], list[str]]:

@@ -7,13 +7,14 @@ from random import Random
 from typing import Any
 
 import time_machine
+from retainer.limits import SlidingWindow
 
 from retainer.kernel.resource import Operation
 from retainer.limits import SlidingWindow
 from retainer.settings import BASE_PATH
-from tests.cast import PARENTS, SENT, Answer, Office
 from tests.contract.cases import CREATES, OPERATIONS, bare, body_schema, kinds, members_of, references, target_of
 from tests.contract.reference import PLUGINS, VERSIONS, Row
+from tests.factories import PARENTS, SENT, Answer, ApiClient
 
 NOW = datetime(2026, 3, 31, 22, 30, tzinfo=UTC)
 TODAY, YESTERDAY = "2026-04-01", "2026-03-31"  # in Berlin, where the account is
@@ -76,11 +77,11 @@ LEFT_OUT = object()
 class Filler:
     """Fills an account with records whose members are drawn; those that are refused are drawn anew."""
 
-    def __init__(self, office: Office, clock: time_machine.Traveller) -> None:
-        self.office = office
+    def __init__(self, api: ApiClient, clock: time_machine.Traveller) -> None:
+        self.api = api
         self.clock = clock
         self.random = Random()
-        self.ids: dict[str, list[int]] = {"users": [office.admin_id, office.member_id]}
+        self.ids: dict[str, list[int]] = {"users": [api.admin_id, api.member_id]}
         self.made: dict[str, list[str]] = {}
 
     def fill(self, count: int, seed: str) -> None:
@@ -146,11 +147,11 @@ class Filler:
 
     def observe(self) -> None:
         """Write what the monitor would have found out about the sites."""
-        connection = self.office.store.engine.connection()
+        connection = self.api.store.engine.connection()
         for site, known in itertools.product(self.ids["sites"], OBSERVED):
             value = self.random.choice(OBSERVED[known])
             connection.execute(f"UPDATE sites SET {known} = ? WHERE id = ?", (value, site))
-        self.office.store.engine.give_back(connection)
+        self.api.store.engine.give_back(connection)
 
     def make(self, path: str, **members: Any) -> int:
         """Make a record of these members alone; answers its id."""
@@ -195,8 +196,8 @@ class Filler:
     def call(self, method: str, path: str, body: Any = None) -> Answer:
         """Send a request; often at the same instant as the one before, or a microsecond later."""
         self.clock.shift(self.random.choice((0, 0, 0.000001, 1, 3600)))
-        self.office.app.pipeline.limiter = SlidingWindow()
-        return self.office.call(method, path, body)
+        self.api.app.pipeline.limiter = SlidingWindow()
+        return self.api.call(method, path, body)
 
     def place(self, operation: Operation) -> str:
         """Where a record is made; most have the same parent, unless it must be like what PARENTS says."""

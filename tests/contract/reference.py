@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from retainer.kernel.resource import Operation
 from tests.contract.cases import NEVER, bare, described, kinds, query_parameters
-from tests.witness import resolved
+from tests.contract_checker import resolved
 
 Row = dict[str, Any]
 PAGING = {"page", "per_page", "sort"}

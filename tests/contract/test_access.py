@@ -1,6 +1,8 @@
 """Who gets in: every operation against every reason for a refusal, and the order in which the reasons are judged."""
 
 import pytest
+from retainer.identity import accounts, keys, users
+from retainer.identity.keys import SCOPES, KeyDetails
 
 from retainer.errors import Refusal
 from retainer.identity import accounts, keys
@@ -17,17 +19,17 @@ from tests.contract.cases import (
     SCOPED,
     UPDATES,
     another_process,
-    dump,
+    commits,
     each,
     sample,
     send,
     succeeds,
 )
 from tests.contract.checks import (
+    AUTH_FAILURES,
     OTHER_STATE,
     PAST,
-    PLIGHTS,
-    caller_is_refused,
+    callers_are_refused,
     checksum_needs_no_database,
     only_its_scope_opens,
     paths_and_methods,
@@ -41,217 +43,216 @@ from tests.contract.checks import (
 HUGE = {"Content-Length": str(1024 * 1024 + 1), "Content-Type": "application/json"}
 
 
-@pytest.mark.parametrize("plight", PLIGHTS)
 @each(OPERATIONS)
-def test_who_does_not_get_in_is_refused_and_changes_nothing(office, operation, plight):
-    caller_is_refused(office, operation, plight)
+def test_who_does_not_get_in_is_refused_and_changes_nothing(api, operation):
+    callers_are_refused(api, operation, *AUTH_FAILURES)
 
 
 @each(SCOPED)
-def test_a_key_with_every_scope_but_the_needed_one_is_refused_by_name(office, operation):
-    scope_is_required(office, operation, [scope for scope in SCOPES if scope != operation.scope])
+def test_a_key_with_every_scope_but_the_needed_one_is_refused_by_name(api, operation):
+    scope_is_required(api, operation, [scope for scope in SCOPES if scope != operation.scope])
 
 
 @each([it for it in SCOPED if not it.writes and it.scope.replace("read", "write") in SCOPES])
-def test_the_scope_to_write_does_not_include_the_scope_to_read(office, operation):
-    scope_is_required(office, operation, [operation.scope.replace("read", "write")])
+def test_the_scope_to_write_does_not_include_the_scope_to_read(api, operation):
+    scope_is_required(api, operation, [operation.scope.replace("read", "write")])
 
 
 @each(SCOPED)
-def test_of_all_scopes_only_the_declared_one_opens_an_operation(office, operation):
-    only_its_scope_opens(office, operation)
+def test_of_all_scopes_only_the_declared_one_opens_an_operation(api, operation):
+    only_its_scope_opens(api, operation)
 
 
 @each([it for it in OPERATIONS if it.scope is None])
-def test_any_valid_key_may_use_an_operation_without_scope(office, operation):
+def test_any_valid_key_may_use_an_operation_without_scope(api, operation):
     for scope in SCOPES:
-        succeeds(send(office, sample(office, operation), key=office.new_key([scope])))
+        succeeds(send(api, sample(api, operation), key=api.new_key([scope])))
 
 
-def test_a_wrong_checksum_is_refused_without_the_database(office, tmp_path):
-    checksum_needs_no_database(office, tmp_path)
+def test_a_wrong_checksum_is_refused_without_the_database(api, tmp_path):
+    checksum_needs_no_database(api, tmp_path)
 
 
-def test_a_key_may_come_in_x_api_key(office):
-    succeeds(office.get("/me", key=None, headers={"X-Api-Key": office.key}))
-    assert office.get("/me", key=None, headers={"X-Api-Key": keys.new_key()}).code == "invalid_key"
+def test_a_key_may_come_in_x_api_key(api):
+    succeeds(api.get("/me", key=None, headers={"X-Api-Key": api.key}))
+    assert api.get("/me", key=None, headers={"X-Api-Key": keys.new_key()}).code == "invalid_key"
 
 
-def test_a_second_credential_is_never_tried(office):
+def test_a_second_credential_is_never_tried(api):
     for bad in (keys.new_key(), "nonsense"):
-        assert office.get("/me", key=bad, headers={"X-Api-Key": office.key}).code == "invalid_key"
-    succeeds(office.get("/me", headers={"X-Api-Key": keys.new_key()}))
+        assert api.get("/me", key=bad, headers={"X-Api-Key": api.key}).code == "invalid_key"
+    succeeds(api.get("/me", headers={"X-Api-Key": keys.new_key()}))
 
 
-def test_another_scheme_is_no_bearer_credential(office):
+def test_another_scheme_is_no_bearer_credential(api):
     basic = {"Authorization": "Basic YTpi"}
-    succeeds(office.get("/me", key=None, headers={**basic, "X-Api-Key": office.key}))
-    assert office.get("/me", key=None, headers=basic).code == "missing_key"
+    succeeds(api.get("/me", key=None, headers={**basic, "X-Api-Key": api.key}))
+    assert api.get("/me", key=None, headers=basic).code == "missing_key"
 
 
-def test_the_name_of_the_scheme_may_be_written_in_any_case(office):
+def test_the_name_of_the_scheme_may_be_written_in_any_case(api):
     for scheme in ("bearer", "BEARER", "Bearer"):
-        succeeds(office.get("/me", key=None, headers={"Authorization": f"{scheme} {office.key}"}))
+        succeeds(api.get("/me", key=None, headers={"Authorization": f"{scheme} {api.key}"}))
 
 
-def test_a_key_in_the_query_string_is_no_key(office):
+def test_a_key_in_the_query_string_is_no_key(api):
     for name in ("api_key", "key", "access_token"):
-        assert office.get("/clients", {name: office.key}, key=None).code == "missing_key"
+        assert api.get("/clients", {name: api.key}, key=None).code == "missing_key"
 
 
-def test_a_trial_gives_the_api_to_every_plan(office):
-    accounts.set_account(office.store, office.account_id, {"plan": "solo"})
-    succeeds(office.get("/me"))
+def test_a_trial_gives_the_api_to_every_plan(api):
+    accounts.set_account(api.store, api.account_id, {"plan": "solo"})
+    succeeds(api.get("/me"))
 
 
-def test_the_api_cannot_be_switched_on_without_a_plan_that_has_it(office):
-    without_plan(PAST)(office)
+def test_the_api_cannot_be_switched_on_without_a_plan_that_has_it(api):
+    without_plan(PAST)(api)
     with pytest.raises(Refusal):
-        accounts.switch_api(office.store, office.account_id, on=True)
+        accounts.switch_api(api.store, api.account_id, on=True)
 
 
 # What is changed counts from the very next request, in every process
 
 
-def test_a_revoked_key_stops_at_once_everywhere_and_others_go_on(office):
-    other = another_process(office)
-    key = office.new_key()
+def test_a_revoked_key_stops_at_once_everywhere_and_others_go_on(api):
+    other = another_process(api)
+    key = api.new_key()
     succeeds(other.get("/me", key=key))
-    keys.revoke_key(office.store, keys.list_keys(office.store, office.account_id)[-1]["id"])
+    keys.revoke_key(api.store, keys.list_keys(api.store, api.account_id)[-1]["id"])
     assert other.get("/me", key=key).code == "revoked_key"
     succeeds(other.get("/me"))
 
 
-def test_the_switch_stops_every_key_at_once_everywhere(office):
-    other = another_process(office)
-    keys = [office.new_key(["clients:read"]), office.key]
+def test_the_switch_stops_every_key_at_once_everywhere(api):
+    other = another_process(api)
+    keys = [api.new_key(["clients:read"]), api.key]
     for key in keys:
         succeeds(other.get("/me", key=key))
-    switched_off(office)
+    switched_off(api)
     assert {other.get("/me", key=key).code for key in keys} == {"api_disabled"}
-    restore(office)
+    restore(api)
     for key in keys:
         succeeds(other.get("/me", key=key))
 
 
-def test_a_deactivated_users_keys_stop_at_once_everywhere_and_those_of_others_go_on(office):
-    other = another_process(office)
-    key = office.new_key(user_id=office.member_id)
+def test_a_deactivated_users_keys_stop_at_once_everywhere_and_those_of_others_go_on(api):
+    other = another_process(api)
+    key = api.new_key(user_id=api.member_id)
     succeeds(other.get("/me", key=key))
-    cost_rates.set_user(office.store, office.member_id, {"is_active": False})
+    users.set_user(api.store, api.member_id, {"is_active": False})
     assert other.get("/me", key=key).code == "user_deactivated"
     succeeds(other.get("/me"))
 
 
-def test_a_changed_plan_counts_at_once_everywhere(office):
-    other = another_process(office)
+def test_a_changed_plan_counts_at_once_everywhere(api):
+    other = another_process(api)
     for plan, limit in (("scale", "1200"), ("enterprise", "3000"), ("agency", "600"), ("solo", "600")):
-        accounts.set_account(office.store, office.account_id, {"plan": plan})
+        accounts.set_account(api.store, api.account_id, {"plan": plan})
         assert succeeds(other.get("/me")).headers["x-ratelimit-limit"] == limit
-    without_plan(PAST)(office)
+    without_plan(PAST)(api)
     assert other.get("/me").code == "trial_ended"
 
 
-def test_a_key_can_only_be_made_for_an_active_user_of_its_account(office, stranger):
-    cost_rates.set_user(office.store, office.member_id, {"is_active": False})
-    for user_id in (stranger.admin_id, office.member_id, NEVER):
+def test_a_key_can_only_be_made_for_an_active_user_of_its_account(api, other_tenant):
+    users.set_user(api.store, api.member_id, {"is_active": False})
+    for user_id in (other_tenant.admin_id, api.member_id, NEVER):
         with pytest.raises(Refusal) as refusal:
-            keys.create_key(office.store, office.account_id, KeyDetails("Test", user_id, ["clients:read"]))
+            keys.create_key(api.store, api.account_id, KeyDetails("Test", user_id, ["clients:read"]))
         assert refusal.value.code == "validation_failed"
-    office.new_key(["clients:read"])
+    api.new_key(["clients:read"])
 
 
 # The order of the checks: a request that is wrong in two ways is refused for the first
 
 
-def test_1_too_large_a_body_comes_before_a_missing_key(office):
-    answer = office.call("POST", "/clients", raw=b"{}", key=None, headers=HUGE)
+def test_1_too_large_a_body_comes_before_a_missing_key(api):
+    answer = api.call("POST", "/clients", raw=b"{}", key=None, headers=HUGE)
     assert (answer.status, answer.code) == (413, "body_too_large")
-    assert office.call("POST", "/clients", raw=b"{}", key=None).status == 401
+    assert api.call("POST", "/clients", raw=b"{}", key=None).status == 401
 
 
-def test_2_a_revoked_key_comes_before_a_plan_without_the_api(office):
-    key = revoked(office)
-    without_plan(PAST)(office)
-    assert office.get("/me", key=key).status == 401
-    assert office.get("/me").status == 402
+def test_2_a_revoked_key_comes_before_a_plan_without_the_api(api):
+    key = revoked(api)
+    without_plan(PAST)(api)
+    assert api.get("/me", key=key).status == 401
+    assert api.get("/me").status == 402
 
 
-def test_3_a_plan_without_the_api_comes_before_the_switch(office):
-    switched_off(office)
-    assert office.get("/me").status == 403
-    without_plan(PAST)(office)
-    assert office.get("/me").status == 402
+def test_3_a_plan_without_the_api_comes_before_the_switch(api):
+    switched_off(api)
+    assert api.get("/me").status == 403
+    without_plan(PAST)(api)
+    assert api.get("/me").status == 402
 
 
-def test_4_the_switch_comes_before_the_limit(office):
-    office.spend(f"key:{office.key_id}", 600)
-    assert office.get("/me").status == 429
-    switched_off(office)
-    assert office.get("/me").code == "api_disabled"
+def test_4_the_switch_comes_before_the_limit(api):
+    api.spend(f"key:{api.key_id}", 600)
+    assert api.get("/me").status == 429
+    switched_off(api)
+    assert api.get("/me").code == "api_disabled"
 
 
-def test_5_the_limit_comes_before_an_unknown_path(office):
-    assert office.get("/no-such-path").status == 404
-    office.spend(f"key:{office.key_id}", 599)
-    assert office.get("/no-such-path").status == 429
+def test_5_the_limit_comes_before_an_unknown_path(api):
+    assert api.get("/no-such-path").status == 404
+    api.spend(f"key:{api.key_id}", 599)
+    assert api.get("/no-such-path").status == 429
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_6_an_undefined_method_comes_before_a_missing_scope(office, path):
-    concrete = sample(office, PATHS[path][0]).path
+def test_6_an_undefined_method_comes_before_a_missing_scope(api, path):
+    concrete = sample(api, PATHS[path][0]).path
     lacking = [scope for scope in SCOPES if scope not in {it.scope for it in PATHS[path]}]
     for method in paths_and_methods(path)[1]:
-        assert office.call(method, concrete, key=office.new_key(lacking)).status == 405
+        assert api.call(method, concrete, key=api.new_key(lacking)).status == 405
 
 
 @each(SCOPED)
-def test_7_a_missing_scope_comes_before_an_unknown_parameter(office, operation):
-    it = sample(office, operation)
-    lacking = office.new_key([scope for scope in SCOPES if scope != operation.scope])
-    assert send(office, it, query="no_such=1", key=lacking).code == "missing_scope"
-    assert send(office, it, query="no_such=1").code == "unknown_parameter"
+def test_7_a_missing_scope_comes_before_an_unknown_parameter(api, operation):
+    it = sample(api, operation)
+    lacking = api.new_key([scope for scope in SCOPES if scope != operation.scope])
+    assert send(api, it, query="no_such=1", key=lacking).code == "missing_scope"
+    assert send(api, it, query="no_such=1").code == "unknown_parameter"
 
 
 @each(BY_ID)
-def test_8_an_unknown_parameter_comes_before_a_missing_record(office, operation):
-    it = sample(office, operation)
+def test_8_an_unknown_parameter_comes_before_a_missing_record(api, operation):
+    it = sample(api, operation)
     missing = "/".join(str(NEVER) if part.isdigit() else part for part in it.path.split("/"))
-    assert send(office, it, path=missing, query="no_such=1").code == "unknown_parameter"
-    assert send(office, it, path=missing).code == "not_found"
-    succeeds(send(office, it))
+    assert send(api, it, path=missing, query="no_such=1").code == "unknown_parameter"
+    assert send(api, it, path=missing).code == "not_found"
+    succeeds(send(api, it))
 
 
 @each([*UPDATES, *DELETES])
-def test_9_a_missing_record_comes_before_another_state(office, operation):
-    it = sample(office, operation)
-    assert send(office, it, path=f"{it.collection}/{NEVER}", headers=OTHER_STATE).status == 404
-    assert send(office, it, headers=OTHER_STATE).status == 412
+def test_9_a_missing_record_comes_before_another_state(api, operation):
+    it = sample(api, operation)
+    assert send(api, it, path=f"{it.collection}/{NEVER}", headers=OTHER_STATE).status == 404
+    assert send(api, it, headers=OTHER_STATE).status == 412
 
 
 @each(UPDATES)
-def test_10_another_state_comes_before_a_faulty_body(office, operation):
-    it = sample(office, operation)
+def test_10_another_state_comes_before_a_faulty_body(api, operation):
+    it = sample(api, operation)
     wrongs = [(b"{", {}, 400), (b"{}", {"Content-Type": "text/plain"}, 415), (b'{"no_such": 1}', {}, 422)]
-    before = dump(office)
+    before = commits(api)
     for raw, headers, status in wrongs:
-        assert send(office, it, raw=raw, headers={**headers, **OTHER_STATE}).status == 412
-        assert send(office, it, raw=raw, headers=headers).status == status
-    assert dump(office) == before
-    succeeds(send(office, it))
+        assert send(api, it, raw=raw, headers={**headers, **OTHER_STATE}).status == 412
+        assert send(api, it, raw=raw, headers=headers).status == status
+    assert commits(api) == before
+    succeeds(send(api, it))
 
 
 @each([it for it in BODIES if it.parameters])
-def test_a_missing_record_comes_before_a_faulty_body(office, operation):
-    it = sample(office, operation)
+def test_a_missing_record_comes_before_a_faulty_body(api, operation):
+    it = sample(api, operation)
     missing = "/".join(str(NEVER) if part.isdigit() else part for part in it.path.split("/"))
-    assert send(office, it, path=missing, raw=b"{").status == 404
-    assert send(office, it, raw=b"{").status == 400
+    assert send(api, it, path=missing, raw=b"{").status == 404
+    assert send(api, it, raw=b"{").status == 400
 
 
 @each(READS)
-def test_head_is_refused_like_get(office, operation):
-    it = sample(office, operation)
-    for key in (None, office.new_key([scope for scope in SCOPES if scope != operation.scope])):
-        get, head = (send(office, it._replace(method=method), key=key) for method in ("GET", "HEAD"))
+def test_head_is_refused_like_get(api, operation):
+    it = sample(api, operation)
+    for key in (None, api.new_key([scope for scope in SCOPES if scope != operation.scope])):
+        get, head = (send(api, it._replace(method=method), key=key) for method in ("GET", "HEAD"))
         assert (head.status, head.body) == (get.status, b"")

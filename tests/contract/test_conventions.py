@@ -4,8 +4,9 @@ import json
 import re
 
 import pytest
-
 from retainer.identity import accounts
+from retainer.limits import SlidingWindow
+
 from retainer.kernel.http import LARGEST_BODY
 from retainer.limits import SlidingWindow
 from retainer.settings import BASE_PATH
@@ -23,7 +24,8 @@ from tests.contract.cases import (
     WRITES,
     another_process,
     body_schema,
-    dump,
+    commits,
+    db_copy,
     each,
     home,
     kept_headers,
@@ -35,9 +37,9 @@ from tests.contract.cases import (
     shown,
     succeeds,
     timeless,
-    twin,
 )
 from tests.contract.checks import (
+    anonymous_callers_are_charged,
     base,
     ceiling_holds,
     charged,
@@ -53,7 +55,6 @@ from tests.contract.checks import (
     record_can_be_sent_back,
     refusal_is_not_kept,
     retry_is_replayed,
-    strangers_are_charged,
     unknown_parameter_is_refused,
     wrong_kinds_are_refused,
 )
@@ -67,29 +68,29 @@ SORTS = [
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_method_that_a_path_does_not_take_is_405_with_those_it_takes(office, path):
-    concrete = sample(office, PATHS[path][0]).path
+def test_a_method_that_a_path_does_not_take_is_405_with_those_it_takes(api, path):
+    concrete = sample(api, PATHS[path][0]).path
     taken, others = paths_and_methods(path)
-    before = dump(office)
+    before = commits(api)
     for method in others:
-        answer = office.call(method, concrete)
+        answer = api.call(method, concrete)
         assert answer.status == 405, f"{method}: {answer}"
         assert answer.headers["allow"].split(", ") == taken
         assert method == "HEAD" or answer.code == "method_not_allowed"
-    assert dump(office) == before
+    assert commits(api) == before
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_options_answers_the_methods_of_a_path(office, path):
-    answer = office.call("OPTIONS", sample(office, PATHS[path][0]).path)
+def test_options_answers_the_methods_of_a_path(api, path):
+    answer = api.call("OPTIONS", sample(api, PATHS[path][0]).path)
     assert (answer.status, answer.body) == (204, b"")
     assert answer.headers["allow"].split(", ") == paths_and_methods(path)[0]
 
 
 @each(READS)
-def test_head_is_get_without_the_body(office, operation):
-    it = sample(office, operation)
-    get, head = (send(office, it._replace(method=method)) for method in ("GET", "HEAD"))
+def test_head_is_get_without_the_body(api, operation):
+    it = sample(api, operation)
+    get, head = (send(api, it._replace(method=method)) for method in ("GET", "HEAD"))
     assert get.status == 200
     assert (head.status, head.body) == (200, b"")
     assert kept_headers(head) == kept_headers(get)
@@ -99,15 +100,15 @@ def test_head_is_get_without_the_body(office, operation):
 @pytest.mark.parametrize(
     "path", ["", "/", "/nothing", "/clients/1/nothing", "/clients//", "/Clients", "/clients/", "/%"]
 )
-def test_an_unknown_path_is_404(office, path):
-    office.make("/clients")
-    answer = office.get(path)
+def test_an_unknown_path_is_404(api, path):
+    api.make("/clients")
+    answer = api.get(path)
     assert (answer.status, answer.code) == (404, "not_found")
 
 
 @each([it for it in ONES if it.parameters])
-def test_what_is_no_id_is_no_record(office, operation):
-    it = sample(office, operation)
+def test_what_is_no_id_is_no_record(api, operation):
+    it = sample(api, operation)
     for text in (
         "0",
         "-1",
@@ -123,21 +124,21 @@ def test_what_is_no_id_is_no_record(office, operation):
         "9" * 40,
         f"0{it.record['id']}",
     ):
-        assert send(office, it, path=f"{it.collection}/{text}").status == 404, text
-    succeeds(send(office, it))
+        assert send(api, it, path=f"{it.collection}/{text}").status == 404, text
+    succeeds(send(api, it))
 
 
 # Query parameters
 
 
 @each(OPERATIONS)
-def test_an_unknown_query_parameter_is_refused_and_the_valid_ones_are_named(office, operation):
-    unknown_parameter_is_refused(office, operation)
+def test_an_unknown_query_parameter_is_refused_and_the_valid_ones_are_named(api, operation):
+    unknown_parameter_is_refused(api, operation)
 
 
 @each(LISTS)
-def test_bad_values_of_parameters_are_refused_each_by_its_name(office, operation):
-    path = sample(office, operation).path
+def test_bad_values_of_parameters_are_refused_each_by_its_name(api, operation):
+    path = sample(api, operation).path
     wrong = {}
     for name, schema in query_parameters(operation).items():
         item = schema.get("items", schema)
@@ -145,43 +146,43 @@ def test_bad_values_of_parameters_are_refused_each_by_its_name(office, operation
             wrong[name] = "?!"
     assert {"page", "per_page", "sort", "ids", "created_since", "updated_before"} <= set(wrong)
     for name, value in wrong.items():
-        answer = office.get(path, {name: value})
+        answer = api.get(path, {name: value})
         assert list(answer.errors) == [name], answer
         assert answer.code == "validation_failed"
-    assert set(office.get(path, wrong).errors) == set(wrong)
-    assert set(office.get(path, wrong | {"no_such": 1}).errors) == {*wrong, "no_such"}
+    assert set(api.get(path, wrong).errors) == set(wrong)
+    assert set(api.get(path, wrong | {"no_such": 1}).errors) == {*wrong, "no_such"}
 
 
 @each(LISTS)
-def test_a_parameter_that_is_sent_twice_is_a_list_or_refused(office, operation):
-    path = sample(office, operation).path
-    assert list(office.get(path, "per_page=1&per_page=2").errors) == ["per_page"]
-    assert office.get(path, "ids=1&ids=2").data == office.get(path, "ids=1,2").data
+def test_a_parameter_that_is_sent_twice_is_a_list_or_refused(api, operation):
+    path = sample(api, operation).path
+    assert list(api.get(path, "per_page=1&per_page=2").errors) == ["per_page"]
+    assert api.get(path, "ids=1&ids=2").data == api.get(path, "ids=1,2").data
 
 
 @each(LISTS)
-def test_pages_have_bounds(office, operation):
-    path = sample(office, operation).path
+def test_pages_have_bounds(api, operation):
+    path = sample(api, operation).path
     for query in ("page=0", "page=-1", "page=", "page=1.5", "per_page=0", "per_page=101", "per_page=-1", "per_page=x"):
-        assert list(office.get(path, query).errors) == [query.partition("=")[0]], query
+        assert list(api.get(path, query).errors) == [query.partition("=")[0]], query
     for query, size in (("", 25), ("per_page=1", 1), ("per_page=100", 100)):
-        assert office.get(path, query).json["meta"]["per_page"] == size
+        assert api.get(path, query).json["meta"]["per_page"] == size
 
 
 @each(LISTS)
-def test_at_most_100_ids_are_taken(office, operation):
-    path = sample(office, operation).path
-    assert office.get(path, {"ids": ",".join(map(str, range(1, 101)))}).status == 200
-    assert list(office.get(path, {"ids": ",".join(map(str, range(1, 102)))}).errors) == ["ids"]
+def test_at_most_100_ids_are_taken(api, operation):
+    path = sample(api, operation).path
+    assert api.get(path, {"ids": ",".join(map(str, range(1, 101)))}).status == 200
+    assert list(api.get(path, {"ids": ",".join(map(str, range(1, 102)))}).errors) == ["ids"]
 
 
 # Lists
 
 
 @each(LISTS)
-def test_an_empty_list_has_its_envelope(office, operation):
-    path = sample(office, operation).path
-    answer = office.get(path, {"per_page": 10, "created_since": "2999-01-01T00:00:00Z"})
+def test_an_empty_list_has_its_envelope(api, operation):
+    path = sample(api, operation).path
+    answer = api.get(path, {"per_page": 10, "created_since": "2999-01-01T00:00:00Z"})
     first = f"{base()}{path}?per_page=10&created_since=2999-01-01T00%3A00%3A00Z&page=1"
     assert answer.json == {
         "data": [],
@@ -199,12 +200,12 @@ def test_an_empty_list_has_its_envelope(office, operation):
 
 
 @each(CREATED_LISTS)
-def test_a_page_past_the_end_is_empty(office, operation):
-    path = sample(office, operation).path
+def test_a_page_past_the_end_is_empty(api, operation):
+    path = sample(api, operation).path
     for _ in range(3):
-        office.make(path)
+        api.make(path)
     for number in (3, 9, 2**53 - 1):
-        answer = office.get(path, {"per_page": 2, "page": number})
+        answer = api.get(path, {"per_page": 2, "page": number})
         meta, links = answer.json["meta"], answer.json["links"]
         assert answer.data == []
         assert (meta["current_page"], meta["last_page"], meta["total"]) == (number, 2, 3)
@@ -213,12 +214,12 @@ def test_a_page_past_the_end_is_empty(office, operation):
 
 
 @pytest.mark.parametrize(("operation", "sort"), SORTS, ids=str)
-def test_pages_meet_every_record_once_in_every_order(office, operation, sort):
-    path = sample(office, operation).path
-    made = [office.make(path)["id"] for _ in range(7)]
+def test_pages_meet_every_record_once_in_every_order(api, operation, sort):
+    path = sample(api, operation).path
+    made = [api.make(path)["id"] for _ in range(7)]
     rows = {}
     for name in (sort, f"-{sort}"):
-        rows[name] = every_record_comes_once(office, path, name, made)
+        rows[name] = every_record_comes_once(api, path, name, made)
     values = [row.get(sort) for row in rows[sort]]
     if None not in values and len({json.dumps(value) for value in values}) == len(values):
         assert rows[f"-{sort}"] == rows[sort][::-1]
@@ -227,26 +228,26 @@ def test_pages_meet_every_record_once_in_every_order(office, operation, sort):
 
 
 @each(CREATED_LISTS)
-def test_a_list_is_in_its_default_order_when_none_is_asked_for(office, operation):
-    path = sample(office, operation).path
+def test_a_list_is_in_its_default_order_when_none_is_asked_for(api, operation):
+    path = sample(api, operation).path
     for _ in range(4):
-        office.make(path)
+        api.make(path)
     default = operation.query.sorts[0]
-    assert office.get(path).data == office.get(path, {"sort": default}).data
+    assert api.get(path).data == api.get(path, {"sort": default}).data
 
 
 @each(CREATED_LISTS)
-def test_common_filters_find_what_they_say(office, operation):
-    path = sample(office, operation).path
-    rows = [office.make(path) for _ in range(3)]
+def test_common_filters_find_what_they_say(api, operation):
+    path = sample(api, operation).path
+    rows = [api.make(path) for _ in range(3)]
     ids = [row["id"] for row in rows]
 
     def found(**query: object) -> list[int]:
-        return sorted(row["id"] for row in office.get(path, {**query, "per_page": 100}).data)
+        return sorted(row["id"] for row in api.get(path, {**query, "per_page": 100}).data)
 
     assert found(ids=f"{ids[2]},{ids[0]}") == [ids[0], ids[2]]
     assert found(ids=f"{ids[1]},{ids[1]},{NEVER}") == [ids[1]]
-    second = office.get(path, {"ids": ids[1]}).data[0]
+    second = api.get(path, {"ids": ids[1]}).data[0]
     for stamp in ("created", "updated"):
         assert found(**{f"{stamp}_since": second[f"{stamp}_at"]}) == ids[1:]
         assert found(**{f"{stamp}_before": second[f"{stamp}_at"]}) == ids[:1]
@@ -254,181 +255,181 @@ def test_common_filters_find_what_they_say(office, operation):
 
 
 @each(CREATED_LISTS)
-def test_a_list_takes_as_many_statements_for_many_records_as_for_one(office, operation):
-    list_costs_the_same(office, operation)
+def test_a_list_takes_as_many_statements_for_many_records_as_for_one(api, operation):
+    list_costs_the_same(api, operation)
 
 
 # Records
 
 
 @each(CREATES)
-def test_what_was_made_is_answered_whole_and_can_be_found(office, operation):
-    it = sample(office, operation)
-    answer = send(office, it)
+def test_what_was_made_is_answered_whole_and_can_be_found(api, operation):
+    it = sample(api, operation)
+    answer = send(api, it)
     assert answer.status == 201
     location = answer.headers["location"]
     collection = operation.resource.made_at or it.path
     assert location == f"{base()}{collection}/{answer.data['id']}"
-    read = office.get(location.removeprefix(base()))
+    read = api.get(location.removeprefix(base()))
     assert read.status in {200, 404, 405}
     if any(other.path.startswith(home(operation)) for other in ONES):
         assert (read.json, read.headers["etag"]) == (answer.json, answer.headers["etag"])
     if home(operation) in {other.path for other in LISTS}:
-        assert answer.data["id"] in [row["id"] for row in office.get(collection).data]
+        assert answer.data["id"] in [row["id"] for row in api.get(collection).data]
 
 
 @each(ONES)
-def test_a_record_that_is_unchanged_is_304(office, operation):
-    if_none_match_saves(office, operation)
+def test_a_record_that_is_unchanged_is_304(api, operation):
+    if_none_match_saves(api, operation)
 
 
 @each(ONES)
-def test_a_records_tag_is_derived_from_the_record_not_from_the_key(office, operation):
-    it = sample(office, operation)
-    other = office.new_key(user_id=office.member_id)
-    assert send(office, it).headers["etag"] == send(office, it, key=other).headers["etag"]
-    assert send(another_process(office), it).headers["etag"] == send(office, it).headers["etag"]
+def test_a_records_tag_is_derived_from_the_record_not_from_the_key(api, operation):
+    it = sample(api, operation)
+    other = api.new_key(user_id=api.member_id)
+    assert send(api, it).headers["etag"] == send(api, it, key=other).headers["etag"]
+    assert send(another_process(api), it).headers["etag"] == send(api, it).headers["etag"]
 
 
 @each([*UPDATES, *DELETES])
-def test_a_write_to_another_state_is_412(office, operation):
-    if_match_guards(office, operation)
+def test_a_write_to_another_state_is_412(api, operation):
+    if_match_guards(api, operation)
 
 
 @each(DELETES)
-def test_what_was_deleted_is_nothing_and_its_id_is_never_used_again(office, operation):
-    it = sample(office, operation)
-    before = dump(office)
-    answer = send(office, it)
+def test_what_was_deleted_is_nothing_and_its_id_is_never_used_again(api, operation):
+    it = sample(api, operation)
+    before = commits(api)
+    answer = send(api, it)
     assert (answer.status, answer.body) == (204, b"")
     for other in PATHS[operation.path]:
-        again = office.call(other.method, it.path, it.record if other.body else None)
+        again = api.call(other.method, it.path, it.record if other.body else None)
         assert (again.status, again.code) == (404, "not_found"), f"{other}: {again}"
-    assert dump(office) != before
-    listed = office.get(it.collection)
+    assert commits(api) != before
+    listed = api.get(it.collection)
     assert listed.status == 405 or it.record["id"] not in [row["id"] for row in listed.data]
-    assert office.make(it.collection)["id"] > it.record["id"]
+    assert api.make(it.collection)["id"] > it.record["id"]
 
 
 # Retries
 
 
 @each(WRITES)
-def test_a_retry_is_answered_as_before_and_changes_nothing(office, operation):
-    retry_is_replayed(office, operation)
+def test_a_retry_is_answered_as_before_and_changes_nothing(api, operation):
+    retry_is_replayed(api, operation)
 
 
 @each(WRITES)
-def test_a_retry_at_another_process_is_answered_as_before(office, operation):
-    it, headers = sample(office, operation), {"Idempotency-Key": "once"}
-    first = succeeds(send(office, it, headers=headers))
-    again = send(another_process(office), it, headers=headers)
+def test_a_retry_at_another_process_is_answered_as_before(api, operation):
+    it, headers = sample(api, operation), {"Idempotency-Key": "once"}
+    first = succeeds(send(api, it, headers=headers))
+    again = send(another_process(api), it, headers=headers)
     assert (again.status, again.body, again.headers["idempotency-replayed"]) == (first.status, first.body, "true")
 
 
 @each(WRITES)
-def test_a_refusal_leaves_its_idempotency_key_free(office, operation):
-    refusal_is_not_kept(office, operation)
+def test_a_refusal_leaves_its_idempotency_key_free(api, operation):
+    refusal_is_not_kept(api, operation)
 
 
 @each(WRITES)
-def test_a_retry_that_may_no_longer_act_is_refused(office, operation):
-    it, headers = sample(office, operation), {"Idempotency-Key": "once"}
-    succeeds(send(office, it, headers=headers))
-    accounts.switch_api(office.store, office.account_id, on=False)
-    assert send(office, it, headers=headers).code == "api_disabled"
-    accounts.switch_api(office.store, office.account_id, on=True)
-    assert "idempotency-replayed" in send(office, it, headers=headers).headers
+def test_a_retry_that_may_no_longer_act_is_refused(api, operation):
+    it, headers = sample(api, operation), {"Idempotency-Key": "once"}
+    succeeds(send(api, it, headers=headers))
+    accounts.switch_api(api.store, api.account_id, on=False)
+    assert send(api, it, headers=headers).code == "api_disabled"
+    accounts.switch_api(api.store, api.account_id, on=True)
+    assert "idempotency-replayed" in send(api, it, headers=headers).headers
 
 
-def test_an_idempotency_key_is_1_to_255_visible_ascii_characters(office):
+def test_an_idempotency_key_is_1_to_255_visible_ascii_characters(api):
     for value in ("", " ", "a b", "é", "x" * 256, "\t"):
-        answer = office.post("/tags", {"name": "New"}, headers={"Idempotency-Key": value})
+        answer = api.post("/tags", {"name": "New"}, headers={"Idempotency-Key": value})
         assert (answer.status, answer.code) == (400, "bad_request"), repr(value)
-    assert office.get("/tags").data == []
+    assert api.get("/tags").data == []
     for number, value in enumerate(("!", "~", "x" * 255)):
-        assert office.post("/tags", {"name": f"New {number}"}, headers={"Idempotency-Key": value}).status == 201
+        assert api.post("/tags", {"name": f"New {number}"}, headers={"Idempotency-Key": value}).status == 201
 
 
-def test_an_idempotency_key_means_nothing_to_a_read(office):
+def test_an_idempotency_key_means_nothing_to_a_read(api):
     for _ in range(2):
-        assert "idempotency-replayed" not in office.get("/tags", headers={"Idempotency-Key": "once"}).headers
-        office.make("/tags")
-    assert len(office.get("/tags", headers={"Idempotency-Key": "once"}).data) == 2
+        assert "idempotency-replayed" not in api.get("/tags", headers={"Idempotency-Key": "once"}).headers
+        api.make("/tags")
+    assert len(api.get("/tags", headers={"Idempotency-Key": "once"}).data) == 2
 
 
 # Bodies
 
 
 @pytest.mark.parametrize("path", [path for path, its in PATHS.items() if {"PUT", "PATCH"} <= {it.method for it in its}])
-def test_put_and_patch_are_one_operation(office, path):
-    put_is_patch(office, path)
+def test_put_and_patch_are_one_operation(api, path):
+    put_is_patch(api, path)
 
 
 @each(UPDATES)
-def test_a_record_can_be_sent_back_as_it_was_read(office, operation):
-    record_can_be_sent_back(office, operation)
+def test_a_record_can_be_sent_back_as_it_was_read(api, operation):
+    record_can_be_sent_back(api, operation)
 
 
 @each(UPDATES)
-def test_members_left_out_keep_their_value(office, operation):
-    it = sample(office, operation)
-    answer = succeeds(send(office, it, body={}))
+def test_members_left_out_keep_their_value(api, operation):
+    it = sample(api, operation)
+    answer = succeeds(send(api, it, body={}))
     assert answer.data | {"updated_at": ""} == it.record | {"updated_at": ""}
 
 
 @each(BODIES)
-def test_an_unknown_member_is_refused_with_the_nearest_known_name(office, operation):
-    it = sample(office, operation)
-    before = dump(office)
+def test_an_unknown_member_is_refused_with_the_nearest_known_name(api, operation):
+    it = sample(api, operation)
+    before = commits(api)
     for name in members_of(body_schema(operation)):
-        answer = send(office, it, body=it.body | {f"{name}x": 1})
+        answer = send(api, it, body=it.body | {f"{name}x": 1})
         assert list(answer.errors) == [f"{name}x"]
         assert name in answer.errors[f"{name}x"][0]
-    assert dump(office) == before
-    succeeds(send(office, it))
+    assert commits(api) == before
+    succeeds(send(api, it))
 
 
 @each(BODIES)
-def test_read_only_members_are_accepted_and_ignored(office, operation):
-    read_only_members_are_ignored(office, operation)
+def test_read_only_members_are_accepted_and_ignored(api, operation):
+    read_only_members_are_ignored(api, operation)
 
 
 @each(BODIES)
-def test_json_that_is_ambiguous_or_broken_is_400(office, operation):
-    malformed_is_refused(office, operation)
+def test_json_that_is_ambiguous_or_broken_is_400(api, operation):
+    malformed_is_refused(api, operation)
 
 
 @each(BODIES)
-def test_a_value_of_a_wrong_kind_is_refused(office, operation):
-    wrong_kinds_are_refused(office, operation)
+def test_a_value_of_a_wrong_kind_is_refused(api, operation):
+    wrong_kinds_are_refused(api, operation)
 
 
 @each(BODIES)
-def test_all_faulty_and_all_missing_members_are_named_at_once(office, operation):
-    faults_are_named_at_once(office, operation)
+def test_all_faulty_and_all_missing_members_are_named_at_once(api, operation):
+    faults_are_named_at_once(api, operation)
 
 
 @each([it for it in BODIES if {"tag_ids", "external_id"} <= members_of(body_schema(it)).keys()])
-def test_a_reference_to_nothing_and_a_faulty_member_are_named_at_once(office, operation):
-    it = sample(office, operation)
-    answer = send(office, it, body=it.body | {"tag_ids": [NEVER], "external_id": 5})
+def test_a_reference_to_nothing_and_a_faulty_member_are_named_at_once(api, operation):
+    it = sample(api, operation)
+    answer = send(api, it, body=it.body | {"tag_ids": [NEVER], "external_id": 5})
     assert set(answer.errors) == {"tag_ids.0", "external_id"}
 
 
 @each(it for it in UPDATES if it.method == "PATCH")
-def test_blank_text_is_null_where_null_is_allowed_and_text_is_trimmed(office, operation):
-    it = sample(office, operation)
-    blank, spaces, null, plain, padded = (twin(office) for _ in range(5))
+def test_blank_text_is_null_where_null_is_allowed_and_text_is_trimmed(api, operation):
+    it = sample(api, operation)
+    blank, spaces, null, plain, padded = (db_copy(api) for _ in range(5))
     for name, schema in body_schema(operation)["properties"].items():
         if schema.get("readOnly") or kinds(schema) != {"string", "null"}:
             continue
         example = schema["examples"][0]
-        told = [
+        expected = [
             timeless(client.patch(it.path, {name: value}).json | {"request_id": ""})
             for client, value in ((blank, ""), (spaces, " \t "), (null, None))
         ]
-        assert told[0] == told[1] == told[2], name
+        assert expected[0] == expected[1] == expected[2], name
         given = [
             timeless(client.patch(it.path, {name: value}).json | {"request_id": ""})
             for client, value in ((plain, example), (padded, f" \t{example}\n"))
@@ -437,106 +438,106 @@ def test_blank_text_is_null_where_null_is_allowed_and_text_is_trimmed(office, op
 
 
 @each(BODIES)
-def test_a_body_of_another_media_type_is_415(office, operation):
-    it = sample(office, operation)
+def test_a_body_of_another_media_type_is_415(api, operation):
+    it = sample(api, operation)
     raw = json.dumps(it.body).encode()
-    before = dump(office)
+    before = commits(api)
     for media in ("", "text/plain", "application/x-www-form-urlencoded", "application/jsonx", "multipart/form-data"):
-        answer = send(office, it, raw=raw, headers={"Content-Type": media})
+        answer = send(api, it, raw=raw, headers={"Content-Type": media})
         assert (answer.status, answer.code) == (415, "unsupported_media_type"), media
-    assert send(office, it, raw=raw, headers={"Content-Encoding": "gzip"}).status == 415
-    assert dump(office) == before
-    succeeds(send(office, it, raw=raw, headers={"Content-Type": "Application/JSON; charset=utf-8"}))
+    assert send(api, it, raw=raw, headers={"Content-Encoding": "gzip"}).status == 415
+    assert commits(api) == before
+    succeeds(send(api, it, raw=raw, headers={"Content-Type": "Application/JSON; charset=utf-8"}))
 
 
 @each(BODIES)
-def test_a_body_over_one_mebibyte_is_413_and_one_of_just_that_is_read(office, operation):
-    it = sample(office, operation)
+def test_a_body_over_one_mebibyte_is_413_and_one_of_just_that_is_read(api, operation):
+    it = sample(api, operation)
     raw = json.dumps(it.body).encode()
     full = raw + b" " * (LARGEST_BODY - len(raw))
-    before = dump(office)
+    before = commits(api)
     for headers in ({}, {"Content-Length": "", "Transfer-Encoding": "chunked"}, {"Content-Length": "9" * 30}):
-        answer = send(office, it, raw=full + b" ", headers=headers)
+        answer = send(api, it, raw=full + b" ", headers=headers)
         assert (answer.status, answer.code) == (413, "body_too_large"), headers
-    assert dump(office) == before
-    succeeds(send(office, it, raw=full))
+    assert commits(api) == before
+    succeeds(send(api, it, raw=full))
 
 
 # Headers
 
 
-def test_a_sane_request_id_is_echoed_and_any_other_replaced(office):
+def test_a_sane_request_id_is_echoed_and_any_other_replaced(api):
     for given in ("a", "req_1.2-3", "X" * 64):
-        answer = office.get("/me", headers={"X-Request-Id": given})
+        answer = api.get("/me", headers={"X-Request-Id": given})
         assert answer.headers["x-request-id"] == given
     for given in ("", " ", "a b", "X" * 65, "é", "a\tb", '"', "a;b"):
-        made = office.get("/me", headers={"X-Request-Id": given}).headers["x-request-id"]
+        made = api.get("/me", headers={"X-Request-Id": given}).headers["x-request-id"]
         assert re.fullmatch(r"req_[0-9a-f]{24}", made), given
-    refused = office.get("/me", key=None, headers={"X-Request-Id": "mine"})
+    refused = api.get("/me", key=None, headers={"X-Request-Id": "mine"})
     assert refused.json["request_id"] == refused.headers["x-request-id"] == "mine"
 
 
-def test_request_ids_that_are_made_differ(office):
-    assert len({office.get("/me").headers["x-request-id"] for _ in range(50)}) == 50
+def test_request_ids_that_are_made_differ(api):
+    assert len({api.get("/me").headers["x-request-id"] for _ in range(50)}) == 50
 
 
 @each(OPERATIONS)
-def test_every_answer_says_that_it_is_private_and_depends_on_the_key(office, operation):
-    it = sample(office, operation)
-    for answer in (send(office, it), send(office, it, key=None)):
+def test_every_answer_says_that_it_is_private_and_depends_on_the_key(api, operation):
+    it = sample(api, operation)
+    for answer in (send(api, it), send(api, it, key=None)):
         assert "private" in answer.headers["cache-control"]
         assert {"Authorization", "X-Api-Key"} <= set(answer.headers["vary"].split(", "))
 
 
 @each(READS)
-def test_reading_changes_nothing(office, operation):
-    it = sample(office, operation)
-    before = dump(office)
-    assert shown(send(office, it))[0] == 200
-    assert dump(office) == before
+def test_reading_changes_nothing(api, operation):
+    it = sample(api, operation)
+    before = commits(api)
+    assert shown(send(api, it))[0] == 200
+    assert commits(api) == before
 
 
 # Limits
 
 
-def test_every_counted_request_takes_one_whatever_its_answer(office):
-    assert charged(office.get("/me")) == 599
-    lacking = office.new_key(["sites:read"])
+def test_every_counted_request_takes_one_whatever_its_answer(api):
+    assert charged(api.get("/me")) == 599
+    lacking = api.new_key(["sites:read"])
     counted = [
-        (200, office.get("/tags")),
-        (404, office.get("/nothing")),
-        (405, office.call("PATCH", "/me")),
-        (422, office.get("/tags", "no_such=1")),
-        (404, office.get(f"/clients/{NEVER}")),
-        (400, office.call("POST", "/tags", raw=b"{")),
-        (415, office.call("POST", "/tags", raw=b"{}", headers={"Content-Type": "text/plain"})),
-        (204, office.call("OPTIONS", "/tags")),
-        (200, office.call("HEAD", "/tags")),
-        (201, office.post("/tags", {"name": "New"})),
+        (200, api.get("/tags")),
+        (404, api.get("/nothing")),
+        (405, api.call("PATCH", "/me")),
+        (422, api.get("/tags", "no_such=1")),
+        (404, api.get(f"/clients/{NEVER}")),
+        (400, api.call("POST", "/tags", raw=b"{")),
+        (415, api.call("POST", "/tags", raw=b"{}", headers={"Content-Type": "text/plain"})),
+        (204, api.call("OPTIONS", "/tags")),
+        (200, api.call("HEAD", "/tags")),
+        (201, api.post("/tags", {"name": "New"})),
     ]
     assert [answer.status for _, answer in counted] == [status for status, _ in counted]
     assert [charged(answer) for _, answer in counted] == list(range(598, 588, -1))
-    refused = office.get("/tags", key=lacking)
+    refused = api.get("/tags", key=lacking)
     assert (refused.status, charged(refused)) == (403, 599)
 
 
-def test_over_the_ceiling_is_429_with_the_seconds_to_wait_and_other_keys_go_on(office, stranger):
-    ceiling_holds(office, stranger)
+def test_over_the_ceiling_is_429_with_the_seconds_to_wait_and_other_keys_go_on(api, other_tenant):
+    ceiling_holds(api, other_tenant)
 
 
 @each(OPERATIONS)
-def test_every_operation_is_limited_and_a_refused_one_changes_nothing(office, operation):
-    it = sample(office, operation)
-    before = dump(office)
-    office.spend(f"key:{office.key_id}", charged(office.get("/me")))
-    assert send(office, it).status == 429
-    assert dump(office) == before
-    office.app.pipeline.limiter = SlidingWindow()
-    succeeds(send(office, it))
+def test_every_operation_is_limited_and_a_refused_one_changes_nothing(api, operation):
+    it = sample(api, operation)
+    before = commits(api)
+    api.spend(f"key:{api.key_id}", charged(api.get("/me")))
+    assert send(api, it).status == 429
+    assert commits(api) == before
+    api.app.pipeline.limiter = SlidingWindow()
+    succeeds(send(api, it))
 
 
-def test_me_shows_the_figures_of_the_headers(office):
-    answer = office.get("/me")
+def test_me_shows_the_figures_of_the_headers(api):
+    answer = api.get("/me")
     figures = answer.data["rate_limit"]
     assert str(figures["limit"]) == answer.headers["x-ratelimit-limit"] == "600"
     assert str(figures["remaining"]) == answer.headers["x-ratelimit-remaining"]
@@ -544,19 +545,19 @@ def test_me_shows_the_figures_of_the_headers(office):
     assert figures["window_seconds"] == 60
 
 
-def test_refused_callers_are_charged_to_their_address_and_good_keys_never(office):
-    strangers_are_charged(office)
+def test_refused_callers_are_charged_to_their_address_and_good_keys_never(api):
+    anonymous_callers_are_charged(api)
 
 
-def test_who_is_too_large_or_switched_off_is_charged_to_the_address(office):
-    assert charged(office.call("POST", "/tags", raw=b"x" * (LARGEST_BODY + 1))) == 599
-    accounts.switch_api(office.store, office.account_id, on=False)
-    assert charged(office.get("/me")) == 598
-    accounts.switch_api(office.store, office.account_id, on=True)
-    assert charged(office.get("/me")) == 599, "nothing of that was charged to the key"
+def test_who_is_too_large_or_switched_off_is_charged_to_the_address(api):
+    assert charged(api.call("POST", "/tags", raw=b"x" * (LARGEST_BODY + 1))) == 599
+    accounts.switch_api(api.store, api.account_id, on=False)
+    assert charged(api.get("/me")) == 598
+    accounts.switch_api(api.store, api.account_id, on=True)
+    assert charged(api.get("/me")) == 599, "nothing of that was charged to the key"
 
 
-def test_nothing_but_the_api_lies_under_the_base_path(office):
+def test_nothing_but_the_api_lies_under_the_base_path(api):
     for path in ("/openapi.json", "/health", "/metrics", "/docs"):
-        assert office.get(path).status == 404
+        assert api.get(path).status == 404
     assert BASE_PATH == "/api/public/v1"

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from retainer.schema import metadata
 from sqlalchemy import Float, Integer, Numeric
 
 import retainer
-from retainer.schema import metadata
+import retainer.app  # so that every table is known
 
 SRC = Path(retainer.__file__).parent
 TREES = {

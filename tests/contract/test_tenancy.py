@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
 from retainer.schema import metadata
 from retainer.schema.rollups import SUMMARIES
+
 from retainer.store.engines import driver
 from tests.contract.cases import (
     BODIES,
@@ -17,7 +17,7 @@ from tests.contract.cases import (
     OPERATIONS,
     WRITES,
     body_schema,
-    dump,
+    commits,
     each,
     members_of,
     reference_filters,
@@ -31,80 +31,80 @@ from tests.contract.checks import (
     foreign_id_in_body_is_nothing,
     foreign_id_in_filter_is_nothing,
     foreign_id_in_path_is_nothing,
-    strangers_records_do_not_show,
-    write_leaves_strangers_alone,
+    other_tenants_records_do_not_show,
+    write_leaves_other_tenants_alone,
 )
 
 
 @each(BY_ID)
-def test_another_accounts_id_in_the_path_is_like_one_that_never_was(office, stranger, operation):
-    foreign_id_in_path_is_nothing(office, stranger, operation)
+def test_another_accounts_id_in_the_path_is_like_one_that_never_was(api, other_tenant, operation):
+    foreign_id_in_path_is_nothing(api, other_tenant, operation)
 
 
 @each([it for it in BY_ID if len(it.parameters) > 1])
-def test_a_child_of_another_parent_is_nothing(office, operation):
-    it, parent = sample(office, operation), sample(office, operation).path.split("/")[2]
-    before = dump(office)
+def test_a_child_of_another_parent_is_nothing(api, operation):
+    it, parent = sample(api, operation), sample(api, operation).path.split("/")[2]
+    before = commits(api)
     first, kind, _, *rest = it.path.split("/")
-    assert send(office, it, path="/".join([first, kind, parent, *rest])).status == 404
-    assert dump(office) == before
-    succeeds(send(office, it))
+    assert send(api, it, path="/".join([first, kind, parent, *rest])).status == 404
+    assert commits(api) == before
+    succeeds(send(api, it))
 
 
 @each([it for it in BODIES if references(it)])
-def test_another_accounts_id_in_a_body_is_like_one_that_never_was(office, stranger, operation):
-    foreign_id_in_body_is_nothing(office, stranger, operation)
+def test_another_accounts_id_in_a_body_is_like_one_that_never_was(api, other_tenant, operation):
+    foreign_id_in_body_is_nothing(api, other_tenant, operation)
 
 
 @each([it for it in LISTS if reference_filters(it)])
-def test_another_accounts_id_in_a_filter_is_like_one_that_never_was(office, stranger, operation):
-    foreign_id_in_filter_is_nothing(office, stranger, operation)
+def test_another_accounts_id_in_a_filter_is_like_one_that_never_was(api, other_tenant, operation):
+    foreign_id_in_filter_is_nothing(api, other_tenant, operation)
 
 
-def test_lists_totals_and_counts_do_not_show_another_accounts_records(office, stranger):
-    strangers_records_do_not_show(office, stranger)
+def test_lists_totals_and_counts_do_not_show_another_accounts_records(api, other_tenant):
+    other_tenants_records_do_not_show(api, other_tenant)
 
 
 @each(WRITES)
-def test_a_write_changes_no_row_of_another_account(office, stranger, operation):
-    write_leaves_strangers_alone(office, stranger, operation)
+def test_a_write_changes_no_row_of_another_account(api, other_tenant, operation):
+    write_leaves_other_tenants_alone(api, other_tenant, operation)
 
 
 @each(CREATES)
-def test_a_value_that_one_account_has_taken_is_free_in_another(office, stranger, operation):
-    mine, theirs = sample(office, operation), sample(stranger, operation)
-    made = succeeds(send(office, mine)).data
+def test_a_value_that_one_account_has_taken_is_free_in_another(api, other_tenant, operation):
+    mine, theirs = sample(api, operation), sample(other_tenant, operation)
+    made = succeeds(send(api, mine)).data
     linked = {path[0] for path in references(operation)}
     taken = {name: made[name] for name in members_of(body_schema(operation)) if name in made and name not in linked}
-    succeeds(send(stranger, theirs, body=theirs.body | taken))
+    succeeds(send(other_tenant, theirs, body=theirs.body | taken))
 
 
-def test_numbers_begin_anew_in_each_account(office, stranger):
+def test_numbers_begin_anew_in_each_account(api, other_tenant):
     for operation in (it for it in CREATES if it.path.count("/") == 1):
-        both = [client.make(operation.path).get("number") for client in (office, stranger)]
+        both = [client.make(operation.path).get("number") for client in (api, other_tenant)]
         assert both[0] == both[1], operation
 
 
-def test_the_same_idempotency_key_of_another_account_is_another(office, stranger):
-    for client in (office, stranger):
+def test_the_same_idempotency_key_of_another_account_is_another(api, other_tenant):
+    for client in (api, other_tenant):
         answer = succeeds(client.post("/tags", {"name": "Same"}, headers={"Idempotency-Key": "same"}))
         assert "idempotency-replayed" not in answer.headers
 
 
-def test_an_account_id_that_is_sent_is_refused(office, stranger):
+def test_an_account_id_that_is_sent_is_refused(api, other_tenant):
     for operation in OPERATIONS:
-        it = sample(office, operation)
-        refused = send(office, it, query={"account_id": stranger.account_id})
+        it = sample(api, operation)
+        refused = send(api, it, query={"account_id": other_tenant.account_id})
         assert refused.code == "unknown_parameter"
         if operation.body:
-            answer = send(office, it, body=it.body | {"account_id": stranger.account_id})
+            answer = send(api, it, body=it.body | {"account_id": other_tenant.account_id})
             assert "account_id" in answer.errors
 
 
-def test_two_clients_of_one_account_read_the_same(office):
-    office.make("/clients")
-    key = office.new_key(user_id=office.member_id)
-    assert shown(office.get("/clients")) == shown(office.get("/clients", key=key))
+def test_two_clients_of_one_account_read_the_same(api):
+    api.make("/clients")
+    key = api.new_key(user_id=api.member_id)
+    assert shown(api.get("/clients")) == shown(api.get("/clients", key=key))
 
 
 # What the catalogue of the database says
@@ -114,9 +114,9 @@ Key = tuple[str, list[tuple[str, str]]]
 
 
 @pytest.fixture
-def connection(office) -> Iterator[Any]:
+def connection(api) -> Iterator[Any]:
     """A connection whose changes come to nothing."""
-    opened = office.store.engine.connect()
+    opened = api.store.engine.connect()
     opened.execute("PRAGMA ignore_check_constraints = ON")
     opened.execute("BEGIN IMMEDIATE")
     yield opened
@@ -215,8 +215,8 @@ class Rows:
         return {"INTEGER": number, "TEXT": f"text {number}", "BLOB": b"x"}[kind]
 
 
-def test_the_database_itself_refuses_a_reference_to_another_account(office, stranger, connection):
-    rows = Rows(connection, (office.account_id, stranger.account_id))
+def test_the_database_itself_refuses_a_reference_to_another_account(api, other_tenant, connection):
+    rows = Rows(connection, (api.account_id, other_tenant.account_id))
     tried = 0
     for table in tenant_tables(connection):
         for target, pairs in foreign_keys(connection, table):
@@ -224,6 +224,6 @@ def test_the_database_itself_refuses_a_reference_to_another_account(office, stra
                 continue
             name, tried = pairs[-1][0], tried + 1
             with pytest.raises(driver.IntegrityError, match="FOREIGN KEY"):
-                rows.insert(table, office.account_id, **{name: rows.ids[target, stranger.account_id]})
-            rows.insert(table, stranger.account_id, **{name: rows.insert(target, stranger.account_id)})
+                rows.insert(table, api.account_id, **{name: rows.ids[target, other_tenant.account_id]})
+            rows.insert(table, other_tenant.account_id, **{name: rows.insert(target, other_tenant.account_id)})
     assert tried >= 8

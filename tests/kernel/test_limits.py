@@ -3,9 +3,10 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from retainer import limits
 from retainer.limits import SlidingWindow
+
+from retainer.kernel import limits
+from tests.length import length
 
 
 class Clock:
@@ -88,7 +89,7 @@ def test_keys_do_not_share_and_empty_ones_are_forgotten(clock):
     assert window.hit("a", 1).remaining == 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=length(200), deadline=None)
 @given(st.lists(st.floats(0, 40), min_size=1, max_size=60), st.integers(1, 8))
 def test_no_span_of_sixty_seconds_admits_more_than_the_ceiling(pauses, ceiling):
     clock, window = Clock(), SlidingWindow()

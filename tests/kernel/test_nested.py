@@ -12,57 +12,57 @@ def refusal(answer):
 
 
 @pytest.mark.parametrize("number", ["999", "0", "01", "x", "-1", "9007199254740992", "9" * 30])
-def test_a_parent_that_is_none_is_told_first_whatever_else_is_wrong(office, number):
-    path, there = f"/projects/{number}/milestones", f"/projects/{office.make('/projects')['id']}/milestones"
+def test_a_parent_that_is_none_is_told_first_whatever_else_is_wrong(api, number):
+    path, there = f"/projects/{number}/milestones", f"/projects/{api.make('/projects')['id']}/milestones"
     missing = (404, "not_found", "project")
     plain, other = {"Content-Type": "text/plain"}, {"If-Match": '"another-state"'}
     for answer in (
-        office.get(path),
-        office.post(path, GOOD),
-        office.post(path, BAD),
-        office.call("POST", path, raw=b"{"),
-        office.post(path, GOOD, headers=plain),
-        office.patch(f"{path}/1", BAD),
-        office.patch(f"{path}/x", GOOD, headers=other),
-        office.delete(f"{path}/1", headers=other),
+        api.get(path),
+        api.post(path, GOOD),
+        api.post(path, BAD),
+        api.call("POST", path, raw=b"{"),
+        api.post(path, GOOD, headers=plain),
+        api.patch(f"{path}/1", BAD),
+        api.patch(f"{path}/x", GOOD, headers=other),
+        api.delete(f"{path}/1", headers=other),
     ):
         assert refusal(answer) == missing
-    assert refusal(office.post(there, BAD)) == (422, "validation_failed", ["name"])
-    assert office.call("POST", there, raw=b"{").code == "malformed_json"
-    assert office.post(there, GOOD, headers=plain).code == "unsupported_media_type"
-    assert office.post(there, GOOD).status == 201
+    assert refusal(api.post(there, BAD)) == (422, "validation_failed", ["name"])
+    assert api.call("POST", there, raw=b"{").code == "malformed_json"
+    assert api.post(there, GOOD, headers=plain).code == "unsupported_media_type"
+    assert api.post(there, GOOD).status == 201
 
 
-def test_an_unknown_parameter_is_told_before_a_parent_that_is_none(office):
+def test_an_unknown_parameter_is_told_before_a_parent_that_is_none(api):
     for method, path, body in (
         ("GET", "/projects/999/milestones", None),
         ("POST", "/projects/999/milestones", BAD),
         ("PATCH", "/projects/999/milestones/1", BAD),
         ("DELETE", "/projects/999/milestones/1", None),
     ):
-        answer = office.call(method, path, body, query="stauts=open")
+        answer = api.call(method, path, body, query="stauts=open")
         assert refusal(answer) == (422, "unknown_parameter", ["stauts"])
-        assert refusal(office.call(method, path, body)) == (404, "not_found", "project")
-    assert refusal(office.get("/projects/999/milestones", "page=0")) == (422, "validation_failed", ["page"])
+        assert refusal(api.call(method, path, body)) == (404, "not_found", "project")
+    assert refusal(api.get("/projects/999/milestones", "page=0")) == (422, "validation_failed", ["page"])
 
 
-def test_a_child_that_is_none_is_told_after_its_parent_and_before_its_state_and_the_body(office):
-    path = f"/projects/{office.make('/projects')['id']}/milestones"
-    made = office.make(path)["id"]
+def test_a_child_that_is_none_is_told_after_its_parent_and_before_its_state_and_the_body(api):
+    path = f"/projects/{api.make('/projects')['id']}/milestones"
+    made = api.make(path)["id"]
     other = {"If-Match": '"another-state"'}
     for number in ("999", "x", "0", "9007199254740992"):
-        for answer in (office.patch(f"{path}/{number}", BAD, headers=other), office.delete(f"{path}/{number}")):
+        for answer in (api.patch(f"{path}/{number}", BAD, headers=other), api.delete(f"{path}/{number}")):
             assert refusal(answer) == (404, "not_found", "milestone")
-    assert office.patch(f"{path}/{made}", BAD, headers=other).code == "precondition_failed"
-    assert refusal(office.patch(f"{path}/{made}", BAD)) == (422, "validation_failed", ["name"])
+    assert api.patch(f"{path}/{made}", BAD, headers=other).code == "precondition_failed"
+    assert refusal(api.patch(f"{path}/{made}", BAD)) == (422, "validation_failed", ["name"])
 
 
-def test_a_retry_under_another_parent_is_another_request(office):
-    first, second = (f"/projects/{office.make('/projects')['id']}/milestones" for _ in range(2))
+def test_a_retry_under_another_parent_is_another_request(api):
+    first, second = (f"/projects/{api.make('/projects')['id']}/milestones" for _ in range(2))
     key = {"Idempotency-Key": "k"}
-    made = office.post(first, GOOD, headers=key)
-    again = office.post(first, GOOD, headers=key)
+    made = api.post(first, GOOD, headers=key)
+    again = api.post(first, GOOD, headers=key)
     assert (again.data, again.headers["idempotency-replayed"]) == (made.data, "true")
     assert again.headers["etag"] == made.headers["etag"]
-    assert office.post(second, GOOD, headers=key).code == "idempotency_key_reused"
-    assert (len(office.get(first).data), len(office.get(second).data)) == (1, 0)
+    assert api.post(second, GOOD, headers=key).code == "idempotency_key_reused"
+    assert (len(api.get(first).data), len(api.get(second).data)) == (1, 0)

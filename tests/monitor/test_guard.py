@@ -6,9 +6,9 @@ import socket
 from ipaddress import IPv4Address, ip_address, ip_network
 
 import pytest
-
 from retainer.sites.monitor import guard, loop, probe, schedule
 from retainer.sites.monitor.probe import Prober
+
 from tests.monitor.test_probe import Place, due, said
 
 CIRCLED = "\u24ea\u2460\u2461\u2462\u2463\u2464\u2465\u2466\u2467\u2468"
@@ -413,12 +413,12 @@ def test_a_redirect_between_public_places_leads_inside_only_in_the_end(world):
     assert world.look(["http://shop.example/"])[0].is_up
 
 
-def test_what_is_sent_to_sites_is_refused_or_never_connected_to(office, world):
+def test_what_is_sent_to_sites_is_refused_or_never_connected_to(api, world):
     taken, key = [], None
     every = [each for group in (*REACHING.values(), *UNREADABLE.values()) for each in group]
     for number, spelling in enumerate(every[::3]):
-        key = office.new_key() if number % 100 == 0 else key
-        answer = office.post("/sites", {"url": spelling.replace("{port}", str(world.port))}, key=key)
+        key = api.new_key() if number % 100 == 0 else key
+        answer = api.post("/sites", {"url": spelling.replace("{port}", str(world.port))}, key=key)
         assert answer.status == 201 or answer.errors["url"], answer
         taken += [answer.data["url"]] if answer.status == 201 else []
     assert len(taken) > 100
@@ -426,7 +426,7 @@ def test_what_is_sent_to_sites_is_refused_or_never_connected_to(office, world):
     assert (world.tried, world.connections) == ([], 0)
 
 
-def test_nobody_is_told_whether_a_place_is_forbidden_or_silent_or_not_there(office, world):
+def test_nobody_is_told_whether_a_place_is_forbidden_or_silent_or_not_there(api, world):
     lead(world, PUBLIC, said(302, Location=f"http://127.0.0.1:{world.port}/"))
     world.names |= {"refused.example": [[OTHER]], "leading.example": [[PUBLIC]], "none.example": [[]]}
     world.roads[OTHER] = free_port()
@@ -439,20 +439,24 @@ def test_nobody_is_told_whether_a_place_is_forbidden_or_silent_or_not_there(offi
         "9.9.9.9",
         "leading.example",
     ]
-    sites = [office.make("/sites", url=f"http://{host}/")["id"] for host in hosts]
-    with office.store.unscoped("a test", write=True) as tx:
+    sites = [api.make("/sites", url=f"http://{host}/")["id"] for host in hosts]
+    with api.store.unscoped("a test", write=True) as tx:
         taken = schedule.claim(tx, 100, loop.LEASE)
     found = world.look([its.url for its in taken])
-    with office.store.unscoped("a test", write=True) as tx:
+    with api.store.unscoped("a test", write=True) as tx:
         for its, finding in zip(taken, found, strict=True):
             schedule.record(tx, its, finding)
-    told = [office.get(f"/sites/{site}").data for site in sites]
+    expected = [api.get(f"/sites/{site}").data for site in sites]
     own = ("id", "url", "name", "created_at", "updated_at", "last_checked_at", "down_since")
-    assert [{name: each[name] for name in each if name not in own} for each in told] == [
-        {name: told[0][name] for name in told[0] if name not in own}
+    assert [{name: each[name] for name in each if name not in own} for each in expected] == [
+        {name: expected[0][name] for name in expected[0] if name not in own}
     ] * len(hosts)
-    assert told[0]["last_error"] == NOT_REACHED
-    assert (told[0]["last_status_code"], told[0]["response_time_ms"], told[0]["ssl_expires_at"]) == (None, None, None)
+    assert expected[0]["last_error"] == NOT_REACHED
+    assert (expected[0]["last_status_code"], expected[0]["response_time_ms"], expected[0]["ssl_expires_at"]) == (
+        None,
+        None,
+        None,
+    )
 
 
 def free_port():

@@ -10,11 +10,11 @@ from ipaddress import ip_network
 
 import pytest
 import time_machine
-
 from retainer.sites.monitor import loop, schedule
 from retainer.sites.monitor.loop import Monitor
 from retainer.sites.monitor.probe import Prober
 from retainer.sites.monitor.schedule import Finding
+
 from tests.monitor.test_probe import KB, UP, Place, said
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
@@ -26,17 +26,17 @@ FIGURES = ("uptime_percent_24h", "uptime_percent_7d", "uptime_percent_30d")
 class Watch:
     """Sites of an agency at a place whose answer can be changed, and monitors that check them."""
 
-    def __init__(self, office):
-        self.office = office
+    def __init__(self, api):
+        self.api = api
         self.place = Place()
         self.failures = []
 
     def site(self, path="", **members):
         """A new site at the place."""
-        return self.office.make("/sites", url=self.place.url + path, **members)["id"]
+        return self.api.make("/sites", url=self.place.url + path, **members)["id"]
 
     def monitor(self):
-        return Monitor(self.office.store, LOOPBACK, lambda what, error: self.failures.append((what, str(error))))
+        return Monitor(self.api.store, LOOPBACK, lambda what, error: self.failures.append((what, str(error))))
 
     def check(self, answer=None):
         """Check what is due, as the loop does, but all at once; answers how many sites were."""
@@ -48,10 +48,10 @@ class Watch:
             await prober.close()
             return found
 
-        with self.office.store.unscoped("a test", write=True) as tx:
+        with self.api.store.unscoped("a test", write=True) as tx:
             taken = schedule.claim(tx, 100, loop.LEASE)
         found = asyncio.run(looked(taken))
-        with self.office.store.unscoped("a test", write=True) as tx:
+        with self.api.store.unscoped("a test", write=True) as tx:
             for due, finding in zip(taken, found, strict=True):
                 schedule.record(tx, due, finding)
         return len(taken)
@@ -59,15 +59,15 @@ class Watch:
     def note(self, *, is_up):
         """Let every site be due and be found like this."""
         self.due_again()
-        with self.office.store.unscoped("a test", write=True) as tx:
+        with self.api.store.unscoped("a test", write=True) as tx:
             for due in schedule.claim(tx, 100, loop.LEASE):
                 schedule.record(tx, due, Finding(is_up))
 
     def read(self, site):
-        return self.office.get(f"/sites/{site}").data
+        return self.api.get(f"/sites/{site}").data
 
     def sql(self, statement, **values):
-        with contextlib.closing(self.office.store.engine.connect()) as connection:
+        with contextlib.closing(self.api.store.engine.connect()) as connection:
             return connection.execute(statement, values).fetchall()
 
     def due_again(self):
@@ -84,8 +84,8 @@ class Watch:
 
 
 @pytest.fixture
-def watch(office):
-    its = Watch(office)
+def watch(api):
+    its = Watch(api)
     yield its
     its.place.close()
 
@@ -188,12 +188,12 @@ def test_checks_in_maintenance_count_for_nothing_and_bring_no_site_down(watch, a
 def test_a_paused_site_is_not_checked_and_keeps_its_figures(watch, at):
     site = watch.site()
     watch.check(UP)
-    watch.office.patch(f"/sites/{site}", {"monitoring_enabled": False})
+    watch.api.patch(f"/sites/{site}", {"monitoring_enabled": False})
     at(hours=1)
     assert watch.check(DOWN) == 0
     found = watch.read(site)
     assert (found["status"], found["uptime_percent_24h"]) == ("paused", 100)
-    watch.office.patch(f"/sites/{site}", {"monitoring_enabled": True})
+    watch.api.patch(f"/sites/{site}", {"monitoring_enabled": True})
     assert watch.check(UP) == 1, "due at once"
     assert watch.read(site)["status"] == "up"
 
@@ -201,11 +201,11 @@ def test_a_paused_site_is_not_checked_and_keeps_its_figures(watch, at):
 def test_time_passes_for_the_figures_of_paused_sites(watch, at):
     site = watch.site()
     watch.check(UP)
-    watch.office.patch(f"/sites/{site}", {"monitoring_enabled": False})
+    watch.api.patch(f"/sites/{site}", {"monitoring_enabled": False})
     told = []
     for days in (0.5, 2, 8, 31):
         at(days=days)
-        with watch.office.store.unscoped("time passes", write=True) as tx:
+        with watch.api.store.unscoped("time passes", write=True) as tx:
             schedule.refresh(tx, 100)
         told.append([watch.read(site)[name] for name in FIGURES])
     assert told == [[100, 100, 100], [None, 100, 100], [None, None, 100], [None, None, None]]
@@ -216,7 +216,7 @@ def test_the_loop_refreshes_the_figures_of_paused_sites(watch, monkeypatch):
     monkeypatch.setattr(loop, "TICK_SECONDS", 0.05)
     site = watch.site()
     watch.check(UP)
-    watch.office.patch(f"/sites/{site}", {"monitoring_enabled": False})
+    watch.api.patch(f"/sites/{site}", {"monitoring_enabled": False})
     watch.sql("DELETE FROM site_checks")
     watch.sql("UPDATE sites SET uptime_at = '2020-01-01T00:00:00.000000Z'")
     running(watch, lambda: watch.read(site)["uptime_percent_24h"] is None)
@@ -261,7 +261,7 @@ def test_the_next_check_keeps_its_place_in_time_and_what_was_missed_is_skipped(w
 def test_a_change_of_what_is_asked_is_checked_at_once(watch, members, is_due):
     site = watch.site()
     assert watch.check() == 1
-    watch.office.patch(f"/sites/{site}", members)
+    watch.api.patch(f"/sites/{site}", members)
     assert watch.check() == int(is_due)
     assert watch.failures == []
 
@@ -272,7 +272,7 @@ def test_a_site_with_another_address_begins_anew(watch):
         watch.check(DOWN)
         watch.due_again()
     assert watch.read(site)["status"] == "down"
-    found = watch.office.patch(f"/sites/{site}", {"url": watch.place.url + "new"}).data
+    found = watch.api.patch(f"/sites/{site}", {"url": watch.place.url + "new"}).data
     assert (found["status"], found["last_checked_at"], found["down_since"]) == ("unknown", None, None)
     assert (found["last_status_code"], found["last_error"], found["response_time_ms"]) == (None, None, None)
     assert watch.check(DOWN) == 1
@@ -341,8 +341,8 @@ def meanwhile(watch, change):
 def test_a_site_that_is_deleted_while_it_is_looked_at_is_gone(watch):
     site, other = watch.site("a"), watch.site("b")
     once = iter([True])
-    meanwhile(watch, lambda: next(once, False) and watch.office.delete(f"/sites/{site}"))
-    assert watch.office.get(f"/sites/{site}").status == 404
+    meanwhile(watch, lambda: next(once, False) and watch.api.delete(f"/sites/{site}"))
+    assert watch.api.get(f"/sites/{site}").status == 404
     assert watch.read(other)["status"] == "up"
     assert watch.sql("SELECT count(*) FROM site_checks WHERE site_id = :id", id=site) == [(0,)]
     assert watch.failures == []
@@ -358,7 +358,7 @@ def test_what_was_found_of_a_site_as_it_was_is_not_written_to_it_as_it_is(watch,
 
     def change():
         for each in changed:
-            watch.office.patch(f"/sites/{site}", each)
+            watch.api.patch(f"/sites/{site}", each)
             watch.sql("UPDATE sites SET next_check_at = '9999-01-01T00:00:00.000000Z'")
         seen.append(True)
 
@@ -375,7 +375,7 @@ def test_what_was_found_of_a_site_as_it_was_is_not_written_to_it_as_it_is(watch,
 def test_other_changes_while_a_site_is_looked_at_stay_and_so_does_what_was_found(watch, members, status):
     site = watch.site()
     changed = []
-    meanwhile(watch, lambda: changed.append(watch.office.patch(f"/sites/{site}", members).data))
+    meanwhile(watch, lambda: changed.append(watch.api.patch(f"/sites/{site}", members).data))
     found = watch.read(site)
     assert (found["status"], found["last_status_code"]) == (status, 200)
     assert found["uptime_percent_24h"] == (None if status == "maintenance" else 100)
@@ -398,11 +398,11 @@ def test_a_finding_that_comes_after_the_lease_is_not_written_beside_that_of_anot
     assert watch.sql("SELECT count(*) FROM site_checks WHERE site_id = :id", id=site) == [(1,)]
 
 
-def test_a_monitor_checks_sites_of_all_agencies_and_ends_when_it_is_told_to(watch, stranger, monkeypatch):
+def test_a_monitor_checks_sites_of_all_agencies_and_ends_when_it_is_told_to(watch, other_tenant, monkeypatch):
     monkeypatch.setattr(loop, "TICK_SECONDS", 0.05)
-    own, other = watch.site(), stranger.make("/sites", url=watch.place.url)["id"]
+    own, other = watch.site(), other_tenant.make("/sites", url=watch.place.url)["id"]
     monitor = running(
-        watch, lambda: stranger.get(f"/sites/{other}").data["status"] == watch.read(own)["status"] == "up"
+        watch, lambda: other_tenant.get(f"/sites/{other}").data["status"] == watch.read(own)["status"] == "up"
     )
     assert monitor.checked == 2
     assert watch.failures == []

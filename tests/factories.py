@@ -9,33 +9,34 @@ from typing import Any
 from urllib.parse import urlencode
 from wsgiref.validate import validator
 
-from retainer.app import App
 from retainer.identity import accounts, keys, users
 from retainer.identity.accounts import AccountDetails
 from retainer.identity.keys import SCOPES, KeyDetails
 from retainer.identity.users import UserDetails
+from retainer.store.store import Store
+
+from retainer.app import App
 from retainer.settings import BASE_PATH, Settings
 from retainer.store.engines import Sqlite
-from retainer.store.store import Store
-from tests.witness import Witness
+from tests.contract_checker import ContractChecker
 
 RECIPES = {
     "/clients": lambda _: {"name": "Bergmann Optik"},
-    "/external-contacts": lambda office: {"client_id": office.make("/clients")["id"], "last_name": "Lenz"},
-    "/tags": lambda office: {"name": f"Tag {office.next()}"},
-    "/projects": lambda office: {"name": "Webshop", "client_id": office.usual("/clients")},
+    "/external-contacts": lambda api: {"client_id": api.make("/clients")["id"], "last_name": "Lenz"},
+    "/tags": lambda api: {"name": f"Tag {api.next()}"},
+    "/projects": lambda api: {"name": "Webshop", "client_id": api.usual("/clients")},
     "/projects/{project}/milestones": lambda _: {"name": "Launch"},
     "/tasks": lambda _: {"title": "Write the texts"},
-    "/time-entries": lambda office: {"client_id": office.usual("/clients"), "duration_minutes": 90},
-    "/expenses": lambda office: {"amount": "119", "client_id": office.usual("/clients")},
-    "/quotes": lambda office: {"client_id": office.usual("/clients")},
+    "/time-entries": lambda api: {"client_id": api.usual("/clients"), "duration_minutes": 90},
+    "/expenses": lambda api: {"amount": "119", "client_id": api.usual("/clients")},
+    "/quotes": lambda api: {"client_id": api.usual("/clients")},
     "/quotes/{quote}/lines": lambda _: {"description": "Design", "unit_price": "500"},
-    "/invoices": lambda office: {"client_id": office.usual("/clients")},
+    "/invoices": lambda api: {"client_id": api.usual("/clients")},
     "/invoices/{invoice}/lines": lambda _: {"description": "Design", "unit_price": "500"},
     "/invoices/{invoice}/credit-notes": lambda _: {},
     "/tickets": lambda _: {"subject": "The checkout is slow"},
     "/tickets/{ticket}/replies": lambda _: {"body": "We are looking into it."},
-    "/sites": lambda office: {"url": f"https://shop{office.next()}.example"},
+    "/sites": lambda api: {"url": f"https://shop{api.next()}.example"},
 }
 """What a body needs for each collection; other records that it refers to are made by the way."""
 
@@ -79,13 +80,13 @@ class Answer:
         return f"{self.status} {self.body.decode()[:2000]}"
 
 
-class Office:
-    """A client of one agency: calls the real application, and has every answer checked by the witness."""
+class ApiClient:
+    """A client of one agency: calls the real application, and has every answer checked by the contract checker."""
 
-    def __init__(self, app: App, witness: Witness, agency: dict[str, Any]) -> None:
+    def __init__(self, app: App, contract_checker: ContractChecker, agency: dict[str, Any]) -> None:
         self.app = app
         self.store: Store = app.store
-        self.witness = witness
+        self.contract_checker = contract_checker
         self.account_id: int = agency["account_id"]
         self.admin_id: int = agency["admin_id"]
         self.member_id: int = agency["member_id"]
@@ -147,7 +148,7 @@ class Office:
         if answer.status == 500:
             self.app.log.flush()
             print(json.loads(self.app.log.stream.getvalue().splitlines()[-2])["error"])  # noqa: T201  # for whom the test fails
-        self.witness.check(method, path, answer)
+        self.contract_checker.check(method, path, answer)
         return answer
 
     def _run(self, environ: dict[str, Any]) -> Answer:
@@ -200,7 +201,7 @@ class Office:
                 return recipe(self)
         raise KeyError(f"RECIPES needs an entry for the collection {path}")
 
-    def on(self, app: App) -> "Office":
+    def on(self, app: App) -> "ApiClient":
         """The same client of the same agency, at another running application."""
         other = copy.copy(self)
         other.app, other.store = app, app.store
