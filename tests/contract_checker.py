@@ -5,7 +5,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from jsonschema_rs import Draft202012Validator
-from retainer.schema import metadata
 
 from retainer.app import RESOURCES
 from retainer.kernel.resource import Routes
@@ -13,7 +12,7 @@ from retainer.openapi.document import document
 from retainer.schema import metadata
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite
-from retainer.store.tx import PREPARED
+from retainer.store.statements import Prepared, statements_of
 
 if TYPE_CHECKING:
     from tests.factories import Answer
@@ -113,22 +112,22 @@ def unlimited_text(text: str, names: tuple[str, ...]) -> list[str]:
     """The same of a statement's text and the names of the values that ?1, ?2 and so on stand for."""
     statement = re.sub(r"\?(\d+)", lambda place: f":{names[int(place[1]) - 1]}", text)
     parts = [part for found in FROM.findall(statement) for part in ", ".join(filter(None, found)).split(", ")]
-    names = [part.split(" AS ") for part in parts]
-    tenants = [name[-1] for name in names if name[0] != "json_each" and metadata.tables[name[0]].info.get("tenant")]
+    tables = [part.split(" AS ") for part in parts]
+    tenants = [name[-1] for name in tables if name[0] != "json_each" and metadata.tables[name[0]].info.get("tenant")]
     return [name for name in tenants if f"{name}.account_id = :account_id" not in statement]
 
 
-class Prepared(dict[Any, Any]):
+class CheckedStatements(dict[Any, Prepared]):
     """Statements as they were prepared, and the texts among them that are not limited to one account."""
 
     def __init__(self) -> None:
         super().__init__()
         self.wrong: list[str] = []
 
-    def __setitem__(self, statement: Any, prepared: tuple[str, dict[str, Any]]) -> None:
+    def __setitem__(self, statement: Any, prepared: Prepared) -> None:
         super().__setitem__(statement, prepared)
-        if unlimited(prepared[0]):
-            self.wrong.append(prepared[0])
+        if unlimited(prepared):
+            self.wrong.append(prepared.text)
 
     def check(self) -> None:
         """Fail when a statement that was prepared since the last look is not limited; all are prepared anew then."""
@@ -138,8 +137,8 @@ class Prepared(dict[Any, Any]):
         assert wrong == []
 
 
-SCOPED = Prepared()
-PREPARED[Sqlite.dialect] = (SCOPED, {})
+SCOPED = CheckedStatements()
+statements_of(Sqlite.dialect).scoped = SCOPED
 
 
 @functools.cache

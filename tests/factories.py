@@ -9,15 +9,14 @@ from typing import Any
 from urllib.parse import urlencode
 from wsgiref.validate import validator
 
+from retainer.app import App
 from retainer.identity import accounts, keys, users
 from retainer.identity.accounts import AccountDetails
 from retainer.identity.keys import SCOPES, KeyDetails
 from retainer.identity.users import UserDetails
-from retainer.store.store import Store
-
-from retainer.app import App
 from retainer.settings import BASE_PATH, Settings
 from retainer.store.engines import Sqlite
+from retainer.store.store import Store
 from tests.contract_checker import ContractChecker
 
 RECIPES = {

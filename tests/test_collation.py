@@ -3,9 +3,9 @@
 from itertools import pairwise
 
 import pytest
+
 from retainer.identity import users
 from retainer.values.collation import sort_key
-
 from tests.factories import ApiClient
 
 ORDER = [

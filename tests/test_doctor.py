@@ -13,18 +13,18 @@ LINE = {"description": "Design", "unit_price": "100"}
 
 
 @pytest.fixture
-def busy(office):
+def busy(api):
     """An agency in which every sum has something to add up."""
-    client = office.make("/clients", hourly_rate="100")["id"]
-    project = office.make("/projects", client_id=client)["id"]
-    entries = [office.make("/time-entries", project_id=project, client_id=client)["id"] for _ in range(3)]
-    expense = office.make("/expenses", project_id=project, client_id=client)["id"]
+    client = api.make("/clients", hourly_rate="100")["id"]
+    project = api.make("/projects", client_id=client)["id"]
+    entries = [api.make("/time-entries", project_id=project, client_id=client)["id"] for _ in range(3)]
+    expense = api.make("/expenses", project_id=project, client_id=client)["id"]
     lines = [{"time_entry_ids": entries[:1]}, {"expense_ids": [expense]}, LINE]
-    invoice = office.make("/invoices", client_id=client, project_id=project, lines=lines, status="sent")
-    office.patch(f"/invoices/{invoice['id']}", {"record_payment": {"amount": "10"}})
-    office.post(f"/invoices/{invoice['id']}/credit-notes", {"amount": "20"})
-    assert doctor.inspect(office.store, repair=False) == []
-    return office
+    invoice = api.make("/invoices", client_id=client, project_id=project, lines=lines, status="sent")
+    api.patch(f"/invoices/{invoice['id']}", {"record_payment": {"amount": "10"}})
+    api.post(f"/invoices/{invoice['id']}/credit-notes", {"amount": "20"})
+    assert doctor.inspect(api.store, repair=False) == []
+    return api
 
 
 def rows_of(store, table):
@@ -57,10 +57,10 @@ def test_a_sum_that_is_wrong_is_found_named_and_written_anew(busy, table, column
     assert rows_of(busy.store, table) == right
 
 
-def counted(office):
+def counted(api):
     """The tables that have a counter, in the order in which the doctor looks at them."""
-    with office.store.unscoped("what is counted") as tx:
-        names = {row[0] for row in tx.all(select(totals.c.name).where(totals.c.account_id == office.account_id))}
+    with api.store.unscoped("what is counted") as tx:
+        names = {row[0] for row in tx.all(select(totals.c.name).where(totals.c.account_id == api.account_id))}
     return [(table.name,) for table in doctor.counted() if table.name in names]
 
 

@@ -17,13 +17,14 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from hypothesis.stateful import run_state_machine_as_test as run
+from sqlalchemy import select
+
 from retainer.billing import payments
-from retainer.identity import accounts, users
+from retainer.identity import accounts
 from retainer.identity.accounts import ACTING, operator
 from retainer.rollups import summaries
 from retainer.schema.billing import credit_note_shares as shares
-from sqlalchemy import select
-
+from retainer.work import cost_rates
 from tests.conftest import CONTRACT_CHECKER
 from tests.contract_checker import NoChecks
 from tests.factories import ApiClient, open_app
@@ -362,7 +363,7 @@ class Life(RuleBasedStateMachine):
     def change_a_cost_rate(self):
         """What an hour costs is no money of a client's, but the summaries know it."""
         told = {"cost_rate": Decimal(self.draw(HOURLY)), "cost_rate_from": self.day()}
-        users.set_user(self.api.store, self.api.admin_id, told)
+        cost_rates.set_user(self.api.store, self.api.admin_id, told)
 
     def was_freed(self, it):
         """Whether work is on no line any more, but on one that was void or credited."""

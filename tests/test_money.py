@@ -8,14 +8,14 @@ import pytest
 from bench.documents import Product, agree_on_lines, agree_on_note, agree_on_totals, compare_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import bindparam, select
+
 from retainer.billing.crediting import CreditNote
 from retainer.billing.invoices import Invoice
 from retainer.schema.billing import credit_note_shares
 from retainer.values import money
 from retainer.values.exact import DIGITS, amount_of, half_up, minor_units
 from retainer.values.money import Share
-from sqlalchemy import bindparam, select
-
 from tests import money_reference as reference
 from tests.length import length
 from tests.money_reference import Ledger, Refused

@@ -4,10 +4,7 @@ from typing import Annotated
 import msgspec
 import pytest
 from openapi_spec_validator import validate
-from retainer.schema.filters import Where
-from retainer.values.records import Record
 
-from retainer import openapi
 from retainer.app import RESOURCES
 from retainer.errors import STATUS
 from retainer.kernel.idempotency import VISIBLE
@@ -16,7 +13,9 @@ from retainer.kernel.query import Filter
 from retainer.kernel.resource import Resource, Routes
 from retainer.openapi import document as openapi
 from retainer.openapi.schemas import Schemas
+from retainer.schema.filters import Where
 from retainer.store.tx import Tx
+from retainer.values.records import Record
 from tests.contract_checker import resolved
 
 OPERATIONS = Routes(RESOURCES).operations

@@ -16,15 +16,16 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import time_machine
+from sqlalchemy import select, update
+
 from retainer.billing import payments
 from retainer.identity import accounts, users
 from retainer.identity.users import UserDetails
-from retainer.rollups import summaries
+from retainer.rollups import doctor
 from retainer.schema.rollups import SUMMARIES
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.schedule import Finding
-from sqlalchemy import select, update
-
+from retainer.work import cost_rates
 from tests.conftest import CONTRACT_CHECKER
 from tests.contract_checker import NoChecks
 from tests.factories import ApiClient, new_store, open_app

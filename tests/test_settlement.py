@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 import time_machine
-from retainer.billing import payments
-from retainer.schema.billing import credit_note_shares
-from retainer.schema.identity import audit_entries
 from sqlalchemy import select
 
+from retainer.billing import payments
 from retainer.errors import Refusal
+from retainer.schema.billing import credit_note_shares
+from retainer.schema.identity import audit_entries
 from tests.length import length
 
 FIGURES = ("amount_paid", "amount_credited", "balance_due", "refund_due")

@@ -5,6 +5,7 @@ from datetime import date, timedelta
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as some
+
 from retainer.rollups import buckets
 
 days = some.dates(date(2023, 11, 1), date(2027, 2, 28))

@@ -2,8 +2,8 @@ import pytest
 from email_validator import validate_email
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from retainer.values.kinds import PLAIN_EMAIL, read_day, read_email, read_instant, read_pattern
 
+from retainer.values.kinds import PLAIN_EMAIL, read_day, read_email, read_instant, read_pattern
 from tests.length import length
 
 PERSON = st.from_regex(r"[A-Za-z0-9_+]{1,9}([.-][A-Za-z0-9_+]{1,9}){0,4}", fullmatch=True)

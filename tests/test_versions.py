@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.version import Version
-from retainer.values.versions import order
 
+from retainer.values.versions import order
 from tests.length import length
 
 RELEASE = st.lists(st.integers(0, 10**6), min_size=1, max_size=5).map(lambda parts: ".".join(map(str, parts)))

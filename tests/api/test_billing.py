@@ -1,6 +1,7 @@
 from types import SimpleNamespace
 
 import pytest
+
 from retainer.billing.expenses import Expense
 from retainer.values.reading import writable_fields
 from retainer.work.time_entries import TimeEntry

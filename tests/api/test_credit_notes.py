@@ -3,9 +3,10 @@ from fractions import Fraction
 
 import pytest
 import time_machine
+from sqlalchemy import select
+
 from retainer.identity import accounts
 from retainer.schema.billing import credit_note_shares
-from sqlalchemy import select
 
 LINE = {"description": "Design", "quantity": "10", "unit_price": "10", "tax_rate": "19"}  # 119.00 with tax
 SECOND = {"description": "Books", "quantity": "5", "unit_price": "10", "tax_rate": "7"}  # 53.50 with tax

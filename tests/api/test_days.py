@@ -2,8 +2,9 @@ from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 import time_machine
-from retainer.identity import accounts
 from tests.factories import ApiClient, open_agency
+
+from retainer.identity import accounts
 
 MOMENT = timedelta(milliseconds=1)
 DAY = timedelta(days=1)

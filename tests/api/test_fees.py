@@ -1,7 +1,6 @@
 """Fees cover the hours of their projects, credits take back what was invoiced, and revenue keeps its project."""
 
 import pytest
-from retainer.identity import accounts
 
 from retainer.errors import Refusal
 from retainer.identity import accounts
@@ -130,9 +129,8 @@ def test_a_quote_needs_a_line_to_be_sent_or_accepted(api):
     "pattern", ["R{YY}-{00000}", "R-{MM}-{000}", "R-{0000}-{", "R}{0000}", "{number}-{0}", "R-{YYYY}"]
 )
 def test_a_pattern_of_numbers_with_an_unknown_placeholder_is_refused(api, pattern):
-    from retainer.identity.accounts import AccountDetails  # noqa: PLC0415
-
     from retainer.cli.common import changes  # noqa: PLC0415
+    from retainer.identity.accounts import AccountDetails  # noqa: PLC0415
 
     with pytest.raises(Refusal) as refusal:
         changes(AccountDetails, {"invoice_number_pattern": pattern})

@@ -4,6 +4,7 @@ from fractions import Fraction
 from random import Random
 
 import pytest
+
 from retainer.identity import accounts
 
 LINE = {"description": "Design", "unit_price": "100"}

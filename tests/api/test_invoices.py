@@ -3,6 +3,7 @@ from decimal import Decimal
 
 import pytest
 import time_machine
+
 from retainer.identity import accounts
 
 LINE = {"description": "Design", "quantity": "2", "unit": "days", "unit_price": "800", "tax_rate": "19"}

@@ -2,6 +2,7 @@ from fractions import Fraction
 
 import pytest
 import time_machine
+
 from retainer.identity import accounts
 
 LINE = {"description": "Design", "quantity": "2", "unit": "days", "unit_price": "800", "tax_rate": "19"}

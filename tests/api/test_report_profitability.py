@@ -2,7 +2,9 @@ from decimal import Decimal
 
 import pytest
 import time_machine
-from retainer.identity import accounts, users
+
+from retainer.identity import accounts
+from retainer.work import cost_rates
 
 OF_PROJECTS = (
     "project_id project_name client_id client_name status billing_type budget_used_percent currency "
@@ -49,7 +51,7 @@ def issue(api, client, *lines, day="2026-03-03", **members):
 
 
 def set_cost(api, rate, since="0001-01-01", user=None):
-    users.set_user(api.store, user or api.admin_id, {"cost_rate": Decimal(rate), "cost_rate_from": since})
+    cost_rates.set_user(api.store, user or api.admin_id, {"cost_rate": Decimal(rate), "cost_rate_from": since})
 
 
 @pytest.fixture

@@ -3,8 +3,10 @@ from decimal import Decimal
 
 import pytest
 import time_machine
+
 from retainer.identity import accounts, users
 from retainer.identity.users import UserDetails
+from retainer.work import cost_rates
 
 FORTNIGHT = "2026-03-02", "2026-03-13"
 OF_USERS = (
@@ -44,7 +46,7 @@ def work(api, minutes, day="2026-03-02", **members):
 
 
 def set_user(api, user=None, **changes):
-    users.set_user(api.store, user or api.member_id, changes)
+    cost_rates.set_user(api.store, user or api.member_id, changes)
 
 
 def test_minutes_are_compared_with_the_capacity_of_the_working_days_of_the_period(api, client):

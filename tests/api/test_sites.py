@@ -2,6 +2,7 @@ from datetime import timedelta
 
 import pytest
 import time_machine
+
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.schedule import Finding
 

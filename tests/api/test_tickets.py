@@ -2,7 +2,8 @@ from itertools import product
 
 import pytest
 import time_machine
-from retainer.identity import users
+
+from retainer.work import cost_rates
 
 UNRESOLVED = ("open", "pending", "on_hold")
 STATES = (*UNRESOLVED, "resolved", "closed")
@@ -252,7 +253,7 @@ def test_an_assignee_is_an_active_user_or_me_or_nobody(api):
     assert api.patch(path, {"assignee_id": "me"}).data["assignee_id"] == api.admin_id
     assert api.patch(path, {"assignee_id": None}).data["assignee_id"] is None
     kept = ticket_of(api, assignee_id=api.member_id)
-    users.set_user(api.store, api.member_id, {"is_active": False})
+    cost_rates.set_user(api.store, api.member_id, {"is_active": False})
     refused = {"assignee_id": [f"User {api.member_id} is deactivated. Choose an active user."]}
     assert api.patch(path, {"assignee_id": api.member_id}).errors == refused
     assert api.create("/tickets", assignee_id=api.member_id).errors == refused

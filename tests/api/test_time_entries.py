@@ -4,8 +4,10 @@ from itertools import product
 from random import Random
 
 import pytest
-from retainer.identity import accounts, users
-from retainer.work.rates import MOST_WORTH
+
+from retainer.identity import accounts
+from retainer.work import cost_rates
+from retainer.work.rates import MAX_AMOUNT
 
 NINE, HALF_PAST_TEN = "2026-03-10T09:00:00.000000Z", "2026-03-10T10:30:00.000000Z"
 LEVELS = ("project", "client", "user", "account")
@@ -53,7 +55,7 @@ def set_rates(api, project, client, /, **rates):
     """Set the rates of the levels that are named; null takes one away."""
     for level, rate in rates.items():
         if level == "user":
-            users.set_user(api.store, api.admin_id, {"hourly_rate": rate and Decimal(rate)})
+            cost_rates.set_user(api.store, api.admin_id, {"hourly_rate": rate and Decimal(rate)})
         elif level == "account":
             accounts.set_account(api.store, api.account_id, {"hourly_rate": rate and Decimal(rate)})
         else:
@@ -160,7 +162,7 @@ def test_a_faulty_member_is_told_in_a_sentence_on_create_and_change(api, member,
 def test_all_faults_are_named_at_once(api, world):
     faulty = {"client": 1, "task_id": 99, "date": "x", "user_id": 98, "hourly_rate": "-1"}
     assert set(api.post("/time-entries", faulty).errors) == {*faulty, "duration_minutes"}
-    users.set_user(api.store, api.member_id, {"is_active": False})
+    cost_rates.set_user(api.store, api.member_id, {"is_active": False})
     api.patch(f"/projects/{world['p']}", {"status": "archived"})
     faulty = ids_of(world, {"client_id": "b", "task_id": "task of a", "user_id": api.member_id})
     named = {"task_id", "user_id", "hourly_rate", "duration_minutes"}
@@ -330,12 +332,12 @@ def test_only_an_admin_records_time_for_others(api, world):
 
 def test_no_time_is_recorded_for_a_deactivated_user_and_theirs_stays_editable(api, world):
     theirs, mine = (entry_of(api, client_id=world["a"], user_id=user) for user in (api.member_id, "me"))
-    users.set_user(api.store, api.member_id, {"is_active": False})
+    cost_rates.set_user(api.store, api.member_id, {"is_active": False})
     for answer in (log(api, client_id=world["a"], user_id=api.member_id), change(api, mine, user_id=api.member_id)):
         assert "deactivated" in answer.errors["user_id"][0]
     assert change(api, theirs, duration_minutes=5).data["user_id"] == api.member_id
     assert api.put(f"/time-entries/{theirs['id']}", theirs).data["user_id"] == api.member_id
-    users.set_user(api.store, api.member_id, {"is_active": True})
+    cost_rates.set_user(api.store, api.member_id, {"is_active": True})
     assert change(api, mine, user_id=api.member_id).status == 200
 
 
@@ -695,14 +697,14 @@ def test_amounts_are_exact_and_round_half_up(api, currency, digits):
 
 def test_what_an_entry_is_worth_has_a_limit(api):
     client = api.usual("/clients")
-    entry = entry_of(api, client_id=client, duration_minutes=60, hourly_rate=MOST_WORTH)
-    assert entry["amount"] == f"{MOST_WORTH}.00"
+    entry = entry_of(api, client_id=client, duration_minutes=60, hourly_rate=MAX_AMOUNT)
+    assert entry["amount"] == f"{MAX_AMOUNT}.00"
     for answer in (
         change(api, entry, duration_minutes=61),
-        change(api, entry, hourly_rate=f"{MOST_WORTH}.01"),
-        log(api, client_id=client, duration_minutes=90, hourly_rate=MOST_WORTH),
+        change(api, entry, hourly_rate=f"{MAX_AMOUNT}.01"),
+        log(api, client_id=client, duration_minutes=90, hourly_rate=MAX_AMOUNT),
     ):
-        assert f"at most {MOST_WORTH}" in answer.errors["hourly_rate"][0]
+        assert f"at most {MAX_AMOUNT}" in answer.errors["hourly_rate"][0]
     assert again(api, entry) == entry
     assert change(api, entry, duration_minutes=61, billable=False).status == 200
 

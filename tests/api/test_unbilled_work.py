@@ -3,8 +3,9 @@ from random import Random
 from types import SimpleNamespace
 
 import pytest
-from retainer.schema import metadata
 from tests.length import length
+
+from retainer.schema import metadata
 
 LINE = {"description": "Design", "unit_price": "500"}
 COLLECTIONS = {"time": "/time-entries", "expenses": "/expenses"}

@@ -20,14 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import retainer
 from retainer.identity import keys
 from retainer.identity.keys import SCOPES, KeyDetails
-from retainer.store.store import Store
-
-import retainer
 from retainer.settings import BASE_PATH
 from retainer.store.engines import driver
 from retainer.store.migrations import migrate
+from retainer.store.store import Store
 from tests.factories import new_store, open_agency
 
 SOURCE = Path(retainer.__file__).resolve().parent.parent

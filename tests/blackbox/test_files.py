@@ -11,7 +11,7 @@ import pytest
 
 from retainer.settings import BASE_PATH
 from retainer.store.engines import driver
-from tests.blackbox.process import command, opened, prepared, running, tell
+from tests.blackbox.process import at_once, command, opened, prepared, running, tell
 from tests.factories import open_agency
 from tests.length import length
 

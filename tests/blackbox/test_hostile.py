@@ -9,8 +9,8 @@ import threading
 import time
 
 import pytest
-from retainer.identity.keys import new_key
 
+from retainer.identity.keys import new_key
 from retainer.settings import BASE_PATH
 from tests.blackbox.corpus import (
     BAD_QUERIES,

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple, get_args
 from weakref import WeakKeyDictionary
 
 import pytest
-from retainer.schema import metadata
-from retainer.values.reading import create_only
-from retainer.values.records import Record
 from sqlalchemy import Table
 
 from retainer.app import ROUTES, App
 from retainer.kernel.resource import Operation
+from retainer.schema import metadata
 from retainer.store import constraints
+from retainer.values.reading import create_only
+from retainer.values.records import Record
 from tests.contract_checker import documented, resolved
 from tests.factories import Answer, ApiClient, open_app
 

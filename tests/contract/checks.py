@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import time_machine
-from retainer.identity import accounts, keys, users
-from retainer.identity.keys import SCOPES
 
+from retainer.identity import accounts, keys
+from retainer.identity.keys import SCOPES
 from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
+from retainer.work import cost_rates
 from tests.contract.cases import (
     BODIES,
     CREATES,
@@ -79,7 +80,7 @@ def expired(api: ApiClient) -> str:
 def of_deactivated(api: ApiClient) -> str:
     """A key whose user was deactivated."""
     key = api.new_key(user_id=api.member_id)
-    users.set_user(api.store, api.member_id, {"is_active": False})
+    cost_rates.set_user(api.store, api.member_id, {"is_active": False})
     return key
 
 
@@ -114,7 +115,7 @@ AUTH_FAILURES = {
 
 def restore(api: ApiClient) -> None:
     """Give the account its plan, its switch and its users back."""
-    users.set_user(api.store, api.member_id, {"is_active": True})
+    cost_rates.set_user(api.store, api.member_id, {"is_active": True})
     accounts.set_account(api.store, api.account_id, {"plan": "agency"})
     accounts.switch_api(api.store, api.account_id, on=True)
 

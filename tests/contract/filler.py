@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 import time_machine
-from retainer.limits import SlidingWindow
 
 from retainer.kernel.resource import Operation
 from retainer.limits import SlidingWindow

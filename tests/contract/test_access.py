@@ -1,8 +1,6 @@
 """Who gets in: every operation against every reason for a refusal, and the order in which the reasons are judged."""
 
 import pytest
-from retainer.identity import accounts, keys, users
-from retainer.identity.keys import SCOPES, KeyDetails
 
 from retainer.errors import Refusal
 from retainer.identity import accounts, keys
@@ -139,7 +137,7 @@ def test_a_deactivated_users_keys_stop_at_once_everywhere_and_those_of_others_go
     other = another_process(api)
     key = api.new_key(user_id=api.member_id)
     succeeds(other.get("/me", key=key))
-    users.set_user(api.store, api.member_id, {"is_active": False})
+    cost_rates.set_user(api.store, api.member_id, {"is_active": False})
     assert other.get("/me", key=key).code == "user_deactivated"
     succeeds(other.get("/me"))
 
@@ -154,7 +152,7 @@ def test_a_changed_plan_counts_at_once_everywhere(api):
 
 
 def test_a_key_can_only_be_made_for_an_active_user_of_its_account(api, other_tenant):
-    users.set_user(api.store, api.member_id, {"is_active": False})
+    cost_rates.set_user(api.store, api.member_id, {"is_active": False})
     for user_id in (other_tenant.admin_id, api.member_id, NEVER):
         with pytest.raises(Refusal) as refusal:
             keys.create_key(api.store, api.account_id, KeyDetails("Test", user_id, ["clients:read"]))

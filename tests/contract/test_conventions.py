@@ -4,9 +4,8 @@ import json
 import re
 
 import pytest
-from retainer.identity import accounts
-from retainer.limits import SlidingWindow
 
+from retainer.identity import accounts
 from retainer.kernel.http import LARGEST_BODY
 from retainer.limits import SlidingWindow
 from retainer.settings import BASE_PATH

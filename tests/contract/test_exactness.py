@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from retainer.schema import metadata
 from sqlalchemy import Float, Integer, Numeric
 
 import retainer
 import retainer.app  # so that every table is known
+from retainer.schema import metadata
 
 SRC = Path(retainer.__file__).parent
 TREES = {
@@ -58,6 +58,7 @@ ALLOWED = {
     ("server/serving.py", "get", "literal"): SECONDS,
     ("server/serving.py", "_tell", "literal"): SECONDS,
     ("store/engines.py", "", "literal"): SECONDS,
+    ("store/group_commit.py", "", "literal"): SECONDS,
 }
 """Where a rule does not hold: the file, the function or class in it, and why. What is not needed any more must go."""
 

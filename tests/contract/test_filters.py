@@ -16,17 +16,15 @@ from urllib.parse import urlencode
 import msgspec
 import pytest
 import time_machine
-from retainer.limits import SlidingWindow
-from retainer.schema.filters import Where
-from retainer.sites import plugins
-from retainer.work import progress, tasks
 from sqlalchemy import Table, bindparam, func, select
 
 from retainer.kernel import paging
 from retainer.kernel.query import parameters
 from retainer.kernel.resource import Operation
 from retainer.limits import SlidingWindow
+from retainer.schema import expressions, tasks
 from retainer.schema.filters import Where
+from retainer.sites import plugins
 from retainer.store.records import View
 from retainer.store.tx import Tx
 from tests.contract.cases import LISTS
@@ -273,7 +271,7 @@ def never_backward(*given: Any) -> Any:
 
 
 conditions, rows_of, total_of = paging.conditions, *(vars(paging)[name].__wrapped__ for name in ("_rows", "_total"))
-is_late = progress.overdue("open")
+is_late = expressions.overdue("open")
 PLUGINS = plugins.site_plugins.c
 FAULTS = {
     "a word that is not kept is not known": (

@@ -10,17 +10,17 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 import pytest
-from retainer.schema import metadata
-from retainer.values.records import WRITE_ONLY, Record
 from sqlalchemy import text
 from tools.code_map import LAYERS as LAYERS_OF_MAP
 from tools.code_map import MAP, code_map, sentence
 
 import retainer
 from retainer.app import RESOURCES
+from retainer.schema import metadata
 from retainer.store.engines import Sqlite
 from retainer.store.migrations import schema_engine
 from retainer.store.records import Derived
+from retainer.values.records import WRITE_ONLY, Record
 from tests.contract.cases import OPERATIONS
 
 SRC = Path(retainer.__file__).parent
@@ -150,11 +150,29 @@ def test_no_modules_import_each_other_in_a_circle():
     assert left == {}
 
 
-def test_every_slice_is_one_file_and_every_file_a_slice():
-    declared = {it.handler.__module__.rpartition(".")[2] for it in OPERATIONS}
-    shared = {"__init__", "reports"}
-    assert declared == {path.stem for path in SLICE_FILES} - shared
+def test_nobody_imports_handlers_but_the_demo():
+    handlers = {f"{it.handler.__module__}.{it.handler.__name__}".removeprefix("retainer.") for it in OPERATIONS}
+    importing = {name_of(path) for path in FILES if imports(path) & handlers}
+    assert {name for name in importing if not name.startswith("demo/")} == set()
+
+
+def test_every_resource_is_one_file_of_an_area():
+    declared = {it.handler.__module__.removeprefix("retainer.") for it in OPERATIONS}
+    assert {name.split(".")[0] for name in declared} == set(AREAS)
+    assert {name.count(".") for name in declared} == {1}
     assert len(RESOURCES) == len(set(map(id, RESOURCES)))
+
+
+@each_file(FILES)
+def test_tables_are_imported_and_not_looked_up_by_their_names(path):
+    looked_up = [
+        node
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Subscript)
+        and ast.unparse(node.value).endswith("metadata.tables")
+        and isinstance(node.slice, ast.Constant)
+    ]
+    assert looked_up == []
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from retainer.identity import access, keys
-from retainer.limits import Allowance
-from retainer.values import strict_json
 
 from retainer.errors import Refusal
+from retainer.identity import access, keys
 from retainer.kernel import body, etag, idempotency, pipeline, resource
-from retainer.store import constraints, tx
+from retainer.kernel.caller import Caller
+from retainer.limits import Allowance
+from retainer.store import constraints, statements
 from retainer.store.tx import Tx
 from retainer.values import strict_json
 from tests.contract import checks
@@ -259,7 +259,7 @@ def test_a_header_that_is_missing_is_seen_by_the_contract_checker(api, monkeypat
         response.headers[:] = [pair for pair in response.headers if pair[0] != name]
 
     api.get("/me")
-    monkeypatch.setattr(pipeline, "finish", short)
+    monkeypatch.setattr(pipeline, "add_headers", short)
     with pytest.raises(AssertionError):
         api.get("/me")
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from retainer.schema import metadata
 from retainer.schema.rollups import SUMMARIES
-
 from retainer.store.engines import driver
 from tests.contract.cases import (
     BODIES,

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from retainer.limits import SlidingWindow
 
-from retainer.kernel import limits
+from retainer import limits
+from retainer.limits import SlidingWindow
 from tests.length import length
 
 

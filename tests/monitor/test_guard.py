@@ -6,9 +6,9 @@ import socket
 from ipaddress import IPv4Address, ip_address, ip_network
 
 import pytest
+
 from retainer.sites.monitor import guard, loop, probe, schedule
 from retainer.sites.monitor.probe import Prober
-
 from tests.monitor.test_probe import Place, due, said
 
 CIRCLED = "\u24ea\u2460\u2461\u2462\u2463\u2464\u2465\u2466\u2467\u2468"

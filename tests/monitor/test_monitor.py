@@ -10,11 +10,11 @@ from ipaddress import ip_network
 
 import pytest
 import time_machine
+
 from retainer.sites.monitor import loop, schedule
 from retainer.sites.monitor.loop import Monitor
 from retainer.sites.monitor.probe import Prober
 from retainer.sites.monitor.schedule import Finding
-
 from tests.monitor.test_probe import KB, UP, Place, said
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from ipaddress import ip_network
 
 import pytest
+
+from retainer import __version__
 from retainer.sites.monitor import probe
 from retainer.sites.monitor.probe import Prober
 from retainer.sites.monitor.schedule import Due
-
-from retainer import __version__
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 UP = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

@@ -8,10 +8,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from retainer.schema.requests import idempotency_keys
-from retainer.store.store import Store
 from sqlalchemy import func, insert, select
 
+from retainer.schema.requests import idempotency_keys
 from retainer.store.engines import Sqlite, Unavailable
 from retainer.store.migrations import migrate
 from retainer.store.store import Store

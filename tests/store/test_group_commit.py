@@ -20,16 +20,16 @@ NOBODY = 4711  # an account that is not there
 
 
 @pytest.fixture
-def store(office, monkeypatch):
+def store(api, monkeypatch):
     """The store of an agency, whose groups stay open while somebody waits, however slow the machine is."""
     monkeypatch.setattr(groups, "GROUP_SECONDS", 60)
-    return office.store
+    return api.store
 
 
 @pytest.fixture
-def put(office):
+def put(api):
     """Writes a row of a name."""
-    return lambda tx, name: tx.run(PUT, account_id=office.account_id, name=name, count=0)
+    return lambda tx, name: tx.run(PUT, account_id=api.account_id, name=name, count=0)
 
 
 def written(store):
@@ -301,21 +301,21 @@ def test_an_old_group_takes_nobody_in(store, together, puts, monkeypatch):
     assert second.transactions == ["COMMIT"]
 
 
-def test_a_request_of_a_group_that_failed_is_503_and_its_idempotency_key_is_free(office, together, puts):
+def test_a_request_of_a_group_that_failed_is_503_and_its_idempotency_key_is_free(api, together, puts):
     answers = []
 
     def post():
-        answers.append(office.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"}))
+        answers.append(api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"}))
 
     (first,) = together(breaks_at_the_commit)
     request = threading.Thread(target=post)
     request.start()
-    until(lambda: len(office.store.writers._queue) == 1, "it waits")  # noqa: SLF001
+    until(lambda: len(api.store.writers._queue) == 1, "it waits")  # noqa: SLF001
     first.may_end.set()
     request.join(timeout=20)
     assert (answers[0].status, answers[0].code, answers[0].headers["retry-after"]) == (503, "unavailable", "2")
-    assert office.get("/tags").data == []
-    again = office.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"})
+    assert api.get("/tags").data == []
+    again = api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"})
     assert (again.status, "idempotency-replayed" in again.headers) == (201, False)
 
 

@@ -1,11 +1,9 @@
 import threading
 
 import pytest
-from retainer.crm.clients import Client
-from retainer.schema.crm import clients, external_contacts
-from retainer.schema.identity import users
 from sqlalchemy import bindparam, delete, func, select, update
 
+from retainer.crm.clients import Client
 from retainer.errors import Refusal
 from retainer.schema.crm import clients, external_contacts
 from retainer.schema.identity import users

@@ -31,7 +31,7 @@ ID = re.compile(r"[1-9][0-9]{0,15}")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
-class Call(msgspec.Struct, gc=False):
+class Call(msgspec.Struct):
     """What the stages have found out of a request when its operation is called."""
 
     request: Request
