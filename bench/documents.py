@@ -22,9 +22,9 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests import money_reference as reference
-from tests.cast import Office, new_store, open_agency, open_app
+from tests.contract_checker import ContractChecker
+from tests.factories import ApiClient, new_store, open_agency, open_app
 from tests.money_reference import Halves, Ledger, Line, Note, Refused
-from tests.witness import Witness
 
 from retainer import schema
 from retainer.billing import credit_shares, crediting, documents, expenses, lines
@@ -64,17 +64,17 @@ class Product:
     projects can be written and read; what documents come to is not read from there.
     """
 
-    def __init__(self, office: Office) -> None:
-        client = office.make("/clients")["id"]
-        project = [office.make("/projects", client_id=client)["id"] for _ in range(reference.PROJECTS)]
+    def __init__(self, api: ApiClient) -> None:
+        client = api.make("/clients")["id"]
+        project = [api.make("/projects", client_id=client)["id"] for _ in range(reference.PROJECTS)]
         self.projects: dict[int | None, int | None] = {None: None, **dict(enumerate(project))}
         first = {"description": "Design", "unit_price": "100"}
-        self.invoice = office.make("/invoices", client_id=client, status="sent", lines=[first])
+        self.invoice = api.make("/invoices", client_id=client, status="sent", lines=[first])
         path = f"/invoices/{self.invoice['id']}/credit-notes"
-        self.notes = [office.post(path, {"amount": "1"}).data["id"] for _ in range(MOST_NOTES)]
-        self.store = office.store
+        self.notes = [api.post(path, {"amount": "1"}).data["id"] for _ in range(MOST_NOTES)]
+        self.store = api.store
         self.written: list[int] = []
-        self.actor = Actor(office.account_id, office.admin_id, "admin", "EUR", "UTC", 30, "C-{0000}")
+        self.actor = Actor(api.account_id, api.admin_id, "admin", "EUR", "UTC", 30, "C-{0000}")
 
     @contextmanager
     def opened(self) -> Iterator[Tx]:
@@ -274,7 +274,7 @@ def begin(folder: str) -> None:
     migrate(store.engine)
     agency = open_agency(store, "North", "agency")
     store.engine.close()
-    WORKER.append(Product(Office(open_app(path), Witness(), agency)))
+    WORKER.append(Product(ApiClient(open_app(path), ContractChecker(), agency)))
 
 
 def turn(what: tuple[int, range]) -> tuple[Counter[str], list[str]]:

@@ -22,7 +22,7 @@ from sqlalchemy import select
 from retainer.billing import payments
 from retainer.identity import accounts
 from retainer.identity.accounts import ACTING, operator
-from retainer.rollups import summaries
+from retainer.rollups import doctor
 from retainer.schema.billing import credit_note_shares as shares
 from retainer.work import cost_rates
 from tests.conftest import CONTRACT_CHECKER
@@ -626,7 +626,7 @@ class Life(RuleBasedStateMachine):
         assert {row["id"] for row in self.reader.get("/invoices", {"status": "overdue", "per_page": 100}).data} == late
         with self.api.store.begin(operator(*self.owner), write=False) as tx:
             tx.snapshot()
-            assert summaries.mismatched(tx) == []
+            assert doctor.mismatched(tx) == []
         balance(rows, [self.read[it] for it in model.invoices if it in self.read])
 
 

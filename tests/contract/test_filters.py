@@ -22,11 +22,12 @@ from retainer.kernel import paging
 from retainer.kernel.query import parameters
 from retainer.kernel.resource import Operation
 from retainer.limits import SlidingWindow
-from retainer.schema import expressions, tasks
+from retainer.schema import expressions
 from retainer.schema.filters import Where
 from retainer.sites import plugins
 from retainer.store.records import View
 from retainer.store.tx import Tx
+from retainer.work import tasks
 from tests.contract.cases import LISTS
 from tests.contract.filler import NOW, TODAY, Filler, is_in
 from tests.contract.reference import USUAL, Reference, Row, filters_of, sorts_of, takes_me
