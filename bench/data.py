@@ -14,7 +14,7 @@ from retainer.identity import accounts, keys, users
 from retainer.identity.keys import SCOPES
 from retainer.store.engines import Sqlite
 from retainer.store.migrations import migrate
-from retainer.store.store import Store
+from retainer.store.tx import Store
 
 CLIENTS, CONTACTS, TAGS, PROJECTS, ENTRIES, KEYS = 10_000, 2_500, 12, 400, 20_000, 500
 CITIES = ("Zürich", "Lyon", "Porto", "Gdańsk", "Leeds", "Austin")

@@ -15,7 +15,7 @@ from retainer.billing.balance import FOREVER
 from retainer.identity.accounts import ACTING, operator
 from retainer.rollups import doctor
 from retainer.store.engines import Sqlite
-from retainer.store.store import Store
+from retainer.store.tx import Store
 
 LINES = 2  # of each invoice
 INVOICE = (

@@ -18,7 +18,7 @@ from depth import measure
 from depth_data import FAST, put
 from retainer.sites import uptime
 from retainer.store.engines import Sqlite
-from retainer.store.store import Store
+from retainer.store.tx import Store
 from retainer.values.exact import as_instant
 from servers import RETAINER, Server, request, start, stop, wait
 

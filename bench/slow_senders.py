@@ -19,7 +19,7 @@ from retainer.identity import accounts, keys, users
 from retainer.identity.keys import SCOPES
 from retainer.store.engines import Sqlite
 from retainer.store.migrations import migrate
-from retainer.store.store import Store
+from retainer.store.tx import Store
 from servers import RETAINER, Connection, request, start, stop, wait
 
 TARGET = 3.0

@@ -78,6 +78,10 @@ def other_tenant(both: tuple[ApiClient, ApiClient]) -> ApiClient:
     return both[1]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--write-statements", action="store_true", help="write the table of statements again")
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     output = getattr(session.config, "workeroutput", None)
     if output is not None:

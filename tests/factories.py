@@ -16,7 +16,7 @@ from retainer.identity.keys import SCOPES, KeyDetails
 from retainer.identity.users import UserDetails
 from retainer.settings import BASE_PATH, Settings
 from retainer.store.engines import Sqlite
-from retainer.store.store import Store
+from retainer.store.tx import Store
 from tests.contract_checker import ContractChecker
 
 RECIPES = {

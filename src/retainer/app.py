@@ -20,7 +20,7 @@ from retainer.server.slots import BodyReader, RunningSlots
 from retainer.settings import BASE_PATH, Settings
 from retainer.sites import sites
 from retainer.store.engines import Sqlite
-from retainer.store.store import Store
+from retainer.store.tx import Store
 from retainer.support import ticket_replies, tickets
 from retainer.work import milestones, projects, tasks, time_entries
 

@@ -26,7 +26,7 @@ from retainer.identity.keys import SCOPES, KeyDetails
 from retainer.settings import BASE_PATH
 from retainer.store.engines import driver
 from retainer.store.migrations import migrate
-from retainer.store.store import Store
+from retainer.store.tx import Store
 from tests.factories import new_store, open_agency
 
 SOURCE = Path(retainer.__file__).resolve().parent.parent

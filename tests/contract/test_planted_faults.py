@@ -83,7 +83,7 @@ def talkative(result: Any) -> bytes:
     return encode(plain | {"secret": 1} if isinstance(plain, dict) else plain)
 
 
-judge, every_row, members, encode = Tx.check_columns, Tx.all, body.read_fields, pipeline.encode
+judge, every_row, members, encode = Tx.check, Tx.all, body.read_fields, pipeline.encode
 
 
 def at(target: Any, name: str, value: Any) -> Plant:
@@ -96,7 +96,7 @@ def refuse(code: str) -> None:
 
 
 def obeying(shape: Any, given: dict[str, Any], faults: Any, path: str = "", use: str = "Create") -> dict[str, Any]:
-    return members(shape, given, faults, path, use) | {n: v for n, v in given.items() if n in {"id", "created_at"}}
+    return members(shape, given, faults, path, use) | {n: v for n, v in given.items() if n == "invoice_id"}
 
 
 def unscoped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ OURS = r"^500 "
 ANY_KEY = at(access, "authenticate", believe_every_key)
 ANY_PLAN = at(access, "admit", nothing)
 NO_SCOPES = at(Caller, "require_scope", nothing)
-UNLINKED = at(Tx, "check_columns", without_references)
+UNLINKED = at(Tx, "check", without_references)
 UNCOMPARED = at(etag, "check_unchanged", second)
 
 FAULTS = {
@@ -205,7 +205,7 @@ FAULTS = {
         at(body, "read_fields", one_fault), "faults_are_named_at_once", on("POST /tags"), "no_such"
     ),
     "read-only members are written": Fault(
-        at(body, "read_fields", obeying), "read_only_members_are_ignored", on("PATCH /tags/{tag}"), "^422 "
+        at(body, "read_fields", obeying), "read_only_members_are_ignored", on("PATCH /time-entries/{entry}"), "^422 "
     ),
     "a list asks once more for each row": Fault(
         at(Tx, "all", chatty), "list_costs_the_same", on("GET /clients"), r"assert \["

@@ -13,8 +13,8 @@ from sqlalchemy import func, insert, select
 from retainer.schema.requests import idempotency_keys
 from retainer.store.engines import Sqlite, Unavailable
 from retainer.store.migrations import migrate
-from retainer.store.store import Store
 from retainer.store.tables import totals
+from retainer.store.tx import Store
 
 
 @contextlib.contextmanager

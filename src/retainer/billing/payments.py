@@ -16,8 +16,7 @@ from retainer.rollups.changes import changing_balance
 from retainer.rollups.sources import PAYMENTS
 from retainer.schema.billing import OPEN_INVOICES, invoices, payments
 from retainer.schema.identity import accounts
-from retainer.store.store import Store
-from retainer.store.tx import Tx
+from retainer.store.tx import Store, Tx
 from retainer.values.exact import amount_of, minor_units
 from retainer.values.reading import complete
 

@@ -15,7 +15,7 @@ from retainer import settings
 from retainer.errors import FieldErrors, invalid
 from retainer.store.engines import Sqlite
 from retainer.store.migrations import exposed, migrate
-from retainer.store.store import Store
+from retainer.store.tx import Store
 from retainer.values.reading import complete, read_fields
 
 T = TypeVar("T", bound=msgspec.Struct)

@@ -18,7 +18,7 @@ from retainer.errors import Refusal
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite
 from retainer.store.migrations import current, head, migrate
-from retainer.store.store import Store
+from retainer.store.tx import Store
 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")]

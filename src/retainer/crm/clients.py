@@ -132,7 +132,7 @@ def list_clients(tx: Tx, filters: ClientFilter, page: Page) -> Paged[Client]:
 def create_client(tx: Tx, body: New[Client]) -> Client:
     """Create a client; number, currency and payment terms come from the account when they are left out."""
     client_id = tx.insert(clients, fill_defaults(tx, body))
-    set_tags(tx, clients, client_id, body.tag_ids, new=True)
+    set_tags(tx, clients, client_id, body.tag_ids)
     return tx.get(clients, client_id, Client)
 
 
@@ -152,7 +152,7 @@ def update_client(tx: Tx, client_id: Id, patch: Patch[Client]) -> Client:
         check_currency(tx, client_id)
         propagate_currency(tx, client_id, after.currency)
     tx.update(clients, after)
-    set_tags(tx, clients, client_id, after.tag_ids)
+    set_tags(tx, clients, client_id, after.tag_ids, before.tag_ids)
     return tx.get(clients, client_id, Client)
 
 

@@ -97,9 +97,11 @@ def prepare(tx: Tx, contact: ExternalContact) -> ExternalContact:
     return contact
 
 
-def save_links(tx: Tx, contact_id: int, contact: ExternalContact, *, new: bool = False) -> ExternalContact:
+def save_links(
+    tx: Tx, contact_id: int, contact: ExternalContact, former_tag_ids: list[int] | None = None
+) -> ExternalContact:
     """Write a contact's tags, and that the client's former primary contact is none; return the contact."""
-    set_tags(tx, external_contacts, contact_id, contact.tag_ids, new=new)
+    set_tags(tx, external_contacts, contact_id, contact.tag_ids, former_tag_ids)
     if contact.is_primary:
         tx.run(DEMOTE_OTHERS, client=contact.client_id, contact=contact_id, now=tx.now)
     return tx.get(external_contacts, contact_id, ExternalContact)
@@ -117,7 +119,7 @@ def list_external_contacts(tx: Tx, filters: ContactFilter, page: Page) -> Paged[
 @api.post()
 def create_external_contact(tx: Tx, body: New[ExternalContact]) -> ExternalContact:
     """Create an external contact; the first of a client becomes its primary one."""
-    return save_links(tx, tx.insert(external_contacts, prepare(tx, body)), body, new=True)
+    return save_links(tx, tx.insert(external_contacts, prepare(tx, body)), body)
 
 
 @api.get("/{external_contact}")
@@ -130,9 +132,10 @@ def get_external_contact(tx: Tx, external_contact_id: Id) -> ExternalContact:
 @api.patch("/{external_contact}")
 def update_external_contact(tx: Tx, external_contact_id: Id, patch: Patch[ExternalContact]) -> ExternalContact:
     """Change an external contact; becoming primary takes that from the client's former one."""
-    after = prepare(tx, patch.apply_to(tx.get(external_contacts, external_contact_id, ExternalContact)))
+    before = tx.get(external_contacts, external_contact_id, ExternalContact)
+    after = prepare(tx, patch.apply_to(before))
     tx.update(external_contacts, after)
-    return save_links(tx, external_contact_id, after)
+    return save_links(tx, external_contact_id, after, before.tag_ids)
 
 
 @api.delete("/{external_contact}")

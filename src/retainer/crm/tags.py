@@ -9,7 +9,6 @@ from sqlalchemy import (
     ColumnElement,
     Delete,
     Insert,
-    Select,
     Table,
     bindparam,
     delete,
@@ -63,11 +62,6 @@ def _has_tag(table: Table, tag_ids: list[BindParameter[int]]) -> ColumnElement[b
 
 
 @cache
-def _select_tag_ids(links: Table) -> Select[int]:
-    return select(links.c.tag_id).where(links.c.record_id == bindparam("record_id"))
-
-
-@cache
 def _add_tag(links: Table) -> Insert:
     return insert(links).values(account_id=ACCOUNT, record_id=bindparam("record_id"), tag_id=bindparam("tag_id"))
 
@@ -88,15 +82,14 @@ TagIds = Annotated[
 TagFilter = Annotated[OneOf[Id] | None, Where(_has_tag), "Records that carry at least one of these tags."]
 
 
-def set_tags(tx: Tx, table: Table, record_id: int, tag_ids: list[int], *, new: bool = False) -> None:
-    """Write exactly these tags to a record, in place of those that it carries; a `new` one has none yet."""
-    links = links_of(table)
-    current = set() if new else {row[0] for row in tx.all(_select_tag_ids(links), record_id=record_id)}
-    for tag_id in current - set(tag_ids):
+def set_tags(tx: Tx, table: Table, record_id: int, tag_ids: list[int], before: list[int] | None = None) -> None:
+    """Write exactly these tags to a record, in place of those that it had `before`; a new one had none."""
+    links, wanted, current = links_of(table), set(tag_ids), set(before or ())
+    for tag_id in current - wanted:
         tx.run(_remove_tag(links), record_id=record_id, tag_id=tag_id)
-    for tag_id in set(tag_ids) - current:
+    for tag_id in wanted - current:
         tx.run(_add_tag(links), record_id=record_id, tag_id=tag_id)
-    if not new and current != set(tag_ids):
+    if before is not None and current != wanted:
         tx.touch(table, record_id)
 
 

@@ -15,8 +15,7 @@ from retainer.identity import accounts, keys, users
 from retainer.identity.accounts import AccountDetails
 from retainer.identity.keys import SCOPES, KeyDetails
 from retainer.identity.users import UserDetails
-from retainer.store.store import Store
-from retainer.store.tx import Actor, Tx
+from retainer.store.tx import Actor, Store, Tx
 from retainer.values.collation import BEFORE_ALL, sort_key
 
 AT_HOME = {"DE", "US"}

@@ -5,7 +5,7 @@ from retainer.identity.accounts import PLANS, require_api
 from retainer.identity.keys import caller_of, digest
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
-from retainer.store.store import Store
+from retainer.store.tx import Store
 from retainer.values.exact import utcnow
 
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="Retainer"'}

@@ -10,9 +10,8 @@ from sqlalchemy import select, update
 
 from retainer.errors import Refusal, invalid
 from retainer.schema.identity import accounts
-from retainer.store.store import Store
 from retainer.store.transaction import Transaction
-from retainer.store.tx import Actor
+from retainer.store.tx import Actor, Store
 from retainer.values.exact import amount_of, decimal_text, minor_units
 from retainer.values.kinds import Currency, Instant, Money, NumberPattern, Percent, Text191, Timezone
 

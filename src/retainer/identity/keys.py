@@ -16,7 +16,7 @@ from retainer.errors import Refusal, invalid
 from retainer.identity.accounts import PLANS, account_of
 from retainer.kernel.caller import Caller
 from retainer.schema.identity import accounts, api_keys, users
-from retainer.store.store import Store
+from retainer.store.tx import Store
 from retainer.values.kinds import Id, Instant, Text100, kind, one_of
 
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase

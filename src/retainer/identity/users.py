@@ -14,9 +14,8 @@ from retainer.errors import invalid
 from retainer.identity.accounts import ACTING, AccountDetails, account_of, account_values, in_units
 from retainer.schema.identity import accounts, users
 from retainer.schema.work import cost_rates
-from retainer.store.store import Store
 from retainer.store.transaction import Transaction
-from retainer.store.tx import Tx
+from retainer.store.tx import Store, Tx
 from retainer.values.collation import folded_text
 from retainer.values.exact import amount_of, as_instant, decimal_text
 from retainer.values.kinds import Day, Email, Money, Password, Percent, Text191, exact

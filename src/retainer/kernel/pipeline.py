@@ -16,8 +16,7 @@ from retainer.kernel.paging import Paged
 from retainer.kernel.resource import Call, Operation, Routes, WithMeta
 from retainer.limits import ADDRESS_RATE_LIMIT, Allowance, SlidingWindow
 from retainer.store.engines import Unavailable
-from retainer.store.store import Store
-from retainer.store.tx import Tx
+from retainer.store.tx import Store, Tx
 from retainer.values.records import Record
 
 encode = msgspec.json.Encoder().encode

@@ -10,9 +10,8 @@ from retainer.rollups import project_totals, summaries
 from retainer.schema import metadata
 from retainer.schema.identity import api_keys, users
 from retainer.schema.rollups import SUMMARIES
-from retainer.store.store import Store
 from retainer.store.tables import totals
-from retainer.store.tx import Tx
+from retainer.store.tx import Store, Tx
 
 COUNTER = select(totals.c.count).where(totals.c.name == bindparam("name"))
 

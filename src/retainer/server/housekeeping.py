@@ -14,7 +14,7 @@ from retainer.limits import SlidingWindow
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import idempotency_keys
 from retainer.server.log import Log
-from retainer.store.store import Store
+from retainer.store.tx import Store
 from retainer.values.exact import as_instant
 
 LOG_SECONDS = 0.1

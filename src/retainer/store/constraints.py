@@ -20,13 +20,6 @@ def exists(table: Table) -> Select[Any]:
 
 
 @cache
-def all_exist(references: tuple[tuple[str, Table], ...]) -> Select[Any]:
-    """Return the statement that says, for each column and the table that it refers to, whether the record exists."""
-    exist: list[Any] = [select(to.c.id).where(to.c.id == bindparam(name)).exists() for name, to in references]
-    return select(*exist)
-
-
-@cache
 def reference_columns(table: Table) -> tuple[tuple[str, Table], ...]:
     """Return the reference columns of a table and what they refer to."""
     return tuple((column.name, metadata.tables[column.info["target"]]) for column in table.c if "target" in column.info)

@@ -74,6 +74,7 @@ class Sqlite:
     dialect = sqlite.dialect(paramstyle="numeric_dollar")  # SQLite writes $1 as ?1
     driver: Any = driver
     version = driver.sqlite_version
+    conflict: type[Exception] = driver.IntegrityError
 
     def __init__(self, path: Path) -> None:
         if driver.sqlite_version_info < OLDEST_SAFE:

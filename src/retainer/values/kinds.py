@@ -31,8 +31,8 @@ INSTANT = re.compile(
 PLAIN_EMAIL = re.compile(
     r"(?=[^@]{1,64}@)[A-Za-z0-9_+]+([.-][A-Za-z0-9_+]+)*@([a-z0-9]{1,20}(-[a-z0-9]{1,20}){0,2}\.){1,4}[a-z]{2,20}"
 )  # nearly every address, none of which needs normalising; the library takes ten times as long
-ME: Final = -1
-"""Placeholder for the key's own user until the transaction resolves it; never the id of a user."""
+PLAIN_URL = re.compile(r"https?://[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(/[A-Za-z0-9._~/-]*)?")  # likewise
+ME: Final = -1  # stands for the key's own user until the transaction knows who that is; no id
 ZEROS = re.compile(r"\{(0+)\}")
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 KEPT = "%/:?#[]@!$&'()*+,;=~"  # reserved in a path or query, so not encoded; % marks what is encoded already
@@ -70,10 +70,8 @@ def read_decimal(value: Any) -> Decimal:
         if not DECIMAL.fullmatch(value):
             raise ValueError
         return Decimal(value)
-    if isinstance(value, bool) or not isinstance(value, int | Decimal):
-        raise ValueError  # noqa: TRY004
-    number = Decimal(value)
-    if not -20 < number.adjusted() < 20:
+    number = Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
+    if number is None or not -20 < number.adjusted() < 20:
         raise ValueError
     return number
 
@@ -83,10 +81,10 @@ def between(low: Decimal, high: Decimal, places: int) -> Callable[[Any], Decimal
 
     def read(value: Any) -> Decimal:
         number = read_decimal(value)
-        exponent = number.normalize().as_tuple().exponent
-        if not low <= number <= high or not isinstance(exponent, int) or -exponent > places:
+        plain = decimal_text(number or abs(number))  # 7.0 becomes 7, and -0 becomes 0
+        if not low <= number <= high or len(plain.partition(".")[2]) > places:
             raise ValueError
-        return Decimal(decimal_text(number or abs(number)))  # 7.0 becomes 7, and -0 becomes 0
+        return Decimal(plain)
 
     return read
 
@@ -129,6 +127,8 @@ def read_email(value: Any) -> str:
 def read_url(value: Any) -> str:
     """Return an http or https address with a host. Raises ValueError."""
     text = read_text(value)
+    if PLAIN_URL.fullmatch(text) and len(text) <= 2048:
+        return text
     url = urlsplit(text)
     if len(text) > 2048 or url.scheme not in {"http", "https"} or not url.hostname or any(c <= " " for c in text):
         raise ValueError
@@ -275,8 +275,7 @@ Timezone = Annotated[
 def exact(low: Decimal, high: Decimal, places: int, form: str, example: str) -> Meta:
     """Declare a kind of decimal within bounds: accepted as a string or a number, answered as a string."""
     sent = {"type": ["string", "number"]}
-    sign = "-?" if low < 0 else ""
-    pattern = rf"^{sign}[0-9]+(\.[0-9]{{1,{places}}})?$"
+    pattern = rf"^{'-?' if low < 0 else ''}[0-9]+(\.[0-9]{{1,{places}}})?$"
     example_form = f'{form}, like "{example}"'
     return kind(between(low, high, places), example_form, sent, type="string", pattern=pattern, examples=[example])
 

@@ -158,8 +158,9 @@ def reader(hint: Any) -> Read:
         return _list(_child(item) if is_child else reader(item), meta, placeholder)
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return _nested(hint)
-    exact = Annotated[hint, *metas] if metas else hint
-    return _scalar(lambda value: msgspec.convert(value, exact), form_of(hint, metas))
+    kind = Annotated[hint, *metas] if metas else hint
+    holder: Any = msgspec.defstruct("Holder", [("value", kind)], array_like=True)  # msgspec knows structs, not kinds
+    return _scalar(lambda value: msgspec.convert((value,), holder).value, form_of(hint, metas))
 
 
 def form_of(hint: Any, metas: tuple[Any, ...] = ()) -> str:

@@ -7,7 +7,7 @@ from retainer.identity import users
 from retainer.identity.accounts import operator
 from retainer.rollups.changes import changing
 from retainer.rollups.sources import TIME
-from retainer.store.store import Store
+from retainer.store.tx import Store
 
 
 def set_user(store: Store, user_id: int, changes: dict[str, Any]) -> dict[str, Any]:

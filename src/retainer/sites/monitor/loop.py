@@ -13,7 +13,7 @@ from retainer.settings import Network
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.probe import TOTAL_SECONDS, Prober
 from retainer.sites.monitor.schedule import Due, Finding
-from retainer.store.store import Store
+from retainer.store.tx import Store
 
 TICK_SECONDS = 0.5
 AT_ONCE = 100

@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlalchemy import Engine, NullPool, create_engine, event, text
 
 from retainer.store.engines import Sqlite, Unavailable
-from retainer.store.store import Store
+from retainer.store.tx import Store
 
 MIGRATIONS = Path(__file__).parent
 NETWORK_FILE_SYSTEMS = re.compile(r"nfs\d?|cifs|smb\w*|9p|fuse\.sshfs|ceph|glusterfs")
