@@ -36,6 +36,7 @@ lint: $(DEVELOP)
 
 types: $(DEVELOP)
 	$(BIN)/mypy
+	cd bench && MYPYPATH=.. ../$(BIN)/mypy --config-file ../pyproject.toml *.py
 
 coverage: $(DEVELOP)
 	$(BIN)/coverage erase

@@ -80,8 +80,8 @@ def fill(path: Path) -> list[str]:
     connection.executemany(INSERT_CONTACT, rows)
     rates = [chance.choice((None, 9550, 12025)) for _ in range(PROJECTS)]
     names = [f"Website {n}" for n in range(PROJECTS)]
-    rows = [(account, client_of(n + 1), names[n], rates[n], names[n].casefold()) for n in range(PROJECTS)]
-    connection.executemany(INSERT_PROJECT, rows)
+    projects = [(account, client_of(n + 1), names[n], rates[n], names[n].casefold()) for n in range(PROJECTS)]
+    connection.executemany(INSERT_PROJECT, projects)
     for n in range(ENTRIES):
         day = today - timedelta(days=365 - 365 * n // ENTRIES)
         bare_time.insert(connection, caller, bare_time.decode(describe_time(chance, date=day.isoformat())))
@@ -109,7 +109,8 @@ def describe(chance: random.Random, n: int) -> bytes:
 def describe_time(chance: random.Random, **others: str) -> bytes:
     """The body that creates a time entry."""
     project = chance.randint(1, PROJECTS)
-    members = {"client_id": client_of(project), "project_id": project, "duration_minutes": chance.randint(1, 480)}
+    members: dict[str, object] = {"client_id": client_of(project), "project_id": project}
+    members |= {"duration_minutes": chance.randint(1, 480)}
     members |= {"billable": chance.random() < 0.8, "description": work_done(chance)}
     return msgspec.json.encode(members | others)
 

@@ -88,7 +88,7 @@ class Writer:
         self.kinds = itertools.islice(itertools.cycle(KINDS), name, None)
         self.body = {"client_id": self.sent("POST", "/clients", {"name": f"Client {name}"}).data["id"]}
         self.parked = f"/invoices/{self.sent('POST', '/invoices', self.body).data['id']}"
-        self.last = {"id": 0, "issue_date": ""}
+        self.last: dict[str, Any] = {"id": 0, "issue_date": ""}
 
     def write(self, issued: int) -> None:
         """Issue so many invoices; after every fourth comes an attempt that is refused."""
@@ -240,9 +240,9 @@ def judge(server: Server, book: Book, *, drafts: int) -> dict[str, Any]:
         for _, account, day, number, _ in rows:
             series.setdefault((prefix, account, day[:4]), []).append(number)
         for name, numbers in sorted(series.items()):
-            found = {int(number.rpartition("-")[2]) for number in numbers}
-            figures["gaps"] += max(found) - len(found)
-            figures["duplicates"] += len(numbers) - len(found)
+            taken = {int(number.rpartition("-")[2]) for number in numbers}
+            figures["gaps"] += max(taken) - len(taken)
+            figures["duplicates"] += len(numbers) - len(taken)
             figures["series"][name] = len(numbers)
             if set(numbers) != {f"{prefix}-{name[2]}-{n:04}" for n in range(1, len(numbers) + 1)}:
                 book.wrong.append(f"{name}: not 1 to {len(numbers)}: {sorted(numbers)[:20]}")

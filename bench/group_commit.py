@@ -45,8 +45,8 @@ def slow_flushes(folder: Path, milliseconds: float) -> Path:
         raise SystemExit("A C compiler is missing, which makes the library that slows flushes: apt install gcc.")
     source, library = folder / "slow.c", folder / "slow.so"
     source.write_text(SLOW, encoding="utf-8")
-    options = ["-shared", "-fPIC", "-O2", "-D_GNU_SOURCE", f"-DDELAY={milliseconds * 1000:.0f}", "-o", library, source]
-    subprocess.run([compiler, *options, "-ldl"], check=True)
+    options = ["-shared", "-fPIC", "-O2", "-D_GNU_SOURCE", f"-DDELAY={milliseconds * 1000:.0f}"]
+    subprocess.run([compiler, *options, "-o", library, source, "-ldl"], check=True)
     return library
 
 

@@ -165,7 +165,8 @@ def main() -> None:
         keys = fill(folder / "made.db")
         try:
             for name, command in (("Retainer", RETAINER), ("bare", BARE)):
-                database = shutil.copy(folder / "made.db", folder / f"{name}.db")
+                database = folder / f"{name}.db"
+                shutil.copy(folder / "made.db", database)
                 servers.append(start(name, command, database, cores[0]))
                 servers[-1].requests = prepare(keys)
                 wait(servers[-1])

@@ -11,11 +11,11 @@ from sqlalchemy import select
 
 import bare
 from depth_data import DAYS, FAST, OLD, PROJECTS, STAMPS, USERS, client_of, put
-from retainer.billing.balance import FOREVER
 from retainer.identity.accounts import ACTING, operator
 from retainer.rollups import doctor
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
+from retainer.values.exact import LAST_DAY
 
 LINES = 2  # of each invoice
 INVOICE = (
@@ -88,7 +88,7 @@ def parts(chance: random.Random, account: int, number: int, day: date, project: 
     credited = net // 10 if paid and chance.random() < 0.03 else 0
     status, text = "paid" if paid else "sent", f"inv-{number:06}"
     taxes = f'[{{"tax_rate":"19","taxable_amount":"{net // 100}.{net % 100:02}","tax_amount":"{tax // 100}.00"}}]'
-    money = (net, tax, total, taxes, paid, 0, total - paid, stamp, str(paid_date) if paid else FOREVER, text)
+    money = (net, tax, total, taxes, paid, 0, total - paid, stamp, str(paid_date) if paid else LAST_DAY, text)
     invoice = (*stamps, client, project, text.upper(), status, str(day), str(due), "EUR", *money)
     half = net // LINES
     terms = ("Work", "1", f"{half // 100}.{half % 100:02}", "0", "19", None, half, "EUR")

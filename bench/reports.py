@@ -7,6 +7,7 @@ import signal
 import statistics
 import sys
 import tempfile
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -23,7 +24,7 @@ LONGEST = 1095  # days before today
 WITHOUT = [sys.executable, str(Path(__file__).resolve().with_name("without_reports.py"))]
 
 
-def asked(keys: list[str]) -> dict[str, "itertools.cycle[bytes]"]:
+def asked(keys: list[str]) -> dict[str, Iterator[bytes]]:
     """An endless stream of requests for each report: of years, one of them past, and of as long as it takes."""
     today = datetime.now(UTC).date()
     months, past = today.replace(day=1) - timedelta(days=330), f"{today.year - 1}"

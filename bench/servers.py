@@ -95,7 +95,7 @@ def wait(server: Server) -> None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", server.port), timeout=1):
             return
         time.sleep(0.1)
-    raise SystemExit(f"This does not listen: {' '.join(map(str, server.process.args))}")
+    raise SystemExit(f"This does not listen: {server.name}")
 
 
 def stop(server: Server) -> None:

@@ -55,8 +55,9 @@ def kilobytes(pid: int, name: str) -> int:
 def measure(environment: dict[str, str], folder: str) -> tuple[float, int, float, float]:
     port = free_port()
     began = time.monotonic()
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen([*COMMAND, "serve", "--port", str(port)], cwd=folder, env=environment, **quiet)
+    quiet = subprocess.DEVNULL
+    command = [*COMMAND, "serve", "--port", str(port)]
+    process = subprocess.Popen(command, cwd=folder, env=environment, stdout=quiet, stderr=quiet)
     try:
         while not answers(port):
             if process.poll() is not None or time.monotonic() - began > 30:

@@ -293,7 +293,7 @@ def text(units: int, places: int) -> str:
 
 
 def one_of(chance: Random, weights: dict[str, int]) -> str:
-    return chance.choices(list(weights), weights.values())[0]
+    return chance.choices(list(weights), list(weights.values()))[0]
 
 
 def percent(chance: Random, usual: Sequence[str], most: int = 100) -> str:

@@ -64,20 +64,18 @@ def test_a_rate_that_the_cascade_does_not_give_counts_as_sent(before: Sqlite):
     put(before, "projects", id=2, client_id=1, name="Q", currency="EUR")
     entry = {"client_id": 1, "user_id": 1, "date": DAY, "currency": "EUR", "hourly_rate": None}
     expected = {}
-    for own, (members, is_sent) in enumerate(
-        (
-            ({"project_id": 1, "hourly_rate": 10000}, 0),
-            ({"project_id": 1, "hourly_rate": 9000}, 1),
-            ({"project_id": 2, "hourly_rate": 9000}, 0),
-            ({"client_id": None, "hourly_rate": 8000}, 0),
-            ({"client_id": None, "user_id": 2, "hourly_rate": 7000}, 0),
-            ({"client_id": None, "user_id": 2, "hourly_rate": 8000}, 1),
-            ({"client_id": 2, "currency": "USD", "hourly_rate": 7000}, 1),
-            ({"client_id": 2, "currency": "USD"}, 0),
-            ({"hourly_rate": 0}, 1),
-        ),
-        start=1,
-    ):
+    cases: tuple[tuple[dict[str, Any], int], ...] = (
+        ({"project_id": 1, "hourly_rate": 10000}, 0),
+        ({"project_id": 1, "hourly_rate": 9000}, 1),
+        ({"project_id": 2, "hourly_rate": 9000}, 0),
+        ({"client_id": None, "hourly_rate": 8000}, 0),
+        ({"client_id": None, "user_id": 2, "hourly_rate": 7000}, 0),
+        ({"client_id": None, "user_id": 2, "hourly_rate": 8000}, 1),
+        ({"client_id": 2, "currency": "USD", "hourly_rate": 7000}, 1),
+        ({"client_id": 2, "currency": "USD"}, 0),
+        ({"hourly_rate": 0}, 1),
+    )
+    for own, (members, is_sent) in enumerate(cases, start=1):
         put(before, "time_entries", id=own, **entry | members)
         expected[own] = is_sent
     assert dict(read(upgraded(before), "SELECT id, rate_is_sent FROM time_entries")) == expected

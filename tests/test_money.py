@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import bindparam, select
 
-from retainer.billing.crediting import CreditNote
-from retainer.billing.invoices import Invoice
+from retainer.billing.credit_note_types import CreditNote
+from retainer.billing.invoice_types import Invoice
 from retainer.schema.billing import credit_note_shares
 from retainer.values import money
 from retainer.values.exact import DIGITS, amount_of, half_up, minor_units
@@ -24,7 +24,7 @@ DOCUMENTS = length(2500)
 NUMBERS = msgspec.json.Encoder(decimal_format="number")
 FIGURES = {"quantity", "unit_price", "discount_percent", "tax_rate", "amount"}
 SHORTEST = re.compile(r"-?\d+(\.\d*[1-9])?")
-SHARES = select(credit_note_shares.c["project_id", "amount"]).where(
+SHARES = select(credit_note_shares.c.project_id, credit_note_shares.c.amount).where(
     credit_note_shares.c.credit_note_id == bindparam("note")
 )
 

@@ -4,7 +4,7 @@ import pytest
 
 from retainer.billing.expenses import Expense
 from retainer.values.reading import writable_fields
-from retainer.work.time_entries import TimeEntry
+from retainer.work.time_entry_types import TimeEntry
 
 DESIGN = {"description": "Design", "unit_price": "500"}
 COLLECTIONS = {

@@ -5,7 +5,7 @@ import gzip
 import itertools
 import json
 
-RESOURCES = {
+RESOURCES: dict[str, dict[str, object]] = {
     "clients": {"name": "Nobody", "payment_terms_days": 30, "hourly_rate": "1.00", "tag_ids": []},
     "external-contacts": {"client_id": 1, "last_name": "Nobody", "is_primary": False, "tag_ids": []},
     "tags": {"name": "Nobody", "color": "#000000"},

@@ -24,7 +24,7 @@ import retainer
 from retainer.identity import keys
 from retainer.identity.keys import SCOPES, KeyDetails
 from retainer.settings import BASE_PATH
-from retainer.store.engines import driver
+from retainer.store.engines import Sqlite
 from retainer.store.migrations import migrate
 from retainer.store.tx import Store
 from tests.factories import new_store, open_agency
@@ -362,7 +362,7 @@ def statuses(answers: list[Answer]) -> dict[int, int]:
 
 def query(database: Path, statement: str) -> list[tuple[Any, ...]]:
     """Ask the database file itself."""
-    with contextlib.closing(driver.connect(str(database), timeout=10)) as connection:
+    with contextlib.closing(Sqlite.driver.connect(str(database), timeout=10)) as connection:
         return connection.execute(statement).fetchall()
 
 

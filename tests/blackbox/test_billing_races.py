@@ -6,7 +6,7 @@ from decimal import ROUND_HALF_UP, Decimal
 import pytest
 from bench import gapless
 
-from retainer.store.engines import driver
+from retainer.store.engines import Sqlite
 from tests.blackbox.process import at_once, query, statuses, unsound
 from tests.length import length
 
@@ -312,9 +312,9 @@ def test_the_database_itself_refuses_an_hour_on_two_live_invoices(desk):
     first, second = desk.worked(2)
     desk.one(*naming("create", desk, [first], None))
     desk.one(*naming("create", desk, [second], None))
-    with driver.connect(str(desk.server.database), timeout=10) as connection:
+    with Sqlite.driver.connect(str(desk.server.database), timeout=10) as connection:
         twice = f"UPDATE billings SET time_entry_id = {first} WHERE time_entry_id = {second}"
-        with pytest.raises(driver.IntegrityError, match="UNIQUE"):
+        with pytest.raises(Sqlite.driver.IntegrityError, match="UNIQUE"):
             connection.execute(twice)
     connection.close()
 

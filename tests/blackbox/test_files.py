@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from retainer.settings import BASE_PATH
-from retainer.store.engines import driver
+from retainer.store.engines import Sqlite
 from tests.blackbox.process import at_once, command, opened, prepared, running, tell
 from tests.factories import open_agency
 from tests.length import length
@@ -38,7 +38,9 @@ def test_what_a_server_makes_is_for_its_owner_alone(tmp_path, wide, does):
     with running(tmp_path, does=does, RETAINER_DATA_DIR=str(data)) as server:
         with server.client("rtn_" + "0" * 38) as client:
             client.get("/me")
-        with contextlib.closing(driver.connect(data / ("demo.db" if does == "demo" else "retainer.db"))) as beside:
+        with contextlib.closing(
+            Sqlite.driver.connect(data / ("demo.db" if does == "demo" else "retainer.db"))
+        ) as beside:
             beside.execute("SELECT count(*) FROM accounts").fetchall()
             found = modes(tmp_path / "deep")
     name = "retainer" if does == "serve" else "demo"
@@ -99,7 +101,7 @@ def full_disk(tmp_path):
     folder = prepared(tmp_path / "made")
     with opened(folder / "data" / "retainer.db") as store:
         agency = open_agency(store, "Full", "agency")
-    with driver.connect(folder / "data" / "retainer.db") as connection:
+    with Sqlite.driver.connect(folder / "data" / "retainer.db") as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
     disk = tmp_path / "disk"

@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from retainer.store.engines import driver
+from retainer.store.engines import Sqlite
 from tests.blackbox.process import COMMAND, command, environment, prepared, query, running, tell, unsound, until
 from tests.contract_checker import ContractChecker
 from tests.factories import ApiClient, open_agency, open_app
@@ -38,7 +38,9 @@ def database(folder):
 
 def change(folder, statement):
     """Change the database file, as time would."""
-    with contextlib.closing(driver.connect(str(database(folder)), timeout=10, isolation_level=None)) as connection:
+    with contextlib.closing(
+        Sqlite.driver.connect(str(database(folder)), timeout=10, isolation_level=None)
+    ) as connection:
         connection.execute(statement)
 
 

@@ -19,12 +19,12 @@ import time_machine
 from sqlalchemy import Table, bindparam, func, select
 
 from retainer.kernel import paging
-from retainer.kernel.query import parameters
+from retainer.kernel.query import conditions, parameters
 from retainer.kernel.resource import Operation
 from retainer.limits import SlidingWindow
 from retainer.schema import expressions
 from retainer.schema.filters import Where
-from retainer.sites import plugins
+from retainer.schema.sites import site_plugins
 from retainer.store.records import View
 from retainer.store.tx import Tx
 from retainer.work import tasks
@@ -271,9 +271,9 @@ def never_backward(*given: Any) -> Any:
     return rows_of(*given[:-1], given[-1].replace("backward", "forward"))
 
 
-conditions, rows_of, total_of = paging.conditions, *(vars(paging)[name].__wrapped__ for name in ("_rows", "_total"))
+rows_of, total_of = (vars(paging)[name].__wrapped__ for name in ("_rows", "_total"))
 is_late = expressions.overdue("open")
-PLUGINS = plugins.site_plugins.c
+PLUGINS = site_plugins.c
 FAULTS = {
     "a word that is not kept is not known": (
         meaning("GET /invoices", "status", lambda table, words: table.c.status.in_(words)),

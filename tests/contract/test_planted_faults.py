@@ -12,7 +12,7 @@ import pytest
 
 from retainer.errors import Refusal
 from retainer.identity import access, keys
-from retainer.kernel import body, etag, idempotency, pipeline, resource
+from retainer.kernel import body, etag, idempotency, paging, pipeline, query, resource
 from retainer.kernel.caller import Caller
 from retainer.limits import Allowance
 from retainer.store import constraints, statements
@@ -83,7 +83,7 @@ def talkative(result: Any) -> bytes:
     return encode(plain | {"secret": 1} if isinstance(plain, dict) else plain)
 
 
-judge, every_row, members, encode = Tx.check, Tx.all, body.read_fields, pipeline.encode
+judge, every_row, members, encode = Tx.check, Tx.all, body.read_fields, pipeline.encode  # type: ignore[attr-defined]  # patched where it is called
 
 
 def at(target: Any, name: str, value: Any) -> Plant:
@@ -104,8 +104,8 @@ def unscoped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lax_queries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resource, "read_list", ignoring_unknown(resource.read_list))
-    monkeypatch.setattr(resource, "read_query", ignoring_unknown(resource.read_query))
+    monkeypatch.setattr(resource, "read_list", ignoring_unknown(paging.read_list))
+    monkeypatch.setattr(resource, "read_query", ignoring_unknown(query.read_query))
 
 
 class Fault(NamedTuple):

@@ -8,7 +8,7 @@ import pytest
 
 from retainer.schema import metadata
 from retainer.schema.rollups import SUMMARIES
-from retainer.store.engines import driver
+from retainer.store.engines import Sqlite
 from tests.contract.cases import (
     BODIES,
     BY_ID,
@@ -223,7 +223,7 @@ def test_the_database_itself_refuses_a_reference_to_another_account(api, other_t
             if target == "accounts":
                 continue
             name, tried = pairs[-1][0], tried + 1
-            with pytest.raises(driver.IntegrityError, match="FOREIGN KEY"):
+            with pytest.raises(Sqlite.driver.IntegrityError, match="FOREIGN KEY"):
                 rows.insert(table, api.account_id, **{name: rows.ids[target, other_tenant.account_id]})
             rows.insert(table, other_tenant.account_id, **{name: rows.insert(target, other_tenant.account_id)})
     assert tried >= 8
