@@ -12,8 +12,8 @@ import bare_clients
 import bare_time
 from retainer.identity import accounts, keys, users
 from retainer.identity.keys import SCOPES
+from retainer.schema.migrations import migrate
 from retainer.store.engines import Sqlite
-from retainer.store.migrations import migrate
 from retainer.store.tx import Store
 
 CLIENTS, CONTACTS, TAGS, PROJECTS, ENTRIES, KEYS = 10_000, 2_500, 12, 400, 20_000, 500

@@ -36,7 +36,7 @@ from retainer.billing.invoice_types import Invoice, InvoiceLine
 from retainer.billing.lines import BillableItem
 from retainer.errors import Refusal
 from retainer.schema.billing import credit_note_shares
-from retainer.store.migrations import migrate
+from retainer.schema.migrations import migrate
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Actor, Tx
 from retainer.values import money

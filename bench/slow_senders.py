@@ -17,8 +17,8 @@ from pathlib import Path
 
 from retainer.identity import accounts, keys, users
 from retainer.identity.keys import SCOPES
+from retainer.schema.migrations import migrate
 from retainer.store.engines import Sqlite
-from retainer.store.migrations import migrate
 from retainer.store.tx import Store
 from servers import RETAINER, Connection, request, start, stop, wait
 

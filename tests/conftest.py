@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from retainer.store.migrations import migrate
+from retainer.schema.migrations import migrate
 from tests.contract_checker import SCOPED, ContractChecker
 from tests.factories import ApiClient, new_store, open_agency, open_app
 from tests.length import length

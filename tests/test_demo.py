@@ -7,7 +7,7 @@ import pytest
 import time_machine
 
 from retainer import demo
-from retainer.store.migrations import migrate
+from retainer.schema.migrations import migrate
 from tests.conftest import CONTRACT_CHECKER
 from tests.factories import ApiClient, new_store, open_app
 from tests.length import length

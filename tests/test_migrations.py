@@ -8,7 +8,7 @@ from alembic import command
 from alembic.config import Config
 
 from retainer.app import App
-from retainer.store import migrations
+from retainer.schema import migrations
 from retainer.store.engines import Sqlite
 from tests.factories import open_app
 
@@ -24,7 +24,7 @@ def before(fast_path: Path) -> Sqlite:
     engine = Sqlite(path)
     configuration = Config()
     configuration.set_main_option("script_location", str(migrations.MIGRATIONS))
-    configuration.attributes["engine"] = migrations.schema_engine(engine)
+    configuration.attributes["engine"] = engine.schema_engine()
     command.upgrade(configuration, "0008")
     put(engine, "accounts", id=1, currency="EUR", hourly_rate=7000)
     put(engine, "users", id=1, name="Ana", email_folded="a", hourly_rate=8000)
@@ -113,3 +113,19 @@ def test_names_that_there_are_get_their_place_in_the_order(before: Sqlite):
         ("zak\n2@x.example\x01žak\n2@x.example",),
     ]
     assert read(app, "SELECT seq FROM sqlite_sequence WHERE name = 'tags'") == [(2499,)]
+
+
+def test_what_is_billed_is_found_under_the_new_name_and_no_id_is_assigned_again(before: Sqlite):
+    put(before, "invoices", id=1, client_id=1, currency="EUR", status="draft")
+    put(before, "invoice_lines", id=3, invoice_id=1)
+    put(before, "time_entries", id=5, client_id=1, date=DAY, currency="EUR")
+    put(before, "billings", id=8, invoice_line_id=3, time_entry_id=5, is_live=1)
+    put(before, "totals", name="billings", count=1)
+    connection = before.connection()
+    connection.execute("UPDATE sqlite_sequence SET seq = 9 WHERE name = 'billings'")  # the ninth was deleted
+    before.give_back(connection)
+    app = upgraded(before)
+    assert read(app, "SELECT id, invoice_line_id, time_entry_id, is_live FROM allocations") == [(8, 3, 5, 1)]
+    assert read(app, "SELECT name, count FROM totals WHERE name IN ('billings', 'allocations')") == [("allocations", 1)]
+    sequences = "SELECT name, seq FROM sqlite_sequence WHERE name IN ('billings', 'allocations')"
+    assert read(app, sequences) == [("allocations", 9)]

@@ -7,7 +7,19 @@ ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src" / "retainer"
 MAP = ROOT / "docs" / "code-map.md"
 LAYERS = (
-    *("", "values", "store", "store/migrations", "schema", "kernel", "identity", "rollups", "shared", "crm", "billing"),
+    *(
+        "",
+        "values",
+        "store",
+        "schema/migrations",
+        "schema",
+        "kernel",
+        "identity",
+        "rollups",
+        "shared",
+        "crm",
+        "billing",
+    ),
     *("work", "support", "sites", "sites/monitor", "reports", "openapi", "server", "demo", "cli"),
 )
 HEAD = """\

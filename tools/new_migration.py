@@ -8,8 +8,8 @@ from alembic import command
 from alembic.config import Config
 
 from retainer.schema import metadata
+from retainer.schema.migrations import MIGRATIONS, head, migrate
 from retainer.store.engines import Sqlite
-from retainer.store.migrations import MIGRATIONS, head, migrate, schema_engine
 
 with tempfile.TemporaryDirectory() as folder:
     engine = Sqlite(Path(folder) / "now.db")
@@ -17,5 +17,5 @@ with tempfile.TemporaryDirectory() as folder:
     configuration = Config()
     configuration.set_main_option("script_location", str(MIGRATIONS))
     configuration.attributes["metadata"] = metadata
-    configuration.attributes["engine"] = schema_engine(engine)
+    configuration.attributes["engine"] = engine.schema_engine()
     command.revision(configuration, sys.argv[1], autogenerate=True, rev_id=f"{int(head()) + 1:04d}")

@@ -505,7 +505,9 @@ def test_the_database_itself_refuses_a_second_live_line_for_the_same_work(world,
     lines = invoice_of(world, *work, DESIGN)["lines"]
     engine, its = world.api.store.engine, f"account_id, created_at, updated_at, {column}"
     which = f"{column} IS NOT NULL AND is_live = 1"
-    copied = f"INSERT INTO billings ({its}, invoice_line_id, is_live) SELECT {its}, ?, ? FROM billings WHERE {which}"
+    copied = (
+        f"INSERT INTO allocations ({its}, invoice_line_id, is_live) SELECT {its}, ?, ? FROM allocations WHERE {which}"
+    )
     with pytest.raises(engine.driver.IntegrityError, match=f"UNIQUE constraint failed.*{column}"):
         engine.connection().execute(copied, (lines[3]["id"], 1))
     for _ in range(2):

@@ -539,17 +539,17 @@ class Walk:
             assert (row["unbilled_amount"], row["invoiced_amount"]) == (f"{worth}.00", f"{invoiced}.00")
 
     def check_database(self):
-        """The rows of billings are those of the lines, once each, and agree with what they bill."""
+        """The rows of allocations are those of the lines, once each, and agree with what they bill."""
         connection = self.api.store.engine.connection()
         its = "invoice_line_id, time_entry_id, expense_id, milestone_id"
         for is_live, expected in ((1, [(line, key) for key, line in self.live.items()]), (None, self.past)):
-            rows = connection.execute(f"SELECT {its} FROM billings WHERE is_live IS ?", (is_live,)).fetchall()
+            rows = connection.execute(f"SELECT {its} FROM allocations WHERE is_live IS ?", (is_live,)).fetchall()
             found = [(line, key) for line, *ids in rows for key in zip(KINDS, ids, strict=True) if key[1]]
             assert sorted(found) == sorted(expected)
         for table, column in (("time_entries", "time_entry_id"), ("expenses", "expense_id")):
             differing = connection.execute(
-                f"SELECT its.id FROM {table} its LEFT JOIN billings ON {column} = its.id AND is_live = 1 "
-                "LEFT JOIN invoice_lines line ON line.id = billings.invoice_line_id "
+                f"SELECT its.id FROM {table} its LEFT JOIN allocations ON {column} = its.id AND is_live = 1 "
+                "LEFT JOIN invoice_lines line ON line.id = allocations.invoice_line_id "
                 "WHERE line.id IS NOT its.invoice_line_id OR line.invoice_id IS NOT its.invoice_id"
             )
             assert differing.fetchall() == []

@@ -23,9 +23,9 @@ from typing import Any, Self
 import retainer
 from retainer.identity import keys
 from retainer.identity.keys import SCOPES, KeyDetails
+from retainer.schema.migrations import migrate
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite
-from retainer.store.migrations import migrate
 from retainer.store.tx import Store
 from tests.factories import new_store, open_agency
 

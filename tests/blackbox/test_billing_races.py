@@ -313,7 +313,7 @@ def test_the_database_itself_refuses_an_hour_on_two_live_invoices(desk):
     desk.one(*naming("create", desk, [first], None))
     desk.one(*naming("create", desk, [second], None))
     with Sqlite.driver.connect(str(desk.server.database), timeout=10) as connection:
-        twice = f"UPDATE billings SET time_entry_id = {first} WHERE time_entry_id = {second}"
+        twice = f"UPDATE allocations SET time_entry_id = {first} WHERE time_entry_id = {second}"
         with pytest.raises(Sqlite.driver.IntegrityError, match="UNIQUE"):
             connection.execute(twice)
     connection.close()

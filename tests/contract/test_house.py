@@ -18,13 +18,12 @@ import retainer
 from retainer.app import RESOURCES
 from retainer.schema import metadata
 from retainer.store.engines import Sqlite
-from retainer.store.migrations import schema_engine
 from retainer.store.records import Derived
 from retainer.values.records import WRITE_ONLY, Record
 from tests.contract.cases import OPERATIONS
 
 SRC = Path(retainer.__file__).parent
-MIGRATIONS = SRC / "store" / "migrations"
+MIGRATIONS = SRC / "schema" / "migrations"
 FILES = sorted(path for path in SRC.rglob("*.py") if not path.is_relative_to(MIGRATIONS / "versions"))
 LAYERS = [
     "errors",
@@ -67,7 +66,7 @@ UNSCOPED = {
     "work/cost_rates.py",
     "sites/monitor/loop.py",
     "server/housekeeping.py",
-    "store/migrations/__init__.py",
+    "schema/migrations/__init__.py",
 }
 """The files that open a transaction over all accounts; one more is a decision."""
 
@@ -277,9 +276,9 @@ def parts_of(sql: str) -> list[str]:
 
 def test_the_migrations_of_an_empty_database_make_what_the_tables_say(api, tmp_path):
     (tmp_path / "fresh.db").touch()
-    fresh = schema_engine(Sqlite(tmp_path / "fresh.db"))
+    fresh = Sqlite(tmp_path / "fresh.db").schema_engine()
     metadata.create_all(fresh)
-    expected, migrated = schema(fresh), schema(schema_engine(api.store.engine))
+    expected, migrated = schema(fresh), schema(api.store.engine.schema_engine())
     assert sorted(migrated) == sorted(expected)
     for name, parts in expected.items():
         assert migrated[name] == parts

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, insert, select
 
+from retainer.schema.migrations import migrate
 from retainer.schema.requests import idempotency_keys
 from retainer.store.engines import Sqlite, Unavailable
-from retainer.store.migrations import migrate
 from retainer.store.tables import totals
 from retainer.store.tx import Store
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from sqlalchemy import ColumnElement, Table, case, select
 
-from retainer.schema.billing import billings, invoice_lines
+from retainer.schema.billing import allocations, invoice_lines
 from retainer.schema.filters import Where
 from retainer.store.engines import comma_list
 from retainer.store.records import Derived
@@ -44,9 +44,9 @@ BillingLine = Annotated[Id | None, "Where on that invoice it stands; null withou
 
 
 def _milestone_invoice(table: Table) -> ColumnElement[Any]:
-    on_line = billings.join(invoice_lines, invoice_lines.c.id == billings.c.invoice_line_id)
+    on_line = allocations.join(invoice_lines, invoice_lines.c.id == allocations.c.invoice_line_id)
     invoice_id = select(invoice_lines.c.invoice_id).select_from(on_line)
-    return invoice_id.where(billings.c.milestone_id == table.c.id, billings.c.is_live == 1).scalar_subquery()
+    return invoice_id.where(allocations.c.milestone_id == table.c.id, allocations.c.is_live == 1).scalar_subquery()
 
 
 MILESTONE_INVOICE = Derived(_milestone_invoice)
@@ -57,7 +57,11 @@ def billed_work(column: str, out: Callable[[str | None], Any]) -> Derived:
     """Return the field for the work of one kind that a line bills or, before it was voided or credited, has billed."""
 
     def expression(table: Table) -> ColumnElement[Any]:
-        return select(comma_list(billings.c[column])).where(billings.c.invoice_line_id == table.c.id).scalar_subquery()
+        return (
+            select(comma_list(allocations.c[column]))
+            .where(allocations.c.invoice_line_id == table.c.id)
+            .scalar_subquery()
+        )
 
     return Derived(expression, out)
 

@@ -1,6 +1,6 @@
 """Allocations: which work is on which line of an invoice.
 
-A row of `billings` says that a line bills a time entry, an expense or a milestone. Those of live invoices are unique
+A row of `allocations` says that a line bills a time entry, an expense or a milestone. Those of live invoices are unique
 for each of these, so that the database itself refuses to bill it twice; those of invoices that were voided or credited
 stay, as their history.
 """
@@ -16,7 +16,7 @@ from retainer.billing.invoice_types import InvoiceLine, LineKind
 from retainer.errors import Refusal
 from retainer.rollups import changes
 from retainer.rollups.sources import BILLED_EXPENSES, BILLED_TIME
-from retainer.schema.billing import billings, expenses
+from retainer.schema.billing import allocations, expenses
 from retainer.schema.work import milestones, time_entries
 from retainer.store.engines import INTEGER, listed
 from retainer.store.records import R
@@ -26,7 +26,7 @@ from retainer.values.reading import writable_fields
 
 
 class WorkKind(NamedTuple):
-    """A kind of work: the field of a line that names it, its column in `billings`, and its table."""
+    """A kind of work: the field of a line that names it, its column in `allocations`, and its table."""
 
     field: str
     column: str
@@ -45,12 +45,12 @@ BILLED_SOURCES = (BILLED_TIME, BILLED_EXPENSES)
 def _insert(column: str) -> Insert:
     stamps: dict[str, Any] = {"created_at": bindparam("now"), "updated_at": bindparam("now")}
     values: dict[str, Any] = {"invoice_line_id": bindparam("line"), column: bindparam("work"), "is_live": 1}
-    return insert(billings).values(account_id=ACCOUNT, **stamps, **values)
+    return insert(allocations).values(account_id=ACCOUNT, **stamps, **values)
 
 
 def _mark(kind: WorkKind) -> Update:
     columns = kind.table.c
-    on_line = select(billings.c[kind.column]).where(billings.c.invoice_line_id == bindparam("line"))
+    on_line = select(allocations.c[kind.column]).where(allocations.c.invoice_line_id == bindparam("line"))
     values: dict[str, Any] = {"invoice_line_id": bindparam("line"), "invoice_id": bindparam("invoice")}
     is_new = columns.invoice_line_id.is_distinct_from(bindparam("line", type_=INTEGER))
     return update(kind.table).where(columns.id.in_(on_line), is_new).values(updated_at=bindparam("now"), **values)
@@ -69,18 +69,18 @@ TOUCH_MILESTONE: Update = (
     update(milestones)
     .where(
         milestones.c.id.in_(
-            select(billings.c.milestone_id).where(
-                billings.c.invoice_line_id == bindparam("line"), billings.c.milestone_id.is_not(None)
+            select(allocations.c.milestone_id).where(
+                allocations.c.invoice_line_id == bindparam("line"), allocations.c.milestone_id.is_not(None)
             )
         )
     )
     .values(updated_at=bindparam("now"))
 )
 """A milestone's invoice is one of its fields, too."""
-FORGET: Delete = delete(billings).where(billings.c.invoice_line_id == bindparam("line"))
+FORGET: Delete = delete(allocations).where(allocations.c.invoice_line_id == bindparam("line"))
 END: Update = (
-    update(billings)
-    .where(billings.c.invoice_line_id == bindparam("line"))
+    update(allocations)
+    .where(allocations.c.invoice_line_id == bindparam("line"))
     .values(is_live=None, updated_at=bindparam("now"))
 )
 
@@ -101,7 +101,7 @@ def attach(tx: Tx, invoice_id: int, line: InvoiceLine) -> None:
     items = [(kind, item_id) for kind in KINDS.values() for item_id in item_ids(line, kind)]
     for kind, item_id in items:
         tx.run(INSERT[kind], line=line.id, work=item_id, now=tx.now)
-    tx.count(billings, len(items))
+    tx.count(allocations, len(items))
     for mark in MARK.values():
         tx.run(mark, line=line.id, invoice=invoice_id, now=tx.now)
     tx.run(TOUCH_MILESTONE, line=line.id, now=tx.now)
@@ -115,7 +115,7 @@ def detach(tx: Tx, line_id: int, after: InvoiceLine | None = None) -> None:
     What the line names `after`, too, is about to be attached again: nothing has changed of that.
     """
     _unmark_work(tx, line_id, after)
-    tx.count(billings, -tx.run(FORGET, line=line_id))
+    tx.count(allocations, -tx.run(FORGET, line=line_id))
 
 
 def release(tx: Tx, lines: list[InvoiceLine]) -> None:

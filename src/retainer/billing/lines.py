@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Select, bindparam, literal, null, select
 
-from retainer.billing import allocations, documents
-from retainer.billing.allocations import KINDS
+from retainer.billing import documents
+from retainer.billing.allocations import KINDS, attach, detach, item_ids, work_of
 from retainer.billing.invoice_types import Invoice, InvoiceLine, LineKind
-from retainer.schema.billing import billings, expenses, invoice_lines
+from retainer.schema.billing import allocations, expenses, invoice_lines
 from retainer.schema.work import milestones, projects, time_entries
 from retainer.store import constraints
 from retainer.store.tx import Tx
@@ -56,9 +56,9 @@ def _select_milestone() -> Select[Any]:
     columns, of_milestone = milestones.c, projects.c.id == milestones.c.project_id
     client = select(projects.c.client_id).where(of_milestone).scalar_subquery()
     billable = select(projects.c.is_template.is_(False)).where(of_milestone).scalar_subquery()
-    live = (billings.c.milestone_id == columns.id, billings.c.is_live == 1)
-    line = select(billings.c.invoice_line_id).where(*live).scalar_subquery()
-    on_line = invoice_lines.join(billings, billings.c.invoice_line_id == invoice_lines.c.id)
+    live = (allocations.c.milestone_id == columns.id, allocations.c.is_live == 1)
+    line = select(allocations.c.invoice_line_id).where(*live).scalar_subquery()
+    on_line = invoice_lines.join(allocations, allocations.c.invoice_line_id == invoice_lines.c.id)
     invoice = select(invoice_lines.c.invoice_id).select_from(on_line).where(*live).scalar_subquery()
     work = [client, *columns["project_id", "currency"], billable, *columns["amount", "completed_at", "name"]]
     return select(columns.id, *work, invoice, line, literal(0), null())
@@ -107,7 +107,7 @@ def load_items(
     """Return the work that a line names, locked; note an error for each item that it cannot bill."""
     kind = KINDS[line.kind]
     is_list = isinstance(getattr(line, kind.field), list)
-    ids = allocations.item_ids(line, kind)
+    ids = item_ids(line, kind)
     noun = constraints.singular(kind.table)
     items = []
     # locked in the order of their ids, so that no two requests wait for each other
@@ -191,16 +191,14 @@ def default_description(kind: LineKind, items: list[BillableItem]) -> str:
 def save(tx: Tx, invoice_id: int, before: list[InvoiceLine], after: list[InvoiceLine]) -> None:
     """Write the lines of an invoice in place of those before, and attach their work to them."""
     old, new = ({line.id: line for line in lines} for lines in (before, after))
-    kept = {
-        line.id for line in after if line.id in old and allocations.work_of(old[line.id]) == allocations.work_of(line)
-    }
+    kept = {line.id for line in after if line.id in old and work_of(old[line.id]) == work_of(line)}
     for line in before:
         if line.id not in kept and line.kind != "item":
-            allocations.detach(tx, line.id, new.get(line.id))
+            detach(tx, line.id, new.get(line.id))
     documents.save_lines(tx, invoice_lines, before, after, invoice_id=invoice_id)
     for line in after:
         if line.id not in kept and line.kind != "item":
-            allocations.attach(tx, invoice_id, line)
+            attach(tx, invoice_id, line)
 
 
 def amounts_by_project(invoice: Invoice) -> dict[int | None, int]:

@@ -13,8 +13,8 @@ from rich.table import Table
 
 from retainer import settings
 from retainer.errors import FieldErrors, invalid
+from retainer.schema.migrations import exposed, migrate
 from retainer.store.engines import Sqlite
-from retainer.store.migrations import exposed, migrate
 from retainer.store.tx import Store
 from retainer.values.reading import complete, read_fields
 

@@ -15,9 +15,9 @@ import typer
 from retainer import __version__, settings
 from retainer.cli.common import Json, say, warnings
 from retainer.errors import Refusal
+from retainer.schema.migrations import current, head, migrate
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite
-from retainer.store.migrations import current, head, migrate
 from retainer.store.tx import Store
 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]

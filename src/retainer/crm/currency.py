@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Select, Table, Update, bindparam, select, update
 
 from retainer.rollups.changes import changing_project
-from retainer.schema.billing import billings, invoices
+from retainer.schema.billing import allocations, invoices
 from retainer.schema.work import milestones, projects
 from retainer.store.constraints import singular
 from retainer.store.tx import Tx
@@ -18,13 +18,13 @@ ISSUED_NUMBER = (
     .limit(1)
 )
 BILLED_MILESTONE = (
-    select(billings.c.milestone_id)
+    select(allocations.c.milestone_id)
     .select_from(
-        billings.join(milestones, milestones.c.id == billings.c.milestone_id).join(
+        allocations.join(milestones, milestones.c.id == allocations.c.milestone_id).join(
             projects, projects.c.id == milestones.c.project_id
         )
     )
-    .where(billings.c.is_live == 1, projects.c.client_id == bindparam("client"))
+    .where(allocations.c.is_live == 1, projects.c.client_id == bindparam("client"))
     .limit(1)
 )
 OF_CLIENT = projects.c.client_id == bindparam("owner_id")

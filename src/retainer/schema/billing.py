@@ -1,4 +1,4 @@
-"""Billing: quotes, invoices, billings (the work on each line), payments, credit notes and expenses."""
+"""Billing: quotes, invoices, allocations (the work on each line), payments, credit notes and expenses."""
 
 from typing import Any
 
@@ -137,8 +137,8 @@ invoice_lines = line_table(
     Index(None, "account_id", "project_id"),
 )
 
-billings = tenant_table(
-    "billings",
+allocations = tenant_table(
+    "allocations",
     *ref("invoice_line_id", "invoice_lines", on_delete="cascade"),
     *ref("time_entry_id", "time_entries", optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id"),
     *ref("expense_id", "expenses", optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id"),
@@ -146,7 +146,7 @@ billings = tenant_table(
     integer("is_live", optional=True),  # 1 or null, since nulls do not violate a unique index
     Index(None, "account_id", "invoice_line_id"),
     *(
-        Index(f"billings_unique_{piece}", "account_id", f"{piece}_id", "is_live", unique=True)
+        Index(f"allocations_unique_{piece}", "account_id", f"{piece}_id", "is_live", unique=True)
         for piece in ("time_entry", "expense", "milestone")
     ),
 )

@@ -21,10 +21,10 @@ from granian.log import LogLevels
 
 from retainer import settings as configuration
 from retainer.app import App
+from retainer.schema.migrations import private
 from retainer.server.connections import MOST_CONNECTIONS, ConnectionGuard
 from retainer.server.slots import threads
 from retainer.settings import Settings, SettingsError
-from retainer.store.migrations import private
 
 HEADER_SECONDS = 10
 LARGEST_HEAD = 64 * 1024

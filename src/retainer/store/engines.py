@@ -5,7 +5,20 @@ import os
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Insert, Select, Table, bindparam, func, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Engine,
+    Insert,
+    NullPool,
+    Select,
+    Table,
+    bindparam,
+    create_engine,
+    event,
+    func,
+    select,
+    true,
+)
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.types import TIMESTAMP, BigInteger, Boolean, Date, Integer, Text
 
@@ -162,6 +175,12 @@ class Sqlite:
         else:
             with contextlib.suppress(driver.Error):
                 connection.close()
+
+    def schema_engine(self) -> Engine:
+        """Return a SQLAlchemy engine for migrations: connections of their own, whose transactions begin as writes."""
+        engine = create_engine("sqlite://", creator=self.connect, module=driver, poolclass=NullPool)
+        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+        return engine
 
     def close(self) -> None:
         """Close what is idle, and later what is lent: none may be open when a process forks."""

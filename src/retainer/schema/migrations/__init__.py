@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Engine, NullPool, create_engine, event, text
+from sqlalchemy import text
 
 from retainer.store.engines import Sqlite, Unavailable
 from retainer.store.tx import Store
@@ -61,20 +61,13 @@ def migrate(engine: Sqlite) -> tuple[str | None, str]:
     return before, newest
 
 
-def schema_engine(engine: Sqlite) -> Engine:
-    """Return a SQLAlchemy engine for migrations: the same connections, whose transactions begin as writes."""
-    alchemy = create_engine("sqlite://", creator=engine.connect, module=engine.driver, poolclass=NullPool)
-    event.listen(alchemy, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
-    return alchemy
-
-
 def _upgrade(engine: Sqlite) -> None:
     from alembic import command  # noqa: PLC0415  # takes 0.2 s, which a start without migration saves
     from alembic.config import Config  # noqa: PLC0415
 
     configuration = Config()
     configuration.set_main_option("script_location", str(MIGRATIONS))
-    configuration.attributes["engine"] = schema_engine(engine)
+    configuration.attributes["engine"] = engine.schema_engine()
     command.upgrade(configuration, "head")
 
 

@@ -8,6 +8,10 @@ from retainer.store import engines
 
 KINDS = {id(getattr(engines, name)): name for name in ("INTEGER", "FLAG", "DAY", "INSTANT")}
 
+KEEP_LAST_ID = (
+    "INSERT INTO sqlite_sequence (name, seq) SELECT ?, ? WHERE EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?)"
+)
+
 
 def by_name(what: str, item: Any, _: Any) -> str | Literal[False]:
     """Render our own column types by name in a new migration."""
@@ -36,7 +40,7 @@ with engine.connect() as connection:
         context.run_migrations()
         for name, last in assigned.items():  # a table that was rebuilt must not assign an id again
             connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
-            connection.exec_driver_sql("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (name, last))
+            connection.exec_driver_sql(KEEP_LAST_ID, (name, last, name))
         broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()
         if broken:
             message = f"The migration left references to nothing: {broken[:5]}"
