@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from retainer.schema.migrations import migrate
+from tests.contract.cases import rows_of
 from tests.contract_checker import SCOPED, ContractChecker
 from tests.factories import ApiClient, new_store, open_agency, open_app
 from tests.length import length
@@ -82,24 +83,44 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--write-statements", action="store_true", help="write the table of statements again")
 
 
+# The end of a run: what the document promises is what the tests have produced, but for what unproduced.tsv explains
+
+CHOSEN = pytest.StashKey[bool]()  # whether tests were left out by -k, --deselect and the like
+WHOLE: list[bool] = []  # for each process that collected tests whether they were all that there are
+DIFFERENCES: list[str] = []
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    for item in items:
+        item.config.stash[CHOSEN] = True
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    files = {item.path for item in session.items}
+    chosen = session.config.stash.get(CHOSEN, False) or session.config.option.collectonly
+    WHOLE.append(not chosen and files >= set(Path(__file__).parent.rglob("test_*.py")))
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["seen"] = json.dumps(sorted(CONTRACT_CHECKER.seen))
+        output["whole"] = all(WHOLE)
+    elif WHOLE and all(WHOLE) and session.exitstatus == pytest.ExitCode.OK:  # what failed may have produced them
+        DIFFERENCES.extend(CONTRACT_CHECKER.differences({row[:2] for row in rows_of("unproduced.tsv")}))
+        if DIFFERENCES:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    seen = getattr(node, "workeroutput", {}).get("seen", "[]")
-    CONTRACT_CHECKER.seen |= {(operation, status) for operation, status in json.loads(seen)}
-
-
-FEW = 200  # of some tests alone most are unseen
+    output = getattr(node, "workeroutput", {})
+    CONTRACT_CHECKER.seen |= {(operation, status) for operation, status in json.loads(output.get("seen", "[]"))}
+    WHOLE.append(output.get("whole", False))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    unseen = CONTRACT_CHECKER.unseen() if CONTRACT_CHECKER.seen else []
-    if unseen:
-        terminalreporter.section(f"{len(unseen)} documented answers that no test has produced")
-        if terminalreporter.config.option.verbose > 0 or len(unseen) < FEW:
-            terminalreporter.write_line(", ".join(unseen))
+    if DIFFERENCES:
+        terminalreporter.section("Documented answers and tests/contract/unproduced.tsv disagree", red=True, bold=True)
+        for line in DIFFERENCES:
+            terminalreporter.write_line(line)

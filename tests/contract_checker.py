@@ -86,16 +86,21 @@ class ContractChecker:
         if answer.body:
             assert answer.headers.get("content-type") == "application/json; charset=utf-8"
 
-    def unseen(self) -> list[str]:
-        """The documented answers that no test has produced."""
-        return [
-            f"{operation['operationId']} {status}"
-            for methods in documented()["paths"].values()
-            for name, operation in methods.items()
-            if name in {"get", "post", "put", "patch", "delete"}
-            for status in operation["responses"]
-            if (operation["operationId"], status) not in self.seen
-        ]
+    def differences(self, unproduced: set[tuple[str, ...]]) -> list[str]:
+        """What is wrong with a list of the documented answers that no test can produce, after all tests have run."""
+        promised = documented_answers()
+        wrong: dict[str, set[Any]] = {
+            "was not produced by any test": promised - self.seen - unproduced,
+            "was produced: take the line out of the list": unproduced & self.seen,
+            "is not documented: take the line out of the list": unproduced - promised,
+        }
+        return [f"{' '.join(pair)} {reason}" for reason, pairs in wrong.items() for pair in sorted(pairs)]
+
+
+def documented_answers() -> set[tuple[str, str]]:
+    """Each operation with each status that it is documented to answer."""
+    operations = [its for methods in documented()["paths"].values() for its in methods.values()]
+    return {(its["operationId"], status) for its in operations for status in its["responses"]}
 
 
 # What an INSERT does on a conflict is limited by its own row: the key begins with the account.

@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 from weakref import WeakKeyDictionary
@@ -161,6 +162,19 @@ def db_copy(api: ApiClient) -> ApiClient:
 def another_process(api: ApiClient) -> ApiClient:
     """The same client at another application, on the same database."""
     return api.on(open_app(api.app.settings.database_path))
+
+
+@contextmanager
+def held_writes(api: ApiClient, patience: int) -> Iterator[None]:
+    """Nobody can write while this lasts; one or two writers at once wait for so many seconds, not for the product's."""
+    engine = api.store.engine
+    lent = [engine.connection() for _ in range(2)]
+    for connection in lent:
+        connection.execute(f"PRAGMA busy_timeout={patience * 1000}")
+        engine.give_back(connection)
+    with closing(engine.connect()) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
 
 
 # What the OpenAPI document says

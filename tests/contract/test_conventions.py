@@ -2,6 +2,7 @@
 
 import json
 import re
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 import pytest
 
@@ -26,6 +27,7 @@ from tests.contract.cases import (
     commits,
     db_copy,
     each,
+    held_writes,
     home,
     kept_headers,
     kinds,
@@ -332,6 +334,25 @@ def test_a_refusal_leaves_its_idempotency_key_free(api, operation):
 
 
 @each(WRITES)
+def test_a_retry_while_the_first_still_runs_is_409_and_the_first_goes_on(api, operation):
+    it, headers = sample(api, operation), {"Idempotency-Key": "once"}
+    before = commits(api)
+    with ThreadPoolExecutor(2) as clients:
+        with held_writes(api, patience=60):  # neither can end but by a refusal
+            requests = [clients.submit(send, api, it, headers=headers) for _ in range(2)]
+            (refused,), (first,) = wait(requests, return_when=FIRST_COMPLETED)
+            answer = refused.result()
+            assert (answer.status, answer.code) == (409, "idempotency_in_progress"), answer
+            assert "Idempotency-Key" in answer.json["message"]
+            assert answer.headers["retry-after"] == "1"
+            assert commits(api) == before
+        done = succeeds(first.result())
+    assert "idempotency-replayed" not in done.headers
+    again = send(api, it, headers=headers)
+    assert (again.status, again.body, again.headers["idempotency-replayed"]) == (done.status, done.body, "true")
+
+
+@each(WRITES)
 def test_a_retry_that_may_no_longer_act_is_refused(api, operation):
     it, headers = sample(api, operation), {"Idempotency-Key": "once"}
     succeeds(send(api, it, headers=headers))
@@ -462,7 +483,29 @@ def test_a_body_over_one_mebibyte_is_413_and_one_of_just_that_is_read(api, opera
     succeeds(send(api, it, raw=full))
 
 
+@each([it for it in WRITES if not it.body])
+def test_a_body_over_one_mebibyte_is_413_where_none_is_taken_too(api, operation):
+    it = sample(api, operation)
+    before = commits(api)
+    answer = send(api, it, raw=b" " * (LARGEST_BODY + 1))
+    assert (answer.status, answer.code) == (413, "body_too_large")
+    assert commits(api) == before
+    succeeds(send(api, it))
+
+
 # Headers
+
+
+@each(OPERATIONS)
+def test_a_request_that_does_not_name_one_host_is_400(api, operation):
+    it = sample(api, operation)
+    before = commits(api)
+    for host in ("", "agency.example,other.example", "agency example"):
+        answer = send(api, it, headers={"Host": host})
+        assert (answer.status, answer.code) == (400, "bad_request"), repr(host)
+        assert "Host" in answer.json["message"]
+    assert commits(api) == before
+    succeeds(send(api, it))
 
 
 def test_a_sane_request_id_is_echoed_and_any_other_replaced(api):
