@@ -244,7 +244,7 @@ def test_an_archived_client_takes_no_new_site(api):
     sentence = f"Client {client} is archived and takes nothing new. Make it active first."
     for relation in ({"client_id": client}, {"project_id": project}):
         for answer in (api.create("/sites", **relation), api.patch(other, relation)):
-            assert list(answer.errors.values()) == [[sentence]]
+            assert answer.errors == {next(iter(relation)): [sentence]}
     assert api.patch(old, {"name": "New", "plugins": [WOO]}).status == 200
     assert len(found(api)) == 2
 

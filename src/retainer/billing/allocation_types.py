@@ -66,11 +66,6 @@ def billed_work(column: str, out: Callable[[str | None], Any]) -> Derived:
     return Derived(expression, out)
 
 
-def split_ids(text: str | None) -> list[int]:
-    """Return the ids of a comma list, sorted; none when there is no list."""
-    return sorted(map(int, text.split(","))) if text else []
-
-
 def first_id(text: str | None) -> int | None:
     """Return the id of a list of one; None when there is no list."""
     return int(text) if text else None

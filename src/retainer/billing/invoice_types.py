@@ -10,7 +10,7 @@ from retainer.billing import allocation_types, balance, document_types
 from retainer.billing.credit_note_types import CreditNote
 from retainer.billing.document_types import Lines
 from retainer.billing.payment_types import Payment
-from retainer.store.records import Derived
+from retainer.store.records import Derived, split_ids
 from retainer.values.common import ExternalId
 from retainer.values.kinds import (
     Country,
@@ -60,12 +60,12 @@ class InvoiceLine(Record):
     project_id: document_types.LineProject = None
     time_entry_ids: Annotated[
         Ids,
-        allocation_types.billed_work("time_entry_id", allocation_types.split_ids),
+        allocation_types.billed_work("time_entry_id", split_ids),
         "Unbilled time of the client to bill; quantity and price follow from it.",
     ] = []
     expense_ids: Annotated[
         Ids,
-        allocation_types.billed_work("expense_id", allocation_types.split_ids),
+        allocation_types.billed_work("expense_id", split_ids),
         "Unbilled expenses of the client to bill; the price follows from them.",
     ] = []
     milestone_id: Annotated[

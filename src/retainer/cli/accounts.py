@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from retainer.cli.common import Json, changes, opened, say, whole
+from retainer.cli.common import Json, changes, opened, say, whole, whole_part
 from retainer.errors import FieldErrors, invalid
 from retainer.identity import accounts, keys, users
 from retainer.identity.accounts import AccountDetails
@@ -49,11 +49,11 @@ def create_account(
     """Open an account with its first admin."""
     errors: FieldErrors = {}
     options = {"name": name, "plan": plan, "currency": currency, "timezone": timezone}
-    details = whole(AccountDetails, options, faults=errors)
+    details = whole_part(AccountDetails, options, errors)
     first = {"name": admin_name, "email": admin_email, "role": "admin"}
-    admin = whole(UserDetails, first, "admin_", errors)
+    admin = whole_part(UserDetails, first, errors, "admin_")
     secret = read_fields(UserDetails, {} if password is None else {"password": password}, errors)
-    if details is None or admin is None or errors:
+    if errors:
         raise invalid(errors)
     admin.password = secret.get("password")
     account_id, user_id, new_password = users.open_account(opened(), details, admin)
@@ -149,10 +149,8 @@ def create_user(
         "cost_rate": cost_rate,
         "password": password,
     }
-    details = whole(UserDetails, options)
-    if details is not None:
-        user_id, new_password = users.create_user(opened(), account, details)
-        say({"user_id": user_id, "password": new_password}, json=json)
+    user_id, new_password = users.create_user(opened(), account, whole(UserDetails, options))
+    say({"user_id": user_id, "password": new_password}, json=json)
 
 
 @user_cli.command("list")
@@ -190,6 +188,8 @@ def set_user(
         "cost_rate_from": cost_rate_from,
         "password": password,
     }
+    if cost_rate_from is not None and cost_rate is None:
+        raise typer.BadParameter("say which rate counts from then on: --cost-rate", param_hint="--cost-rate-from")
     say(cost_rates.set_user(opened(), user, changes(UserDetails, options)), json=json)
 
 
@@ -218,10 +218,8 @@ def create_key(
     """Create a key; its value is shown this once."""
     scope_list = list(SCOPES) if scopes == "all" else comma_list(scopes)
     options = {"name": name, "user_id": user, "scopes": scope_list, "expires_at": expires_at}
-    details = whole(KeyDetails, options)
-    if details is not None:
-        key_id, value = keys.create_key(opened(), account, details)
-        say({"key_id": key_id, "key": value}, json=json)
+    key_id, value = keys.create_key(opened(), account, whole(KeyDetails, options))
+    say({"key_id": key_id, "key": value}, json=json)
 
 
 @key_cli.command("list")

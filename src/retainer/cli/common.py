@@ -58,18 +58,22 @@ def warnings(database: Path) -> list[str]:
     return [f"Others on this machine can reach the data. Close it: chmod go= {paths}"] if paths else []
 
 
-def whole(model: type[T], options: dict[str, Any], prefix: str = "", faults: FieldErrors | None = None) -> T | None:
-    """Return the record that options describe. Adds all errors to `faults`, or raises `validation_failed` without it.
+def whole(model: type[T], options: dict[str, Any]) -> T:
+    """Return the record that options describe. Raises `validation_failed` with all errors."""
+    errors: FieldErrors = {}
+    record = whole_part(model, options, errors)
+    if errors:
+        raise invalid(errors)
+    return record
+
+
+def whole_part(model: type[T], options: dict[str, Any], errors: FieldErrors, prefix: str = "") -> T:
+    """Return the record that some of a command's options describe; adds what is wrong with them to `errors`.
 
     `prefix` stands before field names in errors: `admin_` makes `email` the option `--admin-email`.
     """
-    errors: FieldErrors = {}
     sent = {name: value for name, value in options.items() if value is not None}
-    record = complete(model, read_fields(model, sent, errors, prefix), sent, errors, prefix)
-    if errors and faults is None:
-        raise invalid(errors)
-    (faults if faults is not None else errors).update(errors)
-    return record
+    return complete(model, read_fields(model, sent, errors, prefix), sent, errors, prefix)
 
 
 def changes(model: type[msgspec.Struct], options: dict[str, Any]) -> dict[str, Any]:

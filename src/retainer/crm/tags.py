@@ -27,7 +27,7 @@ from retainer.schema import TAG_LINKS
 from retainer.schema.crm import tags
 from retainer.schema.filters import Where
 from retainer.store.engines import comma_list
-from retainer.store.records import Derived, RefersTo
+from retainer.store.records import Derived, RefersTo, split_ids
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.kinds import Color, Id, Text50
@@ -42,10 +42,6 @@ def links_of(table: Table) -> Table:
 def _tag_ids(table: Table) -> ColumnElement[str | None]:
     links = links_of(table)
     return select(comma_list(links.c.tag_id)).where(links.c.record_id == table.c.id).scalar_subquery()
-
-
-def _ids_in(text: str | None) -> list[int]:
-    return sorted(map(int, text.split(","))) if text else []
 
 
 def _usage_count(table: Table) -> ColumnElement[int]:
@@ -75,7 +71,7 @@ def _remove_tag(links: Table) -> Delete:
 TagIds = Annotated[
     list[Id],
     Meta(max_length=50),
-    Derived(_tag_ids, _ids_in),
+    Derived(_tag_ids, split_ids),
     RefersTo("tags"),
     "Ids of tags, ascending; what is sent replaces the whole set.",
 ]

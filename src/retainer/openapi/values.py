@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from retainer.values.parameters import LONGEST_LIST
+from retainer.values.reading import unwrapped
 from retainer.values.records import Record
 
 Json = dict[str, Any]
@@ -71,11 +72,6 @@ def schema_of(hint: Any, name: str, types: Types, *, sent: bool = False) -> Json
         next((mark.extra["sent"] for mark in marks if isinstance(mark, Meta) and mark.extra), {}) if sent else {}
     )
     return {"examples": schema.get("enum", [example])[:1], **schema, **wider}
-
-
-def unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return a type hint without its `Annotated`, and the metadata of that."""
-    return (hint.__origin__, hint.__metadata__) if get_origin(hint) is Annotated else (hint, ())
 
 
 def _or_null(schema: Json) -> Json:

@@ -121,12 +121,12 @@ def start_monitor(app: App) -> None:
 
 
 def _most_connections() -> int:
-    """Set the limit of open files; return how many connections that allows: half, the rest is for the database."""
-    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard_limit == resource.RLIM_INFINITY:
-        hard_limit = 2 * MOST_CONNECTIONS
-    files = min(hard_limit, 2 * MOST_CONNECTIONS)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard_limit))
+    """Raise a low limit of open files; return how many connections that allows: half, the rest is for the database."""
+    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY  # a negative number
+    files = 2 * MOST_CONNECTIONS if hard_limit == unlimited else min(hard_limit, 2 * MOST_CONNECTIONS)
+    if soft_limit != unlimited and soft_limit < files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard_limit))
     return min(MOST_CONNECTIONS, files // 2)
 
 

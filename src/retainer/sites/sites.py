@@ -152,13 +152,13 @@ def prepare(tx: Tx, site: Site, before: Site | None, sent: relations.SentFields)
 
     `sent` holds the fields of the body, and gets those that followed from them.
     """
+    sent_relations = relations.named_fields(site, sent, "client_id", "project_id")
     client_follows = relations.concerns(before, sent, "project_id", "client_id")
     row = tx.one(PROJECT, id=site.project_id) if client_follows and site.project_id else None
     if row:
         relations.derive_parent(tx, site, sent, "project_id", "client_id", row[0])
     if site.client_id and (before is None or site.client_id != before.client_id):
         status = tx.value(CLIENT, id=site.client_id)
-        sent_relations = relations.named_fields(site, sent, "client_id", "project_id")
         field = relations.first_named(sent_relations, "client_id", "project_id")
         relations.check_open(tx, field, f"Client {site.client_id}", status)
     site.name = site.name or (urlsplit(site.url).hostname or site.url)[:191]

@@ -25,6 +25,11 @@ class Derived(NamedTuple):
     """In minor units of the record's currency."""
 
 
+def split_ids(text: str | None) -> list[int]:
+    """Return the ids of a comma list, sorted; none when there is no list."""
+    return sorted(map(int, text.split(","))) if text else []
+
+
 class RefersTo(NamedTuple):
     """A list of ids that must exist in a table of the account."""
 
