@@ -158,7 +158,7 @@ def test_bad_values_of_other_commands_are_named_by_their_options(folder, account
     said = refused(folder, "user", "set", user, "--email", "nobody", "--role", "owner", "--target-percent", "x")
     for option in ("email", "role", "target-percent"):
         assert f"--{option}: " in said, said
-    assert "--cost-rate" in refused(folder, "user", "set", user, "--cost-rate-from", "2026-01-01"), "of which rate?"
+    assert "--cost-rate-from: " in refused(folder, "user", "set", user, "--cost-rate-from", "2026-01-01")
     said = refused(folder, "key", "create", own, "--user", user, "--name", "K", "--scopes", "clients:read,beer:drink",
                    "--expires-at", "2030-01-01")  # fmt: skip
     assert "--scopes: " in said

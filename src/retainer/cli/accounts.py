@@ -189,7 +189,7 @@ def set_user(
         "password": password,
     }
     if cost_rate_from is not None and cost_rate is None:
-        raise typer.BadParameter("say which rate counts from then on: --cost-rate", param_hint="--cost-rate-from")
+        raise invalid({"cost_rate_from": ["Say which rate counts from then on: --cost-rate."]})
     say(cost_rates.set_user(opened(), user, changes(UserDetails, options)), json=json)
 
 
