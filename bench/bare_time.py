@@ -36,7 +36,9 @@ Entry = msgspec.defstruct("Entry", [*COLUMNS[:-3], *LATER], gc=False)
 AROUND = """
 SELECT u.hourly_rate, a.hourly_rate, a.currency,
        p.id, p.client_id, p.status, p.is_template, p.billing_type, p.currency, p.hourly_rate,
-       c.id, c.status, c.currency, c.hourly_rate
+       c.id, c.status, c.currency, c.hourly_rate,
+       (SELECT amount FROM cost_rates r WHERE r.account_id = u.account_id AND r.user_id = u.id AND r.from_date <= ?
+        ORDER BY r.from_date DESC LIMIT 1)
 FROM users u JOIN accounts a ON a.id = u.account_id
 LEFT JOIN projects p ON p.account_id = u.account_id AND p.id = ?
 LEFT JOIN clients c ON c.account_id = u.account_id AND c.id = coalesce(p.client_id, ?)
@@ -55,6 +57,23 @@ UPDATE projects SET tracked_minutes = tracked_minutes + ?1, billable_minutes = b
        billable_amount = billable_amount + CASE WHEN currency = ?4 THEN ?3 ELSE 0 END,
        unbilled_amount = unbilled_amount + CASE WHEN currency = ?4 THEN ?3 ELSE 0 END
 WHERE account_id = ?5 AND id = ?6"""
+SPANS = (4, 7, 10)  # what sums of a year, a month and a day are named by: so much of the day
+PROJECT_SUMS = ("tracked_minutes", "billable_minutes", "billable_value", "labour_cost", "missing_cost_rate_minutes")
+USER_SUMS = PROJECT_SUMS[:3]
+
+
+def sum_up(table: str, key: tuple[str, ...], sums: tuple[str, ...]) -> str:
+    """The statement that adds to the sums of a year, a month and a day at once."""
+    names = ("account_id", "span", *key, *sums)
+    row = f"({', '.join('?' * len(names))})"
+    grown = ", ".join(f"{name} = {name} + excluded.{name}" for name in sums)
+    return f"""
+INSERT INTO {table} ({", ".join(names)}) VALUES {", ".join([row] * len(SPANS))}
+ON CONFLICT (account_id, span, {", ".join(key)}) DO UPDATE SET {grown}"""
+
+
+SUM_PROJECT = sum_up("project_sums", ("client_id", "project_id", "currency"), PROJECT_SUMS)
+SUM_USER = sum_up("user_sums", ("user_id", "currency"), USER_SUMS)
 READ = f"SELECT {', '.join(COLUMNS)} FROM time_entries WHERE account_id = ? AND id = ?"
 
 encode = msgspec.json.Encoder().encode
@@ -62,11 +81,12 @@ decode = msgspec.json.Decoder(NewEntry).decode
 
 
 def insert(connection: Any, key: tuple[Any, ...], it: NewEntry) -> tuple[int, bytes]:
-    """Check what the entry refers to, price it, write the row and the counter; return its id and its JSON."""
+    """Check what the entry refers to, price it, write the row, the counter and the sums; return its id and its JSON."""
     account, (user, timezone) = key[1], key[12:]
     now = utcnow()
-    user_rate, account_rate, own, *found = connection.execute(
-        AROUND, (it.project_id, it.client_id, account, user)
+    date = it.date or local_day(now, timezone)
+    user_rate, account_rate, own, *found, cost_rate = connection.execute(
+        AROUND, (date, it.project_id, it.client_id, account, user)
     ).fetchone()
     project, project_client, project_status, is_template, billing_type, project_currency, project_rate = found[:7]
     client, client_status, client_currency, client_rate = found[7:]
@@ -99,7 +119,7 @@ def insert(connection: Any, key: tuple[Any, ...], it: NewEntry) -> tuple[int, by
     amount = (2 * it.duration_minutes * rate + 60) // 120 if billable and rate else 0
     search = it.description.casefold() if it.description else None
     values = (
-        *(account, now, now, client, project, user, it.date or local_day(now, timezone), it.duration_minutes),
+        *(account, now, now, client, project, user, date, it.duration_minutes),
         *(billable, it.description, rate, amount, currency, it.external_id, search),
     )
     made = connection.execute(INSERT, values).fetchone()[0]
@@ -108,6 +128,12 @@ def insert(connection: Any, key: tuple[Any, ...], it: NewEntry) -> tuple[int, by
         minutes = it.duration_minutes
         sums = (minutes, minutes if billable else 0, amount, currency, account, project)
         connection.execute(COUNT_ON_PROJECT, sums)
+    minutes, spans = it.duration_minutes, [date[:length] for length in SPANS]
+    of_user = (minutes, minutes if billable else 0, amount)
+    of_project = (*of_user, minutes * (cost_rate or 0), minutes if cost_rate is None else 0)
+    where = (client or 0, project or 0, currency)
+    connection.execute(SUM_PROJECT, [value for span in spans for value in (account, span, *where, *of_project)])
+    connection.execute(SUM_USER, [value for span in spans for value in (account, span, user, currency, *of_user)])
     return made, encode(record(connection.execute(READ, (account, made)).fetchone()))
 
 

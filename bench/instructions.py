@@ -15,47 +15,45 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import bare
-from data import CLIENTS, ENTRIES, describe, describe_time, fill
 from retainer.settings import BASE_PATH, Settings
 
 WARM = 30
 COUNTED = 100
 TARGETS = {"read one": 1.20, "list 25 with total": 1.08, "create client": 1.35, "create time entry": 1.60}
 NOTHING = "nothing"
+REQUESTS = "requests.json"
 CREATES = {"update client": "create client", "update time entry": "create time entry"}
 UPDATE_TARGET = 1.5
 TRIGGER = re.compile(r"^desc: Trigger: (.*)$", re.MULTILINE)
 SUMMARY = re.compile(r"^summary: (\d+)", re.MULTILINE)  # the totals also hold what ran before the counts were zeroed
 
 
-def requests(count: int) -> dict[str, Iterable[tuple[str, str, bytes]]]:
+def requests(count: int) -> dict[str, list[tuple[str, str, str]]]:
     """Return the requests of each scenario, as many as are needed: method, path and body."""
+    from data import CLIENTS, ENTRIES, describe, describe_time  # noqa: PLC0415
+
     chance = random.Random(3)
     many = range(count)
+    entries = [f"/time-entries/{chance.randint(1, ENTRIES)}" for _ in many]
+    clients = [f"/clients/{chance.randint(1, CLIENTS)}" for _ in many]
     return {
-        NOTHING: (),
-        "read one": (("GET", f"/clients/{chance.randint(1, CLIENTS)}", b"") for _ in many),
-        "list 25 with total": (("GET", "/clients", b"") for _ in many),
-        "create client": (("POST", "/clients", describe(chance, CLIENTS + n)) for n in many),
-        "create time entry": (("POST", "/time-entries", describe_time(chance)) for _ in many),
-        "update client": (
-            ("PATCH", f"/clients/{chance.randint(1, CLIENTS)}", json.dumps({"notes": f"Called {n}"}).encode())
-            for n in many
-        ),
-        "update time entry": (
-            ("PATCH", f"/time-entries/{chance.randint(1, ENTRIES)}", json.dumps({"description": f"Call {n}"}).encode())
-            for n in many
-        ),
+        NOTHING: [],
+        "read one": [("GET", client, "") for client in clients],
+        "list 25 with total": [("GET", "/clients", "")] * count,
+        "create client": [("POST", "/clients", describe(chance, CLIENTS + n).decode()) for n in many],
+        "create time entry": [("POST", "/time-entries", describe_time(chance).decode()) for _ in many],
+        "update client": [("PATCH", clients[n], json.dumps({"notes": f"Called {n}"})) for n in many],
+        "update time entry": [("PATCH", entries[n], json.dumps({"description": f"Call {n}"})) for n in many],
     }
 
 
-def send(app: Callable[..., Any], key: str, method: str, path: str, body: bytes) -> None:
+def send(app: Callable[..., Any], key: str, method: str, path: str, text: str) -> None:
     """Send a request as the HTTP server does, and end with an error when it is refused."""
+    body = text.encode()
     environ = {
         "REQUEST_METHOD": method,
         "SCRIPT_NAME": "",
@@ -76,15 +74,15 @@ def send(app: Callable[..., Any], key: str, method: str, path: str, body: bytes)
         raise SystemExit(f"{method} {path}: {statuses[0]} {answer.decode()}")
 
 
-def child(side: str, database: Path, key: str, count: int) -> None:
+def child(side: str, database: Path, key: str) -> None:
     """Answer the requests of each scenario, and let callgrind write its counts between them."""
-    app: Callable[..., Any] = bare.Bare(str(database)) if side == "bare" else retainer(database)
+    app = OPENED[side](database)
+    scenarios = json.loads(database.with_name(REQUESTS).read_bytes())
     gc.freeze()  # as a serving process does
     gc.set_threshold(20_000, 20, 50)
-    for scenario, stream in requests(WARM + count).items():
+    for scenario, made in scenarios.items():
         if side == "bare" and scenario in CREATES:
             continue
-        made = list(stream)
         for request in made[:WARM]:
             send(app, key, *request)
         control("--zero")
@@ -94,10 +92,20 @@ def child(side: str, database: Path, key: str, count: int) -> None:
 
 
 def retainer(database: Path) -> Callable[..., Any]:
-    """The application; imported here, so that nothing that it sets up is there for the yardstick."""
+    """The application."""
     from retainer.app import App  # noqa: PLC0415
 
     return App(Settings(database_url=f"sqlite:///{database}"), io.BytesIO())
+
+
+def bare(database: Path) -> Callable[..., Any]:
+    """The yardstick, in a process without anything that the application tells the driver."""
+    from bare import Bare  # noqa: PLC0415
+
+    return Bare(str(database))
+
+
+OPENED = {"Retainer": retainer, "bare": bare}
 
 
 def control(command: str) -> None:
@@ -110,10 +118,11 @@ def count(side: str, database: Path, key: str, each: int) -> dict[str, float]:
     folder = database.parent / side
     folder.mkdir()
     copy = shutil.copy(database, folder / "bench.db")
+    shutil.copy(database.with_name(REQUESTS), folder)
     valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", "--quiet"]
     command = [sys.executable, __file__, "--child", side, "--database", str(copy), "--key", key]
     environment = os.environ | {"PYTHONHASHSEED": "0"}
-    subprocess.run([*valgrind, *command, "--requests", str(each)], check=True, env=environment)
+    subprocess.run([*valgrind, *command], check=True, env=environment)
     found = {}
     for part in folder.glob("out.*"):
         text = part.read_text(encoding="utf-8", errors="replace")
@@ -141,21 +150,24 @@ def report(ours: dict[str, float], theirs: dict[str, float]) -> None:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--requests", type=int, default=COUNTED, help="how many requests are counted")
-    options.add_argument("--child", choices=("Retainer", "bare"), help=argparse.SUPPRESS)
+    options.add_argument("--child", choices=OPENED, help=argparse.SUPPRESS)
     options.add_argument("--database", type=Path, help=argparse.SUPPRESS)
     options.add_argument("--key", help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.child:
-        child(given.child, given.database, given.key, given.requests)
+        child(given.child, given.database, given.key)
         return
     if not shutil.which("valgrind"):
         raise SystemExit(
             "valgrind is missing, which counts the instructions: install it, for example apt install valgrind."
         )
     with tempfile.TemporaryDirectory() as made:
+        from data import fill  # noqa: PLC0415
+
         database = Path(made) / "made.db"
         key = fill(database)[0]
-        report(*(count(side, database, key, given.requests) for side in ("Retainer", "bare")))
+        database.with_name(REQUESTS).write_text(json.dumps(requests(WARM + given.requests)), encoding="utf-8")
+        report(*(count(side, database, key, given.requests) for side in OPENED))
 
 
 if __name__ == "__main__":

@@ -72,8 +72,8 @@ MOST_ANY = {
     "schema": 42,
     "server": 3,
     "sites": 3,
-    "store": 81,
-    "values": 70,
+    "store": 82,
+    "values": 71,
     "work": 7,
 }
 UNSCOPED = {

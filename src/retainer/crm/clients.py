@@ -113,9 +113,7 @@ def fill_defaults(tx: Tx, client: Client) -> Client:
     client.currency = client.currency or tx.actor.currency
     if client.payment_terms_days is None:
         client.payment_terms_days = tx.actor.payment_terms_days
-    client.number = client.number or next_number(
-        tx, "clients", tx.actor.client_number_pattern, NUMBER_IS_TAKEN, tx.today
-    )
+    client.number = client.number or next_number(tx, "clients", tx.actor.client_number_pattern, NUMBER_IS_TAKEN)
     return client
 
 
@@ -132,7 +130,7 @@ def list_clients(tx: Tx, filters: ClientFilter, page: Page) -> Paged[Client]:
 def create_client(tx: Tx, body: New[Client]) -> Client:
     """Create a client; number, currency and payment terms come from the account when they are left out."""
     client_id = tx.insert(clients, fill_defaults(tx, body))
-    set_tags(tx, clients, client_id, body.tag_ids)
+    set_tags(tx, clients, client_id, body, body.tag_ids)
     return tx.get(clients, client_id, Client)
 
 
@@ -152,7 +150,7 @@ def update_client(tx: Tx, client_id: Id, patch: Patch[Client]) -> Client:
         check_currency(tx, client_id)
         propagate_currency(tx, client_id, after.currency)
     tx.update(clients, after)
-    set_tags(tx, clients, client_id, after.tag_ids, before.tag_ids)
+    set_tags(tx, clients, client_id, after, after.tag_ids, before.tag_ids)
     return tx.get(clients, client_id, Client)
 
 

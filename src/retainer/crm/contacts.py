@@ -101,7 +101,7 @@ def save_links(
     tx: Tx, contact_id: int, contact: ExternalContact, former_tag_ids: list[int] | None = None
 ) -> ExternalContact:
     """Write a contact's tags, and that the client's former primary contact is none; return the contact."""
-    set_tags(tx, external_contacts, contact_id, contact.tag_ids, former_tag_ids)
+    set_tags(tx, external_contacts, contact_id, contact, contact.tag_ids, former_tag_ids)
     if contact.is_primary:
         tx.run(DEMOTE_OTHERS, client=contact.client_id, contact=contact_id, now=tx.now)
     return tx.get(external_contacts, contact_id, ExternalContact)

@@ -1,6 +1,6 @@
 """Tags: the account's own words for grouping clients, contacts and more."""
 
-from functools import cache
+from functools import cache, partial
 from typing import Annotated
 
 from msgspec import Meta
@@ -78,13 +78,19 @@ TagIds = Annotated[
 TagFilter = Annotated[OneOf[Id] | None, Where(_has_tag), "Records that carry at least one of these tags."]
 
 
-def set_tags(tx: Tx, table: Table, record_id: int, tag_ids: list[int], before: list[int] | None = None) -> None:
-    """Write exactly these tags to a record, in place of those that it had `before`; a new one had none."""
+def set_tags(
+    tx: Tx, table: Table, record_id: int, record: Record, tag_ids: list[int], before: list[int] | None = None
+) -> None:
+    """Write exactly these tags of a record, in place of those that it had `before`; a new one had none.
+
+    Raises `validation_failed` for tags that are not there.
+    """
     links, wanted, current = links_of(table), set(tag_ids), set(before or ())
     for tag_id in current - wanted:
         tx.run(_remove_tag(links), record_id=record_id, tag_id=tag_id)
     for tag_id in wanted - current:
-        tx.run(_add_tag(links), record_id=record_id, tag_id=tag_id)
+        write = partial(tx.run, _add_tag(links), record_id=record_id, tag_id=tag_id)
+        tx.attempt(table, record, record_id, write)
     if before is not None and current != wanted:
         tx.touch(table, record_id)
 

@@ -16,6 +16,8 @@ from retainer.errors import Refusal, invalid
 from retainer.identity.accounts import PLANS, account_of
 from retainer.kernel.caller import Caller
 from retainer.schema.identity import accounts, api_keys, users
+from retainer.store.engines import json_row
+from retainer.store.records import decode_row
 from retainer.store.tx import Store
 from retainer.values.kinds import Id, Instant, Text100, kind, one_of
 
@@ -36,27 +38,33 @@ class KeyDetails(msgspec.Struct):
     expires_at: Instant | None = None
 
 
+CALLER = [
+    *api_keys.c["account_id", "user_id"],
+    users.c.role,
+    *accounts.c["currency", "timezone", "payment_terms_days", "client_number_pattern"],
+    *api_keys.c["id", "scopes", "prefix", "expires_at", "revoked_at"],
+    users.c.is_active,
+    *accounts.c["plan", "trial_ends_at", "api_enabled"],
+]
+"""The fields of Caller in their order, but for the last."""
 BY_HASH = (
-    select(
-        *api_keys.c["account_id", "user_id"],
-        users.c.role,
-        *accounts.c["currency", "timezone", "payment_terms_days", "client_number_pattern"],
-        *api_keys.c["id", "scopes", "prefix", "expires_at", "revoked_at"],
-        users.c.is_active,
-        *accounts.c["plan", "trial_ends_at", "api_enabled"],
-    )
+    select(json_row(CALLER))
+    .select_from(api_keys)
     .join(users, users.c.id == api_keys.c.user_id)
     .join(accounts, accounts.c.id == api_keys.c.account_id)
     .where(api_keys.c.hash == bindparam("hash"))
 )
-"""The fields of Caller in their order, but for the last."""
 PLAN = Caller.__struct_fields__.index("plan")
 
 
 def caller_of(store: Store, key: str) -> Caller | None:
     """Return the caller of a key, if any; read every time, so that changes have effect from the next request on."""
     row = store.unscoped_one("whose key is this", BY_HASH, hash=digest(key))
-    return None if row is None else Caller(*(*row, PLANS[row[PLAN]].requests_per_minute))
+    if row is None:
+        return None
+    values = decode_row(row[0])
+    values.append(PLANS[values[PLAN]].requests_per_minute)
+    return Caller(*values)
 
 
 def create_key(store: Store, account_id: int, details: KeyDetails) -> tuple[int, str]:

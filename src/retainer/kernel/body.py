@@ -31,8 +31,8 @@ class RequestBody:
         self.errors: FieldErrors = {}
         self.refusal: Refusal | None = None
         try:
-            headers = request.environ.get("CONTENT_TYPE", ""), request.header("CONTENT_ENCODING")
-            self.fields = read_object(raw, *headers)
+            content_type, encoding = request.environ.get("CONTENT_TYPE", ""), request.header("CONTENT_ENCODING")
+            self.fields = read_object(raw, content_type, encoding)
         except Refusal as refusal:
             self.refusal = refusal
         self.values = read_fields(model, self.fields, self.errors, use=use)

@@ -44,8 +44,7 @@ class Request:
 
     def header(self, name: str) -> str | None:
         """A header by its WSGI name, like `IF_MATCH`."""
-        value: str | None = self.environ.get(f"HTTP_{name}")
-        return value
+        return self.environ.get(f"HTTP_{name}")
 
     def check(self) -> None:
         """Refuse what needs no look at the rest: no host, or several, or a body that says it is too large."""

@@ -70,10 +70,8 @@ def read_list(request: Request, model: type[Filter]) -> tuple[Filter, Page]:
         return model(), Page(1, PER_PAGE, model.sorts[:1], url, "")
     pairs = read_pairs(request)
     readers = {name: parameter.read for name, parameter in parameters(model).items()}
-    size, sort = (
-        partial(read_number, largest=LARGEST_PAGE),
-        partial(read_sort, [name.lstrip("-") for name in model.sorts]),
-    )
+    size = partial(read_number, largest=LARGEST_PAGE)
+    sort = partial(read_sort, [name.lstrip("-") for name in model.sorts])
     values = read_values(pairs, {"page": read_number, "per_page": size, "sort": sort, **readers})
     others = urlencode([pair for pair in pairs if pair[0] != "page"])
     defaults = {"page": 1, "per_page": PER_PAGE, "sort": model.sorts[:1]}
@@ -105,7 +103,7 @@ def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, *
         elif size > 0:
             rows = tx.all(_rows(table, model, limits, page.sort, size, "forward"), offset=offset, **values)
     read = view(table, model).read
-    return _paged([read(row[:-1]) for row in rows], page, offset, total)
+    return _paged([read(row) for row in rows], page, offset, total)
 
 
 def _paged(records: list[R], page: Page, offset: int, total: int) -> Paged[R]:

@@ -23,15 +23,16 @@ def increment_series(tx: Tx, name: str, first: int = 1) -> int:
     return last
 
 
-def next_number(tx: Tx, name: str, pattern: str, taken: Select[tuple[int]], day: str = "") -> str:
+def next_number(tx: Tx, name: str, pattern: str, taken: Select[tuple[int]], day: str | None = None) -> str:
     """Return the next number of a series that no row has.
 
-    `{0000}` in the pattern is the number with at least its digits, `{YYYY}` the year of the day; a pattern with the
-    year begins anew each year. `taken` finds a row by the parameter `number`: people may have given a number of the
-    series by hand, or changed the pattern.
+    `{0000}` in the pattern is the number with at least its digits, `{YYYY}` the year of the day, else of today; a
+    pattern with the year begins anew each year. `taken` finds a row by the parameter `number`: people may have given
+    a number of the series by hand, or changed the pattern.
     """
     if "{YYYY}" in pattern:
-        name, pattern = f"{name}:{day[:4]}", pattern.replace("{YYYY}", day[:4])
+        year = (day or tx.today)[:4]
+        name, pattern = f"{name}:{year}", pattern.replace("{YYYY}", year)
     while True:
         last = increment_series(tx, name)
         number = ZEROS.sub(lambda zeros: str(last).zfill(len(zeros[1])), pattern)  # noqa: B023

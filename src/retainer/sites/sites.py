@@ -193,7 +193,7 @@ def create_site(tx: Tx, body: New[Site]) -> Site:
     site_id = tx.insert(sites, site)
     uptime.check_now(tx, site_id)
     plugins.replace_plugins(tx, site_id, site.plugins)
-    set_tags(tx, sites, site_id, site.tag_ids)
+    set_tags(tx, sites, site_id, site, site.tag_ids)
     return load_site(tx, site_id)
 
 
@@ -214,7 +214,7 @@ def update_site(tx: Tx, site_id: Id, patch: Patch[Site]) -> Site:
     if sorted(after.plugins, key=lambda plugin: plugin.slug) != before.plugins:
         plugins.replace_plugins(tx, site_id, after.plugins)
         tx.touch(sites, site_id)
-    set_tags(tx, sites, site_id, after.tag_ids, before.tag_ids)
+    set_tags(tx, sites, site_id, after, after.tag_ids, before.tag_ids)
     if any(getattr(after, name) != getattr(before, name) for name in CHECKED_FIELDS):
         uptime.check_now(tx, site_id, start_over=after.url != before.url)
     return load_site(tx, site_id)

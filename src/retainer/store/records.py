@@ -7,12 +7,14 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_
 import msgspec
 from sqlalchemy import ColumnElement, Select, Table, bindparam, case, select
 
+from retainer.store.engines import json_row
 from retainer.values.exact import DIGITS, amount_of, minor_units
 from retainer.values.records import WRITE_ONLY, Record
 
 Convert = Callable[[Any], Any]
 MINOR = {currency: 10 ** (4 - digits) for currency, digits in DIGITS.items() if digits != 2}
 GIVEN = frozenset(Record.__struct_fields__)
+decode_row = msgspec.json.Decoder(list[Any]).decode
 R = TypeVar("R", bound=Record)
 
 
@@ -71,13 +73,13 @@ class View:
                 self._amounts += [position] if derived.money else []
                 if derived.out is not None:
                     self._derived.append((position, derived.out))
-        self.rows: Select[Any] = select(*self.columns).select_from(table)
+        self.rows: Select[Any] = select(json_row(self.columns)).select_from(table)
         self.one = self.rows.where(table.c.id == bindparam("id"))
         self.locked = self.one.with_for_update(of=table)
 
     def read(self, row: Sequence[Any]) -> Any:
-        """A row of `columns` as a record."""
-        values = list(row)
+        """A row of `rows` as a record."""
+        values = decode_row(row[0])
         for position, convert in self._derived:
             values[position] = convert(values[position])
         for position, convert in self._out:

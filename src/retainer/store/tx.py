@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any, Self
 
 import msgspec
@@ -118,7 +118,8 @@ class Tx(BodyErrors, Transaction):
 
     def insert(self, table: Table, record: Record) -> int:
         """Write a new row with the record's fields; return its id. Raises `validation_failed` with every error."""
-        return self._write(table, record, None, lambda values: self.put(table, values))
+        values = self._values(table, record)
+        return self.attempt(table, record, None, partial(self.put, table, values))
 
     def put(self, table: Table, values: dict[str, Any]) -> int:
         """Write a new row with values that were validated before; return its id."""
@@ -128,12 +129,10 @@ class Tx(BodyErrors, Transaction):
 
     def update(self, table: Table, record: Record) -> None:
         """Write the record's fields to its row, if any has changed. Raises `validation_failed` with every error."""
-
-        def write(values: dict[str, Any]) -> int:
-            names = tuple(name for name in values if "kept" not in table.c[name].info)
-            return self.run(_update(table, names), **values, row_id=record.id, now=self.now)
-
-        self._write(table, record, record.id, write)
+        values = self._values(table, record)
+        names = tuple(name for name in values if "kept" not in table.c[name].info)
+        change = partial(self.run, _update(table, names), **values, row_id=record.id, now=self.now)
+        self.attempt(table, record, record.id, change)
 
     def touch(self, table: Table, record_id: int) -> None:
         """Note that a record has changed, where its own row does not show it: its tags, its lines, what it became."""
@@ -188,28 +187,22 @@ class Tx(BodyErrors, Transaction):
             if taken is not None:
                 self.error(field, f"Is already taken by {singular(table)} {taken[0]}. Choose another.")
 
-    def _write(
-        self, table: Table, record: Record, exclude_id: int | None, write: Callable[[dict[str, Any]], int]
-    ) -> int:
-        """Write the record's fields as columns; every error of the body is raised here.
+    def attempt(self, table: Table, record: Record, exclude_id: int | None, write: Callable[[], int]) -> int:
+        """Write a record, or what belongs to it; every error of the body is raised here.
 
         The database itself refuses references to nothing and values that are taken: why is asked when it does.
         """
-        model, values = type(record), view(table, type(record)).write(record, self.error)
-        values |= _folded(table, values)
-        if not self.errors and self._lists_exist(record):
+        if not self.errors:
             with suppress(self.engine.conflict):
-                return write(values)
-        self.check(table, model, msgspec.structs.asdict(record), exclude_id)
+                return write()
+        self.check(table, type(record), msgspec.structs.asdict(record), exclude_id)
         self.raise_errors()
-        return write(values)  # raises what no rule explains
+        return write()  # raises what no rule explains
 
-    def _lists_exist(self, record: Record) -> bool:
-        """Whether all that a record's lists of references name exists: their rows are written after its own."""
-        lists = constraints.reference_lists(type(record))
-        return all(
-            self.one(constraints.exists(to), id=each) for name, to in lists for each in getattr(record, name) or ()
-        )
+    def _values(self, table: Table, record: Record) -> dict[str, Any]:
+        """Return the record's fields as columns."""
+        values = view(table, type(record)).write(record, self.error)
+        return values | _folded(table, values)
 
 
 def _folded(table: Table, values: dict[str, Any]) -> dict[str, str | None]:

@@ -238,7 +238,7 @@ def list_tickets(tx: Tx, filters: TicketFilter, page: Page) -> Paged[Ticket]:
 def create_ticket(tx: Tx, body: New[Ticket]) -> Ticket:
     """Create a ticket; the client follows from contact, site or project, the requester from the contact."""
     ticket_id = tx.insert(tickets, prepare(tx, body, None, relations.sent_fields(body)))
-    set_tags(tx, tickets, ticket_id, body.tag_ids)
+    set_tags(tx, tickets, ticket_id, body, body.tag_ids)
     return tx.get(tickets, ticket_id, Ticket)
 
 
@@ -258,7 +258,7 @@ def update_ticket(tx: Tx, ticket_id: Id, patch: Patch[Ticket]) -> Ticket:
     if moved:
         propagation.check_no_time(tx, "ticket", ticket_id, moved[0])
     tx.update(tickets, after)
-    set_tags(tx, tickets, ticket_id, after.tag_ids, before.tag_ids)
+    set_tags(tx, tickets, ticket_id, after, after.tag_ids, before.tag_ids)
     return tx.get(tickets, ticket_id, Ticket)
 
 

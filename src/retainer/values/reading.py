@@ -181,11 +181,11 @@ def unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _nullable(read: Read) -> Read:
-    return lambda value, path, errors: None if value is None or _blank(value) else read(value, path, errors)
+    def read_or_none(value: Any, path: str, errors: FieldErrors) -> Any:
+        is_blank = value is None or (isinstance(value, str) and not value.strip())
+        return None if is_blank else read(value, path, errors)
 
-
-def _blank(value: Any) -> bool:
-    return isinstance(value, str) and not value.strip()
+    return read_or_none
 
 
 def _scalar(convert: Callable[[Any], Any], form: str) -> Read:

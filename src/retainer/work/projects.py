@@ -230,7 +230,7 @@ def create_project(tx: Tx, body: New[Project]) -> Project:
     templates.check_template(tx, body.template_id)
     quote_conversion.fill_project(tx, body)
     project_id = tx.insert(projects, prepare(tx, body))
-    set_tags(tx, projects, project_id, body.tag_ids)
+    set_tags(tx, projects, project_id, body, body.tag_ids)
     quote_conversion.convert(tx, body.quote_id, project_id)
     if body.template_id is not None:
         templates.copy_work(tx, body.template_id, project_id)
@@ -254,7 +254,7 @@ def update_project(tx: Tx, project_id: Id, patch: Patch[Project]) -> Project:
     is_revalued = (after.billing_type, after.currency) != (before.billing_type, before.currency)
     with changing_project(tx, [project_id] if is_revalued else []):
         tx.update(projects, after)
-    set_tags(tx, projects, project_id, after.tag_ids, before.tag_ids)
+    set_tags(tx, projects, project_id, after, after.tag_ids, before.tag_ids)
     return tx.get(projects, project_id, Project)
 
 

@@ -217,7 +217,7 @@ def list_tasks(tx: Tx, filters: TaskFilter, page: Page) -> Paged[Task]:
 def create_task(tx: Tx, body: New[Task]) -> Task:
     """Create a task; the client follows from the project, the project from a milestone or a parent task."""
     task_id = tx.insert(tasks, prepare(tx, body, None, relations.sent_fields(body)))
-    set_tags(tx, tasks, task_id, body.tag_ids)
+    set_tags(tx, tasks, task_id, body, body.tag_ids)
     return tx.get(tasks, task_id, Task)
 
 
@@ -241,7 +241,7 @@ def update_task(tx: Tx, task_id: Id, patch: Patch[Task]) -> Task:
     tx.update(tasks, after)
     if changed and changed != ["ticket_id"]:
         propagation.propagate_task(tx, task_id, after.project_id, after.client_id)
-    set_tags(tx, tasks, task_id, after.tag_ids, before.tag_ids)
+    set_tags(tx, tasks, task_id, after, after.tag_ids, before.tag_ids)
     return tx.get(tasks, task_id, Task)
 
 

@@ -33,6 +33,8 @@ from retainer.schema.identity import accounts, users
 from retainer.schema.support import tickets
 from retainer.schema.work import projects, tasks, time_entries
 from retainer.shared import ownership, relations
+from retainer.store.engines import json_row
+from retainer.store.records import decode_row
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.kinds import Day, Id, Text191, UserId
@@ -85,7 +87,7 @@ CONTEXT_COLUMNS = {
 }
 """The columns of a Context. Rows of broader records are found through the narrower ones."""
 LOAD_CONTEXT = (
-    select(*map(CONTEXT_COLUMNS.__getitem__, Context._fields))
+    select(json_row([CONTEXT_COLUMNS[name] for name in Context._fields]))
     .select_from(
         accounts.outerjoin(time_entries, time_entries.c.id == bindparam("entry"))
         .outerjoin(users, users.c.id == bindparam("user"))
@@ -131,8 +133,8 @@ def prepare(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relations.
 def load_context(tx: Tx, entry: TimeEntry, before: TimeEntry | None) -> Context:
     """Return what an entry is recorded on and by whom."""
     ids = {"client": entry.client_id, "project": entry.project_id, "ticket": entry.ticket_id, "task": entry.task_id}
-    row = tx.one(LOAD_CONTEXT, **ids, user=entry.user_id, entry=before and before.id)
-    return Context(*(row or ()))
+    row = tx.value(LOAD_CONTEXT, **ids, user=entry.user_id, entry=before and before.id)
+    return Context(*decode_row(row))
 
 
 def has_relation(entry: TimeEntry) -> bool:
