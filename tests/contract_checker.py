@@ -143,7 +143,7 @@ class CheckedStatements(dict[Any, Prepared]):
 
 
 SCOPED = CheckedStatements()
-statements_of(Sqlite.dialect).scoped = SCOPED
+statements_of(Sqlite.dialect, Sqlite.marker).scoped = SCOPED
 
 
 @functools.cache

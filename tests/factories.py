@@ -163,6 +163,16 @@ class ApiClient:
     def get(self, path: str, query: dict[str, Any] | str = "", **options: Any) -> Answer:
         return self.call("GET", path, query=query, **options)
 
+    @property
+    def engine(self) -> Sqlite:
+        """The database of tests that look at its file."""
+        return cast(Sqlite, self.store.engine)
+
+    @property
+    def path(self) -> Path:
+        """Its file."""
+        return self.engine.path
+
     def post(self, path: str, members: dict[str, Any] | None = None, **options: Any) -> Answer:
         return self.call("POST", path, members or {}, **options)
 

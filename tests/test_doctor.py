@@ -45,7 +45,7 @@ SUMS = [(table, column.name) for table in SUMMARIES for column in table.c if col
 def test_a_sum_that_is_wrong_is_found_named_and_written_anew(busy, table, column, name):
     right = rows_of(busy.store, table)
     with busy.store.unscoped("a wrong sum", write=True) as tx:
-        changed = tx.run(
+        changed = tx.change(
             update(table).values({column: table.c[column] + 1}).where(table.c.account_id == busy.account_id)
         )
     assert changed, "there is a row to be wrong"

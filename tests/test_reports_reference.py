@@ -625,7 +625,7 @@ def test_every_report_is_what_a_look_at_every_row_tells(world):
     for table in SUMMARIES:
         last = [column.name for column in table.c][-1]
         with world.store.unscoped("a wrong sum", write=True) as tx:
-            assert tx.run(update(table).values({last: table.c[last] + 1})), "there is a row to be wrong"
+            assert tx.change(update(table).values({last: table.c[last] + 1})), "there is a row to be wrong"
     assert len(doctor.inspect(world.store, repair=True)) == len(SUMMARIES)
     assert {table.name: sums_of(world.store, table) for table in SUMMARIES} == right
 

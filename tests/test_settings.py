@@ -15,7 +15,7 @@ def _only_what_is_given(monkeypatch):
 
 def test_nothing_is_required():
     found = load({}, NOWHERE)
-    assert found.database_path == Path("data/retainer.db")
+    assert found.database == "sqlite:///data/retainer.db"
     assert (found.base_url, found.trusted_proxies, found.threads) == ("", (), 16)
     assert found.sources == {}
 
@@ -35,7 +35,7 @@ def test_values_are_read_and_say_where_they_came_from(tmp_path):
 def test_a_value_may_come_from_a_file(tmp_path):
     (tmp_path / "url").write_text("sqlite:///else.db\n")
     found = load({"RETAINER_DATABASE_URL_FILE": str(tmp_path / "url")}, NOWHERE)
-    assert found.database_path == Path("else.db")
+    assert found.database == "sqlite:///else.db"
     with pytest.raises(SettingsError, match="cannot be read"):
         load({"RETAINER_DATABASE_URL_FILE": str(tmp_path / "none")}, NOWHERE)
 

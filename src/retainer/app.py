@@ -19,7 +19,7 @@ from retainer.server.log import Log
 from retainer.server.slots import BodyReader, RunningSlots
 from retainer.settings import BASE_PATH, Settings
 from retainer.sites import sites
-from retainer.store.engines import Sqlite
+from retainer.store.engines import connect
 from retainer.store.tx import Store
 from retainer.support import ticket_replies, tickets
 from retainer.work import milestones, projects, tasks, time_entries
@@ -63,7 +63,7 @@ class App:
 
     def __init__(self, settings: Settings, log: BinaryIO) -> None:
         self.settings = settings
-        self.store = Store(Sqlite(settings.database_path))
+        self.store = Store(connect(settings.database))
         self.log = Log(log)
         self.running = RunningSlots(settings.threads)
         limiter, keys_used = SlidingWindow(), KeysUsed()

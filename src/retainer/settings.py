@@ -13,6 +13,7 @@ from dotenv import dotenv_values
 
 PREFIX = "RETAINER_"
 BASE_PATH = "/api/public/v1"
+SQLITE = "sqlite:///"
 
 Network = IPv4Network | IPv6Network
 
@@ -37,7 +38,8 @@ def _base_url(text: str) -> str:
 
 
 def _database_url(text: str) -> str:
-    if not text.startswith("sqlite:///") or not text.removeprefix("sqlite:///"):
+    is_file = text.startswith(SQLITE) and text != SQLITE
+    if not is_file and urlsplit(text).scheme not in {"postgresql", "postgres"}:
         raise ValueError
     return text
 
@@ -68,7 +70,10 @@ class Settings:
         Path("data"), "Where the embedded database and its lock lie.", "a folder, like /var/lib/retainer", _path
     )
     database_url: str = _setting(
-        "", "The database; by default a file under the data folder.", "sqlite:///path/to/file.db", _database_url
+        "",
+        "The database; by default a file under the data folder.",
+        "sqlite:///path/to/file.db or postgresql://user:password@host/name",
+        _database_url,
     )
     base_url: str = _setting(
         "",
@@ -99,9 +104,9 @@ class Settings:
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
-    def database_path(self) -> Path:
-        """Return the file of the embedded database."""
-        return Path(self.database_url.removeprefix("sqlite:///") or self.data_dir / "retainer.db")
+    def database(self) -> str:
+        """Return the address of the database."""
+        return self.database_url or f"{SQLITE}{self.data_dir / 'retainer.db'}"
 
 
 def declared() -> list[tuple[str, Any]]:

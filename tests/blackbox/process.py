@@ -284,7 +284,7 @@ def migrated() -> bytes:
     with tempfile.TemporaryDirectory() as folder, opened(Path(folder) / "retainer.db") as store:
         migrate(store.engine)
         store.engine.close()
-        return store.engine.path.read_bytes()
+        return (Path(folder) / "retainer.db").read_bytes()
 
 
 def prepared(folder: Path) -> Path:

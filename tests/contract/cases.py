@@ -146,14 +146,14 @@ WATCHING: WeakKeyDictionary[App, Any] = WeakKeyDictionary()
 def commits(api: ApiClient) -> int:
     """A number that is another after every commit that changed the database, whoever made it and whatever it wrote."""
     if api.app not in WATCHING:
-        WATCHING[api.app] = api.store.engine.connect()
+        WATCHING[api.app] = api.engine.connect()
     version: int = WATCHING[api.app].execute("PRAGMA data_version").fetchone()[0]
     return version
 
 
 def db_copy(api: ApiClient) -> ApiClient:
     """The same client at another application, on a copy of the database as it stands."""
-    path = api.app.settings.database_path
+    path = api.path
     copy = next(free for number in range(100) if not (free := path.with_name(f"copy{number}.db")).exists())
     api.store.engine.connection().execute("VACUUM INTO ?", (str(copy),))
     return api.on(open_app(copy))
@@ -161,13 +161,13 @@ def db_copy(api: ApiClient) -> ApiClient:
 
 def another_process(api: ApiClient) -> ApiClient:
     """The same client at another application, on the same database."""
-    return api.on(open_app(api.app.settings.database_path))
+    return api.on(open_app(api.path))
 
 
 @contextmanager
 def held_writes(api: ApiClient, patience: int) -> Iterator[None]:
     """Nobody can write while this lasts; one or two writers at once wait for so many seconds, not for the product's."""
-    engine = api.store.engine
+    engine = api.engine
     lent = [engine.connection() for _ in range(2)]
     for connection in lent:
         connection.execute(f"PRAGMA busy_timeout={patience * 1000}")

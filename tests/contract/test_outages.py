@@ -24,7 +24,7 @@ BROKEN = "CREATE TRIGGER broken BEFORE INSERT ON idempotency_keys BEGIN INSERT I
 
 @each(OPERATIONS)
 def test_a_database_that_is_out_of_reach_is_503_until_it_is_back(api, operation):
-    it, path = sample(api, operation), api.app.settings.database_path
+    it, path = sample(api, operation), api.path
     before = commits(api)
     api.store.engine.close()  # what is open goes on reading the file, wherever that is
     aside = path.rename(path.with_name("aside.db"))
@@ -73,7 +73,7 @@ TABLES = "SELECT group_concat(name) FROM sqlite_master WHERE type = 'table' AND 
 
 def change_schema(api: ApiClient, *statements: str) -> None:
     """Change the tables of a database, as no request does."""
-    connection = api.store.engine.connect()
+    connection = api.engine.connect()
     for statement in statements:
         connection.execute(statement)
     connection.close()

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import insert, select
 
 from retainer.errors import Refusal
-from retainer.store import group_commit as groups
 from retainer.store.engines import OutcomeUnknown, Unavailable
+from retainer.store.engines import group_commit as groups
 from retainer.store.tables import totals
 from tests.blackbox.process import until
 
@@ -84,7 +84,7 @@ def together(store, put):
             started.append(writer)
             writer.start()
             if number:
-                until(lambda number=number: len(store.writers._queue) == number, "they wait")  # noqa: SLF001
+                until(lambda number=number: len(store.engine.writers._queue) == number, "they wait")  # noqa: SLF001
             else:
                 assert writer.began.wait(timeout=20)
         return started
@@ -310,7 +310,7 @@ def test_a_request_of_a_group_that_failed_is_503_and_its_idempotency_key_is_free
     (first,) = together(breaks_at_the_commit)
     request = threading.Thread(target=post)
     request.start()
-    until(lambda: len(api.store.writers._queue) == 1, "it waits")  # noqa: SLF001
+    until(lambda: len(api.store.engine.writers._queue) == 1, "it waits")  # noqa: SLF001
     first.may_end.set()
     request.join(timeout=20)
     assert (answers[0].status, answers[0].code, answers[0].headers["retry-after"]) == (503, "unavailable", "2")

@@ -64,8 +64,8 @@ def test_a_statement_that_was_run_over_all_accounts_is_still_limited_within_one(
 
 def test_changes_reach_the_account_only(statements, api, other_tenant):
     with api.store.begin(actor(api), write=True) as tx:
-        assert tx.run(update(clients).values(city="Kiel")) == 2
-        assert tx.run(delete(external_contacts)) == 2
+        assert tx.change(update(clients).values(city="Kiel")) == 2
+        assert tx.change(delete(external_contacts)) == 2
     assert [row["city"] for row in other_tenant.get("/clients").data] == [None, None]
     assert other_tenant.get("/external-contacts").json["meta"]["total"] == 2
 
@@ -112,7 +112,7 @@ def test_a_counter_is_what_counting_gives_after_everything(api):
 
 def test_a_database_that_is_none_is_unavailable_not_a_fault_of_ours(api):
     api.store.engine.close()
-    api.app.settings.database_path.write_bytes(b"nonsense" * 2000)
+    api.path.write_bytes(b"nonsense" * 2000)
     answer = api.get("/me")
     assert (answer.status, answer.code) == (503, "unavailable")
     with pytest.raises(Unavailable):

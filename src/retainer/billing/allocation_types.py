@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Table, case, select
 
 from retainer.schema.billing import allocations, invoice_lines
 from retainer.schema.filters import Where
-from retainer.store.engines import comma_list
+from retainer.store.engines.sql import comma_list
 from retainer.store.records import Derived
 from retainer.values.kinds import Id
 

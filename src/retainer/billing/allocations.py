@@ -18,7 +18,7 @@ from retainer.rollups import changes
 from retainer.rollups.sources import BILLED_EXPENSES, BILLED_TIME
 from retainer.schema.billing import allocations, expenses
 from retainer.schema.work import milestones, time_entries
-from retainer.store.engines import INTEGER, listed
+from retainer.store.engines.sql import INTEGER, listed
 from retainer.store.records import R
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
@@ -115,7 +115,7 @@ def detach(tx: Tx, line_id: int, after: InvoiceLine | None = None) -> None:
     What the line names `after`, too, is about to be attached again: nothing has changed of that.
     """
     _unmark_work(tx, line_id, after)
-    tx.count(allocations, -tx.run(FORGET, line=line_id))
+    tx.count(allocations, -tx.change(FORGET, line=line_id))
 
 
 def release(tx: Tx, lines: list[InvoiceLine]) -> None:

@@ -1,8 +1,6 @@
 """The command line: everything that an operator or admin does (contract 5)."""
 
-import shutil
 import sys
-from pathlib import Path
 
 import typer
 
@@ -12,9 +10,7 @@ from retainer.cli.operate import operate
 from retainer.cli.payments import payment_cli
 from retainer.errors import Refusal
 from retainer.settings import SettingsError
-from retainer.store.engines import OutcomeUnknown, Unavailable
-
-ROOM = 1024 * 1024  # free bytes that SQLite needs for the files beside a database
+from retainer.store.engines import Engine, OutcomeUnknown, Unavailable, connect
 
 cli = typer.Typer(
     name="retainer",
@@ -47,15 +43,14 @@ def sentences(error: Exception) -> list[str]:
         errors = error.members["errors"].items()
         return [f"--{name.split('.')[0].replace('_', '-')}: {text}" for name, texts in errors for text in texts]
     if isinstance(error, Unavailable) and error.__cause__ is not None:
-        return [unavailable(error, settings.load().database_path)]
+        return [unavailable(error, connect(settings.load().database))]
     return [str(error)]
 
 
-def unavailable(error: Unavailable, database: Path) -> str:
+def unavailable(error: Unavailable, engine: Engine) -> str:
     """Return a message: what happened to a database, whether the command changed something, and what to do."""
-    name = getattr(error.__cause__, "sqlite_errorname", "")
-    full = name == "SQLITE_FULL" or shutil.disk_usage(database.parent).free < ROOM
-    if full and not isinstance(error, OutcomeUnknown):
+    database = engine.location
+    if engine.is_full(error) and not isinstance(error, OutcomeUnknown):
         return f"The disk of {database} is full. Nothing was changed: make room, then run the command again."
     what = f"The database {database} cannot be used: {error}."
     if isinstance(error, OutcomeUnknown):

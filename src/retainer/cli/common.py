@@ -3,7 +3,6 @@
 import json as jsons
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -13,8 +12,8 @@ from rich.table import Table
 
 from retainer import settings
 from retainer.errors import FieldErrors, invalid
-from retainer.schema.migrations import exposed, migrate
-from retainer.store.engines import Sqlite
+from retainer.schema.migrations import migrate
+from retainer.store.engines import Engine, connect
 from retainer.store.tx import Store
 from retainer.values.reading import complete, read_fields
 
@@ -47,14 +46,14 @@ def shown(value: Any) -> str:
 
 def opened() -> Store:
     """Return the store of the configured database, migrated to the newest schema."""
-    engine = Sqlite(settings.load().database_path)
+    engine = connect(settings.load().database)
     migrate(engine)
     return Store(engine)
 
 
-def warnings(database: Path) -> list[str]:
+def warnings(engine: Engine) -> list[str]:
     """Return a warning that names the files which other users of this machine can reach; none when there are none."""
-    paths = " ".join(map(str, exposed(database)))
+    paths = " ".join(map(str, engine.exposed()))
     return [f"Others on this machine can reach the data. Close it: chmod go= {paths}"] if paths else []
 
 

@@ -17,7 +17,7 @@ from retainer.cli.common import Json, say, warnings
 from retainer.errors import Refusal
 from retainer.schema.migrations import current, head, migrate
 from retainer.settings import BASE_PATH
-from retainer.store.engines import Sqlite
+from retainer.store.engines import connect
 from retainer.store.tx import Store
 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
@@ -67,7 +67,7 @@ def demo(
     for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
         file.unlink(missing_ok=True)
     os.environ["RETAINER_DATABASE_URL"] = f"sqlite:///{path.resolve()}"
-    engine = Sqlite(path)
+    engine = connect(os.environ["RETAINER_DATABASE_URL"])
     migrate(engine)
     if sys.stderr.isatty():
         typer.echo("Filling the demo with two agencies and a year of their work: a few seconds.", err=True)
@@ -84,7 +84,7 @@ def monitor(*, once: Once = False, json: Json = False) -> None:
     from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415  # only this command and the server need it
 
     loaded = settings.load()
-    engine = Sqlite(loaded.database_path)
+    engine = connect(loaded.database)
     migrate(engine)
     log = Log(sys.stderr.buffer)
 
@@ -106,7 +106,7 @@ def watch(*, no_monitor: bool) -> None:
 
 def migrate_database(*, json: Json = False) -> None:
     """Bring the database's schema up to date."""
-    before, after = migrate(Sqlite(settings.load().database_path))
+    before, after = migrate(connect(settings.load().database))
     say({"before": before, "after": after}, json=json)
 
 
@@ -129,13 +129,13 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
     from retainer.rollups import doctor as recount  # noqa: PLC0415
 
     loaded = settings.load()
-    engine = Sqlite(loaded.database_path)
-    schema = current(Store(engine)) if engine.path.exists() else None
+    engine = connect(loaded.database)
+    schema = current(Store(engine)) if engine.exists() else None
     drifted = recount.inspect(Store(engine), repair=repair) if schema == head() else []
     if drifted and not repair:
         advice = "Run retainer doctor --repair, and report it as a defect."
         raise Refusal("server_error", f"Summaries are not what their rows come to: {', '.join(drifted)}. {advice}")
-    for warning in warnings(loaded.database_path):
+    for warning in warnings(engine):
         typer.echo(warning, err=True)
     values = {
         name: f"{getattr(loaded, field.name) or 'none'} (from {loaded.sources.get(field.name, 'default')})"
@@ -145,9 +145,9 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
         {
             "version": __version__,
             "python": platform.python_version(),
-            "sqlite": engine.version,
+            engine.name.lower(): engine.version,
             **values,
-            "database": str(engine.path),
+            "database": engine.location,
             "schema": schema,
             "newest_schema": head(),
             "drifted_summaries": drifted,
@@ -169,11 +169,11 @@ def run(host: str, port: int, workers: int, threads: int | None, ready: Callable
     if threads is not None:
         os.environ["RETAINER_THREADS"] = str(threads)
     loaded = settings.load()
-    engine = Sqlite(loaded.database_path)
+    engine = connect(loaded.database)
     migrate(engine)
     engine.close()
     log = Log(sys.stderr.buffer)
-    for warning in warnings(loaded.database_path):
+    for warning in warnings(engine):
         log.warning(warning)
     if os.geteuid() == 0:
         log.warning("The server runs as root. Run it as a user of its own, who owns the data folder and nothing else.")

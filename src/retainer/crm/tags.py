@@ -26,7 +26,7 @@ from retainer.kernel.resource import Resource
 from retainer.schema import TAG_LINKS
 from retainer.schema.crm import tags
 from retainer.schema.filters import Where
-from retainer.store.engines import comma_list
+from retainer.store.engines.sql import comma_list
 from retainer.store.records import Derived, RefersTo, split_ids
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
@@ -89,7 +89,7 @@ def set_tags(
     for tag_id in current - wanted:
         tx.run(_remove_tag(links), record_id=record_id, tag_id=tag_id)
     for tag_id in wanted - current:
-        write = partial(tx.run, _add_tag(links), record_id=record_id, tag_id=tag_id)
+        write = partial(tx.change, _add_tag(links), record_id=record_id, tag_id=tag_id)
         tx.attempt(table, record, record_id, write)
     if before is not None and current != wanted:
         tx.touch(table, record_id)

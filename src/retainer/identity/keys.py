@@ -16,7 +16,7 @@ from retainer.errors import Refusal, invalid
 from retainer.identity.accounts import PLANS, account_of
 from retainer.kernel.caller import Caller
 from retainer.schema.identity import accounts, api_keys, users
-from retainer.store.engines import json_row
+from retainer.store.engines.sql import json_row
 from retainer.store.records import decode_row
 from retainer.store.tx import Store
 from retainer.values.kinds import Id, Instant, Text100, kind, one_of
@@ -48,7 +48,7 @@ CALLER = [
 ]
 """The fields of Caller in their order, but for the last."""
 BY_HASH = (
-    select(json_row(CALLER))
+    select(json_row(*CALLER))
     .select_from(api_keys)
     .join(users, users.c.id == api_keys.c.user_id)
     .join(accounts, accounts.c.id == api_keys.c.account_id)

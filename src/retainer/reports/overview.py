@@ -57,7 +57,7 @@ from retainer.schema.crm import clients
 from retainer.schema.sites import sites
 from retainer.sites import uptime
 from retainer.sites.sites import awaits_updates
-from retainer.store.engines import INSTANT
+from retainer.store.engines.sql import INSTANT
 from retainer.store.tx import Tx
 from retainer.support import tickets
 from retainer.values.exact import amount_of

@@ -13,7 +13,7 @@ from retainer.rollups.sources import SOURCES
 from retainer.schema.columns import among
 from retainer.schema.expressions import is_covered
 from retainer.schema.work import projects
-from retainer.store.engines import INTEGER
+from retainer.store.engines.sql import INTEGER
 from retainer.store.tx import Tx
 
 FORMULAS = {

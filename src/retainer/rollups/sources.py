@@ -19,7 +19,7 @@ from retainer.schema.billing import (
 )
 from retainer.schema.rollups import client_sums, money_sums, project_sums, user_sums
 from retainer.schema.work import cost_rates, projects, time_entries
-from retainer.store.engines import INTEGER, next_day
+from retainer.store.engines.sql import INTEGER, next_day
 from retainer.values.exact import LAST_DAY
 
 

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from retainer.rollups import buckets
 from retainer.rollups.sources import SOURCES
 from retainer.schema.columns import among
-from retainer.store.engines import INTEGER, insert_or_add, listed
+from retainer.store.engines.sql import INTEGER, insert_or_add, listed
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 

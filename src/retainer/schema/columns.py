@@ -13,13 +13,12 @@ from sqlalchemy import (
     Index,
     PrimaryKeyConstraint,
     Table,
-    Text,
     UniqueConstraint,
     column,
     literal,
 )
 
-from retainer.store.engines import DAY, FLAG, INSTANT, INTEGER, KEYED, NUMBERED
+from retainer.store.engines.sql import DAY, FLAG, INSTANT, INTEGER, KEYED, NUMBERED, TEXT
 from retainer.store.tables import metadata
 from retainer.values.collation import Fold, sort_key
 from retainer.values.exact import decimal_text
@@ -27,7 +26,7 @@ from retainer.values.exact import decimal_text
 
 def text(name: str, *, optional: bool = False, **options: Any) -> Column[Any]:
     """A text; null rather than empty when there is none."""
-    return Column(name, Text, nullable=optional, **options)
+    return Column(name, TEXT, nullable=optional, **options)
 
 
 def integer(name: str, *, optional: bool = False, **options: Any) -> Column[Any]:
@@ -52,18 +51,18 @@ def instant(name: str, *, optional: bool = False) -> Column[Any]:
 
 def decimal(name: str, *, optional: bool = False) -> Column[Any]:
     """An exact decimal, stored as its canonical text: `7.5` for 7.50."""
-    return Column(name, Text, nullable=optional, info={"into": decimal_text, "out": Decimal})
+    return Column(name, TEXT, nullable=optional, info={"into": decimal_text, "out": Decimal})
 
 
 def price(name: str) -> Column[Any]:
     """An exact decimal, stored as the text in which it is answered, with its trailing zeros."""
-    return Column(name, Text, nullable=False, info={"into": lambda value: format(value, "f"), "out": Decimal})
+    return Column(name, TEXT, nullable=False, info={"into": lambda value: format(value, "f"), "out": Decimal})
 
 
 def embedded(name: str, *, optional: bool = False) -> Column[Any]:
     """A structure or list that belongs to the row alone, stored as JSON; the type of the record's field decodes it."""
     info = {"into": lambda value: msgspec.json.encode(value).decode(), "embedded": True}
-    return Column(name, Text, nullable=optional, info=info)
+    return Column(name, TEXT, nullable=optional, info=info)
 
 
 def money(name: str, *, optional: bool = False, **options: Any) -> Column[Any]:
@@ -73,7 +72,7 @@ def money(name: str, *, optional: bool = False, **options: Any) -> Column[Any]:
 
 def folded(*sources: str, into: str | None = None, optional: bool = False, fold: Fold = str.casefold) -> Column[Any]:
     """The case-folded text of other columns, written by `Tx`: for search and uniqueness that ignore case."""
-    return Column(into or f"{sources[0]}_folded", Text, nullable=optional, info={"folds": sources, "fold": fold})
+    return Column(into or f"{sources[0]}_folded", TEXT, nullable=optional, info={"folds": sources, "fold": fold})
 
 
 def sortable(*sources: str) -> Column[Any]:

@@ -1,6 +1,6 @@
 """Identity: accounts, their users and API keys, the audit log, and the last number of each series."""
 
-from sqlalchemy import Column, Index, Table, Text
+from sqlalchemy import Column, Index, Table
 
 from retainer.schema.columns import (
     decimal,
@@ -15,7 +15,7 @@ from retainer.schema.columns import (
     text,
     unique,
 )
-from retainer.store.engines import INTEGER, NUMBERED
+from retainer.store.engines.sql import INTEGER, NUMBERED, TEXT
 from retainer.store.tables import metadata
 
 accounts = Table(
@@ -59,7 +59,7 @@ api_keys = tenant_table(
     "api_keys",
     *ref("user_id", "users"),
     text("name"),
-    Column("hash", Text, nullable=False),
+    Column("hash", TEXT, nullable=False),
     text("prefix"),
     text("last_four"),
     text("scopes"),

@@ -53,7 +53,7 @@ class KeysUsed:
 def forget_answers(store: Store) -> int:
     """Delete the stored responses of expired Idempotency-Keys; return how many."""
     with store.unscoped("old idempotency keys are of no account's interest", write=True) as tx:
-        return tx.run(OLD, before=as_instant(datetime.now(UTC) - KEEP))
+        return tx.change(OLD, before=as_instant(datetime.now(UTC) - KEEP))
 
 
 class Housekeeping:

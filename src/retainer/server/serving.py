@@ -1,6 +1,5 @@
 """The HTTP server: Granian in front of the application."""
 
-import fcntl
 import gc
 import resource
 import socket
@@ -8,10 +7,8 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from multiprocessing.util import Finalize
-from pathlib import Path
 from typing import Any
 
 from granian import Granian
@@ -21,10 +18,10 @@ from granian.log import LogLevels
 
 from retainer import settings as configuration
 from retainer.app import App
-from retainer.schema.migrations import private
 from retainer.server.connections import MOST_CONNECTIONS, ConnectionGuard
 from retainer.server.slots import threads
 from retainer.settings import Settings, SettingsError
+from retainer.store.engines import connect
 
 HEADER_SECONDS = 10
 LARGEST_HEAD = 64 * 1024
@@ -49,7 +46,7 @@ def serve(host: str, port: int, *, settings: Settings, ready: Callable[[], None]
 
     Raises SettingsError when the port or the database is served by another process.
     """
-    with _alone(settings.database_path):
+    with connect(settings.database).serve_alone():
         _claim(host, port)
         server = Granian(
             "retainer.server.serving:application",
@@ -140,19 +137,6 @@ def _claim(host: str, port: int) -> None:
             raise SettingsError(
                 f"Port {port} of {host} cannot be had: {error.strerror}. Choose another: --port."
             ) from None
-
-
-@contextmanager
-def _alone(database: Path) -> Iterator[None]:
-    """Lock the database for this server, as rate limits are counted in one process. Raises SettingsError."""
-    with open(database.with_suffix(".serving"), "w", opener=private) as file:  # as in migrations
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise SettingsError(
-                f"Another server serves {database}. Stop it first, or serve another database."
-            ) from None
-        yield
 
 
 def _tell(host: str, port: int, ready: Callable[[], None]) -> None:

@@ -3,7 +3,7 @@
 from sqlalchemy import Select, bindparam, insert, update
 
 from retainer.schema.identity import series
-from retainer.store.engines import INTEGER
+from retainer.store.engines.sql import INTEGER
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.kinds import ZEROS

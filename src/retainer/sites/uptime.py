@@ -106,7 +106,7 @@ def add_check(tx: Transaction, account_id: int, site_id: int, *, is_up: bool) ->
 def add_to_hour(tx: Transaction, account_id: int, site_id: int, *, up: int, down: int) -> None:
     """Add checks to the sums of the present hour."""
     values = {"account": account_id, "site": site_id, "hour": tx.now[:13], "up": up, "down": down}
-    if not tx.run(ADD_TO_HOUR, **values):
+    if not tx.change(ADD_TO_HOUR, **values):
         tx.run(NEW_HOUR, **values)
 
 

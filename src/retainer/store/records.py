@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_
 import msgspec
 from sqlalchemy import ColumnElement, Select, Table, bindparam, case, select
 
-from retainer.store.engines import json_row
+from retainer.store.engines.sql import json_row
 from retainer.values.exact import DIGITS, amount_of, minor_units
 from retainer.values.records import WRITE_ONLY, Record
 
@@ -73,7 +73,7 @@ class View:
                 self._amounts += [position] if derived.money else []
                 if derived.out is not None:
                     self._derived.append((position, derived.out))
-        self.rows: Select[Any] = select(json_row(self.columns)).select_from(table)
+        self.rows: Select[Any] = select(json_row(*self.columns)).select_from(table)
         self.one = self.rows.where(table.c.id == bindparam("id"))
         self.locked = self.one.with_for_update(of=table)
 

@@ -17,7 +17,7 @@ class Prepared(NamedTuple):
 
     text: str
     names: list[str]
-    """The names of the values at ?1, ?2 and so on; one that is used twice has one place."""
+    """The names of the values at the places 1, 2 and so on; one that is used twice has one place."""
     constants: dict[str, Any]
     """The values that it brings along."""
 
@@ -25,8 +25,9 @@ class Prepared(NamedTuple):
 class Statements:
     """The statements of a dialect: the same for all databases of a process, so each is compiled once."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, marker: str) -> None:
         self.dialect = dialect
+        self.marker = marker
         self.scoped: dict[ClauseElement, Prepared] = {}
         self.unscoped: dict[ClauseElement, Prepared] = {}
 
@@ -38,15 +39,15 @@ class Statements:
             if len(known) >= MOST_TEXTS:  # filters and orders can be combined without end
                 known.clear()
             compiled: Any = (scoped(statement) if scope else statement).compile(dialect=self.dialect)
-            text = compiled.string.replace("$", "?")
+            text = compiled.string.replace("$", self.marker)
             prepared = known[statement] = Prepared(text, compiled.positiontup, dict(compiled.params))
         return prepared
 
 
 @cache
-def statements_of(dialect: Dialect) -> Statements:
-    """Return the statements of a dialect."""
-    return Statements(dialect)
+def statements_of(dialect: Dialect, marker: str) -> Statements:
+    """Return the statements of a dialect, with a marker before the number of each value."""
+    return Statements(dialect, marker)
 
 
 def scoped(statement: ClauseElement) -> ClauseElement:

@@ -1,8 +1,8 @@
 """What all tables have in common: one metadata, the values that a transaction binds, and the counters of rows."""
 
-from sqlalchemy import Column, ForeignKey, Integer, MetaData, Table, Text, bindparam
+from sqlalchemy import Column, ForeignKey, Integer, MetaData, Table, bindparam
 
-from retainer.store.engines import DAY, INSTANT, INTEGER, KEYED
+from retainer.store.engines.sql import DAY, INSTANT, INTEGER, KEYED, TEXT
 
 metadata = MetaData(
     naming_convention={
@@ -26,7 +26,7 @@ totals = Table(
     "totals",
     metadata,
     Column("account_id", INTEGER, ForeignKey("accounts.id"), primary_key=True),
-    Column("name", Text, primary_key=True),
+    Column("name", TEXT, primary_key=True),
     Column("count", INTEGER, nullable=False),
     info={"tenant": True},
     **KEYED,

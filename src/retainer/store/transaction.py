@@ -5,8 +5,7 @@ from typing import Any, Self
 
 from sqlalchemy.sql.elements import ClauseElement
 
-from retainer.store.engines import Sqlite
-from retainer.store.group_commit import GroupCommit
+from retainer.store.engines import Engine
 from retainer.store.statements import Statements
 from retainer.values.exact import utcnow
 
@@ -14,13 +13,14 @@ from retainer.values.exact import utcnow
 class Transaction(ABC):
     """A transaction on a connection that it has lent; how a statement is run, a subclass says."""
 
-    def __init__(self, engine: Sqlite, writers: GroupCommit, statements: Statements, *, write: bool) -> None:
+    def __init__(self, engine: Engine, statements: Statements, account_id: int | None, *, write: bool) -> None:
         self.engine = engine
-        self.writers = writers
         self.statements = statements
+        self.account_id = account_id
         self.writes = write
         self.connection: Any = None
         self._now = ""
+        self.is_snapshot = False
 
     @property
     def now(self) -> str:
@@ -33,14 +33,25 @@ class Transaction(ABC):
         self._now = moment
 
     def __enter__(self) -> Self:
-        self.connection = self.writers.begin() if self.writes else self.engine.begin(write=False)
+        if self.writes:
+            self.connection = self.engine.begin_write(self.account_id)
+        else:
+            self.connection = self.engine.connection()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self.writes:
-            self.writers.end(commit=kind is None)
+            self.engine.end_write(self.connection, commit=kind is None)
+        elif self.is_snapshot:
+            self.engine.end_snapshot(self.connection)
         else:
-            self.engine.end(self.connection, commit=kind is None)
+            self.engine.give_back(self.connection)
+
+    def snapshot(self) -> None:
+        """Let all statements that follow see one state of the database."""
+        if not self.writes and not self.is_snapshot:
+            self.engine.begin_snapshot(self.connection)
+            self.is_snapshot = True
 
     @abstractmethod
     def execute(self, statement: ClauseElement, values: dict[str, Any]) -> Any:
@@ -61,13 +72,22 @@ class Transaction(ABC):
         row = self.one(statement, **values)
         return row[0] if row else None
 
-    def run(self, statement: ClauseElement, **values: Any) -> int:
+    def run(self, statement: ClauseElement, **values: Any) -> None:
+        """Change rows; nobody waits for how many, so a database across a network is told with what comes next."""
+        self.execute(statement, values)
+
+    def change(self, statement: ClauseElement, **values: Any) -> int:
         """Change rows; return how many."""
-        return int(self.execute(statement, values).rowcount)
+        return self.engine.count_changed(self.connection, self.execute(statement, values))
 
 
 class UnscopedTx(Transaction):
     """A transaction that is not limited to an account."""
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self.snapshot()
+        return self
 
     def execute(self, statement: ClauseElement, values: dict[str, Any]) -> Any:
         """Run a statement over all accounts and return the driver's cursor."""

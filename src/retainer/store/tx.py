@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 from sqlalchemy import Table, bindparam, insert, or_, select, update
@@ -12,8 +12,8 @@ from sqlalchemy.sql.elements import ClauseElement
 from retainer.errors import BodyErrors, FieldErrors, Refusal, not_found
 from retainer.store import constraints
 from retainer.store.constraints import MISSING, singular
-from retainer.store.engines import Sqlite, insert_or_add
-from retainer.store.group_commit import GroupCommit
+from retainer.store.engines import Engine
+from retainer.store.engines.sql import insert_or_add
 from retainer.store.records import R, folds, view
 from retainer.store.statements import Statements, statements_of
 from retainer.store.tables import ACCOUNT, totals
@@ -44,42 +44,21 @@ class Tx(BodyErrors, Transaction):
     A reading transaction is one statement, which needs no BEGIN; whoever needs more asks for a `snapshot` first.
     """
 
-    def __init__(
-        self, engine: Sqlite, writers: GroupCommit, statements: Statements, actor: Actor, *, write: bool
-    ) -> None:
+    def __init__(self, engine: Engine, statements: Statements, actor: Actor, *, write: bool) -> None:
         BodyErrors.__init__(self)
-        Transaction.__init__(self, engine, writers, statements, write=write)
+        Transaction.__init__(self, engine, statements, actor.account_id, write=write)
         self.actor = actor
         self.if_match: str | None = None
-        self._begun = write
         self._used = False
-
-    def __enter__(self) -> Self:
-        if self.writes:
-            return super().__enter__()
-        self.connection = self.engine.connection()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if self._begun:
-            super().__exit__(kind, *rest)
-        else:
-            self.engine.give_back(self.connection)
 
     @property
     def today(self) -> str:
         """The day it is in the account's zone."""
         return local_day(self.now, self.actor.timezone)
 
-    def snapshot(self) -> None:
-        """Let all statements that follow see one state of the database."""
-        if not self._begun:
-            self.connection.execute("BEGIN")
-            self._begun = True
-
     def execute(self, statement: ClauseElement, values: dict[str, Any]) -> Any:
         """Run a statement within the account and return the driver's cursor."""
-        if not self._begun:
+        if not self.writes and not self.is_snapshot:
             if self._used:
                 raise RuntimeError("A second statement would see another state of the database: tx.snapshot() first.")
             self._used = True
@@ -123,7 +102,8 @@ class Tx(BodyErrors, Transaction):
 
     def put(self, table: Table, values: dict[str, Any]) -> int:
         """Write a new row with values that were validated before; return its id."""
-        row_id: int = self.execute(_insert(table, tuple(values)), values | {"now": self.now}).lastrowid
+        statement = _insert(table, tuple(values), returns_id=self.engine.returns_ids)
+        row_id = self.engine.new_id(self.execute(statement, values | {"now": self.now}))
         self.count(table, 1)
         return row_id
 
@@ -131,7 +111,7 @@ class Tx(BodyErrors, Transaction):
         """Write the record's fields to its row, if any has changed. Raises `validation_failed` with every error."""
         values = self._values(table, record)
         names = tuple(name for name in values if "kept" not in table.c[name].info)
-        change = partial(self.run, _update(table, names), **values, row_id=record.id, now=self.now)
+        change = partial(self.change, _update(table, names), **values, row_id=record.id, now=self.now)
         self.attempt(table, record, record.id, change)
 
     def touch(self, table: Table, record_id: int) -> None:
@@ -148,9 +128,10 @@ class Tx(BodyErrors, Transaction):
             message = f"This {singular(table)} is in use and was not deleted. See errors for what blocks."
             raise Refusal("in_use", message, errors=errors)
         for source, step in constraints.deletion(table)[1]:
-            changed = self.run(step, id=record_id, now=self.now)
-            if source is not None:
-                self.count(source, -changed)
+            if source is None:
+                self.run(step, id=record_id, now=self.now)
+            else:
+                self.count(source, -self.change(step, id=record_id, now=self.now))
 
     def blocking(self, table: Table, record_id: int) -> FieldErrors:
         """Return the relations that block the deletion of a row, each with its count."""
@@ -193,7 +174,7 @@ class Tx(BodyErrors, Transaction):
         The database itself refuses references to nothing and values that are taken: why is asked when it does.
         """
         if not self.errors:
-            with suppress(self.engine.conflict):
+            with suppress(self.engine.conflict), self.engine.attempt(self.connection):
                 return write()
         self.check(table, type(record), msgspec.structs.asdict(record), exclude_id)
         self.raise_errors()
@@ -212,18 +193,17 @@ def _folded(table: Table, values: dict[str, Any]) -> dict[str, str | None]:
 class Store:
     """A database: it begins transactions."""
 
-    def __init__(self, engine: Sqlite) -> None:
+    def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.writers = GroupCommit(engine)
-        self.statements = statements_of(engine.dialect)
+        self.statements = statements_of(engine.dialect, engine.marker)
 
     def begin(self, actor: Actor, *, write: bool) -> Tx:
         """Return a transaction of the actor's account; leaving its block commits, an exception rolls back."""
-        return Tx(self.engine, self.writers, self.statements, actor, write=write)
+        return Tx(self.engine, self.statements, actor, write=write)
 
     def unscoped(self, reason: str, *, write: bool = False) -> UnscopedTx:  # noqa: ARG002
         """Return a transaction over all accounts: for operators' commands and housekeeping."""
-        return UnscopedTx(self.engine, self.writers, self.statements, write=write)
+        return UnscopedTx(self.engine, self.statements, None, write=write)
 
     def unscoped_one(self, reason: str, statement: ClauseElement, **values: Any) -> tuple[Any, ...] | None:  # noqa: ARG002
         """Return one row of one statement over all accounts: for finding out whose request this is."""
@@ -236,10 +216,11 @@ COUNT = insert_or_add(totals, select(*COUNTED), ("count",))
 
 
 @cache
-def _insert(table: Table, names: tuple[str, ...]) -> Any:
+def _insert(table: Table, names: tuple[str, ...], *, returns_id: bool) -> Any:
     values: dict[str, Any] = {name: bindparam(name) for name in names}
     stamps: dict[str, Any] = {"created_at": bindparam("now"), "updated_at": bindparam("now")}
-    return insert(table).values(account_id=ACCOUNT, **stamps, **values)  # RETURNING would cost a quarter more
+    statement = insert(table).values(account_id=ACCOUNT, **stamps, **values)
+    return statement.returning(table.c.id) if returns_id else statement
 
 
 @cache

@@ -9,7 +9,7 @@ from sqlalchemy import Select, Table, bindparam, insert, select
 from retainer.schema.identity import users
 from retainer.schema.work import milestones, projects, tasks, tasks_tags
 from retainer.store import constraints
-from retainer.store.engines import INTEGER
+from retainer.store.engines.sql import INTEGER
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 

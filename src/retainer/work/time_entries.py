@@ -33,7 +33,7 @@ from retainer.schema.identity import accounts, users
 from retainer.schema.support import tickets
 from retainer.schema.work import projects, tasks, time_entries
 from retainer.shared import ownership, relations
-from retainer.store.engines import json_row
+from retainer.store.engines.sql import json_row
 from retainer.store.records import decode_row
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
@@ -87,7 +87,7 @@ CONTEXT_COLUMNS = {
 }
 """The columns of a Context. Rows of broader records are found through the narrower ones."""
 LOAD_CONTEXT = (
-    select(json_row([CONTEXT_COLUMNS[name] for name in Context._fields]))
+    select(json_row(*(CONTEXT_COLUMNS[name] for name in Context._fields)))
     .select_from(
         accounts.outerjoin(time_entries, time_entries.c.id == bindparam("entry"))
         .outerjoin(users, users.c.id == bindparam("user"))

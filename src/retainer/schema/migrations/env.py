@@ -4,9 +4,9 @@ from typing import Any, Literal
 
 from alembic import context
 
-from retainer.store import engines
+from retainer.store.engines import sql
 
-KINDS = {id(getattr(engines, name)): name for name in ("INTEGER", "FLAG", "DAY", "INSTANT")}
+KINDS = {id(getattr(sql, name)): name for name in ("INTEGER", "FLAG", "DAY", "INSTANT", "TEXT")}
 
 KEEP_LAST_ID = (
     "INSERT INTO sqlite_sequence (name, seq) SELECT ?, ? WHERE EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?)"

@@ -82,7 +82,7 @@ def claim(tx: UnscopedTx, most: int, lease: timedelta) -> list[Due]:
     until = uptime.later(tx.now, lease)
     leased = []
     for account_id, site_id, url, expected, keyword, interval, due_at in tx.all(DUE, now=tx.now, most=most):
-        if tx.run(LEASE, site=site_id, seen=due_at, until=until):
+        if tx.change(LEASE, site=site_id, seen=due_at, until=until):
             statuses = msgspec.json.decode(expected) if expected else None
             leased.append(Due(account_id, site_id, url, statuses, keyword, interval, due_at, until))
     return leased

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from retainer.store.engines import DAY, INSTANT, INTEGER
+from retainer.store.engines.sql import DAY, INSTANT, INTEGER
 
 revision = "0004"
 down_revision = "0003"

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from retainer.store.engines import DAY, INSTANT, INTEGER, NUMBERED
+from retainer.store.engines.sql import DAY, INSTANT, INTEGER, NUMBERED
 
 revision = "0005"
 down_revision = "0004"

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from retainer.store.engines import INSTANT, INTEGER, NUMBERED
+from retainer.store.engines.sql import INSTANT, INTEGER, NUMBERED
 
 revision = "0006"
 down_revision = "0005"

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from retainer.store.engines import DAY, INTEGER
+from retainer.store.engines.sql import DAY, INTEGER
 
 revision = "0007"
 down_revision = "0006"

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from retainer.store.engines import INTEGER
+from retainer.store.engines.sql import INTEGER
 
 revision = "0008"
 down_revision = "0007"

@@ -9,7 +9,7 @@ account say today is derived again, as it was before this migration.
 import sqlalchemy as sa
 from alembic import op
 
-from retainer.store.engines import FLAG
+from retainer.store.engines.sql import FLAG
 
 revision = "0009"
 down_revision = "0008"

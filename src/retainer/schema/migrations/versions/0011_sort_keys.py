@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from retainer.store.engines import NUMBERED
+from retainer.store.engines.sql import NUMBERED
 from retainer.values.collation import sort_key
 
 revision = "0011"

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from retainer.store.engines import INSTANT, INTEGER
+from retainer.store.engines.sql import INSTANT, INTEGER
 
 revision = "0013"
 down_revision = "0012"

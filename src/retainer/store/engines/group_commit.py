@@ -3,11 +3,21 @@
 import threading
 import time
 from collections import deque
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
-from retainer.store.engines import WAIT_SECONDS, OutcomeUnknown, Sqlite, Unavailable
+from retainer.store.engines.base import WAIT_SECONDS, OutcomeUnknown, Unavailable
 
 GROUP_SECONDS = 0.05  # an older group takes nobody in: those in it have waited long enough
+
+
+class Transactions(Protocol):
+    """What begins and ends the transactions that groups share."""
+
+    def begin(self) -> Any:
+        """Lend a connection on which a writing transaction has begun."""
+
+    def end(self, connection: Any, *, commit: bool) -> None:
+        """Make a transaction durable, or undo it."""
 
 
 class Group:
@@ -28,7 +38,7 @@ class GroupCommit:
     answered before: not even who was refused, for what it was refused for may be the work of the others.
     """
 
-    def __init__(self, engine: Sqlite) -> None:
+    def __init__(self, engine: Transactions) -> None:
         self.engine = engine
         self._group: Any = None  # touched by the writer whose turn it is, and by nobody else
         self._lock = threading.Lock()  # held for a moment, for what follows
@@ -40,7 +50,7 @@ class GroupCommit:
         self._take_turn()
         if self._group is None:
             try:
-                self._group = Group(self.engine.begin(write=True))
+                self._group = Group(self.engine.begin())
             except BaseException:
                 self._pass_turn()
                 raise

@@ -1,0 +1,135 @@
+"""What every engine does: it lends connections, and runs statements and transactions on them."""
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Dialect
+from sqlalchemy import Engine as SchemaEngine
+
+WAIT_SECONDS = 5.0
+"""The longest that a writer waits for its turn."""
+
+
+class Unavailable(Exception):
+    """The database is out of reach, busy for too long, or full; what was asked did not happen or is unknown."""
+
+
+class OutcomeUnknown(Unavailable):
+    """A commit failed otherwise than for want of room: what it was to make durable may be there or not."""
+
+
+class TransientConflict(Unavailable):
+    """The database undid the transaction because of another one; the same again may succeed."""
+
+
+class Engine(ABC):
+    """A database, and connections that are lent to one user at a time."""
+
+    name: str
+    """What people call it."""
+    dialect: Dialect
+    marker: str
+    """What stands before the number of a bound value in a statement: `?1` or `$1`."""
+    returns_ids: bool
+    """Whether an INSERT must say RETURNING to make the new id known."""
+    has_history: bool
+    """Whether there are databases that were made before this version's tables, step by step."""
+    conflict: type[Exception]
+    """What the driver raises for a reference to nothing or a value that is taken."""
+
+    @property
+    @abstractmethod
+    def version(self) -> str:
+        """The version of the database's software."""
+
+    @property
+    @abstractmethod
+    def location(self) -> str:
+        """Where the database is, without any secret."""
+
+    @abstractmethod
+    def connection(self) -> Any:
+        """Lend a connection that nobody uses; its user gives it back."""
+
+    @abstractmethod
+    def give_back(self, connection: Any) -> None:
+        """Take back what was lent: for the next user, or to be closed when it can no longer be used."""
+
+    @abstractmethod
+    def run(self, connection: Any, text: str, values: list[Any]) -> Any:
+        """Run a statement with the values of its numbered places; return the driver's cursor."""
+
+    @abstractmethod
+    def begin_write(self, account_id: int | None) -> Any:
+        """Lend a connection on which a writing transaction has begun, alone in its account; of all without one."""
+
+    @abstractmethod
+    def end_write(self, connection: Any, *, commit: bool) -> None:
+        """Make a writing transaction durable, or undo it, and take its connection back."""
+
+    @abstractmethod
+    def begin_snapshot(self, connection: Any) -> None:
+        """Let all statements that follow on a connection see one state of the database."""
+
+    @abstractmethod
+    def end_snapshot(self, connection: Any) -> None:
+        """End a reading transaction, and take its connection back."""
+
+    @abstractmethod
+    def attempt(self, connection: Any) -> AbstractContextManager[None]:
+        """A block whose statements are undone when one of them raises `conflict`; the transaction goes on."""
+
+    @abstractmethod
+    def count_changed(self, connection: Any, cursor: Any) -> int:
+        """How many rows a statement has changed."""
+
+    @abstractmethod
+    def new_id(self, cursor: Any) -> int:
+        """The id of the row that a statement has just inserted."""
+
+    @abstractmethod
+    def schema_engine(self) -> SchemaEngine:
+        """Return a SQLAlchemy engine for migrations, with connections of its own."""
+
+    @abstractmethod
+    def schema_lock(self) -> AbstractContextManager[None]:
+        """A block that one process at a time is in, whoever migrates this database."""
+
+    @abstractmethod
+    def has_table(self, name: str) -> bool:
+        """Whether the database has a table."""
+
+    @abstractmethod
+    def exists(self) -> bool:
+        """Whether there is a database to look at."""
+
+    @abstractmethod
+    def prepare_place(self) -> None:
+        """Make the place where the database is to be, if it is ours to make. Raises Unavailable for a bad one."""
+
+    @abstractmethod
+    def serve_alone(self) -> AbstractContextManager[None]:
+        """A block in which no other process may serve, where the database is for one. Raises SettingsError."""
+
+    @abstractmethod
+    def exposed(self) -> list[Path]:
+        """Return the folder and files of the database that other users of this machine may access."""
+
+    @abstractmethod
+    def is_full(self, error: Exception) -> bool:
+        """Whether there was no room for what failed."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close what is idle, and later what is lent: none may be open when a process forks."""
+
+    def one(self, text: str, values: list[Any]) -> tuple[Any, ...] | None:
+        """Return the first row of a statement outside any transaction."""
+        connection = self.connection()
+        try:
+            row: tuple[Any, ...] | None = self.run(connection, text, values).fetchone()
+        finally:
+            self.give_back(connection)
+        return row

@@ -1,0 +1,20 @@
+"""Which engine a database's address names."""
+
+from pathlib import Path
+
+from retainer.store.engines.base import Engine, Unavailable
+from retainer.store.engines.sqlite import Sqlite
+
+SQLITE = "sqlite:///"
+
+
+def connect(url: str) -> Engine:
+    """Return the engine of an address, like `sqlite:///data/retainer.db` or `postgresql://user@host/name`."""
+    if url.startswith(SQLITE):
+        return Sqlite(Path(url.removeprefix(SQLITE)))
+    try:
+        from retainer.store.engines.postgresql import Postgresql  # noqa: PLC0415  # its driver is an extra
+    except ImportError as error:
+        advice = 'pip install "retainer[postgres]"'
+        raise Unavailable(f"PostgreSQL needs its driver, which is missing ({error}): {advice}") from None
+    return Postgresql(url)

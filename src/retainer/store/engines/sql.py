@@ -1,0 +1,117 @@
+"""What SQL says otherwise on each database: types of columns, and the few functions that both have by other names.
+
+SQLite's form of a function is the default: SQLAlchemy also looks at parts of a statement, without a dialect.
+"""
+
+from typing import Any
+
+from sqlalchemy import Insert, Select, Table, bindparam, select, true
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql import functions
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import TIMESTAMP, BigInteger, Boolean, Date, Integer, Text
+
+# The first type is what SQLite's STRICT tables take, the second what PostgreSQL has for it.
+INTEGER = Integer().with_variant(BigInteger(), "postgresql")
+FLAG = Boolean(create_constraint=False).with_variant(Integer(), "sqlite")
+DAY = Text().with_variant(Date(), "postgresql")
+INSTANT = Text().with_variant(TIMESTAMP(timezone=True), "postgresql")
+TEXT = Text().with_variant(Text(collation="C"), "postgresql")  # compared by code points, as SQLite does
+
+NUMBERED: dict[str, Any] = {"sqlite_strict": True, "sqlite_autoincrement": True}  # an id is never handed out twice
+KEYED: dict[str, Any] = {"sqlite_strict": True, "sqlite_with_rowid": False}  # found by its key alone
+
+
+class comma_list(FunctionElement[str]):  # noqa: N801  # it is called as a function
+    """An aggregate: the values of a column as text, separated by commas, in no order."""
+
+    type = Text()
+    inherit_cache = True
+
+
+@compiles(comma_list)
+def _group_concat(element: Any, compiler: Any, **options: Any) -> str:
+    return f"group_concat({compiler.process(element.clauses, **options)})"
+
+
+@compiles(comma_list, "postgresql")
+def _string_agg(element: Any, compiler: Any, **options: Any) -> str:
+    return f"string_agg(CAST({compiler.process(element.clauses, **options)} AS TEXT), ',')"
+
+
+class json_row(FunctionElement[str]):  # noqa: N801
+    """Columns as one, a JSON array: describing, fetching and converting each of them takes the driver far longer."""
+
+    type = Text()
+    inherit_cache = True
+
+
+@compiles(json_row)
+def _json_array(element: Any, compiler: Any, **options: Any) -> str:
+    return f"json_array({compiler.process(element.clauses, **options)})"
+
+
+@compiles(json_row, "postgresql")
+def _json_build_array(element: Any, compiler: Any, **options: Any) -> str:
+    """The same array: instants with microseconds and `Z`, as SQLite keeps them."""
+    parts = []
+    for part in element.clauses:
+        text = compiler.process(part, **options)
+        if isinstance(part.type.dialect_impl(compiler.dialect), TIMESTAMP):
+            text = f"""to_char({text} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
+        parts.append(text)
+    return f"CAST(json_build_array({', '.join(parts)}) AS TEXT)"
+
+
+class next_day(FunctionElement[str]):  # noqa: N801
+    """The day after a day; null after the calendar's last."""
+
+    type = DAY
+    inherit_cache = True
+
+
+@compiles(next_day)
+def _date_modifier(element: Any, compiler: Any, **options: Any) -> str:
+    return f"date({compiler.process(element.clauses, **options)}, '+1 day')"
+
+
+@compiles(next_day, "postgresql")
+def _date_plus(element: Any, compiler: Any, **options: Any) -> str:
+    return f"(nullif({compiler.process(element.clauses, **options)}, DATE '9999-12-31') + 1)"
+
+
+class json_texts(FunctionElement[str]):  # noqa: N801
+    """The texts of a JSON array as rows of `value`."""
+
+    type = Text()
+    inherit_cache = True
+
+
+@compiles(json_texts)
+def _json_each(element: Any, compiler: Any, **options: Any) -> str:
+    return f"json_each({compiler.process(element.clauses, **options)})"
+
+
+@compiles(json_texts, "postgresql")
+def _json_elements(element: Any, compiler: Any, **options: Any) -> str:
+    return f"json_array_elements_text(CAST({compiler.process(element.clauses, **options)} AS JSON))"
+
+
+def listed(name: str) -> Select[Any]:
+    """The texts of a list that is bound as JSON: one prepared statement for lists of any length."""
+    return select(json_texts(bindparam(name, type_=Text)).table_valued("value").c.value)
+
+
+@compiles(functions.sum, "postgresql")
+def _whole_sum(element: Any, compiler: Any, **options: Any) -> str:
+    """PostgreSQL's sum of whole numbers is a decimal, whose quotients are not whole."""
+    return f"CAST(sum({compiler.process(element.clauses, **options)}) AS BIGINT)"
+
+
+def insert_or_add(table: Table, rows: Select[Any], sums: tuple[str, ...]) -> Insert:
+    """To insert rows of a key and its sums; where there is one with that key, its sums grow by theirs."""
+    key = [column.name for column in table.primary_key]
+    statement = sqlite.insert(table).from_select([*key, *sums], rows.where(true()))  # or ON would be read as a join's
+    grown = {name: table.c[name] + statement.excluded[name] for name in sums}
+    return statement.on_conflict_do_update(index_elements=key, set_=grown)  # PostgreSQL says it in the same words

@@ -1,0 +1,242 @@
+"""SQLite: one file, one process, and a transaction that writers share while they wait."""
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine as SchemaEngine
+from sqlalchemy import NullPool, create_engine, event
+from sqlalchemy.dialects import sqlite
+
+from retainer.settings import SettingsError
+from retainer.store.engines.base import WAIT_SECONDS, Engine, OutcomeUnknown, Unavailable
+from retainer.store.engines.group_commit import GroupCommit
+
+try:
+    from pysqlite3 import dbapi2 as driver
+except ImportError:  # the wheel exists for Linux only; elsewhere the standard module must be new enough
+    import sqlite3 as driver
+
+# The driver looks for an adapter of every value but numbers and texts: without one, at five times the cost of a text.
+driver.register_adapter(type(None), lambda null: null)
+driver.register_adapter(bool, int)
+
+OLDEST_SAFE = (3, 51, 3)  # before it, two connections that write or checkpoint at once can corrupt a WAL database
+PRAGMAS = (
+    *("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"),
+    *("journal_size_limit=67108864", "cache_size=-16384", "mmap_size=268435456"),
+)
+STALE = {"IOERR", "CANTOPEN", "READONLY", "NOTADB", "CORRUPT"}  # no connection that was open then is used again
+OUT_OF_REACH = {"BUSY", "LOCKED", "FULL", "PROTOCOL", *STALE}
+ROOM = 1024 * 1024  # free bytes that SQLite needs for the files beside a database
+NETWORK_FILE_SYSTEMS = re.compile(r"nfs\d?|cifs|smb\w*|9p|fuse\.sshfs|ceph|glusterfs")
+
+
+def private(name: str, flags: int) -> int:
+    """Open a file; if it is created, only its owner may read and write it."""
+    return os.open(name, flags, 0o600)
+
+
+class Sqlite(Engine):
+    """One SQLite file, and connections that are lent to one user at a time."""
+
+    name = "SQLite"
+    dialect = sqlite.dialect(paramstyle="numeric_dollar")
+    marker = "?"
+    returns_ids = False  # RETURNING would make an INSERT a quarter dearer
+    has_history = True
+    driver: Any = driver
+    conflict = driver.IntegrityError
+
+    def __init__(self, path: Path) -> None:
+        if driver.sqlite_version_info < OLDEST_SAFE:
+            oldest = ".".join(map(str, OLDEST_SAFE))
+            raise Unavailable(f"SQLite {driver.sqlite_version} is too old: install {oldest} or newer.")
+        self.path = path
+        self.writers = GroupCommit(self)
+        self._idle: list[Any] = []
+        self._open: set[Any] = set()  # what is lent and not in here is closed when it is given back
+
+    @property
+    def version(self) -> str:
+        """The version of the library."""
+        return str(driver.sqlite_version)
+
+    @property
+    def location(self) -> str:
+        """The path of the file."""
+        return str(self.path)
+
+    def translate_error(self, error: Exception) -> Exception:
+        """What a driver's error means to callers: out of reach, or the programming error that it is."""
+        _, name, *_ = *str(getattr(error, "sqlite_errorname", "")).split("_"), ""
+        if name in STALE:
+            self.close()
+        return Unavailable(str(error)) if name in OUT_OF_REACH else error
+
+    def connect(self) -> Any:
+        """A new connection with every promise switched on: durable commits, foreign keys, no trusted schema."""
+        if not self.path.exists():  # it would be made anew, and empty; a URI that forbids that makes every read slower
+            raise Unavailable(f"The database {self.path} is not there. Check that its disk is.")
+        connection = driver.connect(
+            str(self.path), timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=1024
+        )
+        for pragma in PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    def run(self, connection: Any, text: str, values: list[Any]) -> Any:
+        """Run a statement with the values of ?1, ?2 and so on; return the driver's cursor."""
+        try:
+            return connection.execute(text, values)
+        except driver.DatabaseError as error:
+            raise self.translate_error(error) from error
+
+    def begin(self) -> Any:
+        """Lend a connection on which a writing transaction has begun, beside which there is no other."""
+        connection = self.connection()
+        try:
+            self.run(connection, "BEGIN IMMEDIATE", [])
+        except BaseException:
+            self.give_back(connection)
+            raise
+        return connection
+
+    def end(self, connection: Any, *, commit: bool) -> None:
+        """Make a transaction durable, or undo it, which SQLite may have done itself, on a full disk for one."""
+        try:
+            if commit or connection.in_transaction:
+                connection.execute("COMMIT" if commit else "ROLLBACK")
+        except driver.Error as error:
+            self._open.discard(connection)
+            if commit:
+                kind = Unavailable if error.sqlite_errorname == "SQLITE_FULL" else OutcomeUnknown
+                raise kind(str(error)) from error
+        finally:
+            self.give_back(connection)
+
+    def begin_write(self, account_id: int | None) -> Any:  # noqa: ARG002  # SQLite has one writer for all accounts
+        """Wait for the turn to write, and lend the connection of the transaction that writers share."""
+        return self.writers.begin()
+
+    def end_write(self, connection: Any, *, commit: bool) -> None:  # noqa: ARG002  # its group holds the connection
+        """Make what was written durable, with what others have written, or undo it."""
+        self.writers.end(commit=commit)
+
+    def begin_snapshot(self, connection: Any) -> None:
+        """Let all statements that follow on a connection see one state of the database."""
+        self.run(connection, "BEGIN", [])
+
+    def end_snapshot(self, connection: Any) -> None:
+        """End a reading transaction, and take its connection back."""
+        self.end(connection, commit=False)
+
+    def attempt(self, connection: Any) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002
+        """A block as any other: a statement that is refused has changed nothing."""
+        return contextlib.nullcontext()
+
+    def count_changed(self, connection: Any, cursor: Any) -> int:  # noqa: ARG002
+        """How many rows a statement has changed."""
+        return int(cursor.rowcount)
+
+    def new_id(self, cursor: Any) -> int:
+        """The id of the row that a statement has just inserted."""
+        row_id: int = cursor.lastrowid
+        return row_id
+
+    def connection(self) -> Any:
+        """Lend a connection that nobody uses; its user gives it back."""
+        try:
+            return self._idle.pop()
+        except IndexError:  # all are lent
+            pass
+        try:
+            connection = self.connect()
+        except driver.DatabaseError as error:
+            raise self.translate_error(error) from error
+        if os.access(self.path, os.W_OK):  # or it reads only, for as long as it is open
+            self._open.add(connection)
+        return connection
+
+    def give_back(self, connection: Any) -> None:
+        """Take back what was lent: for the next user, or to be closed when it went stale meanwhile."""
+        if connection in self._open:
+            self._idle.append(connection)
+        else:
+            with contextlib.suppress(driver.Error):
+                connection.close()
+
+    def schema_engine(self) -> SchemaEngine:
+        """Return a SQLAlchemy engine for migrations: connections of their own, whose transactions begin as writes."""
+        engine = create_engine("sqlite://", creator=self.connect, module=driver, poolclass=NullPool)
+        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+        return engine
+
+    @contextlib.contextmanager
+    def schema_lock(self) -> Iterator[None]:
+        """A block that one process at a time is in, with all connections closed."""
+        with open(self.path.with_suffix(".lock"), "w", opener=private) as file:  # Path.open takes no opener
+            fcntl.flock(file, fcntl.LOCK_EX)
+            self.close()
+            yield
+
+    def has_table(self, name: str) -> bool:
+        """Whether the database has a table."""
+        return self.one("SELECT name FROM sqlite_master WHERE name = ?1", [name]) is not None
+
+    def exists(self) -> bool:
+        """Whether the file is there."""
+        return self.path.exists()
+
+    def prepare_place(self) -> None:
+        """Make the folder and the file, for their owner alone. Raises Unavailable for a network share."""
+        for folder in [*reversed(self.path.parent.parents), self.path.parent]:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        kind = _file_system(self.path.parent.resolve())
+        if NETWORK_FILE_SYSTEMS.fullmatch(kind):
+            folder = self.path.parent
+            raise Unavailable(f"{folder} is on a network share ({kind}), where SQLite loses data. Use a local disk.")
+        if not self.path.exists():  # SQLite creates -wal and -shm with the same mode
+            self.path.touch(mode=0o600)
+
+    @contextlib.contextmanager
+    def serve_alone(self) -> Iterator[None]:
+        """A block in which no other process serves the file, as limits are counted in one. Raises SettingsError."""
+        with open(self.path.with_suffix(".serving"), "w", opener=private) as file:  # as for the lock of the schema
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                message = f"Another server serves {self.path}. Stop it first, or serve another database."
+                raise SettingsError(message) from None
+            yield
+
+    def exposed(self) -> list[Path]:
+        """Return the folder and files of the database that other users of this machine may access."""
+        beside = (self.path.with_name(f"{self.path.name}-{end}") for end in ("wal", "shm"))
+        paths = [self.path.parent, self.path, *beside]
+        return [file for file in paths if file.exists() and file.stat().st_mode & 0o077]
+
+    def is_full(self, error: Exception) -> bool:
+        """Whether the disk has no room for the database and the files beside it."""
+        name = getattr(error.__cause__, "sqlite_errorname", "")
+        return name == "SQLITE_FULL" or shutil.disk_usage(self.path.parent).free < ROOM
+
+    def close(self) -> None:
+        """Close what is idle, and later what is lent: none may be open when a process forks."""
+        idle, self._idle, self._open = self._idle, [], set()
+        for connection in idle:
+            self.give_back(connection)
+
+
+def _file_system(folder: Path) -> str:
+    mounts = Path("/proc/mounts")
+    if not mounts.exists():
+        return "unknown"
+    lines = [line.split()[1:3] for line in mounts.read_text(encoding="utf-8").splitlines()]
+    parents = [(len(mount_point), kind) for mount_point, kind in lines if folder.is_relative_to(mount_point)]
+    return max(parents, default=(0, "unknown"))[1]
