@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from retainer.schema.migrations import migrate
 from tests.contract.cases import rows_of
 from tests.contract_checker import SCOPED, ContractChecker
-from tests.factories import ApiClient, new_store, open_agency, open_app
+from tests.databases import Databases, PostgresqlDatabases, SqliteDatabases, path_of, postgresql
+from tests.factories import ApiClient, open_app
 from tests.length import length
 
 CONTRACT_CHECKER = ContractChecker()
@@ -42,28 +42,33 @@ def fast_path(fast_disk: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def prototype(fast_disk: Path) -> tuple[Path, dict[str, Any]]:
-    """A migrated database with both agencies, to be copied; and who they are."""
-    path = fast_disk / "prototype.db"
-    store = new_store(path)
-    migrate(store.engine)
-    agencies = {
-        "north": open_agency(store, "North", "agency", timezone="Europe/Berlin"),
-        "south": open_agency(store, "South", "agency", currency="USD"),
-    }
-    store.engine.close()
-    return path, agencies
+def sqlite_databases(fast_disk: Path) -> SqliteDatabases:
+    """SQLite files."""
+    return SqliteDatabases(Path(tempfile.mkdtemp(dir=fast_disk)))
+
+
+@pytest.fixture(scope="session")
+def postgresql_databases(fast_disk: Path) -> Iterator[PostgresqlDatabases]:
+    """Databases of a PostgreSQL server."""
+    with postgresql(fast_disk) as databases:
+        yield databases
 
 
 @pytest.fixture
-def both(prototype: tuple[Path, dict[str, Any]], fast_path: Path) -> Iterator[tuple[ApiClient, ApiClient]]:
-    """Both agencies on a fresh copy of the database; every statement that ran must have been limited to one account."""
-    template, agencies = prototype
-    path = fast_path / "retainer.db"
-    shutil.copy(template, path)
-    app = open_app(path)
-    yield ApiClient(app, CONTRACT_CHECKER, agencies["north"]), ApiClient(app, CONTRACT_CHECKER, agencies["south"])
+def prototype(sqlite_databases: SqliteDatabases) -> tuple[Path, dict[str, Any]]:
+    """A migrated SQLite database with both agencies, to be copied; and who they are."""
+    return path_of(sqlite_databases.prototype), sqlite_databases.agencies
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def both(request: pytest.FixtureRequest) -> Iterator[tuple[ApiClient, ApiClient]]:
+    """Both agencies, known to no other test; every statement that ran must have been limited to one account."""
+    databases: Databases = request.getfixturevalue(f"{request.param}_databases")
+    url = databases.fresh()
+    app = open_app(url)
+    yield tuple(ApiClient(app, CONTRACT_CHECKER, databases.agencies[name], databases) for name in ("north", "south"))
     app.store.engine.close()
+    databases.discard(url)
     SCOPED.check()
 
 

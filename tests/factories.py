@@ -82,8 +82,11 @@ class Answer:
 class ApiClient:
     """A client of one agency: calls the real application, and has every answer checked by the contract checker."""
 
-    def __init__(self, app: App, contract_checker: ContractChecker, agency: dict[str, Any]) -> None:
+    def __init__(
+        self, app: App, contract_checker: ContractChecker, agency: dict[str, Any], databases: Any = None
+    ) -> None:
         self.app = app
+        self.databases = databases
         self.store: Store = app.store
         self.contract_checker = contract_checker
         self.account_id: int = agency["account_id"]
@@ -241,9 +244,10 @@ def open_agency(store: Store, name: str, plan: Any, **details: Any) -> dict[str,
     return {"account_id": account_id, "admin_id": admin_id, "member_id": member_id, "key_id": key_id, "key": key}
 
 
-def open_app(path: Path) -> App:
-    """The application on a database of its own; its log goes nowhere."""
-    return App(Settings(database_url=f"sqlite:///{path}"), io.BytesIO())
+def open_app(database: Path | str) -> App:
+    """The application on a database, of which this is the file or the address; its log goes nowhere."""
+    url = database if isinstance(database, str) else f"sqlite:///{database}"
+    return App(Settings(database_url=url), io.BytesIO())
 
 
 def new_store(path: Path) -> Store:

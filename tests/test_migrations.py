@@ -4,8 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic import command
-from alembic.config import Config
 
 from retainer.app import App
 from retainer.schema import migrations
@@ -22,10 +20,8 @@ def before(fast_path: Path) -> Sqlite:
     path = fast_path / "old.db"
     path.touch()
     engine = Sqlite(path)
-    configuration = Config()
-    configuration.set_main_option("script_location", str(migrations.MIGRATIONS))
-    configuration.attributes["engine"] = engine.schema_engine()
-    command.upgrade(configuration, "0008")
+    with engine.schema_change() as connection:
+        migrations.upgrade(connection, "0008")
     put(engine, "accounts", id=1, currency="EUR", hourly_rate=7000)
     put(engine, "users", id=1, name="Ana", email_folded="a", hourly_rate=8000)
     put(engine, "users", id=2, name="Max", email_folded="m")

@@ -5,17 +5,15 @@ import tempfile
 from pathlib import Path
 
 from alembic import command
-from alembic.config import Config
 
 from retainer.schema import metadata
-from retainer.schema.migrations import MIGRATIONS, head, migrate
+from retainer.schema.migrations import configuration, head, migrate
 from retainer.store.engines import Sqlite
 
 with tempfile.TemporaryDirectory() as folder:
     engine = Sqlite(Path(folder) / "now.db")
     migrate(engine)
-    configuration = Config()
-    configuration.set_main_option("script_location", str(MIGRATIONS))
-    configuration.attributes["metadata"] = metadata
-    configuration.attributes["engine"] = engine.schema_engine()
-    command.revision(configuration, sys.argv[1], autogenerate=True, rev_id=f"{int(head()) + 1:04d}")
+    with engine.schema_change() as connection:
+        config = configuration(connection)
+        config.attributes["metadata"] = metadata
+        command.revision(config, sys.argv[1], autogenerate=True, rev_id=f"{int(head()) + 1:04d}")

@@ -279,11 +279,9 @@ def test_the_columns_of_a_table_are_the_members_of_its_type(table, shape):
     assert members == stored
 
 
-def schema(engine: Any) -> dict[str, list[str]]:
+def schema(connection: Any) -> dict[str, list[str]]:
     """What each table and index is made of, in no order."""
-    with engine.connect() as connection:
-        rows = connection.execute(text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")).all()
-    engine.dispose()
+    rows = connection.execute(text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")).all()
     return {name: sorted(parts_of(sql)) for name, sql in rows if name not in {"alembic_version", "sqlite_sequence"}}
 
 
@@ -303,9 +301,11 @@ def parts_of(sql: str) -> list[str]:
 
 def test_the_migrations_of_an_empty_database_make_what_the_tables_say(api, tmp_path):
     (tmp_path / "fresh.db").touch()
-    fresh = Sqlite(tmp_path / "fresh.db").schema_engine()
-    metadata.create_all(fresh)
-    expected, migrated = schema(fresh), schema(api.store.engine.schema_engine())
+    with Sqlite(tmp_path / "fresh.db").schema_change() as connection:
+        metadata.create_all(connection)
+        expected = schema(connection)
+    with api.store.engine.schema_change() as connection:
+        migrated = schema(connection)
     assert sorted(migrated) == sorted(expected)
     for name, parts in expected.items():
         assert migrated[name] == parts

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import (
     Delete,
     Insert,
+    Integer,
     Select,
     Table,
     Text,
@@ -95,9 +96,8 @@ def _sums(
 
 def adding(table: Table, rows: Select[Any]) -> Insert:
     """Return the statement that adds rows of a source to a summary, with the bound sign."""
-    key, sums = _names(table)
-    spanned = _spanned(table, rows).subquery()
-    return insert_or_add(table, select(ACCOUNT, *spanned.c[(*key, *sums)]), sums)
+    _, sums = _names(table)
+    return insert_or_add(table, _totals(table, [_spanned(table, rows)]), sums)
 
 
 @cache
@@ -145,7 +145,7 @@ def _spanned(table: Table, rows: Select[Any]) -> Select[Any]:
     """Select the rows of a source with the bound sign, once for each span that contains their day."""
     (_, *keys), sums = _names(table)
     columns = rows.subquery().c
-    lengths = union_all(*(select(literal(length, INTEGER).label("length")) for length in buckets.LENGTHS)).subquery()
+    lengths = union_all(*(select(literal(length, Integer).label("length")) for length in buckets.LENGTHS)).subquery()
     span = func.substr(cast(columns.day, Text), 1, lengths.c.length).label("span")
     signed = [(SIGN * columns[name] if name in columns else ZERO).label(name) for name in sums]
     referred = [func.coalesce(columns[key], 0).label(key) if key != "currency" else columns[key] for key in keys]

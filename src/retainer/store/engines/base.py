@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import Connection as SchemaConnection
 from sqlalchemy import Dialect
-from sqlalchemy import Engine as SchemaEngine
 
 WAIT_SECONDS = 5.0
 """The longest that a writer waits for its turn."""
@@ -90,12 +90,8 @@ class Engine(ABC):
         """The id of the row that a statement has just inserted."""
 
     @abstractmethod
-    def schema_engine(self) -> SchemaEngine:
-        """Return a SQLAlchemy engine for migrations, with connections of its own."""
-
-    @abstractmethod
-    def schema_lock(self) -> AbstractContextManager[None]:
-        """A block that one process at a time is in, whoever migrates this database."""
+    def schema_change(self) -> AbstractContextManager[SchemaConnection]:
+        """A transaction in which tables are made and changed, with SQLAlchemy; one process at a time is in it."""
 
     @abstractmethod
     def has_table(self, name: str) -> bool:

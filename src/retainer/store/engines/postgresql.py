@@ -1,4 +1,4 @@
-"""PostgreSQL: statements are sent together and waited for only when their result is needed."""
+"""PostgreSQL: statements are sent together, and waited for when the result of one is needed."""
 
 import contextlib
 import threading
@@ -8,92 +8,33 @@ from typing import Any
 
 import psycopg
 from psycopg import conninfo, errors
-from psycopg.adapt import Loader
-from psycopg.pq import PipelineStatus, TransactionStatus
-from psycopg.types.numeric import Int8Dumper
-from psycopg.types.string import TextLoader
+from sqlalchemy import Connection as SchemaConnection
 from sqlalchemy import Dialect, NullPool, create_engine
-from sqlalchemy import Engine as SchemaEngine
 from sqlalchemy.dialects.postgresql import psycopg as dialects
+from sqlalchemy.exc import DBAPIError
 
-from retainer.store.engines.base import Engine, OutcomeUnknown, TransientConflict, Unavailable
+from retainer.store.engines.base import Engine, OutcomeUnknown, Unavailable
+from retainer.store.engines.postgresql_connection import (
+    Connection,
+    Cursor,
+    open_connection,
+    translate_error,
+    translated,
+)
 
-REPLY_SECONDS = 4.5
-"""The longest that a reply of the server is waited for; then the connection is closed."""
 CONNECT_SECONDS = 2
-"""The least that the driver waits for a connection."""
-OPTIONS = {
+"""The longest that a connection is waited for; the driver takes no less."""
+SESSION = {
     "TimeZone": "UTC",
-    "statement_timeout": "4000",
-    "lock_timeout": "4000",
+    "statement_timeout": "3500",
+    "lock_timeout": "3500",
     "idle_in_transaction_session_timeout": "15000",
 }
 WRITES, SCHEMA = 1382377, 1382378
-"""The first halves of our advisory locks: one for the writes of each account, one for migrations."""
+"""The first halves of our advisory locks: one for the writes of each account, one for changes of the schema."""
 LOCK = "SELECT pg_advisory_xact_lock($1::INTEGER, $2::INTEGER)"
-
-
-class InstantLoader(Loader):
-    """A moment as text, RFC 3339 with microseconds and `Z`."""
-
-    def load(self, data: Any) -> str:
-        """`2026-03-10 09:00:00.12+00` becomes `2026-03-10T09:00:00.120000Z`."""
-        text = bytes(data).decode()
-        return f"{text[:10]}T{text[11:19]}.{text[20:-3]:0<6}Z"
-
-
-class Cursor(psycopg.RawCursor[tuple[Any, ...]]):
-    """A cursor whose results may still be on their way; what goes wrong with them is an error of ours."""
-
-    def fetchone(self) -> tuple[Any, ...] | None:
-        """Return the next row, once it has arrived."""
-        with translated():
-            return super().fetchone()
-
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        """Return all rows, once they have arrived."""
-        with translated():
-            return super().fetchall()
-
-
-class Connection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that waits for no reply for ever, and that holds the pipeline of its transaction."""
-
-    generation = 0
-    pipeline_block: Any = None
-    pipeline_sent: psycopg.Pipeline
-
-    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-        """Wait for a reply. Raises OperationalError when it takes too long."""
-        return super().wait(gen, interval, timeout or REPLY_SECONDS)
-
-    def enter_pipeline(self) -> None:
-        """Let statements be sent together from here on."""
-        self.pipeline_block = self.pipeline()
-        self.pipeline_sent = self.pipeline_block.__enter__()
-
-    def exit_pipeline(self) -> None:
-        """Wait for all that was sent. Raises the first error."""
-        block, self.pipeline_block = self.pipeline_block, None
-        block.__exit__(None, None, None)
-
-
-@contextlib.contextmanager
-def translated() -> Iterator[None]:
-    """A block whose errors of the driver become ours."""
-    try:
-        yield
-    except psycopg.Error as error:
-        raise translate_error(error) from error
-
-
-def translate_error(error: psycopg.Error) -> Exception:
-    """What a driver's error means to callers: another transaction, out of reach, or the error that it is."""
-    if isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected)):
-        return TransientConflict(str(error))
-    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
-        return Unavailable(str(error))
-    return error
+SCHEMA_LOCK_SECONDS = 10
+"""The longest that a change of the schema waits for a table, and with it all who want the table after it."""
 
 
 class Postgresql(Engine):
@@ -109,19 +50,18 @@ class Postgresql(Engine):
     def __init__(self, url: str) -> None:
         self.url = url
         self._idle: list[Connection] = []
-        self._generation = 0  # of connections: those of an earlier one are closed when they are given back
+        self._generation = 0  # of connections: those of a former one are closed when they are given back
         self._lock = threading.Lock()
-        options = " ".join(f"-c {name}={value}" for name, value in OPTIONS.items())
+        self._is_lost = False  # then one thread at a time tries to connect, and the others need not wait for that
+        self._connecting = threading.Lock()
+        options = " ".join(f"-c {name}={value}" for name, value in SESSION.items())
         self._conninfo = conninfo.make_conninfo(url, options=options, connect_timeout=CONNECT_SECONDS)
 
     @property
     def version(self) -> str:
         """The version of the server."""
-        connection = self.connection()
-        try:
-            return str(connection.info.parameter_status("server_version"))
-        finally:
-            self.give_back(connection)
+        row = self.one("SHOW server_version", [])
+        return str(row and row[0])
 
     @property
     def location(self) -> str:
@@ -131,36 +71,41 @@ class Postgresql(Engine):
         port = f":{parts['port']}" if "port" in parts else ""
         return f"postgresql://{user}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
 
-    def connect(self) -> Connection:
-        """A new connection, whose statements are transactions of their own unless one was begun."""
-        with translated():
-            connection = Connection.connect(self._conninfo, autocommit=True, cursor_factory=Cursor)
-        connection.prepare_threshold = 2
-        connection.prepared_max = 1000
-        connection.adapters.register_dumper(int, Int8Dumper)
-        connection.adapters.register_loader("date", TextLoader)
-        connection.adapters.register_loader("timestamptz", InstantLoader)
-        connection.generation = self._generation
-        return connection
-
     def connection(self) -> Connection:
-        """Lend a connection that nobody uses; its user gives it back."""
+        """Lend a connection that nobody uses; its user gives it back. Raises Unavailable."""
         try:
             return self._idle.pop()
         except IndexError:  # all are lent
-            return self.connect()
+            return self._connect()
+
+    def _connect(self) -> Connection:
+        if not self._is_lost:
+            return self._open()
+        if not self._connecting.acquire(blocking=False):
+            raise Unavailable("PostgreSQL is out of reach.")
+        try:
+            return self._open()
+        finally:
+            self._connecting.release()
+
+    def _open(self) -> Connection:
+        generation = self._generation
+        try:
+            connection = open_connection(self._conninfo)
+        except Unavailable:
+            self._is_lost = True
+            raise
+        self._is_lost = False
+        connection.generation = generation
+        return connection
 
     def give_back(self, connection: Connection) -> None:
         """Take back what was lent: for the next user, if its last transaction ended in order."""
-        idle = connection.info.transaction_status == TransactionStatus.IDLE and connection.pipeline_block is None
-        if idle and connection.generation == self._generation:
+        if connection.is_reusable() and connection.generation == self._generation:
             self._idle.append(connection)
-        else:
-            connection.close()
-
-    def discard(self, connection: Connection) -> None:
-        """Close a connection, and all that are idle when it was lost, for they are lost too."""
-        if connection.closed:
+            return
+        if connection.closed and connection.generation == self._generation:  # what is idle is lost too
+            self._is_lost = connection.has_timed_out
             self.close()
         connection.close()
 
@@ -173,45 +118,46 @@ class Postgresql(Engine):
             connection.close()
 
     def run(self, connection: Connection, text: str, values: list[Any]) -> Cursor:
-        """Run a statement with the values of its numbered places; in a transaction it is only sent."""
+        """Run a statement with the values of $1, $2 and so on; in a transaction it is only sent."""
         with translated():
             cursor: Any = connection.execute(text, values)
         return cursor  # type: ignore[no-any-return]  # what cursor_factory makes
 
     def one(self, text: str, values: list[Any]) -> tuple[Any, ...] | None:
-        """Return the first row of a statement outside any transaction; tried again when its connection was lost."""
+        """Return the first row of a statement outside any transaction; once more when its connection was lost."""
         connection = self.connection()
         try:
-            row = self.run(connection, text, values).fetchone()
+            return self.run(connection, text, values).fetchone()
         except Unavailable:
-            if not connection.closed:
+            if not connection.closed or connection.has_timed_out:
                 raise
-            self.discard(connection)
-            connection = self.connect()
-            row = self.run(connection, text, values).fetchone()
         finally:
             self.give_back(connection)
-        return row
+        return super().one(text, values)
 
     def begin_write(self, account_id: int | None) -> Connection:
         """Lend a connection on which a writing transaction has begun, alone in its account; of all without one."""
-        connection = self._begin("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
-        if account_id is not None:
-            self.run(connection, LOCK, [WRITES, account_id])
+        connection = self.connection()
+        try:
+            self._begin(connection, "READ COMMITTED READ WRITE")
+            if account_id is not None:
+                self.run(connection, LOCK, [WRITES, account_id])
+        except BaseException:
+            self.give_back(connection)
+            raise
         return connection
 
     def end_write(self, connection: Connection, *, commit: bool) -> None:
         """Make a writing transaction durable, or undo it, and take its connection back."""
         try:
             if not commit:
-                self._undo(connection)
+                connection.undo()
                 return
             cursor = connection.execute("COMMIT")
             connection.exit_pipeline()
             if cursor.statusmessage != "COMMIT":
                 raise Unavailable(f"The transaction was not committed but answered {cursor.statusmessage}.")
         except psycopg.Error as error:
-            connection.close()
             failure = translate_error(error)
             raise OutcomeUnknown(str(error)) if type(failure) is Unavailable else failure from error
         finally:
@@ -219,55 +165,59 @@ class Postgresql(Engine):
 
     def begin_snapshot(self, connection: Connection) -> None:
         """Let all statements that follow on a connection see one state of the database."""
-        with translated():
-            connection.enter_pipeline()
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        self._begin(connection, "REPEATABLE READ READ ONLY")
 
     def end_snapshot(self, connection: Connection) -> None:
         """End a reading transaction, and take its connection back."""
-        try:
-            self._undo(connection)
-        finally:
-            self.give_back(connection)
+        connection.undo()
+        self.give_back(connection)
+
+    def _begin(self, connection: Connection, mode: str) -> None:
+        with translated():
+            connection.enter_pipeline()
+            connection.execute(f"BEGIN ISOLATION LEVEL {mode}")
 
     @contextlib.contextmanager
     def attempt(self, connection: Connection) -> Iterator[None]:
         """A block whose statements are undone when one of them raises `conflict`; the transaction goes on.
 
-        The block itself has to ask for the result of its last statement.
+        The block has to ask for the result of its last statement.
         """
         self.run(connection, "SAVEPOINT attempt", [])
         try:
             yield
-        except psycopg.IntegrityError:
+        except self.conflict:
             with translated():
-                connection.pipeline_sent.sync()
+                connection.sync()
             self.run(connection, "ROLLBACK TO attempt", [])
             raise
         self.run(connection, "RELEASE attempt", [])
 
     def count_changed(self, connection: Connection, cursor: Any) -> int:
         """How many rows a statement has changed; waits for it."""
-        if connection.pipeline_block is not None:
-            with translated():
-                connection.pipeline_sent.sync()
+        with translated():
+            connection.sync()
         return int(cursor.rowcount)
 
     def new_id(self, cursor: Any) -> int:
         """The id of the row that a statement has just inserted."""
         return int(cursor.fetchone()[0])
 
-    def schema_engine(self) -> SchemaEngine:
-        """Return a SQLAlchemy engine for migrations, with connections of its own and without limits of time."""
-        url = conninfo.make_conninfo(self.url, options="-c TimeZone=UTC", connect_timeout=CONNECT_SECONDS)
-        return create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=NullPool)
-
     @contextlib.contextmanager
-    def schema_lock(self) -> Iterator[None]:
-        """A block that one process at a time is in, on any machine."""
-        with translated(), psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute("SELECT pg_advisory_lock(%s::INTEGER, 0)", [SCHEMA])
-            yield
+    def schema_change(self) -> Iterator[SchemaConnection]:
+        """A transaction in which tables are made and changed; one process at a time is in it, on any machine."""
+        url = conninfo.make_conninfo(self.url, options="-c TimeZone=UTC", connect_timeout=CONNECT_SECONDS)
+        with translated(), psycopg.connect(url) as driver:
+            driver.execute("SELECT pg_advisory_xact_lock(%s::INTEGER, 0)", [SCHEMA])
+            driver.execute(f"SET LOCAL lock_timeout = '{SCHEMA_LOCK_SECONDS}s'")
+            engine = create_engine("postgresql+psycopg://", creator=lambda: driver, poolclass=NullPool)
+            try:
+                with engine.begin() as connection:
+                    yield connection
+            except DBAPIError as error:
+                if isinstance(error.orig, psycopg.Error):
+                    raise translate_error(error.orig) from error
+                raise
 
     def has_table(self, name: str) -> bool:
         """Whether the database has a table, where its search path finds it."""
@@ -275,7 +225,7 @@ class Postgresql(Engine):
         return bool(row and row[0])
 
     def exists(self) -> bool:
-        """Whether there is a database; without one, connecting says so itself."""
+        """Whether there is a database; without one, connecting says so."""
         return True
 
     def prepare_place(self) -> None:
@@ -292,24 +242,3 @@ class Postgresql(Engine):
     def is_full(self, error: Exception) -> bool:
         """Whether the server's disk has no room."""
         return isinstance(error.__cause__, errors.DiskFull)
-
-    def _begin(self, statement: str) -> Connection:
-        connection = self.connection()
-        try:
-            with translated():
-                connection.enter_pipeline()
-                connection.execute(statement)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _undo(self, connection: Connection) -> None:
-        """Roll back; a connection on which that fails is closed, and the server rolls back."""
-        try:
-            if connection.pipeline_sent.status == PipelineStatus.ABORTED:
-                connection.pipeline_sent.sync()
-            connection.execute("ROLLBACK")
-            connection.exit_pipeline()
-        except psycopg.Error:
-            self.discard(connection)

@@ -6,7 +6,7 @@ SQLite's form of a function is the default: SQLAlchemy also looks at parts of a 
 from typing import Any
 
 from sqlalchemy import Insert, Select, Table, bindparam, select, true
-from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import functions
 from sqlalchemy.sql.functions import FunctionElement
@@ -112,6 +112,6 @@ def _whole_sum(element: Any, compiler: Any, **options: Any) -> str:
 def insert_or_add(table: Table, rows: Select[Any], sums: tuple[str, ...]) -> Insert:
     """To insert rows of a key and its sums; where there is one with that key, its sums grow by theirs."""
     key = [column.name for column in table.primary_key]
-    statement = sqlite.insert(table).from_select([*key, *sums], rows.where(true()))  # or ON would be read as a join's
+    statement = postgresql.insert(table).from_select([*key, *sums], rows.where(true()))  # or ON would be read as a join's
     grown = {name: table.c[name] + statement.excluded[name] for name in sums}
-    return statement.on_conflict_do_update(index_elements=key, set_=grown)  # PostgreSQL says it in the same words
+    return statement.on_conflict_do_update(index_elements=key, set_=grown)  # SQLite says it in the same words

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine as SchemaEngine
+from sqlalchemy import Connection as SchemaConnection
 from sqlalchemy import NullPool, create_engine, event
 from sqlalchemy.dialects import sqlite
 
@@ -34,6 +34,9 @@ PRAGMAS = (
 STALE = {"IOERR", "CANTOPEN", "READONLY", "NOTADB", "CORRUPT"}  # no connection that was open then is used again
 OUT_OF_REACH = {"BUSY", "LOCKED", "FULL", "PROTOCOL", *STALE}
 ROOM = 1024 * 1024  # free bytes that SQLite needs for the files beside a database
+KEEP_LAST_ID = (
+    "INSERT INTO sqlite_sequence (name, seq) SELECT ?, ? WHERE EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?)"
+)
 NETWORK_FILE_SYSTEMS = re.compile(r"nfs\d?|cifs|smb\w*|9p|fuse\.sshfs|ceph|glusterfs")
 
 
@@ -171,19 +174,32 @@ class Sqlite(Engine):
             with contextlib.suppress(driver.Error):
                 connection.close()
 
-    def schema_engine(self) -> SchemaEngine:
-        """Return a SQLAlchemy engine for migrations: connections of their own, whose transactions begin as writes."""
-        engine = create_engine("sqlite://", creator=self.connect, module=driver, poolclass=NullPool)
-        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
-        return engine
-
     @contextlib.contextmanager
-    def schema_lock(self) -> Iterator[None]:
-        """A block that one process at a time is in, with all connections closed."""
+    def schema_change(self) -> Iterator[SchemaConnection]:
+        """A transaction in which tables are made and rebuilt; one process at a time is in it, and no connection open.
+
+        Raises RuntimeError when it leaves references to nothing.
+        """
         with open(self.path.with_suffix(".lock"), "w", opener=private) as file:  # Path.open takes no opener
             fcntl.flock(file, fcntl.LOCK_EX)
             self.close()
-            yield
+            engine = create_engine("sqlite://", creator=self.connect, module=driver, poolclass=NullPool)
+            event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+            with engine.connect() as connection:
+                raw: Any = connection.connection.driver_connection
+                raw.execute(
+                    "PRAGMA foreign_keys=OFF"
+                )  # before it begins: a table that is rebuilt must not take its children with it
+                with connection.begin():
+                    assigned = _last_ids(raw)
+                    yield connection
+                    for name, last in assigned:  # a table that was rebuilt must not assign an id again
+                        raw.execute("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
+                        raw.execute(KEEP_LAST_ID, (name, last, name))
+                    broken = raw.execute("PRAGMA foreign_key_check").fetchall()
+                    if broken:
+                        message = f"The change of the schema left references to nothing: {broken[:5]}"
+                        raise RuntimeError(message)
 
     def has_table(self, name: str) -> bool:
         """Whether the database has a table."""
@@ -231,6 +247,12 @@ class Sqlite(Engine):
         idle, self._idle, self._open = self._idle, [], set()
         for connection in idle:
             self.give_back(connection)
+
+
+def _last_ids(connection: Any) -> list[tuple[str, int]]:
+    """Return the last id that each table has assigned."""
+    exists = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'").fetchone()
+    return connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall() if exists else []
 
 
 def _file_system(folder: Path) -> str:

@@ -1,0 +1,118 @@
+"""A connection to PostgreSQL: it waits for no reply for ever, and its values and errors are ours."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+from psycopg import errors
+from psycopg.adapt import Loader
+from psycopg.pq import PipelineStatus, TransactionStatus
+from psycopg.types.numeric import Int8Dumper
+from psycopg.types.string import TextLoader
+
+from retainer.store.engines.base import TransientConflict, Unavailable
+
+REPLY_SECONDS = 4
+"""The longest that a reply of the server is waited for; then the connection is closed."""
+
+
+class InstantLoader(Loader):
+    """A moment as text, RFC 3339 with microseconds and `Z`."""
+
+    def load(self, data: Any) -> str:
+        """`2026-03-10 09:00:00.12+00` becomes `2026-03-10T09:00:00.120000Z`."""
+        text = bytes(data).decode()
+        return f"{text[:10]}T{text[11:19]}.{text[20:-3]:0<6}Z"
+
+
+class Cursor(psycopg.RawCursor[tuple[Any, ...]]):
+    """A cursor whose results may still be on their way; what goes wrong with them is an error of ours."""
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """Return the next row, once it has arrived."""
+        with translated():
+            return super().fetchone()
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Return all rows, once they have arrived."""
+        with translated():
+            return super().fetchall()
+
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection whose statements are transactions by themselves, until a pipeline is entered for one of several."""
+
+    generation = 0
+    """Of the connections of an engine: it closes those of a former generation."""
+    has_timed_out = False
+    sent: psycopg.Pipeline | None = None
+    """The pipeline of the transaction that has begun: statements that were sent without waiting for their results."""
+    _block: Any = None
+
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:  # noqa: ARG002
+        """Wait for a reply. Raises OperationalError when it takes too long, and closes the connection."""
+        try:
+            return super().wait(gen, interval, REPLY_SECONDS)
+        except errors._WaitTimeout as error:  # noqa: SLF001  # by this name it is documented
+            self.has_timed_out = True
+            self.close()
+            raise psycopg.OperationalError(f"PostgreSQL has not answered for {REPLY_SECONDS} seconds.") from error
+
+    def is_reusable(self) -> bool:
+        """Whether its last transaction has ended in order."""
+        return self.info.transaction_status == TransactionStatus.IDLE and self.sent is None
+
+    def enter_pipeline(self) -> None:
+        """Let statements be sent together from here on."""
+        self._block = self.pipeline()
+        self.sent = self._block.__enter__()
+
+    def exit_pipeline(self) -> None:
+        """Wait for all that was sent. Raises the first error."""
+        block, self._block, self.sent = self._block, None, None
+        block.__exit__(None, None, None)
+
+    def sync(self) -> None:
+        """Wait for all that was sent in the pipeline; after an error it takes statements again. Raises the error."""
+        if self.sent is not None:
+            self.sent.sync()
+
+    def undo(self) -> None:
+        """Roll the transaction back; a connection on which that fails is closed, and the server rolls back."""
+        try:
+            if self.sent is not None and self.sent.status == PipelineStatus.ABORTED:
+                self.sync()
+            self.execute("ROLLBACK")
+            self.exit_pipeline()
+        except psycopg.Error:
+            self.close()
+
+
+def open_connection(conninfo: str) -> Connection:
+    """Open a connection. Raises Unavailable."""
+    with translated():
+        connection = Connection.connect(conninfo, autocommit=True, cursor_factory=Cursor, prepare_threshold=2)
+    connection.prepared_max = 1000
+    connection.adapters.register_dumper(int, Int8Dumper)
+    connection.adapters.register_loader("date", TextLoader)
+    connection.adapters.register_loader("timestamptz", InstantLoader)
+    return connection
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """A block whose errors of the driver become ours."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise translate_error(error) from error
+
+
+def translate_error(error: psycopg.Error) -> Exception:
+    """What a driver's error means to callers: another transaction, out of reach, or the error that it is."""
+    if isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected)):
+        return TransientConflict(str(error))
+    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)):
+        return Unavailable(str(error))
+    return error
