@@ -96,9 +96,9 @@ class Writer:
             self.issue(turn)
             if turn % 5 in {0, 2}:
                 path = f"/invoices/{self.last['id']}/credit-notes"
-                self.keep("credit_notes", self.sent("POST", path, {"amount": "1", **self.day()}))
+                self.note_acknowledged("credit_notes", self.sent("POST", path, {"amount": "1", **self.day()}))
             if turn % (EVERY - 1) == EVERY - 2:
-                self.be_refused(next(self.kinds), YEARS[turn // EVERY % 2])
+                self.send_refused(next(self.kinds), YEARS[turn // EVERY % 2])
 
     def issue(self, turn: int) -> None:
         """Issue one invoice, in one step or two; sometimes the caller hangs up, and asks again or gives up."""
@@ -111,16 +111,16 @@ class Writer:
             way, answer = "sent at once", self.sent("POST", "/invoices", new, hang_up=hang_up)
         with self.book.lock:
             self.book.ways[way] += 1
-        self.keep("invoices", answer)
+        self.note_acknowledged("invoices", answer)
         if turn % 12 == 5:
             self.hang_up("for ever, a half sent", "POST", "/invoices", new | {"subject": "half sent"}, part=2)
         elif turn % 12 == 11:
             self.hang_up("for ever, a whole sent", "POST", "/invoices", new | {"subject": "given up"})
 
-    def be_refused(self, kind: str, year: int) -> None:
+    def send_refused(self, kind: str, year: int) -> None:
         """Send what is refused, and see that it is refused for that."""
         name, _, method = kind.removesuffix(")").partition(" (")
-        fault, wrong = (REFUSALS | OF_DRAFTS | OF_CREDIT_NOTES).get(name, ("", {}))
+        field_name, wrong = (REFUSALS | OF_DRAFTS | OF_CREDIT_NOTES).get(name, ("", {}))
         body = self.body | {"status": "sent", "issue_date": f"{year}-03-01", "lines": [LINE]} | wrong
         if name == STALE:
             answer = self.sent("PATCH", self.parked, body, If_Match='"another"')
@@ -131,14 +131,14 @@ class Writer:
         expected = 412 if name == STALE else 422
         with self.book.lock:
             self.book.refused[kind] += 1
-            if answer.status != expected or (fault and set(answer.json["errors"]) != {fault}):
+            if answer.status != expected or (field_name and set(answer.json["errors"]) != {field_name}):
                 self.book.wrong.append(f"{kind}: {answer}")
 
     def day(self) -> dict[str, str]:
         """A credit note is of the day of its invoice, so that both are of one year."""
         return {"issue_date": self.last["issue_date"]}
 
-    def keep(self, table: str, answer: Answer) -> None:
+    def note_acknowledged(self, table: str, answer: Answer) -> None:
         """Note what was acknowledged."""
         with self.book.lock:
             if answer.status not in {200, 201}:
@@ -190,21 +190,21 @@ def run(folder: Path, issued: int, *, writers: int = 50, kills: int = 0) -> tupl
     server = start(prepared(folder), port=free_port())
     try:
         agencies = [server.agency(name, "enterprise") for name in ACCOUNTS]
-        desks = [Writer(book, server, agencies[number % len(agencies)], number) for number in range(writers)]
-        for desk in desks[: len(agencies)]:
-            desk.sent("POST", "/invoices", desk.body | {"external_id": "taken"})
+        callers = [Writer(book, server, agencies[number % len(agencies)], number) for number in range(writers)]
+        for caller in callers[: len(agencies)]:
+            caller.sent("POST", "/invoices", caller.body | {"external_id": "taken"})
         with ThreadPoolExecutor(writers) as pool:
-            work = [pool.submit(desk.write, issued // writers) for desk in desks]
+            work = [pool.submit(caller.write, issued // writers) for caller in callers]
             for kill in range(kills):
                 enough = issued * (kill + 1) // (kills + 1)
                 until(arrived(book, enough, work), f"{enough} invoices are issued", seconds=3600)
                 server = killed(server, whole=kill % 2 == 0)
             book.wrong += [f"A writer ended: {done.exception()}" for done in work if done.exception()]
-        for desk in desks[: len(agencies)]:
-            desk.issue(0)
-            desk.issue(2)  # the other year: a number that was taken last and lost is a gap now
-        for desk in desks:
-            desk.client.close()
+        for caller in callers[: len(agencies)]:
+            caller.issue(0)
+            caller.issue(2)  # the other year: a number that was taken last and lost is a gap now
+        for caller in callers:
+            caller.client.close()
         if server.stop() != 0:
             book.wrong.append("The server did not end as it was asked to.")
     finally:
