@@ -26,8 +26,8 @@ import bare_time
 from retainer.limits import SlidingWindow
 from retainer.values.exact import utcnow
 
-CEILINGS = {"agency": 600, "scale": 1200, "enterprise": 3000}
-TRIAL_CEILING = 600
+RATE_LIMITS = {"agency": 600, "scale": 1200, "enterprise": 3000}
+TRIAL_RATE_LIMIT = 600
 STATUS = {
     200: "200 OK",
     201: "201 Created",
@@ -66,7 +66,7 @@ encode = msgspec.json.Encoder().encode
 
 
 class Refused(Exception):
-    """A status other than success, and the sentence of its body."""
+    """A status other than success, and the message of its body."""
 
 
 class Bare:
@@ -87,8 +87,8 @@ class Bare:
         try:
             status, body = self.answer(environ, headers)
         except Refused as refusal:
-            status, sentence = refusal.args
-            body = encode({"message": sentence, "request_id": request_id})
+            status, message = refusal.args
+            body = encode({"message": message, "request_id": request_id})
         headers.append(("content-length", str(len(body))))
         start_response(STATUS[status], headers)
         return [body]
@@ -97,8 +97,8 @@ class Bare:
         """The status and the body; adds the headers that tell of them."""
         connection = getattr(self.local, "connection", None) or self.connect()
         key = connection.execute(KEY, (hashlib.sha256(credential(environ)).hexdigest(),)).fetchone()
-        ceiling = admit(key)
-        allowance = self.window.hit(f"key:{key[0]}", ceiling)
+        rate_limit = admit(key)
+        allowance = self.window.hit(f"key:{key[0]}", rate_limit)
         headers += (
             ("x-ratelimit-limit", str(allowance.limit)),
             ("x-ratelimit-remaining", str(allowance.remaining)),
@@ -181,14 +181,14 @@ def admit(key: tuple[Any, ...] | None) -> int:
     _, _, _, expires_at, revoked_at, is_active, plan, trial_ends_at, api_enabled, *_ = key
     if revoked_at is not None or not is_active or (expires_at is not None and expires_at <= utcnow()):
         raise Refused(401, "This key is no longer valid.")
-    ceiling = CEILINGS.get(plan)
-    if ceiling is None:
+    rate_limit = RATE_LIMITS.get(plan)
+    if rate_limit is None:
         if trial_ends_at is None or trial_ends_at <= utcnow():
             raise Refused(402, "The plan does not include the API.")
-        ceiling = TRIAL_CEILING
+        rate_limit = TRIAL_RATE_LIMIT
     if not api_enabled:
         raise Refused(403, "The API is switched off.")
-    return ceiling
+    return rate_limit
 
 
 def tag_of(data: bytes) -> str:

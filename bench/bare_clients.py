@@ -118,26 +118,27 @@ def page(connection: Any, account: int, environ: dict[str, Any]) -> bytes:
     )
 
 
-def insert(connection: Any, key: tuple[Any, ...], it: NewClient) -> tuple[int, bytes]:
+def insert(connection: Any, key: tuple[Any, ...], client: NewClient) -> tuple[int, bytes]:
     """Write the row, its tags and the counter; return its id, and its JSON as it is read back."""
     account, (currency, terms, pattern) = key[1], key[9:12]
     now = utcnow()
-    it.currency = it.currency or currency
-    if it.payment_terms_days is None:
-        it.payment_terms_days = terms
-    if it.number is None:
-        it.number = next_number(connection, account, pattern)
-    rate = None if it.hourly_rate is None else int(it.hourly_rate.scaleb(DIGITS[it.currency]))
-    tax = None if it.tax_rate is None else decimal_text(it.tax_rate)
-    search = "\n".join(filter(None, (it.name, it.number, it.email, it.notes))).casefold()
+    client.currency = client.currency or currency
+    if client.payment_terms_days is None:
+        client.payment_terms_days = terms
+    if client.number is None:
+        client.number = next_number(connection, account, pattern)
+    rate = None if client.hourly_rate is None else int(client.hourly_rate.scaleb(DIGITS[client.currency]))
+    tax = None if client.tax_rate is None else decimal_text(client.tax_rate)
+    search = "\n".join(filter(None, (client.name, client.number, client.email, client.notes))).casefold()
     values = [
-        *(now, now, it.name, it.number, it.status, it.email, it.invoice_email, it.phone, it.website),
-        *(it.address_line1, it.address_line2, it.city, it.region, it.postal_code, it.country, it.vat_number),
-        *(it.registration_number, it.currency, rate, tax, it.payment_terms_days, it.notes, it.external_id),
-        *(it.name.casefold(), sort_key(it.name), search, account),
+        *(now, now, client.name, client.number, client.status, client.email, client.invoice_email, client.phone),
+        *(client.website, client.address_line1, client.address_line2, client.city, client.region),
+        *(client.postal_code, client.country, client.vat_number, client.registration_number, client.currency),
+        *(rate, tax, client.payment_terms_days, client.notes, client.external_id),
+        *(client.name.casefold(), sort_key(client.name), search, account),
     ]
     made = connection.execute(INSERT, values).fetchone()[0]
-    for tag in it.tag_ids:
+    for tag in client.tag_ids:
         connection.execute(TAG, (account, made, tag))
     connection.execute(COUNT, (account,))
     return made, encode(record(connection.execute(READ, (account, made)).fetchone()))

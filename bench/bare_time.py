@@ -33,7 +33,7 @@ BILLABLE, HOURLY_RATE, AMOUNT, CURRENCY = map(COLUMNS.index, ("billable", "hourl
 LATER = ["billing_status", "invoice_id", "invoice_line_id", "is_locked", "external_id"]
 Entry = msgspec.defstruct("Entry", [*COLUMNS[:-3], *LATER], gc=False)
 
-AROUND = """
+CONTEXT = """
 SELECT u.hourly_rate, a.hourly_rate, a.currency,
        p.id, p.client_id, p.status, p.is_template, p.billing_type, p.currency, p.hourly_rate,
        c.id, c.status, c.currency, c.hourly_rate,
@@ -80,55 +80,55 @@ encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(NewEntry).decode
 
 
-def insert(connection: Any, key: tuple[Any, ...], it: NewEntry) -> tuple[int, bytes]:
+def insert(connection: Any, key: tuple[Any, ...], entry: NewEntry) -> tuple[int, bytes]:
     """Check what the entry refers to, price it, write the row, the counter and the sums; return its id and its JSON."""
     account, (user, timezone) = key[1], key[12:]
     now = utcnow()
-    date = it.date or local_day(now, timezone)
-    user_rate, account_rate, own, *found, cost_rate = connection.execute(
-        AROUND, (date, it.project_id, it.client_id, account, user)
+    date = entry.date or local_day(now, timezone)
+    user_rate, account_rate, account_currency, *found, cost_rate = connection.execute(
+        CONTEXT, (date, entry.project_id, entry.client_id, account, user)
     ).fetchone()
     project, project_client, project_status, is_template, billing_type, project_currency, project_rate = found[:7]
     client, client_status, client_currency, client_rate = found[7:]
-    if it.project_id is None and it.client_id is None:
+    if entry.project_id is None and entry.client_id is None:
         raise ValueError("Give client_id or project_id.")
-    if it.project_id != project:
+    if entry.project_id != project:
         raise ValueError("There is no such project.")
-    if project is not None and it.client_id not in {None, project_client}:
+    if project is not None and entry.client_id not in {None, project_client}:
         raise ValueError("The project belongs to another client.")
-    if it.client_id is not None and client is None:
+    if entry.client_id is not None and client is None:
         raise ValueError("There is no such client.")
     if project_status == "archived" or is_template or client_status == "archived":
         raise ValueError("The project or the client takes nothing new.")
-    if it.billable and client is None:
+    if entry.billable and client is None:
         raise ValueError("Time without a client is not billable.")
-    billable = it.billable
+    billable = entry.billable
     if billable is None:
         billable = client is not None and billing_type != "non_billable"
-    currency = client_currency or own
-    if it.hourly_rate is not None:
-        rate = int(it.hourly_rate.scaleb(DIGITS[currency]))
+    currency = client_currency or account_currency
+    if entry.hourly_rate is not None:
+        rate = int(entry.hourly_rate.scaleb(DIGITS[currency]))
     else:
         rates = (
             (project_rate, project_currency),
             (client_rate, client_currency),
-            (user_rate, own),
-            (account_rate, own),
+            (user_rate, account_currency),
+            (account_rate, account_currency),
         )
-        rate = next((rate for rate, its in rates if rate is not None and its == currency), None)
-    amount = (2 * it.duration_minutes * rate + 60) // 120 if billable and rate else 0
-    search = it.description.casefold() if it.description else None
+        rate = next((rate for rate, rate_currency in rates if rate is not None and rate_currency == currency), None)
+    amount = (2 * entry.duration_minutes * rate + 60) // 120 if billable and rate else 0
+    search = entry.description.casefold() if entry.description else None
     values = (
-        *(account, now, now, client, project, user, date, it.duration_minutes),
-        *(billable, it.description, rate, amount, currency, it.external_id, search),
+        *(account, now, now, client, project, user, date, entry.duration_minutes),
+        *(billable, entry.description, rate, amount, currency, entry.external_id, search),
     )
     made = connection.execute(INSERT, values).fetchone()[0]
     connection.execute(COUNT, (account,))
     if project is not None:
-        minutes = it.duration_minutes
+        minutes = entry.duration_minutes
         sums = (minutes, minutes if billable else 0, amount, currency, account, project)
         connection.execute(COUNT_ON_PROJECT, sums)
-    minutes, spans = it.duration_minutes, [date[:length] for length in SPANS]
+    minutes, spans = entry.duration_minutes, [date[:length] for length in SPANS]
     of_user = (minutes, minutes if billable else 0, amount)
     of_project = (*of_user, minutes * (cost_rate or 0), minutes if cost_rate is None else 0)
     where = (client or 0, project or 0, currency)
@@ -144,5 +144,5 @@ def record(row: tuple[Any, ...]) -> Any:
     values[AMOUNT] = Decimal(values[AMOUNT]).scaleb(digits)
     if values[HOURLY_RATE] is not None:
         values[HOURLY_RATE] = Decimal(values[HOURLY_RATE]).scaleb(digits)
-    standing = "billed" if line is not None else "unbilled" if values[BILLABLE] else "non_billable"
-    return Entry(*values, standing, invoice, line, line is not None, external_id)
+    billing_status = "billed" if line is not None else "unbilled" if values[BILLABLE] else "non_billable"
+    return Entry(*values, billing_status, invoice, line, line is not None, external_id)

@@ -66,7 +66,7 @@ def open_agency(path: Path, count: int) -> Agency:
 
 
 def fill(path: Path) -> list[str]:
-    """Make the database: one account with clients, contacts, tags, projects, time and keys; answers the keys."""
+    """Make the database: one account with clients, contacts, tags, projects, time and keys; return the keys."""
     account, _, made = open_agency(path, KEYS)
     connection = bare.connect(str(path))
     caller = connection.execute(bare.KEY, (keys.digest(made[0]),)).fetchone()

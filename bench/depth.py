@@ -18,7 +18,7 @@ from depth_data import DAYS, PROJECTS, USERS, Made, client_of, fill
 from servers import RETAINER, Connection, Server, request, start, stop, wait
 
 PER_PAGE = 25
-WARM_SECONDS, TURN_SECONDS, PATIENCE_SECONDS = 0.5, 0.1, 120
+WARM_SECONDS, TURN_SECONDS, TIMEOUT_SECONDS = 0.5, 0.1, 120
 FIRST, LAST = "GET /time-entries", "... last page"
 TARGETS = {FIRST: 1.5, LAST: 5.0}
 
@@ -59,7 +59,7 @@ def prepare(made: Made) -> dict[str, Iterator[bytes]]:
 
 
 def turn(connection: Connection, requests: Iterator[bytes], seconds: float) -> float:
-    """Ask one after another for a time, once at least; answers the median in microseconds."""
+    """Ask one after another for a time, once at least; return the median in microseconds."""
     times: list[float] = []
     end = time.perf_counter() + seconds
     while not times or time.perf_counter() < end:
@@ -72,7 +72,7 @@ def turn(connection: Connection, requests: Iterator[bytes], seconds: float) -> f
 
 def measure(servers: list[Server], rounds: int) -> dict[str, list[list[float]]]:
     """For each kind of request the medians of each round; the servers take turns."""
-    connections = [Connection(server.port, PATIENCE_SECONDS) for server in servers]
+    connections = [Connection(server.port, TIMEOUT_SECONDS) for server in servers]
     found: dict[str, list[list[float]]] = {}
     for kind in servers[0].requests:
         streams = [server.requests[kind] for server in servers]

@@ -124,8 +124,8 @@ def tasks(chance: random.Random, account: int, count: int, days: list[str]) -> I
         status, completed = ("done", made) if done else (chance.choice(("todo", "in_progress")), None)
         due = str(date.fromisoformat(days[-age]) + timedelta(days=30))
         priority, user = chance.choice(("normal", "high")), chance.randint(1, USERS)
-        its = (account, made, made, title, client_of(project), project, status, completed, priority, user, due)
-        yield (*its, 60 * chance.randint(1, 40), 1, n // PROJECTS, 1, title.casefold())
+        task = (account, made, made, title, client_of(project), project, status, completed, priority, user, due)
+        yield (*task, 60 * chance.randint(1, 40), 1, n // PROJECTS, 1, title.casefold())
 
 
 def time_entries(chance: random.Random, account: int, count: int, days: list[str]) -> Iterator[tuple[Any, ...]]:

@@ -27,7 +27,7 @@ if __name__ == "__main__":
 from tests import money_reference as reference
 from tests.contract_checker import ContractChecker
 from tests.factories import ApiClient, new_store, open_agency, open_app
-from tests.money_reference import Halves, Ledger, Line, Note, Refused
+from tests.money_reference import Ledger, Line, Note, Refused, Ties
 
 from retainer import schema
 from retainer.billing import credit_shares, crediting, documents, expenses, lines
@@ -43,7 +43,7 @@ from retainer.values import money
 from retainer.values.exact import minor_units
 
 MOST_NOTES = 6
-ELSE = Decimal(77)
+UNUSED_RATE = Decimal(77)
 """The tax rate of lines that say none: there are none."""
 TURN = 2000
 SHARE: dict[str, Any] = {name: bindparam(name) for name in ("credit_note_id", "project_id", "currency", "amount")}
@@ -94,28 +94,28 @@ class Product:
         self.written = []
         tx.errors.clear()
         days = "2026-03-31T00:00:00.000000Z"
-        it = Invoice(self.invoice["id"], days, days, self.invoice["client_id"], currency=document["currency"])
-        it.project_id = self.projects[document["project"]]
-        it.number, it.credit_notes = "INV-1", []
-        it.lines = [self.line(tx, it, each, place) for place, each in enumerate(document["lines"], start=1)]
-        documents.compute_totals(it, it.lines)
-        return it
+        invoice = Invoice(self.invoice["id"], days, days, self.invoice["client_id"], currency=document["currency"])
+        invoice.project_id = self.projects[document["project"]]
+        invoice.number, invoice.credit_notes = "INV-1", []
+        invoice.lines = [self.line(tx, invoice, each, place) for place, each in enumerate(document["lines"], start=1)]
+        documents.compute_totals(invoice, invoice.lines)
+        return invoice
 
     def line(self, tx: Tx, invoice: Invoice, sent: dict[str, Any], place: int) -> InvoiceLine:
         """A line, with the amount that it comes to."""
         priced = {"unit_price": Decimal(sent["unit_price"])} if "unit_price" in sent else {}
-        it = lines.new_line(description="Design", **priced)
-        it.id, it.kind, it.tax_rate = place, "item", Decimal(sent["tax_rate"])
-        it.project_id, amount = self.projects[sent["project"]], None
+        line = lines.new_line(description="Design", **priced)
+        line.id, line.kind, line.tax_rate = place, "item", Decimal(sent["tax_rate"])
+        line.project_id, amount = self.projects[sent["project"]], None
         if "unit_price" in sent:
-            it.quantity, it.discount_percent = Decimal(sent["quantity"]), Decimal(sent["discount_percent"])
+            line.quantity, line.discount_percent = Decimal(sent["quantity"]), Decimal(sent["discount_percent"])
         else:
-            it.kind = "time" if "time" in sent else "expense"
+            line.kind = "time" if "time" in sent else "expense"
             pieces = sent.get("time") or sent["expenses"]
-            its_pieces = [self.piece(tx, each, invoice.currency) for each in pieces]
-            amount = lines.price_items(tx, it, its_pieces, invoice.currency, None)
-        documents.price_line(tx, schema.billing.invoice_lines, it, invoice, ELSE, amount=amount)
-        return it
+            items = [self.piece(tx, each, invoice.currency) for each in pieces]
+            amount = lines.price_items(tx, line, items, invoice.currency, None)
+        documents.price_line(tx, schema.billing.invoice_lines, line, invoice, UNUSED_RATE, amount=amount)
+        return line
 
     def piece(self, tx: Tx, sent: dict[str, Any], currency: str) -> BillableItem:
         """A piece of work, with what it is worth."""
@@ -124,47 +124,49 @@ class Product:
             units = minor_units(money.time_amount(sent["minutes"], rate, currency), currency)
             rated = (sent["minutes"], minor_units(rate, currency))
         else:
-            it = expenses.Expense(1, "", "", Decimal(sent["amount"]), currency=currency, billable=True)
-            it.tax_rate, it.amount_includes_tax = Decimal(sent["tax_rate"]), sent["amount_includes_tax"]
-            it.markup_percent = Decimal(sent["markup_percent"])
-            expenses.compute_amounts(tx, it)
+            expense = expenses.Expense(1, "", "", Decimal(sent["amount"]), currency=currency, billable=True)
+            expense.tax_rate, expense.amount_includes_tax = Decimal(sent["tax_rate"]), sent["amount_includes_tax"]
+            expense.markup_percent = Decimal(sent["markup_percent"])
+            expenses.compute_amounts(tx, expense)
             net, _ = reference.expense(sent, reference.DIGITS[currency])
-            agree("the net of an expense", minor_units(it.net_amount, currency), net)
-            units, rated = minor_units(it.billable_amount, currency), (0, None)
+            agree("the net of an expense", minor_units(expense.net_amount, currency), net)
+            units, rated = minor_units(expense.billable_amount, currency), (0, None)
         return BillableItem(1, 1, None, currency, 1, units, "2026-03-31", None, None, None, *rated)
 
     def credit(self, tx: Tx, invoice: Invoice, sent: dict[str, Any]) -> tuple[CreditNote, dict[int | None, int]]:
         """A credit note, and what it takes back of each project. Raises Refused."""
-        it = CreditNote(1, "", "", invoice_id=invoice.id, currency=invoice.currency, lines=None, amount=None)
+        credit_note = CreditNote(1, "", "", invoice_id=invoice.id, currency=invoice.currency, lines=None, amount=None)
         if "amount" in sent:
-            it.amount = Decimal(sent["amount"])
+            credit_note.amount = Decimal(sent["amount"])
         elif sent:
-            it.lines = [part(each) for each in sent["lines"]]
+            credit_note.lines = [part(each) for each in sent["lines"]]
         try:
-            crediting.compute_totals(tx, it, invoice)
+            crediting.compute_totals(tx, credit_note, invoice)
         except Refusal as refusal:
             raise Refused(*refusal.members["errors"]) from None
         if tx.errors:
             raise Refused(*tx.errors)
-        taken = credit_shares.compute_shares(tx, it, invoice)
-        note = self.notes[len(invoice.credit_notes)]
-        self.written.append(note)
+        taken = credit_shares.compute_shares(tx, credit_note, invoice)
+        note_id = self.notes[len(invoice.credit_notes)]
+        self.written.append(note_id)
         for project, units in taken.items():
-            tx.run(ADD, credit_note_id=note, project_id=project, currency=it.currency, amount=units, now=tx.now)
-        invoice.credit_notes.append(it)
-        return it, taken
+            tx.run(
+                ADD, credit_note_id=note_id, project_id=project, currency=credit_note.currency, amount=units, now=tx.now
+            )
+        invoice.credit_notes.append(credit_note)
+        return credit_note, taken
 
 
 def part(sent: dict[str, Any]) -> CreditNoteLine:
     """A line of a credit note as it was sent; the place of an invoice's line is its id, from 1."""
     place = sent.get("invoice_line_id")
     given = {name: Decimal(sent[name]) for name in ("quantity", "unit_price", "tax_rate") if name in sent}
-    it = msgspec.structs.replace(CreditNoteLine(None, None, None, None, None, None, None), **given)
+    line = msgspec.structs.replace(CreditNoteLine(None, None, None, None, None, None, None), **given)
     if place is None:
-        it.description = "Goodwill"
+        line.description = "Goodwill"
     else:
-        it.invoice_line_id = place + 1
-    return it
+        line.invoice_line_id = place + 1
+    return line
 
 
 def agree(what: str, found: Any, expected: Any) -> None:
@@ -172,30 +174,49 @@ def agree(what: str, found: Any, expected: Any) -> None:
         raise Difference(f"{what}: {found}, and not {expected}")
 
 
-def agree_on_totals(it: Any, shares: dict[Fraction, reference.Share]) -> None:
+def agree_on_totals(document: Any, shares: dict[Fraction, reference.Share]) -> None:
     """The shares of a document at each rate, in their order, and its totals; each with the digits of its currency."""
-    digits = reference.DIGITS[it.currency]
-    found = [(Fraction(its.tax_rate), its.taxable_amount, its.tax_amount) for its in it.tax_breakdown]
-    amounts = [it.subtotal, it.tax_total, it.total, *(amount for share in found for amount in share[1:])]
+    digits = reference.DIGITS[document.currency]
+    found = [(Fraction(share.tax_rate), share.taxable_amount, share.tax_amount) for share in document.tax_breakdown]
+    amounts = [
+        document.subtotal,
+        document.tax_total,
+        document.total,
+        *(amount for share in found for amount in share[1:]),
+    ]
     agree("decimal places", {-amount.as_tuple().exponent for amount in amounts}, {digits})
-    units = [(rate, minor_units(net, it.currency), minor_units(tax, it.currency)) for rate, net, tax in found]
+    units = [
+        (rate, minor_units(net, document.currency), minor_units(tax, document.currency)) for rate, net, tax in found
+    ]
     wanted = [(rate, *shares[rate]) for rate in sorted(shares)]
-    agree("shares", [its for its in units if its[1:] != (0, 0)], [its for its in wanted if its[1:] != (0, 0)])
+    agree(
+        "shares", [share for share in units if share[1:] != (0, 0)], [share for share in wanted if share[1:] != (0, 0)]
+    )
     net, tax = sum(share.net for share in shares.values()), sum(share.tax for share in shares.values())
-    totals = [minor_units(amount, it.currency) for amount in (it.subtotal, it.tax_total, it.total)]
+    totals = [
+        minor_units(amount, document.currency) for amount in (document.subtotal, document.tax_total, document.total)
+    ]
     agree("totals", totals, [net, tax, net + tax])
 
 
 def agree_on_lines(found: list[InvoiceLine], expected: list[Line], currency: str) -> None:
-    for its, line in zip(found, expected, strict=True):
-        agree("a line's amount", minor_units(its.amount, currency), line.amount)
-        agree("a line's quantity and price", (its.quantity, its.unit_price), (line.quantity, line.unit_price))
+    for line, expected_line in zip(found, expected, strict=True):
+        agree("a line's amount", minor_units(line.amount, currency), expected_line.amount)
+        agree(
+            "a line's quantity and price",
+            (line.quantity, line.unit_price),
+            (expected_line.quantity, expected_line.unit_price),
+        )
 
 
-def agree_on_note(it: CreditNote, taken: dict[int | None, int], note: Note, projects: dict[Any, int | None]) -> None:
-    found = [(minor_units(its.amount, it.currency), its.quantity, its.tax_rate) for its in it.lines]
+def agree_on_note(
+    credit_note: CreditNote, taken: dict[int | None, int], note: Note, projects: dict[Any, int | None]
+) -> None:
+    found = [
+        (minor_units(line.amount, credit_note.currency), line.quantity, line.tax_rate) for line in credit_note.lines
+    ]
     agree("what is credited", found, [(part.amount, part.quantity, part.rate) for part in note.parts])
-    agree_on_totals(it, note.shares)
+    agree_on_totals(credit_note, note.shares)
     wanted = {projects[project]: units for project, units in note.projects.items() if units}
     agree("what is taken of projects", {project: units for project, units in taken.items() if units}, wanted)
 
@@ -234,10 +255,13 @@ def compare(product: Product, tx: Tx, chance: Random, seen: Counter[str]) -> Non
         seen["lines of credit notes"] += len(note.parts)
         if not request:
             agree(
-                "what is left in the end", {its[1:] for its in crediting.remaining_shares(invoice).values()}, {(0, 0)}
+                "what is left in the end", {left[1:] for left in crediting.remaining_shares(invoice).values()}, {(0, 0)}
             )
             seen["credited as a whole"] += 1
-    left = {Fraction(rate): (its.taxable, its.tax) for rate, its in crediting.remaining_shares(invoice).items()}
+    left = {
+        Fraction(rate): (left_share.taxable, left_share.tax)
+        for rate, left_share in crediting.remaining_shares(invoice).items()
+    }
     agree("what is left at each rate", left, ledger.rates)
 
 
@@ -253,17 +277,17 @@ def refuse(product: Product, tx: Tx, invoice: Invoice, request: dict[str, Any], 
 
 
 def compare_all(product: Product, seed: int, numbers: range) -> tuple[Counter[str], list[str]]:
-    """Compare these documents of a seed; answers how much was compared, and the differences."""
+    """Compare these documents of a seed; return how much was compared, and the differences."""
     seen: Counter[str] = Counter()
     differences = []
-    met = Halves.met
+    met = Ties.count
     with product.opened() as tx:
         for number in numbers:
             try:
                 compare(product, tx, Random(seed * 10**9 + number), seen)
             except Exception as difference:  # noqa: BLE001  # whatever goes wrong
                 differences.append(f"seed {seed}, document {number}: {difference!r}")
-    seen["ties"] = Halves.met - met
+    seen["ties"] = Ties.count - met
     return seen, differences
 
 
@@ -297,8 +321,8 @@ def main() -> int:
     differences: list[str] = []
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, multiprocessing.Pool(given.processes, begin, (folder,)) as pool:
-        for its, found in pool.imap_unordered(turn, turns):
-            seen += its
+        for counts, found in pool.imap_unordered(turn, turns):
+            seen += counts
             differences += found
             took = time.monotonic() - began
             print(f"{seen['documents']:>12,} documents, {len(differences)} differences, {took:,.0f} s", flush=True)

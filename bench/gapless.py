@@ -30,7 +30,7 @@ ACCOUNTS = ("North", "South")
 YEARS = (2024, 2025)
 EVERY = 5  # of so many attempts one is refused
 NOBODY = 2**53 - 1
-PATIENCE = 60
+TIMEOUT_SECONDS = 60
 LINE = {"description": "Design", "unit_price": "100"}
 
 REFUSALS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -62,9 +62,9 @@ KINDS = [
 
 @dataclass
 class Book:
-    """What was sent and what was told, kept outside the server."""
+    """What was sent and what was acknowledged, kept outside the server."""
 
-    told: dict[str, dict[int, str]] = field(default_factory=lambda: {"invoices": {}, "credit_notes": {}})
+    acknowledged: dict[str, dict[int, str]] = field(default_factory=lambda: {"invoices": {}, "credit_notes": {}})
     ways: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     answers: Counter[int] = field(default_factory=Counter)
@@ -96,9 +96,9 @@ class Writer:
             self.issue(turn)
             if turn % 5 in {0, 2}:
                 path = f"/invoices/{self.last['id']}/credit-notes"
-                self.keep("credit_notes", self.sent("POST", path, {"amount": "1", **self.day()}))
+                self.note_acknowledged("credit_notes", self.sent("POST", path, {"amount": "1", **self.day()}))
             if turn % (EVERY - 1) == EVERY - 2:
-                self.be_refused(next(self.kinds), YEARS[turn // EVERY % 2])
+                self.send_refused(next(self.kinds), YEARS[turn // EVERY % 2])
 
     def issue(self, turn: int) -> None:
         """Issue one invoice, in one step or two; sometimes the caller hangs up, and asks again or gives up."""
@@ -111,16 +111,16 @@ class Writer:
             way, answer = "sent at once", self.sent("POST", "/invoices", new, hang_up=hang_up)
         with self.book.lock:
             self.book.ways[way] += 1
-        self.keep("invoices", answer)
+        self.note_acknowledged("invoices", answer)
         if turn % 12 == 5:
             self.hang_up("for ever, a half sent", "POST", "/invoices", new | {"subject": "half sent"}, part=2)
         elif turn % 12 == 11:
             self.hang_up("for ever, a whole sent", "POST", "/invoices", new | {"subject": "given up"})
 
-    def be_refused(self, kind: str, year: int) -> None:
+    def send_refused(self, kind: str, year: int) -> None:
         """Send what is refused, and see that it is refused for that."""
         name, _, method = kind.removesuffix(")").partition(" (")
-        fault, wrong = (REFUSALS | OF_DRAFTS | OF_CREDIT_NOTES).get(name, ("", {}))
+        field_name, wrong = (REFUSALS | OF_DRAFTS | OF_CREDIT_NOTES).get(name, ("", {}))
         body = self.body | {"status": "sent", "issue_date": f"{year}-03-01", "lines": [LINE]} | wrong
         if name == STALE:
             answer = self.sent("PATCH", self.parked, body, If_Match='"another"')
@@ -131,20 +131,20 @@ class Writer:
         expected = 412 if name == STALE else 422
         with self.book.lock:
             self.book.refused[kind] += 1
-            if answer.status != expected or (fault and set(answer.json["errors"]) != {fault}):
+            if answer.status != expected or (field_name and set(answer.json["errors"]) != {field_name}):
                 self.book.wrong.append(f"{kind}: {answer}")
 
     def day(self) -> dict[str, str]:
         """A credit note is of the day of its invoice, so that both are of one year."""
         return {"issue_date": self.last["issue_date"]}
 
-    def keep(self, table: str, answer: Answer) -> None:
+    def note_acknowledged(self, table: str, answer: Answer) -> None:
         """Note what was acknowledged."""
         with self.book.lock:
             if answer.status not in {200, 201}:
                 self.book.wrong.append(f"{table}: {answer}")
                 return
-            self.book.told[table][answer.data["id"]] = answer.data["number"]
+            self.book.acknowledged[table][answer.data["id"]] = answer.data["number"]
         if table == "invoices":
             self.last = answer.data
 
@@ -153,7 +153,7 @@ class Writer:
         key = f"{self.name}-{next(self.attempts)}"
         if hang_up:
             self.hang_up("and asked again", method, path, body, key=key)
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT_SECONDS
         while time.monotonic() < end:
             try:
                 answer = self.client.send(method, BASE_PATH + path, body, Idempotency_Key=key, **headers)
@@ -167,14 +167,14 @@ class Writer:
                 if answer.status != 409:
                     return answer
             time.sleep(0.05)
-        raise TimeoutError(f"No answer for {PATIENCE} seconds: {method} {path}")
+        raise TimeoutError(f"No answer for {TIMEOUT_SECONDS} seconds: {method} {path}")
 
     def hang_up(self, way: str, method: str, path: str, body: Any, *, key: str = "", part: int = 1) -> None:
         """Send a request, or a part of it, and close the connection before the answer comes."""
         content = json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
         headers |= {"Content-Length": str(len(content))} | ({"Idempotency-Key": key} if key else {})
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_SECONDS)
         with self.book.lock:
             self.book.hung_up[way] += 1
         with contextlib.suppress(OSError), contextlib.closing(connection):
@@ -184,39 +184,39 @@ class Writer:
 def run(folder: Path, issued: int, *, writers: int = 50, kills: int = 0) -> tuple[Book, dict[str, Any]]:
     """Issue so many invoices and one more in each series, with so many writers, and kill the server so many times.
 
-    Answers what was told, with whatever is wrong, and the figures of what is there.
+    Return what was acknowledged, with whatever is wrong, and the figures of what is there.
     """
     book = Book()
     server = start(prepared(folder), port=free_port())
     try:
         agencies = [server.agency(name, "enterprise") for name in ACCOUNTS]
-        desks = [Writer(book, server, agencies[number % len(agencies)], number) for number in range(writers)]
-        for desk in desks[: len(agencies)]:
-            desk.sent("POST", "/invoices", desk.body | {"external_id": "taken"})
+        callers = [Writer(book, server, agencies[number % len(agencies)], number) for number in range(writers)]
+        for caller in callers[: len(agencies)]:
+            caller.sent("POST", "/invoices", caller.body | {"external_id": "taken"})
         with ThreadPoolExecutor(writers) as pool:
-            work = [pool.submit(desk.write, issued // writers) for desk in desks]
+            work = [pool.submit(caller.write, issued // writers) for caller in callers]
             for kill in range(kills):
                 enough = issued * (kill + 1) // (kills + 1)
                 until(arrived(book, enough, work), f"{enough} invoices are issued", seconds=3600)
                 server = killed(server, whole=kill % 2 == 0)
             book.wrong += [f"A writer ended: {done.exception()}" for done in work if done.exception()]
-        for desk in desks[: len(agencies)]:
-            desk.issue(0)
-            desk.issue(2)  # the other year: a number that was taken last and lost is a gap now
-        for desk in desks:
-            desk.client.close()
+        for caller in callers[: len(agencies)]:
+            caller.issue(0)
+            caller.issue(2)  # the other year: a number that was taken last and lost is a gap now
+        for caller in callers:
+            caller.client.close()
         if server.stop() != 0:
             book.wrong.append("The server did not end as it was asked to.")
     finally:
         server.kill()
     if book.unanswered and not kills:
         book.wrong.append(f"{book.unanswered} requests were not answered by a server that ran on.")
-    return book, judge(server, book, drafts=writers + len(agencies))
+    return book, verify(server, book, drafts=writers + len(agencies))
 
 
 def arrived(book: Book, enough: int, work: list[Future[None]]) -> Callable[[], bool]:
     """Whether enough invoices are issued, or a writer has ended."""
-    return lambda: len(book.told["invoices"]) >= enough or any(each.done() for each in work)
+    return lambda: len(book.acknowledged["invoices"]) >= enough or any(each.done() for each in work)
 
 
 def killed(server: Server, *, whole: bool) -> Server:
@@ -229,8 +229,8 @@ def killed(server: Server, *, whole: bool) -> Server:
     return start(server.folder, port=server.port)
 
 
-def judge(server: Server, book: Book, *, drafts: int) -> dict[str, Any]:
-    """What the database holds; all that differs from what was told is noted."""
+def verify(server: Server, book: Book, *, drafts: int) -> dict[str, Any]:
+    """What the database holds; all that differs from what was acknowledged is noted."""
     database = server.database
     figures: dict[str, Any] = {"gaps": 0, "duplicates": 0, "lost": 0, "series": {}}
     for table, prefix, mark in (("invoices", "INV", "subject"), ("credit_notes", "CN", "description")):
@@ -246,10 +246,10 @@ def judge(server: Server, book: Book, *, drafts: int) -> dict[str, Any]:
             figures["series"][name] = len(numbers)
             if set(numbers) != {f"{prefix}-{name[2]}-{n:04}" for n in range(1, len(numbers) + 1)}:
                 book.wrong.append(f"{name}: not 1 to {len(numbers)}: {sorted(numbers)[:20]}")
-        here = {own: number for own, _, _, number, subject in rows if subject is None}
-        figures["lost"] += len(book.told[table].items() - here.items())
-        if here != book.told[table]:
-            book.wrong.append(f"{table}: told {book.told[table].items() ^ here.items()}")
+        here = {record_id: number for record_id, _, _, number, subject in rows if subject is None}
+        figures["lost"] += len(book.acknowledged[table].items() - here.items())
+        if here != book.acknowledged[table]:
+            book.wrong.append(f"{table}: told {book.acknowledged[table].items() ^ here.items()}")
         figures[table] = len(rows)
     found = dict(query(database, "SELECT subject, count(*) FROM invoices WHERE subject IS NOT NULL GROUP BY subject"))
     figures["given up"] = found.pop("given up", 0)
@@ -264,7 +264,7 @@ def judge(server: Server, book: Book, *, drafts: int) -> dict[str, Any]:
 def report(book: Book, figures: dict[str, Any]) -> None:
     """Print the figures."""
     refused = sum(book.refused.values())
-    rows = [("invoices issued and told", len(book.told["invoices"]))]
+    rows = [("invoices issued and told", len(book.acknowledged["invoices"]))]
     rows += [(f"  {way}", count) for way, count in sorted(book.ways.items())]
     rows += [("issued for callers that had given up", figures["given up"])]
     rows += [("credit notes", figures["credit_notes"]), ("refused", refused)]

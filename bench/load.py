@@ -41,7 +41,7 @@ class Turn:
 
 
 def drive(port: int, requests: Iterator[bytes], seconds: float, count: int = CONNECTIONS) -> int:
-    """Keep so many connections busy for a time; answers how many responses came."""
+    """Keep so many connections busy for a time; return how many responses came."""
     answered = 0
     with selectors.EpollSelector() as selector:
         connections = [Connection(port) for _ in range(count)]

@@ -40,7 +40,7 @@ def free_port() -> int:
 
 
 def add_sites(database: Path, port: int, sites: int, interval: int, first: datetime) -> dict[str, float]:
-    """Write sites that are due one after the other over an interval; answers when each is due first."""
+    """Write sites that are due one after the other over an interval; return when each is due first."""
     due = {}
     connection = sqlite3.connect(database)
     for n in range(sites):

@@ -53,11 +53,17 @@ def add_money(path: Path, count: int) -> None:
     rows: dict[str, list[Row]] = {name: [] for name in ("invoices", "invoice_lines", "payments", "credit_notes")}
     rows["credit_note_shares"] = []
     for number, invoice in enumerate(invoices(random.Random(3), count), start=1):
-        for name, its in zip(rows, parts(random.Random(number), account, number, *invoice), strict=True):
-            rows[name] += its
-    for (name, its), columns in zip(rows.items(), (INVOICE, LINE, PAYMENT, NOTE, SHARE), strict=True):
-        shares = enumerate(its, start=1) if name == "credit_note_shares" else None
-        put(connection, account, name, columns, its if shares is None else [(*s[:3], n, *s[4:]) for n, s in shares])
+        for name, invoice_rows in zip(rows, parts(random.Random(number), account, number, *invoice), strict=True):
+            rows[name] += invoice_rows
+    for (name, invoice_rows), columns in zip(rows.items(), (INVOICE, LINE, PAYMENT, NOTE, SHARE), strict=True):
+        shares = enumerate(invoice_rows, start=1) if name == "credit_note_shares" else None
+        put(
+            connection,
+            account,
+            name,
+            columns,
+            invoice_rows if shares is None else [(*s[:3], n, *s[4:]) for n, s in shares],
+        )
     put(connection, account, "expenses", EXPENSE, expenses(random.Random(4), account, count))
     connection.execute("COMMIT")
     connection.execute("PRAGMA journal_mode=WAL")
@@ -110,5 +116,5 @@ def expenses(chance: random.Random, account: int, count: int) -> Iterator[Row]:
         net, billable = chance.randint(500, 50_000), chance.random() < 0.5
         stamp = f"{day}T18:00:00.{n % 10**6:06}Z"
         figures = (net, "EUR", "0", 0, net, billable, "0", net if billable else 0, 0, "travel")
-        its = (client_of(project), project, 1 + int(chance.random() * USERS), str(day), "travel")
-        yield (account, stamp, stamp, *its, *figures)
+        identity = (client_of(project), project, 1 + int(chance.random() * USERS), str(day), "travel")
+        yield (account, stamp, stamp, *identity, *figures)

@@ -34,7 +34,7 @@ def asked(keys: list[str]) -> dict[str, Iterator[bytes]]:
         "last year": f"from={past}-01-01&to={past}-12-31",
         "all": f"from={today - timedelta(days=LONGEST)}",
     }
-    paths = {f"{name}, {what}": f"/reports/{name}?{its}" for what, its in days.items() for name in NAMES}
+    paths = {f"{name}, {what}": f"/reports/{name}?{query}" for what, query in days.items() for name in NAMES}
     paths[f"{NAMES[-1]}, all"] = f"/reports/{NAMES[-1]}"
     return {what: itertools.cycle([request("GET", path, key) for key in keys]) for what, path in paths.items()}
 

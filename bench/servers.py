@@ -39,7 +39,7 @@ class Connection:
         self.have = 0
 
     def receive(self, expected: bytes) -> bool:
-        """Take what has arrived; answers whether a response is complete."""
+        """Take what has arrived; return whether a response is complete."""
         got = self.socket.recv_into(self.view[self.have :])
         self.have += got
         head = self.buffer.find(b"\r\n\r\n", 0, self.have)

@@ -33,7 +33,7 @@ CHECKS = "INSERT INTO site_checks (account_id, site_id, checked_at, is_up) VALUE
 
 
 def fill(path: Path, sites: int, *, checked: bool) -> list[str]:
-    """Make a database with so many sites; answers its keys."""
+    """Make a database with so many sites; return its keys."""
     agency = open_agency(path, KEYS)
     connection = bare.connect(str(path))
     for pragma in FAST:

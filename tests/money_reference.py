@@ -16,14 +16,14 @@ LARGEST = 10**12
 PROJECTS = 3
 
 
-class Halves:
+class Ties:
     """How many exact halves were rounded: the ties."""
 
-    met = 0
+    count = 0
 
 
 class Refused(Exception):
-    """A request that the contract does not allow; its argument is the member at fault."""
+    """A request that the contract does not allow; its argument is the field at fault."""
 
 
 class Share(NamedTuple):
@@ -77,16 +77,16 @@ def rounded(number: Fraction) -> int:
     """The nearest whole number, and of two as near the one further from zero."""
     below, rest = divmod(number.numerator, number.denominator)
     beyond = 2 * rest - number.denominator
-    Halves.met += beyond == 0
+    Ties.count += beyond == 0
     return below + (beyond > 0 or (beyond == 0 and below >= 0))
 
 
-def bounded(number: int, *bounds: tuple[int, int]) -> int:
+def clamp(number: int, *bounds: tuple[int, int]) -> int:
     """A number, or the nearest that lies between all these pairs, each in either order."""
     return max(*map(min, bounds), min(*map(max, bounds), number))
 
 
-def proportion(units: int, weights: Sequence[int]) -> list[int]:
+def allocate(units: int, weights: Sequence[int]) -> list[int]:
     """Whole numbers in proportion to weights: what is left over goes to the largest remainders, one each."""
     fair = [Fraction(units * weight, sum(weights)) for weight in weights]
     parts = [floor(part) for part in fair]
@@ -96,38 +96,38 @@ def proportion(units: int, weights: Sequence[int]) -> list[int]:
     return parts
 
 
-def worth(minutes: int, hourly_rate: str, digits: int) -> int:
+def time_amount(minutes: int, hourly_rate: str, digits: int) -> int:
     return rounded(Fraction(minutes, 60) * exact(hourly_rate) * 10**digits)
 
 
-def expense(it: dict[str, Any], digits: int) -> tuple[int, int]:
+def expense(sent: dict[str, Any], digits: int) -> tuple[int, int]:
     """The net of an expense, and what its client is billed."""
-    gross = exact(it["amount"]) * 10**digits
-    net = rounded(gross / (1 + exact(it["tax_rate"]) / 100)) if it["amount_includes_tax"] else int(gross)
-    return net, rounded(net * (1 + exact(it["markup_percent"]) / 100))
+    gross = exact(sent["amount"]) * 10**digits
+    net = rounded(gross / (1 + exact(sent["tax_rate"]) / 100)) if sent["amount_includes_tax"] else int(gross)
+    return net, rounded(net * (1 + exact(sent["markup_percent"]) / 100))
 
 
 def bill(document: dict[str, Any]) -> list[Line]:
     """The lines of an invoice; one that names no project is for the invoice's."""
     digits = DIGITS[document["currency"]]
-    lines = [line_of(it, digits) for it in document["lines"]]
+    lines = [line_of(line, digits) for line in document["lines"]]
     return [line._replace(project=document["project"]) if line.project is None else line for line in lines]
 
 
-def line_of(it: dict[str, Any], digits: int) -> Line:
+def line_of(sent: dict[str, Any], digits: int) -> Line:
     """A line; of work its quantity and price are what the work makes them."""
-    rate, project = exact(it["tax_rate"]), it["project"]
-    if "time" in it:
-        units = sum(worth(entry["minutes"], entry["hourly_rate"], digits) for entry in it["time"])
-        quantity = Fraction(rounded(Fraction(sum(entry["minutes"] for entry in it["time"]), 60) * 10**4), 10**4)
-        rates = {exact(entry["hourly_rate"]) for entry in it["time"]}
+    rate, project = exact(sent["tax_rate"]), sent["project"]
+    if "time" in sent:
+        units = sum(time_amount(entry["minutes"], entry["hourly_rate"], digits) for entry in sent["time"])
+        quantity = Fraction(rounded(Fraction(sum(entry["minutes"] for entry in sent["time"]), 60) * 10**4), 10**4)
+        rates = {exact(entry["hourly_rate"]) for entry in sent["time"]}
         return Line(units, quantity, rates.pop() if len(rates) == 1 else price(units, quantity, digits), rate, project)
-    if "expenses" in it:
-        units = sum(expense(each, digits)[1] for each in it["expenses"])
+    if "expenses" in sent:
+        units = sum(expense(each, digits)[1] for each in sent["expenses"])
         quantity = Fraction(-1 if units < 0 else 1)
         return Line(units, quantity, price(units, quantity, digits), rate, project)
-    quantity, unit_price = exact(it["quantity"]), exact(it["unit_price"])
-    units = rounded(quantity * unit_price * (1 - exact(it["discount_percent"]) / 100) * 10**digits)
+    quantity, unit_price = exact(sent["quantity"]), exact(sent["unit_price"])
+    units = rounded(quantity * unit_price * (1 - exact(sent["discount_percent"]) / 100) * 10**digits)
     return Line(units, quantity, unit_price, rate, project)
 
 
@@ -161,9 +161,9 @@ class Ledger:
 
     def credit(self, request: dict[str, Any]) -> Note:
         """What a request takes back, which is then no longer there. Raises Refused."""
-        parts, shares = self.told(request)
+        parts, shares = self.resolve(request)
         total = sum(share.gross for share in shares.values())
-        if not 0 < total <= self.gross or (total == self.gross and self.beside(shares)):
+        if not 0 < total <= self.gross or (total == self.gross and self.leaves_remainder(shares)):
             raise Refused("lines" if "lines" in request else "amount")
         note = Note(parts, shares, self.by_project(parts, sum(share.net for share in shares.values())))
         self.notes += 1
@@ -177,20 +177,20 @@ class Ledger:
             self.projects[project] -= units
         return note
 
-    def beside(self, shares: dict[Fraction, Share]) -> bool:
+    def leaves_remainder(self, shares: dict[Fraction, Share]) -> bool:
         """Whether anything would be left at any rate."""
         return any(shares.get(rate, (0, 0)) != left for rate, left in self.rates.items())
 
-    def told(self, request: dict[str, Any]) -> tuple[list[Part], dict[Fraction, Share]]:
+    def resolve(self, request: dict[str, Any]) -> tuple[list[Part], dict[Fraction, Share]]:
         """What a request says, or, when it says nothing, all that is left. Raises Refused."""
         whole, named = self.gross, request.get("lines", [])
         if whole == 0:
             raise Refused("amount")
         if not request and not self.notes:
             named = [{"invoice_line_id": place} for place, line in enumerate(self.lines) if line.quantity]
-        return self.by_lines(named) if named else self.by_amount(self.asked(request, whole), whole)
+        return self.by_lines(named) if named else self.by_amount(self.requested_gross(request, whole), whole)
 
-    def asked(self, request: dict[str, Any], whole: int) -> int:
+    def requested_gross(self, request: dict[str, Any], whole: int) -> int:
         """The gross amount of a request, which is all that is left when it says none."""
         gross = exact(request["amount"]) * 10**self.digits if "amount" in request else Fraction(whole)
         if gross > whole or gross.denominator > 1:
@@ -201,8 +201,10 @@ class Ledger:
         """A gross amount at each rate, in proportion to what is left there."""
         shares = self.rates
         if gross < whole:
-            its = zip(self.rates.items(), proportion(gross, [left.gross for left in self.rates.values()]), strict=True)
-            shares = {rate: part_at(rate, left, part) for (rate, left), part in its}
+            parts_by_rate = zip(
+                self.rates.items(), allocate(gross, [left.gross for left in self.rates.values()]), strict=True
+            )
+            shares = {rate: part_at(rate, left, part) for (rate, left), part in parts_by_rate}
         shares = {rate: share for rate, share in shares.items() if share != (0, 0)}
         parts = [Part(net, Fraction(-1 if net < 0 else 1), rate) for rate, (net, _) in shares.items()]
         return parts, shares
@@ -211,39 +213,43 @@ class Ledger:
         """Parts of lines and free lines, and the tax on both at each rate."""
         left, parts = list(self.left), []
         nets: dict[Fraction, int] = {}
-        for number, it in enumerate(named):
-            place = it.get("invoice_line_id")
+        for number, credit_line in enumerate(named):
+            place = credit_line.get("invoice_line_id")
             if place is None:
-                part = self.free(number, it)
+                part = self.free(number, credit_line)
             else:
-                part = part_of(number, it, self.lines[place], left[place])
+                part = part_of(number, credit_line, self.lines[place], left[place])
                 left[place] = (left[place][0] - part.amount, left[place][1] - part.quantity)
             parts.append(part)
             nets[part.rate] = nets.get(part.rate, 0) + part.amount
         shares = {}
         for rate, net in nets.items():
-            its = self.rates[rate]
-            if bounded(net, (0, its.net)) != net:
+            left_at_rate = self.rates[rate]
+            if clamp(net, (0, left_at_rate.net)) != net:
                 raise Refused("lines")
-            shares[rate] = its if net == its.net else Share(net, bounded(rounded(net * rate / 100), (0, its.tax)))
+            shares[rate] = (
+                left_at_rate
+                if net == left_at_rate.net
+                else Share(net, clamp(rounded(net * rate / 100), (0, left_at_rate.tax)))
+            )
         return parts, shares
 
-    def free(self, number: int, it: dict[str, Any]) -> Part:
+    def free(self, number: int, credit_line: dict[str, Any]) -> Part:
         """A line of its own, at one of the invoice's rates."""
-        rate = exact(it["tax_rate"]) if "tax_rate" in it else next(iter(self.rates))
-        if rate not in self.rates or ("tax_rate" not in it and len(self.rates) > 1):
+        rate = exact(credit_line["tax_rate"]) if "tax_rate" in credit_line else next(iter(self.rates))
+        if rate not in self.rates or ("tax_rate" not in credit_line and len(self.rates) > 1):
             raise Refused(f"lines.{number}.tax_rate")
-        quantity = exact(it.get("quantity", "1"))
-        return Part(rounded(quantity * exact(it["unit_price"]) * 10**self.digits), quantity, rate)
+        quantity = exact(credit_line.get("quantity", "1"))
+        return Part(rounded(quantity * exact(credit_line["unit_price"]) * 10**self.digits), quantity, rate)
 
     def by_project(self, parts: list[Part], net: int) -> dict[int | None, int]:
         """Parts of lines for those lines' projects, the rest in proportion to what is then left of each."""
         if net == sum(self.projects.values()):
             return dict(self.projects)
         others, rest = self.others(parts, net)
-        more = proportion(others, list(rest.values())) if sum(rest.values()) else [others, *[0] * (len(rest) - 1)]
-        its = zip(self.projects.items(), rest.values(), more, strict=True)
-        return {project: left - after + units for (project, left), after, units in its}
+        more = allocate(others, list(rest.values())) if sum(rest.values()) else [others, *[0] * (len(rest) - 1)]
+        rows = zip(self.projects.items(), rest.values(), more, strict=True)
+        return {project: left - after + units for (project, left), after, units in rows}
 
     def others(self, parts: list[Part], net: int) -> tuple[int, dict[int | None, int]]:
         """How much of a net is no part of a line, and what is left of each project after the parts of lines."""
@@ -256,18 +262,18 @@ class Ledger:
 
 def part_at(rate: Fraction, left: Share, gross: int) -> Share:
     """A gross amount as net and tax, neither of them more than is left."""
-    net = bounded(rounded(gross / (1 + rate / 100)), (0, left.net), (gross - left.tax, gross))
+    net = clamp(rounded(gross / (1 + rate / 100)), (0, left.net), (gross - left.tax, gross))
     return Share(net, gross - net)
 
 
-def part_of(number: int, it: dict[str, Any], line: Line, left: tuple[int, Fraction]) -> Part:
+def part_of(number: int, credit_line: dict[str, Any], line: Line, left: tuple[int, Fraction]) -> Part:
     """A part of an invoice's line; the last one takes all that is left of it."""
     units, rest = left
-    quantity = exact(it["quantity"]) if "quantity" in it else rest
+    quantity = exact(credit_line["quantity"]) if "quantity" in credit_line else rest
     if rest == 0 or not 0 < quantity / rest <= 1:
         raise Refused(f"lines.{number}.quantity")
-    amount = units if quantity == rest else bounded(rounded(line.amount * quantity / line.quantity), (0, units))
-    return Part(amount, quantity, line.rate, it["invoice_line_id"])
+    amount = units if quantity == rest else clamp(rounded(line.amount * quantity / line.quantity), (0, units))
+    return Part(amount, quantity, line.rate, credit_line["invoice_line_id"])
 
 
 RATES = ("0", "7", "19", "19.0", "20", "21", "25", "5.5", "8.1", "8.10", "2.5", "10", "12.5", "50", "60", "100")
@@ -311,11 +317,11 @@ def document(chance: Random, *, sent: bool = False) -> dict[str, Any]:
         kind, project = one_of(chance, kinds), chance.choice([None, *range(PROJECTS)])
         plain = [other for other in lines if not other.get("quantity", "-").startswith("-")]
         if kind == "undone" and plain:
-            it = chance.choice(plain)
-            lines.append({**it, "quantity": f"-{it['quantity']}", "project": project})
+            former = chance.choice(plain)
+            lines.append({**former, "quantity": f"-{former['quantity']}", "project": project})
         else:
-            its = {"tax_rate": chance.choice(rates), "project": project}
-            lines.append({**line(chance, kind, DIGITS[currency]), **its})
+            terms = {"tax_rate": chance.choice(rates), "project": project}
+            lines.append({**line(chance, kind, DIGITS[currency]), **terms})
     return {"currency": currency, "project": chance.choice([None, *range(PROJECTS)]), "lines": lines}
 
 
@@ -323,7 +329,7 @@ def line(chance: Random, kind: str, digits: int) -> dict[str, Any]:
     if kind == "time":
         return {"time": time(chance, digits)}
     if kind == "expenses":
-        return {"expenses": [spent(chance, digits) for _ in range(chance.randint(1, 3))]}
+        return {"expenses": [random_expense(chance, digits) for _ in range(chance.randint(1, 3))]}
     discount = "0" if chance.random() < 0.7 else percent(chance, DISCOUNTS)
     places = chance.randint(0, 4)
     quantity = "1" if chance.random() < 0.4 else text(chance.randint(1, 400 * 10 ** chance.randint(0, places)), places)
@@ -359,10 +365,10 @@ def time(chance: Random, digits: int) -> list[dict[str, Any]]:
     usual = text(chance.randint(0, 20_000), digits)
     rates = [usual if chance.random() < 0.7 else text(chance.randint(0, 20_000), digits) for _ in range(4)]
     minutes = [chance.choice((1, 5, 20, 30, 45, 90, chance.randint(1, 1440))) for _ in range(chance.randint(1, 4))]
-    return [{"minutes": its, "hourly_rate": rate} for its, rate in zip(minutes, rates, strict=False)]
+    return [{"minutes": worked, "hourly_rate": rate} for worked, rate in zip(minutes, rates, strict=False)]
 
 
-def spent(chance: Random, digits: int) -> dict[str, Any]:
+def random_expense(chance: Random, digits: int) -> dict[str, Any]:
     """An expense, or, less than nothing, a refund."""
     units = chance.randint(1, 10 ** chance.randint(1, 7)) * chance.choice((1, 1, 1, -1))
     markup = percent(chance, ("0", "10", "12.5", "50", "100", "7.5"), 1000)
@@ -375,31 +381,31 @@ def requests(chance: Random, ledger: Ledger) -> Iterator[dict[str, Any]]:
     """Credit notes that are asked for one after the other, each with regard to what is left then."""
     for _ in range(chance.randint(0, 5)):
         if ledger.gross:
-            asked = request(chance, ledger)
-            if not unsettled(ledger, asked):
-                yield asked
+            credit_request = request(chance, ledger)
+            if not is_skipped(ledger, credit_request):
+                yield credit_request
     if ledger.gross and chance.random() < 0.6:
         yield {}
 
 
-def unsettled(ledger: Ledger, asked: dict[str, Any]) -> bool:
+def is_skipped(ledger: Ledger, credit_request: dict[str, Any]) -> bool:
     """Whether lines below nothing make a request one that is not compared.
 
     It takes more of the projects than is left of them together, or it comes to all that is left with too much at one
     rate and too little at another.
     """
-    met = Halves.met
+    met = Ties.count
     try:
-        parts, shares = ledger.told(asked)
+        parts, shares = ledger.resolve(credit_request)
     except Refused:
         return False
     finally:
-        Halves.met = met
+        Ties.count = met
     others, rest = ledger.others(parts, sum(share.net for share in shares.values()))
     total = sum(share.gross for share in shares.values())
     every = {rate for rate, left in ledger.rates.items() if left.net}
-    uneven = total == ledger.gross and every <= shares.keys() and ledger.beside(shares)
-    return uneven or others != bounded(others, (0, sum(rest.values())))
+    uneven = total == ledger.gross and every <= shares.keys() and ledger.leaves_remainder(shares)
+    return uneven or others != clamp(others, (0, sum(rest.values())))
 
 
 def request(chance: Random, ledger: Ledger) -> dict[str, Any]:
@@ -452,5 +458,5 @@ def free(chance: Random, ledger: Ledger) -> dict[str, Any]:
     ways = [("1", text(wanted, ledger.digits)), ("0.5", text(wanted, ledger.digits)), ("2.5", text(wanted // 3, 4))]
     quantity, unit_price = chance.choice(ways)
     known = chance.random() < (0.5 if len(ledger.rates) == 1 else 0.03)
-    its = "47.11" if chance.random() < 0.02 else text(int(rate * 1000), 3)
-    return {"quantity": sign + quantity, "unit_price": unit_price} | ({} if known else {"tax_rate": its})
+    tax_rate = "47.11" if chance.random() < 0.02 else text(int(rate * 1000), 3)
+    return {"quantity": sign + quantity, "unit_price": unit_price} | ({} if known else {"tax_rate": tax_rate})

@@ -1,7 +1,7 @@
-"""The five reports told a second time, in plain Python: by a look at every row that the API lists, and at every day.
+"""A reference model of the five reports, in plain Python: by a look at every row that the API lists, and at every day.
 
 Books are what an agency has at a moment: the rows as they are answered, and what only operators know. A report takes
-what a query asks for and tells the `data` of the answer. Amounts are whole minor units, days and moments are texts.
+what a query asks for and returns the `data` of the answer. Amounts are whole minor units, days and moments are texts.
 """
 
 import unicodedata
@@ -25,7 +25,7 @@ WORKED = ("tracked", "billable", "value")
 PROFIT = (*WORKED, "line_revenue", "line_credit", "unbilled_time", "expenses", "cost", "missing")
 
 
-def place(name):
+def sort_key(name):
     """What a name is sorted by: its letters without accents, and those only where all else is the same."""
     letters = unicodedata.normalize("NFD", name.casefold())
     return "".join(letter for letter in letters if unicodedata.category(letter) != "Mn"), name.casefold()
@@ -71,7 +71,7 @@ def year_before(day):
     return f"{int(day[:4]) - 1}{day[4:8]}01"
 
 
-class Move(NamedTuple):
+class Movement(NamedTuple):
     """What a row adds to the figures of its day."""
 
     day: str
@@ -89,27 +89,33 @@ class Books:
         self.rows, self.users, self.account = rows, users, account
         self.zone = ZoneInfo(account["timezone"])
         self.today = self.day(now)
-        self.issued = [it for it in rows["invoices"] if it["status"] in ISSUED]
-        self.names = {it["id"]: it["name"] for it in rows["clients"]}
-        self.moves = [*self.time(), *self.expenses(), *(move for it in self.issued for move in self.bill(it))]
+        self.issued = [invoice for invoice in rows["invoices"] if invoice["status"] in ISSUED]
+        self.names = {client["id"]: client["name"] for client in rows["clients"]}
+        self.moves = [*self.time(), *self.expenses(), *(move for invoice in self.issued for move in self.bill(invoice))]
 
     def day(self, instant):
         return datetime.fromisoformat(instant).astimezone(self.zone).date().isoformat()
 
     def time(self):
-        covered = {it["id"] for it in self.rows["projects"] if it["billing_type"] in COVERED}
-        for it in self.rows["time-entries"]:
-            will_be_billed = it["billing_status"] == "unbilled" and it["project_id"] not in covered
-            minutes, rate, value = it["duration_minutes"], self.rate(it), units(it["amount"], it["currency"])
+        covered = {project["id"] for project in self.rows["projects"] if project["billing_type"] in COVERED}
+        for entry in self.rows["time-entries"]:
+            will_be_billed = entry["billing_status"] == "unbilled" and entry["project_id"] not in covered
+            minutes, rate, value = (
+                entry["duration_minutes"],
+                self.rate(entry),
+                units(entry["amount"], entry["currency"]),
+            )
             figures = {
                 "tracked": minutes,
-                "billable": minutes if it["billable"] else 0,
+                "billable": minutes if entry["billable"] else 0,
                 "value": value,
                 "unbilled_time": value if will_be_billed else 0,
                 "cost": Fraction(minutes * (rate or 0), 60),
                 "missing": minutes if rate is None else 0,
             }
-            yield Move(it["date"], it["currency"], it["client_id"], it["project_id"], it["user_id"], figures)
+            yield Movement(
+                entry["date"], entry["currency"], entry["client_id"], entry["project_id"], entry["user_id"], figures
+            )
 
     def rate(self, entry):
         """What an hour of the user costs on the day of an entry."""
@@ -117,46 +123,52 @@ class Books:
         return units(max(past)[1], self.account["currency"]) if past else None
 
     def expenses(self):
-        for it in self.rows["expenses"]:
-            will_be_billed = it["billable_amount"] if it["billing_status"] == "unbilled" else 0
-            figures = {"expenses": it["net_amount"], "unbilled_expenses": will_be_billed}
-            figures |= {"billable_expenses": it["billable_amount"]}
-            figures = {name: units(amount, it["currency"]) for name, amount in figures.items()}
-            yield Move(it["date"], it["currency"], it["client_id"], it["project_id"], None, figures)
+        for expense in self.rows["expenses"]:
+            will_be_billed = expense["billable_amount"] if expense["billing_status"] == "unbilled" else 0
+            figures = {"expenses": expense["net_amount"], "unbilled_expenses": will_be_billed}
+            figures |= {"billable_expenses": expense["billable_amount"]}
+            figures = {name: units(amount, expense["currency"]) for name, amount in figures.items()}
+            yield Movement(
+                expense["date"], expense["currency"], expense["client_id"], expense["project_id"], None, figures
+            )
 
-    def bill(self, it):
+    def bill(self, invoice):
         """What an issued invoice brings: itself and its lines, its credit notes and their shares, its payments."""
 
         def move(day, project=None, **amounts):
-            figures = {name: units(amount, it["currency"]) for name, amount in amounts.items()}
-            return Move(day, it["currency"], it["client_id"], project, None, figures)
+            figures = {name: units(amount, invoice["currency"]) for name, amount in amounts.items()}
+            return Movement(day, invoice["currency"], invoice["client_id"], project, None, figures)
 
-        issued = move(it["issue_date"], invoiced=Fraction(it["total"]) - Fraction(it["tax_total"]), tax=it["tax_total"])
+        issued = move(
+            invoice["issue_date"],
+            invoiced=Fraction(invoice["total"]) - Fraction(invoice["tax_total"]),
+            tax=invoice["tax_total"],
+        )
         yield issued._replace(figures=issued.figures | {"invoice_count": 1})
-        for line in it["lines"]:
-            yield move(it["issue_date"], line["project_id"] or it["project_id"], line_revenue=line["amount"])
-        for note, shares in credited(it):
+        for line in invoice["lines"]:
+            yield move(invoice["issue_date"], line["project_id"] or invoice["project_id"], line_revenue=line["amount"])
+        for note, shares in credited(invoice):
             net = Fraction(note["total"]) - Fraction(note["tax_total"])
             yield move(note["issue_date"], credited=net, tax=-Fraction(note["tax_total"]))
             for project, share in shares.items():
                 yield move(note["issue_date"], project, line_credit=share)
-        for payment in it["payments"]:
+        for payment in invoice["payments"]:
             yield move(payment["paid_date"], collected=payment["amount"])
 
-    def due(self, it, day):
+    def due(self, invoice, day):
         """What is outstanding of an issued invoice at the end of a day."""
-        if it["issue_date"] > day or (it["written_off_at"] and self.day(it["written_off_at"]) <= day):
+        if invoice["issue_date"] > day or (invoice["written_off_at"] and self.day(invoice["written_off_at"]) <= day):
             return 0
-        paid = [its["amount"] for its in it["payments"] if its["paid_date"] <= day]
-        taken_back = [its["total"] for its in it["credit_notes"] if its["issue_date"] <= day]
-        return max(0, units(Fraction(it["total"]) - sum(map(Fraction, paid + taken_back)), it["currency"]))
+        paid = [payment["amount"] for payment in invoice["payments"] if payment["paid_date"] <= day]
+        taken_back = [note["total"] for note in invoice["credit_notes"] if note["issue_date"] <= day]
+        return max(0, units(Fraction(invoice["total"]) - sum(map(Fraction, paid + taken_back)), invoice["currency"]))
 
     def budget(self, project):
         """What of its budgets a project has used, each with the whole of it."""
-        its = [entry for entry in self.rows["time-entries"] if entry["project_id"] == project["id"]]
-        worth = sum(Fraction(entry["amount"]) for entry in its if entry["currency"] == project["currency"])
-        minutes = sum(entry["duration_minutes"] for entry in its)
-        both = ((worth, Fraction(project["budget_amount"] or 0)), (minutes, project["budget_minutes"] or 0))
+        entries = [entry for entry in self.rows["time-entries"] if entry["project_id"] == project["id"]]
+        value = sum(Fraction(entry["amount"]) for entry in entries if entry["currency"] == project["currency"])
+        minutes = sum(entry["duration_minutes"] for entry in entries)
+        both = ((value, Fraction(project["budget_amount"] or 0)), (minutes, project["budget_minutes"] or 0))
         return [(used, whole) for used, whole in both if whole > 0]
 
 
@@ -169,7 +181,7 @@ def credited(invoice):
     for line in invoice["lines"]:
         project_of[line["id"]] = project = line["project_id"] or invoice["project_id"]
         left[project] += Fraction(line["amount"])
-    for note in sorted(invoice["credit_notes"], key=lambda it: it["id"]):
+    for note in sorted(invoice["credit_notes"], key=lambda note: note["id"]):
         net, shares = Fraction(note["subtotal"]), defaultdict(Fraction)
         if net == sum(left.values()):
             shares = dict(left)
@@ -183,29 +195,29 @@ def credited(invoice):
         yield note, shares
 
 
-class Question:
+class ReportQuery:
     """What a report is asked for: a period, and what limits the rows."""
 
-    def __init__(self, books, asked, usual=None):
+    def __init__(self, books, params, default_first=None):
         self.books = books
-        self.last = asked.get("to", books.today)
-        self.first = asked.get("from") or (usual(self.last) if usual else None)
-        self.only = {name: its for name, its in asked.items() if name not in {"from", "to"}}
-        self.currency = asked.get("currency", books.account["currency"])
-        self.moves = [move for move in books.moves if self.has(move.day) and self.means(move._asdict())]
+        self.last = params.get("to", books.today)
+        self.first = params.get("from") or (default_first(self.last) if default_first else None)
+        self.filters = {name: value for name, value in params.items() if name not in {"from", "to"}}
+        self.currency = params.get("currency", books.account["currency"])
+        self.moves = [move for move in books.moves if self.includes(move.day) and self.matches(move._asdict())]
 
     @property
     def period(self):
         return {"from": self.first, "to": self.last, "timezone": self.books.account["timezone"]}
 
-    def has(self, day):
+    def includes(self, day):
         return day is not None and (self.first or "") <= day <= self.last
 
-    def saw(self, instant):
-        return instant is not None and self.has(self.books.day(instant))
+    def includes_instant(self, instant):
+        return instant is not None and self.includes(self.books.day(instant))
 
-    def means(self, row):
-        return all(row[name] == its for name, its in self.only.items())
+    def matches(self, row):
+        return all(row[name] == value for name, value in self.filters.items())
 
     def days(self):
         day = self.first
@@ -220,20 +232,20 @@ class Question:
             for name in names & move.figures.keys():
                 key = tuple(by(move))
                 found.setdefault(key, dict.fromkeys(names, 0))[name] += move.figures[name]
-        return {key: its for key, its in found.items() if any(its.values())}
+        return {key: sums for key, sums in found.items() if any(sums.values())}
 
     def balances(self):
         """Client, currency, what is due and what is overdue of each invoice of which something is outstanding."""
-        for it in self.books.issued:
-            due = self.books.due(it, self.last)
-            if due and self.means(it):
-                yield it["client_id"], it["currency"], due, due if it["due_date"] < self.last else 0
+        for invoice in self.books.issued:
+            due = self.books.due(invoice, self.last)
+            if due and self.matches(invoice):
+                yield invoice["client_id"], invoice["currency"], due, due if invoice["due_date"] < self.last else 0
 
-    def of_client(self, collection):
+    def client_rows(self, collection):
         """Rows of the client that is asked for, or all."""
-        own = "id" if collection == "clients" else "client_id"
-        client = self.only.get("client_id")
-        return [it for it in self.books.rows[collection] if client in {None, it[own]}]
+        client_key = "id" if collection == "clients" else "client_id"
+        client = self.filters.get("client_id")
+        return [row for row in self.books.rows[collection] if client in {None, row[client_key]}]
 
     def capacity(self, user):
         """The minutes that a user is available on the days of the period."""
@@ -242,22 +254,25 @@ class Question:
         return half_up(Fraction(user["weekly_capacity_minutes"] * days, len(working))) if working else 0
 
 
-def revenue(currency, its):
-    """The members that the revenue reports share."""
-    net = its["invoiced"] - its["credited"]
-    amounts = {name: its[name] for name in ("invoiced", "credited", "tax", "collected")} | {"revenue": net}
+def revenue(currency, sums):
+    """The fields that the revenue reports share."""
+    net = sums["invoiced"] - sums["credited"]
+    amounts = {name: sums[name] for name in ("invoiced", "credited", "tax", "collected")} | {"revenue": net}
     return {"currency": currency} | {name: money(amount, currency) for name, amount in amounts.items()}
 
 
 # The reports
 
 
-def revenue_by_client(books, asked):
-    its = Question(books, asked, year_begins)
+def revenue_by_client(books, params):
+    scope = ReportQuery(books, params, year_begins)
     names = (*BILLED, "outstanding", "overdue")
     nothing = dict.fromkeys(names, 0)
-    found = {key: nothing | sums for key, sums in its.tally(lambda it: (it.client_id, it.currency), {*BILLED}).items()}
-    for client, currency, due, late in its.balances():
+    found = {
+        key: nothing | sums
+        for key, sums in scope.tally(lambda move: (move.client_id, move.currency), {*BILLED}).items()
+    }
+    for client, currency, due, late in scope.balances():
         sums = found.setdefault((client, currency), dict(nothing))
         sums["outstanding"] += due
         sums["overdue"] += late
@@ -265,52 +280,54 @@ def revenue_by_client(books, asked):
     for (_, currency), sums in found.items():
         totals[currency] = {name: totals[currency][name] + sums[name] for name in names}
 
-    def told(currency, sums, whole):
+    def figures_of(currency, sums, whole):
         nets = [part["invoiced"] - part["credited"] for part in (sums, whole)]
         dues = {name: money(sums[name], currency) for name in ("outstanding", "overdue")}
         more = {"invoice_count": sums["invoice_count"], "share_percent": percent(*nets)}
         return revenue(currency, sums) | dues | more
 
     rows = [
-        {"client_id": client, "client_name": books.names[client]} | told(currency, sums, totals[currency])
+        {"client_id": client, "client_name": books.names[client]} | figures_of(currency, sums, totals[currency])
         for (client, currency), sums in found.items()
     ]
-    rows.sort(key=lambda it: (-Fraction(it["revenue"]), place(it["client_name"]), it["client_id"], it["currency"]))
+    rows.sort(
+        key=lambda row: (-Fraction(row["revenue"]), sort_key(row["client_name"]), row["client_id"], row["currency"])
+    )
     return {
-        "period": its.period,
+        "period": scope.period,
         "rows": rows,
-        "totals": [told(currency, sums, sums) for currency, sums in sorted(totals.items())],
+        "totals": [figures_of(currency, sums, sums) for currency, sums in sorted(totals.items())],
     }
 
 
-def revenue_by_month(books, asked):
-    its = Question(books, asked, year_before)
+def revenue_by_month(books, params):
+    scope = ReportQuery(books, params, year_before)
     names = {*BILLED, "expenses"}
-    found = its.tally(lambda it: (it.day[:7], it.currency), names)
-    totals = its.tally(lambda it: (it.currency,), names)
-    currencies = sorted({currency for _, currency in found}) or [its.currency]
+    found = scope.tally(lambda move: (move.day[:7], move.currency), names)
+    totals = scope.tally(lambda move: (move.currency,), names)
+    currencies = sorted({currency for _, currency in found}) or [scope.currency]
 
-    def told(currency, sums):
+    def figures_of(currency, sums):
         more = {"invoice_count": sums["invoice_count"], "expenses": money(sums["expenses"], currency)}
         return revenue(currency, sums) | more
 
     nothing = dict.fromkeys(names, 0)
     rows = [
-        {"month": month} | told(currency, found.get((month, currency), nothing))
-        for month in sorted({day[:7] for day in its.days()})
+        {"month": month} | figures_of(currency, found.get((month, currency), nothing))
+        for month in sorted({day[:7] for day in scope.days()})
         for currency in currencies
     ]
-    sums = [told(currency, totals.get((currency,), nothing)) for currency in currencies]
-    return {"period": its.period, "rows": rows, "totals": sums}
+    sums = [figures_of(currency, totals.get((currency,), nothing)) for currency in currencies]
+    return {"period": scope.period, "rows": rows, "totals": sums}
 
 
-def utilisation(books, asked):
-    its = Question(books, asked, month_begins)
+def utilisation(books, params):
+    scope = ReportQuery(books, params, month_begins)
 
-    def told(available, target, found):
+    def figures_of(available, target, found):
         tracked, billable = (sum(sums[name] for sums in found.values()) for name in ("tracked", "billable"))
-        worth = {currency: money(sums["value"], currency) for currency, sums in sorted(found.items())}
-        own = worth.pop(its.currency, money(0, its.currency))
+        by_currency = {currency: money(sums["value"], currency) for currency, sums in sorted(found.items())}
+        main_value = by_currency.pop(scope.currency, money(0, scope.currency))
         return {
             "available_minutes": available,
             "tracked_minutes": tracked,
@@ -319,35 +336,35 @@ def utilisation(books, asked):
             "billable_utilisation_percent": percent(billable, available),
             "billable_share_percent": percent(billable, tracked),
             "target_percent": target,
-            "currency": its.currency,
-            "billable_value": own,
-            "other_currencies": [{"currency": name, "billable_value": value} for name, value in worth.items()],
+            "currency": scope.currency,
+            "billable_value": main_value,
+            "other_currencies": [{"currency": name, "billable_value": value} for name, value in by_currency.items()],
         }
 
-    found = its.tally(lambda it: (it.user_id, it.currency), {*WORKED})
+    found = scope.tally(lambda move: (move.user_id, move.currency), {*WORKED})
     rows, available, weighed = [], 0, 0
-    for own, user in sorted(books.users.items(), key=lambda it: (place(it[1]["name"]), it[0])):
-        worked = {currency: sums for (who, currency), sums in found.items() if who == own}
-        if its.only.get("user_id", own) == own and (user["is_active"] or worked):
-            room, target = its.capacity(user), Fraction(user["target_percent"])
-            who = {"user_id": own, "user_name": user["name"], "is_active": user["is_active"]}
-            rows.append(who | told(room, thousandths(target), worked))
+    for user_id, user in sorted(books.users.items(), key=lambda item: (sort_key(item[1]["name"]), item[0])):
+        worked = {currency: sums for (who, currency), sums in found.items() if who == user_id}
+        if scope.filters.get("user_id", user_id) == user_id and (user["is_active"] or worked):
+            room, target = scope.capacity(user), Fraction(user["target_percent"])
+            who = {"user_id": user_id, "user_name": user["name"], "is_active": user["is_active"]}
+            rows.append(who | figures_of(room, thousandths(target), worked))
             available, weighed = available + room, weighed + room * target
     target = thousandths(Fraction(weighed, available)) if available else None
-    worked = {currency: sums for (currency,), sums in its.tally(lambda it: (it.currency,), {*WORKED}).items()}
-    return {"period": its.period, "rows": rows, "totals": [told(available, target, worked)]}
+    worked = {currency: sums for (currency,), sums in scope.tally(lambda move: (move.currency,), {*WORKED}).items()}
+    return {"period": scope.period, "rows": rows, "totals": [figures_of(available, target, worked)]}
 
 
-def project_profitability(books, asked):
-    its = Question(books, asked)
+def project_profitability(books, params):
+    scope = ReportQuery(books, params)
     names = {*PROFIT}
-    found = its.tally(lambda it: (it.project_id, it.currency), names)
+    found = scope.tally(lambda move: (move.project_id, move.currency), names)
     totals = defaultdict(lambda: dict.fromkeys(names, 0))
     for (_, currency), sums in found.items():
         sums["cost"] = half_up(sums["cost"])
         totals[currency] = {name: totals[currency][name] + sums[name] for name in names}
 
-    def told(currency, sums):
+    def figures_of(currency, sums):
         net = sums["line_revenue"] - sums["line_credit"]
         left, known = net - sums["cost"] - sums["expenses"], currency == books.account["currency"]
         amounts = {"billable_value": sums["value"], "revenue": net, "unbilled_amount": sums["unbilled_time"]}
@@ -361,57 +378,57 @@ def project_profitability(books, asked):
             **({} if known else {"labour_cost": None, "profit": None}),
         }
 
-    rows = [project_of(books, project) | told(currency, sums) for (project, currency), sums in found.items()]
+    rows = [project_of(books, project) | figures_of(currency, sums) for (project, currency), sums in found.items()]
     rows.sort(
-        key=lambda it: (
-            -Fraction(it["revenue"]),
-            place(it["project_name"] or ""),
-            it["project_id"] or 0,
-            it["currency"],
+        key=lambda row: (
+            -Fraction(row["revenue"]),
+            sort_key(row["project_name"] or ""),
+            row["project_id"] or 0,
+            row["currency"],
         )
     )
-    sums = [told(currency, sums) for currency, sums in sorted(totals.items())]
-    return {"period": its.period, "rows": rows, "totals": sums}
+    sums = [figures_of(currency, sums) for currency, sums in sorted(totals.items())]
+    return {"period": scope.period, "rows": rows, "totals": sums}
 
 
-def project_of(books, own):
+def project_of(books, project_id):
     """What the row of a project says of it, or of none."""
-    it = next((it for it in books.rows["projects"] if it["id"] == own), None)
-    used = [percent(*parts) for parts in books.budget(it)] if it else []
+    project = next((row for row in books.rows["projects"] if row["id"] == project_id), None)
+    used = [percent(*parts) for parts in books.budget(project)] if project else []
     return {
-        "project_id": own,
-        "project_name": it and it["name"],
-        "client_id": it and it["client_id"],
-        "client_name": it and books.names.get(it["client_id"]),
-        "status": it and it["status"],
-        "billing_type": it and it["billing_type"],
+        "project_id": project_id,
+        "project_name": project and project["name"],
+        "client_id": project and project["client_id"],
+        "client_name": project and books.names.get(project["client_id"]),
+        "status": project and project["status"],
+        "billing_type": project and project["billing_type"],
         "budget_used_percent": max(used, default=None),
     }
 
 
-def overview(books, asked):
-    its = Question(books, asked, month_begins)
+def overview(books, params):
+    scope = ReportQuery(books, params, month_begins)
     return {
-        "period": its.period,
-        "money": money_of(its),
-        "time": time_of(its),
+        "period": scope.period,
+        "money": money_of(scope),
+        "time": time_of(scope),
         "clients": {
-            "active": sum(it["status"] == "active" for it in its.of_client("clients")),
-            "new": sum(its.saw(it["created_at"]) for it in its.of_client("clients")),
+            "active": sum(client["status"] == "active" for client in scope.client_rows("clients")),
+            "new": sum(scope.includes_instant(client["created_at"]) for client in scope.client_rows("clients")),
         },
-        **work_of(its),
-        **care_of(its),
+        **work_of(scope),
+        **support_of(scope),
     }
 
 
-def money_of(its):
+def money_of(scope):
     names = {*BILLED[1:], "expenses", "value", "unbilled_time", "billable_expenses", "unbilled_expenses"}
-    sums = {currency: figures for (currency,), figures in its.tally(lambda it: (it.currency,), names).items()}
+    sums = {currency: figures for (currency,), figures in scope.tally(lambda move: (move.currency,), names).items()}
     due = defaultdict(list)
-    for _, currency, balance, late in its.balances():
+    for _, currency, balance, late in scope.balances():
         due[currency].append((balance, late))
     rows = []
-    for currency in sorted({*due, *sums}) or [its.currency]:
+    for currency in sorted({*due, *sums}) or [scope.currency]:
         figures = sums.get(currency, dict.fromkeys(names, 0))
         amounts = {name: figures[name] for name in ("expenses", "unbilled_time", "unbilled_expenses")}
         amounts["outstanding"], amounts["overdue"] = map(sum, zip((0, 0), *due[currency], strict=True))
@@ -420,12 +437,12 @@ def money_of(its):
     return rows
 
 
-def time_of(its):
-    moves = [move for move in its.moves if "tracked" in move.figures]
+def time_of(scope):
+    moves = [move for move in scope.moves if "tracked" in move.figures]
     tracked, billable = (sum(move.figures[name] for move in moves) for name in ("tracked", "billable"))
-    users = [(own, user) for own, user in its.books.users.items()]
+    users = [(user_id, user) for user_id, user in scope.books.users.items()]
     present = {move.user_id for move in moves}
-    available = sum(its.capacity(user) for own, user in users if user["is_active"] or own in present)
+    available = sum(scope.capacity(user) for user_id, user in users if user["is_active"] or user_id in present)
     return {
         "tracked_minutes": tracked,
         "billable_minutes": billable,
@@ -435,50 +452,52 @@ def time_of(its):
     }
 
 
-def work_of(its):
+def work_of(scope):
     """Projects, tasks and quotes."""
-    today, projects, tasks = its.books.today, its.of_client("projects"), its.of_client("tasks")
-    running = [it for it in projects if it["status"] in NOT_COMPLETED]
-    undone = [it for it in tasks if it["status"] in UNDONE]
+    today, projects, tasks = scope.books.today, scope.client_rows("projects"), scope.client_rows("tasks")
+    running = [project for project in projects if project["status"] in NOT_COMPLETED]
+    undone = [task for task in tasks if task["status"] in UNDONE]
     quotes = {
-        step: sum(its.saw(it[f"{step}_at"]) for it in its.of_client("quotes"))
+        step: sum(scope.includes_instant(quote[f"{step}_at"]) for quote in scope.client_rows("quotes"))
         for step in ("sent", "accepted", "declined")
     }
     rate = percent(quotes["accepted"], quotes["accepted"] + quotes["declined"])
     return {
         "projects": {
-            "active": sum(it["status"] == "active" for it in projects),
-            "over_budget": sum(any(used > whole for used, whole in its.books.budget(it)) for it in running),
-            "overdue": sum((it["due_date"] or today) < today for it in running),
+            "active": sum(project["status"] == "active" for project in projects),
+            "over_budget": sum(any(used > whole for used, whole in scope.books.budget(project)) for project in running),
+            "overdue": sum((project["due_date"] or today) < today for project in running),
         },
         "tasks": {
             "open": len(undone),
-            "overdue": sum((it["due_date"] or today) < today for it in undone),
-            "completed": sum(it["status"] == "done" and its.saw(it["completed_at"]) for it in tasks),
+            "overdue": sum((task["due_date"] or today) < today for task in undone),
+            "completed": sum(
+                task["status"] == "done" and scope.includes_instant(task["completed_at"]) for task in tasks
+            ),
         },
         "quotes": quotes | {"win_rate_percent": rate},
     }
 
 
-def care_of(its):
+def support_of(scope):
     """Tickets and sites."""
-    tickets, sites = its.of_client("tickets"), its.of_client("sites")
-    opened = [it for it in tickets if its.saw(it["created_at"])]
-    waiting = [it for it in tickets if it["status"] in UNRESOLVED]
-    minutes = sorted(it["first_response_minutes"] for it in opened if it["first_response_at"])
+    tickets, sites = scope.client_rows("tickets"), scope.client_rows("sites")
+    opened = [ticket for ticket in tickets if scope.includes_instant(ticket["created_at"])]
+    waiting = [ticket for ticket in tickets if ticket["status"] in UNRESOLVED]
+    minutes = sorted(ticket["first_response_minutes"] for ticket in opened if ticket["first_response_at"])
     middle = minutes[(len(minutes) - 1) // 2 : len(minutes) // 2 + 1]
     return {
         "tickets": {
             "opened": len(opened),
-            "resolved": sum(its.saw(it["resolved_at"]) for it in tickets),
+            "resolved": sum(scope.includes_instant(ticket["resolved_at"]) for ticket in tickets),
             "open_now": len(waiting),
-            "unanswered_now": sum(it["first_response_at"] is None for it in waiting),
+            "unanswered_now": sum(ticket["first_response_at"] is None for ticket in waiting),
             "median_first_response_minutes": half_up(Fraction(sum(middle), len(middle))) if middle else None,
         },
         "sites": {
             "total": len(sites),
-            **{status: sum(it["status"] == status for it in sites) for status in ("up", "down", "unknown")},
-            "with_updates": sum(bool(it["plugin_updates_count"] or it["core_update_available"]) for it in sites),
+            **{status: sum(site["status"] == status for site in sites) for status in ("up", "down", "unknown")},
+            "with_updates": sum(bool(site["plugin_updates_count"] or site["core_update_available"]) for site in sites),
         },
     }
 

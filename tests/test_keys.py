@@ -16,8 +16,8 @@ def test_a_key_is_not_made_expired(api, late):
     with time_machine.travel(NOW, tick=False), pytest.raises(Refusal) as refused:
         api.new_key(expires_at=moment)
     assert refused.value.code == "validation_failed"
-    (sentence,) = refused.value.members["errors"]["expires_at"]
-    assert sentence.startswith("Must be later than now, which is 2026-03-10T09:00:00.000000Z.")
+    (message,) = refused.value.members["errors"]["expires_at"]
+    assert message.startswith("Must be later than now, which is 2026-03-10T09:00:00.000000Z.")
 
 
 def test_a_key_works_until_the_moment_it_expires(api):

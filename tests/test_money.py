@@ -45,10 +45,10 @@ def sent(api, path, body, number):
 
 def as_numbers(body):
     if isinstance(body, list):
-        return [as_numbers(its) for its in body]
+        return [as_numbers(item) for item in body]
     if not isinstance(body, dict):
         return body
-    return {name: Decimal(its) if name in FIGURES else as_numbers(its) for name, its in body.items()}
+    return {name: Decimal(value) if name in FIGURES else as_numbers(value) for name, value in body.items()}
 
 
 def line_to_send(line, projects):
@@ -67,8 +67,8 @@ def credit_to_send(request, ids):
 
 def not_shortest(document, *names):
     """The figures that have trailing zeros; those of a unit price end with the digits of its currency."""
-    its = [*document["lines"], *document["tax_breakdown"]]
-    figures = [each[name] for each in its for name in names if name in each]
+    rows = [*document["lines"], *document["tax_breakdown"]]
+    figures = [each[name] for each in rows for name in names if name in each]
     wrong = [figure for figure in figures if not SHORTEST.fullmatch(figure)]
     digits = reference.DIGITS[document["currency"]]
     prices = [line["unit_price"].partition(".")[2] for line in document["lines"]]
@@ -84,13 +84,13 @@ def credit(api, invoice, request, ledger, projects):
         member = fault.args[0]
         assert member in answer.errors, request
     else:
-        its = msgspec.convert(answer.data, CreditNote)
+        created = msgspec.convert(answer.data, CreditNote)
         with api.store.unscoped("what was taken of projects") as tx:
-            taken = dict(tx.all(SHARES, note=its.id))
-        agree_on_note(its, taken, note, projects)
-        assert (its.applied_amount, its.refundable_amount) == (its.total, 0)
+            taken = dict(tx.all(SHARES, note=created.id))
+        agree_on_note(created, taken, note, projects)
+        assert (created.applied_amount, created.refundable_amount) == (created.total, 0)
         assert not_shortest(answer.data, "discount_percent", "tax_rate") == []
-        assert api.get(f"/credit-notes/{its.id}").data == answer.data
+        assert api.get(f"/credit-notes/{created.id}").data == answer.data
     after = api.get(f"/invoices/{invoice.id}").data
     assert Fraction(after["balance_due"]) * 10**ledger.digits == ledger.gross
     assert Fraction(after["amount_credited"]) == Fraction(after["total"]) - Fraction(after["balance_due"])

@@ -19,6 +19,7 @@ from retainer.values.records import Record
 from tests.contract_checker import resolved
 
 OPERATIONS = Routes(RESOURCES).operations
+WITH_BODY = [operation for operation in OPERATIONS if operation.body]
 DOCUMENT = openapi.document(OPERATIONS, "https://retainer.example/api/public/v1")
 SCHEMAS = DOCUMENT["components"]["schemas"]
 
@@ -55,18 +56,18 @@ def test_every_operation_is_described_and_nothing_else():
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=repr)
 def test_an_operation_says_what_it_does_what_it_needs_and_how_it_refuses(operation):
-    said = described(operation)
-    assert said["summary"]
-    assert not said["summary"].endswith(".")
-    assert said["x-required-scope"] == operation.scope
-    assert operation.scope is None or f"`{operation.scope}`" in said["description"]
+    spec = described(operation)
+    assert spec["summary"]
+    assert not spec["summary"].endswith(".")
+    assert spec["x-required-scope"] == operation.scope
+    assert operation.scope is None or f"`{operation.scope}`" in spec["description"]
     scopes = [] if operation.scope is None else [operation.scope]
-    assert said["security"] == [{"bearer": scopes}, {"apiKey": scopes}]
-    assert {"400", "401", "402", "403", "422", "429", "500", "503"} <= said["responses"].keys()
-    assert ("404" in said["responses"]) == ("{" in operation.path)
-    assert {"409", "413"} <= said["responses"].keys() or not operation.writes
-    assert ("412" in said["responses"]) == (operation.method in {"PUT", "PATCH", "DELETE"})
-    assert ("requestBody" in said) == ("415" in said["responses"]) == (operation.method in {"POST", "PUT", "PATCH"})
+    assert spec["security"] == [{"bearer": scopes}, {"apiKey": scopes}]
+    assert {"400", "401", "402", "403", "422", "429", "500", "503"} <= spec["responses"].keys()
+    assert ("404" in spec["responses"]) == ("{" in operation.path)
+    assert {"409", "413"} <= spec["responses"].keys() or not operation.writes
+    assert ("412" in spec["responses"]) == (operation.method in {"PUT", "PATCH", "DELETE"})
+    assert ("requestBody" in spec) == ("415" in spec["responses"]) == (operation.method in {"POST", "PUT", "PATCH"})
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=repr)
@@ -87,7 +88,7 @@ def test_every_code_that_an_operation_can_refuse_with_has_an_example():
 def test_objects_are_closed_and_those_that_are_sent_have_an_example():
     for schema in objects(DOCUMENT["components"]):
         assert schema["additionalProperties"] is False
-    for operation in (it for it in OPERATIONS if it.body):
+    for operation in WITH_BODY:
         for schema in reached(sent(operation.id)):
             assert schema["examples"]
 
@@ -95,15 +96,15 @@ def test_objects_are_closed_and_those_that_are_sent_have_an_example():
 def reached(schema):
     """An input schema, and those of the parts that can be sent within it."""
     yield schema
-    for its in schema["properties"].values():
-        inner = [its, its.get("items", {}), *its.get("anyOf", ())]
+    for field in schema["properties"].values():
+        inner = [field, field.get("items", {}), *field.get("anyOf", ())]
         for part in (SCHEMAS[one["$ref"].rpartition("/")[2]] for one in inner if "$ref" in one):
-            if "readOnly" not in its:
+            if "readOnly" not in field:
                 yield from reached(part)
 
 
 def test_what_is_answered_always_comes_and_of_what_is_sent_only_what_has_no_default_is_required():
-    taken = [schema for it in OPERATIONS if it.body for schema in reached(sent(it.id))]
+    taken = [schema for operation in WITH_BODY for schema in reached(sent(operation.id))]
     answered = {name: schema for name, schema in SCHEMAS.items() if schema not in taken}
     for name, schema in answered.items():
         assert name.endswith("Error") or schema["required"] == list(schema["properties"])
@@ -114,9 +115,9 @@ def test_what_is_answered_always_comes_and_of_what_is_sent_only_what_has_no_defa
 
 
 def test_what_is_sent_has_no_default_since_generated_clients_would_demand_it():
-    for operation in (it for it in OPERATIONS if it.body):
+    for operation in WITH_BODY:
         for schema in reached(sent(operation.id)):
-            assert not [name for name, its in schema["properties"].items() if "default" in its]
+            assert not [name for name, field in schema["properties"].items() if "default" in field]
     assert "Defaults to `active`." in sent("createClient")["properties"]["status"]["description"]
     assert "Defaults" not in sent("updateClient")["properties"]["status"]["description"]
 
@@ -143,8 +144,8 @@ def test_read_only_members_may_be_sent_back():
 
 
 def test_a_comma_list_has_its_bounds_and_its_values():
-    said = described(next(operation for operation in OPERATIONS if operation.id == "listClients"))
-    parameters = {parameter["name"]: parameter for parameter in map(resolved, said["parameters"])}
+    spec = described(next(operation for operation in OPERATIONS if operation.id == "listClients"))
+    parameters = {parameter["name"]: parameter for parameter in map(resolved, spec["parameters"])}
     assert parameters["status"]["explode"] is False
     assert parameters["status"]["schema"]["maxItems"] == 100
     assert parameters["status"]["schema"]["items"]["enum"] == ["prospect", "active", "archived"]
@@ -189,10 +190,10 @@ def test_each_error_is_named_once_and_every_refusal_refers_to_one():
 
 
 def test_members_of_an_error_that_some_codes_do_not_have_are_not_required():
-    usual = ["message", "code", "request_id"]
-    assert SCHEMAS["Error"]["required"] == list(SCHEMAS["Error"]["properties"]) == usual
-    assert SCHEMAS["PlanError"]["required"] == [*usual, "plan"]
-    assert SCHEMAS["ForbiddenError"]["required"] == SCHEMAS["ValidationError"]["required"] == usual
+    fields = ["message", "code", "request_id"]
+    assert SCHEMAS["Error"]["required"] == list(SCHEMAS["Error"]["properties"]) == fields
+    assert SCHEMAS["PlanError"]["required"] == [*fields, "plan"]
+    assert SCHEMAS["ForbiddenError"]["required"] == SCHEMAS["ValidationError"]["required"] == fields
 
 
 def test_an_idempotency_key_is_documented_as_it_is_taken():
@@ -241,11 +242,11 @@ def named_things(value, where=""):
 def test_everything_with_a_name_is_described_and_no_description_merely_repeats_the_name():
     found = list(named_things(DOCUMENT))
     assert len(found) > 1000
-    assert [f"{where}: {said!r}" for where, name, said in found if repeats(name, said)] == []
+    assert [f"{where}: {text!r}" for where, name, text in found if repeats(name, text)] == []
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "text"),
     [
         ("billable", ""),
         ("billable", "Billable."),
@@ -256,8 +257,8 @@ def test_everything_with_a_name_is_described_and_no_description_merely_repeats_t
         ("InvoiceLine", "An invoice line."),
     ],
 )
-def test_a_description_that_only_repeats_the_name_is_seen(name, said):
-    assert repeats(name, said)
+def test_a_description_that_only_repeats_the_name_is_seen(name, text):
+    assert repeats(name, text)
 
 
 class Untold(Record):

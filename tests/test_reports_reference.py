@@ -35,7 +35,7 @@ from tests.report_reference import DIGITS, ISSUED, REPORTS, WEEK, Books, money, 
 WORLDS, ROUNDS = int(os.environ.get("REPORT_WORLDS", length(10))), 50
 HISTORY, STEPS = 200, 6  # what has happened before anything is asked, and what happens between one round and the next
 LONGEST = 1096  # days
-NOBODY = 999_999_999
+UNKNOWN_ID = 999_999_999
 CURRENCIES = ("EUR", "JPY", "EUR", "KWD", "USD")
 ZONES = ("America/Los_Angeles", "Pacific/Kiritimati", "Asia/Beirut", "America/St_Johns", "Europe/Berlin", "UTC")
 BILLING = ("time_and_materials", "fixed_fee", "retainer", "non_billable")
@@ -43,7 +43,7 @@ WEEKS = ([*WEEK[:5]], [*WEEK[:5]], [*WEEK], ["tue"], ["mon", "wed", "sat"], [])
 NAMES = ("Acme", "acme", "Straße", "STRASSE", "öko", "Öko", "Zeta", "Äther")
 PEOPLE = ("Bo", "bo", "Özil", "öcal", "STRASSE", "Straße")
 COLLECTIONS = ["clients", "projects", "tasks", "time-entries", "expenses", "invoices", "quotes", "tickets", "sites"]
-MOVES = {
+TRANSITIONS = {
     "planned": ("active", "on_hold"),
     "active": ("on_hold", "completed", "archived", "completed"),
     "on_hold": ("active", "planned"),
@@ -78,7 +78,7 @@ def staffed(prototype, fast_disk):
     return path, agency, [agency["admin_id"], agency["member_id"], *more]
 
 
-class Nothing(Exception):
+class NothingToPick(Exception):
     """There is nothing that something could happen to."""
 
 
@@ -91,13 +91,13 @@ class World:
         self.chance, self.traveller = Random(number), traveller
         self.api = ApiClient(open_app(folder / "world.db"), CONTRACT_CHECKER, agency)
         self.reader = ApiClient(self.api.app, NoChecks(), agency)
-        self.store, self.seen, self.read_before = self.api.store, {}, {}
+        self.store, self.cached_rows, self.cached_invoices = self.api.store, {}, {}
         self.account = {"plan": "enterprise", "hourly_rate": Decimal(95)}
         self.account |= {"currency": CURRENCIES[number % len(CURRENCIES)], "timezone": ZONES[number % len(ZONES)]}
         self.change_week()
-        self.users = {own: {"is_active": True, "rates": {}} for own in staff}
-        for own in staff:
-            self.employ(own)
+        self.users = {user_id: {"is_active": True, "rates": {}} for user_id in staff}
+        for user_id in staff:
+            self.employ(user_id)
         for _ in range(4):
             self.set_cost_rate()
         for _ in range(4):
@@ -142,7 +142,7 @@ class World:
             self.change_ticket: 3,
             self.watch_site: 1,
             self.change_site: 1,
-            self.look_at_sites: 1,
+            self.check_sites: 1,
         }
 
     # What there is
@@ -157,31 +157,33 @@ class World:
 
     @property
     def books(self):
-        rows = {name: self.rows(name) for name in COLLECTIONS} | {"invoices": [*map(self.whole, self.rows("invoices"))]}
+        rows = {name: self.rows(name) for name in COLLECTIONS} | {
+            "invoices": [*map(self.with_parts, self.rows("invoices"))]
+        }
         return Books(rows, self.users, self.account, self.now)
 
     def rows(self, collection):
         """All rows of a collection, read anew after each write."""
-        if collection not in self.seen:
-            self.seen[collection], page = [], 1
+        if collection not in self.cached_rows:
+            self.cached_rows[collection], page = [], 1
             while page:
                 answer = self.reader.get(f"/{collection}", {"per_page": 100, "page": page}).json
-                self.seen[collection] += answer["data"]
+                self.cached_rows[collection] += answer["data"]
                 page = page + 1 if page < answer["meta"]["last_page"] else None
-        return self.seen[collection]
+        return self.cached_rows[collection]
 
-    def whole(self, invoice):
+    def with_parts(self, invoice):
         """An invoice with its parts; each change of them changes `updated_at`, for the clock goes on."""
         key = invoice["id"], invoice["updated_at"]
-        if key not in self.read_before:
-            self.read_before[key] = self.reader.get(f"/invoices/{invoice['id']}").data
-        return self.read_before[key]
+        if key not in self.cached_invoices:
+            self.cached_invoices[key] = self.reader.get(f"/invoices/{invoice['id']}").data
+        return self.cached_invoices[key]
 
     def pick(self, collection, where=lambda _: True):
-        """One of the rows of which something is true. Raises Nothing when it is of none."""
-        found = [it for it in self.rows(collection) if where(it)]
+        """One of the rows of which something is true. Raises NothingToPick when it is of none."""
+        found = [row for row in self.rows(collection) if where(row)]
         if not found:
-            raise Nothing
+            raise NothingToPick
         return self.chance.choice(found)
 
     def sometimes(self, one_in=3):
@@ -195,35 +197,41 @@ class World:
         month = 12 * int(self.today[:4]) + int(self.today[5:7]) - 1 + months
         first, following = (date(number // 12, number % 12 + 1, 1) for number in (month, month + 1))
         edges = [first, first, following - timedelta(days=1), following - timedelta(days=1)]
-        its = self.chance.choice([*edges, *(first + timedelta(days=self.chance.randint(1, 26)) for _ in edges)])
-        return its.isoformat()
+        chosen = self.chance.choice([*edges, *(first + timedelta(days=self.chance.randint(1, 26)) for _ in edges)])
+        return chosen.isoformat()
 
     def amount(self, most, currency):
         return money(self.chance.randint(1, units(most, currency)), currency)
 
     def client(self):
-        return self.pick("clients", lambda it: it["status"] != "archived")
+        return self.pick("clients", lambda row: row["status"] != "archived")
 
     def project(self, client=None):
         """The id of a project that takes more, perhaps of a client; none when there is none."""
-        closed = {it["id"] for it in self.rows("clients") if it["status"] == "archived"}
-        its = [it for it in self.rows("projects") if it["status"] != "archived" and it["client_id"] not in closed]
-        return self.chance.choice([it["id"] for it in its if client in {None, it["client_id"]}] or [None])
+        closed = {client["id"] for client in self.rows("clients") if client["status"] == "archived"}
+        projects = [
+            project
+            for project in self.rows("projects")
+            if project["status"] != "archived" and project["client_id"] not in closed
+        ]
+        return self.chance.choice(
+            [project["id"] for project in projects if client in {None, project["client_id"]}] or [None]
+        )
 
     # What happens
 
     def send_to(self, method, path, body=None):
-        self.seen.clear()
+        self.cached_rows.clear()
         answer = self.api.call(method, path, body)
         assert answer.status in {200, 201, 204}, (method, path, body, answer)
 
     def post(self, path, **body):
         self.send_to("POST", path, body)
 
-    def patch(self, collection, it, **body):
-        self.send_to("PATCH", f"/{collection}/{it['id']}", body)
+    def patch(self, collection, row, **body):
+        self.send_to("PATCH", f"/{collection}/{row['id']}", body)
 
-    def happen(self, times):
+    def run_steps(self, times):
         """So often some time passes, perhaps until the very beginning of a day, and then something happens that can."""
         for _ in range(times):
             self.traveller.shift(timedelta(minutes=self.chance.choice([1, 7, 100, 700, 1440, 3000])))
@@ -232,12 +240,12 @@ class World:
                 self.traveller.move_to(datetime.fromisoformat(next_day(self.today)).replace(tzinfo=zone))
             happened = False
             while not happened:
-                with suppress(Nothing):
+                with suppress(NothingToPick):
                     self.chance.choice(self.steps)()
                     happened = True
 
     def user(self):
-        return self.chance.choice([own for own, its in self.users.items() if its["is_active"]])
+        return self.chance.choice([user_id for user_id, user in self.users.items() if user["is_active"]])
 
     def on(self):
         """What time and expenses are for."""
@@ -253,23 +261,23 @@ class World:
         self.post("/time-entries", **self.on(), **body)
 
     def change_time(self):
-        it = self.pick("time-entries", not_billed)
+        entry = self.pick("time-entries", not_billed)
         change = [
             {"date": self.day()},
-            {"date": next_day(it["date"])},
+            {"date": next_day(entry["date"])},
             {"duration_minutes": self.chance.randint(1, 600)},
         ]
         change += [
             {"user_id": self.user()},
             {"hourly_rate": 77},
-            self.moved(it) | {"hourly_rate": self.chance.choice([None, 33])},
+            self.moved_project(entry) | {"hourly_rate": self.chance.choice([None, 33])},
         ]
-        change += [{"billable": not it["billable"]}] if it["client_id"] else []
-        self.patch("time-entries", it, **self.chance.choice(change))
+        change += [{"billable": not entry["billable"]}] if entry["client_id"] else []
+        self.patch("time-entries", entry, **self.chance.choice(change))
 
-    def moved(self, it):
+    def moved_project(self, work):
         """What moves time or an expense to another project; to an internal one, where it is not billed."""
-        project = self.project() or it["project_id"]
+        project = self.project() or work["project_id"]
         internal = {row["id"] for row in self.rows("projects") if row["client_id"] is None}
         return {"project_id": project} | ({"billable": False} if project in internal else {})
 
@@ -281,11 +289,11 @@ class World:
         self.post("/expenses", amount="-" * self.sometimes(6) + self.amount(900, currency), **body)
 
     def change_expense(self):
-        it = self.pick("expenses", not_billed)
-        change = [{"date": self.day()}, {"amount": self.amount(70, it["currency"])}, {"tax_rate": 7}]
-        change += [self.moved(it)]
-        change += [{"billable": not it["billable"]}, {"markup_percent": 50}] if it["client_id"] else []
-        self.patch("expenses", it, **self.chance.choice(change))
+        expense = self.pick("expenses", not_billed)
+        change = [{"date": self.day()}, {"amount": self.amount(70, expense["currency"])}, {"tax_rate": 7}]
+        change += [self.moved_project(expense)]
+        change += [{"billable": not expense["billable"]}, {"markup_percent": 50}] if expense["client_id"] else []
+        self.patch("expenses", expense, **self.chance.choice(change))
 
     def drop_work(self):
         collection = self.chance.choice(["time-entries", "expenses"])
@@ -294,14 +302,14 @@ class World:
     def items(self, client):
         found = []
         for _ in range(self.chance.choice([1, 1, 2, 3])):
-            its = {
+            item = {
                 "unit_price": self.chance.choice(["100", "33.3333", "19.99", "250.5", "1250", "12"]),
                 "quantity": self.chance.choice(["1", "3", "2.5", "0.3333", "7"]),
                 "tax_rate": self.chance.choice([0, 7, 19, "8.125"]),
                 "description": "Item",
             }
             project = self.project(client) if self.sometimes(2) else None
-            found.append(its | {"discount_percent": 10 * self.sometimes(4), "project_id": project})
+            found.append(item | {"discount_percent": 10 * self.sometimes(4), "project_id": project})
         if self.sometimes(8):
             found.append({"description": "Rebate", "quantity": -1, "unit_price": "1.5", "tax_rate": 19})
         if self.sometimes(25):
@@ -312,15 +320,15 @@ class World:
         """Lines for work that is not on any invoice."""
         lines = []
         for collection, member in (("time-entries", "time_entry_ids"), ("expenses", "expense_ids")):
-            own = [
-                it["id"]
-                for it in self.rows(collection)
-                if (it["client_id"], it["currency"], it["billing_status"]) == (client, currency, "unbilled")
-                and Fraction(it["amount"]) >= 0
+            unbilled = [
+                row["id"]
+                for row in self.rows(collection)
+                if (row["client_id"], row["currency"], row["billing_status"]) == (client, currency, "unbilled")
+                and Fraction(row["amount"]) >= 0
             ]
-            chosen = self.chance.sample(own, min(len(own), self.chance.randint(0, 4)))
-            pieces = [chosen] if self.sometimes(2) else [[its] for its in chosen]
-            lines += [{member: its} for its in pieces if its]
+            chosen = self.chance.sample(unbilled, min(len(unbilled), self.chance.randint(0, 4)))
+            pieces = [chosen] if self.sometimes(2) else [[work_id] for work_id in chosen]
+            lines += [{member: ids} for ids in pieces if ids]
         return lines
 
     def dates(self):
@@ -341,81 +349,85 @@ class World:
         self.patch("invoices", self.pick("invoices", of_status("draft")), status="sent")
 
     def change_draft(self):
-        it = self.pick("invoices", of_status("draft"))
-        self.patch("invoices", it, **self.chance.choice([{"lines": self.items(it["client_id"])}, self.dates()]))
+        draft = self.pick("invoices", of_status("draft"))
+        self.patch("invoices", draft, **self.chance.choice([{"lines": self.items(draft["client_id"])}, self.dates()]))
 
     def drop_draft(self):
         self.send_to("DELETE", f"/invoices/{self.pick('invoices', of_status('draft'))['id']}")
 
     def pay(self):
         due = of_status("sent", "partially_paid", "written_off")
-        it = self.pick("invoices", lambda it: due(it) and Fraction(it["balance_due"]))
-        days = [it["issue_date"], it["due_date"], next_day(it["due_date"]), self.day(), self.today]
-        part = {"amount": self.amount(it["balance_due"], it["currency"])}
+        invoice = self.pick("invoices", lambda row: due(row) and Fraction(row["balance_due"]))
+        days = [invoice["issue_date"], invoice["due_date"], next_day(invoice["due_date"]), self.day(), self.today]
+        part = {"amount": self.amount(invoice["balance_due"], invoice["currency"])}
         body = {"paid_date": min(self.chance.choice(days), self.today)} | ({} if self.sometimes() else part)
-        self.patch("invoices", it, **({"status": "paid"} if self.sometimes(5) else {"record_payment": body}))
+        self.patch("invoices", invoice, **({"status": "paid"} if self.sometimes(5) else {"record_payment": body}))
 
     def take_payment_back(self):
-        it = self.whole(self.pick("invoices", lambda it: Fraction(it["amount_paid"])))
-        self.seen.clear()
-        payments.remove(self.store, self.chance.choice(it["payments"])["id"])
+        invoice = self.with_parts(self.pick("invoices", lambda row: Fraction(row["amount_paid"])))
+        self.cached_rows.clear()
+        payments.remove(self.store, self.chance.choice(invoice["payments"])["id"])
 
     def end(self):
         """Nothing more is expected of an invoice."""
-        it = self.pick("invoices", of_status("sent", "partially_paid"))
-        self.patch("invoices", it, status="void" if it["status"] == "sent" and self.sometimes(2) else "written_off")
+        invoice = self.pick("invoices", of_status("sent", "partially_paid"))
+        self.patch(
+            "invoices", invoice, status="void" if invoice["status"] == "sent" and self.sometimes(2) else "written_off"
+        )
 
     def credit(self):
         """A part of an invoice or all of it; of its lines, or an amount when that can be of one project only."""
-        it = self.whole(self.pick("invoices", lambda it: of_status(*ISSUED)(it) and left_of(self.whole(it))))
-        body = {} if self.sometimes() else {"issue_date": max(it["issue_date"], self.day())}
-        former = [line for note in it["credit_notes"] for line in note["lines"]]
-        parts = [*self.parts(it, former)] if all(line["invoice_line_id"] for line in former) else []
-        if any(Fraction(line["amount"]) < 0 for line in it["lines"]):
+        invoice = self.with_parts(
+            self.pick("invoices", lambda row: of_status(*ISSUED)(row) and left_of(self.with_parts(row)))
+        )
+        body = {} if self.sometimes() else {"issue_date": max(invoice["issue_date"], self.day())}
+        former = [line for note in invoice["credit_notes"] for line in note["lines"]]
+        parts = [*self.parts(invoice, former)] if all(line["invoice_line_id"] for line in former) else []
+        if any(Fraction(line["amount"]) < 0 for line in invoice["lines"]):
             parts = []
-        elif len({line["project_id"] or it["project_id"] for line in it["lines"]}) == 1 and self.sometimes(2):
-            body |= {"amount": self.amount(left_of(it), it["currency"])}
+        elif len({line["project_id"] or invoice["project_id"] for line in invoice["lines"]}) == 1 and self.sometimes(2):
+            body |= {"amount": self.amount(left_of(invoice), invoice["currency"])}
         if parts and "amount" not in body and not self.sometimes():
             body |= {"lines": self.chance.sample(parts, self.chance.randint(1, len(parts)))}
-        self.post(f"/invoices/{it['id']}/credit-notes", **body)
+        self.post(f"/invoices/{invoice['id']}/credit-notes", **body)
 
     def parts(self, invoice, former):
         """Halves of what is left of an invoice's lines, or all of it."""
         for line in invoice["lines"]:
-            own = [line, *(it for it in former if it["invoice_line_id"] == line["id"])]
-            quantity, amount = (2 * Fraction(line[name]) - total(own, name) for name in ("quantity", "amount"))
+            lines = [line, *(credited for credited in former if credited["invoice_line_id"] == line["id"])]
+            quantity, amount = (2 * Fraction(line[name]) - total(lines, name) for name in ("quantity", "amount"))
             if amount > 1:
                 part = Fraction(int(quantity * 5_000), 10_000) if self.sometimes(2) else quantity
                 yield {"invoice_line_id": line["id"], "quantity": f"{Decimal(part.numerator) / part.denominator}"}
 
     def postpone(self):
-        it = self.pick("invoices", lambda it: it["number"])
-        self.patch("invoices", it, due_date=max(it["issue_date"], self.day()))
+        invoice = self.pick("invoices", lambda row: row["number"])
+        self.patch("invoices", invoice, due_date=max(invoice["issue_date"], self.day()))
 
-    def set_user(self, own, **changes):
-        cost_rates.set_user(self.store, own, changes)
-        self.users[own] |= changes
+    def set_user(self, user_id, **changes):
+        cost_rates.set_user(self.store, user_id, changes)
+        self.users[user_id] |= changes
 
-    def employ(self, own):
+    def employ(self, user_id):
         self.set_user(
-            own,
+            user_id,
             name=self.chance.choice(PEOPLE),
             weekly_capacity_minutes=self.chance.choice([0, 1, 600, 2250, 2400, 2401, 10080]),
             target_percent=Decimal(self.chance.choice(["75", "72.5", "0", "33.333", "100"])),
         )
 
     def set_cost_rate(self):
-        own, day = self.chance.choice([*self.users]), "0001-01-01" if self.sometimes() else self.day()
+        user_id, day = self.chance.choice([*self.users]), "0001-01-01" if self.sometimes() else self.day()
         rate = Decimal(self.amount(80, self.account["currency"]))
-        cost_rates.set_user(self.store, own, {"cost_rate": rate, "cost_rate_from": day})
-        self.users[own]["rates"][day] = rate
+        cost_rates.set_user(self.store, user_id, {"cost_rate": rate, "cost_rate_from": day})
+        self.users[user_id]["rates"][day] = rate
 
     def change_user(self):
-        own = self.chance.choice([own for own in self.users if own != self.api.admin_id])
+        user_id = self.chance.choice([other for other in self.users if other != self.api.admin_id])
         if self.sometimes(2):
-            self.set_user(own, is_active=not self.users[own]["is_active"])
+            self.set_user(user_id, is_active=not self.users[user_id]["is_active"])
         else:
-            self.employ(own)
+            self.employ(user_id)
 
     def change_week(self):
         self.account["working_weekdays"] = self.chance.choice(WEEKS)
@@ -426,13 +438,15 @@ class World:
         self.post("/clients", name=self.chance.choice(NAMES), currency=currency, hourly_rate=110)
 
     def change_client(self):
-        it = self.pick("clients")
-        numbered = any(its["number"] and its["client_id"] == it["id"] for its in self.rows("invoices"))
+        client = self.pick("clients")
+        numbered = any(invoice["number"] and invoice["client_id"] == client["id"] for invoice in self.rows("invoices"))
         change = [{"name": self.chance.choice(NAMES)}, {"status": "prospect"}, {"status": "active"}]
         change += [] if numbered else [{"currency": self.chance.choice([*DIGITS])}] * 4
-        others = [its for its in self.rows("clients") if its["id"] != it["id"] and its["status"] != "archived"]
+        others = [
+            other for other in self.rows("clients") if other["id"] != client["id"] and other["status"] != "archived"
+        ]
         change += [{"status": "archived"}] if others else []
-        self.patch("clients", it, **self.chance.choice(change))
+        self.patch("clients", client, **self.chance.choice(change))
 
     def begin_project(self):
         client = None if self.sometimes(5) else self.client()["id"]
@@ -444,13 +458,13 @@ class World:
         self.post("/projects", name=name, client_id=client, due_date=due_date, **budgets, **terms)
 
     def change_project(self):
-        it = self.pick("projects")
-        change = [{"status": self.chance.choice(MOVES[it["status"]])}] * 2
+        project = self.pick("projects")
+        change = [{"status": self.chance.choice(TRANSITIONS[project["status"]])}] * 2
         change += [{"due_date": self.chance.choice([self.day(), self.today])}, {"name": self.chance.choice(NAMES)}]
-        change += [{"budget_minutes": 400}, {"budget_amount": it["billable_amount"], "budget_minutes": None}]
-        change += [{"budget_amount": None, "budget_minutes": it["tracked_minutes"]}]
-        change += [{"billing_type": self.chance.choice(BILLING)}] * 2 if it["client_id"] else []
-        self.patch("projects", it, **self.chance.choice(change))
+        change += [{"budget_minutes": 400}, {"budget_amount": project["billable_amount"], "budget_minutes": None}]
+        change += [{"budget_amount": None, "budget_minutes": project["tracked_minutes"]}]
+        change += [{"billing_type": self.chance.choice(BILLING)}] * 2 if project["client_id"] else []
+        self.patch("projects", project, **self.chance.choice(change))
 
     def plan_task(self):
         self.post("/tasks", title="Write", due_date=self.day(), **self.on())
@@ -464,18 +478,18 @@ class World:
 
     def change_quote(self):
         legal = {"draft": ("sent", "accepted", "declined"), "sent": ("accepted", "declined")}
-        it = self.pick("quotes")
-        self.patch("quotes", it, status=self.chance.choice(legal.get(it["status"], ("draft",))))
+        quote = self.pick("quotes")
+        self.patch("quotes", quote, status=self.chance.choice(legal.get(quote["status"], ("draft",))))
 
     def open_ticket(self):
         self.post("/tickets", subject="Slow", **(self.on() if self.sometimes(2) else {}))
 
     def change_ticket(self):
-        it = self.pick("tickets")
+        ticket = self.pick("tickets")
         if self.sometimes(2):
-            self.post(f"/tickets/{it['id']}/replies", body="We look into it.", is_internal=self.sometimes())
+            self.post(f"/tickets/{ticket['id']}/replies", body="We look into it.", is_internal=self.sometimes())
         else:
-            self.patch("tickets", it, status=self.chance.choice(["open", "resolved", "closed", "pending"]))
+            self.patch("tickets", ticket, status=self.chance.choice(["open", "resolved", "closed", "pending"]))
 
     def watch_site(self):
         self.post("/sites", url=f"https://shop{self.api.next()}.example", **self.on())
@@ -486,9 +500,9 @@ class World:
         change += [{"monitoring_enabled": self.sometimes(2)}, {"maintenance_until": f"{self.day()}T00:00:00Z"}]
         self.patch("sites", self.pick("sites"), **self.chance.choice(change))
 
-    def look_at_sites(self):
+    def check_sites(self):
         """The monitor looks at all that is due."""
-        self.seen.clear()
+        self.cached_rows.clear()
         with self.store.unscoped("a test", write=True) as tx:
             for due in schedule.claim(tx, 100, timedelta(minutes=1)):
                 schedule.record(tx, due, Finding(self.sometimes()))
@@ -497,8 +511,11 @@ class World:
 
     def period(self, books):
         """Days that matter: a day, a part of a month, months and their edges, years; or what is usual."""
-        kinds = [[move.day for move in books.moves]] * 4 + [[it["due_date"] for it in books.issued], [books.today]] * 2
-        kinds += [[books.day(it[name]) for it in books.rows[its] if it[name]] for its, name in MOMENTS]
+        kinds = [[move.day for move in books.moves]] * 4 + [
+            [invoice["due_date"] for invoice in books.issued],
+            [books.today],
+        ] * 2
+        kinds += [[books.day(row[name]) for row in books.rows[collection] if row[name]] for collection, name in MOMENTS]
         days = self.chance.choice([*filter(None, kinds)])
         day = date.fromisoformat(self.chance.choice(days)) + timedelta(days=self.chance.choice([-1, 0, 0, 0, 1]))
         first = day.replace(day=1)
@@ -525,46 +542,52 @@ class World:
                 (None, None),
             ]
         )
-        return {name: its.isoformat() for name, its in (("from", begins), ("to", ends)) if its}
+        return {name: day.isoformat() for name, day in (("from", begins), ("to", ends)) if day}
 
-    def question(self, books):
+    def report_params(self, books):
         """What each report is asked: the days, and perhaps a client, a currency, a project, a user."""
-        days, limits = self.period(books), {"client_id": [*[it["id"] for it in books.rows["clients"]] * 3, NOBODY]}
-        limits |= {"project_id": [it["id"] for it in books.rows["projects"]], "user_id": [*self.users, NOBODY]}
+        days, limits = (
+            self.period(books),
+            {"client_id": [*[client["id"] for client in books.rows["clients"]] * 3, UNKNOWN_ID]},
+        )
+        limits |= {
+            "project_id": [project["id"] for project in books.rows["projects"]],
+            "user_id": [*self.users, UNKNOWN_ID],
+        }
         limits |= {"currency": [*DIGITS]}
-        chosen = {name: self.chance.choice(its) for name, its in limits.items() if self.sometimes(4)}
+        chosen = {name: self.chance.choice(values) for name, values in limits.items() if self.sometimes(4)}
         always = {} if self.sometimes() else days
         for report, known in KNOWN.items():
-            asked = days if report != "project-profitability" else always | {"to": days.get("to", self.today)}
-            yield report, asked | {name: its for name, its in chosen.items() if name in known}
+            params = days if report != "project-profitability" else always | {"to": days.get("to", self.today)}
+            yield report, params | {name: value for name, value in chosen.items() if name in known}
 
     def compare(self, closely):
-        """Ask for every report, and for each hear what the reference tells."""
+        """Ask for every report, and compare it with what the reference expects."""
         books, expected = self.books, {}
         api = self.api if closely else self.reader
-        for report, asked in self.question(books):
-            me = {"user_id": "me"} if asked.get("user_id") == api.admin_id else {}
-            answer = api.get(f"/reports/{report}", asked | me)
+        for report, params in self.report_params(books):
+            me = {"user_id": "me"} if params.get("user_id") == api.admin_id else {}
+            answer = api.get(f"/reports/{report}", params | me)
             assert answer.status == 200, answer
-            its = json.loads(answer.body, parse_float=Fraction)
-            assert its["meta"] == {"generated_at": self.now}
-            assert its["data"] == REPORTS[report](books, asked), f"{report} of {asked}, today is {books.today}"
-            expected[report] = its["data"]
-        for report in (its for its in expected if its != "overview"):
-            adds_up(expected[report])
-        agree(expected, of_projects="project_id" in asked)
+            reported = json.loads(answer.body, parse_float=Fraction)
+            assert reported["meta"] == {"generated_at": self.now}
+            assert reported["data"] == REPORTS[report](books, params), f"{report} of {params}, today is {books.today}"
+            expected[report] = reported["data"]
+        for report in (name for name in expected if name != "overview"):
+            assert_totals_add_up(expected[report])
+        assert_reports_agree(expected, of_projects="project_id" in params)
 
 
-def not_billed(it):
-    return it["billing_status"] != "billed"
+def not_billed(row):
+    return row["billing_status"] != "billed"
 
 
 def of_status(*statuses):
-    return lambda it: it["status"] in statuses
+    return lambda row: row["status"] in statuses
 
 
 def total(rows, name):
-    return sum(Fraction(it[name]) for it in rows)
+    return sum(Fraction(row[name]) for row in rows)
 
 
 def left_of(invoice):
@@ -572,21 +595,23 @@ def left_of(invoice):
     return Fraction(invoice["total"]) - total(invoice["credit_notes"], "total")
 
 
-def adds_up(report):
-    """Each member of a total that is a sum is that of the rows of its currency, null where they are."""
+def assert_totals_add_up(report):
+    """Each field of a total that is a sum is that of the rows of its currency, null where they are."""
     rows = defaultdict(list)
     for row in report["rows"]:
         rows[row["currency"]].append(row)
     assert rows.keys() <= {total["currency"] for total in report["totals"]}
     for total in report["totals"]:
-        for name, its in total.items():
+        for name, value in total.items():
             if name.endswith(("_percent", "currency", "currencies")):
                 continue
             summed = [row[name] for row in rows[total["currency"]]]
-            assert summed == [None] * len(summed) if its is None else Fraction(its) == sum(map(Fraction, summed)), name
+            assert summed == [None] * len(summed) if value is None else Fraction(value) == sum(map(Fraction, summed)), (
+                name
+            )
 
 
-def agree(expected, *, of_projects):
+def assert_reports_agree(expected, *, of_projects):
     """The reports of revenue tell the same of the same days, and so do projects together."""
     by_client = expected["revenue-by-client"]
     others = {"overview": expected["overview"]["money"]} | {name: expected[name]["totals"] for name in NET}
@@ -609,16 +634,16 @@ def world(staffed, fast_path, number):
     with time_machine.travel(
         datetime(2026, number % 12 + 1, 1 + 9 * (number % 3), tzinfo=UTC), tick=False
     ) as traveller:
-        its = World(fast_path, staffed, number, traveller)
-        yield its
-        its.store.engine.close()
+        created = World(fast_path, staffed, number, traveller)
+        yield created
+        created.store.engine.close()
 
 
 @pytest.mark.parametrize("number", range(WORLDS))
 def test_every_report_is_what_a_look_at_every_row_tells(world):
-    world.happen(HISTORY)
+    world.run_steps(HISTORY)
     for turn in range(ROUNDS):
-        world.happen(STEPS)
+        world.run_steps(STEPS)
         world.compare(closely=turn % 5 == 0)
     assert doctor.inspect(world.store, repair=False) == []
     right = {table.name: sums_of(world.store, table) for table in SUMMARIES}

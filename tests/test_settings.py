@@ -5,7 +5,7 @@ import pytest
 
 from retainer.settings import SettingsError, load
 
-NOWHERE = Path("/nonexistent/.env")
+MISSING_FILE = Path("/nonexistent/.env")
 
 
 @pytest.fixture(autouse=True)
@@ -14,7 +14,7 @@ def _only_what_is_given(monkeypatch):
 
 
 def test_nothing_is_required():
-    found = load({}, NOWHERE)
+    found = load({}, MISSING_FILE)
     assert found.database == "sqlite:///data/retainer.db"
     assert (found.base_url, found.trusted_proxies, found.threads) == ("", (), 16)
     assert found.sources == {}
@@ -34,10 +34,10 @@ def test_values_are_read_and_say_where_they_came_from(tmp_path):
 
 def test_a_value_may_come_from_a_file(tmp_path):
     (tmp_path / "url").write_text("sqlite:///else.db\n")
-    found = load({"RETAINER_DATABASE_URL_FILE": str(tmp_path / "url")}, NOWHERE)
+    found = load({"RETAINER_DATABASE_URL_FILE": str(tmp_path / "url")}, MISSING_FILE)
     assert found.database == "sqlite:///else.db"
     with pytest.raises(SettingsError, match="cannot be read"):
-        load({"RETAINER_DATABASE_URL_FILE": str(tmp_path / "none")}, NOWHERE)
+        load({"RETAINER_DATABASE_URL_FILE": str(tmp_path / "none")}, MISSING_FILE)
 
 
 @pytest.mark.parametrize(
@@ -53,5 +53,5 @@ def test_a_value_may_come_from_a_file(tmp_path):
 )
 def test_what_cannot_be_understood_stops_with_the_name_and_the_accepted_form(name, value, says):
     with pytest.raises(SettingsError, match=name) as error:
-        load({name: value}, NOWHERE)
+        load({name: value}, MISSING_FILE)
     assert says in str(error.value)

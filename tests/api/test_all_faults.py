@@ -5,7 +5,7 @@ import pytest
 LINE = {"description": "Design", "unit_price": "100"}
 
 
-def faults(api, method, path, body):
+def error_fields(api, method, path, body):
     return set(api.call(method, path, body).errors)
 
 
@@ -15,9 +15,9 @@ def test_a_missing_reference_in_one_line_stands_beside_a_value_of_another_that_c
     body = {"client_id": client, "lines": lines}
     expected = {"lines.0.project_id", "lines.1.quantity", "lines.2.project_id", "lines.3.description"}
     for collection in ("/quotes", "/invoices"):
-        assert faults(api, "POST", collection, body) == expected
+        assert error_fields(api, "POST", collection, body) == expected
         draft = f"{collection}/{api.make(collection, client_id=client)['id']}"
-        assert faults(api, "PATCH", draft, {"lines": lines}) == expected
+        assert error_fields(api, "PATCH", draft, {"lines": lines}) == expected
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_missing_reference_in_one_line_stands_beside_a_value_of_another_that_c
 )  # fmt: skip
 def test_what_cannot_be_read_hides_nothing_else(api, collection, body, expected):
     api.make("/clients", number="C-1")
-    assert faults(api, "POST", collection, body) == expected
+    assert error_fields(api, "POST", collection, body) == expected
     assert api.get(collection, {"sort": "-id"}).json["meta"]["total"] == (1 if collection == "/clients" else 0)
 
 
@@ -66,7 +66,7 @@ def test_what_cannot_be_read_hides_nothing_else(api, collection, body, expected)
 )
 def test_nothing_is_concluded_from_what_could_not_be_read(api, collection, body, field):
     api.make("/clients")
-    assert faults(api, "POST", collection, body) == {field}
+    assert error_fields(api, "POST", collection, body) == {field}
 
 
 def test_a_change_names_all_faults_and_leaves_everything_as_it_was(api):
@@ -74,7 +74,7 @@ def test_a_change_names_all_faults_and_leaves_everything_as_it_was(api):
     api.make("/projects", external_id="b")
     path = f"/projects/{project['id']}"
     body = {"name": "", "due_date": "2026-02-01", "external_id": "b", "manager_id": 999, "client_id": 999}
-    assert faults(api, "PATCH", path, body) == set(body)
+    assert error_fields(api, "PATCH", path, body) == set(body)
     assert api.get(path).data == project
 
 
@@ -85,16 +85,16 @@ def test_members_that_only_a_create_can_set_are_taken_when_they_say_what_is_so(a
     quote = api.make("/quotes", lines=[LINE], status="accepted")["id"]
     assert api.patch(path, {"is_template": False, "quote_id": None, "template_id": None}).data == project
     refused = api.patch(path, {"is_template": True, "quote_id": quote, "template_id": template})
-    sentence = ["Can be set only when the record is created. Leave it out."]
-    assert refused.errors == dict.fromkeys(("is_template", "quote_id", "template_id"), sentence)
+    message = ["Can be set only when the record is created. Leave it out."]
+    assert refused.errors == dict.fromkeys(("is_template", "quote_id", "template_id"), message)
     invoice = api.post("/invoices", {"quote_id": quote}).data
     same = api.patch(f"/invoices/{invoice['id']}", {"quote_id": quote, "subject": "Same"})
     assert (same.status, same.data["quote_id"]) == (200, quote)
-    assert api.patch(f"/invoices/{invoice['id']}", {"quote_id": None}).errors == {"quote_id": sentence}
+    assert api.patch(f"/invoices/{invoice['id']}", {"quote_id": None}).errors == {"quote_id": message}
 
 
 @pytest.mark.parametrize(
-    ("collection", "member", "sentence"),
+    ("collection", "member", "message"),
     [
         ("/clients", "tag_ids", "Must be a list; send [] for none."),
         ("/quotes", "lines", "Must be a list; send [] for none."),
@@ -103,11 +103,11 @@ def test_members_that_only_a_create_can_set_are_taken_when_they_say_what_is_so(a
         ("/tasks", "priority", "this is null. Leave it out to say nothing of it."),
     ],
 )
-def test_null_where_there_is_none_says_what_to_send(api, collection, member, sentence):
+def test_null_where_there_is_none_says_what_to_send(api, collection, member, message):
     path = f"{collection}/{api.make(collection)['id']}"
     for answer in (api.patch(path, {member: None}), api.create(collection, **{member: None})):
         assert list(answer.errors) == [member]
-        assert answer.errors[member][0].endswith(sentence)
+        assert answer.errors[member][0].endswith(message)
 
 
 @pytest.mark.parametrize("child", [1, None, [], "a", True])
@@ -118,13 +118,13 @@ def test_a_child_that_is_no_object_is_refused_where_it_stands_beside_the_faults_
         ("/sites", "plugins", {}),
     ):
         path = f"{collection}/{api.make(collection)['id']}"
-        sentence = {f"{field}.1": ["Must be an object."]}
+        message = {f"{field}.1": ["Must be an object."]}
         known = (
             {} if collection == "/sites" else {f"{field}.0.project_id": ["There is no such project in this account."]}
         )
         first = other | ({"slug": "akismet"} if collection == "/sites" else {"project_id": 999})
-        assert api.patch(path, {field: [first, child]}).errors == sentence | known
-        assert api.create(collection, **{field: [first, child]}).errors == sentence | known
+        assert api.patch(path, {field: [first, child]}).errors == message | known
+        assert api.create(collection, **{field: [first, child]}).errors == message | known
     invoice = api.make("/invoices", lines=[LINE], status="sent")["id"]
     answer = api.post(f"/invoices/{invoice}/credit-notes", {"lines": [{"invoice_line_id": 999}, child]})
     assert answer.errors.keys() == {"lines.0.invoice_line_id", "lines.1"}
@@ -138,8 +138,8 @@ def test_a_client_that_is_not_there_is_told_alone_and_blames_no_work_of_others(a
         "/invoices": [{"time_entry_ids": [entry], "project_id": project}],
         "/quotes": [LINE | {"project_id": project}],
     }
-    for collection, its in lines.items():
-        body = {"project_id": project, "lines": its}
+    for collection, line_items in lines.items():
+        body = {"project_id": project, "lines": line_items}
         assert api.post(collection, body).errors == {"client_id": ["Is required."]}
         assert api.post(collection, body | {"client_id": None}).errors == {"client_id": ["Is required; this is null."]}
         missing = api.post(collection, body | {"client_id": 10**6}).errors
@@ -149,4 +149,4 @@ def test_a_client_that_is_not_there_is_told_alone_and_blames_no_work_of_others(a
 
 def test_a_fee_of_the_wrong_billing_type_needs_no_client_to_be_told(api):
     body = {"name": "A", "client_id": "x", "billing_type": "retainer", "fixed_fee": "5"}
-    assert faults(api, "POST", "/projects", body) == {"client_id", "fixed_fee"}
+    assert error_fields(api, "POST", "/projects", body) == {"client_id", "fixed_fee"}

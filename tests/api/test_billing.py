@@ -51,7 +51,7 @@ def path_of(invoice):
     return f"/invoices/{invoice['id']}"
 
 
-def standings(world, ids, collection="/time-entries"):
+def billing_statuses(world, ids, collection="/time-entries"):
     """Where each record stands."""
     rows = world.api.get(collection, {"ids": ",".join(map(str, ids)), "sort": "created_at"}).data
     return [row["billing_status"] for row in rows]
@@ -62,7 +62,7 @@ def sums(world, project="a1"):
     return [project[name] for name in ("unbilled_minutes", "unbilled_amount", "invoiced_amount")]
 
 
-def let_go(world, invoice, way):
+def release_work(world, invoice, way):
     for method, path, body in WAYS[way]:
         assert world.api.call(method, path_of(invoice) + path, body).status in {200, 201}
 
@@ -99,7 +99,7 @@ def test_time_is_billed_by_the_hour_for_the_sum_of_its_entries(api, currency, wo
 
 
 @pytest.mark.parametrize(
-    ("said", "days", "words"),
+    ("descriptions", "days", "words"),
     [
         (["Texts", "Texts"], ["2026-03-02", "2026-03-05"], "Texts"),
         ([None, None], ["2026-03-02", "2026-03-02"], "Work on 2026-03-02"),
@@ -107,14 +107,14 @@ def test_time_is_billed_by_the_hour_for_the_sum_of_its_entries(api, currency, wo
         (["Texts", "Photos"], ["2026-03-02", "2026-03-02"], "Work on 2026-03-02"),
     ],
 )
-def test_a_line_says_what_its_work_says_in_common_else_when_it_was_done(world, said, days, words):
-    ids = [hours(world, 60, description=text, date=day)[0] for text, day in zip(said, days, strict=True)]
+def test_a_line_says_what_its_work_says_in_common_else_when_it_was_done(world, descriptions, days, words):
+    ids = [hours(world, 60, description=text, date=day)[0] for text, day in zip(descriptions, days, strict=True)]
     invoice = invoice_of(world, {"time_entry_ids": ids})
     assert [line["description"] for line in invoice["lines"]] == [words]
-    own = {"time_entry_ids": ids, "description": "March", "unit": "h"}
-    (line,) = world.api.patch(path_of(invoice), {"lines": [own]}).data["lines"]
+    sent = {"time_entry_ids": ids, "description": "March", "unit": "h"}
+    (line,) = world.api.patch(path_of(invoice), {"lines": [sent]}).data["lines"]
     assert (line["description"], line["unit"]) == ("March", "h")
-    (line,) = world.api.patch(path_of(invoice), {"lines": [own | {"description": None}]}).data["lines"]
+    (line,) = world.api.patch(path_of(invoice), {"lines": [sent | {"description": None}]}).data["lines"]
     assert line["description"] == words
 
 
@@ -126,7 +126,7 @@ def test_a_line_counts_for_the_project_that_all_its_work_has_unless_it_names_one
     invoice = invoice_of(world, *lines, named, project_id=world.a2, status="sent")
     assert [line["project_id"] for line in invoice["lines"]] == [world.a1, None, None, world.a1]
     assert (sums(world), sums(world, "a2")) == ([0, "0.00", "125.00"], [0, "0.00", "55.00"])  # 120 + 5, 45 + 10
-    let_go(world, invoice, "void")
+    release_work(world, invoice, "void")
     assert (sums(world), sums(world, "a2")) == ([150, "150.00", "0.00"], [15, "15.00", "0.00"])
 
 
@@ -141,7 +141,7 @@ def test_quantity_and_price_of_work_are_the_works_and_others_are_refused(world):
     assert refused.errors["lines.0.quantity"] == ["Is that of the work: 1.5. Leave it out."]
     invoice = invoice_of(world, *work)
     figures = [("1.5", "60.00", "90.00"), ("1", "40.00", "40.00"), ("1", "300.00", "300.00")]
-    assert [(it["quantity"], it["unit_price"], it["amount"]) for it in invoice["lines"]] == figures
+    assert [(line["quantity"], line["unit_price"], line["amount"]) for line in invoice["lines"]] == figures
     assert [invoice[name] for name in ("subtotal", "tax_total", "total")] == ["430.00", "81.70", "511.70"]
     entries = world.api.get("/time-entries").data
     assert world.api.put(path_of(invoice), invoice).data["lines"] == invoice["lines"]
@@ -171,11 +171,11 @@ def test_expenses_are_billed_for_their_net_with_the_markup(world, spent, quantit
 
 
 def test_a_milestone_is_billed_for_its_slice(world):
-    own = milestone(world, "250.50")
-    (line,) = invoice_of(world, {"milestone_id": own})["lines"]
+    milestone_id = milestone(world, "250.50")
+    (line,) = invoice_of(world, {"milestone_id": milestone_id})["lines"]
     names = ("kind", "description", "quantity", "unit", "unit_price", "amount", "project_id", "milestone_id")
     fee = world.ids["fee of a"]
-    assert [line[name] for name in names] == ["milestone", "Launch", "1", None, "250.50", "250.50", fee, own]
+    assert [line[name] for name in names] == ["milestone", "Launch", "1", None, "250.50", "250.50", fee, milestone_id]
     other = {"milestone_id": milestone(world), "project_id": world.a1}
     answer = world.api.create("/invoices", client_id=world.a, lines=[other])
     assert answer.errors == {"lines.0.project_id": ["Is not that of the milestone. Leave it out."]}
@@ -198,14 +198,14 @@ def faulty(world, other_tenant, member, fault):
         return 999 if fault == "missing" else other_tenant.make(COLLECTIONS[member])["id"]
     client = "b" if fault == "another client's" else "a"
     if member == "milestone_id":
-        own = milestone(world, client=client, amount=None if fault == "without an amount" else "1")
+        record_id = milestone(world, client=client, amount=None if fault == "without an amount" else "1")
     else:
         made = world.api.make(COLLECTIONS[member], client_id=world.ids[client], billable=fault != "not billable")
-        own = made["id"]
+        record_id = made["id"]
     if fault.startswith("on "):
-        named = own if member == "milestone_id" else [own]
+        named = record_id if member == "milestone_id" else [record_id]
         invoice_of(world, {member: named}, DESIGN, status="draft" if fault == "on a draft" else "sent")
-    return own
+    return record_id
 
 
 @pytest.mark.parametrize(
@@ -232,11 +232,14 @@ def test_work_that_cannot_be_billed_is_told_where_it_stands(world, other_tenant,
     ]
     for within, answer in answers:
         assert answer.code == ("already_billed" if fault.startswith("on ") else "validation_failed")
-        ((field, (sentence,)),) = answer.errors.items()
+        ((field, (message,)),) = answer.errors.items()
         assert field == f"{within}{member}{place}"
-        assert FAULTS[fault].format(id=bad) in sentence
+        assert FAULTS[fault].format(id=bad) in message
     assert (api.get("/invoices").data, api.get(path_of(draft)).data) == (listed, draft)
-    assert standings(world, good, "/time-entries" if member == "time_entry_ids" else "/expenses") == ["unbilled"] * 2
+    assert (
+        billing_statuses(world, good, "/time-entries" if member == "time_entry_ids" else "/expenses")
+        == ["unbilled"] * 2
+    )
 
 
 def test_work_in_another_currency_than_the_invoices_is_refused(world):
@@ -244,7 +247,7 @@ def test_work_in_another_currency_than_the_invoices_is_refused(world):
     work = [{"time_entry_ids": hours(world, 60)}, {"expense_ids": [spent]}, {"milestone_id": slice_}]
     answer = world.api.create("/invoices", client_id=world.a, currency="USD", lines=work)
     assert set(answer.errors) == {"lines.0.time_entry_ids.0", "lines.1.expense_ids.0", "lines.2.milestone_id"}
-    assert all("is in EUR, the invoice in USD" in said for (said,) in answer.errors.values())
+    assert all("is in EUR, the invoice in USD" in message for (message,) in answer.errors.values())
     dollars = expense(world, "5", currency="USD")
     invoice = invoice_of(world, {"expense_ids": [dollars]}, currency="USD")
     assert (invoice["currency"], invoice["subtotal"]) == ("USD", "5.00")
@@ -262,7 +265,7 @@ def test_work_that_is_named_twice_in_one_request_is_refused_at_its_second_place(
     answer = world.api.create("/invoices", client_id=world.a, lines=lines)
     places = ("lines.0.time_entry_ids.2", "lines.1.time_entry_ids.0", "lines.2.expense_ids.1", "lines.4.milestone_id")
     assert tuple(answer.errors) == places
-    assert all("Stands twice in this request" in said for (said,) in answer.errors.values())
+    assert all("Stands twice in this request" in message for (message,) in answer.errors.values())
     assert answer.code == "validation_failed"
     assert world.api.get("/invoices").data == []
     assert one == spent == slice_ == 1, "one id of each kind is no repetition"
@@ -270,7 +273,7 @@ def test_work_that_is_named_twice_in_one_request_is_refused_at_its_second_place(
 
 
 @pytest.mark.parametrize(
-    ("line", "faults"),
+    ("line", "errors"),
     [
         ({"time_entry_ids": [1], "expense_ids": [1]}, {"expense_ids": "one kind of work"}),
         ({"expense_ids": [1], "milestone_id": 1}, {"milestone_id": "one kind of work"}),
@@ -283,7 +286,7 @@ def test_work_that_is_named_twice_in_one_request_is_refused_at_its_second_place(
         ({"milestone_id": 0}, {"milestone_id": "a whole number from 1"}),
     ],
 )
-def test_a_line_bills_one_kind_of_work_without_discount(world, line, faults):
+def test_a_line_bills_one_kind_of_work_without_discount(world, line, errors):
     assert [*hours(world, 60), expense(world, "5"), milestone(world)] == [1, 1, 1]
     draft = invoice_of(world)
     answers = {
@@ -291,9 +294,9 @@ def test_a_line_bills_one_kind_of_work_without_discount(world, line, faults):
         "": world.api.post(f"{path_of(draft)}/lines", line),
     }
     for within, answer in answers.items():
-        assert set(answer.errors) == {within + field for field in faults}
-        assert all(sentence in answer.errors[within + field][0] for field, sentence in faults.items())
-    assert standings(world, [1]) == ["unbilled"]
+        assert set(answer.errors) == {within + field for field in errors}
+        assert all(message in answer.errors[within + field][0] for field, message in errors.items())
+    assert billing_statuses(world, [1]) == ["unbilled"]
     assert world.api.get(path_of(draft)).data == draft
 
 
@@ -317,14 +320,14 @@ def test_work_moves_between_the_lines_of_one_draft_and_what_is_left_out_is_free(
         made = world.api.patch(path_of(draft), {"lines": lines}).data["lines"]
         shown = [(sorted(worked), spent) for worked, spent in step]
         assert [(line["time_entry_ids"], line["expense_ids"]) for line in made] == shown
-        on = {own: line["id"] for line in made for own in line["time_entry_ids"]}
+        on = {entry_id: line["id"] for line in made for entry_id in line["time_entry_ids"]}
         rows = world.api.get("/time-entries").data
         assert {row["id"]: row["invoice_line_id"] for row in rows} == dict.fromkeys((one, two, three)) | on
         assert {row["invoice_id"] for row in rows if row["id"] in on} == {draft["id"]}
-        free = sum(minutes for own, minutes in ((one, 60), (two, 30), (three, 15)) if own not in on)
+        free = sum(minutes for entry_id, minutes in ((one, 60), (two, 30), (three, 15)) if entry_id not in on)
         assert sums(world) == [free, f"{free}.00", "0.00"]
     assert made[0]["id"] == draft["lines"][0]["id"]
-    assert standings(world, [spent], "/expenses") == ["unbilled"]
+    assert billing_statuses(world, [spent], "/expenses") == ["unbilled"]
     assert world.api.post(f"{path_of(draft)}/lines", {"time_entry_ids": [one]}).code == "already_billed"
 
 
@@ -337,14 +340,14 @@ def test_deleting_a_line_or_a_draft_frees_exactly_its_work(world):
     kept = invoice_of(world, {"time_entry_ids": [other]})
     assert sums(world) == [0, "0.00", "0.00"]
     assert world.api.delete(f"{path_of(draft)}/lines/{draft['lines'][1]['id']}").status == 204
-    assert standings(world, [one, two, three, other]) == ["billed", "unbilled", "unbilled", "billed"]
+    assert billing_statuses(world, [one, two, three, other]) == ["billed", "unbilled", "unbilled", "billed"]
     assert sums(world) == [45, "45.00", "0.00"]
     assert world.api.get(path_of(draft)).data["subtotal"] == "365.00"
     refused = world.api.create("/invoices", client_id=world.a, lines=[{"milestone_id": slice_}])
     assert refused.code == "already_billed"
     assert world.api.delete(path_of(draft)).status == 204
-    assert standings(world, [one, two, three, other]) == ["unbilled", "unbilled", "unbilled", "billed"]
-    assert standings(world, [spent], "/expenses") == ["unbilled"]
+    assert billing_statuses(world, [one, two, three, other]) == ["unbilled", "unbilled", "unbilled", "billed"]
+    assert billing_statuses(world, [spent], "/expenses") == ["unbilled"]
     assert sums(world) == [105, "105.00", "0.00"]
     assert world.api.get(path_of(kept)).data == kept
     assert invoice_of(world, {"milestone_id": slice_})["subtotal"] == "300.00"
@@ -366,12 +369,12 @@ def test_work_can_be_billed_again_whenever_its_invoice_is_void_or_credited_as_a_
     work, made = {"client_id": world.a, "lines": lines}, []
     for _ in range(3):
         made.append(world.api.post("/invoices", work | {"status": "sent"}).data)
-        assert standings(world, ids) == ["billed", "billed"]
+        assert billing_statuses(world, ids) == ["billed", "billed"]
         assert sums(world) == [0, "0.00", "90.00"]
         refused = world.api.post("/invoices", work)
         assert (refused.code, len(refused.errors)) == ("already_billed", 4)
-        let_go(world, made[-1], way)
-        assert standings(world, ids) + standings(world, [spent], "/expenses") == ["unbilled"] * 3
+        release_work(world, made[-1], way)
+        assert billing_statuses(world, ids) + billing_statuses(world, [spent], "/expenses") == ["unbilled"] * 3
         assert sums(world) == [90, "90.00", "0.00"]
     for invoice in made:
         assert world.api.get(path_of(invoice)).data["lines"] == invoice["lines"], "it still says what it billed"
@@ -386,11 +389,11 @@ def test_a_credit_of_less_than_all_frees_nothing(world):
     rest = {"lines": [{"invoice_line_id": invoice["lines"][0]["id"]}]}
     for part in ({"amount": "1"}, rest, {"amount": "500"}):
         assert world.api.post(f"{path_of(invoice)}/credit-notes", part).status == 201
-        assert standings(world, ids) == ["billed"]
+        assert billing_statuses(world, ids) == ["billed"]
     world.api.patch(path_of(invoice), {"status": "paid"})
-    assert standings(world, ids) == ["billed"]
+    assert billing_statuses(world, ids) == ["billed"]
     assert world.api.post(f"{path_of(invoice)}/credit-notes", {}).status == 201
-    assert standings(world, ids) == ["unbilled"]
+    assert billing_statuses(world, ids) == ["unbilled"]
 
 
 CHANGES = {
@@ -411,16 +414,16 @@ CHANGES = {
 
 @pytest.mark.parametrize("status", ["draft", "sent"])
 @pytest.mark.parametrize(
-    ("collection", "shape", "free"),
+    ("collection", "model", "free"),
     [("/time-entries", TimeEntry, {"description": "New", "external_id": "t-1"}), ("/expenses", Expense, {})],
 )
-def test_billed_work_is_fixed(world, collection, shape, free, status):
+def test_billed_work_is_fixed(world, collection, model, free, status):
     api, changes = world.api, CHANGES[collection]
-    assert changes.keys() | free == writable_fields(shape).keys()
+    assert changes.keys() | free == writable_fields(model).keys()
     names = world.ids | {"member": api.member_id}
     names |= {name: api.make(f"/{name}s", client_id=world.a)["id"] for name in ("task", "ticket")}
     billed, unbilled = (f"{collection}/{api.make(collection, client_id=world.a)['id']}" for _ in range(2))
-    member = "time_entry_ids" if shape is TimeEntry else "expense_ids"
+    member = "time_entry_ids" if model is TimeEntry else "expense_ids"
     invoice = invoice_of(world, {member: [int(billed.split("/")[2])]}, status=status)
     before = api.get(billed).data
     assert before["billing_status"] == "billed"
@@ -440,17 +443,17 @@ def test_billed_work_is_fixed(world, collection, shape, free, status):
 
 
 def test_a_billed_milestone_keeps_its_amount_and_is_not_deleted(world):
-    api, own = world.api, milestone(world)
-    path = f"{world.ids['milestones of a']}/{own}"
-    draft = invoice_of(world, {"milestone_id": own})
+    api, milestone_id = world.api, milestone(world)
+    path = f"{world.ids['milestones of a']}/{milestone_id}"
+    draft = invoice_of(world, {"milestone_id": milestone_id})
     for status in ("draft", "sent"):
         api.patch(path_of(draft), {"status": status})
         assert (api.patch(path, {"amount": "299"}).code, api.delete(path).code) == ("locked", "in_use")
         assert api.patch(path, {"amount": "300.00", "name": f"Is {status}", "status": "completed"}).status == 200
     assert api.get(path_of(draft)).data["lines"][0]["description"] == "Launch"
-    let_go(world, draft, "void")
+    release_work(world, draft, "void")
     assert api.patch(path, {"amount": "299"}).data["amount"] == "299.00"
-    assert invoice_of(world, {"milestone_id": own})["subtotal"] == "299.00"
+    assert invoice_of(world, {"milestone_id": milestone_id})["subtotal"] == "299.00"
     assert api.delete(path).code == "in_use"
 
 
@@ -462,7 +465,7 @@ def test_work_is_found_by_where_it_stands(world):
     (never,) = hours(world, 60, billable=False)
     for status, ids in {"draft": [drafted], "sent": [issued]}.items():
         invoice_of(world, {"time_entry_ids": ids}, status=status)
-    let_go(world, invoice_of(world, {"time_entry_ids": [freed]}, status="sent"), "void")
+    release_work(world, invoice_of(world, {"time_entry_ids": [freed]}, status="sent"), "void")
     assert found("/time-entries", billing_status="unbilled") == [unbilled, freed]
     assert found("/time-entries", billing_status="non_billable,billed") == [drafted, issued, never]
     assert found("/time-entries", invoice_id=1) == [drafted]
@@ -470,8 +473,8 @@ def test_work_is_found_by_where_it_stands(world):
     assert "non_billable" in world.api.get("/time-entries", {"billing_status": "open"}).errors["billing_status"][0]
     spent, billed, never = expense(world, "5"), expense(world, "6"), expense(world, "7", billable=False)
     invoice_of(world, {"expense_ids": [billed]})
-    for standing, own in {"unbilled": spent, "billed": billed, "non_billable": never}.items():
-        assert found("/expenses", billing_status=standing) == [own]
+    for status, expense_id in {"unbilled": spent, "billed": billed, "non_billable": never}.items():
+        assert found("/expenses", billing_status=status) == [expense_id]
 
 
 def test_sums_of_a_project_have_only_amounts_in_its_currency_and_all_minutes(world):
@@ -489,9 +492,9 @@ def test_sums_of_a_project_have_only_amounts_in_its_currency_and_all_minutes(wor
     for invoice, invoiced in ((first, "0.00"), (second, "30.00")):
         api.patch(path_of(invoice), {"status": "sent"})
         assert sums(world) == [0, "0.00", invoiced]
-    let_go(world, first, "void")
+    release_work(world, first, "void")
     assert sums(world) == [60, "0.00", "30.00"]
-    let_go(world, second, "void")
+    release_work(world, second, "void")
     assert sums(world) == [90, "30.00", "0.00"]
 
 
@@ -503,10 +506,11 @@ def test_the_database_itself_refuses_a_second_live_line_for_the_same_work(world,
         {"milestone_id": milestone(world)},
     )
     lines = invoice_of(world, *work, DESIGN)["lines"]
-    engine, its = world.api.store.engine, f"account_id, created_at, updated_at, {column}"
+    engine, columns = world.api.store.engine, f"account_id, created_at, updated_at, {column}"
     which = f"{column} IS NOT NULL AND is_live = 1"
     copied = (
-        f"INSERT INTO allocations ({its}, invoice_line_id, is_live) SELECT {its}, ?, ? FROM allocations WHERE {which}"
+        f"INSERT INTO allocations ({columns}, invoice_line_id, is_live) "
+        f"SELECT {columns}, ?, ? FROM allocations WHERE {which}"
     )
     with pytest.raises(engine.driver.IntegrityError, match=f"UNIQUE constraint failed.*{column}"):
         engine.connection().execute(copied, (lines[3]["id"], 1))
@@ -524,31 +528,31 @@ def test_billed_work_that_loses_its_client_is_told_only_that_it_is_billed(world)
 
 
 def test_a_milestone_says_on_which_invoice_it_is(world):
-    own, api = milestone(world), world.api
+    milestone_id, api = milestone(world), world.api
     path = world.ids["milestones of a"]
 
     def shown():
-        (row,) = (row for row in api.get(path).data if row["id"] == own)
+        (row,) = (row for row in api.get(path).data if row["id"] == milestone_id)
         return row["invoice_id"]
 
     assert shown() is None
-    draft = invoice_of(world, {"milestone_id": own})
+    draft = invoice_of(world, {"milestone_id": milestone_id})
     assert shown() == draft["id"]
-    assert api.patch(f"{path}/{own}", {"name": "New", "invoice_id": None}).data["invoice_id"] == draft["id"]
-    sentence = f"Cannot be changed any more: this milestone is on invoice {draft['id']}."
-    assert api.patch(f"{path}/{own}", {"amount": "1"}).errors == {"amount": [sentence]}
-    sentence = f"This milestone is on invoice {draft['id']} and stays. Take it off there first, while that is a draft."
-    assert api.delete(f"{path}/{own}").errors == {"invoices": [sentence]}
+    assert api.patch(f"{path}/{milestone_id}", {"name": "New", "invoice_id": None}).data["invoice_id"] == draft["id"]
+    message = f"Cannot be changed any more: this milestone is on invoice {draft['id']}."
+    assert api.patch(f"{path}/{milestone_id}", {"amount": "1"}).errors == {"amount": [message]}
+    message = f"This milestone is on invoice {draft['id']} and stays. Take it off there first, while that is a draft."
+    assert api.delete(f"{path}/{milestone_id}").errors == {"invoices": [message]}
     api.patch(path_of(draft), {"lines": [DESIGN]})
     assert shown() is None
-    first = invoice_of(world, {"milestone_id": own})
+    first = invoice_of(world, {"milestone_id": milestone_id})
     api.patch(path_of(first), {"status": "sent"})
-    let_go(world, first, "void")
+    release_work(world, first, "void")
     assert shown() is None
-    second = invoice_of(world, {"milestone_id": own})
+    second = invoice_of(world, {"milestone_id": milestone_id})
     assert shown() == second["id"]
     api.patch(path_of(second), {"status": "sent"})
-    let_go(world, second, "one credit note")
+    release_work(world, second, "one credit note")
     assert shown() is None
 
 
@@ -556,17 +560,17 @@ def test_a_milestone_of_a_template_is_no_money(world):
     template = world.api.make(
         "/projects", client_id=world.a, billing_type="fixed_fee", fixed_fee="900", is_template=True
     )["id"]
-    own = world.api.make(f"/projects/{template}/milestones", amount="300")["id"]
-    refused = world.api.post("/invoices", {"client_id": world.a, "lines": [{"milestone_id": own}]})
+    milestone_id = world.api.make(f"/projects/{template}/milestones", amount="300")["id"]
+    refused = world.api.post("/invoices", {"client_id": world.a, "lines": [{"milestone_id": milestone_id}]})
     assert list(refused.errors) == ["lines.0.milestone_id"]
     assert "not billable" in refused.errors["lines.0.milestone_id"][0]
 
 
 def test_a_clients_currency_is_fixed_while_one_of_its_milestones_is_on_a_draft(world):
-    own = milestone(world)
-    draft = invoice_of(world, {"milestone_id": own})
+    milestone_id = milestone(world)
+    draft = invoice_of(world, {"milestone_id": milestone_id})
     refused = world.api.patch(f"/clients/{world.a}", {"currency": "USD"})
-    assert f"milestone {own}" in refused.errors["currency"][0]
+    assert f"milestone {milestone_id}" in refused.errors["currency"][0]
     assert world.api.delete(path_of(draft)).status == 204
     assert world.api.patch(f"/clients/{world.a}", {"currency": "USD"}).data["currency"] == "USD"
 

@@ -62,7 +62,7 @@ def test_a_number_given_by_hand_is_passed_over(api):
 
 
 @pytest.mark.parametrize(
-    ("member", "value", "sentence"),
+    ("member", "value", "message"),
     [
         ("name", " ", "Must be text of 1 to 191 characters"),
         ("name", None, "null"),
@@ -91,10 +91,10 @@ def test_a_number_given_by_hand_is_passed_over(api):
         ("tag_ids", [1] * 51, "this has 51"),
     ],
 )
-def test_a_faulty_member_is_told_in_a_sentence(api, member, value, sentence):
+def test_a_faulty_member_is_told_in_a_sentence(api, member, value, message):
     answer = api.post("/clients", {"name": "Good"} | {member: value})
     field = "tag_ids.0" if value == [1.5] else member
-    assert sentence in answer.errors[field][0]
+    assert message in answer.errors[field][0]
     assert set(answer.errors) == {field}
     assert api.get("/clients").json["meta"]["total"] == 0
 

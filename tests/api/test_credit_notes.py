@@ -21,8 +21,8 @@ def credit(api, invoice, **members):
 
 
 def part(invoice, place, quantity=None):
-    its = {"invoice_line_id": invoice["lines"][place]["id"]}
-    return its if quantity is None else its | {"quantity": quantity}
+    line = {"invoice_line_id": invoice["lines"][place]["id"]}
+    return line if quantity is None else line | {"quantity": quantity}
 
 
 def free(price, **members):
@@ -47,7 +47,7 @@ def pick(record, *names):
 
 def by_rate(*documents):
     found = Counter()
-    for share in (share for it in documents for share in it["tax_breakdown"]):
+    for share in (share for document in documents for share in document["tax_breakdown"]):
         found["net", share["tax_rate"]] += Fraction(share["taxable_amount"])
         found["tax", share["tax_rate"]] += Fraction(share["tax_amount"])
     return {key: amount for key, amount in found.items() if amount}
@@ -117,7 +117,7 @@ def test_the_day_is_today_in_the_accounts_zone_and_not_before_the_invoices(api):
 
 
 @pytest.mark.parametrize(
-    ("members", "field", "sentence"),
+    ("members", "field", "message"),
     [
         ({"reason": "because"}, "reason", "goodwill"),
         ({"description": "x" * 2001}, "description", "2001"),
@@ -145,14 +145,14 @@ def test_the_day_is_today_in_the_accounts_zone_and_not_before_the_invoices(api):
         ({"lines": [(0,), {"invoice_line_id": 999}]}, "lines.1.invoice_line_id", "no such invoice line"),
     ],
 )  # fmt: skip
-def test_a_refusal_says_where_and_why_and_writes_nothing(api, members, field, sentence):
+def test_a_refusal_says_where_and_why_and_writes_nothing(api, members, field, message):
     invoice = issued(api, LINE, SECOND, issue_date="2026-01-10")
     before = now(api, invoice)
     if set(members) == {"lines"}:
-        members = {"lines": [part(invoice, *it) if isinstance(it, tuple) else it for it in members["lines"]]}
+        members = {"lines": [part(invoice, *item) if isinstance(item, tuple) else item for item in members["lines"]]}
     answer = credit(api, invoice, **members)
     assert (answer.status, answer.code) == (422, "validation_failed")
-    assert sentence in answer.errors[field][0]
+    assert message in answer.errors[field][0]
     assert now(api, invoice) == before
     assert api.get("/credit-notes").data == []
     assert credit(api, invoice).data["number"].endswith("-0001")
@@ -223,7 +223,7 @@ def test_a_line_is_credited_in_parts_until_nothing_is_left_of_it(api):
 )  # fmt: skip
 def test_so_much_of_a_line_is_its_share_of_the_lines_amount(api, lines, parts, amounts):
     invoice = issued(api, *lines, SECOND)
-    note = credit(api, invoice, lines=[part(invoice, *it) for it in parts]).data
+    note = credit(api, invoice, lines=[part(invoice, *item) for item in parts]).data
     assert [line["amount"] for line in note["lines"]] == amounts
     assert is_consistent(note)
 
@@ -283,7 +283,7 @@ def test_all_that_is_left_is_credited_unless_it_is_said_how_much(api):
 
 
 TINY = LINE | {"quantity": "1", "unit_price": "0.01"}
-BIT = LINE | {"quantity": "1", "unit_price": "0.03"}
+SMALL_LINE = LINE | {"quantity": "1", "unit_price": "0.03"}
 
 
 @pytest.mark.parametrize(
@@ -296,10 +296,10 @@ BIT = LINE | {"quantity": "1", "unit_price": "0.03"}
         # tax of 0.03 is 0.01, that of each 0.01 nothing
         ("EUR", [TINY] * 3, [[(0, None)], [(1, None)], [(2, None)]], [("0.01", "0.00")] * 2 + [("0.01", "0.01")]),
         # tax of 0.12 is 0.02, that of each 0.03 would be 0.01
-        ("EUR", [BIT] * 4, [[(0, None)], [(1, None)], [(2, None)], [(3, None)]],
+        ("EUR", [SMALL_LINE] * 4, [[(0, None)], [(1, None)], [(2, None)], [(3, None)]],
          [("0.03", "0.01")] * 2 + [("0.03", "0.00")] * 2),
         # 0.06 without tax is left: 0.05/1.19 = 0.042 would leave 0.01 of tax
-        ("EUR", [BIT] * 4, [[(0, None)], [(1, None)], {"amount": "0.05"}, {}],
+        ("EUR", [SMALL_LINE] * 4, [[(0, None)], [(1, None)], {"amount": "0.05"}, {}],
          [("0.03", "0.01")] * 2 + [("0.05", "0.00"), ("0.01", "0.00")]),
         # 0.10 and 0.02: when the net is gone, tax is left
         ("EUR", [LINE | {"unit_price": "0.01"}], [{"amount": "0.01"}] * 12,
@@ -322,8 +322,8 @@ BIT = LINE | {"quantity": "1", "unit_price": "0.03"}
 def test_parts_that_do_not_divide_evenly_add_up_to_the_invoice(api, currency, lines, steps, shares):
     invoice = issued(api, *lines, currency=currency)
     notes = []
-    for its in steps:
-        members = {"lines": [part(invoice, *it) for it in its]} if isinstance(its, list) else its
+    for step in steps:
+        members = {"lines": [part(invoice, *item) for item in step]} if isinstance(step, list) else step
         notes.append(credit(api, invoice, **members).data)
     assert [(note["subtotal"], note["tax_total"]) for note in notes] == shares
     assert all(map(is_consistent, notes))
@@ -364,10 +364,10 @@ def test_what_was_credited_as_a_whole_can_be_billed_again(api, steps, status):
         change(api, invoice, status=status)
     invoiced = api.get(f"/projects/{project}").data
     assert pick(invoiced, "invoiced_amount", "unbilled_amount", "unbilled_minutes") == ["250.00", "0.00", 0]
-    for its in steps:
+    for step in steps:
         assert api.get(f"/time-entries/{entry}").data["billing_status"] == "billed"
         assert api.create("/invoices", client_id=client, lines=[work[1]]).code == "already_billed"
-        assert credit(api, invoice, **its).status == 201
+        assert credit(api, invoice, **step).status == 201
     assert pick(api.get(f"/time-entries/{entry}").data, "billing_status", "invoice_id") == ["unbilled", None]
     assert pick(api.get(f"/expenses/{expense}").data, "billing_status", "invoice_id") == ["unbilled", None]
     freed = api.get(f"/projects/{project}").data
@@ -378,16 +378,19 @@ def test_what_was_credited_as_a_whole_can_be_billed_again(api, steps, status):
 
 
 def credited_of_projects(api, note):
-    its = select(*credit_note_shares.c["project_id", "amount"])
+    query = select(*credit_note_shares.c["project_id", "amount"])
     with api.store.unscoped("a test looks at the table") as tx:
-        rows = tx.all(its.where(credit_note_shares.c.credit_note_id == note["id"]))
+        rows = tx.all(query.where(credit_note_shares.c.credit_note_id == note["id"]))
     return {project: amount for project, amount in rows if amount}
 
 
 def test_what_a_credit_takes_back_is_known_for_each_project(api):
     client = api.make("/clients")["id"]
     shop, blog = (api.make("/projects", client_id=client)["id"] for _ in range(2))
-    lines = [LINE | {"unit_price": price, "project_id": its} for price, its in (("6", shop), ("3", blog), ("1", None))]
+    lines = [
+        LINE | {"unit_price": price, "project_id": project}
+        for price, project in (("6", shop), ("3", blog), ("1", None))
+    ]
     invoice = issued(api, *lines, client_id=client)
     note = credit(api, invoice, lines=[part(invoice, 1, "5")]).data
     assert credited_of_projects(api, note) == {blog: 1500}

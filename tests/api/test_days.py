@@ -66,14 +66,14 @@ class Due:
 
     def overdue(self):
         """Whether they are overdue; they and their lists must agree."""
-        said = {self.api.get(f"/tasks/{self.task}").data["is_overdue"]}
-        said |= {row["is_overdue"] for row in self.api.get(self.milestones).data if row["id"] == self.milestone}
+        results = {self.api.get(f"/tasks/{self.task}").data["is_overdue"]}
+        results |= {row["is_overdue"] for row in self.api.get(self.milestones).data if row["id"] == self.milestone}
         for path, record in (("/tasks", self.task), ("/projects", self.project), (self.milestones, self.milestone)):
             for asked in (True, False):
                 rows = self.api.get(path, {"overdue": str(asked).lower()}).data
-                said.add((record in [row["id"] for row in rows]) is asked)
-        assert len(said) == 1
-        return said.pop()
+                results.add((record in [row["id"] for row in rows]) is asked)
+        assert len(results) == 1
+        return results.pop()
 
 
 @pytest.mark.parametrize(("zone", "begin", "day"), MIDNIGHTS)
@@ -113,7 +113,7 @@ def test_a_day_on_which_the_clocks_change_is_as_long_as_it_is(api, zone, day, be
 def test_an_entry_over_a_change_of_the_clocks_has_the_minutes_that_passed(api, zone, day, begin, hours, clock):
     move(api, zone)
     minutes = (hours - 22) * 60
-    moments = (f"{day}T{said[:5]}:00{said[5:]}" for said in clock)
+    moments = (f"{day}T{time[:5]}:00{time[5:]}" for time in clock)
     members = dict(zip(("started_at", "ended_at"), moments, strict=True)) | {"duration_minutes": None}
     entry = api.make("/time-entries", **members, hourly_rate="60")
     assert (entry["duration_minutes"], entry["amount"], entry["date"]) == (minutes, f"{minutes}.00", day)
@@ -165,7 +165,7 @@ def test_accounts_in_four_zones_have_their_own_days_at_one_moment(api):
     for zone in ("America/Los_Angeles", "Pacific/Auckland", "Asia/Kolkata"):
         agency = open_agency(api.store, zone.partition("/")[2].replace("_", ""), "agency", timezone=zone)
         offices.append(ApiClient(api.app, api.contract_checker, agency))
-    dues = [Due(its, "2026-03-10") for its in offices]
+    dues = [Due(office, "2026-03-10") for office in offices]
     for moment, days in (
         ("2026-03-10T06:59:59Z", (10, 9, 10, 10)),
         ("2026-03-10T07:00:00Z", (10, 10, 10, 10)),
@@ -175,7 +175,7 @@ def test_accounts_in_four_zones_have_their_own_days_at_one_moment(api):
         ("2026-03-11T07:00:00Z", (11, 11, 11, 11)),
     ):
         with at(moment):
-            assert [today(its) for its in offices] == [f"2026-03-{day:02}" for day in days]
+            assert [today(office) for office in offices] == [f"2026-03-{day:02}" for day in days]
             assert [due.overdue() for due in dues] == [day > 10 for day in days]
 
 

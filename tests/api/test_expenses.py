@@ -74,7 +74,7 @@ def test_net_and_billable_amounts_are_exact_and_round_half_up(api, currency, dig
 
 
 @pytest.mark.parametrize(
-    ("members", "field", "sentence"),
+    ("members", "field", "message"),
     [
         ({"amount": 0}, "amount", "Must not be 0"),
         ({"amount": "1.001"}, "amount", "EUR has 2 decimal places"),
@@ -88,10 +88,10 @@ def test_net_and_billable_amounts_are_exact_and_round_half_up(api, currency, dig
         ({"category": "x" * 51}, "category", "this has 51"),
     ],
 )
-def test_a_faulty_member_is_told_in_a_sentence(api, members, field, sentence):
+def test_a_faulty_member_is_told_in_a_sentence(api, members, field, message):
     answer = api.create("/expenses", **members)
     assert set(answer.errors) == {field}
-    assert sentence in answer.errors[field][0]
+    assert message in answer.errors[field][0]
     expense = api.make("/expenses", client_id=None)
     assert set(api.patch(f"/expenses/{expense['id']}", members).errors) >= {field}
     assert api.get(f"/expenses/{expense['id']}").data == expense
@@ -116,8 +116,8 @@ def test_an_expense_that_loses_its_client_is_not_made_non_billable_in_silence(ap
     expense = api.make("/expenses")
     path = f"/expenses/{expense['id']}"
     refused = api.patch(path, {"client_id": None})
-    sentence = "Must be false without a client: nobody could be billed. Send false, or name a client."
-    assert refused.errors == {"billable": [sentence]}
+    message = "Must be false without a client: nobody could be billed. Send false, or name a client."
+    assert refused.errors == {"billable": [message]}
     assert api.get(path).data == expense
     assert api.patch(path, {"client_id": None, "billable": None}).data["billable"] is False
 
@@ -139,9 +139,9 @@ def test_only_an_admin_records_the_expenses_of_others(api):
     member = api.new_key(user_id=api.member_id)
     body = {"amount": 5, "user_id": api.admin_id}
     assert set(api.post("/expenses", body, key=member).errors) == {"user_id"}
-    own = api.post("/expenses", {"amount": 5, "user_id": "me"}, key=member).data
-    assert own["user_id"] == api.member_id
-    assert [row["id"] for row in api.get("/expenses", {"user_id": "me"}, key=member).data] == [own["id"]]
+    expense = api.post("/expenses", {"amount": 5, "user_id": "me"}, key=member).data
+    assert expense["user_id"] == api.member_id
+    assert [row["id"] for row in api.get("/expenses", {"user_id": "me"}, key=member).data] == [expense["id"]]
     assert api.post("/expenses", body | {"user_id": api.member_id}).data["user_id"] == api.member_id
 
 

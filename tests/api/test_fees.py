@@ -105,9 +105,9 @@ def test_lines_by_user_and_task_never_mix_projects(api, client):
 
 
 def test_a_quote_that_became_a_project_gives_its_invoice_that_project_its_notes_and_its_terms(api, client):
-    said = {"title": "Relaunch", "notes": "Thank you", "terms": "14 days"}
+    texts = {"title": "Relaunch", "notes": "Thank you", "terms": "14 days"}
     line = {"description": "Design", "unit_price": "100", "tax_rate": "0"}
-    quote = api.make("/quotes", client_id=client, lines=[line], status="accepted", **said)["id"]
+    quote = api.make("/quotes", client_id=client, lines=[line], status="accepted", **texts)["id"]
     project = api.post("/projects", {"quote_id": quote}).data["id"]
     invoice = api.post("/invoices", {"quote_id": quote, "status": "sent"}).data
     assert [invoice[name] for name in ("project_id", "subject", "notes", "terms")] == [
@@ -134,9 +134,9 @@ def test_a_pattern_of_numbers_with_an_unknown_placeholder_is_refused(api, patter
 
     with pytest.raises(Refusal) as refusal:
         changes(AccountDetails, {"invoice_number_pattern": pattern})
-    (sentence,) = refusal.value.members["errors"]["invoice_number_pattern"]
-    assert "{0000}" in sentence
-    assert "{YYYY}" in sentence
+    (message,) = refusal.value.members["errors"]["invoice_number_pattern"]
+    assert "{0000}" in message
+    assert "{YYYY}" in message
     assert changes(AccountDetails, {"invoice_number_pattern": "R{YYYY}-{00000}"})
 
 

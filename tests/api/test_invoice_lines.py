@@ -96,21 +96,28 @@ def test_it_works(api):
 def test_a_description_and_a_price_are_enough(api):
     invoice = draft_of(api, currency="JPY")
     line = add(api, invoice).data
-    usual = {"quantity": "1", "unit": None, "discount_percent": "0", "tax_rate": "0", "project_id": None, "position": 1}
-    assert line == line | LINE | usual | {"amount": "100", "currency": "JPY"}
+    defaults = {
+        "quantity": "1",
+        "unit": None,
+        "discount_percent": "0",
+        "tax_rate": "0",
+        "project_id": None,
+        "position": 1,
+    }
+    assert line == line | LINE | defaults | {"amount": "100", "currency": "JPY"}
 
 
 @pytest.mark.parametrize(
-    ("clients", "accounts_rate", "usual"),
+    ("clients", "accounts_rate", "default_rate"),
     [("7.5", "19", "7.5"), ("0", "19", "0"), (None, "19", "19"), (None, "0", "0")],
 )
-def test_the_usual_tax_rate_is_the_clients_or_else_the_accounts(api, clients, accounts_rate, usual):
+def test_the_usual_tax_rate_is_the_clients_or_else_the_accounts(api, clients, accounts_rate, default_rate):
     accounts.set_account(api.store, api.account_id, {"tax_rate": Decimal(accounts_rate)})
     invoice = draft_of(api, LINE, client_id=api.make("/clients", tax_rate=clients)["id"])
     lines = [*invoice["lines"], add(api, invoice).data]
-    assert [line["tax_rate"] for line in lines] == [usual, usual]
-    for own in ("3", "0"):
-        assert add(api, invoice, tax_rate=own).data["tax_rate"] == own
+    assert [line["tax_rate"] for line in lines] == [default_rate, default_rate]
+    for rate in ("3", "0"):
+        assert add(api, invoice, tax_rate=rate).data["tax_rate"] == rate
 
 
 FAULTS = [
@@ -134,15 +141,15 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("members", "field", "sentence"), FAULTS)
-def test_a_faulty_line_is_refused_alone_and_among_others(api, members, field, sentence):
+@pytest.mark.parametrize(("members", "field", "message"), FAULTS)
+def test_a_faulty_line_is_refused_alone_and_among_others(api, members, field, message):
     invoice = draft_of(api, LINE)
     other = api.make("/projects", client_id=api.make("/clients")["id"])["id"]
     line = LINE | {name: other if value == "another client's" else value for name, value in members.items()}
     alone = api.post(f"{path_of(invoice)}/lines", line).errors
     among = api.patch(path_of(invoice), {"lines": [LINE, line]}).errors
     assert set(alone) == {field}
-    assert sentence in alone[field][0]
+    assert message in alone[field][0]
     assert among == {f"lines.1.{field}": alone[field]}
     assert again(api, invoice) == invoice
 
@@ -288,7 +295,8 @@ def test_tax_is_rounded_once_for_each_rate(api, currency, digits, seed):
         taxable[line["tax_rate"]] = taxable.get(line["tax_rate"], 0) + amount
     tax = {rate: rounded(amount * Fraction(rate) / 100, digits) for rate, amount in taxable.items()}
     assert {
-        it["tax_rate"]: (Fraction(it["taxable_amount"]), Fraction(it["tax_amount"])) for it in invoice["tax_breakdown"]
+        share["tax_rate"]: (Fraction(share["taxable_amount"]), Fraction(share["tax_amount"]))
+        for share in invoice["tax_breakdown"]
     } == {rate: (taxable[rate], tax[rate]) for rate in taxable}
     assert [Fraction(invoice[name]) for name in ("subtotal", "tax_total", "total", "balance_due")] == [
         sum(taxable.values()), sum(tax.values()), *[sum(taxable.values()) + sum(tax.values())] * 2,
@@ -308,21 +316,21 @@ def frozen(api, invoice):
 
 
 def test_an_issued_invoice_answers_the_same_bytes_whatever_becomes_of_its_client(api):
-    here, there = ADDRESS, {name: "DE" if name == "country" else f"New {value}" for name, value in ADDRESS.items()}
-    client = api.make("/clients", tax_rate="19", hourly_rate="90", payment_terms_days=14, **here)["id"]
+    new_address = {name: "DE" if name == "country" else f"New {value}" for name, value in ADDRESS.items()}
+    client = api.make("/clients", tax_rate="19", hourly_rate="90", payment_terms_days=14, **ADDRESS)["id"]
     project = api.make("/projects", client_id=client, hourly_rate="100")["id"]
     members = {"client_id": client, "project_id": project, "subject": "Relaunch", "terms": "Net", "status": "sent"}
     invoice = draft_of(api, LINE, LINE | {"discount_percent": "2.5", "project_id": project}, **members)
     before, row = api.get(path_of(invoice)), api.get("/invoices").data
-    assert invoice["client_snapshot"] == here
-    its = frozen(api, invoice)
-    changes = there | {"tax_rate": "7", "hourly_rate": "10", "payment_terms_days": 60, "notes": "Moved"}
+    assert invoice["client_snapshot"] == ADDRESS
+    snapshot = frozen(api, invoice)
+    changes = new_address | {"tax_rate": "7", "hourly_rate": "10", "payment_terms_days": 60, "notes": "Moved"}
     assert api.patch(f"/clients/{client}", changes).status == 200
     assert api.patch(f"/projects/{project}", {"name": "Other", "hourly_rate": "1"}).status == 200
     rates = {"name": "South", "hourly_rate": Decimal(1), "tax_rate": Decimal(3), "payment_terms_days": 1}
     accounts.set_account(api.store, api.account_id, rates | {"invoice_number_pattern": "X-{0}"})
     newer = draft_of(api, LINE, **members)
-    assert [newer["client_snapshot"], newer["lines"][0]["tax_rate"], newer["number"]] == [there, "7", "X-1"]
+    assert [newer["client_snapshot"], newer["lines"][0]["tax_rate"], newer["number"]] == [new_address, "7", "X-1"]
     assert api.patch(f"/projects/{project}", {"status": "archived"}).status == 200
     assert api.patch(f"/clients/{client}", {"tax_rate": None, "status": "archived"}).status == 200
     after = api.get(path_of(invoice))
@@ -330,10 +338,10 @@ def test_an_issued_invoice_answers_the_same_bytes_whatever_becomes_of_its_client
     assert api.get("/invoices", {"ids": invoice["id"]}).data == row
     for allowed in ({"notes": "N", "due_date": "2099-01-01"}, {"record_payment": {"amount": "1"}}, {"status": "paid"}):
         assert api.patch(path_of(invoice), allowed).status == 200
-        assert frozen(api, invoice) == its
-    its = frozen(api, newer)
+        assert frozen(api, invoice) == snapshot
+    snapshot = frozen(api, newer)
     assert api.patch(path_of(newer), {"status": "void"}).status == 200
-    assert frozen(api, newer) == its
+    assert frozen(api, newer) == snapshot
 
 
 def test_a_project_shows_what_was_invoiced_for_it_before_tax(api):
@@ -376,10 +384,10 @@ def test_an_accepted_quote_becomes_an_invoice(api):
     invoice = answer.data
     totals = {name: quote[name] for name in ("subtotal", "tax_total", "total", "tax_breakdown")}
     assert invoice == invoice | members | totals | {"quote_id": quote["id"], "subject": "Relaunch", "status": "draft"}
-    own = {"id", "created_at", "updated_at", "quote_id"}
-    assert [{name: made[name] for name in made if name in line and name not in own}
+    own_fields = {"id", "created_at", "updated_at", "quote_id"}
+    assert [{name: made[name] for name in made if name in line and name not in own_fields}
             for made, line in zip(invoice["lines"], quote["lines"], strict=True)] == [
-        {name: line[name] for name in line if name not in own} for line in quote["lines"]
+        {name: line[name] for name in line if name not in own_fields} for line in quote["lines"]
     ]  # fmt: skip
     assert [row["id"] for row in api.get("/invoices", {"quote_id": quote["id"]}).data] == [invoice["id"]]
     assert [row["invoice_id"] for row in api.get("/quotes", {"converted": "true"}).data] == [invoice["id"]]
@@ -391,16 +399,22 @@ def test_an_invoice_of_a_quote_says_what_differs(api):
     contacts = [api.make("/external-contacts", client_id=client)["id"] for _ in range(2)]
     projects = [api.make("/projects", client_id=client)["id"] for _ in range(2)]
     quote = quote_of(api, client_id=client, contact_id=contacts[0], project_id=projects[0], title="Theirs")
-    own = {"client_id": client, "contact_id": contacts[1], "project_id": projects[1], "subject": "Ours", "terms": "Net"}
-    invoice = api.post("/invoices", own | {"quote_id": quote["id"], "status": "sent"}).data
-    assert invoice == invoice | own | {"status": "sent", "total": "100.00"}
+    sent = {
+        "client_id": client,
+        "contact_id": contacts[1],
+        "project_id": projects[1],
+        "subject": "Ours",
+        "terms": "Net",
+    }
+    invoice = api.post("/invoices", sent | {"quote_id": quote["id"], "status": "sent"}).data
+    assert invoice == invoice | sent | {"status": "sent", "total": "100.00"}
     assert invoice["number"]
 
 
 def test_lines_beside_a_quote_come_before_its_own_and_count_with_them(api):
-    quote, own = quote_of(api, lines=[LINE] * 199)["id"], LINE | {"description": "Own"}
-    assert "201" in api.post("/invoices", {"quote_id": quote, "lines": [own, own]}).errors["lines"][0]
-    invoice = api.post("/invoices", {"quote_id": quote, "lines": [own]}).data
+    quote, line = quote_of(api, lines=[LINE] * 199)["id"], LINE | {"description": "Own"}
+    assert "201" in api.post("/invoices", {"quote_id": quote, "lines": [line, line]}).errors["lines"][0]
+    invoice = api.post("/invoices", {"quote_id": quote, "lines": [line]}).data
     assert [line["description"] for line in invoice["lines"]] == ["Own", *["Design"] * 199]
 
 
@@ -454,8 +468,8 @@ def test_a_quote_becomes_one_invoice_and_is_frozen_until_its_draft_is_deleted(ap
 def test_a_quote_becomes_a_project_and_an_invoice(api, first):
     quote = {"quote_id": quote_of(api, title="Relaunch")["id"]}
     made = {path: api.post(path, quote).data["id"] for path in sorted(["/projects", "/invoices"], key=first.__ne__)}
-    its = api.get(f"/quotes/{quote['quote_id']}").data
-    assert [its["converted_project_id"], its["invoice_id"]] == [made["/projects"], made["/invoices"]]
+    converted = api.get(f"/quotes/{quote['quote_id']}").data
+    assert [converted["converted_project_id"], converted["invoice_id"]] == [made["/projects"], made["/invoices"]]
     for path in made:
         assert "already become" in api.post(path, quote).errors["quote_id"][0]
     assert api.delete(f"/invoices/{made['/invoices']}").status == 204

@@ -20,7 +20,7 @@ def credit(api, invoice, **members):
 def test_what_is_locked_is_told_alone_and_once(api, members):
     refused = api.patch(path_of(issued(api)), members)
     assert refused.code == "locked"
-    assert {name: len(said) for name, said in refused.errors.items()} == dict.fromkeys(members, 1)
+    assert {name: len(messages) for name, messages in refused.errors.items()} == dict.fromkeys(members, 1)
 
 
 def test_another_client_of_an_issued_invoice_blames_nothing_that_belongs_to_the_first(api):
@@ -119,7 +119,7 @@ def test_a_credit_stays_within_the_invoice_also_where_a_rate_is_below_nothing(ap
 def test_what_cannot_be_credited_is_told_in_one_sentence(api, members, field):
     invoice = issued(api)
     refused = credit(api, invoice, **members)
-    assert {name: len(said) for name, said in refused.errors.items()} == {field: 1}
+    assert {name: len(messages) for name, messages in refused.errors.items()} == {field: 1}
     assert credit(api, invoice, lines=[{"invoice_line_id": 1, "unit_price": "100"}]).data["total"] == "119.00"
 
 

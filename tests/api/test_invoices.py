@@ -70,10 +70,10 @@ def test_it_works(api):
     answer = api.post("/invoices", sent)
     assert answer.status == 201
     invoice = answer.data
-    nothing = ("quote_id", "number", "client_snapshot", "sent_at", "paid_at", "voided_at", "written_off_at")
+    null_fields = ("quote_id", "number", "client_snapshot", "sent_at", "paid_at", "voided_at", "written_off_at")
     design, rebate = invoice["lines"]
-    own = {"invoice_id": invoice["id"], "kind": "item", "time_entry_ids": [], "expense_ids": [], "milestone_id": None}
-    assert design == LINE | own | {
+    item = {"invoice_id": invoice["id"], "kind": "item", "time_entry_ids": [], "expense_ids": [], "milestone_id": None}
+    assert design == LINE | item | {
         **{name: design[name] for name in ("id", "created_at", "updated_at")},
         "unit_price": "800.00",
         "discount_percent": "12.5",
@@ -82,7 +82,7 @@ def test_it_works(api):
         "currency": "EUR",
         "position": 1,
     }
-    assert rebate == rebate | own | {
+    assert rebate == rebate | item | {
         "quantity": "-1",
         "unit": None,
         "unit_price": "33.3333",
@@ -92,7 +92,7 @@ def test_it_works(api):
         "amount": "-33.33",
         "position": 2,
     }
-    assert invoice == sent | dict.fromkeys(nothing) | {
+    assert invoice == sent | dict.fromkeys(null_fields) | {
         **{name: invoice[name] for name in ("id", "created_at", "updated_at")},
         "is_overdue": False,
         "days_overdue": 0,
@@ -114,7 +114,7 @@ def test_it_works(api):
     assert answer.headers["location"].endswith(path_of(invoice))
     assert again(api, invoice) == invoice
     (row,) = api.get("/invoices").data
-    assert row == {name: its for name, its in invoice.items() if name not in {"lines", "payments", "credit_notes"}}
+    assert row == {name: value for name, value in invoice.items() if name not in {"lines", "payments", "credit_notes"}}
 
 
 def test_a_client_is_enough(api):
@@ -132,7 +132,7 @@ def test_an_invoice_can_be_sent_back_as_it_was_read(api, status):
 
 
 @pytest.mark.parametrize(
-    ("members", "field", "sentence"),
+    ("members", "field", "message"),
     [
         ({"client_id": None}, "client_id", "null"),
         ({"client_id": 999}, "client_id", "no such client"),
@@ -157,10 +157,10 @@ def test_an_invoice_can_be_sent_back_as_it_was_read(api, status):
         ({"status": "overdue"}, "status", "one of: draft, sent, partially_paid, paid, void, written_off"),
     ],
 )
-def test_a_refused_invoice_is_not_written_and_takes_no_number(api, members, field, sentence):
+def test_a_refused_invoice_is_not_written_and_takes_no_number(api, members, field, message):
     answer = api.create("/invoices", **members)
     assert set(answer.errors) == {field}
-    assert sentence in answer.errors[field][0]
+    assert message in answer.errors[field][0]
     assert api.get("/invoices").data == []
     assert invoice_of(api, "sent")["number"].endswith("-0001")
 
@@ -170,14 +170,14 @@ def test_contact_and_projects_are_those_of_the_client(api):
     contact = api.make("/external-contacts", client_id=other)["id"]
     project = api.make("/projects", client_id=other)["id"]
     members = {"contact_id": contact, "project_id": project, "lines": [LINE, LINE | {"project_id": project}]}
-    its = {"contact_id", "project_id", "lines.1.project_id"}
-    assert set(api.create("/invoices", client_id=client, **members).errors) == its
+    fields = {"contact_id", "project_id", "lines.1.project_id"}
+    assert set(api.create("/invoices", client_id=client, **members).errors) == fields
     invoice = api.make("/invoices", client_id=other, **members)
-    assert set(api.patch(path_of(invoice), {"client_id": client}).errors) == its
+    assert set(api.patch(path_of(invoice), {"client_id": client}).errors) == fields
     assert again(api, invoice) == invoice
     internal = api.make("/projects", client_id=None)["id"]
     assert "no client" in api.patch(path_of(invoice), {"project_id": internal}).errors["project_id"][0]
-    assert set(api.patch(path_of(invoice), {"contact_id": 999, "project_id": 999}).errors) == its - {
+    assert set(api.patch(path_of(invoice), {"contact_id": 999, "project_id": 999}).errors) == fields - {
         "lines.1.project_id"
     }
 
@@ -232,15 +232,15 @@ def test_an_issued_invoice_is_due_when_the_clients_terms_say(api, terms, issued,
     draft = invoice_of(api, client_id=client, issue_date=issued)
     assert draft["due_date"] is None
     assert api.patch(path_of(draft), {"status": "sent"}).data["due_date"] == due
-    own = invoice_of(api, "sent", client_id=client, issue_date=issued, due_date="9999-12-31")
-    assert own["due_date"] == "9999-12-31"
+    explicit = invoice_of(api, "sent", client_id=client, issue_date=issued, due_date="9999-12-31")
+    assert explicit["due_date"] == "9999-12-31"
 
 
 def test_number_and_days_are_those_of_the_accounts_zone(both):
     with time_machine.travel("2025-12-31T23:30:00Z", tick=False):
         issued = [invoice_of(api, "sent", client_id=api.make("/clients", payment_terms_days=10)["id"])
                   for api in both]  # fmt: skip
-    berlin, utc = ([its[name] for name in ("number", "issue_date", "due_date", "sent_at")] for its in issued)
+    berlin, utc = ([row[name] for name in ("number", "issue_date", "due_date", "sent_at")] for row in issued)
     assert berlin == ["INV-2026-0001", "2026-01-01", "2026-01-11", "2025-12-31T23:30:00.000000Z"]
     assert utc == ["INV-2025-0001", "2025-12-31", "2026-01-10", "2025-12-31T23:30:00.000000Z"]
 
@@ -295,35 +295,37 @@ def test_an_invoice_moves_as_its_table_says(api, before, after):
 def test_an_invoice_of_nothing_is_paid_at_once(api, lines):
     with time_machine.travel("2026-03-10T12:00:00Z", tick=False):
         invoice = invoice_of(api, lines=lines)
-        its = api.patch(path_of(invoice), {"status": "sent"}).data
-    assert [its[name] for name in ("number", "status", "total")] == ["INV-2026-0001", "paid", "0.00"]
-    assert its["sent_at"] == its["paid_at"] == "2026-03-10T12:00:00.000000Z"
-    assert its["payments"] == []
+        paid = api.patch(path_of(invoice), {"status": "sent"}).data
+    assert [paid[name] for name in ("number", "status", "total")] == ["INV-2026-0001", "paid", "0.00"]
+    assert paid["sent_at"] == paid["paid_at"] == "2026-03-10T12:00:00.000000Z"
+    assert paid["payments"] == []
 
 
 def test_what_was_written_off_and_then_paid_in_part_goes_on(api):
     invoice = invoice_of(api, "written_off")
     assert [invoice[name] for name in ("status", "balance_due")] == ["written_off", "1904.00"]
-    its = api.patch(path_of(invoice), {"record_payment": {"amount": "900"}}).data
-    assert [its[name] for name in ("status", "balance_due", "written_off_at")] == ["partially_paid", "1004.00", None]
+    paid = api.patch(path_of(invoice), {"record_payment": {"amount": "900"}}).data
+    assert [paid[name] for name in ("status", "balance_due", "written_off_at")] == ["partially_paid", "1004.00", None]
     api.patch(path_of(invoice), {"status": "written_off"})
-    its = api.patch(path_of(invoice), {"record_payment": {}}).data
-    assert [its[name] for name in ("status", "balance_due", "written_off_at")] == ["paid", "0.00", None]
-    assert its["paid_at"]
+    paid = api.patch(path_of(invoice), {"record_payment": {}}).data
+    assert [paid[name] for name in ("status", "balance_due", "written_off_at")] == ["paid", "0.00", None]
+    assert paid["paid_at"]
 
 
 def test_an_invoice_is_overdue_from_the_day_after_in_the_accounts_zone(api, other_tenant):
-    berlin, utc = ({"client_id": its.make("/clients")["id"], "issue_date": "2026-03-01"} for its in (api, other_tenant))
+    berlin, utc = (
+        {"client_id": tenant.make("/clients")["id"], "issue_date": "2026-03-01"} for tenant in (api, other_tenant)
+    )
     with time_machine.travel("2026-03-01T12:00:00Z", tick=False):
         late = {status: invoice_of(api, status, **berlin, due_date="2026-03-27") for status in STATES}
         theirs = invoice_of(other_tenant, "sent", **utc, due_date="2026-03-27")
 
-    def days(its, invoice):
-        record = again(its, invoice)
+    def days(tenant, invoice):
+        record = again(tenant, invoice)
         overdue = record["is_overdue"]
-        clients = its.get("/clients", {"has_overdue": "true"}).data
+        clients = tenant.get("/clients", {"has_overdue": "true"}).data
         assert [row["id"] for row in clients] == [record["client_id"]] * overdue
-        assert overdue == (invoice["id"] in [row["id"] for row in its.get("/invoices", {"status": "overdue"}).data])
+        assert overdue == (invoice["id"] in [row["id"] for row in tenant.get("/invoices", {"status": "overdue"}).data])
         return record["days_overdue"] if overdue else None
 
     for moment, of_sent, of_theirs in (
@@ -336,8 +338,8 @@ def test_an_invoice_is_overdue_from_the_day_after_in_the_accounts_zone(api, othe
     ):
         with time_machine.travel(moment, tick=False):
             assert [days(api, late["sent"]), days(other_tenant, theirs)] == [of_sent, of_theirs], moment
-            standing = {status: again(api, its)["days_overdue"] for status, its in late.items()}
-            assert standing == dict.fromkeys(STATES, 0) | dict.fromkeys(("sent", "partially_paid"), of_sent or 0)
+            days_overdue = {status: again(api, late_invoice)["days_overdue"] for status, late_invoice in late.items()}
+            assert days_overdue == dict.fromkeys(STATES, 0) | dict.fromkeys(("sent", "partially_paid"), of_sent or 0)
     with time_machine.travel("2027-03-27T12:00:00Z", tick=False):
         for status in ("sent", "partially_paid"):
             api.patch(path_of(late[status]), {"status": "paid"})
@@ -387,14 +389,14 @@ def test_an_issued_invoice_is_locked(api, status):
         answer = api.patch(path_of(invoice), members | {"notes": "New"})
         assert (answer.status, answer.code) == (422, "locked"), members
         assert set(answer.errors) == set(members)
-        assert all(its == [f"Cannot be changed any more: this one is {status}."] or "unbilled_work" in members
-                   for its in answer.errors.values())  # fmt: skip
+        assert all(messages == [f"Cannot be changed any more: this one is {status}."] or "unbilled_work" in members
+                   for messages in answer.errors.values())  # fmt: skip
     assert again(api, invoice) == invoice
 
 
 def test_all_that_is_locked_and_all_that_is_faulty_is_named_at_once(api):
     invoice = invoice_of(api, "sent", subject="Relaunch", terms="30 days")
-    members = {name: value for its in locked_members(api, invoice) for name, value in its.items()}
+    members = {name: value for group in locked_members(api, invoice) for name, value in group.items()}
     members |= {
         "currency": "USD",
         "status": "draft",
@@ -414,8 +416,8 @@ def pay(api, invoice, **payment):
 def test_a_payment_is_kept_as_it_was_sent(api):
     invoice = invoice_of(api, "sent")
     sent = {"amount": "904.5", "paid_date": "2026-01-02", "method": "card", "reference": " SEPA 1 ", "notes": "Thanks"}
-    its = api.put(path_of(invoice), {"record_payment": sent}).data
-    (first,) = its["payments"]
+    updated = api.put(path_of(invoice), {"record_payment": sent}).data
+    (first,) = updated["payments"]
     assert first == sent | {
         **{name: first[name] for name in ("id", "created_at", "updated_at")},
         "invoice_id": invoice["id"],
@@ -424,22 +426,28 @@ def test_a_payment_is_kept_as_it_was_sent(api):
         "reference": "SEPA 1",
     }
     left = ("status", "amount_paid", "balance_due", "paid_at")
-    assert [its[name] for name in left] == ["partially_paid", "904.50", "999.50", None]
+    assert [updated[name] for name in left] == ["partially_paid", "904.50", "999.50", None]
     with time_machine.travel("2099-05-01T22:30:00Z", tick=False):
-        its = pay(api, invoice).data
-    usual = {"amount": "999.50", "paid_date": "2099-05-02", "method": "bank_transfer", "reference": None, "notes": None}
-    assert its["payments"] == [first, its["payments"][1] | usual]
-    assert [its[name] for name in left] == ["paid", "1904.00", "0.00", "2099-05-01T22:30:00.000000Z"]
-    assert again(api, invoice) == its
+        updated = pay(api, invoice).data
+    defaults = {
+        "amount": "999.50",
+        "paid_date": "2099-05-02",
+        "method": "bank_transfer",
+        "reference": None,
+        "notes": None,
+    }
+    assert updated["payments"] == [first, updated["payments"][1] | defaults]
+    assert [updated[name] for name in left] == ["paid", "1904.00", "0.00", "2099-05-01T22:30:00.000000Z"]
+    assert again(api, invoice) == updated
 
 
 def test_asking_for_paid_pays_what_is_due_today(api):
     invoice = invoice_of(api, "partially_paid")
     with time_machine.travel("2099-05-01T22:30:00Z", tick=False):
-        its = api.patch(path_of(invoice), {"status": "paid"}).data
-    assert [payment["amount"] for payment in its["payments"]] == ["904.00", "1000.00"]
-    assert [its["payments"][1]["paid_date"], its["payments"][1]["method"]] == ["2099-05-02", "bank_transfer"]
-    assert api.patch(path_of(invoice), {"status": "paid"}).data["payments"] == its["payments"]
+        paid = api.patch(path_of(invoice), {"status": "paid"}).data
+    assert [payment["amount"] for payment in paid["payments"]] == ["904.00", "1000.00"]
+    assert [paid["payments"][1]["paid_date"], paid["payments"][1]["method"]] == ["2099-05-02", "bank_transfer"]
+    assert api.patch(path_of(invoice), {"status": "paid"}).data["payments"] == paid["payments"]
 
 
 @pytest.mark.parametrize("method", ["bank_transfer", "card", "direct_debit", "cash", "cheque", "other"])
@@ -448,7 +456,7 @@ def test_payments_come_in_these_ways(api, method):
 
 
 @pytest.mark.parametrize(
-    ("payment", "field", "sentence"),
+    ("payment", "field", "message"),
     [
         ({"amount": "0"}, "amount", "more than 0"),
         ({"amount": "-1"}, "amount", "from 0"),
@@ -462,18 +470,18 @@ def test_payments_come_in_these_ways(api, method):
         ({"amonut": "1"}, "amonut", "Did you mean amount"),
     ],
 )
-def test_a_faulty_payment_is_refused(api, payment, field, sentence):
+def test_a_faulty_payment_is_refused(api, payment, field, message):
     invoice = invoice_of(api, "partially_paid")
     answer = pay(api, invoice, **payment)
     assert set(answer.errors) == {f"record_payment.{field}"}
-    assert sentence in answer.errors[f"record_payment.{field}"][0]
+    assert message in answer.errors[f"record_payment.{field}"][0]
     assert again(api, invoice) == invoice
 
 
 def test_a_payment_is_not_in_the_future_of_the_accounts_zone(both):
-    made = [(its, invoice_of(its, "sent", issue_date="2026-03-01")) for its in both]
+    made = [(tenant, invoice_of(tenant, "sent", issue_date="2026-03-01")) for tenant in both]
     with time_machine.travel("2026-03-10T23:00:00Z", tick=False):
-        berlin, utc = (pay(its, invoice, paid_date="2026-03-11") for its, invoice in made)
+        berlin, utc = (pay(tenant, invoice, paid_date="2026-03-11") for tenant, invoice in made)
     assert berlin.data["payments"][0]["paid_date"] == "2026-03-11"
     assert "today is 2026-03-10" in utc.errors["record_payment.paid_date"][0]
 
@@ -484,10 +492,10 @@ def test_a_payment_is_not_in_the_future_of_the_accounts_zone(both):
 def test_a_payment_has_the_digits_of_the_currency(api, currency, least, too_little):
     invoice = invoice_of(api, "sent", currency=currency)
     assert set(pay(api, invoice, amount=too_little).errors) == {"record_payment.amount"}
-    its = pay(api, invoice, amount=str(1904 - Decimal(least))).data
-    assert [its["status"], its["balance_due"], its["payments"][0]["currency"]] == ["partially_paid", least, currency]
-    its = pay(api, invoice, amount=least).data
-    assert [its["status"], Decimal(its["amount_paid"]), Decimal(its["balance_due"])] == ["paid", 1904, 0]
+    paid = pay(api, invoice, amount=str(1904 - Decimal(least))).data
+    assert [paid["status"], paid["balance_due"], paid["payments"][0]["currency"]] == ["partially_paid", least, currency]
+    paid = pay(api, invoice, amount=least).data
+    assert [paid["status"], Decimal(paid["amount_paid"]), Decimal(paid["balance_due"])] == ["paid", 1904, 0]
 
 
 def test_a_payment_sent_again_by_its_reference_adds_nothing(api):
@@ -496,10 +504,10 @@ def test_a_payment_sent_again_by_its_reference_adds_nothing(api):
     assert sent_back(pay(api, invoice, amount="900", reference="A").data) == sent_back(first)
     assert sent_back(pay(api, invoice, reference=" A ").data) == sent_back(first)
     paid_date = first["payments"][0]["paid_date"]
-    said = f"Is that of payment {first['payments'][0]['id']}: 900.00 EUR on {paid_date}."
+    message = f"Is that of payment {first['payments'][0]['id']}: 900.00 EUR on {paid_date}."
     for other_payment in ({"amount": "899"}, {"paid_date": "2026-01-02"}, {"amount": "900", "paid_date": "2026-01-02"}):
         answer = pay(api, invoice, reference="A", **other_payment)
-        assert answer.errors == {"record_payment.reference": [f"{said} Give another payment another reference."]}
+        assert answer.errors == {"record_payment.reference": [f"{message} Give another payment another reference."]}
     full = pay(api, invoice, reference="B").data
     assert [payment["amount"] for payment in full["payments"]] == ["900.00", "1004.00"]
     assert sent_back(pay(api, invoice, reference="B").data) == sent_back(full)
@@ -591,7 +599,7 @@ def test_lines_and_payments_change_the_tag_and_another_tag_is_412(api):
             headers = {"If-Match": stale}
             refused = [api.patch(path, {"notes": "Late"}, headers=headers), api.delete(path, headers=headers)]
             refused.append(api.put(path, {"record_payment": {}}, headers=headers))
-            assert {its.code for its in refused} == {"precondition_failed"}
+            assert {answer.code for answer in refused} == {"precondition_failed"}
         assert again(api, invoice) == before
     assert len(set(tags)) == len(tags)
     assert api.patch(path, {"notes": "In time"}, headers={"If-Match": tags[-1]}).status == 200

@@ -49,17 +49,17 @@ def test_a_new_milestone_is_open_and_the_last_of_its_project_unless_it_has_a_pos
     other = milestones_of(api)
     api.make(other, position=50)
     made = [api.make(fixed, **members) for members in ({}, {}, {"position": 9}, {}, {"position": 0}, {"position": 9})]
-    assert [it["position"] for it in made] == [1, 2, 9, 10, 0, 9]
+    assert [milestone["position"] for milestone in made] == [1, 2, 9, 10, 0, 9]
     unknown = {"description", "start_date", "due_date", "amount", "completed_at"}
     assert (made[0]["status"], {made[0][name] for name in unknown}) == ("open", {None})
-    first, second, third, fourth, fifth, sixth = (it["id"] for it in made)
+    first, second, third, fourth, fifth, sixth = (milestone["id"] for milestone in made)
     assert found(api, fixed) == [fifth, first, second, third, sixth, fourth]
     assert api.patch(f"{fixed}/{first}", {"position": None}).data["position"] == 11
     assert api.patch(f"{fixed}/{first}", {"name": "New"}).data["position"] == 11
 
 
 @pytest.mark.parametrize(
-    ("member", "value", "sentence"),
+    ("member", "value", "message"),
     [
         ("name", "", "Must be text of 1 to 191 characters"),
         ("name", None, "this is null"),
@@ -86,13 +86,13 @@ def test_a_new_milestone_is_open_and_the_last_of_its_project_unless_it_has_a_pos
         ("amont", "1", "Did you mean amount?"),
     ],
 )
-def test_a_faulty_member_is_told_in_a_sentence_when_it_is_made_and_when_it_changes(api, fixed, member, value, sentence):
+def test_a_faulty_member_is_told_in_a_sentence_when_it_is_made_and_when_it_changes(api, fixed, member, value, message):
     made = api.make(fixed)
     for answer in (
         api.post(fixed, {"name": "Good"} | {member: value}),
         api.patch(f"{fixed}/{made['id']}", {member: value}),
     ):
-        assert sentence in answer.errors[member][0]
+        assert message in answer.errors[member][0]
         assert (set(answer.errors), answer.code) == ({member}, "validation_failed")
     assert api.get(fixed).data == [made]
 
@@ -106,8 +106,8 @@ def test_all_faults_are_named_at_once(api, fixed):
 
 def test_the_due_date_is_not_before_the_start_whichever_changes(api, fixed):
     path = f"{fixed}/{api.make(fixed, due_date='2026-03-01')['id']}"
-    sentence = "Must not be before start_date, which is 2026-03-02."
-    assert api.patch(path, {"start_date": "2026-03-02"}).errors == {"due_date": [sentence]}
+    message = "Must not be before start_date, which is 2026-03-02."
+    assert api.patch(path, {"start_date": "2026-03-02"}).errors == {"due_date": [message]}
     assert api.patch(path, {"start_date": "2026-03-01"}).status == 200
     assert set(api.patch(path, {"due_date": "2026-02-28"}).errors) == {"due_date"}
     assert api.patch(path, {"start_date": "2026-03-02", "due_date": None}).data["due_date"] is None
@@ -175,7 +175,7 @@ def test_tasks_are_counted_all_and_done(api, fixed):
     api.make("/tasks", project_id=int(fixed.split("/")[2]), status="done")
 
     def counts():
-        return [(it["tasks_count"], it["tasks_done_count"]) for it in api.get(fixed).data]
+        return [(milestone["tasks_count"], milestone["tasks_done_count"]) for milestone in api.get(fixed).data]
 
     assert counts() == [(4, 2), (1, 0)]
     api.patch(f"/tasks/{task}", {"status": "done", "milestone_id": first})
@@ -187,7 +187,7 @@ def test_overdue_is_what_is_still_open_after_its_day_in_the_accounts_zone(api, f
         late = api.make(fixed, due_date="2027-03-09")
         done = api.make(fixed, due_date="2027-03-09", status="completed")
         today, never = api.make(fixed, due_date="2027-03-10"), api.make(fixed)
-        assert [it["is_overdue"] for it in (late, done, today, never)] == [True, False, False, False]
+        assert [milestone["is_overdue"] for milestone in (late, done, today, never)] == [True, False, False, False]
         assert found(api, fixed, overdue="true") == [late["id"]]
         assert found(api, fixed, overdue="false") == [done["id"], today["id"], never["id"]]
         assert api.patch(f"{fixed}/{late['id']}", {"status": "completed"}).data["is_overdue"] is False
@@ -216,7 +216,7 @@ def test_filters_select_within_the_project(api, fixed):
         ([b], {"per_page": 2, "page": 2}),
     ):
         answer = api.get(fixed, query)
-        assert [it["id"] for it in answer.data] == expected, query
+        assert [milestone["id"] for milestone in answer.data] == expected, query
         assert answer.json["meta"]["total"] == (3 if "per_page" in query else len(expected)), query
     assert set(api.get(fixed, {"overdue": "yes", "sort": "name"}).errors) == {"overdue", "sort"}
 
@@ -263,7 +263,7 @@ def test_a_milestone_only_changes_in_the_state_that_its_caller_knows(api, fixed)
 
 def test_a_deleted_milestone_leaves_its_tasks_without_one(api, fixed):
     doomed, other = (api.make(fixed)["id"] for _ in range(2))
-    task, left = (api.make("/tasks", milestone_id=it) for it in (doomed, other))
+    task, left = (api.make("/tasks", milestone_id=milestone) for milestone in (doomed, other))
     entry = api.make("/time-entries", task_id=task["id"])
     assert api.delete(f"{fixed}/{doomed}").status == 204
     kept = api.get(f"/tasks/{task['id']}").data

@@ -17,9 +17,9 @@ AMOUNTS = {
     "budget_amount": "non_billable",
 }
 """The amounts of a project, each with a billing_type that takes it."""
-ANEW = {"id", "created_at", "updated_at", "status", "start_date", "due_date", "started_at", "completed_at"}
-ANEW |= {"project_id", "client_id", "milestone_id", "parent_id", "created_by_id", "external_id"}
-ANEW |= {"tasks_done_count", "is_overdue"}
+RESET_FIELDS = {"id", "created_at", "updated_at", "status", "start_date", "due_date", "started_at", "completed_at"}
+RESET_FIELDS |= {"project_id", "client_id", "milestone_id", "parent_id", "created_by_id", "external_id"}
+RESET_FIELDS |= {"tasks_done_count", "is_overdue"}
 """What a copy of a template's work does not take over as it is."""
 
 
@@ -98,7 +98,7 @@ def test_what_is_left_out_follows_from_the_client_or_makes_an_internal_project(a
 
 
 @pytest.mark.parametrize(
-    ("member", "value", "sentence"),
+    ("member", "value", "message"),
     [
         ("name", " ", "Must be text of 1 to 191 characters"),
         ("name", None, "this is null"),
@@ -147,11 +147,11 @@ def test_what_is_left_out_follows_from_the_client_or_makes_an_internal_project(a
         ("tag_ids", "1", "Must be a list"),
     ],
 )
-def test_a_faulty_member_is_told_in_a_sentence(api, member, value, sentence):
+def test_a_faulty_member_is_told_in_a_sentence(api, member, value, message):
     good = {"name": "Good", "client_id": api.usual("/clients")}
     answer = api.post("/projects", good | {member: value})
     field = "tag_ids.0" if value in ([1.5], [999]) else member
-    assert sentence in answer.errors[field][0]
+    assert message in answer.errors[field][0]
     assert (set(answer.errors), answer.code) == ({field}, "validation_failed")
     assert found(api) == found(api, is_template="true") == []
     assert api.post("/projects", good).status == 201
@@ -186,19 +186,19 @@ def test_amounts_have_the_digits_of_the_clients_currency(api, member, billing_ty
 @pytest.mark.parametrize("member", ["fixed_fee", "retainer_amount"])
 @pytest.mark.parametrize("billing_type", ["time_and_materials", "fixed_fee", "retainer", "non_billable"])
 def test_a_fee_is_only_for_its_billing_type_whichever_of_both_changes(api, member, billing_type):
-    own = AMOUNTS[member]
-    project = api.make("/projects", billing_type=own, **{member: "100"})
+    own_type = AMOUNTS[member]
+    project = api.make("/projects", billing_type=own_type, **{member: "100"})
     path = f"/projects/{project['id']}"
     changes = ({"billing_type": billing_type}, {"billing_type": billing_type, member: "50"})
-    if billing_type == own:
+    if billing_type == own_type:
         assert [api.patch(path, change).status for change in changes] == [200, 200]
     else:
-        sentence = f"Is only for the billing_type {own}, not for {billing_type}. Send null here."
-        assert [api.patch(path, change).errors for change in changes] == [{member: [sentence]}] * 2
+        message = f"Is only for the billing_type {own_type}, not for {billing_type}. Send null here."
+        assert [api.patch(path, change).errors for change in changes] == [{member: [message]}] * 2
         assert api.get(path).data == project
         cleared = api.patch(path, {"billing_type": billing_type, member: None}).data
         assert (cleared["billing_type"], cleared[member]) == (billing_type, None)
-        assert api.patch(path, {member: "1"}).errors == {member: [sentence]}
+        assert api.patch(path, {member: "1"}).errors == {member: [message]}
 
 
 def test_an_internal_project_is_never_billed(api):
@@ -234,17 +234,17 @@ def test_a_project_that_gets_a_client_of_another_currency_keeps_its_figures(api)
         "client_id": [f"JPY has no decimal places: 10.50 has more. It stands in milestone {sliced}."],
     }
     assert api.get(path).data == before
-    assert [it["currency"] for it in milestones(api, project)] == ["EUR", "EUR"]
+    assert [milestone["currency"] for milestone in milestones(api, project)] == ["EUR", "EUR"]
     moved = api.patch(path, {"client_id": dinar}).data
     assert (moved["currency"], moved["fixed_fee"], moved["hourly_rate"]) == ("KWD", "9000.000", "80.500")
-    assert [(it["currency"], it["amount"]) for it in milestones(api, project)] == [
+    assert [(milestone["currency"], milestone["amount"]) for milestone in milestones(api, project)] == [
         ("KWD", "4000.000"),
         ("KWD", "10.500"),
     ]
     api.patch(f"{path}/milestones/{sliced}", {"amount": "10"})
     moved = api.patch(path, {"client_id": yen, "hourly_rate": "80"}).data
     assert (moved["currency"], moved["fixed_fee"], moved["hourly_rate"]) == ("JPY", "9000", "80")
-    assert [it["amount"] for it in milestones(api, project)] == ["4000", "10"]
+    assert [milestone["amount"] for milestone in milestones(api, project)] == ["4000", "10"]
     assert api.patch(f"{path}/milestones/{whole}", {"amount": "8990"}).data["currency"] == "JPY"
     assert milestones(api, left) == others
 
@@ -255,7 +255,7 @@ def test_a_client_that_gets_another_currency_takes_its_projects_and_milestones_a
     first = api.make("/projects", client_id=client, **fee)
     second = api.make("/projects", client_id=client, is_template=True, budget_amount="5.50")
     left = api.make("/projects", client_id=other, **fee)
-    slices = [api.make(f"/projects/{it['id']}/milestones", amount="1.50")["id"] for it in (first, left)]
+    slices = [api.make(f"/projects/{project['id']}/milestones", amount="1.50")["id"] for project in (first, left)]
     refused = api.patch(f"/clients/{client}", {"currency": "JPY"})
     assert set(refused.errors) == {"currency"}
     for what in (
@@ -270,17 +270,19 @@ def test_a_client_that_gets_another_currency_takes_its_projects_and_milestones_a
     assert (shown["currency"], shown["fixed_fee"], shown["unbilled_amount"]) == ("BHD", "900.000", "0.000")
     assert shown["updated_at"] > first["updated_at"]
     assert api.get(f"/projects/{second['id']}").data["budget_amount"] == "5.500"
-    assert [(it["currency"], it["amount"]) for it in milestones(api, first["id"])] == [("BHD", "1.500")]
+    assert [(milestone["currency"], milestone["amount"]) for milestone in milestones(api, first["id"])] == [
+        ("BHD", "1.500")
+    ]
     assert api.get(f"/projects/{left['id']}").data == left
-    assert [it["currency"] for it in milestones(api, left["id"])] == ["EUR"]
+    assert [milestone["currency"] for milestone in milestones(api, left["id"])] == ["EUR"]
 
 
 def test_the_due_date_is_not_before_the_start_whichever_changes(api):
     late = {"start_date": "2026-03-02", "due_date": "2026-03-01"}
-    sentence = "Must not be before start_date, which is 2026-03-02."
-    assert api.post("/projects", {"name": "A", **late}).errors == {"due_date": [sentence]}
+    message = "Must not be before start_date, which is 2026-03-02."
+    assert api.post("/projects", {"name": "A", **late}).errors == {"due_date": [message]}
     path = f"/projects/{api.make('/projects', due_date='2026-03-01')['id']}"
-    assert api.patch(path, {"start_date": "2026-03-02"}).errors == {"due_date": [sentence]}
+    assert api.patch(path, {"start_date": "2026-03-02"}).errors == {"due_date": [message]}
     assert api.patch(path, {"start_date": "2026-03-01"}).status == 200
     assert set(api.patch(path, {"due_date": "2026-02-28"}).errors) == {"due_date"}
     assert api.patch(path, {"start_date": "2026-03-02", "due_date": None}).data["due_date"] is None
@@ -387,10 +389,10 @@ def test_a_template_takes_milestones_and_tasks_but_no_time(api):
     template = api.make("/projects", is_template=True)["id"]
     api.make(f"/projects/{template}/milestones")
     task = api.make("/tasks", project_id=template)["id"]
-    sentence = f"Project {template} is a template and takes no time or money. Create a project from it first."
+    message = f"Project {template} is a template and takes no time or money. Create a project from it first."
     for relation in ({"project_id": template}, {"task_id": task}):
         answer = api.post("/time-entries", {"duration_minutes": 5, **relation})
-        assert answer.errors == {next(iter(relation)): [sentence]}
+        assert answer.errors == {next(iter(relation)): [message]}
     entry = api.make("/time-entries", client_id=api.usual("/clients"))["id"]
     assert set(api.patch(f"/time-entries/{entry}", {"project_id": template}).errors) == {"project_id"}
 
@@ -453,41 +455,47 @@ def test_a_project_begins_with_copies_of_its_templates_work_moved_to_its_start(a
     fee = {"billing_type": "fixed_fee", "fixed_fee": "1000"}
     slices, copies = from_template(api, template, client_id=client, start_date="2026-03-02", **fee)
     for copied, former in zip((slices, copies), old, strict=True):
-        assert [without(it, ANEW) for it in copied] == [without(it, ANEW) for it in former]
-    assert [(it["start_date"], it["due_date"]) for it in slices + copies] == [
+        assert [without(row, RESET_FIELDS) for row in copied] == [without(row, RESET_FIELDS) for row in former]
+    assert [(row["start_date"], row["due_date"]) for row in slices + copies] == [
         ("2026-03-05", "2026-03-20"),
         (None, "2026-04-27"),
         ("2026-03-06", "2026-03-31"),
         (None, "2026-04-28"),
         (None, None),
     ]
-    assert [it["status"] for it in slices + copies] == ["open", "open", "todo", "todo", "todo"]
-    assert {it["completed_at"] for it in slices + copies} == {it["started_at"] for it in copies} == {None}
-    assert {it["external_id"] for it in copies} == {None}
-    assert {(it["client_id"], it["created_by_id"]) for it in copies} == {(client, api.member_id)}
-    assert [it["milestone_id"] for it in copies] == [slices[0]["id"], None, None]
-    assert [it["parent_id"] for it in copies] == [None, copies[0]["id"], None]
+    assert [row["status"] for row in slices + copies] == ["open", "open", "todo", "todo", "todo"]
+    assert {row["completed_at"] for row in slices + copies} == {row["started_at"] for row in copies} == {None}
+    assert {row["external_id"] for row in copies} == {None}
+    assert {(row["client_id"], row["created_by_id"]) for row in copies} == {(client, api.member_id)}
+    assert [task["milestone_id"] for task in copies] == [slices[0]["id"], None, None]
+    assert [task["parent_id"] for task in copies] == [None, copies[0]["id"], None]
     assert (milestones(api, template), tasks(api, template)) == old
     assert api.get("/tags").data[0]["usage_count"] == 2
     assert api.get("/tasks").json["meta"]["total"] == 4
     on_paper = api.get("/tasks", {"q": "PAPER", "project_id": f"{template},{copies[0]['project_id']}"}).data
-    assert {it["id"] for it in on_paper} == {old[1][0]["id"], copies[0]["id"]}
+    assert {task["id"] for task in on_paper} == {old[1][0]["id"], copies[0]["id"]}
 
 
 def test_a_template_without_a_start_is_moved_from_the_earliest_date_in_it(api, template):
     api.patch(f"/projects/{template}", {"start_date": None})
     slices, copies = from_template(api, template, start_date="2026-01-01")
-    assert [it["due_date"] for it in slices + copies] == ["2026-01-16", "2026-02-23", "2026-01-27", "2026-02-24", None]
+    assert [row["due_date"] for row in slices + copies] == [
+        "2026-01-16",
+        "2026-02-23",
+        "2026-01-27",
+        "2026-02-24",
+        None,
+    ]
     first = milestones(api, template)[0]["id"]
     api.patch(f"/projects/{template}/milestones/{first}", {"start_date": None, "due_date": None})
     slices, copies = from_template(api, template, start_date="2026-01-01")  # the earliest is a task's now
-    assert [it["due_date"] for it in slices + copies] == [None, "2026-02-22", "2026-01-26", "2026-02-23", None]
+    assert [row["due_date"] for row in slices + copies] == [None, "2026-02-22", "2026-01-26", "2026-02-23", None]
 
 
 def test_a_copy_without_a_start_has_no_dates(api, template):
     slices, copies = from_template(api, template, due_date="2026-12-31")
     assert len(slices + copies) == 5
-    assert {it[name] for it in slices + copies for name in ("start_date", "due_date")} == {None}
+    assert {row[name] for row in slices + copies for name in ("start_date", "due_date")} == {None}
 
 
 @pytest.mark.parametrize(
@@ -503,18 +511,18 @@ def test_a_copy_without_a_start_has_no_dates(api, template):
 def test_amounts_are_copied_as_far_as_the_new_fixed_fee_holds_them_all(api, template, currency, members, amounts):
     client = api.make("/clients", currency=currency)["id"]
     slices, _ = from_template(api, template, client_id=client, **members)
-    assert [(it["amount"], it["currency"]) for it in slices] == [(amount, currency) for amount in amounts]
+    assert [(slice_["amount"], slice_["currency"]) for slice_ in slices] == [(amount, currency) for amount in amounts]
 
 
 def test_copied_tasks_are_billable_only_in_projects_that_are_and_assigned_only_to_active_users(api, template):
     _, copies = from_template(api, template, billing_type="non_billable")
-    assert [it["billable"] for it in copies] == [False, False, False]
-    assert [it["assignee_id"] for it in copies] == [api.member_id, None, None]
+    assert [task["billable"] for task in copies] == [False, False, False]
+    assert [task["assignee_id"] for task in copies] == [api.member_id, None, None]
     cost_rates.set_user(api.store, api.member_id, {"is_active": False})
     body = {"name": "A", "client_id": api.usual("/clients"), "template_id": template}
     copies = tasks(api, api.post("/projects", body).data["id"])
-    assert [it["billable"] for it in copies] == [True, False, True]
-    assert {it["assignee_id"] for it in copies} == {None}
+    assert [task["billable"] for task in copies] == [True, False, True]
+    assert {task["assignee_id"] for task in copies} == {None}
 
 
 def test_only_templates_are_copied_and_only_into_new_projects(api, other_tenant, template):
@@ -532,7 +540,7 @@ def test_only_templates_are_copied_and_only_into_new_projects(api, other_tenant,
     assert slices == copies == []
 
 
-def came_to(api, project):
+def work_totals(api, project):
     """What the work on a project is told to have come to: all, billable and unbilled minutes, and their values."""
     shown = api.get(f"/projects/{project}").data
     assert api.get("/projects", {"ids": project}).data == [shown]
@@ -548,7 +556,7 @@ def test_what_work_came_to_is_counted_by_minute_and_cent(api):
     api.make("/time-entries", duration_minutes=30, project_id=project, billable=False)
     api.make("/time-entries", duration_minutes=60, project_id=api.make("/projects")["id"])
     api.make("/time-entries", duration_minutes=60)
-    assert came_to(api, project) == (170, 140, 140, "233.33", "233.33")
+    assert work_totals(api, project) == (170, 140, 140, "233.33", "233.33")
     changed = api.patch(f"/projects/{project}", {"hourly_rate": "1", "tracked_minutes": 5}).data
     assert (changed["tracked_minutes"], changed["unbilled_amount"]) == (170, "233.33")
 
@@ -556,7 +564,7 @@ def test_what_work_came_to_is_counted_by_minute_and_cent(api):
 def test_what_work_came_to_follows_every_change_of_it(api):
     slow, fast = (api.make("/projects", hourly_rate=rate)["id"] for rate in ("60", "100"))
     api.make("/time-entries", duration_minutes=3, project_id=slow)
-    nothing, rest = (0, 0, 0, "0.00", "0.00"), (3, 3, 3, "3.00", "3.00")
+    zero, rest = (0, 0, 0, "0.00", "0.00"), (3, 3, 3, "3.00", "3.00")
     path = f"/time-entries/{api.make('/time-entries', duration_minutes=90, project_id=fast)['id']}"
     for change, on_slow, on_fast in (
         ({}, rest, (90, 90, 90, "150.00", "150.00")),
@@ -564,15 +572,15 @@ def test_what_work_came_to_follows_every_change_of_it(api):
         ({"hourly_rate": "10"}, rest, (60, 60, 60, "10.00", "10.00")),
         ({"billable": False}, rest, (60, 0, 0, "0.00", "0.00")),
         ({"duration_minutes": 0}, rest, (60, 0, 0, "0.00", "0.00")),  # refused
-        ({"billable": True, "project_id": slow}, (63, 63, 63, "13.00", "13.00"), nothing),
-        ({"hourly_rate": None}, (63, 63, 63, "63.00", "63.00"), nothing),
-        ({"project_id": None}, rest, nothing),
+        ({"billable": True, "project_id": slow}, (63, 63, 63, "13.00", "13.00"), zero),
+        ({"hourly_rate": None}, (63, 63, 63, "63.00", "63.00"), zero),
+        ({"project_id": None}, rest, zero),
         ({"project_id": fast}, rest, (60, 60, 60, "100.00", "100.00")),
     ):
         api.patch(path, change)
-        assert (came_to(api, slow), came_to(api, fast)) == (on_slow, on_fast), change
+        assert (work_totals(api, slow), work_totals(api, fast)) == (on_slow, on_fast), change
     assert api.delete(path).status == 204
-    assert (came_to(api, slow), came_to(api, fast)) == (rest, nothing)
+    assert (work_totals(api, slow), work_totals(api, fast)) == (rest, zero)
 
 
 @pytest.mark.parametrize(
@@ -601,23 +609,24 @@ def test_the_budget_is_used_by_value_or_by_time_whichever_is_further_on(api, bud
 def test_amounts_of_different_currencies_are_never_added(api):
     client, other = api.make("/clients")["id"], api.make("/clients")["id"]
     project, left = (
-        api.make("/projects", client_id=it, hourly_rate="100", budget_amount="200")["id"] for it in (client, other)
+        api.make("/projects", client_id=client_id, hourly_rate="100", budget_amount="200")["id"]
+        for client_id in (client, other)
     )
     api.make("/time-entries", duration_minutes=30, project_id=left, client_id=other)
     former = api.make("/time-entries", duration_minutes=60, project_id=project, client_id=client)
     api.patch(f"/clients/{client}", {"currency": "USD"})
     api.make("/time-entries", duration_minutes=30, project_id=project, client_id=client)
     api.make("/time-entries", duration_minutes=30, project_id=project, client_id=client, billable=False)
-    assert came_to(api, project) == (120, 90, 90, "50.00", "50.00")
+    assert work_totals(api, project) == (120, 90, 90, "50.00", "50.00")
     assert api.get(f"/projects/{project}").data["budget_used_percent"] == 25.0
     api.patch(f"/time-entries/{former['id']}", {"duration_minutes": 120})
-    assert came_to(api, project) == (180, 150, 150, "50.00", "50.00")
+    assert work_totals(api, project) == (180, 150, 150, "50.00", "50.00")
     api.patch(f"/time-entries/{former['id']}", {"duration_minutes": 50})
     api.patch(f"/clients/{client}", {"currency": "EUR"})
-    assert came_to(api, project) == (110, 80, 80, "83.33", "83.33")
+    assert work_totals(api, project) == (110, 80, 80, "83.33", "83.33")
     assert api.patch(f"/clients/{client}", {"currency": "JPY"}).status == 200  # though yen cannot hold 83.33
-    assert came_to(api, project) == (110, 80, 80, "0", "0")
-    assert came_to(api, left) == (30, 30, 30, "50.00", "50.00")
+    assert work_totals(api, project) == (110, 80, 80, "0", "0")
+    assert work_totals(api, left) == (30, 30, 30, "50.00", "50.00")
 
 
 @pytest.mark.parametrize(
@@ -739,9 +748,9 @@ def test_the_client_is_fixed_once_there_is_time_and_changes_for_tasks_too_before
     assert moved["updated_at"] > task["updated_at"]
     assert api.get(f"/tasks/{left['id']}").data == left
     entry = api.make("/time-entries", client_id=other, task_id=task["id"])["id"]
-    sentence = "Is fixed once work was recorded for the client. Move or delete 1 time entry first."
+    message = "Is fixed once work was recorded for the client. Move or delete 1 time entry first."
     for wanted in (client, None):
-        assert api.patch(path, {"client_id": wanted}).errors == {"client_id": [sentence]}
+        assert api.patch(path, {"client_id": wanted}).errors == {"client_id": [message]}
     assert api.patch(path, {"client_id": other, "name": "New"}).data["name"] == "New"
     api.delete(f"/time-entries/{entry}")
     assert api.patch(path, {"client_id": None}).data["client_id"] is None
@@ -805,7 +814,7 @@ def test_tasks_of_an_internal_template_are_billed_as_the_new_project_is(api):
     assert api.make("/tasks", project_id=template)["billable"] is True
     copy = api.make("/projects", template_id=template)["id"]
     inside = api.make("/projects", client_id=None, template_id=template)["id"]
-    assert [it["billable"] for it in api.get("/tasks", {"project_id": f"{copy},{inside}", "sort": "id"}).data] == [
+    assert [task["billable"] for task in api.get("/tasks", {"project_id": f"{copy},{inside}", "sort": "id"}).data] == [
         True,
         False,
     ]
@@ -846,8 +855,8 @@ def test_a_project_is_over_its_budget_by_a_minute(api):
         api.make("/time-entries", client_id=None, project_id=project, duration_minutes=minutes)
     assert api.get("/projects", {"over_budget": "true"}).data == []
     api.make("/time-entries", client_id=None, project_id=project, duration_minutes=1)
-    (it,) = api.get("/projects", {"over_budget": "true"}).data
-    assert (it["id"], it["budget_used_percent"]) == (project, 100.0)
+    (row,) = api.get("/projects", {"over_budget": "true"}).data
+    assert (row["id"], row["budget_used_percent"]) == (project, 100.0)
 
 
 def test_another_client_of_the_same_currency_leaves_milestones_as_they_are(api):

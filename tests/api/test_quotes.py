@@ -82,8 +82,8 @@ def test_what_a_quote_comes_to_is_exact_and_tax_is_rounded_once_for_each_rate(ap
         taxable[rate] = taxable.get(rate, 0) + amount
     tax = {rate: rounded(amount * rate / 100) for rate, amount in taxable.items()}
     shares = {
-        Fraction(it["tax_rate"]): (Fraction(it["taxable_amount"]), Fraction(it["tax_amount"]))
-        for it in quote["tax_breakdown"]
+        Fraction(share["tax_rate"]): (Fraction(share["taxable_amount"]), Fraction(share["tax_amount"]))
+        for share in quote["tax_breakdown"]
     }
     assert shares == {rate: (taxable[rate], tax[rate]) for rate in taxable}
     assert Fraction(quote["subtotal"]) == sum(taxable.values())
@@ -91,7 +91,7 @@ def test_what_a_quote_comes_to_is_exact_and_tax_is_rounded_once_for_each_rate(ap
 
 
 @pytest.mark.parametrize(
-    ("members", "field", "sentence"),
+    ("members", "field", "message"),
     [
         ({"client_id": None}, "client_id", "null"),
         ({"title": "x" * 256}, "title", "this has 256"),
@@ -109,10 +109,10 @@ def test_what_a_quote_comes_to_is_exact_and_tax_is_rounded_once_for_each_rate(ap
         ({"status": "expired"}, "status", "Cannot become expired from draft"),
     ],
 )
-def test_a_faulty_member_is_told_where_it_stands(api, members, field, sentence):
+def test_a_faulty_member_is_told_where_it_stands(api, members, field, message):
     answer = api.create("/quotes", **members)
     assert set(answer.errors) == {field}
-    assert sentence in answer.errors[field][0]
+    assert message in answer.errors[field][0]
     assert api.get("/quotes").data == []
     assert api.make("/quotes")["number"].endswith("-0001"), "a refused quote takes no number"
 
@@ -143,8 +143,8 @@ def test_a_quote_moves_as_its_table_says(api, before, after):
     quote = quote_of(api, status=before)
     answer = api.patch(f"/quotes/{quote['id']}", {"status": after})
     if after == before or after in LEGAL[before]:
-        its = answer.data
-        stamps = {name for name in ("sent_at", "accepted_at", "declined_at") if its[name]}
+        moved = answer.data
+        stamps = {name for name in ("sent_at", "accepted_at", "declined_at") if moved[name]}
         expected = set() if after == "draft" else {f"{name}_at" for name in (before, after)}
         assert stamps == expected & {"sent_at", "accepted_at", "declined_at"}
     else:

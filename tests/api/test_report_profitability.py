@@ -25,9 +25,9 @@ def read(api, first=None, last=None, name="project-profitability", **query):
     return api.get(f"/reports/{name}", {key: day for key, day in days.items() if day} | query).data
 
 
-def told(rows, *names):
+def format_rows(rows, *names):
     """What each row says of these members, or of all but ids, in one line."""
-    chosen = [{name: its for name, its in row.items() if not name.endswith("_id")} for row in rows]
+    chosen = [{name: value for name, value in row.items() if not name.endswith("_id")} for row in rows]
     return [" ".join(str(row[name]) for name in names or row) for row in chosen]
 
 
@@ -45,8 +45,8 @@ def spend(api, amount, day="2026-03-02", **members):
 
 def issue(api, client, *lines, day="2026-03-03", **members):
     """An invoice of lines, each with its net, its project, and 19 % tax."""
-    its = [{"description": "A", "unit_price": net, "project_id": on, "tax_rate": "19"} for net, on in lines]
-    needed = {"client_id": client, "status": "sent", "issue_date": day, "lines": its}
+    items = [{"description": "A", "unit_price": net, "project_id": on, "tax_rate": "19"} for net, on in lines]
+    needed = {"client_id": client, "status": "sent", "issue_date": day, "lines": items}
     return api.post("/invoices", needed | members).data
 
 
@@ -62,38 +62,38 @@ def client(api):
 @pytest.fixture
 def agency(api, client):
     """Projects of two clients and an internal one, with time at a cost of 50.00 an hour, invoices and expenses."""
-    its = {"alder": client, "cedar": new(api, "/clients", name="Cedar", currency="USD", hourly_rate="80")}
-    its["blog"] = new(api, "/projects", name="Blog", client_id=client, billing_type="fixed_fee", status="planned")
-    its["shop"] = new(api, "/projects", name="Shop", client_id=client, budget_minutes=600)
-    its["app"] = new(api, "/projects", name="App", client_id=its["cedar"], budget_amount="400")
-    its["wiki"] = new(api, "/projects", name="Wiki")
+    ids = {"alder": client, "cedar": new(api, "/clients", name="Cedar", currency="USD", hourly_rate="80")}
+    ids["blog"] = new(api, "/projects", name="Blog", client_id=client, billing_type="fixed_fee", status="planned")
+    ids["shop"] = new(api, "/projects", name="Shop", client_id=client, budget_minutes=600)
+    ids["app"] = new(api, "/projects", name="App", client_id=ids["cedar"], budget_amount="400")
+    ids["wiki"] = new(api, "/projects", name="Wiki")
     new(api, "/projects", name="Idle", client_id=client)
     set_cost(api, "50")
-    work(api, 120, project_id=its["shop"])
-    work(api, 60, project_id=its["shop"], billable=False)
-    work(api, 90, project_id=its["shop"], user_id=api.member_id)
-    work(api, 300, "2025-12-31", project_id=its["shop"], billable=False)
+    work(api, 120, project_id=ids["shop"])
+    work(api, 60, project_id=ids["shop"], billable=False)
+    work(api, 90, project_id=ids["shop"], user_id=api.member_id)
+    work(api, 300, "2025-12-31", project_id=ids["shop"], billable=False)
     work(api, 30, client_id=client)
-    work(api, 60, project_id=its["app"])
-    work(api, 60, project_id=its["wiki"])
-    spend(api, "119", project_id=its["shop"], tax_rate="19")
-    spend(api, "7", project_id=its["shop"], currency="USD")
-    spend(api, "15", client_id=its["cedar"])
-    sold = issue(api, client, ("500", its["shop"]), ("250", None), project_id=its["blog"])
+    work(api, 60, project_id=ids["app"])
+    work(api, 60, project_id=ids["wiki"])
+    spend(api, "119", project_id=ids["shop"], tax_rate="19")
+    spend(api, "7", project_id=ids["shop"], currency="USD")
+    spend(api, "15", client_id=ids["cedar"])
+    sold = issue(api, client, ("500", ids["shop"]), ("250", None), project_id=ids["blog"])
     part = {"lines": [{"invoice_line_id": sold["lines"][0]["id"], "quantity": "0.2"}], "issue_date": "2026-03-31"}
     new(api, f"/invoices/{sold['id']}/credit-notes", **part)
     issue(api, client, ("50", None), day="2026-01-01")
-    issue(api, client, ("9000", its["shop"]), status="draft")
-    void = issue(api, client, ("8000", its["shop"]))
+    issue(api, client, ("9000", ids["shop"]), status="draft")
+    void = issue(api, client, ("8000", ids["shop"]))
     assert api.patch(f"/invoices/{void['id']}", {"status": "void"}).status == 200
-    issue(api, its["cedar"], ("90", its["app"]))
-    return its
+    issue(api, ids["cedar"], ("90", ids["app"]))
+    return ids
 
 
 def test_a_project_has_a_row_for_each_currency_and_what_belongs_to_none_has_its_own(api, agency):
     found = read(api, *WINTER)
     assert list(found["rows"][0]) == OF_PROJECTS.split()
-    assert told(found["rows"]) == [
+    assert format_rows(found["rows"]) == [
         "Shop Alder active time_and_materials 95.0 EUR 270 210 350.00 400.00 350.00 150.00 100.00 150.00 37.5 90",
         "Blog Alder planned fixed_fee None EUR 0 0 0.00 250.00 0.00 0.00 0.00 250.00 100.0 0",
         "App Cedar active time_and_materials 20.0 USD 60 60 80.00 90.00 80.00 None 0.00 None None 0",
@@ -102,17 +102,17 @@ def test_a_project_has_a_row_for_each_currency_and_what_belongs_to_none_has_its_
         "Shop Alder active time_and_materials 95.0 USD 0 0 0.00 0.00 0.00 None 7.00 None None 0",
         "Wiki None active non_billable None EUR 60 0 0.00 0.00 0.00 50.00 0.00 -50.00 None 0",
     ]
-    its = [agency.get(name) for name in ("shop", "blog", "app", None, None, "shop", "wiki")]
-    assert [row["project_id"] for row in found["rows"]] == its
+    expected = [agency.get(name) for name in ("shop", "blog", "app", None, None, "shop", "wiki")]
+    assert [row["project_id"] for row in found["rows"]] == expected
     alder, cedar = agency["alder"], agency["cedar"]
     assert [row["client_id"] for row in found["rows"]] == [alder, alder, cedar, None, None, alder, None]
     assert list(found["totals"][0]) == OF_PROJECTS.split()[7:]
-    assert told(found["totals"]) == [
+    assert format_rows(found["totals"]) == [
         "EUR 360 240 400.00 700.00 400.00 225.00 100.00 375.00 53.57 90",
         "USD 60 60 80.00 90.00 80.00 None 22.00 None None 0",
     ]
     clients = read(api, *WINTER, "revenue-by-client")["totals"]
-    assert told(clients, "currency", "revenue") == told(found["totals"], "currency", "revenue")
+    assert format_rows(clients, "currency", "revenue") == format_rows(found["totals"], "currency", "revenue")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_project_has_a_row_for_each_currency_and_what_belongs_to_none_has_its_
 )
 def test_time_invoices_credits_and_expenses_count_on_their_own_days(api, agency, first, last, rows):
     members = ("tracked_minutes", "revenue", "labour_cost", "expense_cost", "profit", "margin_percent")
-    assert told(read(api, first, last)["rows"], "project_name", "currency", *members) == rows
+    assert format_rows(read(api, first, last)["rows"], "project_name", "currency", *members) == rows
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,9 @@ def test_time_invoices_credits_and_expenses_count_on_their_own_days(api, agency,
     ],
 )
 def test_profit_is_that_of_a_client_a_project_or_a_currency(api, agency, query, rows):
-    found = read(api, *WINTER, **{name: agency.get(its, its) for name, its in query.items()})
-    assert told(found["rows"], "project_name", "currency", "revenue") == rows
-    assert {its["currency"] for its in found["totals"]} == {row["currency"] for row in found["rows"]}
+    found = read(api, *WINTER, **{name: agency.get(value, value) for name, value in query.items()})
+    assert format_rows(found["rows"], "project_name", "currency", "revenue") == rows
+    assert {total["currency"] for total in found["totals"]} == {row["currency"] for row in found["rows"]}
 
 
 def test_a_credit_of_an_amount_is_taken_from_all_projects_of_the_invoice_as_they_share_it(api, agency):
@@ -182,7 +182,7 @@ def test_a_credit_of_an_amount_is_taken_from_all_projects_of_the_invoice_as_they
         (sold, {}, ["None 175.00", "Shop 175.00", "Blog 0.00"]),
     ):
         new(api, f"/invoices/{invoice['id']}/credit-notes", **credit, issue_date="2026-02-28")
-        assert told(read(api, "2026-02-01", "2026-02-28")["rows"], "project_name", "revenue") == shares
+        assert format_rows(read(api, "2026-02-01", "2026-02-28")["rows"], "project_name", "revenue") == shares
 
 
 def test_labour_costs_what_its_user_costs_on_its_day_also_when_that_is_said_afterwards(api, client):
@@ -191,8 +191,8 @@ def test_labour_costs_what_its_user_costs_on_its_day_also_when_that_is_said_afte
     entry = f"/time-entries/{work(api, 60, '2026-03-02', client_id=client)}"
 
     def cost(*days):
-        (row,) = told(read(api, *days)["rows"], "labour_cost", "profit", "missing_cost_rate_minutes")
-        assert told(read(api, *days)["totals"], "labour_cost", "profit", "missing_cost_rate_minutes") == [row]
+        (row,) = format_rows(read(api, *days)["rows"], "labour_cost", "profit", "missing_cost_rate_minutes")
+        assert format_rows(read(api, *days)["totals"], "labour_cost", "profit", "missing_cost_rate_minutes") == [row]
         return row
 
     assert cost() == "0.00 0.00 180"
@@ -236,17 +236,17 @@ def test_labour_cost_is_rounded_once_for_each_row_to_the_digits_of_the_account(a
     accounts.set_account(api.store, api.account_id, {"currency": currency})
     project = new(api, "/projects", name="Wiki")
     set_cost(api, rate)
-    for its in minutes:
-        work(api, its, project_id=project)
+    for duration in minutes:
+        work(api, duration, project_id=project)
     (row,) = read(api)["rows"]
     assert (row["labour_cost"], row["profit"].lstrip("-")) == (cost, cost)
 
 
 def test_work_is_unbilled_until_a_line_takes_it_and_again_when_the_line_is_gone(api, client):
     for day, billable in (("2026-03-01", True), ("2026-03-01", False), ("2026-02-28", True)):
-        its = {"client_id": client, "billable": billable}
-        entry = work(api, 90, day, **its)
-        spend(api, "50", day, **its, markup_percent="10")
+        common = {"client_id": client, "billable": billable}
+        entry = work(api, 90, day, **common)
+        spend(api, "50", day, **common, markup_percent="10")
 
     def unbilled():
         (money,) = read(api, "2026-03-01", "2026-03-18", "overview")["money"]

@@ -25,9 +25,9 @@ def read(api, first, last, name="utilisation", **query):
     return api.get(f"/reports/{name}", {"from": first, "to": last} | query).data
 
 
-def told(row):
+def format_row(row):
     """What a row says, in one line; the id is left out."""
-    return " ".join(str(its) for name, its in row.items() if name != "user_id")
+    return " ".join(str(value) for name, value in row.items() if name != "user_id")
 
 
 def new(api, collection, **members):
@@ -61,15 +61,15 @@ def test_minutes_are_compared_with_the_capacity_of_the_working_days_of_the_perio
         work(api, minutes, day, client_id=client, billable=billable)
     found = read(api, *FORTNIGHT)
     assert list(found["rows"][0]) == ["user_id", *OF_USERS.split()]
-    assert [told(row) for row in found["rows"]] == [
+    assert [format_row(row) for row in found["rows"]] == [
         "Ana Admin True 4800 0 0 0.0 0.0 None 75 EUR 0.00 []",
         "Max Member True 4800 3600 2700 75.0 56.25 75.0 75 EUR 2700.00 []",
     ]
     assert [row["user_id"] for row in found["rows"]] == [api.admin_id, api.member_id]
     assert list(found["totals"][0]) == OF_USERS.split()[2:]
-    assert [told(its) for its in found["totals"]] == ["9600 3600 2700 37.5 28.13 75.0 75 EUR 2700.00 []"]
+    assert [format_row(total) for total in found["totals"]] == ["9600 3600 2700 37.5 28.13 75.0 75 EUR 2700.00 []"]
     time = read(api, *FORTNIGHT, "overview")["time"]
-    assert told(time) == "3600 2700 9600 37.5 28.13"
+    assert format_row(time) == "3600 2700 9600 37.5 28.13"
 
 
 @pytest.mark.parametrize(
@@ -129,21 +129,21 @@ def test_the_target_of_all_is_weighed_by_the_minutes_they_are_available(api, wee
     set_user(api, weekly_capacity_minutes=weekly, target_percent=Decimal(target))
     found = read(api, *FORTNIGHT)
     assert [row["target_percent"] for row in found["rows"]] == ["75", target]
-    assert [its["target_percent"] for its in found["totals"]] == [expected]
+    assert [total["target_percent"] for total in found["totals"]] == [expected]
 
 
 @pytest.fixture
 def abroad(api, client):
     """Time of both users for two clients in three currencies, some of it not billable."""
-    there = new(api, "/clients", name="Cedar", currency="USD", hourly_rate="60")
+    cedar = new(api, "/clients", name="Cedar", currency="USD", hourly_rate="60")
     tokyo = new(api, "/clients", name="Dogwood", currency="JPY", hourly_rate="60")
     shop, blog = (new(api, "/projects", name=name, client_id=client) for name in ("Shop", "Blog"))
     work(api, 100, project_id=shop)
     work(api, 20, project_id=blog, billable=False)
-    work(api, 30, client_id=there)
+    work(api, 30, client_id=cedar)
     work(api, 7, client_id=tokyo)
-    work(api, 50, client_id=there, user_id=api.admin_id)
-    return {"alder": client, "cedar": there, "shop": shop, "ana": api.admin_id}
+    work(api, 50, client_id=cedar, user_id=api.admin_id)
+    return {"alder": client, "cedar": cedar, "shop": shop, "ana": api.admin_id}
 
 
 @pytest.mark.parametrize(
@@ -166,12 +166,12 @@ def test_time_is_that_of_a_client_project_user_or_currency_and_amounts_in_others
 ):
     def shown(row):
         values = [row, *row["other_currencies"]]
-        amounts = (f"{its['currency']} {its['billable_value']}" for its in values)
+        amounts = (f"{value['currency']} {value['billable_value']}" for value in values)
         return " ".join([str(row["tracked_minutes"]), str(row["billable_minutes"]), *amounts])
 
-    found = read(api, *FORTNIGHT, **{name: abroad.get(its, its) for name, its in query.items()})
-    assert [shown(row) for row in found["rows"]] == [its for its in (ana, member) if its]
-    assert [shown(its) for its in found["totals"]] == [total]
+    found = read(api, *FORTNIGHT, **{name: abroad.get(value, value) for name, value in query.items()})
+    assert [shown(row) for row in found["rows"]] == [text for text in (ana, member) if text]
+    assert [shown(row) for row in found["totals"]] == [total]
     assert {row["available_minutes"] for row in found["rows"]} == {4800}
 
 
@@ -211,6 +211,6 @@ def test_a_period_has_its_first_day_and_its_last_and_no_other_wherever_they_lie_
                 ("project-profitability", {}),
             )
         )
-        sums = {(its["tracked_minutes"], its["billable_value"]) for its in (*whole, *one, *by_project)}
+        sums = {(row["tracked_minutes"], row["billable_value"]) for row in (*whole, *one, *by_project)}
         assert sums == {(minutes, f"{minutes}.00")}, (first, last)
         assert read(api, first, last, "overview")["money"][0]["unbilled_time"] == f"{minutes}.00"

@@ -46,9 +46,9 @@ def read(api, name, first="2026-01-01", last="2026-03-31", **query):
     return ask(api, name, first, last, **query).data
 
 
-def told(rows):
+def format_rows(rows):
     """The names of the rows' members in a line, and each row in one; ids are left out."""
-    named = [{name: its for name, its in row.items() if not name.endswith("_id")} for row in rows]
+    named = [{name: value for name, value in row.items() if not name.endswith("_id")} for row in rows]
     return [*dict.fromkeys(" ".join(row) for row in named), *(" ".join(map(str, row.values())) for row in named)]
 
 
@@ -82,8 +82,8 @@ def credit(api, invoice, gross, day):
 def books(api):
     """What clients were billed in two currencies in winter, what they paid, and what does not count."""
     names = {"Alder": "EUR", "Birch": "EUR", "Cedar": "USD", "Dogwood": "EUR", "Elm": "EUR"}
-    its = {name: client_of(api, name, currency=currency) for name, currency in names.items()}
-    alder, birch, cedar, dogwood, elm = its.values()
+    clients = {name: client_of(api, name, currency=currency) for name, currency in names.items()}
+    alder, birch, cedar, dogwood, elm = clients.values()
     first = issue(api, alder, "1000", "2026-01-15", "19")  # due on 14 February
     credit(api, first, "119", "2026-02-03")
     pay(api, first, "595", "2026-02-20")
@@ -98,11 +98,11 @@ def books(api):
     for client in (alder, dogwood):
         issue(api, client, "9000", "2026-02-01", status="draft")
     new(api, "/expenses", client_id=alder, date="2026-02-05", amount="119", tax_rate="19")
-    return SimpleNamespace(api=api, **its)
+    return SimpleNamespace(api=api, **clients)
 
 
 @pytest.mark.parametrize(
-    ("name", "usual", "before"),
+    ("name", "default_first", "before"),
     [
         ("overview", "2026-03-01", "2024-02-01"),
         ("revenue-by-client", "2026-01-01", "2024-01-01"),
@@ -111,9 +111,11 @@ def books(api):
         ("project-profitability", None, None),
     ],
 )
-def test_a_report_is_whole_and_of_its_usual_days_until_today_or_the_last_day_that_was_sent(books, name, usual, before):
+def test_a_report_is_whole_and_of_its_usual_days_until_today_or_the_last_day_that_was_sent(
+    books, name, default_first, before
+):
     parts = {"money", "time", "clients", "projects", "tasks", "quotes", "tickets", "sites"}
-    for sent, first, last in ((None, usual, "2026-03-18"), ("2024-02-29", before, "2024-02-29")):
+    for sent, first, last in ((None, default_first, "2026-03-18"), ("2024-02-29", before, "2024-02-29")):
         answer = ask(books.api, name, None, sent)
         assert answer.data["period"] == {"from": first, "to": last, "timezone": "Europe/Berlin"}
         assert answer.json == {"data": answer.data, "meta": {"generated_at": NOW}}
@@ -122,7 +124,7 @@ def test_a_report_is_whole_and_of_its_usual_days_until_today_or_the_last_day_tha
 
 
 @pytest.mark.parametrize(
-    ("query", "faults"),
+    ("query", "errors"),
     [
         ({"from": "2023-12-31", "to": "2026-12-31"}, {"from": "Lies 1097 days before the end of 2026-12-31"}),
         ({"from": "2026-03-19"}, {"from": "Must not be after to, which is 2026-03-18, today."}),
@@ -131,19 +133,19 @@ def test_a_report_is_whole_and_of_its_usual_days_until_today_or_the_last_day_tha
         ({"currency": "EURO", "client_id": "-"}, {"currency": "ISO 4217", "client_id": "number"}),
     ],
 )
-def test_days_that_cannot_be_reported_are_refused_with_a_sentence(api, query, faults):
+def test_days_that_cannot_be_reported_are_refused_with_a_sentence(api, query, errors):
     for name in OPTIONS:
         answer = api.get(f"/reports/{name}", query)
-        assert (answer.code, set(answer.errors)) == ("validation_failed", set(faults)), name
-        assert all(sentence in answer.errors[field][0] for field, sentence in faults.items()), answer
+        assert (answer.code, set(answer.errors)) == ("validation_failed", set(errors)), name
+        assert all(message in answer.errors[field][0] for field, message in errors.items()), answer
         assert ask(api, name, "2024-01-01", "2026-12-31").status == 200
 
 
 @pytest.mark.parametrize(("name", "options"), OPTIONS.items())
 def test_a_report_takes_its_own_parameters_alone_and_the_scope_of_reports(api, name, options):
     unknown = ask(api, name, page=1)
-    sentence = f"There is no such parameter here. Valid are: {options}."
-    assert (unknown.code, unknown.errors) == ("unknown_parameter", {"page": [sentence]})
+    message = f"There is no such parameter here. Valid are: {options}."
+    assert (unknown.code, unknown.errors) == ("unknown_parameter", {"page": [message]})
     read_only, others = (api.new_key([scope]) for scope in ("reports:read", "invoices:read"))
     assert api.get(f"/reports/{name}", key=read_only).status == 200
     refused = api.get(f"/reports/{name}", key=others)
@@ -160,7 +162,7 @@ def test_what_another_agency_has_is_never_counted_and_its_ids_find_nothing(books
         for limit in {"client_id", "project_id"}.intersection(options.split(", ")):
             assert read(other_tenant, name, **{limit: theirs[limit]}) == found[name]
     assert found["revenue-by-client"]["rows"] == found["project-profitability"]["rows"] == []
-    assert told(found["overview"]["money"])[1:] == ["USD 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0 0.00 0.00 0.00"]
+    assert format_rows(found["overview"]["money"])[1:] == ["USD 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0 0.00 0.00 0.00"]
     assert {row["invoice_count"] for row in found["revenue-by-month"]["rows"]} == {0}
     assert {row["tracked_minutes"] for row in found["utilisation"]["rows"]} == {0}
     nobody = read(other_tenant, "utilisation", user_id=theirs["user_id"])
@@ -170,26 +172,26 @@ def test_what_another_agency_has_is_never_counted_and_its_ids_find_nothing(books
 def test_days_begin_in_the_accounts_zone(api, clock):
     clock.move_to("2026-03-31T10:59:59Z")
     agency = open_agency(api.store, "East", "agency", timezone="Pacific/Auckland")
-    there = ApiClient(api.app, api.contract_checker, agency)
-    new(there, "/time-entries", client_id=client_of(there), duration_minutes=5)
+    tenant = ApiClient(api.app, api.contract_checker, agency)
+    new(tenant, "/time-entries", client_id=client_of(tenant), duration_minutes=5)
     clock.move_to("2026-03-31T11:00:00Z")  # 1 April in Auckland, and still 31 March in UTC
-    client = client_of(there)
-    new(there, "/time-entries", client_id=client, duration_minutes=7)
-    issue(there, client, "10")
+    client = client_of(tenant)
+    new(tenant, "/time-entries", client_id=client, duration_minutes=7)
+    issue(tenant, client, "10")
     for query, day, expected in (
         ({}, "2026-04-01", (7, 1, "10.00")),
         ({"first": "2026-03-01", "last": "2026-03-31"}, "2026-03-31", (5, 1, "0.00")),
     ):
-        found = ask(there, "overview", **query).data
+        found = ask(tenant, "overview", **query).data
         assert (found["period"]["to"], found["period"]["timezone"]) == (day, "Pacific/Auckland")
         counted = found["time"]["tracked_minutes"], found["clients"]["new"], found["money"][0]["revenue"]
         assert counted == expected
-    assert ask(there, "revenue-by-month").data["rows"][-1]["month"] == "2026-04"
+    assert ask(tenant, "revenue-by-month").data["rows"][-1]["month"] == "2026-04"
 
 
 def test_revenue_by_client_has_a_row_for_each_client_and_currency_the_largest_first(books):
     found = read(books.api, "revenue-by-client", last="2026-03-18")
-    assert told(found["rows"]) == [
+    assert format_rows(found["rows"]) == [
         OF_CLIENTS,
         "Alder EUR 2 1500.00 100.00 1400.00 82.35 266.00 595.00 1071.00 476.00",
         "Birch EUR 1 300.00 0.00 300.00 17.65 0.00 0.00 0.00 0.00",
@@ -198,7 +200,7 @@ def test_revenue_by_client_has_a_row_for_each_client_and_currency_the_largest_fi
         "Elm EUR 0 0.00 0.00 0.00 0.0 0.00 0.00 20.00 20.00",
     ]
     assert [row["client_id"] for row in found["rows"]] == [getattr(books, row["client_name"]) for row in found["rows"]]
-    assert told(found["totals"]) == [
+    assert format_rows(found["totals"]) == [
         OF_CLIENTS.removeprefix("client_name "),
         "EUR 3 1800.00 100.00 1700.00 100.0 266.00 595.00 1091.00 496.00",
         "USD 2 100.00 0.00 100.00 100.0 0.00 66.00 100.00 100.00",
@@ -207,7 +209,7 @@ def test_revenue_by_client_has_a_row_for_each_client_and_currency_the_largest_fi
 
 def test_revenue_by_month_has_every_month_in_each_currency_and_a_credit_in_the_month_of_its_own_date(books):
     found = read(books.api, "revenue-by-month", "2025-12-31", "2026-03-01")
-    assert told(found["rows"]) == [
+    assert format_rows(found["rows"]) == [
         OF_MONTHS,
         "2025-12 EUR 0 0.00 0.00 0.00 0.00 0.00 0.00",
         "2025-12 USD 1 60.00 0.00 60.00 6.00 0.00 0.00",
@@ -218,17 +220,17 @@ def test_revenue_by_month_has_every_month_in_each_currency_and_a_credit_in_the_m
         "2026-03 EUR 1 500.00 0.00 500.00 95.00 0.00 0.00",
         "2026-03 USD 0 0.00 0.00 0.00 0.00 0.00 0.00",
     ]
-    assert told(found["totals"]) == [
+    assert format_rows(found["totals"]) == [
         OF_MONTHS.removeprefix("month "),
         "EUR 3 1800.00 100.00 1700.00 266.00 595.00 100.00",
         "USD 3 160.00 0.00 160.00 6.00 66.00 0.00",
     ]
     days = read(books.api, "revenue-by-month", "2026-02-04", "2026-02-10")
-    assert told(days["rows"])[1:] == ["2026-02 EUR 1 300.00 0.00 300.00 0.00 0.00 100.00"]
+    assert format_rows(days["rows"])[1:] == ["2026-02 EUR 1 300.00 0.00 300.00 0.00 0.00 100.00"]
 
 
 def test_the_money_of_the_overview_is_that_of_the_other_reports(books):
-    assert told(read(books.api, "overview", last="2026-03-18")["money"]) == [
+    assert format_rows(read(books.api, "overview", last="2026-03-18")["money"]) == [
         MONEY,
         "EUR 1800.00 100.00 1700.00 266.00 595.00 1091.00 496.00 2 100.00 0.00 100.00",
         "USD 100.00 0.00 100.00 0.00 66.00 100.00 100.00 2 0.00 0.00 0.00",
@@ -241,7 +243,7 @@ def test_the_money_of_the_overview_is_that_of_the_other_reports(books):
         for name in OPTIONS.keys() - {"utilisation"}:
             found = read(books.api, name, first, last)
             sums = found["money"] if name == "overview" else found["totals"]
-            assert {its["currency"]: its["revenue"] for its in sums if its["revenue"] != "0.00"} == expected, name
+            assert {row["currency"]: row["revenue"] for row in sums if row["revenue"] != "0.00"} == expected, name
 
 
 @pytest.mark.parametrize(
@@ -260,19 +262,19 @@ def test_the_money_of_the_overview_is_that_of_the_other_reports(books):
 def test_the_money_of_a_client_or_in_a_currency_is_told_alone(books, client, currency, by_client, by_month, money):
     limits = {"client_id": client and getattr(books, client), "currency": currency}
     clients, months, overview = (
-        read(books.api, name, **{limit: its for limit, its in limits.items() if its})
+        read(books.api, name, **{limit: value for limit, value in limits.items() if value})
         for name in ("revenue-by-client", "revenue-by-month", "overview")
     )
     assert [f"{row['client_name']} {row['share_percent']}" for row in clients["rows"]] == by_client
     assert [row["revenue"] for row in months["rows"]] == by_month
-    assert [f"{its['currency']} {its['revenue']} {its['expenses']}" for its in overview["money"]] == money
+    assert [f"{row['currency']} {row['revenue']} {row['expenses']}" for row in overview["money"]] == money
 
 
 def test_thirteen_months_are_told_even_when_nothing_happened(api):
     found = ask(api, "revenue-by-month").data
     months = [f"2025-{month:02}" for month in range(3, 13)] + ["2026-01", "2026-02", "2026-03"]
-    assert told(found["rows"])[1:] == [f"{month} EUR 0 0.00 0.00 0.00 0.00 0.00 0.00" for month in months]
-    assert told(found["totals"])[1:] == ["EUR 0 0.00 0.00 0.00 0.00 0.00 0.00"]
+    assert format_rows(found["rows"])[1:] == [f"{month} EUR 0 0.00 0.00 0.00 0.00 0.00 0.00" for month in months]
+    assert format_rows(found["totals"])[1:] == ["EUR 0 0.00 0.00 0.00 0.00 0.00 0.00"]
 
 
 @pytest.mark.parametrize(
@@ -288,10 +290,10 @@ def test_money_has_the_digits_of_its_currency(api, net, paid, expected):
     new(api, "/expenses", client_id=client, amount=net, date="2026-01-20")
     new(api, "/time-entries", client_id=client, duration_minutes=90, date="2026-01-31")
     (money,) = read(api, "overview")["money"]
-    assert told([money])[1] == expected
+    assert format_rows([money])[1] == expected
     for name in ("revenue-by-client", "revenue-by-month"):
         for row in (read(api, name)["rows"][0], *read(api, name)["totals"]):
-            assert row == row | {member: its for member, its in money.items() if member in row}
+            assert row == row | {member: value for member, value in money.items() if member in row}
 
 
 @pytest.mark.parametrize(
@@ -303,7 +305,7 @@ def test_a_share_is_null_when_all_clients_together_brought_in_nothing_or_less(ap
     issue(api, client_of(api), other, "2026-01-01")
     found = read(api, "revenue-by-client")
     assert [row["share_percent"] for row in found["rows"]] == shares
-    assert [its["share_percent"] for its in found["totals"]] == [shares[0] and 100.0]
+    assert [total["share_percent"] for total in found["totals"]] == [shares[0] and 100.0]
 
 
 def test_clients_that_brought_in_the_same_stand_by_their_names_and_then_by_their_ids(api):
@@ -365,15 +367,15 @@ def test_outstanding_and_overdue_are_those_of_the_end_of_the_last_day_also_in_th
 def test_what_is_due_on_the_last_day_of_the_calendar_is_never_overdue_until_it_is_due_earlier(api):
     invoice = issue(api, client_of(api), "100", "2026-01-10", due_date="9999-12-31")
 
-    def standing():
+    def receivables():
         (money,) = read(api, "overview")["money"]
         return money["outstanding"], money["overdue"], money["overdue_count"]
 
-    assert standing() == ("100.00", "0.00", 0)
+    assert receivables() == ("100.00", "0.00", 0)
     change(api, invoice, due_date="2026-03-31")
-    assert standing() == ("100.00", "0.00", 0)
+    assert receivables() == ("100.00", "0.00", 0)
     change(api, invoice, due_date="2026-03-30")
-    assert standing() == ("100.00", "100.00", 1)
+    assert receivables() == ("100.00", "100.00", 1)
 
 
 @pytest.fixture
@@ -384,13 +386,13 @@ def clients(api):
 
 def counts(api, clients, part, last=None):
     """What the overview counts of each of two clients, where the same has happened, and hence of both and of none."""
-    asked = [{"client_id": its} for its in (client_of(api, status="archived"), *clients)]
-    none, its, other, both = (ask(api, "overview", None, last, **query).data[part] for query in (*asked, {}))
-    ratios = {name for name in its if name.startswith(("win", "median"))}
-    assert other == its
-    assert both == {name: count if name in ratios else 2 * count for name, count in its.items()}
-    assert none == {name: None if name in ratios else 0 for name in its}
-    return " ".join(map(str, its.values()))
+    asked = [{"client_id": client} for client in (client_of(api, status="archived"), *clients)]
+    none, one, other, both = (ask(api, "overview", None, last, **query).data[part] for query in (*asked, {}))
+    ratios = {name for name in one if name.startswith(("win", "median"))}
+    assert other == one
+    assert both == {name: count if name in ratios else 2 * count for name, count in one.items()}
+    assert none == {name: None if name in ratios else 0 for name in one}
+    return " ".join(map(str, one.values()))
 
 
 def test_clients_are_active_now_and_new_in_the_period(api):
@@ -477,7 +479,7 @@ def test_tickets_are_opened_and_resolved_in_the_period_and_the_median_is_of_firs
             (ENDED, "pending", None),
             (BEGUN, "closed", None),
             (NOW, "open", None),
-            *((BEGUN, "on_hold", its) for its in minutes),
+            *((BEGUN, "on_hold", duration) for duration in minutes),
         ):
             moment = datetime.fromisoformat(opened)
             with at(moment):
@@ -491,8 +493,8 @@ def test_tickets_are_opened_and_resolved_in_the_period_and_the_median_is_of_firs
 
 def test_sites_are_up_down_or_unknown_now_or_in_the_total_alone(api, clock, clients):
     def place(host, **members):
-        urls = {its: f"https://{host}{its}.example" for its in clients}
-        return [f"/sites/{new(api, '/sites', client_id=its, url=url, **members)}" for its, url in urls.items()]
+        urls = {client: f"https://{host}{client}.example" for client in clients}
+        return [f"/sites/{new(api, '/sites', client_id=client, url=url, **members)}" for client, url in urls.items()]
 
     updates = {"plugins": [{"slug": "woo", "version": "1", "update_version": "2"}]}
     place("up", **updates)

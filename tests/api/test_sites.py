@@ -156,7 +156,7 @@ def test_what_is_no_address_of_a_site_is_refused(api, url):
 
 
 @pytest.mark.parametrize(
-    ("member", "value", "field", "sentence"),
+    ("member", "value", "field", "message"),
     [
         ("name", "x" * 192, "name", "this has 192"),
         ("client_id", 999, "client_id", "There is no such client in this account."),
@@ -188,11 +188,11 @@ def test_what_is_no_address_of_a_site_is_refused(api, url):
         ("plugin", [], "plugin", "Did you mean plugins?"),
     ],
 )
-def test_a_faulty_member_is_told_in_its_place(api, member, value, field, sentence):
+def test_a_faulty_member_is_told_in_its_place(api, member, value, field, message):
     site = api.make("/sites", plugins=[{"slug": "akismet"}])
     for answer in (api.create("/sites", **{member: value}), api.patch(f"/sites/{site['id']}", {member: value})):
         assert (list(answer.errors), answer.code) == ([field], "validation_failed")
-        assert sentence in answer.errors[field][0]
+        assert message in answer.errors[field][0]
     assert api.get(f"/sites/{site['id']}").data == site
     assert len(found(api)) == 1
 
@@ -210,7 +210,7 @@ def test_the_ends_of_every_range_are_taken(api, member, values):
     for value in values:
         site = api.patch(path, {member: value}).data
         if member == "plugins":
-            assert [it["slug"] for it in site["plugins"]] == [it["slug"] for it in value]
+            assert [plugin["slug"] for plugin in site["plugins"]] == [plugin["slug"] for plugin in value]
             assert site["plugins_count"] == len(value)
         else:
             assert site[member] == value
@@ -225,7 +225,7 @@ def test_a_name_that_is_left_out_or_null_is_the_host(api):
 
 def test_the_client_follows_from_the_project_and_contradictions_are_told_on_it(api):
     a, b = (new(api, "/clients") for _ in range(2))
-    of_a, of_b = (new(api, "/projects", client_id=it) for it in (a, b))
+    of_a, of_b = (new(api, "/projects", client_id=client) for client in (a, b))
     site = api.make("/sites", project_id=of_a)
     path = f"/sites/{site['id']}"
     assert site["client_id"] == a
@@ -241,21 +241,21 @@ def test_an_archived_client_takes_no_new_site(api):
     client = new(api, "/clients")
     project, old, other = new(api, "/projects", client_id=client), site_of(api, client_id=client), site_of(api)
     api.patch(f"/clients/{client}", {"status": "archived"})
-    sentence = f"Client {client} is archived and takes nothing new. Make it active first."
+    message = f"Client {client} is archived and takes nothing new. Make it active first."
     for relation in ({"client_id": client}, {"project_id": project}):
         for answer in (api.create("/sites", **relation), api.patch(other, relation)):
-            assert answer.errors == {next(iter(relation)): [sentence]}
+            assert answer.errors == {next(iter(relation)): [message]}
     assert api.patch(old, {"name": "New", "plugins": [WOO]}).status == 200
     assert len(found(api)) == 2
 
 
 def test_what_is_observed_is_not_taken_from_a_body(api):
     site = api.make("/sites", plugins=[WOO])
-    said = dict.fromkeys((*OBSERVED, "last_synced_at", "created_at"), "2020-01-01T00:00:00Z") | {"status": "up"}
-    said |= {"plugins_count": 9, "plugin_updates_count": 9, "core_update_available": True, "id": 9}
-    again = api.put(f"/sites/{site['id']}", said).data
+    sent = dict.fromkeys((*OBSERVED, "last_synced_at", "created_at"), "2020-01-01T00:00:00Z") | {"status": "up"}
+    sent |= {"plugins_count": 9, "plugin_updates_count": 9, "core_update_available": True, "id": 9}
+    again = api.put(f"/sites/{site['id']}", sent).data
     assert again == site | {"updated_at": again["updated_at"]}
-    made = api.make("/sites", **said)
+    made = api.make("/sites", **sent)
     assert (made["status"], made["plugins_count"], {made[name] for name in OBSERVED}) == ("unknown", 0, {None})
     synced = api.put(f"/sites/{site['id']}", again).data  # what was read can be sent back
     assert synced == site | dict.fromkeys(("updated_at", "last_synced_at"), synced["updated_at"])
@@ -273,7 +273,7 @@ def test_pushed_plugins_take_the_place_of_all_and_stay_when_left_out(api):
         (api.patch, {"name": "Newer"}, ["woocommerce"]),
     ):
         site = call(path, sent).data
-        assert ([it["slug"] for it in site["plugins"]], site["plugins_count"]) == (slugs, len(slugs)), sent
+        assert ([plugin["slug"] for plugin in site["plugins"]], site["plugins_count"]) == (slugs, len(slugs)), sent
         assert api.get(path).data == site
     assert "send []" in api.patch(path, {"plugins": None}).errors["plugins"][0]
     (plugin,) = api.patch(path, {"plugins": [{"slug": " yoast "}]}).data["plugins"]
@@ -300,7 +300,7 @@ def test_an_update_is_available_when_it_is_newer_than_what_runs(api, version, up
         "/sites", wp_version=version, wp_update_version=update, plugins=[{"slug": "a"} | both, {"slug": "b"}]
     )
     assert site["core_update_available"] is available
-    assert [it["update_available"] for it in site["plugins"]] == [available, False]
+    assert [plugin["update_available"] for plugin in site["plugins"]] == [available, False]
     (row,) = api.get("/sites").data
     assert (row["plugins_count"], row["plugin_updates_count"], row["core_update_available"]) == (
         2,
@@ -315,7 +315,7 @@ def test_updates_of_the_core_or_of_a_plugin_are_updates(api):
     none, plugin, core = site_of(api), site_of(api, plugins=[WOO]), site_of(api, wp_version="6.8")
     assert api.patch(core, {"wp_update_version": "6.9"}).data["core_update_available"] is True
     of_both = {"has_updates": "true", "sort": "created_at"}
-    assert [f"/sites/{it}" for it in found(api, **of_both)] == [plugin, core]
+    assert [f"/sites/{site_id}" for site_id in found(api, **of_both)] == [plugin, core]
     api.patch(core, {"wp_version": "6.9"})
     api.patch(plugin, {"plugins": [WOO | {"version": "9.10"}]})
     assert found(api, **of_both) == []
@@ -369,7 +369,7 @@ def test_a_site_is_paused_without_monitoring_and_in_maintenance_until_its_end(ap
         states = {"unknown": plain, "paused": paused, "maintenance": excused}
         for status, path in states.items():
             assert api.get(path).data["status"] == status
-            assert [f"/sites/{it}" for it in found(api, status=status)] == [path]
+            assert [f"/sites/{site_id}" for site_id in found(api, status=status)] == [path]
         assert found(api, status="up,down") == []
     with at("11:00:00"):
         assert api.get(excused).data["status"] == "unknown"
@@ -388,9 +388,9 @@ def test_another_address_is_a_site_that_was_never_checked(api):
     assert (down["ssl_expires_at"], down["uptime_percent_24h"]) == ("2027-04-01T00:00:00.000000Z", 0.0)
     for same in ({"name": "New"}, {"url": down["url"].upper()}, {"keyword": "Cart"}):
         assert api.patch(path, same).data["status"] == "down"
-    anew = api.patch(path, {"url": "https://new.example"}).data
-    assert anew["status"] == "unknown"
-    assert {anew[name] for name in OBSERVED[:6]} == {None}
+    moved = api.patch(path, {"url": "https://new.example"}).data
+    assert moved["status"] == "unknown"
+    assert {moved[name] for name in OBSERVED[:6]} == {None}
 
 
 def test_filters_search_and_orders(api):
@@ -457,8 +457,8 @@ def test_a_client_counts_its_sites_and_stays_while_it_has_sites_or_tickets(api):
     ticket = f"/tickets/{new(api, '/tickets', client_id=client)}"
     assert api.get(f"/clients/{client}").data["sites_count"] == 2
     blocked = api.delete(f"/clients/{client}")
-    told = {"sites": ["Move or delete 2 sites first."], "tickets": ["Move or delete 1 ticket first."]}
-    assert (blocked.code, blocked.errors) == ("in_use", told)
+    expected = {"sites": ["Move or delete 2 sites first."], "tickets": ["Move or delete 1 ticket first."]}
+    assert (blocked.code, blocked.errors) == ("in_use", expected)
     api.patch(sites[0], {"client_id": None})
     api.delete(ticket)
     assert api.get("/clients", {"ids": client}).data[0]["sites_count"] == 1

@@ -90,7 +90,7 @@ def test_a_title_is_enough(api):
 
 
 @pytest.mark.parametrize(
-    ("member", "value", "sentence"),
+    ("member", "value", "message"),
     [
         ("title", " ", "Must be text of 1 to 255 characters"),
         ("title", None, "null"),
@@ -126,14 +126,14 @@ def test_a_title_is_enough(api):
         ("tag_ids", [1] * 51, "this has 51"),
     ],
 )
-def test_a_faulty_member_is_told_in_a_sentence_on_create_and_change(api, member, value, sentence):
+def test_a_faulty_member_is_told_in_a_sentence_on_create_and_change(api, member, value, message):
     good = api.make("/tasks", external_id="taken")
     other = api.make("/tasks")
     for answer in (
         api.post("/tasks", {"title": "Good", member: value}),
         api.patch(f"/tasks/{other['id']}", {member: value}),
     ):
-        assert sentence in answer.errors[member][0]
+        assert message in answer.errors[member][0]
         assert set(answer.errors) == {member}
     assert api.get("/tasks").data == [other, good]
 
@@ -237,13 +237,13 @@ def test_subtasks_go_with_their_task_into_another_project_until_time_is_on_any_o
     api.patch(f"/tasks/{sub}", {"milestone_id": world["in p"]})
 
     def family():
-        return [api.get(f"/tasks/{it}").data for it in (task, sub)]
+        return [api.get(f"/tasks/{task_id}").data for task_id in (task, sub)]
 
     moved = api.patch(f"/tasks/{task}", {"milestone_id": world["in q"]}).data
-    mother, child = family()
-    assert mother == moved
+    parent, child = family()
+    assert parent == moved
     assert (child["client_id"], child["project_id"], child["milestone_id"]) == (world["b"], world["q"], None)
-    assert child["updated_at"] == mother["updated_at"]
+    assert child["updated_at"] == parent["updated_at"]
     for worked_on in (task, sub):
         entry = api.make("/time-entries", client_id=None, task_id=worked_on)["id"]
         before = family()
@@ -253,7 +253,7 @@ def test_subtasks_go_with_their_task_into_another_project_until_time_is_on_any_o
         assert api.patch(f"/tasks/{task}", {"title": "Same place", "milestone_id": None}).status == 200
         assert api.delete(f"/time-entries/{entry}").status == 204
         assert api.patch(f"/tasks/{task}", {"project_id": world["p"]}).status == 200
-        assert {(it["client_id"], it["project_id"]) for it in family()} == {(world["a"], world["p"])}
+        assert {(row["client_id"], row["project_id"]) for row in family()} == {(world["a"], world["p"])}
         api.patch(f"/tasks/{task}", {"milestone_id": world["in q"]})
 
 
@@ -277,9 +277,9 @@ def test_an_archived_project_takes_no_new_tasks_and_keeps_those_it_has_editable(
     (member,) = sent
     assert "archived" in api.create("/tasks", **members).errors[member][0]
     assert "archived" in api.patch(f"/tasks/{mover}", members).errors[member][0]
-    there = api.get(f"/tasks/{world['subtask of p']}").data
-    assert api.patch(f"/tasks/{there['id']}", {"status": "done", "title": "Still"}).data["title"] == "Still"
-    assert api.put(f"/tasks/{there['id']}", there).data["title"] == there["title"]
+    subtask = api.get(f"/tasks/{world['subtask of p']}").data
+    assert api.patch(f"/tasks/{subtask['id']}", {"status": "done", "title": "Still"}).data["title"] == "Still"
+    assert api.put(f"/tasks/{subtask['id']}", subtask).data["title"] == subtask["title"]
     assert api.patch(f"/projects/{world['p']}", {"status": "active"}).status == 200
     assert api.create("/tasks", **members).status == 201
     assert api.patch(f"/tasks/{mover}", members).status == 200
@@ -294,17 +294,17 @@ def test_a_template_takes_tasks(api):
 
 def test_me_is_the_keys_user_in_body_and_filter(api):
     members_key = api.new_key(user_id=api.member_id)
-    his = api.post("/tasks", {"title": "x", "assignee_id": "me"}, key=members_key).data
-    assert his["assignee_id"] == api.member_id
-    mine, nobodys = api.make("/tasks", assignee_id=" me "), api.make("/tasks")["id"]
+    members_task = api.post("/tasks", {"title": "x", "assignee_id": "me"}, key=members_key).data
+    assert members_task["assignee_id"] == api.member_id
+    mine, unassigned = api.make("/tasks", assignee_id=" me "), api.make("/tasks")["id"]
     assert mine["assignee_id"] == api.admin_id
     assert found(api, assignee_id="me") == [mine["id"]]
-    assert found(api, assignee_id="none") == [nobodys]
-    assert found(api, assignee_id="none,me") == [nobodys, mine["id"]]
-    assert found(api, assignee_id=f"{api.member_id},me") == [mine["id"], his["id"]]
-    assert [row["id"] for row in api.get("/tasks", "assignee_id=me", key=members_key).data] == [his["id"]]
-    assert api.patch(f"/tasks/{nobodys}", {"assignee_id": "me"}).data["assignee_id"] == api.admin_id
-    assert api.patch(f"/tasks/{nobodys}", {"assignee_id": None}).data["assignee_id"] is None
+    assert found(api, assignee_id="none") == [unassigned]
+    assert found(api, assignee_id="none,me") == [unassigned, mine["id"]]
+    assert found(api, assignee_id=f"{api.member_id},me") == [mine["id"], members_task["id"]]
+    assert [row["id"] for row in api.get("/tasks", "assignee_id=me", key=members_key).data] == [members_task["id"]]
+    assert api.patch(f"/tasks/{unassigned}", {"assignee_id": "me"}).data["assignee_id"] == api.admin_id
+    assert api.patch(f"/tasks/{unassigned}", {"assignee_id": None}).data["assignee_id"] is None
 
 
 def test_a_deactivated_user_is_assigned_nothing_new_and_keeps_what_was_assigned(api):
@@ -389,12 +389,12 @@ def test_tracked_and_remaining_minutes_follow_the_time_on_the_task_itself(api):
     task = api.make("/tasks", estimated_minutes=100)["id"]
     sub = api.make("/tasks", parent_id=task)["id"]
 
-    def minutes(it=task):
-        data = api.get(f"/tasks/{it}").data
+    def minutes(task_id=task):
+        data = api.get(f"/tasks/{task_id}").data
         return data["tracked_minutes"], data["remaining_minutes"]
 
-    def track(it, duration):
-        return api.make("/time-entries", client_id=None, task_id=it, duration_minutes=duration)["id"]
+    def track(task_id, duration):
+        return api.make("/time-entries", client_id=None, task_id=task_id, duration_minutes=duration)["id"]
 
     assert minutes() == (0, 100)
     entry = track(task, 40)
@@ -541,10 +541,12 @@ def test_deleting_takes_subtasks_and_tags_along_and_leaves_the_time(api, world):
     tag = api.make("/tags")["id"]
     task, sub = world["task of p"], world["subtask of p"]
     api.patch(f"/tasks/{sub}", {"tag_ids": [tag]})
-    entries = [api.make("/time-entries", client_id=None, task_id=it) for it in (task, sub, world["task of q"])]
+    entries = [
+        api.make("/time-entries", client_id=None, task_id=task_id) for task_id in (task, sub, world["task of q"])
+    ]
     total = api.get("/tasks").json["meta"]["total"]
     assert api.delete(f"/tasks/{task}").status == 204
-    assert [api.get(f"/tasks/{it}").status for it in (task, sub, world["task of q"])] == [404, 404, 200]
+    assert [api.get(f"/tasks/{task_id}").status for task_id in (task, sub, world["task of q"])] == [404, 404, 200]
     assert api.get("/tasks").json["meta"]["total"] == total - 2
     assert api.get("/tags").data[0]["usage_count"] == 0
     for entry, kept in zip(entries, (None, None, world["task of q"]), strict=True):

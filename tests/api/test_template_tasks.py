@@ -55,8 +55,8 @@ def test_lists_leave_out_the_tasks_of_templates_unless_they_name_the_template_or
 def test_the_total_follows_whatever_becomes_of_tasks_in_and_outside_of_templates(api, plan):
     template, task, subtask, project, live, loose = plan.values()
 
-    def moved(own, target):
-        assert api.patch(f"/tasks/{own}", {"project_id": target, "client_id": None}).status == 200
+    def moved(task_id, target):
+        assert api.patch(f"/tasks/{task_id}", {"project_id": target, "client_id": None}).status == 200
         return found(api)
 
     assert moved(live, template) == [loose]

@@ -22,7 +22,7 @@ def ticket_of(api, **members):
 
 
 def reply(api, path, **members):
-    """Reply to a ticket; answers what became of it."""
+    """Reply to a ticket; return what became of it."""
     answer = api.create(f"{path}/replies", **members)
     assert answer.status == 201, answer
     return answer.json["meta"]["ticket"]
@@ -58,7 +58,7 @@ def test_it_works(api, contact):
 
 
 @pytest.mark.parametrize(
-    ("member", "value", "sentence"),
+    ("member", "value", "message"),
     [
         ("body", None, "this is null"),
         ("body", " \n ", "Must be text of 1 to 50000 characters"),
@@ -74,12 +74,12 @@ def test_it_works(api, contact):
         ("boddy", "x", "Did you mean body?"),
     ],
 )
-def test_a_refused_reply_changes_nothing_of_the_ticket(api, contact, member, value, sentence):
+def test_a_refused_reply_changes_nothing_of_the_ticket(api, contact, member, value, message):
     path = ticket_of(api, contact_id=contact, status="closed")
     before = api.get(path)
     good = {"body": "x", "author_type": "contact", "status": "pending", "assignee_id": "me"}
     answer = api.post(f"{path}/replies", good | {member: value})
-    assert sentence in answer.errors[member][0]
+    assert message in answer.errors[member][0]
     assert (set(answer.errors), answer.code) == ({member}, "validation_failed")
     assert (api.get(path).data, found(api, path)) == (before.data, [])
     assert api.get(path).headers["etag"] == before.headers["etag"]
@@ -130,10 +130,10 @@ def test_a_user_replies_as_the_keys_own(api, contact):
 
 def test_a_deleted_contact_leaves_what_it_said(api, contact):
     path = ticket_of(api, contact_id=contact)
-    said = api.make(f"{path}/replies", author_type="contact")
+    reply = api.make(f"{path}/replies", author_type="contact")
     assert api.delete(f"/external-contacts/{contact}").status == 204
     (left,) = api.get(f"{path}/replies").data
-    assert left == said | {"contact_id": None, "updated_at": left["updated_at"]}
+    assert left == reply | {"contact_id": None, "updated_at": left["updated_at"]}
 
 
 def test_replies_are_only_added(api):
@@ -150,10 +150,10 @@ def test_replies_are_only_added(api):
 
 def test_a_reply_is_kept_as_it_was_sent(api):
     path = ticket_of(api)
-    said = """<img src=x onerror="alert('1')"> &amp; 👩‍🔧 \\n \u202e\r\n> quoted\n\n\tindented {0} %s"""
-    api.make(f"{path}/replies", body=f" \n{said}\n\t")
+    body = """<img src=x onerror="alert('1')"> &amp; 👩‍🔧 \\n \u202e\r\n> quoted\n\n\tindented {0} %s"""
+    api.make(f"{path}/replies", body=f" \n{body}\n\t")
     api.make(f"{path}/replies", body="x" * 50000)
-    assert [it["body"] for it in api.get(f"{path}/replies").data] == [said, "x" * 50000]
+    assert [reply["body"] for reply in api.get(f"{path}/replies").data] == [body, "x" * 50000]
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_replies_are_read_oldest_first_and_by_author(api, contact):
         ([c], {"per_page": 2, "page": 2}),
     ):
         answer = api.get(f"{path}/replies", query)
-        assert [it["id"] for it in answer.data] == expected, query
+        assert [reply["id"] for reply in answer.data] == expected, query
     assert set(api.get(f"{path}/replies", {"author_type": "me", "status": "open"}).errors) == {"author_type", "status"}
 
 
@@ -305,10 +305,10 @@ def test_only_a_public_reply_by_a_user_answers_a_ticket(api, contact):
         ("awaiting", "requester", [answered]),
         ("awaiting", "us,requester", [answered, asked, noted, quiet]),
     ):
-        ids = [it["id"] for it in api.get("/tickets", {name: value}).data]
-        assert [f"/tickets/{it}" for it in ids] == expected, (name, value)
-    ids = [it["id"] for it in api.get("/tickets", {"sort": "-last_reply_at,id"}).data]
-    assert [f"/tickets/{it}" for it in ids[:2]] == [answered, asked]
+        ids = [ticket["id"] for ticket in api.get("/tickets", {name: value}).data]
+        assert [f"/tickets/{ticket_id}" for ticket_id in ids] == expected, (name, value)
+    ids = [ticket["id"] for ticket in api.get("/tickets", {"sort": "-last_reply_at,id"}).data]
+    assert [f"/tickets/{ticket_id}" for ticket_id in ids[:2]] == [answered, asked]
 
 
 def test_a_ticket_that_is_gone_or_anothers_takes_no_reply(api, other_tenant):

@@ -33,15 +33,17 @@ def found(api, path, **query):
     return [row["id"] for row in api.get(path, query).data]
 
 
-def around(api):
+def related_records(api):
     """A client with a contact, a site and a project."""
     client = new(api, "/clients")
     narrower = {"contact_id": "/external-contacts", "site_id": "/sites", "project_id": "/projects"}
-    return {"client_id": client} | {name: new(api, its, client_id=client) for name, its in narrower.items()}
+    return {"client_id": client} | {
+        name: new(api, collection, client_id=client) for name, collection in narrower.items()
+    }
 
 
 def test_it_works(api):
-    sent = around(api) | {
+    sent = related_records(api) | {
         "subject": "The checkout is slow",
         "description": "Since the update.",
         "requester_name": "Lea Lenz",
@@ -82,7 +84,7 @@ def test_a_subject_is_enough(api):
 
 
 @pytest.mark.parametrize(
-    ("member", "value", "sentence"),
+    ("member", "value", "message"),
     [
         ("subject", None, "this is null"),
         ("subject", " ", "Must be text of 1 to 255 characters"),
@@ -108,13 +110,13 @@ def test_a_subject_is_enough(api):
         ("titel", "A", "Is no member here."),
     ],
 )
-def test_a_faulty_member_is_told_and_costs_no_number(api, member, value, sentence):
+def test_a_faulty_member_is_told_and_costs_no_number(api, member, value, message):
     api.make("/tickets", external_id="taken")
     made = api.make("/tickets")
     for answer in (api.create("/tickets", **{member: value}), api.patch(f"/tickets/{made['id']}", {member: value})):
         assert (len(answer.errors), answer.code) == (1, "validation_failed")
         assert member in next(iter(answer.errors)), answer
-        assert sentence in answer.errors.popitem()[1][0]
+        assert message in answer.errors.popitem()[1][0]
     assert api.get(f"/tickets/{made['id']}").data == made
     assert [made["number"], api.make("/tickets")["number"]] == [1002, 1003]
 
@@ -129,18 +131,18 @@ def test_numbers_count_in_each_account_and_are_not_given_twice(api, other_tenant
 
 @pytest.mark.parametrize("member", ["contact_id", "site_id", "project_id"])
 def test_the_client_follows_from_whatever_is_narrower_when_made_and_when_moved(api, member):
-    here, there = around(api), around(api)
-    ticket = api.make("/tickets", **{member: here[member]})
-    assert ticket["client_id"] == here["client_id"]
-    moved = api.patch(f"/tickets/{ticket['id']}", {member: there[member]}).data
-    assert moved["client_id"] == there["client_id"]
-    assert api.patch(f"/tickets/{ticket['id']}", {member: None}).data["client_id"] == there["client_id"]
-    null_beside_it = {"client_id": None, member: here[member]}
-    assert api.patch(f"/tickets/{ticket['id']}", null_beside_it).data["client_id"] == here["client_id"]
+    first, second = related_records(api), related_records(api)
+    ticket = api.make("/tickets", **{member: first[member]})
+    assert ticket["client_id"] == first["client_id"]
+    moved = api.patch(f"/tickets/{ticket['id']}", {member: second[member]}).data
+    assert moved["client_id"] == second["client_id"]
+    assert api.patch(f"/tickets/{ticket['id']}", {member: None}).data["client_id"] == second["client_id"]
+    null_beside_it = {"client_id": None, member: first[member]}
+    assert api.patch(f"/tickets/{ticket['id']}", null_beside_it).data["client_id"] == first["client_id"]
 
 
 @pytest.mark.parametrize(
-    ("here", "there"),
+    ("first_members", "second_members"),
     [
         (["client_id"], ["contact_id"]),
         (["client_id"], ["site_id"]),
@@ -152,16 +154,18 @@ def test_the_client_follows_from_whatever_is_narrower_when_made_and_when_moved(a
         (["site_id"], ["contact_id"]),
     ],
 )
-def test_a_contradiction_is_told_on_each_narrower_member(api, here, there):
-    own, other = around(api), around(api)
-    first, second = {name: own[name] for name in here}, {name: other[name] for name in there}
-    told = {name: [BELONGS.format(other["client_id"], own["client_id"])] for name in there}
-    assert api.create("/tickets", **first, **second).errors == told
+def test_a_contradiction_is_told_on_each_narrower_member(api, first_members, second_members):
+    one, other = related_records(api), related_records(api)
+    first, second = {name: one[name] for name in first_members}, {name: other[name] for name in second_members}
+    expected = {name: [BELONGS.format(other["client_id"], one["client_id"])] for name in second_members}
+    assert api.create("/tickets", **first, **second).errors == expected
     ticket = api.make("/tickets", **first)
-    assert api.patch(f"/tickets/{ticket['id']}", first | second).errors == told
-    if here != ["client_id"]:  # what was not sent has its say all the same
-        back = BELONGS.format(own["client_id"], other["client_id"])
-        assert back in str(api.patch(f"/tickets/{ticket['id']}", {"client_id": other["client_id"]}).errors[here[0]])
+    assert api.patch(f"/tickets/{ticket['id']}", first | second).errors == expected
+    if first_members != ["client_id"]:  # what was not sent has its say all the same
+        back = BELONGS.format(one["client_id"], other["client_id"])
+        assert back in str(
+            api.patch(f"/tickets/{ticket['id']}", {"client_id": other["client_id"]}).errors[first_members[0]]
+        )
     assert found(api, "/tickets") == [ticket["id"]]
     assert api.get(f"/tickets/{ticket['id']}").data == ticket
 
@@ -175,8 +179,8 @@ def test_the_requester_is_the_contact_unless_another_is_named(api):
     def requester(ticket):
         return ticket["requester_name"], ticket["requester_email"]
 
-    for nothing in ({}, {"requester_name": None, "requester_email": ""}):
-        ticket = api.make("/tickets", contact_id=contact, **nothing)
+    for empty in ({}, {"requester_name": None, "requester_email": ""}):
+        ticket = api.make("/tickets", contact_id=contact, **empty)
         assert requester(ticket) == ("Lea Lenz", "lea@bergmann.example")
     path = f"/tickets/{ticket['id']}"
     named = api.make("/tickets", contact_id=contact, requester_name="Shop floor")
@@ -200,16 +204,16 @@ def test_a_deleted_contact_leaves_its_name_and_address(api):
 
 @pytest.mark.parametrize("member", RELATIONS)
 def test_an_archived_client_takes_no_new_ticket_whatever_leads_to_it(api, member):
-    its = around(api)
-    client, old, other = its["client_id"], ticket_of(api, **{member: its[member]}), ticket_of(api)
+    related = related_records(api)
+    client, old, other = related["client_id"], ticket_of(api, **{member: related[member]}), ticket_of(api)
     api.patch(f"/clients/{client}", {"status": "archived"})
     refused = {member: [f"Client {client} is archived and takes nothing new. Make it active first."]}
-    assert api.create("/tickets", **{member: its[member]}).errors == refused
-    assert api.patch(other, {member: its[member]}).errors == refused
+    assert api.create("/tickets", **{member: related[member]}).errors == refused
+    assert api.patch(other, {member: related[member]}).errors == refused
     assert api.patch(old, {"status": "closed"}).data["status"] == "closed"
     assert found(api, "/tickets", client_id=client) == [int(old.split("/")[2])]
     api.patch(f"/clients/{client}", {"status": "active"})
-    assert api.patch(other, {member: its[member]}).data["client_id"] == client
+    assert api.patch(other, {member: related[member]}).data["client_id"] == client
 
 
 @pytest.mark.parametrize(("before", "after"), [*product(STATES, STATES)])
@@ -262,17 +266,17 @@ def test_an_assignee_is_an_active_user_or_me_or_nobody(api):
 
 
 def test_text_is_kept_as_it_was_sent(api):
-    said = """<script>alert('1')</script> & "quotes" \\ 🛒 ß\r\n\tindented  twice %s {0}"""
-    ticket = api.make("/tickets", subject=f"<b>{said}", description=f"\n  {said}\u3000 ", requester_name=said)
+    text = """<script>alert('1')</script> & "quotes" \\ 🛒 ß\r\n\tindented  twice %s {0}"""
+    ticket = api.make("/tickets", subject=f"<b>{text}", description=f"\n  {text}\u3000 ", requester_name=text)
     ticket = api.get(f"/tickets/{ticket['id']}").data
-    assert [ticket[name] for name in ("subject", "description", "requester_name")] == [f"<b>{said}", said, said]
+    assert [ticket[name] for name in ("subject", "description", "requester_name")] == [f"<b>{text}", text, text]
     assert api.patch(f"/tickets/{ticket['id']}", {"description": " "}).data["description"] is None
     long = {"subject": "x" * 255, "description": "x" * 50000}
     assert api.patch(f"/tickets/{ticket['id']}", long).data["description"] == long["description"]
 
 
 def test_a_ticket_that_was_read_can_be_sent_back(api):
-    ticket = api.make("/tickets", **around(api), status="closed", tag_ids=[new(api, "/tags")])
+    ticket = api.make("/tickets", **related_records(api), status="closed", tag_ids=[new(api, "/tags")])
     others = dict.fromkeys(("number", "reopened_count", "replies_count", "tracked_minutes"), 99)
     others |= {name: "2020-01-01T00:00:00Z" for name in ticket if name.endswith("_at") and name != "due_at"}
     for body in (ticket, ticket | others | {"awaiting": "us", "last_reply_by": "contact", "resolution_minutes": -1}):
@@ -281,12 +285,12 @@ def test_a_ticket_that_was_read_can_be_sent_back(api):
 
 
 def test_filters_search_and_orders(api, other_tenant):
-    its = around(api)
+    related = related_records(api)
     other_tenant.make("/tickets", subject="Alpha")
-    a = new(api, "/tickets", subject="Alpha", priority="high", type="incident", external_id="x-1", **its)
+    a = new(api, "/tickets", subject="Alpha", priority="high", type="incident", external_id="x-1", **related)
     b = new(api, "/tickets", subject="Beta", description="Über 50%", assignee_id="me", priority="urgent")
     c = new(api, "/tickets", subject="Gamma", status="resolved", priority="low", due_at="2027-03-02T00:00:00Z")
-    d = new(api, "/tickets", subject="Delta", status="closed", client_id=its["client_id"])
+    d = new(api, "/tickets", subject="Delta", status="closed", client_id=related["client_id"])
     e = new(api, "/tickets", subject="Eps", status="on_hold", assignee_id=api.member_id, type="task")
     api.patch(f"/tickets/{e}", {"due_at": "2027-03-01T00:00:00Z"})
     for expected, query in (
@@ -296,11 +300,11 @@ def test_filters_search_and_orders(api, other_tenant):
         ([d, c], {"status": "closed,resolved"}),
         ([b, a], {"priority": "urgent,high"}),
         ([e, a], {"type": "incident,task"}),
-        ([d, a], {"client_id": its["client_id"]}),
+        ([d, a], {"client_id": related["client_id"]}),
         ([e, c, b], {"client_id": "none"}),
-        ([a], {"contact_id": its["contact_id"]}),
-        ([a], {"site_id": its["site_id"]}),
-        ([a], {"project_id": its["project_id"], "status": "open"}),
+        ([a], {"contact_id": related["contact_id"]}),
+        ([a], {"site_id": related["site_id"]}),
+        ([a], {"project_id": related["project_id"], "status": "open"}),
         ([b], {"assignee_id": "me"}),
         ([d, c, b, a], {"assignee_id": "none,me"}),
         ([e], {"assignee_id": api.member_id}),
@@ -317,14 +321,14 @@ def test_filters_search_and_orders(api, other_tenant):
         ([e, d, c, b, a], {"sort": "-updated_at"}),
     ):
         answer = api.get("/tickets", query)
-        assert [it["id"] for it in answer.data] == expected, query
+        assert [ticket["id"] for ticket in answer.data] == expected, query
         assert answer.json["meta"]["total"] == len(expected), query
     assert set(api.get("/tickets", {"status": "done", "awaiting": "none"}).errors) == {"status", "awaiting"}
 
 
 def test_overdue_is_what_is_not_resolved_when_it_is_due(api):
     due = {"due_at": "2027-03-01T12:00:00+02:00"}
-    late, done, closed = (new(api, "/tickets", status=it, **due) for it in ("on_hold", "resolved", "closed"))
+    late, done, closed = (new(api, "/tickets", status=status, **due) for status in ("on_hold", "resolved", "closed"))
     never = new(api, "/tickets")
     with at("10:00:00"):
         assert found(api, "/tickets", overdue="true") == []
@@ -358,8 +362,8 @@ def test_a_ticket_only_changes_in_the_state_that_its_caller_knows(api):
 
 
 def test_a_deleted_ticket_takes_its_replies_and_leaves_its_time_and_tasks(api):
-    its = around(api)
-    doomed, other = (api.make("/tickets", project_id=its["project_id"]) for _ in range(2))
+    related = related_records(api)
+    doomed, other = (api.make("/tickets", project_id=related["project_id"]) for _ in range(2))
     for ticket in (doomed, other):
         api.make(f"/tickets/{ticket['id']}/replies")
     task = api.make("/tasks", ticket_id=doomed["id"])
@@ -378,39 +382,42 @@ def test_a_deleted_ticket_takes_its_replies_and_leaves_its_time_and_tasks(api):
 
 @pytest.mark.parametrize("collection", ["/time-entries", "/tasks"])
 def test_time_and_tasks_on_a_ticket_belong_where_it_does(api, collection):
-    its, own = around(api), {"/time-entries": {"duration_minutes": 30}, "/tasks": {"title": "Fix it"}}[collection]
-    in_project = new(api, "/tickets", project_id=its["project_id"])
-    of_client, of_none = new(api, "/tickets", client_id=its["client_id"]), new(api, "/tickets")
+    related, body = (
+        related_records(api),
+        {"/time-entries": {"duration_minutes": 30}, "/tasks": {"title": "Fix it"}}[collection],
+    )
+    in_project = new(api, "/tickets", project_id=related["project_id"])
+    of_client, of_none = new(api, "/tickets", client_id=related["client_id"]), new(api, "/tickets")
     for ticket, client, project in (
-        (in_project, its["client_id"], its["project_id"]),
-        (of_client, its["client_id"], None),
+        (in_project, related["client_id"], related["project_id"]),
+        (of_client, related["client_id"], None),
         (of_none, None, None),
     ):
-        made = api.post(collection, own | {"ticket_id": ticket}).data
+        made = api.post(collection, body | {"ticket_id": ticket}).data
         assert [made[name] for name in ("ticket_id", "client_id", "project_id")] == [ticket, client, project]
         agreeing = {"ticket_id": ticket, "client_id": client, "project_id": project}
-        assert api.post(collection, own | agreeing).status == 201
+        assert api.post(collection, body | agreeing).status == 201
         assert len(found(api, collection, ticket_id=ticket)) == 2
-    assert api.post(collection, own | {"ticket_id": of_client, "project_id": its["project_id"]}).status == 201
+    assert api.post(collection, body | {"ticket_id": of_client, "project_id": related["project_id"]}).status == 201
 
 
 @pytest.mark.parametrize("collection", ["/time-entries", "/tasks"])
 def test_what_contradicts_the_ticket_is_told_on_it(api, collection):
-    its, other = around(api), around(api)
-    own = {"/time-entries": {"duration_minutes": 30}, "/tasks": {"title": "Fix it"}}[collection]
-    in_project = new(api, "/tickets", project_id=its["project_id"])
-    of_client = new(api, "/tickets", client_id=its["client_id"])
-    of_other = f"Belongs to client {its['client_id']}, not to client {other['client_id']}."
-    elsewhere = f"Belongs to project {its['project_id']}, not to project {other['project_id']}."
-    for ticket, member, sentence in (
+    related, other = related_records(api), related_records(api)
+    body = {"/time-entries": {"duration_minutes": 30}, "/tasks": {"title": "Fix it"}}[collection]
+    in_project = new(api, "/tickets", project_id=related["project_id"])
+    of_client = new(api, "/tickets", client_id=related["client_id"])
+    of_other = f"Belongs to client {related['client_id']}, not to client {other['client_id']}."
+    elsewhere = f"Belongs to project {related['project_id']}, not to project {other['project_id']}."
+    for ticket, member, message in (
         (in_project, "client_id", of_other),
         (in_project, "project_id", elsewhere),
         (of_client, "client_id", of_other),
         (of_client, "project_id", of_other),
     ):
-        answer = api.post(collection, own | {"ticket_id": ticket, member: other[member]})
+        answer = api.post(collection, body | {"ticket_id": ticket, member: other[member]})
         assert list(answer.errors) == ["ticket_id"], answer
-        assert sentence in answer.errors["ticket_id"][0]
+        assert message in answer.errors["ticket_id"][0]
     assert found(api, collection) == []
 
 
@@ -423,7 +430,7 @@ def test_tracked_minutes_are_those_of_the_ticket_and_of_its_tasks(api):
     api.post("/time-entries", {"ticket_id": second, "duration_minutes": 7})
 
     def tracked():
-        return [it["tracked_minutes"] for it in api.get("/tickets", {"sort": "number"}).data]
+        return [ticket["tracked_minutes"] for ticket in api.get("/tickets", {"sort": "number"}).data]
 
     assert tracked() == [85, 7]
     api.patch(f"/time-entries/{entry}", {"ticket_id": second})
@@ -436,9 +443,9 @@ def test_tracked_minutes_are_those_of_the_ticket_and_of_its_tasks(api):
 
 @pytest.mark.parametrize("through_a_task", [False, True])
 def test_a_tickets_client_and_project_are_fixed_while_time_is_on_it_or_on_its_tasks(api, through_a_task):
-    its, other = around(api), around(api)
-    sibling = new(api, "/projects", client_id=its["client_id"])
-    path = ticket_of(api, project_id=its["project_id"])
+    related, other = related_records(api), related_records(api)
+    sibling = new(api, "/projects", client_id=related["client_id"])
+    path = ticket_of(api, project_id=related["project_id"])
     number = int(path.split("/")[2])
     on = {"task_id": new(api, "/tasks", ticket_id=number)} if through_a_task else {"ticket_id": number}
     entries = [api.post("/time-entries", on | {"duration_minutes": 5}).data for _ in range(2)]
@@ -447,7 +454,7 @@ def test_a_tickets_client_and_project_are_fixed_while_time_is_on_it_or_on_its_ta
         for project in (sibling, other["project_id"], None):
             assert api.patch(path, {"project_id": project}).errors == {"project_id": [FIXED.format(count)]}
         assert api.get(path).data["project_id"] == before["project_id"]
-        assert api.patch(path, {"status": "closed", "project_id": its["project_id"]}).status == 200
+        assert api.patch(path, {"status": "closed", "project_id": related["project_id"]}).status == 200
         described = api.patch(f"/time-entries/{entries[1]['id']}", {"description": count}).data
         assert described == entries[1] | {"description": count, "updated_at": described["updated_at"]}
         if count.startswith("2"):
@@ -461,43 +468,43 @@ def test_a_tickets_client_and_project_are_fixed_while_time_is_on_it_or_on_its_ta
 
 
 def test_a_client_stays_and_a_deleted_project_goes_from_its_tickets(api):
-    its = around(api)
-    ticket = api.make("/tickets", project_id=its["project_id"])
+    related = related_records(api)
+    ticket = api.make("/tickets", project_id=related["project_id"])
     for other in ("site_id", "project_id"):
         collection = {"site_id": "/sites", "project_id": "/projects"}[other]
-        assert api.delete(f"{collection}/{its[other]}").status == 204
+        assert api.delete(f"{collection}/{related[other]}").status == 204
     left = api.get(f"/tickets/{ticket['id']}").data
     assert left == ticket | {"project_id": None, "updated_at": left["updated_at"]}
-    blocked = api.delete(f"/clients/{its['client_id']}")
+    blocked = api.delete(f"/clients/{related['client_id']}")
     assert (blocked.code, blocked.errors) == ("in_use", {"tickets": ["Move or delete 1 ticket first."]})
     api.delete(f"/tickets/{ticket['id']}")
-    assert api.delete(f"/clients/{its['client_id']}").status == 204
+    assert api.delete(f"/clients/{related['client_id']}").status == 204
 
 
 def test_a_projects_client_is_fixed_while_tickets_refer_to_it(api):
-    its, other = around(api), around(api)
-    path = f"/projects/{its['project_id']}"
-    ticket = ticket_of(api, project_id=its["project_id"])
+    related, other = related_records(api), related_records(api)
+    path = f"/projects/{related['project_id']}"
+    ticket = ticket_of(api, project_id=related["project_id"])
     fixed = {"client_id": ["Is fixed while tickets or sites refer to the project. Move them first."]}
     for client in (other["client_id"], None):
         assert api.patch(path, {"client_id": client, "billing_type": "non_billable"}).errors == fixed
-    assert api.patch(path, {"name": "New", "client_id": its["client_id"]}).status == 200
+    assert api.patch(path, {"name": "New", "client_id": related["client_id"]}).status == 200
     api.patch(ticket, {"project_id": None})
     assert api.patch(path, {"client_id": other["client_id"]}).data["client_id"] == other["client_id"]
 
 
 def test_a_change_that_speaks_of_no_relation_moves_nothing(api):
-    here, there = (api.make("/clients")["id"] for _ in range(2))
-    contact = api.make("/external-contacts", client_id=here)["id"]
+    old_client, new_client = (api.make("/clients")["id"] for _ in range(2))
+    contact = api.make("/external-contacts", client_id=old_client)["id"]
     ticket = api.make("/tickets", contact_id=contact)
-    task = api.make("/tasks", client_id=here)["id"]
+    task = api.make("/tasks", client_id=old_client)["id"]
     entry = api.make("/time-entries", client_id=None, task_id=task)["id"]
-    api.make("/invoices", client_id=here, lines=[{"time_entry_ids": [entry]}])
-    api.patch(f"/external-contacts/{contact}", {"client_id": there})
-    assert api.patch(f"/tickets/{ticket['id']}", {"subject": "New"}).data["client_id"] == here
+    api.make("/invoices", client_id=old_client, lines=[{"time_entry_ids": [entry]}])
+    api.patch(f"/external-contacts/{contact}", {"client_id": new_client})
+    assert api.patch(f"/tickets/{ticket['id']}", {"subject": "New"}).data["client_id"] == old_client
     replied = api.post(f"/tickets/{ticket['id']}/replies", {"body": "Hello", "author_type": "contact"})
     assert replied.data["contact_id"] == contact
-    fixed = api.patch(f"/tasks/{task}", {"ticket_id": api.make("/tickets", client_id=here)["id"]})
+    fixed = api.patch(f"/tasks/{task}", {"ticket_id": api.make("/tickets", client_id=old_client)["id"]})
     assert "1 time entry is" in fixed.errors["ticket_id"][0]
     assert api.patch(f"/time-entries/{entry}", {"description": "New"}).status == 200
 

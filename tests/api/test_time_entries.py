@@ -116,12 +116,12 @@ def test_everything_can_be_sent(api, world):
     }
     entry = api.post("/time-entries", sent).data
     shown = {"started_at": NINE, "ended_at": HALF_PAST_TEN, "description": "Texts", "hourly_rate": "99.50"}
-    worth = {"amount": "0.00", "currency": "EUR", "billing_status": "non_billable"}
-    assert entry == entry | sent | shown | worth
+    money = {"amount": "0.00", "currency": "EUR", "billing_status": "non_billable"}
+    assert entry == entry | sent | shown | money
 
 
 @pytest.mark.parametrize(
-    ("member", "value", "sentence"),
+    ("member", "value", "message"),
     [
         ("client_id", 999, "There is no such client"),
         ("project_id", 999, "There is no such project"),
@@ -148,13 +148,13 @@ def test_everything_can_be_sent(api, world):
         ("external_id", "taken", "Is already taken"),
     ],
 )
-def test_a_faulty_member_is_told_in_a_sentence_on_create_and_change(api, member, value, sentence):
+def test_a_faulty_member_is_told_in_a_sentence_on_create_and_change(api, member, value, message):
     client = api.usual("/clients")
     taken = entry_of(api, client_id=client, external_id="taken")
     other = entry_of(api, client_id=client)
     sent = {"client_id": client, "duration_minutes": 90} | {member: value}
     for answer in (api.post("/time-entries", sent), change(api, other, **{member: value})):
-        assert sentence in answer.errors[member][0]
+        assert message in answer.errors[member][0]
         assert set(answer.errors) == {member}
     assert api.get("/time-entries").data == [other, taken]
 
@@ -212,9 +212,9 @@ def test_the_broader_relation_follows_and_must_agree_on_create_and_change(api, w
 
 
 def test_something_must_be_said_of_what_the_time_was_for(api, world):
-    nothing = {"client_id", "project_id", "task_id", "ticket_id"}
-    assert set(api.post("/time-entries", {"duration_minutes": 90}).errors) == nothing
-    assert set(api.post("/time-entries", dict.fromkeys(nothing) | {"duration_minutes": 90}).errors) == nothing
+    anchors = {"client_id", "project_id", "task_id", "ticket_id"}
+    assert set(api.post("/time-entries", {"duration_minutes": 90}).errors) == anchors
+    assert set(api.post("/time-entries", dict.fromkeys(anchors) | {"duration_minutes": 90}).errors) == anchors
     loose = entry_of(api, task_id=world["loose"])
     assert (loose["client_id"], loose["project_id"], loose["task_id"]) == (None, None, world["loose"])
     for entry, last in (
@@ -222,7 +222,7 @@ def test_something_must_be_said_of_what_the_time_was_for(api, world):
         (entry_of(api, project_id=world["internal"]), "project_id"),
         (loose, "task_id"),
     ):
-        assert set(change(api, entry, **{last: None}).errors) - {"billable"} == nothing
+        assert set(change(api, entry, **{last: None}).errors) - {"billable"} == anchors
         assert again(api, entry) == entry
 
 
@@ -323,10 +323,10 @@ def test_only_an_admin_records_time_for_others(api, world):
     assert recorded(members_key) == recorded(members_key, user_id="me") == recorded(members_key, user_id=None)
     assert recorded(members_key, user_id=api.member_id) == api.member_id
     assert "Only an admin's key" in recorded(members_key, user_id=api.admin_id)
-    own = api.post("/time-entries", sent, key=members_key).data
-    path = f"/time-entries/{own['id']}"
+    entry = api.post("/time-entries", sent, key=members_key).data
+    path = f"/time-entries/{entry['id']}"
     assert set(api.patch(path, {"user_id": api.admin_id}, key=members_key).errors) == {"user_id"}
-    assert api.patch(path, own | {"duration_minutes": 60}, key=members_key).data["user_id"] == api.member_id
+    assert api.patch(path, entry | {"duration_minutes": 60}, key=members_key).data["user_id"] == api.member_id
     assert api.patch(path, {"user_id": "me"}).data["user_id"] == api.admin_id
 
 
@@ -482,19 +482,19 @@ def test_whether_time_is_billed_is_what_its_task_says_else_its_project_unless_it
     if project:
         members["project_id"] = api.make("/projects", client_id=members["client_id"], **project)["id"]
     if task is not None:
-        its = {name: members[name] for name in ("client_id", "project_id") if name in members}
-        members["task_id"] = api.make("/tasks", **its, billable=task)["id"]
+        parents = {name: members[name] for name in ("client_id", "project_id") if name in members}
+        members["task_id"] = api.make("/tasks", **parents, billable=task)["id"]
 
-    def standing(answer):
+    def billing_state(answer):
         return tuple(answer.data[name] for name in ("billable", "billing_status", "amount"))
 
     billed = {True: (True, "unbilled", "90.00"), False: (False, "non_billable", "0.00")}
-    assert standing(log(api, **members)) == billed[billable]
-    assert standing(log(api, **members, billable=None)) == billed[billable]
+    assert billing_state(log(api, **members)) == billed[billable]
+    assert billing_state(log(api, **members, billable=None)) == billed[billable]
     entry = entry_of(api, **members, billable=not billable)
-    assert standing(change(api, entry)) == billed[not billable]
-    assert standing(change(api, entry, description="x")) == billed[not billable]
-    assert standing(change(api, entry, billable=None)) == billed[billable]
+    assert billing_state(change(api, entry)) == billed[not billable]
+    assert billing_state(change(api, entry, description="x")) == billed[not billable]
+    assert billing_state(change(api, entry, billable=None)) == billed[billable]
 
 
 def test_time_without_a_client_is_never_billed(api, world):
@@ -549,7 +549,7 @@ def test_a_rate_of_nothing_is_a_rate(api, world):
 def test_a_later_change_of_any_rate_prices_nothing_anew(api, world):
     unpriced = entry_of(api, project_id=world["p"])
     set_rates(api, world["p"], world["a"], account="70")
-    entries = [entry_of(api, **ids_of(world, its)) for its in ({"project_id": "p"}, {"client_id": "a"})]
+    entries = [entry_of(api, **ids_of(world, names)) for names in ({"project_id": "p"}, {"client_id": "a"})]
     assert [entry["amount"] for entry in entries] == ["105.00", "105.00"]
     for level in reversed(LEVELS):
         set_rates(api, world["p"], world["a"], **{level: "500"})
@@ -653,8 +653,8 @@ def test_moving_to_a_client_with_another_currency_prices_anew_in_it(api):
     assert again(api, entry) == entry
     assert moved(client_id=yen) == (None, "0", "JPY")
     assert moved(hourly_rate="9000") == ("9000", "9000", "JPY")
-    sentence = "Was sent in JPY, and in EUR it means something else. Send the rate in EUR, or null for the usual one."
-    assert change(api, entry, client_id=euros).errors == {"hourly_rate": [sentence]}
+    message = "Was sent in JPY, and in EUR it means something else. Send the rate in EUR, or null for the usual one."
+    assert change(api, entry, client_id=euros).errors == {"hourly_rate": [message]}
     assert moved(client_id=euros, hourly_rate=None) == ("60.50", "60.50", "EUR")
     assert moved(client_id=yen, hourly_rate=7000) == ("7000", "7000", "JPY")
 
@@ -859,13 +859,13 @@ def test_whatever_happens_to_entries_the_sums_of_projects_are_those_of_their_ent
     rows = api.get("/time-entries", {"per_page": 100}).data
     assert len({row["currency"] for row in rows}) > 1
     for project in api.get("/projects").data:
-        its = [row for row in rows if row["project_id"] == project["id"]]
-        billable = [row for row in its if row["billable"]]
-        worth = sum(Decimal(row["amount"]) for row in billable if row["currency"] == project["currency"])
-        assert its
-        assert project["tracked_minutes"] == sum(row["duration_minutes"] for row in its)
+        project_rows = [row for row in rows if row["project_id"] == project["id"]]
+        billable = [row for row in project_rows if row["billable"]]
+        amount = sum(Decimal(row["amount"]) for row in billable if row["currency"] == project["currency"])
+        assert project_rows
+        assert project["tracked_minutes"] == sum(row["duration_minutes"] for row in project_rows)
         assert project["billable_minutes"] == sum(row["duration_minutes"] for row in billable)
-        assert Decimal(project["unbilled_amount"]) == worth
+        assert Decimal(project["unbilled_amount"]) == amount
     task = api.get(f"/tasks/{world['task of p']}").data
     assert task["tracked_minutes"] == sum(row["duration_minutes"] for row in rows if row["task_id"] == task["id"]) > 0
 
@@ -892,7 +892,7 @@ def test_only_the_client_that_is_archived_is_said_to_be(api):
     project = api.make("/projects", client_id=archived)["id"]
     api.patch(f"/clients/{archived}", {"status": "archived"})
     errors = api.create("/time-entries", client_id=active, project_id=project).errors
-    assert not any(f"Client {active} is archived" in sentence for said in errors.values() for sentence in said)
+    assert not any(f"Client {active} is archived" in message for messages in errors.values() for message in messages)
 
 
 def test_a_contradiction_is_told_on_the_narrower_of_the_members_that_were_sent(api):
@@ -940,23 +940,23 @@ def test_null_is_not_answered_with_success_and_no_effect(api):
 @pytest.mark.parametrize("collection", ["/time-entries", "/expenses"])
 def test_a_member_changes_and_deletes_only_their_own_and_an_admin_everyones(api, collection):
     key = api.new_key(user_id=api.member_id)
-    ours, own = api.make(collection), api.make(collection, user_id=api.member_id)
-    path, what = f"{collection}/{ours['id']}", "time entry" if collection == "/time-entries" else "expense"
+    admins, members_own = api.make(collection), api.make(collection, user_id=api.member_id)
+    path, what = f"{collection}/{admins['id']}", "time entry" if collection == "/time-entries" else "expense"
     whose = f"This {what} is Ana Admin's (user {api.admin_id})."
-    sentence = f"{whose} Use a key of theirs or of an admin to change or delete it."
-    for members in ({}, {"description": "x"}, {"user_id": "me"}, {"user_id": None}, {"user_id": api.member_id}, ours):
+    message = f"{whose} Use a key of theirs or of an admin to change or delete it."
+    for members in ({}, {"description": "x"}, {"user_id": "me"}, {"user_id": None}, {"user_id": api.member_id}, admins):
         refused = api.patch(path, members, key=key)
-        assert (refused.code, refused.errors) == ("not_owner", {"user_id": [sentence]})
+        assert (refused.code, refused.errors) == ("not_owner", {"user_id": [message]})
     both = api.patch(path, {"external_id": "x", "client_id": 999}, key=key)
     assert (both.code, set(both.errors)) == ("validation_failed", {"user_id", "client_id"})
     stale = {"If-Match": '"stale"'}
     assert api.patch(path, {"description": "x"}, key=key, headers=stale).status == 412
     assert api.delete(path, key=key, headers=stale).status == 412
     refused = api.delete(path, key=key)
-    assert (refused.code, refused.errors) == ("not_owner", {"user_id": [sentence]})
-    assert api.get(path, key=key).data == ours
-    assert api.patch(f"{collection}/{own['id']}", {"description": "x"}, key=key).status == 200
-    assert api.delete(f"{collection}/{own['id']}", key=key).status == 204
+    assert (refused.code, refused.errors) == ("not_owner", {"user_id": [message]})
+    assert api.get(path, key=key).data == admins
+    assert api.patch(f"{collection}/{members_own['id']}", {"description": "x"}, key=key).status == 200
+    assert api.delete(f"{collection}/{members_own['id']}", key=key).status == 204
     assert api.patch(path, {"user_id": api.member_id}).data["user_id"] == api.member_id
     assert api.patch(path, {"description": "x"}, key=key).data["description"] == "x"
     assert api.patch(path, {"user_id": "me"}).data["user_id"] == api.admin_id

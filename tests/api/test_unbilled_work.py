@@ -65,13 +65,13 @@ def unbilled(world, name):
     return [row["id"] for row in rows]
 
 
-def copies(world, table, own, times):
+def copies(world, table, record_id, times):
     """Record a piece of work so many times more."""
     names = ", ".join(name for name in metadata.tables[table].c.keys() if name != "id")  # noqa: SIM118
     world.api.store.engine.connection().execute(
         f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
         f"INSERT INTO {table} ({names}) SELECT {names} FROM {table}, n WHERE id = ?",
-        (times, own),
+        (times, record_id),
     )
 
 
@@ -111,7 +111,7 @@ def test_all_that_can_be_billed_becomes_lines_in_the_order_of_days(world, name, 
     assert shown(invoice, name) == lines
     assert unbilled(world, name) == ([7] if name == "expenses" else []), "one is in USD"
     figures = dict(enumerate((2, 3, 4, 5, 1, 6) if name == "time" else (2, 3, 1, 4), start=1))
-    amounts = [f"{sum(figures[own] for own in ids)}.00" for _, ids in lines]
+    amounts = [f"{sum(figures[entry] for entry in ids)}.00" for _, ids in lines]
     assert [line["amount"] for line in invoice["lines"]] == amounts
     kind = {"time": "time", "expenses": "expense"}[name]
     assert {(line["kind"], line["invoice_id"]) for line in invoice["lines"]} == {(kind, invoice["id"])}
@@ -141,15 +141,15 @@ def test_work_is_put_together_by_project_unless_something_else_is_said_and_time_
     ],
 )
 def test_only_what_was_asked_for_is_billed(world, name, limits, time, expenses):
-    asked = limits | {"project_ids": [world.ids[its] for its in limits.get("project_ids", [])] or None}
+    asked = limits | {"project_ids": [world.ids[project] for project in limits.get("project_ids", [])] or None}
     expected, before = time if name == "time" else expenses, unbilled(world, name)
     answer = bill(world, **{name: asked | {"group_by": "entry"}})
     if expected:
-        assert sorted(own for _, ids in shown(answer.data, name) for own in ids) == expected
+        assert sorted(record_id for _, ids in shown(answer.data, name) for record_id in ids) == expected
     else:
         assert (answer.code, set(answer.errors)) == ("nothing_to_bill", {"unbilled_work"})
         assert world.api.get("/invoices").json["meta"]["total"] == 1
-    assert unbilled(world, name) == [own for own in before if own not in expected]
+    assert unbilled(world, name) == [record_id for record_id in before if record_id not in expected]
 
 
 def test_work_in_another_currency_is_billed_by_an_invoice_in_that_currency(world):
@@ -160,7 +160,7 @@ def test_work_in_another_currency_is_billed_by_an_invoice_in_that_currency(world
 
 
 @pytest.mark.parametrize(
-    ("asked", "field", "sentence"),
+    ("asked", "field", "message"),
     [
         ({}, "unbilled_work", "Say what to bill"),
         ({"time": None}, "unbilled_work", "Say what to bill"),
@@ -173,9 +173,9 @@ def test_work_in_another_currency_is_billed_by_an_invoice_in_that_currency(world
         ([], "unbilled_work", "an object"),
     ],
 )
-def test_a_fault_of_what_was_asked_for_is_told_where_it_stands(world, asked, field, sentence):
+def test_a_fault_of_what_was_asked_for_is_told_where_it_stands(world, asked, field, message):
     answer = world.api.create("/invoices", client_id=world.a, unbilled_work=asked)
-    assert sentence in answer.errors[field][0]
+    assert message in answer.errors[field][0]
     assert answer.code == "validation_failed"
     assert (len(unbilled(world, "time")), len(unbilled(world, "expenses"))) == (6, 5)
 
@@ -197,15 +197,15 @@ def test_it_is_added_to_the_lines_that_there_are_and_to_those_that_are_sent(worl
     api = world.api
     invoice = api.make("/invoices", client_id=world.a, lines=[LINE])
     path = f"/invoices/{invoice['id']}"
-    its = api.patch(path, {"unbilled_work": {"time": {"to": "2026-03-02"}}}).data
-    assert its["lines"][0] == invoice["lines"][0]
-    assert shown(its, "time") == [("Work without a project", [5]), ("Shop", [1])]
+    updated = api.patch(path, {"unbilled_work": {"time": {"to": "2026-03-02"}}}).data
+    assert updated["lines"][0] == invoice["lines"][0]
+    assert shown(updated, "time") == [("Work without a project", [5]), ("Shop", [1])]
     asked = {"time": {"group_by": "user"}, "expenses": {"group_by": "category"}}
-    its = api.patch(path, {"lines": [*its["lines"][1:], LINE], "unbilled_work": asked}).data
-    said = ["Work without a project", "Shop", "Design", "Max Member, Blog", "Max Member, Shop", "Ana Admin"]
-    assert [line["description"] for line in its["lines"]] == [*said, "travel, Blog", "travel", "other", "hosting"]
-    assert [ids for _, ids in shown(its, "time")] == [[5], [1], [2], [3], [4, 6]]
-    assert its["subtotal"] == "531.00"  # 500, 1 + ... + 6, and 1 + ... + 4
+    updated = api.patch(path, {"lines": [*updated["lines"][1:], LINE], "unbilled_work": asked}).data
+    texts = ["Work without a project", "Shop", "Design", "Max Member, Blog", "Max Member, Shop", "Ana Admin"]
+    assert [line["description"] for line in updated["lines"]] == [*texts, "travel, Blog", "travel", "other", "hosting"]
+    assert [ids for _, ids in shown(updated, "time")] == [[5], [1], [2], [3], [4, 6]]
+    assert updated["subtotal"] == "531.00"  # 500, 1 + ... + 6, and 1 + ... + 4
 
 
 def test_it_is_billed_and_issued_in_one_request_and_never_added_to_what_is_issued(world):
@@ -232,17 +232,17 @@ def test_no_more_than_two_hundred_lines_are_made(world):
 
 def test_what_lines_name_is_not_billed_twice_and_a_draft_can_be_grouped_anew(world):
     found = world.api.get("/time-entries", {"client_id": world.a, "billing_status": "unbilled", "sort": "id"}).data
-    entries = [it["id"] for it in found if it["currency"] == "EUR"]
+    entries = [entry["id"] for entry in found if entry["currency"] == "EUR"]
     asked = {"client_id": world.a, "unbilled_work": {"time": {}}, "lines": [{"time_entry_ids": entries[:2]}]}
     lines = world.api.post("/invoices", asked).data
     named = [line["time_entry_ids"] for line in lines["lines"]]
     assert named[0] == entries[:2]
-    assert sorted(own for ids in named for own in ids) == entries
+    assert sorted(entry_id for ids in named for entry_id in ids) == entries
     path = f"/invoices/{lines['id']}"
-    anew = world.api.patch(path, {"lines": [], "unbilled_work": {"time": {"group_by": "entry"}}}).data
-    assert sorted(line["time_entry_ids"] for line in anew["lines"]) == [[own] for own in entries]
-    nothing = world.api.patch(path, {"unbilled_work": {"time": {}}})
-    assert nothing.code == "nothing_to_bill"
+    regrouped = world.api.patch(path, {"lines": [], "unbilled_work": {"time": {"group_by": "entry"}}}).data
+    assert sorted(line["time_entry_ids"] for line in regrouped["lines"]) == [[entry_id] for entry_id in entries]
+    refused = world.api.patch(path, {"unbilled_work": {"time": {}}})
+    assert refused.code == "nothing_to_bill"
     assert bill(world, time={"project_ids": []}).code == "nothing_to_bill"
 
 
@@ -265,7 +265,7 @@ def test_groups_of_more_than_a_thousand_are_split(world):
         ("Work without a project", 1), ("Shop", 1000), ("Shop", 1000), ("Shop", 4), ("Blog", 1),
     ]  # fmt: skip
     assert [line["quantity"] for line in lines[1:3]] == ["33.3333"] * 2  # 1000 times 2 minutes
-    assert len({own for line in lines for own in line["time_entry_ids"]}) == 2006
+    assert len({entry_id for line in lines for entry_id in line["time_entry_ids"]}) == 2006
 
 
 KINDS = ("time_entry_ids", "expense_ids", "milestone_id")
@@ -291,40 +291,46 @@ class Walk:
             for members in ({}, {"billing_type": "fixed_fee", "fixed_fee": "9999"}):
                 name, is_covered = "Care" if members else "Shop", bool(members)
                 project = api.make("/projects", client_id=client, name=name, **members)["id"]
-                its = SimpleNamespace(client=client, currency="EUR", name=name, has_slices=is_covered)
-                its.is_covered = is_covered
-                self.projects[project] = its
+                state = SimpleNamespace(client=client, currency="EUR", name=name, has_slices=is_covered)
+                state.is_covered = is_covered
+                self.projects[project] = state
                 for kind in KINDS[: 3 if members else 2]:
                     self.record(kind, project)
         api.patch(f"/clients/{client}", {"currency": "USD"})
         self.pieces["milestone_id", 3].currency = "USD"
-        for own, project in self.projects.items():
+        for project_id, project in self.projects.items():
             project.currency = "USD" if project.client == client else "EUR"
             for kind in KINDS[:2]:
-                self.record(kind, own)
+                self.record(kind, project_id)
 
     def record(self, kind, project):
-        its, worth = self.projects[project], self.dice.randint(1, 90)
+        state, amount = self.projects[project], self.dice.randint(1, 90)
         members = {"client_id": None, "project_id": project, "date": "2026-03-02"}
         path, members = {
-            "time_entry_ids": ("/time-entries", members | {"duration_minutes": worth}),
-            "expense_ids": ("/expenses", members | {"amount": worth}),
-            "milestone_id": (f"/projects/{project}/milestones", {"amount": worth}),
+            "time_entry_ids": ("/time-entries", members | {"duration_minutes": amount}),
+            "expense_ids": ("/expenses", members | {"amount": amount}),
+            "milestone_id": (f"/projects/{project}/milestones", {"amount": amount}),
         }[kind]
-        own = self.api.make(path, **members)["id"]
-        self.pieces[kind, own] = SimpleNamespace(
-            path=f"{path}/{own}", project=project, client=its.client, currency=its.currency, worth=worth, billable=True
+        record_id = self.api.make(path, **members)["id"]
+        self.pieces[kind, record_id] = SimpleNamespace(
+            path=f"{path}/{record_id}",
+            project=project,
+            client=state.client,
+            currency=state.currency,
+            amount=amount,
+            billable=True,
         )
 
-    def fits(self, key, invoice, own=()):
-        its = self.pieces.get(key)
-        free = key not in self.live or self.live[key] in own
-        return its and free and its.billable and (its.client, its.currency) == (invoice.client, invoice.currency)
+    def fits(self, key, invoice, own_lines=()):
+        piece = self.pieces.get(key)
+        free = key not in self.live or self.live[key] in own_lines
+        fits = piece and (piece.client, piece.currency) == (invoice.client, invoice.currency)
+        return fits and free and piece.billable
 
-    def some_lines(self, invoice, most, own=()):
-        """What some lines bill, how they are sent, and whether an invoice that has its `own` lines may have them."""
+    def some_lines(self, invoice, most, own_lines=()):
+        """What some lines bill, how they are sent, and whether an invoice that has its `own_lines` may have them."""
         careless = self.dice.random() < 0.3
-        pool = [key for key in [*self.pieces, (KINDS[0], 10**6)] if careless or self.fits(key, invoice, own)]
+        pool = [key for key in [*self.pieces, (KINDS[0], 10**6)] if careless or self.fits(key, invoice, own_lines)]
         lines = []
         while pool and len(lines) < most and self.dice.random() < 0.8:
             kind = self.dice.choice(pool)[0]
@@ -334,20 +340,23 @@ class Walk:
             pool = [key for key in pool if key not in lines[-1] or self.dice.random() < 0.05]
         keys = [key for line in lines for key in line]
         sent = [
-            {line[0][0]: line[0][1] if line[0][0] == "milestone_id" else [own for _, own in line]} for line in lines
+            {line[0][0]: line[0][1] if line[0][0] == "milestone_id" else [record_id for _, record_id in line]}
+            for line in lines
         ]
-        return lines, sent, len(keys) == len(set(keys)) and all(self.fits(key, invoice, own) for key in keys)
+        return lines, sent, len(keys) == len(set(keys)) and all(self.fits(key, invoice, own_lines) for key in keys)
 
     def put(self, invoice, made, lines, former=None):
         """Note the lines that an invoice has; those that it had before stay the same ones, with their projects."""
         for place, (line, keys) in enumerate(zip(made, lines, strict=True)):
             projects, before = {self.pieces[key].project for key in keys}, (former or {}).get(place)
-            worth, project = sum(self.pieces[key].worth for key in keys), projects.pop() if len(projects) == 1 else None
+            project = projects.pop() if len(projects) == 1 else None
+            amount = sum(self.pieces[key].amount for key in keys)
             if before:
                 assert (line["id"], line["created_at"]) == (before.id, before.created_at)
                 project = before.project or project
-            its = SimpleNamespace(keys=keys, project=project, worth=worth, id=line["id"], created_at=line["created_at"])
-            invoice.lines[line["id"]] = its
+            invoice.lines[line["id"]] = SimpleNamespace(
+                keys=keys, project=project, amount=amount, id=line["id"], created_at=line["created_at"]
+            )
             self.live |= dict.fromkeys(keys, line["id"])
 
     def free(self, invoice, lines):
@@ -359,14 +368,14 @@ class Walk:
             else:
                 self.past += [(line, key) for key in invoice.lines[line].keys]
 
-    def judged(self, action, answer, legal):
+    def check_answer(self, action, answer, legal):
         assert answer.status in ({200, 201, 204} if legal else {422}), (action, legal, answer)
         self.seen[action, bool(legal)] += 1
         return legal
 
     def create(self):
         client, currency = self.dice.choice(
-            [(its.client, its.currency) for its in self.projects.values()] + [(3, "EUR")]
+            [(project.client, project.currency) for project in self.projects.values()] + [(3, "EUR")]
         )
         status = self.dice.choice(("draft", "draft", "sent"))
         invoice = SimpleNamespace(client=client, currency=currency, status=status, lines={})
@@ -378,19 +387,20 @@ class Walk:
             lines, sent, legal = self.some_lines(invoice, 3)
             sent, legal = {"lines": sent}, legal and (lines or status == "draft")
         answer = self.api.post("/invoices", {"client_id": client, "currency": currency, "status": status} | sent)
-        if self.judged("create", answer, legal):
+        if self.check_answer("create", answer, legal):
             assert words in {None, tuple(line["description"] for line in answer.data["lines"])}
             self.invoices[answer.data["id"]] = invoice
             self.put(invoice, answer.data["lines"], lines)
 
     def gather(self, invoice):
         """The lines that unbilled work is to become, what they say, and how it is asked for."""
-        asked, groups, own = {}, {}, [key for key, its in self.projects.items() if its.client == invoice.client]
+        asked, groups = {}, {}
+        ids = [project_id for project_id, project in self.projects.items() if project.client == invoice.client]
         for kind, name, labels in (
             (KINDS[0], "time", {"project": "", "user": "Ana Admin", "task": "Other work"}),
             (KINDS[1], "expenses", {"project": "", "category": "other"}),
         ):
-            by, named = self.dice.choice([*labels]), self.dice.sample(own, self.dice.choice([0, 0, 0, 1, 2]))
+            by, named = self.dice.choice([*labels]), self.dice.sample(ids, self.dice.choice([0, 0, 0, 1, 2]))
             asked[name] = {"group_by": by} | ({"project_ids": named} if named else {})
             for key in sorted(key for key in self.pieces if key[0] == kind and self.fits(key, invoice)):
                 project = self.pieces[key].project
@@ -406,36 +416,36 @@ class Walk:
 
     def replace(self, path, invoice):
         """Send other lines: some of them are those that are there, with other work or with nothing said of it."""
-        lines, sent, legal = self.some_lines(invoice, 4, own=invoice.lines)
+        lines, sent, legal = self.some_lines(invoice, 4, own_lines=invoice.lines)
         owners, former = list(invoice.lines.values()), {}
         self.dice.shuffle(owners)
         for place, line in enumerate(sent):
             if owners and self.dice.random() < 0.6:
-                former[place] = its = owners.pop()
-                others = {} if its.keys[0][0] in line else {kind: [] for kind in KINDS[:2]} | {"milestone_id": None}
-                line.update(others | line | {"id": its.id})
+                former[place] = item = owners.pop()
+                others = {} if item.keys[0][0] in line else {kind: [] for kind in KINDS[:2]} | {"milestone_id": None}
+                line.update(others | line | {"id": item.id})
                 if self.dice.random() < 0.5 or line.get("milestone_id"):
                     line["project_id"] = None
         kept = {key for keys in lines for key in keys}
-        for its in owners:
-            if not kept & {*its.keys} and self.dice.random() < 0.5:
-                former[len(sent)] = its
-                lines, sent = [*lines, its.keys], [*sent, {"id": its.id}]
+        for item in owners:
+            if not kept & {*item.keys} and self.dice.random() < 0.5:
+                former[len(sent)] = item
+                lines, sent = [*lines, item.keys], [*sent, {"id": item.id}]
         if sent and self.dice.random() < 0.1:
             twice = self.dice.choice([line["id"] for line in sent if "id" in line] or [10**6])
             lines, sent, legal = [*lines, []], [*sent, {"id": twice}], False
         answer = self.api.patch(path, {"lines": sent})
-        own = list(invoice.lines.values())
-        is_said_again = len(own) == len(sent) and all(
-            line.get("id") == its.id and keys == its.keys and not (its.project and "project_id" in line)
-            for line, keys, its in zip(sent, lines, own, strict=True)
+        lines_before = list(invoice.lines.values())
+        is_unchanged = len(lines_before) == len(sent) and all(
+            line.get("id") == item.id and keys == item.keys and not (item.project and "project_id" in line)
+            for line, keys, item in zip(sent, lines, lines_before, strict=True)
         )
         if invoice.status != "draft":
-            self.judged("replace", answer, is_said_again)
-        elif self.judged("replace", answer, legal):
+            self.check_answer("replace", answer, is_unchanged)
+        elif self.check_answer("replace", answer, legal):
             former = {
-                place: SimpleNamespace(**vars(its) | ({"project": None} if "project_id" in sent[place] else {}))
-                for place, its in former.items()
+                place: SimpleNamespace(**vars(item) | ({"project": None} if "project_id" in sent[place] else {}))
+                for place, item in former.items()
             }
             self.free(invoice, list(invoice.lines))
             self.put(invoice, answer.data["lines"], lines, former)
@@ -444,14 +454,14 @@ class Walk:
         lines, sent, legal = self.some_lines(invoice, 1)
         if lines:
             answer = self.api.post(f"{path}/lines", sent[0])
-            if self.judged("add", answer, legal and invoice.status == "draft"):
+            if self.check_answer("add", answer, legal and invoice.status == "draft"):
                 self.put(invoice, [answer.data], lines)
 
     def remove(self, path, invoice):
         whole = not invoice.lines or self.dice.random() < 0.3
         lines = list(invoice.lines) if whole else [self.dice.choice(list(invoice.lines))]
         answer = self.api.delete(path if whole else f"{path}/lines/{lines[0]}")
-        if self.judged("remove", answer, invoice.status == "draft"):
+        if self.check_answer("remove", answer, invoice.status == "draft"):
             self.free(invoice, lines)
             if whole:
                 del self.invoices[int(path.split("/")[2])]
@@ -460,34 +470,35 @@ class Walk:
         after = self.dice.choice(list(MOVES))
         method, tail, members, legal = MOVES[after]
         answer = self.api.call(method, path + tail, members)
-        if self.judged(after, answer, invoice.status in legal and invoice.lines) and invoice.status != after:
+        if self.check_answer(after, answer, invoice.status in legal and invoice.lines) and invoice.status != after:
             invoice.status = after
             self.free(invoice, invoice.lines if after != "sent" else ())
 
     def edit(self):
-        key, its = self.dice.choice(list(self.pieces.items()))
-        amount = {"time_entry_ids": "duration_minutes"}.get(key[0], "amount")
-        other = next(own for own, it in self.projects.items() if it.client == its.client and own != its.project)
-        change = self.dice.choice(({amount: its.worth + 1}, {"billable": not its.billable}, {"project_id": other}))
+        key, piece = self.dice.choice(list(self.pieces.items()))
+        field = {"time_entry_ids": "duration_minutes"}.get(key[0], "amount")
+        siblings = (other for other, project in self.projects.items() if project.client == piece.client)
+        other = next(project_id for project_id in siblings if project_id != piece.project)
+        change = self.dice.choice(({field: piece.amount + 1}, {"billable": not piece.billable}, {"project_id": other}))
         if key[0] == "milestone_id":
-            change = {amount: its.worth + 1}
-        if self.judged("edit", self.api.patch(its.path, change), key not in self.live):
-            its.worth, its.billable = change.get(amount, its.worth), change.get("billable", its.billable)
+            change = {field: piece.amount + 1}
+        if self.check_answer("edit", self.api.patch(piece.path, change), key not in self.live):
+            piece.amount, piece.billable = change.get(field, piece.amount), change.get("billable", piece.billable)
             if "project_id" in change:
-                its.project = other
-                its.currency = self.projects[other].currency if key[0] == "time_entry_ids" else its.currency
+                piece.project = other
+                piece.currency = self.projects[other].currency if key[0] == "time_entry_ids" else piece.currency
 
     def agree_on_a_fee(self):
         """A project's hours begin to be covered by its fee, or end to be."""
-        own, its = self.dice.choice([(own, its) for own, its in self.projects.items() if not its.has_slices])
-        its.is_covered = not its.is_covered
-        change = {"billing_type": "retainer" if its.is_covered else "time_and_materials"}
-        self.judged("agree on a fee", self.api.patch(f"/projects/{own}", change), legal=True)
+        project_id, project = self.dice.choice([pair for pair in self.projects.items() if not pair[1].has_slices])
+        project.is_covered = not project.is_covered
+        change = {"billing_type": "retainer" if project.is_covered else "time_and_materials"}
+        self.check_answer("agree on a fee", self.api.patch(f"/projects/{project_id}", change), legal=True)
 
     def discard(self):
         former = {key for _, key in self.past}
         key = self.dice.choice([key for key in self.pieces if key in self.live or key not in former])
-        if self.judged("discard", self.api.delete(self.pieces[key].path), key not in self.live):
+        if self.check_answer("discard", self.api.delete(self.pieces[key].path), key not in self.live):
             self.record(key[0], self.pieces.pop(key).project)
 
     def step(self):
@@ -498,17 +509,17 @@ class Walk:
         if action not in on_an_invoice:
             action()
         elif self.invoices:
-            own, invoice = self.dice.choice(list(self.invoices.items())[-6:])
-            action(f"/invoices/{own}", invoice)
+            invoice_id, invoice = self.dice.choice(list(self.invoices.items())[-6:])
+            action(f"/invoices/{invoice_id}", invoice)
 
     def check_pieces(self):
         """Where each piece stands, and on which line of which invoice."""
-        lines = {line: own for own, invoice in self.invoices.items() for line in invoice.lines}
+        lines = {line: invoice_id for invoice_id, invoice in self.invoices.items() for line in invoice.lines}
         expected = {}
-        for key, its in self.pieces.items():
+        for key, piece in self.pieces.items():
             line = self.live.get(key)
             expected[key] = (
-                "billed" if line else "unbilled" if its.billable else "non_billable",
+                "billed" if line else "unbilled" if piece.billable else "non_billable",
                 line,
                 lines.get(line),
             )
@@ -517,52 +528,54 @@ class Walk:
             found = {
                 (kind, row["id"]): (row["billing_status"], row["invoice_line_id"], row["invoice_id"]) for row in rows
             }
-            assert found == {key: its for key, its in expected.items() if key[0] == kind}
+            assert found == {key: state for key, state in expected.items() if key[0] == kind}
 
     def check_sums(self):
         """What each project has that is unbilled, unless its fee covers it, and what was invoiced and not credited."""
         unbilled = [
-            it for key, it in self.pieces.items() if key[0] == KINDS[0] and it.billable and key not in self.live
+            piece
+            for key, piece in self.pieces.items()
+            if key[0] == KINDS[0] and piece.billable and key not in self.live
         ]
         issued = [
-            ((line.project, invoice.currency), line.worth)
+            ((line.project, invoice.currency), line.amount)
             for invoice in self.invoices.values()
             for line in invoice.lines.values()
             if invoice.status == "sent"
         ]
         for row in self.api.get("/projects").data:
             is_covered = self.projects[row["id"]].is_covered
-            its = [piece for piece in unbilled if piece.project == row["id"] and not is_covered]
-            worth = sum(piece.worth for piece in its if piece.currency == row["currency"])
-            invoiced = sum(worth for where, worth in issued if where == (row["id"], row["currency"]))
-            assert row["unbilled_minutes"] == sum(piece.worth for piece in its)
-            assert (row["unbilled_amount"], row["invoiced_amount"]) == (f"{worth}.00", f"{invoiced}.00")
+            pieces = [piece for piece in unbilled if piece.project == row["id"] and not is_covered]
+            amount = sum(piece.amount for piece in pieces if piece.currency == row["currency"])
+            invoiced = sum(amount for where, amount in issued if where == (row["id"], row["currency"]))
+            assert row["unbilled_minutes"] == sum(piece.amount for piece in pieces)
+            assert (row["unbilled_amount"], row["invoiced_amount"]) == (f"{amount}.00", f"{invoiced}.00")
 
     def check_database(self):
         """The rows of allocations are those of the lines, once each, and agree with what they bill."""
         connection = self.api.store.engine.connection()
-        its = "invoice_line_id, time_entry_id, expense_id, milestone_id"
+        columns = "invoice_line_id, time_entry_id, expense_id, milestone_id"
         for is_live, expected in ((1, [(line, key) for key, line in self.live.items()]), (None, self.past)):
-            rows = connection.execute(f"SELECT {its} FROM allocations WHERE is_live IS ?", (is_live,)).fetchall()
+            rows = connection.execute(f"SELECT {columns} FROM allocations WHERE is_live IS ?", (is_live,)).fetchall()
             found = [(line, key) for line, *ids in rows for key in zip(KINDS, ids, strict=True) if key[1]]
             assert sorted(found) == sorted(expected)
         for table, column in (("time_entries", "time_entry_id"), ("expenses", "expense_id")):
             differing = connection.execute(
-                f"SELECT its.id FROM {table} its LEFT JOIN allocations ON {column} = its.id AND is_live = 1 "
+                f"SELECT work.id FROM {table} work LEFT JOIN allocations ON {column} = work.id AND is_live = 1 "
                 "LEFT JOIN invoice_lines line ON line.id = allocations.invoice_line_id "
-                "WHERE line.id IS NOT its.invoice_line_id OR line.invoice_id IS NOT its.invoice_id"
+                "WHERE line.id IS NOT work.invoice_line_id OR line.invoice_id IS NOT work.invoice_id"
             )
             assert differing.fetchall() == []
 
     def check_lines(self):
         """What each invoice says that it bills, or has billed."""
-        for own, invoice in self.invoices.items():
+        for invoice_id, invoice in self.invoices.items():
             found = {}
-            for line in self.api.get(f"/invoices/{own}").data["lines"]:
+            for line in self.api.get(f"/invoices/{invoice_id}").data["lines"]:
                 keys = [(kind, piece) for kind in KINDS[:2] for piece in line[kind]]
                 keys += [("milestone_id", line["milestone_id"])] if line["milestone_id"] else []
                 found[line["id"]] = (line["amount"], keys)
-            assert found == {line: (f"{its.worth}.00", its.keys) for line, its in invoice.lines.items()}
+            assert found == {line: (f"{item.amount}.00", item.keys) for line, item in invoice.lines.items()}
 
 
 @pytest.mark.parametrize("seed", [1, 3][: length(2)])

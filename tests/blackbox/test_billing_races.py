@@ -17,7 +17,7 @@ NOT_BILLABLE = "Time entry {} is not billable. Leave it out, or make it billable
 DESIGN = {"description": "Design", "unit_price": "500"}
 
 
-def worth(minutes):
+def time_amount(minutes):
     """Minutes at the rate, half a cent up."""
     return Decimal((2 * minutes * RATE + 60) // 120) / 100
 
@@ -67,7 +67,7 @@ class Desk:
     def drafts(self, count, **members):
         """The paths of new drafts."""
         bodies = [{"client_id": self.client, **members}] * count
-        return [f"/invoices/{own}" for own in self.made("/invoices", bodies)]
+        return [f"/invoices/{invoice_id}" for invoice_id in self.made("/invoices", bodies)]
 
     def made(self, path, bodies):
         return [answer.data["id"] for answer in at_once(8, lambda n: self.one("POST", path, bodies[n]), len(bodies))]
@@ -79,8 +79,8 @@ class Desk:
 
     def billed(self):
         """Where each hour stands; entries, lines, invoices and the project must say the same about it."""
-        entries = {it["id"]: it for it in self.get("/time-entries?per_page=100")}
-        standing, invoiced = {}, Decimal(0)
+        entries = {entry["id"]: entry for entry in self.get("/time-entries?per_page=100")}
+        billed_on, invoiced = {}, Decimal(0)
         for invoice in self.invoices():
             assert added(line["amount"] for line in invoice["lines"]) == Decimal(invoice["subtotal"])
             if invoice["status"] not in {"draft", "void"}:
@@ -89,26 +89,27 @@ class Desk:
             if invoice["status"] == "void" or (credited and credited == Decimal(invoice["total"])):
                 continue
             for line in invoice["lines"]:
-                its = [entries[entry] for entry in line["time_entry_ids"]]
-                assert not standing.keys() & {it["id"] for it in its}, "an hour stands on two lines"
-                standing |= {it["id"]: (invoice["id"], line["id"]) for it in its}
-                assert all(it["billable"] for it in its)
-                if its:
-                    hours = Decimal(sum(it["duration_minutes"] for it in its)) / 60
+                entries_of_line = [entries[entry] for entry in line["time_entry_ids"]]
+                assert not billed_on.keys() & {entry["id"] for entry in entries_of_line}, "an hour stands on two lines"
+                billed_on |= {entry["id"]: (invoice["id"], line["id"]) for entry in entries_of_line}
+                assert all(entry["billable"] for entry in entries_of_line)
+                if entries_of_line:
+                    hours = Decimal(sum(entry["duration_minutes"] for entry in entries_of_line)) / 60
                     assert Decimal(line["quantity"]) == hours.quantize(Decimal("0.0001"), ROUND_HALF_UP)
-                    assert Decimal(line["amount"]) == added(it["amount"] for it in its)
-        told = {own: (it["invoice_id"], it["invoice_line_id"]) for own, it in entries.items() if it["is_locked"]}
-        assert told == standing
-        for it in entries.values():
-            assert Decimal(it["amount"]) == (worth(it["duration_minutes"]) if it["billable"] else 0)
+                    assert Decimal(line["amount"]) == added(entry["amount"] for entry in entries_of_line)
+        locked = [entry for entry in entries.values() if entry["is_locked"]]
+        reported = {entry["id"]: (entry["invoice_id"], entry["invoice_line_id"]) for entry in locked}
+        assert reported == billed_on
+        for entry in entries.values():
+            assert Decimal(entry["amount"]) == (time_amount(entry["duration_minutes"]) if entry["billable"] else 0)
         project = self.get(f"/projects/{self.project}")
-        rest = [own for own, it in entries.items() if it["billable"] and own not in standing]
-        assert project["unbilled_minutes"] == sum(entries[own]["duration_minutes"] for own in rest)
-        assert Decimal(project["unbilled_amount"]) == added(entries[own]["amount"] for own in rest)
-        assert project["tracked_minutes"] == sum(it["duration_minutes"] for it in entries.values())
+        rest = [entry_id for entry_id, entry in entries.items() if entry["billable"] and entry_id not in billed_on]
+        assert project["unbilled_minutes"] == sum(entries[entry_id]["duration_minutes"] for entry_id in rest)
+        assert Decimal(project["unbilled_amount"]) == added(entries[entry_id]["amount"] for entry_id in rest)
+        assert project["tracked_minutes"] == sum(entry["duration_minutes"] for entry in entries.values())
         assert Decimal(project["invoiced_amount"]) == invoiced
         assert unsound(self.server.database) == []
-        return {own: invoice for own, (invoice, _) in standing.items()}
+        return {entry_id: invoice for entry_id, (invoice, _) in billed_on.items()}
 
 
 @pytest.fixture
@@ -116,7 +117,7 @@ def desk(server, agency):
     return Desk(server, agency)
 
 
-def naming(way, desk, hours, draft):
+def bill_by_ids(way, desk, hours, draft):
     """A request that bills hours by their ids."""
     line = {"time_entry_ids": hours}
     if way == "line":
@@ -127,25 +128,25 @@ def naming(way, desk, hours, draft):
     return ("POST", "/invoices", {"client_id": desk.client, "lines": [line], **issued})
 
 
-def gathering(desk, draft, **limits):
+def bill_unbilled(desk, draft, **limits):
     """A request that bills whatever is not yet billed."""
     asked = {"unbilled_work": {"time": limits}}
     return ("PATCH", draft, asked) if draft else ("POST", "/invoices", {"client_id": desk.client, **asked})
 
 
-def blamed(answer, call):
+def errors_by_hour(answer, call):
     """The hours that a refusal names, each with what it says of it."""
     members = call[2]
     prefix, lines = ("", [members]) if "time_entry_ids" in members else ("lines.", members["lines"])
-    said = {}
-    for name, (sentence,) in answer.json["errors"].items():
+    messages = {}
+    for name, (message,) in answer.json["errors"].items():
         *line, member, place = name.removeprefix(prefix).split(".")
         assert member == "time_entry_ids"
-        said[lines[int(line[0]) if line else 0]["time_entry_ids"][int(place)]] = sentence
-    return said
+        messages[lines[int(line[0]) if line else 0]["time_entry_ids"][int(place)]] = message
+    return messages
 
 
-def already(hour, invoice):
+def already_billed(hour, invoice):
     return f"Time entry {hour} is already on invoice {invoice}. Leave it out."
 
 
@@ -154,7 +155,7 @@ def test_numbers_of_fifty_writers_have_neither_gap_nor_duplicate(tmp_path, issue
     book, figures = gapless.run(tmp_path, issued, kills=kills)
     assert book.wrong == []
     assert (figures["gaps"], figures["duplicates"], figures["lost"]) == (0, 0, 0)
-    assert len(book.told["invoices"]) == issued + 4, "one more in each series"
+    assert len(book.acknowledged["invoices"]) == issued + 4, "one more in each series"
     assert sum(book.refused.values()) == issued // 4
     assert set(book.refused) == set(gapless.KINDS)
     assert set(book.answers) <= {200, 201, 409, 412, 422}
@@ -164,9 +165,9 @@ def test_numbers_of_fifty_writers_have_neither_gap_nor_duplicate(tmp_path, issue
 def test_of_fifty_callers_that_bill_the_same_hundred_hours_one_wins(desk):
     hours = desk.worked(100)
     drafts = desk.drafts(25, lines=[DESIGN])
-    calls = [naming(way, desk, hours, drafts.pop()) for way in ("line", "patch") * 10]
-    calls += [naming(way, desk, hours, None) for way in ("create", "issue") * 10]
-    calls += [gathering(desk, draft, group_by="user") for draft in [*drafts, *[None] * 5]]
+    calls = [bill_by_ids(way, desk, hours, drafts.pop()) for way in ("line", "patch") * 10]
+    calls += [bill_by_ids(way, desk, hours, None) for way in ("create", "issue") * 10]
+    calls += [bill_unbilled(desk, draft, group_by="user") for draft in [*drafts, *[None] * 5]]
     for _ in range(3):
         random.shuffle(calls)
         before = {invoice["id"]: invoice for invoice in desk.invoices()}
@@ -181,7 +182,7 @@ def test_of_fifty_callers_that_bill_the_same_hundred_hours_one_wins(desk):
                 assert list(answer.json["errors"]) == ["unbilled_work"]
             elif answer is not won:
                 assert (answer.status, answer.code) == (422, "already_billed")
-                assert blamed(answer, call) == {hour: already(hour, invoice) for hour in hours}
+                assert errors_by_hour(answer, call) == {hour: already_billed(hour, invoice) for hour in hours}
         after = {one["id"]: one for one in desk.invoices()}
         assert after | {invoice: None} == before | {invoice: None}, "whoever lost has left nothing"
         if after[invoice]["status"] == "draft":
@@ -196,9 +197,9 @@ def test_overlapping_hours_are_each_billed_once_and_losers_are_told_which(desk):
     hours, chance = desk.worked(100), random.Random(7)
     drafts = desk.drafts(25)
     ways = ("line", "patch", "create", "issue")
-    calls = [naming(ways[n // 10], desk, chance.sample(hours, 8), drafts[n % 20]) for n in range(40)]
+    calls = [bill_by_ids(ways[n // 10], desk, chance.sample(hours, 8), drafts[n % 20]) for n in range(40)]
     calls += [
-        gathering(desk, draft, **{"from": day, "to": day, "group_by": "entry"})
+        bill_unbilled(desk, draft, **{"from": day, "to": day, "group_by": "entry"})
         for day in DAYS[:5]
         for draft in (drafts.pop(), None)
     ]
@@ -212,12 +213,12 @@ def test_overlapping_hours_are_each_billed_once_and_losers_are_told_which(desk):
             assert (answer.status, answer.code) == (422, "nothing_to_bill")
         elif answer.status not in {200, 201}:
             assert (answer.status, answer.code) == (422, "already_billed")
-            said = blamed(answer, call)
-            assert said
-            assert said == {hour: already(hour, where[hour]) for hour in said}
+            messages = errors_by_hour(answer, call)
+            assert messages
+            assert messages == {hour: already_billed(hour, where[hour]) for hour in messages}
     made = [answer for answer, call in zip(answers, calls, strict=True) if call[1] == "/invoices"]
     assert len(desk.invoices()) == 25 + statuses(made)[201]
-    rest = desk.together([gathering(desk, None)] * 50)
+    rest = desk.together([bill_unbilled(desk, None)] * 50)
     assert statuses(rest) == {201: 1, 422: 49}
     assert sorted(desk.billed()) == hours
 
@@ -227,14 +228,15 @@ def test_hours_that_are_changed_and_deleted_meanwhile_are_billed_as_they_are(des
     seen = Counter()
 
     def bill(chance, draft):
-        call = naming(chance.choice(["create", "line", "patch"]), desk, chance.sample(hours, 2), draft)
+        call = bill_by_ids(chance.choice(["create", "line", "patch"]), desk, chance.sample(hours, 2), draft)
         answer = desk.one(*call)
         if answer.status == 422:
-            said = blamed(answer, call)
-            assert said
-            gone = [hour for hour, why in said.items() if why in (MISSING, NOT_BILLABLE.format(hour))]
-            taken = [hour for hour, why in said.items() if why.startswith(f"Time entry {hour} is already on invoice ")]
-            assert len(gone) + len(taken) == len(said)
+            messages = errors_by_hour(answer, call)
+            assert messages
+            gone = [hour for hour, why in messages.items() if why in (MISSING, NOT_BILLABLE.format(hour))]
+            prefix = "Time entry {} is already on invoice "
+            taken = [hour for hour, why in messages.items() if why.startswith(prefix.format(hour))]
+            assert len(gone) + len(taken) == len(messages)
             assert answer.code == ("validation_failed" if gone else "already_billed")
         elif answer.status == 201 and call[1] == "/invoices" and chance.random() < 0.7:
             assert desk.one("DELETE", f"/invoices/{answer.data['id']}").status == 204
@@ -242,7 +244,7 @@ def test_hours_that_are_changed_and_deleted_meanwhile_are_billed_as_they_are(des
 
     def gather(chance, _):
         day = chance.choice(DAYS)
-        answer = desk.one(*gathering(desk, None, **{"from": day, "to": day}))
+        answer = desk.one(*bill_unbilled(desk, None, **{"from": day, "to": day}))
         if answer.status == 201:
             assert desk.one("DELETE", f"/invoices/{answer.data['id']}").status == 204
         return answer
@@ -283,8 +285,8 @@ def test_hours_that_are_changed_and_deleted_meanwhile_are_billed_as_they_are(des
 
 def test_a_draft_that_many_delete_frees_its_hours_once(desk):
     hours = desk.worked(20)
-    draft = f"/invoices/{desk.one(*naming('create', desk, hours, None)).data['id']}"
-    calls = [("DELETE", draft)] * 20 + [naming("create", desk, hours, None)] * 20
+    draft = f"/invoices/{desk.one(*bill_by_ids('create', desk, hours, None)).data['id']}"
+    calls = [("DELETE", draft)] * 20 + [bill_by_ids("create", desk, hours, None)] * 20
     random.shuffle(calls)
     answers = desk.together(calls)
     deleted = [answer for answer, call in zip(answers, calls, strict=True) if call[0] == "DELETE"]
@@ -298,11 +300,11 @@ def test_a_draft_that_many_delete_frees_its_hours_once(desk):
 
 def test_twenty_clicks_with_one_idempotency_key_make_one_invoice(desk):
     hours = desk.worked(10)
-    answers = desk.together([naming("issue", desk, hours, None)] * 20, Idempotency_Key="click")
+    answers = desk.together([bill_by_ids("issue", desk, hours, None)] * 20, Idempotency_Key="click")
     assert set(statuses(answers)) <= {201, 409}
     (body,) = {answer.body for answer in answers if answer.status == 201}
     assert {answer.code for answer in answers if answer.status == 409} <= {"idempotency_in_progress"}
-    again = desk.one(*naming("issue", desk, hours, None), Idempotency_Key="click")
+    again = desk.one(*bill_by_ids("issue", desk, hours, None), Idempotency_Key="click")
     assert (again.status, again.body, again.headers["idempotency-replayed"]) == (201, body, "true")
     (invoice,) = desk.invoices()
     assert desk.billed() == dict.fromkeys(hours, invoice["id"])
@@ -310,8 +312,8 @@ def test_twenty_clicks_with_one_idempotency_key_make_one_invoice(desk):
 
 def test_the_database_itself_refuses_an_hour_on_two_live_invoices(desk):
     first, second = desk.worked(2)
-    desk.one(*naming("create", desk, [first], None))
-    desk.one(*naming("create", desk, [second], None))
+    desk.one(*bill_by_ids("create", desk, [first], None))
+    desk.one(*bill_by_ids("create", desk, [second], None))
     with Sqlite.driver.connect(str(desk.server.database), timeout=10) as connection:
         twice = f"UPDATE allocations SET time_entry_id = {first} WHERE time_entry_id = {second}"
         with pytest.raises(Sqlite.driver.IntegrityError, match="UNIQUE"):
@@ -319,26 +321,26 @@ def test_the_database_itself_refuses_an_hour_on_two_live_invoices(desk):
     connection.close()
 
 
-def settled(desk, path):
+def checked_invoice(desk, path):
     """An invoice, which says the same as its payments and credit notes."""
-    it = desk.get(path)
-    total, paid = Decimal(it["total"]), added(payment["amount"] for payment in it["payments"])
-    credited = added(note["total"] for note in it["credit_notes"])
+    invoice = desk.get(path)
+    total, paid = Decimal(invoice["total"]), added(payment["amount"] for payment in invoice["payments"])
+    credited = added(note["total"] for note in invoice["credit_notes"])
     applied = min(credited, total - paid)
     assert credited <= total
     assert paid <= total
-    assert [Decimal(it[name]) for name in ("amount_paid", "amount_credited")] == [paid, credited]
-    assert Decimal(it["refund_due"]) == credited - applied
-    assert added(note["applied_amount"] for note in it["credit_notes"]) == applied
-    assert added(note["refundable_amount"] for note in it["credit_notes"]) == credited - applied
-    if it["status"] == "void":
-        assert (it["payments"], it["credit_notes"], it["balance_due"]) == ([], [], "0.00")
+    assert [Decimal(invoice[name]) for name in ("amount_paid", "amount_credited")] == [paid, credited]
+    assert Decimal(invoice["refund_due"]) == credited - applied
+    assert added(note["applied_amount"] for note in invoice["credit_notes"]) == applied
+    assert added(note["refundable_amount"] for note in invoice["credit_notes"]) == credited - applied
+    if invoice["status"] == "void":
+        assert (invoice["payments"], invoice["credit_notes"], invoice["balance_due"]) == ([], [], "0.00")
     else:
         due = total - paid - applied
-        assert Decimal(it["balance_due"]) == due
-        assert it["status"] == ("paid" if due == 0 else "partially_paid" if paid + applied else "sent")
-        assert (it["paid_at"] is not None) == (due == 0)
-    return it
+        assert Decimal(invoice["balance_due"]) == due
+        assert invoice["status"] == ("paid" if due == 0 else "partially_paid" if paid + applied else "sent")
+        assert (invoice["paid_at"] is not None) == (due == 0)
+    return invoice
 
 
 def issued(desk, lines):
@@ -352,7 +354,7 @@ def test_fifty_payments_with_one_reference_are_one_payment(desk, payment, paid):
     answers = desk.together([("PATCH", path, {"record_payment": payment | {"reference": "wire"}})] * 50)
     assert statuses(answers) == {200: 50}
     assert {answer.data["amount_paid"] for answer in answers} == {paid}
-    assert [each["amount"] for each in settled(desk, path)["payments"]] == [paid]
+    assert [each["amount"] for each in checked_invoice(desk, path)["payments"]] == [paid]
 
 
 def cents(chance, count):
@@ -368,37 +370,37 @@ def test_fifty_payments_never_pay_more_than_is_due(desk):
             for n, sum_ in enumerate(amounts)
         ]
     )
-    it = settled(desk, path)
+    invoice = checked_invoice(desk, path)
     taken = [amount for amount, answer in zip(amounts, answers, strict=True) if answer.status == 200]
-    assert sorted(taken) == sorted(payment["amount"] for payment in it["payments"])
+    assert sorted(taken) == sorted(payment["amount"] for payment in invoice["payments"])
     for amount, answer in zip(amounts, answers, strict=True):
         if answer.status != 200:
             assert (answer.status, answer.code) == (422, "validation_failed")
             assert set(answer.json["errors"]) <= {"record_payment", "record_payment.amount"}
-            assert Decimal(amount) > Decimal(it["balance_due"])
+            assert Decimal(amount) > Decimal(invoice["balance_due"])
 
 
 def test_fifty_credit_notes_never_credit_more_than_the_invoice(desk):
     lines = [DESIGN, {"description": "Books", "unit_price": "300", "tax_rate": "7"}]
     path, amounts = issued(desk, lines), cents(random.Random(4), 50)
     answers = desk.together([("POST", f"{path}/credit-notes", {"amount": amount}) for amount in amounts])
-    it = settled(desk, path)
+    invoice = checked_invoice(desk, path)
     taken = [amount for amount, answer in zip(amounts, answers, strict=True) if answer.status == 201]
-    assert sorted(taken) == sorted(note["total"] for note in it["credit_notes"])
+    assert sorted(taken) == sorted(note["total"] for note in invoice["credit_notes"])
     for amount, answer in zip(amounts, answers, strict=True):
         if answer.status != 201:
             assert (answer.status, answer.code) == (422, "validation_failed")
             assert list(answer.json["errors"]) == ["amount"]
-            assert Decimal(amount) > Decimal(it["balance_due"])
+            assert Decimal(amount) > Decimal(invoice["balance_due"])
     last = desk.together([("POST", f"{path}/credit-notes", {})] * 50)
     assert statuses(last) == {201: 1, 422: 49}
-    it = settled(desk, path)
-    assert (it["status"], it["amount_credited"]) == ("paid", "916.00")
-    shares = [share for note in it["credit_notes"] for share in note["tax_breakdown"]]
+    invoice = checked_invoice(desk, path)
+    assert (invoice["status"], invoice["amount_credited"]) == ("paid", "916.00")
+    shares = [share for note in invoice["credit_notes"] for share in note["tax_breakdown"]]
     for rate, taxable, tax in (("7", 300, 21), ("19", 500, 95)):
         assert added(share["taxable_amount"] for share in shares if share["tax_rate"] == rate) == taxable
         assert added(share["tax_amount"] for share in shares if share["tax_rate"] == rate) == tax
-    numbers = sorted(int(note["number"][-4:]) for note in it["credit_notes"])
+    numbers = sorted(int(note["number"][-4:]) for note in invoice["credit_notes"])
     assert numbers == list(range(1, len(taken) + 2))
 
 
@@ -413,15 +415,15 @@ def test_void_payment_and_credit_at_once_leave_one_state_and_free_the_hours_once
             ("PATCH", "", {"status": "paid"}),
         ]
         calls = [(method, path + more, body) for path in pairs for method, more, body in steps]
-        calls += [naming("create", desk, pair, None) for pair in pairs.values()]
+        calls += [bill_by_ids("create", desk, pair, None) for pair in pairs.values()]
         order = random.sample(range(50), 50)
         shuffled = desk.together([calls[n] for n in order])
         answers = [shuffled[order.index(n)] for n in range(50)]
         again = {}
         for n, (path, pair) in enumerate(pairs.items()):
             void, payment, credit, paid = answers[4 * n : 4 * n + 4]
-            it, new = settled(desk, path), answers[40 + n]
-            if it["status"] == "void":
+            invoice, new = checked_invoice(desk, path), answers[40 + n]
+            if invoice["status"] == "void":
                 assert (void.status, payment.code, credit.code) == (200, "validation_failed", "locked")
                 assert "Cannot become paid from void." in paid.json["errors"]["status"][0]
             else:
@@ -432,5 +434,5 @@ def test_void_payment_and_credit_at_once_leave_one_state_and_free_the_hours_once
             else:
                 assert (new.status, new.code) == (422, "already_billed")
         assert desk.billed() == again
-        for invoice in set(again.values()):
-            assert desk.one("DELETE", f"/invoices/{invoice}").status == 204
+        for invoice_id in set(again.values()):
+            assert desk.one("DELETE", f"/invoices/{invoice_id}").status == 204

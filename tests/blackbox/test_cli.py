@@ -70,15 +70,15 @@ def test_an_account_is_created_with_its_first_admin(account):
 
 
 def test_accounts_are_listed_shown_and_changed(folder, account):
-    own = account["account_id"]
+    account_id = account["account_id"]
     listed = {one["id"]: one for one in tell(folder, "account", "list")["accounts"]}
-    shown = tell(folder, "account", "show", own)
-    assert listed[own] == shown
+    shown = tell(folder, "account", "show", account_id)
+    assert listed[account_id] == shown
     assert (shown["name"], shown["plan"], shown["currency"], shown["timezone"]) == ("North", "agency", "EUR", "UTC")
     assert shown["api_enabled"] is True
     assert re.fullmatch(INSTANT, shown["trial_ends_at"])
-    changed = tell(folder, "account", "set", own, "--name", "Nord", "--timezone", "Europe/Berlin", "--tax-rate", "19",
-                   "--hourly-rate", "95.5", "--payment-terms-days", "14", "--plan", "scale",
+    changed = tell(folder, "account", "set", account_id, "--name", "Nord", "--timezone", "Europe/Berlin",
+                   "--tax-rate", "19", "--hourly-rate", "95.5", "--payment-terms-days", "14", "--plan", "scale",
                    "--working-weekdays", "mon,tue", "--trial-ends-at", "2030-01-01T00:00:00+01:00")  # fmt: skip
     assert changed == shown | {
         "name": "Nord",
@@ -95,11 +95,11 @@ def test_accounts_are_listed_shown_and_changed(folder, account):
 
 
 def test_users_are_created_listed_changed_deactivated_and_activated(folder, account):
-    own = account["account_id"]
-    made = tell(folder, "user", "create", own, "--name", "Max", "--email", "max@north.example", "--role", "member",
-                "--weekly-capacity-minutes", "1200", "--hourly-rate", "80", "--cost-rate", "45")  # fmt: skip
+    account_id = account["account_id"]
+    made = tell(folder, "user", "create", account_id, "--name", "Max", "--email", "max@north.example", "--role",
+                "member", "--weekly-capacity-minutes", "1200", "--hourly-rate", "80", "--cost-rate", "45")  # fmt: skip
     assert set(made) == {"user_id", "password"}
-    (shown,) = [one for one in tell(folder, "user", "list", own)["users"] if one["id"] == made["user_id"]]
+    (shown,) = [one for one in tell(folder, "user", "list", account_id)["users"] if one["id"] == made["user_id"]]
     assert (shown["name"], shown["role"], shown["is_active"], shown["weekly_capacity_minutes"]) == (
         "Max",
         "member",
@@ -114,11 +114,11 @@ def test_users_are_created_listed_changed_deactivated_and_activated(folder, acco
 
 
 def test_keys_are_created_listed_without_their_values_and_revoked(folder, account):
-    own = account["account_id"]
-    made = tell(folder, "key", "create", own, "--user", account["user_id"], "--name", "All", "--scopes", "all",
+    account_id = account["account_id"]
+    made = tell(folder, "key", "create", account_id, "--user", account["user_id"], "--name", "All", "--scopes", "all",
                 "--expires-at", "2030-01-01T00:00:00Z")  # fmt: skip
     assert set(made) == {"key_id", "key"}
-    listed = {one["id"]: one for one in tell(folder, "key", "list", own)["keys"]}
+    listed = {one["id"]: one for one in tell(folder, "key", "list", account_id)["keys"]}
     every, some = listed[made["key_id"]], listed[account["key_id"]]
     assert len(every["scopes"]) == 17
     assert some["scopes"] == ["clients:read", "time:write"]
@@ -130,41 +130,42 @@ def test_keys_are_created_listed_without_their_values_and_revoked(folder, accoun
 
 def test_api_on_is_refused_without_a_plan_and_a_trial(folder):
     made = tell(folder, *CREATE, "--plan", "solo", "--admin-email", "bo@solo.example", "--currency", "USD")
-    own = made["account_id"]
-    assert tell(folder, "api", "on", own)["api_enabled"] is True, "the trial runs"
-    tell(folder, "account", "set", own, "--trial-ends-at", PAST)
-    assert tell(folder, "api", "off", own)["api_enabled"] is False
-    said = refused(folder, "api", "on", own)
-    assert "trial" in said
-    assert "agency" in said, "it names the plans that include the API"
-    said = refused(folder, "key", "create", own, "--user", made["user_id"], "--name", "K", "--scopes", "all")
-    assert f"retainer api on {own}" in said, "it says what to do first"
+    account_id = made["account_id"]
+    assert tell(folder, "api", "on", account_id)["api_enabled"] is True, "the trial runs"
+    tell(folder, "account", "set", account_id, "--trial-ends-at", PAST)
+    assert tell(folder, "api", "off", account_id)["api_enabled"] is False
+    message = refused(folder, "api", "on", account_id)
+    assert "trial" in message
+    assert "agency" in message, "it names the plans that include the API"
+    message = refused(folder, "key", "create", account_id, "--user", made["user_id"], "--name", "K", "--scopes", "all")
+    assert f"retainer api on {account_id}" in message, "it says what to do first"
 
 
 def test_all_bad_values_are_named_by_their_options_at_once(folder):
-    said = refused(folder, "account", "create", "--name", " ", "--plan", "gold", "--currency", "EURO", "--timezone",
-                   "Mars", "--admin-name", "x" * 200, "--admin-email", "nobody", "--password", "short")  # fmt: skip
+    message = refused(folder, "account", "create", "--name", " ", "--plan", "gold", "--currency", "EURO", "--timezone",
+                      "Mars", "--admin-name", "x" * 200, "--admin-email", "nobody", "--password", "short")  # fmt: skip
     for option in ("name", "plan", "currency", "timezone", "admin-name", "admin-email", "password"):
-        assert f"--{option}: " in said, said
+        assert f"--{option}: " in message, message
 
 
 def test_bad_values_of_other_commands_are_named_by_their_options(folder, account):
-    own, user = account["account_id"], account["user_id"]
-    said = refused(folder, "account", "set", own, "--plan", "gold", "--trial-ends-at", "soon", "--tax-rate", "101",
-                   "--hourly-rate", "1.234", "--working-weekdays", "mon,fun")  # fmt: skip
+    account_id, user = account["account_id"], account["user_id"]
+    message = refused(folder, "account", "set", account_id, "--plan", "gold", "--trial-ends-at", "soon",
+                      "--tax-rate", "101", "--hourly-rate", "1.234", "--working-weekdays", "mon,fun")  # fmt: skip
     for option in ("plan", "trial-ends-at", "tax-rate", "working-weekdays"):
-        assert f"--{option}: " in said, said
-    assert "--hourly-rate: " in refused(folder, "account", "set", own, "--hourly-rate", "1.234"), "EUR has two places"
-    said = refused(folder, "user", "set", user, "--email", "nobody", "--role", "owner", "--target-percent", "x")
+        assert f"--{option}: " in message, message
+    message = refused(folder, "account", "set", account_id, "--hourly-rate", "1.234")
+    assert "--hourly-rate: " in message, "EUR has two places"
+    message = refused(folder, "user", "set", user, "--email", "nobody", "--role", "owner", "--target-percent", "x")
     for option in ("email", "role", "target-percent"):
-        assert f"--{option}: " in said, said
+        assert f"--{option}: " in message, message
     assert "--cost-rate-from: " in refused(folder, "user", "set", user, "--cost-rate-from", "2026-01-01")
-    said = refused(folder, "key", "create", own, "--user", user, "--name", "K", "--scopes", "clients:read,beer:drink",
-                   "--expires-at", "2030-01-01")  # fmt: skip
-    assert "--scopes: " in said
-    assert "--expires-at: " in said
-    said = refused(folder, "key", "create", own, "--user", 999, "--name", "K", "--scopes", "all")
-    assert "--user: " in said
+    message = refused(folder, "key", "create", account_id, "--user", user, "--name", "K",
+                      "--scopes", "clients:read,beer:drink", "--expires-at", "2030-01-01")  # fmt: skip
+    assert "--scopes: " in message
+    assert "--expires-at: " in message
+    message = refused(folder, "key", "create", account_id, "--user", 999, "--name", "K", "--scopes", "all")
+    assert "--user: " in message
 
 
 def test_what_does_not_exist_is_told_in_a_sentence(folder):
@@ -180,8 +181,8 @@ def test_wrong_usage_ends_with_two(folder):
     misused(folder, "account", "show", "one")
     misused(folder, "account", "set", 1)
     misused(folder, "serve", "--port", "0")
-    said = misused(folder, "serve", "--workers", "2")
-    assert "one process" in said, "more than one worker is refused in a sentence"
+    message = misused(folder, "serve", "--workers", "2")
+    assert "one process" in message, "more than one worker is refused in a sentence"
 
 
 def test_migrate_tells_what_it_found_and_what_it_left(tmp_path):
@@ -209,30 +210,30 @@ def test_doctor_tells_settings_with_their_source_and_changes_nothing(tmp_path):
 
 def test_doctor_tells_which_summaries_have_drifted_and_repairs_them(tmp_path):
     made = tell(prepared(tmp_path), *CREATE, "--admin-email", "ana@north.example")
-    drifted = f"user_sums of account {made['account_id']}"
+    mismatched = f"user_sums of account {made['account_id']}"
     columns = "account_id, span, user_id, currency, tracked_minutes"
     values = f"{made['account_id']}, '2026-03', {made['user_id']}, 'EUR', 60"
     with opened(tmp_path / "data" / "retainer.db") as store, store.unscoped("a row too many", write=True) as tx:
         tx.execute(text(f"INSERT INTO user_sums ({columns}) VALUES ({values})"), {})
-    said = refused(tmp_path, "doctor")
-    assert drifted in said
-    assert "retainer doctor --repair" in said
-    assert tell(tmp_path, "doctor", "--repair")["drifted_summaries"] == [drifted]
+    message = refused(tmp_path, "doctor")
+    assert mismatched in message
+    assert "retainer doctor --repair" in message
+    assert tell(tmp_path, "doctor", "--repair")["drifted_summaries"] == [mismatched]
     assert tell(tmp_path, "doctor")["drifted_summaries"] == []
 
 
 def test_a_setting_that_is_unknown_or_unreadable_stops_the_start(tmp_path):
     port = ("serve", "--port", free_port())
-    said = refused(tmp_path, *port, RETAINER_DATABSE_URL="sqlite:///x.db")
-    assert "RETAINER_DATABSE_URL" in said
-    assert "RETAINER_DATABASE_URL" in said, "the nearest name is suggested"
-    said = refused(tmp_path, *port, RETAINER_TRUSTED_PROXIES="10.0.0.1/99")
-    assert "RETAINER_TRUSTED_PROXIES" in said
-    assert "10.0.0.1/99" in said
-    assert "10.0.0.0/8" in said, "the accepted form is shown"
-    said = refused(tmp_path, *port, RETAINER_DATABASE_URL="mysql://root@db/x")
-    assert "RETAINER_DATABASE_URL" in said
-    assert "sqlite:///" in said
+    message = refused(tmp_path, *port, RETAINER_DATABSE_URL="sqlite:///x.db")
+    assert "RETAINER_DATABSE_URL" in message
+    assert "RETAINER_DATABASE_URL" in message, "the nearest name is suggested"
+    message = refused(tmp_path, *port, RETAINER_TRUSTED_PROXIES="10.0.0.1/99")
+    assert "RETAINER_TRUSTED_PROXIES" in message
+    assert "10.0.0.1/99" in message
+    assert "10.0.0.0/8" in message, "the accepted form is shown"
+    message = refused(tmp_path, *port, RETAINER_DATABASE_URL="mysql://root@db/x")
+    assert "RETAINER_DATABASE_URL" in message
+    assert "sqlite:///" in message
     assert list(tmp_path.iterdir()) == []
 
 
@@ -257,9 +258,9 @@ def test_a_port_in_use_is_told_in_a_sentence(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        said = refused(tmp_path, "serve", "--port", taken.getsockname()[1])
-    assert "in use" in said
-    assert str(taken) not in said
+        message = refused(tmp_path, "serve", "--port", taken.getsockname()[1])
+    assert "in use" in message
+    assert str(taken) not in message
 
 
 def test_serve_with_json_writes_one_object_as_soon_as_it_listens(tmp_path):
@@ -288,13 +289,13 @@ def test_a_program_that_reads_serve_through_a_pipe_learns_when_it_is_ready(tmp_p
 def test_the_demo_prints_a_base_url_a_key_and_a_curl_line_that_work(tmp_path):
     with running(tmp_path, "--json", does="demo") as server:
         text = until((tmp_path / "out.txt").read_text, "the demo says how to call it", seconds=30)
-        said = json.loads(text)
-        assert {"base_url", "key", "curl"} <= set(said)
-        header, url = re.fullmatch(r'curl -H "Authorization: (.*)" (\S+)', said["curl"]).groups()
-        assert header == f"Bearer {said['key']}"
-        assert url.startswith(said["base_url"])
+        printed = json.loads(text)
+        assert {"base_url", "key", "curl"} <= set(printed)
+        header, url = re.fullmatch(r'curl -H "Authorization: (.*)" (\S+)', printed["curl"]).groups()
+        assert header == f"Bearer {printed['key']}"
+        assert url.startswith(printed["base_url"])
         with Client(server.port) as client:
-            answer = client.get(url.removeprefix(said["base_url"]), Authorization=header)
+            answer = client.get(url.removeprefix(printed["base_url"]), Authorization=header)
             assert answer.json["meta"]["total"] > 0
             me = client.get("/me", Authorization=header).data
             least = {"/clients": 12, "/projects": 40, "/tasks": 200, "/time-entries": 15_000}

@@ -69,20 +69,20 @@ def test_a_server_says_in_its_log_what_others_could_read_and_that_it_runs_as_roo
     assert all("runs as root" in line for line in before)
     (tmp_path / "data" / "retainer.db").chmod(0o644)
     with running(tmp_path):
-        (said,) = [line for line in warnings(tmp_path)[len(before) :] if "runs as root" not in line]
-    assert "chmod" in said
-    assert "retainer.db" in said
+        (warning,) = [line for line in warnings(tmp_path)[len(before) :] if "runs as root" not in line]
+    assert "chmod" in warning
+    assert "retainer.db" in warning
 
 
 def test_the_doctor_says_what_others_could_read_and_answers_nonetheless(tmp_path):
     prepared(tmp_path)
     assert command(tmp_path, "doctor", "--json").err == ""
     (tmp_path / "data").chmod(0o755)
-    said = command(tmp_path, "doctor", "--json")
-    assert said.status == 0
-    assert said.json["database"].endswith("retainer.db")
-    assert len(said.err.splitlines()) == 1
-    assert "chmod" in said.err
+    result = command(tmp_path, "doctor", "--json")
+    assert result.status == 0
+    assert result.json["database"].endswith("retainer.db")
+    assert len(result.err.splitlines()) == 1
+    assert "chmod" in result.err
 
 
 CREATE = ("--name", "B", "--plan", "agency", "--admin-name", "B", "--admin-email", "b@b.example")
@@ -125,11 +125,11 @@ def test_a_command_on_a_full_disk_says_so_and_that_nothing_changed(full_disk):
         ("key", "revoke", agency["key_id"]),
         ("user", "deactivate", agency["member_id"]),
     ):
-        said = command(disk, *arguments, "--json")
-        assert (said.status, said.out) == (1, ""), said
-        assert len(said.err.splitlines()) == 1, said
-        assert "disk" in said.err.lower(), said
-        assert "nothing was changed" in said.err.lower(), said
+        result = command(disk, *arguments, "--json")
+        assert (result.status, result.out) == (1, ""), result
+        assert len(result.err.splitlines()) == 1, result
+        assert "disk" in result.err.lower(), result
+        assert "nothing was changed" in result.err.lower(), result
     (disk / "rest").unlink()
     assert tell(disk, "account", "show", agency["account_id"])["api_enabled"] is True
 
@@ -143,7 +143,7 @@ def test_writers_together_on_a_full_disk_are_told_what_became_of_them(full_disk)
             with server.client(agency["key"]) as client:
                 return client.send("POST", f"{BASE_PATH}/clients", {"name": f"Client {name}"})
 
-        def there():
+        def stored():
             with server.client(agency["key"]) as client:
                 rows = client.get("/clients?per_page=100&sort=number").json["data"]
             assert [row["number"] for row in rows] == [f"C-{number:04}" for number in range(1, len(rows) + 1)]
@@ -157,6 +157,6 @@ def test_writers_together_on_a_full_disk_are_told_what_became_of_them(full_disk)
         acknowledged |= {answer.data["name"] for answer in found if answer.status != 503}  # whose few pages fit in
         assert len(refused) > 16
         (disk / "rest").unlink()
-        assert there() == acknowledged
+        assert stored() == acknowledged
         acknowledged |= {answer.data["name"] for answer in at_once(16, lambda number: write(f"{number} again"))}
-        assert there() == acknowledged
+        assert stored() == acknowledged

@@ -39,7 +39,7 @@ def agency(server):
     return server.agency("Hostile", "enterprise")
 
 
-class Patient(Client):
+class RetryingClient(Client):
     """A client that sends once more when the server has closed the kept connection meanwhile."""
 
     def send(self, *arguments, **headers):
@@ -51,7 +51,7 @@ class Patient(Client):
 
 @pytest.fixture
 def client(server, agency):
-    with Patient(server.port, server.new_key(agency)) as opened:
+    with RetryingClient(server.port, server.new_key(agency)) as opened:
         yield opened
 
 
@@ -59,9 +59,9 @@ def client(server, agency):
 def records(client):
     """One record of each kind, by collection."""
     name = f"Real {next(NUMBERS)}"
-    own = client.post("/clients", {"name": name}).data["id"]
-    contact = client.post("/external-contacts", {"client_id": own, "last_name": name}).data["id"]
-    return {"clients": own, "external-contacts": contact, "tags": client.post("/tags", {"name": name}).data["id"]}
+    client_id = client.post("/clients", {"name": name}).data["id"]
+    contact = client.post("/external-contacts", {"client_id": client_id, "last_name": name}).data["id"]
+    return {"clients": client_id, "external-contacts": contact, "tags": client.post("/tags", {"name": name}).data["id"]}
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +247,7 @@ def me(client, **headers):
 
 
 def test_every_form_of_credential_is_taken_or_refused_as_documented(server, agency, address):
-    good, own = agency["key"], agency["key_id"]
+    good, key_id = agency["key"], agency["key_id"]
     other = server.new_key(agency)
     broken = good[:-1] + ("a" if good[-1] != "a" else "b")
     basic = base64.b64encode(f"{good}:".encode()).decode()
@@ -265,7 +265,7 @@ def test_every_form_of_credential_is_taken_or_refused_as_documented(server, agen
             {"Authorization": f"Basic {basic}", "X_Api_Key": good},
         ]
         for headers in taken:
-            assert me(client, **headers) == own, headers
+            assert me(client, **headers) == key_id, headers
         refused = [
             ({}, "missing_key"),
             ({"Authorization": ""}, "missing_key"),

@@ -34,7 +34,7 @@ WRITERS = 16
 
 
 @pytest.fixture
-def own(tmp_path):
+def disposable_server(tmp_path):
     """A server that a test may end as it likes."""
     with running(prepared(tmp_path)) as server:
         yield server
@@ -51,7 +51,7 @@ def gapless(count):
 
 
 def half_sent(server, key, name):
-    """A create whose body is not yet whole; answers the connection and what is still to come."""
+    """A create whose body is not yet whole; return the connection and what is still to come."""
     body = json.dumps({"name": name}).encode()
     head = (
         f"POST {BASE_PATH}/clients HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
@@ -62,12 +62,12 @@ def half_sent(server, key, name):
     return link, body[5:]
 
 
-def test_requests_in_flight_are_finished_before_the_server_ends(own):
-    agency = own.agency("North", "enterprise")
-    open_requests = [half_sent(own, agency["key"], f"Client {number}") for number in range(8)]
-    with own.client(agency["key"]) as client:
+def test_requests_in_flight_are_finished_before_the_server_ends(disposable_server):
+    agency = disposable_server.agency("North", "enterprise")
+    open_requests = [half_sent(disposable_server, agency["key"], f"Client {number}") for number in range(8)]
+    with disposable_server.client(agency["key"]) as client:
         assert client.get("/me").status == 200, "the requests before were taken"
-    own.process.terminate()
+    disposable_server.process.terminate()
     time.sleep(0.5)  # nothing tells from outside that the signal has arrived
     began = time.monotonic()
     found = []
@@ -77,18 +77,18 @@ def test_requests_in_flight_are_finished_before_the_server_ends(own):
             received, _ = drained(link)
             found += parsed(received)
     assert statuses([checked(answer) for answer in found]) == {201: 8}
-    assert own.process.wait(timeout=35) == 0
+    assert disposable_server.process.wait(timeout=35) == 0
     assert time.monotonic() - began < 30
-    assert numbers(own, agency["account_id"]) == gapless(8)
+    assert numbers(disposable_server, agency["account_id"]) == gapless(8)
 
 
-def test_a_stop_under_load_loses_nothing_that_was_acknowledged_and_says_no_half_word(own):
-    agency = own.agency("North", "enterprise")
-    keys = [own.new_key(agency) for _ in range(4)]
+def test_a_stop_under_load_loses_nothing_that_was_acknowledged_and_says_no_half_word(disposable_server):
+    agency = disposable_server.agency("North", "enterprise")
+    keys = [disposable_server.new_key(agency) for _ in range(4)]
     acknowledged, refused = [], []
 
     def write(number):
-        with own.client(keys[number % 4]) as client:
+        with disposable_server.client(keys[number % 4]) as client:
             for turn in range(2000):
                 try:
                     acknowledged.append(client.post("/clients", {"name": f"{number}-{turn}"}).data["name"])
@@ -100,29 +100,29 @@ def test_a_stop_under_load_loses_nothing_that_was_acknowledged_and_says_no_half_
     for thread in threads:
         thread.start()
     until(lambda: len(acknowledged) > 100, "some writes are acknowledged")
-    assert own.stop() == 0
+    assert disposable_server.stop() == 0
     for thread in threads:
         thread.join(timeout=20)
         assert not thread.is_alive()
     assert len(refused) == WRITERS, "no incomplete answer: only connections that are closed or refused"
-    rows = Counter(name for (name,) in query(own.database, "SELECT name FROM clients"))
+    rows = Counter(name for (name,) in query(disposable_server.database, "SELECT name FROM clients"))
     assert set(acknowledged) <= set(rows)
     assert max(rows.values()) == 1
-    assert unsound(own.database) == []
+    assert unsound(disposable_server.database) == []
 
 
-def test_the_log_is_one_json_line_for_each_request_to_the_last_and_holds_no_key(own):
-    agency = own.agency("North", "enterprise")
+def test_the_log_is_one_json_line_for_each_request_to_the_last_and_holds_no_key(disposable_server):
+    agency = disposable_server.agency("North", "enterprise")
     sent = [f"mine-{number}" for number in range(60)]
 
     def call(number):
-        with own.client(agency["key"] if number % 3 else None) as client:
+        with disposable_server.client(agency["key"] if number % 3 else None) as client:
             answer = client.get(f"/clients?api_key={agency['key']}&q=secret", X_Request_Id=sent[number])
             assert answer.headers["x-request-id"] == sent[number]
 
     at_once(8, call, len(sent))
-    assert own.stop() == 0, "at once: the last lines have had no time yet"
-    text = own.log()
+    assert disposable_server.stop() == 0, "at once: the last lines have had no time yet"
+    text = disposable_server.log()
     lines = [json.loads(line) for line in text.splitlines()]
     noted = Counter(line["request_id"] for line in lines if line["event"] == "request")
     assert {name: noted[name] for name in sent} == dict.fromkeys(sent, 1)
@@ -131,14 +131,14 @@ def test_the_log_is_one_json_line_for_each_request_to_the_last_and_holds_no_key(
     assert {line["key"] for line in mine} == {None, agency["key"][:8]}
     assert not re.search(r"rtn_[0-9A-Za-z]{38}", text)
     assert "secret" not in text
-    assert (own.folder / "out.txt").read_text().count("\n") <= 1
+    assert (disposable_server.folder / "out.txt").read_text().count("\n") <= 1
 
 
-def test_a_log_line_cannot_be_forged(own):
-    with own.client() as client:
+def test_a_log_line_cannot_be_forged(disposable_server):
+    with disposable_server.client() as client:
         client.get("/clients/%0a%7b%22event%22:%22forged%22%7d", X_Request_Id="a b", User_Agent="x\ty")
-    own.stop()
-    lines = [json.loads(line) for line in own.log().splitlines()]
+    disposable_server.stop()
+    lines = [json.loads(line) for line in disposable_server.log().splitlines()]
     assert not [line for line in lines if line["event"] == "forged"]
 
 
@@ -234,9 +234,9 @@ def test_killed_under_writes_nothing_acknowledged_is_lost_and_nothing_is_there_t
     assert unsound(server.database) == []
 
 
-def test_a_main_process_that_is_killed_leaves_no_orphan_behind(own):
-    family = children(own.process.pid)
-    crash(own, "main")
+def test_a_main_process_that_is_killed_leaves_no_orphan_behind(disposable_server):
+    family = children(disposable_server.process.pid)
+    crash(disposable_server, "main")
     until(lambda: not [pid for pid in family if alive(pid)], "the processes that it started have ended", seconds=5)
 
 
@@ -248,11 +248,11 @@ def alive(pid):
         return False
 
 
-def test_a_second_server_on_the_same_database_is_refused_in_a_sentence(own):
+def test_a_second_server_on_the_same_database_is_refused_in_a_sentence(disposable_server):
     """Limits are counted in one process, so that one serves."""
-    said = command(own.folder, "serve", "--port", str(free_port()))
-    assert said.status == 1
-    assert "Another server serves" in said.err
+    finished = command(disposable_server.folder, "serve", "--port", str(free_port()))
+    assert finished.status == 1
+    assert "Another server serves" in finished.err
 
 
 def test_concurrent_creates_get_numbers_without_gap_or_duplicate(server, agency):
@@ -312,12 +312,12 @@ def test_of_thirty_changes_to_the_same_state_exactly_one_wins(server, agency):
             assert client.get(path).headers["etag"] != state
 
 
-def test_a_worker_that_dies_twice_within_seconds_is_replaced_twice(own):
-    agency = own.agency("North", "enterprise")
+def test_a_worker_that_dies_twice_within_seconds_is_replaced_twice(disposable_server):
+    agency = disposable_server.agency("North", "enterprise")
     for name in ("First", "Second", "Third"):
-        (worker,) = until(lambda: children(own.process.pid)[-1:], "there is a worker")
+        (worker,) = until(lambda: children(disposable_server.process.pid)[-1:], "there is a worker")
         os.kill(worker, signal.SIGKILL)
-        until(lambda: answers(own), "a killed worker is replaced", seconds=15)
-        with own.client(agency["key"]) as client:
+        until(lambda: answers(disposable_server), "a killed worker is replaced", seconds=15)
+        with disposable_server.client(agency["key"]) as client:
             assert client.post("/clients", {"name": name}).status == 201
-    assert own.stop() == 0
+    assert disposable_server.stop() == 0

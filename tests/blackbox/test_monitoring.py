@@ -15,16 +15,16 @@ from retainer.store.engines import Sqlite
 from tests.blackbox.process import COMMAND, command, environment, prepared, query, running, tell, unsound, until
 from tests.contract_checker import ContractChecker
 from tests.factories import ApiClient, open_agency, open_app
-from tests.monitor.test_probe import UP, Place
+from tests.monitor.test_probe import UP, FakeSite
 
 ALLOW = {"RETAINER_MONITOR_ALLOW": "127.0.0.0/8"}
 
 
 @pytest.fixture
-def place():
-    its = Place()
-    yield its
-    its.close()
+def fake_site():
+    site = FakeSite()
+    yield site
+    site.close()
 
 
 @pytest.fixture
@@ -44,12 +44,12 @@ def change(folder, statement):
         connection.execute(statement)
 
 
-def sites(folder, place, count):
-    """Open an agency whose sites lie at a place; answers its key."""
+def sites(folder, fake_site, count):
+    """Open an agency whose sites are served by the fake site; return its key."""
     app = open_app(database(folder))
     api = ApiClient(app, ContractChecker(), open_agency(app.store, "North", "enterprise"))
     for number in range(count):
-        api.make("/sites", url=f"{place.url}{number}")
+        api.make("/sites", url=f"{fake_site.url}{number}")
     app.store.engine.close()
     return api.key
 
@@ -59,8 +59,8 @@ def checked_sites(folder):
     return count
 
 
-def asked(place):
-    return Counter(int(head.split(" ")[1].strip("/")) for head in place.asked)
+def asked(fake_site):
+    return Counter(int(head.split(" ")[1].strip("/")) for head in fake_site.asked)
 
 
 @contextlib.contextmanager
@@ -81,26 +81,26 @@ def monitor(folder, *options):
         process.communicate(timeout=20)
 
 
-def test_monitor_once_checks_what_is_due_and_says_how_many(folder, place):
-    sites(folder, place, 3)
+def test_monitor_once_checks_what_is_due_and_says_how_many(folder, fake_site):
+    sites(folder, fake_site, 3)
     done = command(folder, "monitor", "--once", "--json", **ALLOW)
     assert (done.status, done.json, done.err) == (0, {"checked": 3}, "")
-    assert asked(place) == {0: 1, 1: 1, 2: 1}
+    assert asked(fake_site) == {0: 1, 1: 1, 2: 1}
     assert tell(folder, "monitor", "--once") == {"checked": 0}, "nothing is due"
     rows = query(database(folder), "SELECT DISTINCT observed, last_status_code, updated_at = created_at FROM sites")
     assert rows == [("up", 200, 1)]
 
 
-def test_without_the_setting_no_place_on_loopback_is_asked(folder, place):
-    sites(folder, place, 2)
+def test_without_the_setting_no_place_on_loopback_is_asked(folder, fake_site):
+    sites(folder, fake_site, 2)
     assert tell(folder, "monitor", "--once") == {"checked": 2}
-    assert place.connections == 0
+    assert fake_site.connections == 0
     rows = query(database(folder), "SELECT DISTINCT observed, failures, last_error FROM sites")
     assert rows == [("unknown", 1, "The site cannot be reached.")]
 
 
-def test_two_processes_check_each_of_many_sites_once_in_each_interval(folder, place):
-    sites(folder, place, 110)
+def test_two_processes_check_each_of_many_sites_once_in_each_interval(folder, fake_site):
+    sites(folder, fake_site, 110)
     change(folder, "UPDATE sites SET check_interval_seconds = 86400")
     with monitor(folder), monitor(folder):
         for rounds in (1, 2, 3):
@@ -108,21 +108,21 @@ def test_two_processes_check_each_of_many_sites_once_in_each_interval(folder, pl
                 lambda each=rounds: query(database(folder), "SELECT sum(up) FROM site_hours") == [(110 * each,)], "all"
             )
             time.sleep(0.6)  # longer than a tick of either
-            assert asked(place) == dict.fromkeys(range(110), rounds)
+            assert asked(fake_site) == dict.fromkeys(range(110), rounds)
             change(folder, "UPDATE sites SET next_check_at = '2020-01-01T00:00:00.000000Z'")
     assert unsound(database(folder)) == []
 
 
-def test_what_a_killed_monitor_was_looking_at_is_checked_after_the_lease(folder, place):
-    sites(folder, place, 20)
+def test_what_a_killed_monitor_was_looking_at_is_checked_after_the_lease(folder, fake_site):
+    sites(folder, fake_site, 20)
     silent = threading.Event()
-    place.answer = lambda *_: silent.wait(10)
+    fake_site.answer = lambda *_: silent.wait(10)
     with monitor(folder) as process:
-        until(lambda: place.connections == 20, "all sites are being looked at")
+        until(lambda: fake_site.connections == 20, "all sites are being looked at")
         os.kill(process.pid, signal.SIGKILL)
         process.wait(timeout=20)
     silent.set()
-    place.answer = UP
+    fake_site.answer = UP
     assert checked_sites(folder) == 0
     assert tell(folder, "monitor", "--once") == {"checked": 0}, "the lease lasts"
     ((soon,),) = query(database(folder), "SELECT max(unixepoch(next_check_at)) - unixepoch() FROM sites")
@@ -134,43 +134,43 @@ def test_what_a_killed_monitor_was_looking_at_is_checked_after_the_lease(folder,
 
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
-def test_a_monitor_that_is_told_to_end_writes_what_it_was_looking_at(folder, place, name):
-    sites(folder, place, 5)
+def test_a_monitor_that_is_told_to_end_writes_what_it_was_looking_at(folder, fake_site, name):
+    sites(folder, fake_site, 5)
 
     def answer(link, _):
         time.sleep(1.5)
         link.sendall(UP)
 
-    place.answer = answer
+    fake_site.answer = answer
     with monitor(folder, "--json") as process:
-        until(lambda: place.connections == 5, "all sites are being looked at")
+        until(lambda: fake_site.connections == 5, "all sites are being looked at")
         process.send_signal(name)
         out, err = process.communicate(timeout=20)
         assert (process.returncode, json.loads(out), err) == (0, {"checked": 5}, b"")
     assert checked_sites(folder) == 5
 
 
-def test_the_server_checks_sites_by_itself_unless_told_not_to(folder, place):
-    key = sites(folder, place, 3)
+def test_the_server_checks_sites_by_itself_unless_told_not_to(folder, fake_site):
+    key = sites(folder, fake_site, 3)
     with running(folder, "--no-monitor", **ALLOW):
         time.sleep(1)
-        assert place.connections == 0
+        assert fake_site.connections == 0
     with running(folder, **ALLOW) as server, server.client(key) as client:
         until(lambda: checked_sites(folder) == 3, "what was due is checked")
-        made = client.post("/sites", {"url": f"{place.url}3"}).data["id"]
+        made = client.post("/sites", {"url": f"{fake_site.url}3"}).data["id"]
         until(lambda: client.get(f"/sites/{made}").data["status"] == "up", "a new site is checked at once")
-    assert asked(place) == {0: 1, 1: 1, 2: 1, 3: 1}
+    assert asked(fake_site) == {0: 1, 1: 1, 2: 1, 3: 1}
 
 
-def test_a_server_that_is_told_to_end_writes_what_it_was_looking_at(folder, place):
-    sites(folder, place, 3)
+def test_a_server_that_is_told_to_end_writes_what_it_was_looking_at(folder, fake_site):
+    sites(folder, fake_site, 3)
 
     def answer(link, _):
         time.sleep(1.5)
         link.sendall(UP)
 
-    place.answer = answer
+    fake_site.answer = answer
     with running(folder, **ALLOW) as server:
-        until(lambda: place.connections == 3, "all sites are being looked at")
+        until(lambda: fake_site.connections == 3, "all sites are being looked at")
         assert server.stop() == 0
     assert checked_sites(folder) == 3

@@ -24,26 +24,26 @@ from tests.factories import Answer, ApiClient, open_app
 
 HERE = Path(__file__).parent
 OPERATIONS = ROUTES.operations
-SCOPED = [it for it in OPERATIONS if it.scope]
-READS = [it for it in OPERATIONS if not it.writes]
-WRITES = [it for it in OPERATIONS if it.writes]
-CREATES = [it for it in OPERATIONS if it.method == "POST"]
-UPDATES = [it for it in OPERATIONS if it.method in {"PUT", "PATCH"}]
-DELETES = [it for it in OPERATIONS if it.method == "DELETE"]
-BODIES = [it for it in OPERATIONS if it.body]
-LISTS = [it for it in OPERATIONS if it.paged]
-BY_ID = [it for it in OPERATIONS if it.parameters]
-ONES = [it for it in READS if isinstance(it.answers, type) and issubclass(it.answers, Record)]
-PATHS = {it.path: [other for other in OPERATIONS if other.path == it.path] for it in OPERATIONS}
+SCOPED = [operation for operation in OPERATIONS if operation.scope]
+READS = [operation for operation in OPERATIONS if not operation.writes]
+WRITES = [operation for operation in OPERATIONS if operation.writes]
+CREATES = [operation for operation in OPERATIONS if operation.method == "POST"]
+UPDATES = [operation for operation in OPERATIONS if operation.method in {"PUT", "PATCH"}]
+DELETES = [operation for operation in OPERATIONS if operation.method == "DELETE"]
+BODIES = [operation for operation in OPERATIONS if operation.body]
+LISTS = [operation for operation in OPERATIONS if operation.paged]
+BY_ID = [operation for operation in OPERATIONS if operation.parameters]
+ONES = [read for read in READS if isinstance(read.answers, type) and issubclass(read.answers, Record)]
+PATHS = {one.path: [operation for operation in OPERATIONS if operation.path == one.path] for one in OPERATIONS}
 
 SUCCESS = {200, 201, 204}
-NEVER = 987_654_321
+UNKNOWN_ID = 987_654_321
 """An id that no record ever gets."""
-FIT = {"quotes": {"status": "accepted", "lines": [{"description": "Design", "unit_price": "500"}]}}
+CONVERTIBLE = {"quotes": {"status": "accepted", "lines": [{"description": "Design", "unit_price": "500"}]}}
 """What records must be like for others to be made from them."""
-OWN_WORDS = {"template_id": "projects", "assignee_id": "users"}
+REFERENCED_TABLES = {"template_id": "projects", "assignee_id": "users"}
 """Members of a body that are no columns and are not named after the table that they refer to."""
-PASSING = {"date", "x-request-id", "x-ratelimit-remaining", "x-ratelimit-reset"}
+VOLATILE_HEADERS = {"date", "x-request-id", "x-ratelimit-remaining", "x-ratelimit-reset"}
 """Headers that differ between two answers to the same request."""
 
 
@@ -90,10 +90,10 @@ def sample(api: ApiClient, operation: Operation) -> Sample:
     return Sample(operation.method, path, body, made.data, made.headers.get("etag"))
 
 
-def send(api: ApiClient, it: Sample, **options: Any) -> Answer:
+def send(api: ApiClient, request: Sample, **options: Any) -> Answer:
     """Send a sample; `path` and `body` may be others."""
-    path, body = options.pop("path", it.path), options.pop("body", it.body)
-    return api.call(it.method, path, None if "raw" in options else body, **options)
+    path, body = options.pop("path", request.path), options.pop("body", request.body)
+    return api.call(request.method, path, None if "raw" in options else body, **options)
 
 
 def succeeds(answer: Answer) -> Answer:
@@ -104,7 +104,7 @@ def succeeds(answer: Answer) -> Answer:
 
 def kept_headers(answer: Answer) -> dict[str, str]:
     """The headers, without those that differ from request to request."""
-    return {name: value for name, value in answer.headers.items() if name not in PASSING}
+    return {name: value for name, value in answer.headers.items() if name not in VOLATILE_HEADERS}
 
 
 def shown(answer: Answer) -> tuple[Any, ...]:
@@ -192,13 +192,13 @@ def body_schema(operation: Operation) -> dict[str, Any]:
 
 def members_of(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The members that a body may set, each without its null."""
-    return {name: bare(its) for name, its in schema["properties"].items() if not its.get("readOnly")}
+    return {name: bare(field) for name, field in schema["properties"].items() if not field.get("readOnly")}
 
 
 def bare(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema, its reference followed; of a choice with null the other."""
     if "anyOf" in schema:
-        schema = next(its for its in schema["anyOf"] if its.get("type") != "null")
+        schema = next(choice for choice in schema["anyOf"] if choice.get("type") != "null")
     return resolved(schema)
 
 
@@ -210,8 +210,8 @@ def kinds(schema: dict[str, Any]) -> set[str]:
 
 def query_parameters(operation: Operation) -> dict[str, dict[str, Any]]:
     """The schemas of an operation's query parameters."""
-    found = [resolved(its) for its in described(operation)["parameters"]]
-    return {its["name"]: its["schema"] for its in found if its["in"] == "query"}
+    found = [resolved(parameter) for parameter in described(operation)["parameters"]]
+    return {parameter["name"]: parameter["schema"] for parameter in found if parameter["in"] == "query"}
 
 
 # References
@@ -224,9 +224,9 @@ def references(operation: Operation) -> list[tuple[str, ...]]:
 
 
 def _references(schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    for name, its in members_of(schema).items():
-        item = bare(its["items"]) if "array" in kinds(its) else its
-        here = (*path, name, "0") if "array" in kinds(its) else (*path, name)
+    for name, field in members_of(schema).items():
+        item = bare(field["items"]) if "array" in kinds(field) else field
+        here = (*path, name, "0") if "array" in kinds(field) else (*path, name)
         if name.endswith(("_id", "_ids")) and "integer" in kinds(item):
             yield here
         elif "properties" in item:
@@ -257,11 +257,11 @@ def target_of(operation: Operation, path: tuple[str, ...]) -> Table:
         return metadata.tables[table.c[name].info["target"]]
     if len(path) <= 2 and operation.body and name in dict(constraints.reference_lists(operation.body)):
         return dict(constraints.reference_lists(operation.body))[name]
-    if name in OWN_WORDS:
-        return metadata.tables[OWN_WORDS[name]]
+    if name in REFERENCED_TABLES:
+        return metadata.tables[REFERENCED_TABLES[name]]
     words = re.sub(r"_ids?$", "", name).replace("_", " ")
-    found = [its for its in metadata.tables.values() if constraints.singular(its) == words]
-    assert found, f"{operation}: say in OWN_WORDS which table {name} refers to"
+    found = [candidate for candidate in metadata.tables.values() if constraints.singular(candidate) == words]
+    assert found, f"{operation}: say in REFERENCED_TABLES which table {name} refers to"
     return found[0]
 
 
@@ -269,9 +269,9 @@ def some(api: ApiClient, table: Table) -> int:
     """The id of a new record of a table, that others can be made from; a user is one who is there."""
     if table.name == "users":
         return api.member_id
-    paths = [it.path for it in CREATES if it.resource.table is table]
+    paths = [create.path for create in CREATES if create.resource.table is table]
     assert paths, f"no operation makes a record of {table.name}"
-    return api.make(paths[0], **FIT.get(table.name, {}))["id"]
+    return api.make(paths[0], **CONVERTIBLE.get(table.name, {}))["id"]
 
 
 def reference_filters(operation: Operation) -> dict[str, Table]:
@@ -286,6 +286,6 @@ def reference_filters(operation: Operation) -> dict[str, Table]:
 
 
 def _filtered(operation: Operation, name: str) -> Table:
-    shape = get_args(operation.answers)[0] if get_args(operation.answers) else operation.answers
-    members = dict(constraints.reference_lists(shape))
+    model = get_args(operation.answers)[0] if get_args(operation.answers) else operation.answers
+    members = dict(constraints.reference_lists(model))
     return members.get(f"{name}s") if f"{name}s" in members else target_of(operation, (name,))

@@ -18,9 +18,9 @@ from tests.contract.cases import (
     BODIES,
     CREATES,
     LISTS,
-    NEVER,
     ONES,
     PATHS,
+    UNKNOWN_ID,
     Sample,
     body_schema,
     commits,
@@ -51,7 +51,7 @@ OTHER_STATE = {"If-Match": '"another-state"'}
 
 
 class AuthFailure(NamedTuple):
-    """A reason why a caller does not get in; `arrange` brings it about and answers the key to use."""
+    """A reason why a caller does not get in; `arrange` brings it about and returns the key to use."""
 
     status: int
     code: str
@@ -122,43 +122,43 @@ def restore(api: ApiClient) -> None:
 
 def callers_are_refused(api: ApiClient, operation: Operation, *auth_failures: str) -> None:
     """The caller is refused in each of these cases and nothing is changed; afterwards the good key is answered."""
-    it = sample(api, operation)
+    request = sample(api, operation)
     for name in auth_failures:
         status, code, arrange = AUTH_FAILURES[name]
         key = arrange(api)
         before = commits(api)
-        answer = send(api, it, key=key)
+        answer = send(api, request, key=key)
         assert (answer.status, answer.code) == (status, code), f"{name}: {answer}"
         challenge = answer.headers.get("www-authenticate") or ""
         assert challenge.startswith("Bearer") == (status == 401), f"{name}: {answer.headers}"
         assert commits(api) == before, name
         restore(api)
-    succeeds(send(api, it))
+    succeeds(send(api, request))
 
 
 def scope_is_required(api: ApiClient, operation: Operation, held: list[str]) -> None:
     """A key with these scopes is refused with the name of the missing one; the scope alone is enough."""
-    it = sample(api, operation)
+    request = sample(api, operation)
     key = api.new_key(held)
     before = commits(api)
-    answer = send(api, it, key=key)
+    answer = send(api, request, key=key)
     assert (answer.status, answer.code) == (403, "missing_scope"), answer
     assert operation.scope in answer.json["message"]
     assert answer.json["required_scope"] == operation.scope
     assert sorted(answer.json["granted_scopes"]) == sorted(held)
     assert commits(api) == before
-    succeeds(send(api, it, key=api.new_key([operation.scope])))
+    succeeds(send(api, request, key=api.new_key([operation.scope])))
 
 
 def only_its_scope_opens(api: ApiClient, operation: Operation) -> None:
     """Of the keys that hold a single scope, only that of the operation gets in."""
-    it = sample(api, operation)
+    request = sample(api, operation)
     single = {scope: api.new_key([scope]) for scope in SCOPES}
     before = commits(api)
-    opened = [s for s, key in single.items() if s != operation.scope and send(api, it, key=key).status != 403]
+    opened = [s for s, key in single.items() if s != operation.scope and send(api, request, key=key).status != 403]
     assert opened == []
     assert commits(api) == before
-    succeeds(send(api, it, key=single[operation.scope]))
+    succeeds(send(api, request, key=single[operation.scope]))
 
 
 def checksum_needs_no_database(api: ApiClient, nowhere: Path) -> None:
@@ -175,15 +175,15 @@ def checksum_needs_no_database(api: ApiClient, nowhere: Path) -> None:
 
 def foreign_paths(mine: Sample, theirs: Sample, operation: Operation) -> list[tuple[str, str]]:
     """Paths with another account's id, each beside the same path with an id that never was."""
-    template, own, other = (text.split("/") for text in (operation.path, mine.path, theirs.path))
+    template, own_parts, foreign_parts = (text.split("/") for text in (operation.path, mine.path, theirs.path))
     found = []
     for position, part in enumerate(template):
         if not part.startswith("{"):
             continue
-        assert own[position] != other[position]
-        for rest in {tuple(own[position + 1 :]), tuple(other[position + 1 :])}:
-            foreign = "/".join([*own[:position], other[position], *rest])
-            found.append((foreign, "/".join([*own[:position], str(NEVER), *rest])))
+        assert own_parts[position] != foreign_parts[position]
+        for rest in {tuple(own_parts[position + 1 :]), tuple(foreign_parts[position + 1 :])}:
+            foreign = "/".join([*own_parts[:position], foreign_parts[position], *rest])
+            found.append((foreign, "/".join([*own_parts[:position], str(UNKNOWN_ID), *rest])))
     return found
 
 
@@ -202,34 +202,35 @@ def foreign_id_in_path_is_nothing(api: ApiClient, other_tenant: ApiClient, opera
 
 def foreign_id_in_body_is_nothing(api: ApiClient, other_tenant: ApiClient, operation: Operation) -> None:
     """Another account's id in a body is refused in the words for one that never was; one's own is not."""
-    it = sample(api, operation)
+    request = sample(api, operation)
     for path in references(operation):
         table, member = target_of(operation, path), ".".join(path)
-        own, foreign = some(api, table), some(other_tenant, table)
+        own_id, foreign = some(api, table), some(other_tenant, table)
         before = commits(api)
-        never, answer = (send(api, it, body=with_reference(operation, it.body, path, i)) for i in (NEVER, foreign))
+        bodies = (with_reference(operation, request.body, path, record_id) for record_id in (UNKNOWN_ID, foreign))
+        never, answer = (send(api, request, body=body) for body in bodies)
         assert member in answer.errors, answer
         assert shown(answer) == shown(never)
         assert commits(api) == before
-        found = send(db_copy(api), it, body=with_reference(operation, it.body, path, own))
+        found = send(db_copy(api), request, body=with_reference(operation, request.body, path, own_id))
         assert found.status != 422 or found.errors.get(member) != answer.errors[member], found
-    succeeds(send(api, it))
+    succeeds(send(api, request))
 
 
 def foreign_id_in_filter_is_nothing(api: ApiClient, other_tenant: ApiClient, operation: Operation) -> None:
     """Another account's id in a filter finds what one that never was finds: nothing; one's own finds its record."""
     path = sample(api, operation).path
     for name, table in reference_filters(operation).items():
-        own, foreign = (_found_by(client, operation, name, table) for client in (api, other_tenant))
-        answer, never = (api.get(path, {name: record_id}) for record_id in (foreign, NEVER))
+        own_id, foreign = (_found_by(client, operation, name, table) for client in (api, other_tenant))
+        answer, never = (api.get(path, {name: record_id}) for record_id in (foreign, UNKNOWN_ID))
         assert answer.data == never.data == []
         assert answer.json["meta"] == never.json["meta"]
         assert answer.json["meta"]["total"] == 0
         place = path if "{" not in operation.path else None
-        creates = [it for it in CREATES if home(it) == operation.path]
+        creates = [create for create in CREATES if home(create) == operation.path]
         settable = name == "ids" or (creates and _member_of(creates[0], name))
         if place and creates and settable:
-            assert len(api.get(path, {name: own}).data) == 1
+            assert len(api.get(path, {name: own_id}).data) == 1
 
 
 def _member_of(operation: Operation, name: str) -> tuple[str, ...] | None:
@@ -239,13 +240,13 @@ def _member_of(operation: Operation, name: str) -> tuple[str, ...] | None:
 
 def _found_by(api: ApiClient, operation: Operation, name: str, table: Any) -> int:
     """The id by which a filter finds a new record of this client's account."""
-    create = next((it for it in CREATES if home(it) == operation.path), None)
+    create = next((candidate for candidate in CREATES if home(candidate) == operation.path), None)
     if name == "ids" or create is None:
         return api.make(operation.path)["id"] if name == "ids" else some(api, table)
     member, record_id = _member_of(create, name), some(api, table)
     if member is not None:
-        it = sample(api, create)
-        succeeds(send(api, it, body=with_reference(create, it.body, member, record_id)))
+        request = sample(api, create)
+        succeeds(send(api, request, body=with_reference(create, request.body, member, record_id)))
     return record_id
 
 
@@ -255,8 +256,8 @@ def populate(api: ApiClient) -> None:
         succeeds(send(api, sample(api, operation)))
         for path in references(operation):
             if path[0].endswith("_ids"):
-                it, own = sample(api, operation), some(api, target_of(operation, path))
-                succeeds(send(api, it, body=with_reference(operation, it.body, path, own)))
+                request, record_id = sample(api, operation), some(api, target_of(operation, path))
+                succeeds(send(api, request, body=with_reference(operation, request.body, path, record_id)))
 
 
 def everything_read(api: ApiClient, paths: list[str]) -> list[Any]:
@@ -276,9 +277,9 @@ def other_tenants_records_do_not_show(api: ApiClient, other_tenant: ApiClient) -
 def write_leaves_other_tenants_alone(api: ApiClient, other_tenant: ApiClient, operation: Operation) -> None:
     """A write changes no row of another account."""
     populate(other_tenant)
-    it = sample(api, operation)
+    request = sample(api, operation)
     before = dump(api, other_tenant.account_id)
-    succeeds(send(api, it))
+    succeeds(send(api, request))
     assert dump(api, other_tenant.account_id) == before
 
 
@@ -287,21 +288,21 @@ def write_leaves_other_tenants_alone(api: ApiClient, other_tenant: ApiClient, op
 
 def unknown_parameter_is_refused(api: ApiClient, operation: Operation) -> None:
     """A query parameter that is none is refused, and the valid ones are named."""
-    it = sample(api, operation)
+    request = sample(api, operation)
     before = commits(api)
-    answer = send(api, it, query="no_such=1")
+    answer = send(api, request, query="no_such=1")
     assert (answer.status, answer.code, list(answer.errors)) == (422, "unknown_parameter", ["no_such"]), answer
-    (sentence,) = answer.errors["no_such"]
+    (message,) = answer.errors["no_such"]
     for name in query_parameters(operation):
-        assert name in sentence
+        assert name in message
     assert commits(api) == before
-    succeeds(send(api, it))
+    succeeds(send(api, request))
 
 
-def state_of(api: ApiClient, it: Sample) -> str:
+def state_of(api: ApiClient, request: Sample) -> str:
     """The record's ETag now, read in a way that changes nothing."""
-    read = api.get(it.path, key="own")
-    return read.headers["etag"] if read.status == 200 else it.etag
+    read = api.get(request.path, key="own")
+    return read.headers["etag"] if read.status == 200 else request.etag
 
 
 def if_match_guards(api: ApiClient, operation: Operation) -> None:
@@ -309,21 +310,21 @@ def if_match_guards(api: ApiClient, operation: Operation) -> None:
 
     After a change, the state from before it is another.
     """
-    it = sample(api, operation)
-    state, before = state_of(api, it), commits(api)
-    answer = send(api, it, headers=OTHER_STATE)
+    request = sample(api, operation)
+    state, before = state_of(api, request), commits(api)
+    answer = send(api, request, headers=OTHER_STATE)
     assert (answer.status, answer.code) == (412, "precondition_failed"), answer
-    weak = send(api, it, headers={"If-Match": f"W/{state}"})
+    weak = send(api, request, headers={"If-Match": f"W/{state}"})
     assert weak.status == 412, "If-Match compares strongly"
     assert commits(api) == before
     for good in (state, "*", f'"x", {state}'):
-        succeeds(send(db_copy(api), it, headers={"If-Match": good}))
+        succeeds(send(db_copy(api), request, headers={"If-Match": good}))
     changes = [other for other in PATHS[operation.path] if other.method in {"PUT", "PATCH"}]
     if changes:
-        succeeds(api.call(changes[0].method, it.path, {}))
-        assert send(db_copy(api), it, headers={"If-Match": state}).status != 412, "nothing has changed yet"
-        succeeds(api.call(changes[0].method, it.path, some_change(it.record, "other")))
-        assert send(api, it, headers={"If-Match": state}).status == 412
+        succeeds(api.call(changes[0].method, request.path, {}))
+        assert send(db_copy(api), request, headers={"If-Match": state}).status != 412, "nothing has changed yet"
+        succeeds(api.call(changes[0].method, request.path, some_change(request.record, "other")))
+        assert send(api, request, headers={"If-Match": state}).status == 412
 
 
 def some_change(record: dict[str, Any], word: str) -> dict[str, str]:
@@ -334,50 +335,50 @@ def some_change(record: dict[str, Any], word: str) -> dict[str, str]:
 
 def if_none_match_saves(api: ApiClient, operation: Operation) -> None:
     """A record that is unchanged is 304 without a body; a changed one is sent."""
-    it = sample(api, operation)
-    first = succeeds(send(api, it))
+    request = sample(api, operation)
+    first = succeeds(send(api, request))
     state = first.headers["etag"]
     for same in (state, f"W/{state}", "*", f'"x", {state}'):
-        answer = send(api, it, headers={"If-None-Match": same})
+        answer = send(api, request, headers={"If-None-Match": same})
         assert (answer.status, answer.body, answer.headers["etag"]) == (304, b"", state), answer
-    assert send(api, it, headers={"If-None-Match": '"x"'}).status == 200
+    assert send(api, request, headers={"If-None-Match": '"x"'}).status == 200
     for change in (other for other in PATHS[operation.path] if other.method in {"PUT", "PATCH"}):
-        succeeds(api.call(change.method, it.path, {}))
-        assert succeeds(send(api, it)).headers["etag"] == state, "nothing has changed"
-        succeeds(api.call(change.method, it.path, some_change(succeeds(send(api, it)).data, change.method)))
-        state, former = succeeds(send(api, it)).headers["etag"], state
+        succeeds(api.call(change.method, request.path, {}))
+        assert succeeds(send(api, request)).headers["etag"] == state, "nothing has changed"
+        succeeds(api.call(change.method, request.path, some_change(succeeds(send(api, request)).data, change.method)))
+        state, former = succeeds(send(api, request)).headers["etag"], state
         assert state != former
-        assert send(api, it, headers={"If-None-Match": former}).status == 200
+        assert send(api, request, headers={"If-None-Match": former}).status == 200
 
 
 def retry_is_replayed(api: ApiClient, operation: Operation) -> None:
     """A write sent again with its Idempotency-Key is answered as before and changes nothing."""
-    it, headers = sample(api, operation), {"Idempotency-Key": "once"}
-    first = succeeds(send(api, it, headers=headers))
+    request, headers = sample(api, operation), {"Idempotency-Key": "once"}
+    first = succeeds(send(api, request, headers=headers))
     assert "idempotency-replayed" not in first.headers
     after = commits(api)
-    again = send(api, it, headers=headers)
+    again = send(api, request, headers=headers)
     assert (again.status, again.body) == (first.status, first.body), again
     assert kept_headers(again) == kept_headers(first) | {"idempotency-replayed": "true"}
     assert commits(api) == after
-    reused = send(api, it, headers=headers, raw=b'{"another": "body"}')
+    reused = send(api, request, headers=headers, raw=b'{"another": "body"}')
     assert (reused.status, reused.code) == (422, "idempotency_key_reused"), reused
-    other = send(api, it, headers=headers, key=api.new_key())
+    other = send(api, request, headers=headers, key=api.new_key())
     assert "idempotency-replayed" not in other.headers, "another API key is another client"
     assert other.status < 400 or other.code != "idempotency_key_reused", other
 
 
 def refusal_is_not_kept(api: ApiClient, operation: Operation) -> None:
     """A refused write leaves its Idempotency-Key free."""
-    it, headers = sample(api, operation), {"Idempotency-Key": "once"}
-    wrong = {"raw": b'{"no_such_member": 1}'} if operation.body else {"path": f"{it.collection}/{NEVER}"}
-    assert send(api, it, headers=headers, **wrong).status in {404, 422}
-    assert "idempotency-replayed" not in succeeds(send(api, it, headers=headers)).headers
+    request, headers = sample(api, operation), {"Idempotency-Key": "once"}
+    wrong = {"raw": b'{"no_such_member": 1}'} if operation.body else {"path": f"{request.collection}/{UNKNOWN_ID}"}
+    assert send(api, request, headers=headers, **wrong).status in {404, 422}
+    assert "idempotency-replayed" not in succeeds(send(api, request, headers=headers)).headers
 
 
 def malformed_is_refused(api: ApiClient, operation: Operation) -> None:
     """JSON that can be understood in two ways, or in none, is refused and changes nothing."""
-    it = sample(api, operation)
+    request = sample(api, operation)
     name = next(iter(members_of(body_schema(operation))))
     quoted = json.dumps(name).encode()
     before = commits(api)
@@ -402,15 +403,15 @@ def malformed_is_refused(api: ApiClient, operation: Operation) -> None:
         b"{%b: 1,}" % quoted,
         b"{%b: 01}" % quoted,
     ):
-        answer = send(api, it, raw=raw, headers={"Content-Type": "application/json"})
+        answer = send(api, request, raw=raw, headers={"Content-Type": "application/json"})
         assert (answer.status, answer.code) == (400, "malformed_json"), f"{raw[:80]!r}: {answer}"
     assert commits(api) == before
-    succeeds(send(api, it))
+    succeeds(send(api, request))
 
 
 def wrong_kinds_are_refused(api: ApiClient, operation: Operation) -> None:
     """A value of a wrong kind is refused on its member: no member takes what only looks like its kind."""
-    it = sample(api, operation)
+    request = sample(api, operation)
     before = commits(api)
     for name, schema in members_of(body_schema(operation)).items():
         types = kinds(schema) - {"null"}
@@ -422,37 +423,38 @@ def wrong_kinds_are_refused(api: ApiClient, operation: Operation) -> None:
         if types == {"boolean"}:
             wrong += ["true", 1, 0]
         for value in wrong:
-            answer = send(api, it, body=it.body | {name: value})
+            answer = send(api, request, body=request.body | {name: value})
             assert answer.status == 422, f"{name}: {value!r}: {answer}"
             assert any(field.split(".")[0] == name for field in answer.errors), f"{name}: {value!r}: {answer}"
     assert commits(api) == before
-    succeeds(send(api, it))
+    succeeds(send(api, request))
 
 
 def faults_are_named_at_once(api: ApiClient, operation: Operation) -> None:
     """A body with many faults is answered with all of them."""
-    it = sample(api, operation)
+    request = sample(api, operation)
     members = members_of(body_schema(operation))
-    body = {name: 1.5 if "boolean" in kinds(its) else False for name, its in members.items()}
-    assert set(send(api, it, body=body | {"no_such": 1}).errors) == {*members, "no_such"}
+    body = {name: 1.5 if "boolean" in kinds(schema) else False for name, schema in members.items()}
+    assert set(send(api, request, body=body | {"no_such": 1}).errors) == {*members, "no_such"}
     if operation.created:
         required = set(body_schema(operation).get("required", []))
-        empty = send(db_copy(api), it, body={})
+        empty = send(db_copy(api), request, body={})
         assert set(empty.errors if required else {}) >= required
-    succeeds(send(api, it))
+    succeeds(send(api, request))
 
 
 def put_is_patch(api: ApiClient, path: str) -> None:
     """PUT and PATCH answer the same to the same body, and leave the same behind."""
-    put, patch = (next(it for it in BODIES if it.path == path and it.method == method) for method in ("PUT", "PATCH"))
-    it = sample(api, put)
+    by_method = {operation.method: operation for operation in BODIES if operation.path == path}
+    put, patch = by_method["PUT"], by_method["PATCH"]
+    request = sample(api, put)
     clients = [(db_copy(api), "PUT"), (db_copy(api), "PATCH")]
-    bodies = [{}, {"no_such": 1}, it.record]
+    bodies = [{}, {"no_such": 1}, request.record]
     for name, schema in members_of(body_schema(patch)).items():
         bodies += [{name: schema["examples"][0]}, {name: None}, {name: ""}]
     accepted = 0
     for body in bodies:
-        answers = [client.call(method, it.path, body) for client, method in clients]
+        answers = [client.call(method, request.path, body) for client, method in clients]
         first, second = (timeless({**answer.json, "request_id": ""}) for answer in answers)
         assert (answers[0].status, first) == (answers[1].status, second), body
         accepted += answers[0].status == 200
@@ -461,21 +463,22 @@ def put_is_patch(api: ApiClient, path: str) -> None:
 
 def record_can_be_sent_back(api: ApiClient, operation: Operation) -> None:
     """A record, sent back as it was read, is accepted and stays as it is; its time of change too, if it is the same."""
-    it = sample(api, operation)
-    read = api.get(it.path)
-    record = read.data if read.status == 200 else it.record
-    answer = succeeds(send(api, it, body=record))
+    request = sample(api, operation)
+    read = api.get(request.path)
+    record = read.data if read.status == 200 else request.record
+    answer = succeeds(send(api, request, body=record))
     moving = dict.fromkeys(("updated_at", "last_synced_at") if "last_synced_at" in record else (), "")
     assert answer.data | moving == record | moving
 
 
 def read_only_members_are_ignored(api: ApiClient, operation: Operation) -> None:
     """Read-only members are accepted with any value, and nothing comes of it."""
-    it = sample(api, operation)
-    locked = [name for name, its in body_schema(operation)["properties"].items() if its.get("readOnly")]
+    request = sample(api, operation)
+    locked = [name for name, schema in body_schema(operation)["properties"].items() if schema.get("readOnly")]
     assert {"id", "created_at", "updated_at"} <= set(locked)
     expected, answer = (
-        succeeds(send(db_copy(api), it, body=it.body | more)).data for more in ({}, dict.fromkeys(locked, "x"))
+        succeeds(send(db_copy(api), request, body=request.body | more)).data
+        for more in ({}, dict.fromkeys(locked, "x"))
     )
     assert timeless(answer) == timeless(expected)
 
@@ -560,7 +563,7 @@ def anonymous_callers_are_charged(api: ApiClient) -> None:
 
 def paths_and_methods(path: str) -> tuple[list[str], list[str]]:
     """The methods that a path takes, and those that it does not."""
-    taken = {it.method for it in PATHS[path]} | {"OPTIONS"}
+    taken = {operation.method for operation in PATHS[path]} | {"OPTIONS"}
     taken |= {"HEAD"} if "GET" in taken else set()
     known = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
     return [name for name in known if name in taken], [name for name in known if name not in taken]

@@ -11,14 +11,14 @@ import time_machine
 from retainer.kernel.resource import Operation
 from retainer.limits import SlidingWindow
 from retainer.settings import BASE_PATH
-from tests.contract.cases import CREATES, OPERATIONS, bare, body_schema, kinds, members_of, references, target_of
+from tests.contract.cases import CREATES, UPDATES, bare, body_schema, kinds, members_of, references, target_of
 from tests.contract.reference import PLUGINS, VERSIONS, Row
 from tests.factories import PARENTS, SENT, Answer, ApiClient
 
 NOW = datetime(2026, 3, 31, 22, 30, tzinfo=UTC)
 TODAY, YESTERDAY = "2026-04-01", "2026-03-31"  # in Berlin, where the account is
 DAYS = ("2026-01-15", "2026-03-30", YESTERDAY, TODAY, "2026-06-30")
-AROUND = tuple((NOW + timedelta(microseconds=step)).isoformat() for step in (-1, 0, 1))
+AROUND_NOW = tuple((NOW + timedelta(microseconds=step)).isoformat() for step in (-1, 0, 1))
 """The moment before now, now, and the one after."""
 FORMATS = {
     "date": DAYS,
@@ -46,13 +46,13 @@ STEPS = {
 """For each status that is not there from the start the change by which what was sent comes to it."""
 MARKS = {"number": "X-{}", "code": "X-{}", "external_id": "X-{}", "url": "https://x{}.example/shop"}
 """Members of which each record has another, and how they are written."""
-OWN = {
-    **dict.fromkeys(("due_at", "maintenance_until"), AROUND),
+FIELD_VALUES = {
+    **dict.fromkeys(("due_at", "maintenance_until"), AROUND_NOW),
     **dict.fromkeys(("version", "update_version", "wp_version", "wp_update_version"), VERSIONS),
     "slug": PLUGINS,
 }
 """Values of members whose schema does not tell what they are."""
-LATE = {"due_date": (YESTERDAY, TODAY), "due_at": AROUND}
+LATE = {"due_date": (YESTERDAY, TODAY), "due_at": AROUND_NOW}
 """The edges of being late."""
 OBSERVED = {
     "observed": ("up", "down", "unknown"),
@@ -85,20 +85,20 @@ class Filler:
 
     def fill(self, count: int, seed: str) -> None:
         """Make so many records of each kind, and change half of them; some are deleted again."""
-        for operation in sorted(CREATES, key=lambda it: "{" in it.path or bool(references(it))):
+        for operation in sorted(CREATES, key=lambda operation: "{" in operation.path or bool(references(operation))):
             self.random.seed(f"{seed} {operation}")  # so that one more resource leaves the others as they are
             for _ in range(count):
                 answer = self.write(operation)
-                if self.random.random() > 0.1 or self.call("DELETE", where(answer)).status != 204:
+                if self.random.random() > 0.1 or self.call("DELETE", path_of(answer)).status != 204:
                     self.keep(operation, answer)
-        for operation in (it for it in OPERATIONS if it.method == "PATCH"):
+        for operation in (update for update in UPDATES if update.method == "PATCH"):
             self.random.seed(f"{seed} {operation}")
             for path in self.random.sample(self.made[operation.path.rpartition("/{")[0]], count // 2):
                 self.write(operation, path)
 
     def keep(self, operation: Operation, answer: Answer) -> None:
         """Remember what was made."""
-        self.made.setdefault(operation.path, []).append(where(answer))
+        self.made.setdefault(operation.path, []).append(path_of(answer))
         self.ids.setdefault(operation.resource.table.name, []).append(answer.data["id"])
 
     def add_edges(self) -> None:
@@ -137,8 +137,8 @@ class Filler:
             for reply in thread:
                 assert self.call("POST", f"/tickets/{ticket}/replies", {"body": "Said"} | reply).status == 201
             assert self.call("PATCH", f"/tickets/{ticket}", {"status": word}).data["status"] == word
-        looked_after = itertools.cycle(itertools.product((True, False), (None, *AROUND)))
-        for place, (version, (enabled, until)) in enumerate(zip((None, *VERSIONS), looked_after, strict=False)):
+        monitoring = itertools.cycle(itertools.product((True, False), (None, *AROUND_NOW)))
+        for place, (version, (enabled, until)) in enumerate(zip((None, *VERSIONS), monitoring, strict=False)):
             plugin = {"slug": PLUGINS[0], "version": version, "update_version": self.random.choice(VERSIONS)}
             other = {"slug": PLUGINS[1], "version": VERSIONS[-place]}
             more = {"monitoring_enabled": enabled, "maintenance_until": until, "plugins": [plugin, other]}
@@ -153,41 +153,42 @@ class Filler:
         self.api.store.engine.give_back(connection)
 
     def make(self, path: str, **members: Any) -> int:
-        """Make a record of these members alone; answers its id."""
+        """Make a record of these members alone; return its id."""
         answer = self.call("POST", path, members)
-        self.keep(next(it for it in CREATES if it.path == path), answer)
+        self.keep(next(create for create in CREATES if create.path == path), answer)
         return answer.data["id"]
 
-    def reach(self, operation: Operation, word: str, wished: Row) -> None:
+    def reach(self, operation: Operation, word: str, requested: Row) -> None:
         """Make a record that has a status, by the step that leads there if it has one; each for another client."""
         steps = STEPS.get(operation.path)
-        wished["status"] = word
+        requested["status"] = word
         if steps:
-            wished |= {"client_id": self.make("/clients", name="Debtor"), "issue_date": DAYS[0]}
-            wished |= SENT if word in steps else {}
+            requested |= {"client_id": self.make("/clients", name="Debtor"), "issue_date": DAYS[0]}
+            requested |= SENT if word in steps else {}
         members = members_of(body_schema(operation))
-        answer = self.write(operation, wished={name: value for name, value in wished.items() if name in members})
+        answer = self.write(operation, requested={name: value for name, value in requested.items() if name in members})
         self.keep(operation, answer)
         if steps and steps.get(word):
-            assert self.call("PATCH", where(answer), steps[word]).data["status"] == word
+            assert self.call("PATCH", path_of(answer), steps[word]).data["status"] == word
 
-    def write(self, operation: Operation, path: str = "", wished: Row | None = None) -> Answer:
-        """Create a record, with the members that are wished for if they are taken; or change the one at a path."""
-        members = {name: its for name, its in members_of(body_schema(operation)).items() if is_drawn(name, its)}
+    def write(self, operation: Operation, path: str = "", requested: Row | None = None) -> Answer:
+        """Create a record, with the requested members if they are taken; or change the one at a path."""
+        settable = members_of(body_schema(operation))
+        members = {name: schema for name, schema in settable.items() if is_drawn(name, schema)}
         place = path or self.place(operation)
-        body = wished or {}
-        anew = members.keys() - body.keys()
+        body = requested or {}
+        to_draw = members.keys() - body.keys()
         for _ in range(100):
             if path:
-                body, anew = {}, set(self.random.sample(sorted(members), min(3, len(members))))
-            drawn = {name: self.draw(operation, (name,), members[name]) for name in sorted(anew)}
+                body, to_draw = {}, set(self.random.sample(sorted(members), min(3, len(members))))
+            drawn = {name: self.draw(operation, (name,), members[name]) for name in sorted(to_draw)}
             body = {name: value for name, value in (body | drawn).items() if value is not LEFT_OUT}
             answer = self.call(operation.method, place, body)
             if answer.status in {200, 201}:
                 return answer
             faulty = {field.partition(".")[0] for field in answer.errors} & set(members)
-            anew = faulty - set(wished or ()) or faulty
-            if not path and (not anew or self.random.random() < 0.1):
+            to_draw = faulty - set(requested or ()) or faulty
+            if not path and (not to_draw or self.random.random() < 0.1):
                 place = self.place(operation)
         assert path, f"{operation} takes nothing that is drawn for it: {body}: {answer}"
         return answer
@@ -204,8 +205,8 @@ class Filler:
         if not tail:
             return head
         if operation.path in PARENTS:
-            parent = next(it for it in CREATES if it.path == head)
-            self.keep(parent, self.write(parent, wished=PARENTS[operation.path]))
+            parent = next(create for create in CREATES if create.path == head)
+            self.keep(parent, self.write(parent, requested=PARENTS[operation.path]))
             return f"{self.made[head][-1]}{tail.partition('}')[2]}"
         if operation.path in self.made and self.random.random() < 0.8:
             return self.made[operation.path][0].rpartition("/")[0]
@@ -214,7 +215,7 @@ class Filler:
     def draw(self, operation: Operation, path: tuple[str, ...], schema: Row) -> Any:
         """A value of a member, or none."""
         random, name = self.random, path[-1]
-        reference = next((its for its in references(operation) if its in {path, (*path, "0")}), None)
+        reference = next((candidate for candidate in references(operation) if candidate in {path, (*path, "0")}), None)
         required = path[1:] == () and name in body_schema(operation).get("required", [])
         if not required and random.random() < (0.8 if path[1:] and reference else 0.5 if reference else 0.3):
             return None if "null" in kinds(schema) else LEFT_OUT
@@ -231,19 +232,19 @@ class Filler:
         if "boolean" in kinds(schema):
             return random.random() < 0.4
         if "integer" in kinds(schema):
-            return random.choice([it for it in MINUTES if it >= schema.get("minimum", 0)])
+            return random.choice([number for number in MINUTES if number >= schema.get("minimum", 0)])
         if name in MARKS:
             return MARKS[name].format(random.randrange(100))
         words = " ".join(random.sample(WORDS, random.randrange(1, 4)))
-        usual = PATTERNS.get(schema.get("pattern"), FORMATS.get(schema.get("format"), (words,)))
-        return random.choice(OWN.get(name, usual))
+        values = PATTERNS.get(schema.get("pattern"), FORMATS.get(schema.get("format"), (words,)))
+        return random.choice(FIELD_VALUES.get(name, values))
 
     def draw_item(self, operation: Operation, path: tuple[str, ...], schema: Row) -> Any:
         """An entry of a list: a value or none, or a record of drawn members."""
         if "properties" not in schema:
             return self.draw(operation, path, schema)
-        its = members_of(schema)
-        part = {member: self.draw(operation, (*path, member), its[member]) for member in sorted(its)}
+        members = members_of(schema)
+        part = {member: self.draw(operation, (*path, member), members[member]) for member in sorted(members)}
         return {member: value for member, value in part.items() if value is not LEFT_OUT}
 
 
@@ -252,7 +253,7 @@ def is_drawn(name: str, schema: Row) -> bool:
     return not (schema.get("writeOnly") and ("properties" in schema or name.endswith("_id")))
 
 
-def where(answer: Answer) -> str:
+def path_of(answer: Answer) -> str:
     """The path of a record that was made."""
     return answer.headers["location"].partition(BASE_PATH)[2]
 

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from retainer.kernel.resource import Operation
-from tests.contract.cases import NEVER, bare, described, kinds, query_parameters
+from tests.contract.cases import UNKNOWN_ID, bare, described, kinds, query_parameters
 from tests.contract_checker import resolved
 
 Row = dict[str, Any]
@@ -36,7 +36,7 @@ CONTRACT = {
     "/sites": ("name", "name url"),
 }
 """For each list its order when none is asked for, and the members in which `q` looks."""
-USUAL = {"is_template": "false"}
+DEFAULT_FILTERS = {"is_template": "false"}
 """What filters are when they are left out."""
 LEFT_OUT = {"/tasks": ("in_template", {"project_id", "ids"})}
 """What lists leave out: the records of which this is true, unless one of these filters names them."""
@@ -75,7 +75,7 @@ def is_late(invoice: Row, today: str) -> bool:
     return is_open and Decimal(invoice["balance_due"]) > 0 and due < today
 
 
-def stands(invoice: Row, words: list[str], asked: Asked) -> bool:
+def has_status(invoice: Row, words: list[str], asked: Asked) -> bool:
     """Whether an invoice has one of these statuses, or one of the two that it has beside them."""
     is_open = invoice["status"] in {"sent", "partially_paid"}
     late = is_late(invoice, asked.today)
@@ -108,8 +108,12 @@ def site_status(site: Row, asked: Asked) -> str:
 
 def runs_older(site: Row, than: str, asked: Asked) -> bool:
     """Whether the plugin that is asked for has an older version than this; one of no version has not."""
-    versions = [it["version"] for it in site["plugins"] if it["slug"] == asked.query["plugin"]]
+    versions = [plugin["version"] for plugin in site["plugins"] if plugin["slug"] == asked.query["plugin"]]
     return any(version is not None and RUNGS[version] < RUNGS[than] for version in versions)
+
+
+def has_overdue(client: Row, wanted: bool, asked: Asked) -> bool:
+    return any(is_late(invoice, asked.today) for invoice in client["invoices"]) == wanted
 
 
 def caseless(name: str) -> Rule:
@@ -123,16 +127,16 @@ RULES = {
     "open": Rule({"status"}, lambda row, yes, _: (row["status"] not in CLOSED) == yes),
     "overdue": Rule(
         {"status", "due_date"},
-        lambda row, yes, its: (row["status"] not in CLOSED and (row["due_date"] or its.today) < its.today) == yes,
+        lambda row, yes, asked: (row["status"] not in CLOSED and (row["due_date"] or asked.today) < asked.today) == yes,
     ),
     "converted": Rule(
         {"converted_project_id", "invoice_id"},
         lambda row, yes, _: ({row["converted_project_id"], row["invoice_id"]} != {None}) == yes,
     ),
-    "has_overdue": Rule({"id"}, lambda row, yes, its: any(is_late(it, its.today) for it in row["invoices"]) == yes),
+    "has_overdue": Rule({"id"}, has_overdue),
     "billing_status": Rule({"invoice_id", "billable"}, lambda row, words, _: billing_status(row) in words),
     "/quotes status": Rule({"status", "valid_until"}, expires),
-    "/invoices status": Rule({"status", "due_date", "balance_due"}, stands),
+    "/invoices status": Rule({"status", "due_date", "balance_due"}, has_status),
     "over_budget": Rule({"budget_used_percent"}, lambda row, yes, _: ((row["budget_used_percent"] or 0) > 100) == yes),
     "/tickets status": Rule(
         {"status"},
@@ -145,18 +149,18 @@ RULES = {
     ),
     "/tickets overdue": Rule(
         {"status", "due_at"},
-        lambda row, yes, its: (
-            (row["status"] not in RESOLVED and row["due_at"] is not None and moment(row["due_at"]) < its.now) == yes
+        lambda row, yes, asked: (
+            (row["status"] not in RESOLVED and row["due_at"] is not None and moment(row["due_at"]) < asked.now) == yes
         ),
     ),
     "/sites status": Rule(
-        {"monitoring_enabled", "maintenance_until"}, lambda row, words, its: site_status(row, its) in words
+        {"monitoring_enabled", "maintenance_until"}, lambda row, words, asked: site_status(row, asked) in words
     ),
     "has_updates": Rule(
         {"plugin_updates_count", "core_update_available"},
         lambda row, yes, _: (row["plugin_updates_count"] > 0 or row["core_update_available"]) == yes,
     ),
-    "plugin": Rule({"id"}, lambda row, slugs, _: not {it["slug"] for it in row["plugins"]}.isdisjoint(slugs)),
+    "plugin": Rule({"id"}, lambda row, slugs, _: not {plugin["slug"] for plugin in row["plugins"]}.isdisjoint(slugs)),
     "plugin_version_lt": Rule({"id"}, runs_older),
     "/tags name": caseless("name"),
     "/external-contacts email": caseless("email"),
@@ -185,7 +189,7 @@ class Reference:
         self.today = today
         self.now = now
         self.filters = filters_of(operation)
-        self.usual = {name: text for name, text in USUAL.items() if name in self.filters}
+        self.defaults = {name: text for name, text in DEFAULT_FILTERS.items() if name in self.filters}
         page = described(operation)["responses"]["200"]["content"]["application/json"]["schema"]
         self.members: Row = resolved(resolved(page)["properties"]["data"]["items"])["properties"]
         self.fullest = max(
@@ -197,7 +201,7 @@ class Reference:
     def found(self, query: dict[str, str]) -> list[Row]:
         """The records that pass every filter of a query, and those that count when they are left out."""
         asked = Asked(self.complete(query), self.today, self.now)
-        tests = [self.test(name, text, asked) for name, text in (self.usual | asked.query).items()]
+        tests = [self.test(name, text, asked) for name, text in (self.defaults | asked.query).items()]
         left_out, unless = LEFT_OUT.get(self.path, ("", set()))
         rows = self.rows if query.keys() & unless else [row for row in self.rows if not row.get(left_out)]
         return [row for row in rows if all(test(row) for test in tests)]
@@ -214,7 +218,7 @@ class Reference:
         if rule and rule.members <= self.members.keys():
             return lambda row: rule.passes(row, wanted, asked)
         if name == "q":
-            return lambda row: any(text.casefold() in str(row[it] or "").casefold() for it in self.searched)
+            return lambda row: any(text.casefold() in str(row[field] or "").casefold() for field in self.searched)
         if name in self.members:
             return lambda row: row[name] in (wanted if isinstance(wanted, list) else [wanted])
         if end in {"from", "to"} and stem in self.members:
@@ -275,9 +279,9 @@ class Reference:
         if member not in self.members:
             raise self.unknown(name)
         found = sorted({row[member] for row in self.rows} - {None})
-        own = self.fullest[member] if self.fullest[member] is not None else random.choice(found)
+        fullest = self.fullest[member] if self.fullest[member] is not None else random.choice(found)
         others = random.sample(found, 2) if len(found) > 1 else found * 2
-        return [own, *others, found[0], found[-1]]
+        return [fullest, *others, found[0], found[-1]]
 
     def words(self, random: Random) -> Iterator[str]:
         """Parts of each member's texts, in another case; signs that mean something to SQL; what is found nowhere."""
@@ -294,17 +298,17 @@ class Reference:
             one, two, three = (*self.fullest["tag_ids"], *random.sample(tags, 3))[:3]
         else:
             one, two, three = self.chosen(name, "id" if name == "ids" else name, random)[:3]
-        unused = UNUSED.get(schema.get("format", schema.get("pattern", "")), str(NEVER))
+        unused = UNUSED.get(schema.get("format", schema.get("pattern", "")), str(UNKNOWN_ID))
         present = {row.get(name) for row in self.rows}
         yield from (str(one), f"{two},{three}")
         words = schema.get("enum", [unused])
         yield from words
         known = [word for word in words if word in present] or [one]
-        yield from [f"{word},{its}" for word in words if word not in present for its in known] or [f"{three},{one}"]
+        yield from [f"{word},{other}" for word in words if word not in present for other in known] or [f"{three},{one}"]
         if "none" in schema.get("pattern", ""):
-            yield from ("none", f"{two},none,{NEVER}")
+            yield from ("none", f"{two},none,{UNKNOWN_ID}")
         if takes_me(schema):
-            yield from ("me", f"{NEVER},me")
+            yield from ("me", f"{UNKNOWN_ID},me")
 
     # In which order
 
@@ -313,7 +317,8 @@ class Reference:
         keys = sort.split(",")
         for key in ("-id" if keys[-1].startswith("-") else "id", *reversed(keys)):
             ranked = [(self.rank(row, key.removeprefix("-")), row) for row in rows]
-            present = sorted((it for it in ranked if it[0] is not None), key=lambda it: it[0], reverse=key[0] == "-")
+            present = [pair for pair in ranked if pair[0] is not None]
+            present.sort(key=lambda pair: pair[0], reverse=key[0] == "-")
             rows = [row for _, row in present] + [row for rank, row in ranked if rank is None]
         return rows
 
@@ -327,13 +332,13 @@ class Reference:
             return Decimal(value)
         if name in NAMES:
             parts = unicodedata.normalize("NFD", value.casefold())
-            return "".join(it for it in parts if unicodedata.category(it) != "Mn"), value.casefold()
+            return "".join(sign for sign in parts if unicodedata.category(sign) != "Mn"), value.casefold()
         return value.casefold() if isinstance(value, str) else value
 
 
 def filters_of(operation: Operation) -> dict[str, Row]:
     """The schemas of a list's filters."""
-    return {name: its for name, its in query_parameters(operation).items() if name not in PAGING}
+    return {name: schema for name, schema in query_parameters(operation).items() if name not in PAGING}
 
 
 def sorts_of(operation: Operation) -> list[str]:
@@ -352,15 +357,15 @@ def moment(text: str) -> datetime:
 
 def instants(*chosen: str) -> Iterator[str]:
     """Instants at which records were made or changed, one written in another zone; and one that none reached."""
-    own, other, _, first, last = chosen
-    yield from (own, first, last)
+    fullest, other, _, first, last = chosen
+    yield from (fullest, first, last)
     yield moment(other).astimezone(timezone(timedelta(hours=-3))).isoformat()
     yield (moment(last) + timedelta(microseconds=1)).isoformat()
 
 
 def days(*chosen: str) -> Iterator[str]:
     """Days on which records fall, the first and the last among them, and those around."""
-    own, _, _, first, last = chosen
-    yield from (own, first, last)
+    fullest, _, _, first, last = chosen
+    yield from (fullest, first, last)
     for day, step in ((first, -1), (last, 1)):
         yield (moment(day) + timedelta(days=step)).date().isoformat()

@@ -10,11 +10,11 @@ from tests.contract.cases import (
     BODIES,
     BY_ID,
     DELETES,
-    NEVER,
     OPERATIONS,
     PATHS,
     READS,
     SCOPED,
+    UNKNOWN_ID,
     UPDATES,
     another_process,
     commits,
@@ -51,7 +51,9 @@ def test_a_key_with_every_scope_but_the_needed_one_is_refused_by_name(api, opera
     scope_is_required(api, operation, [scope for scope in SCOPES if scope != operation.scope])
 
 
-@each([it for it in SCOPED if not it.writes and it.scope.replace("read", "write") in SCOPES])
+@each(
+    [operation for operation in SCOPED if not operation.writes and operation.scope.replace("read", "write") in SCOPES]
+)
 def test_the_scope_to_write_does_not_include_the_scope_to_read(api, operation):
     scope_is_required(api, operation, [operation.scope.replace("read", "write")])
 
@@ -61,7 +63,7 @@ def test_of_all_scopes_only_the_declared_one_opens_an_operation(api, operation):
     only_its_scope_opens(api, operation)
 
 
-@each([it for it in OPERATIONS if it.scope is None])
+@each([operation for operation in OPERATIONS if operation.scope is None])
 def test_any_valid_key_may_use_an_operation_without_scope(api, operation):
     for scope in SCOPES:
         succeeds(send(api, sample(api, operation), key=api.new_key([scope])))
@@ -153,7 +155,7 @@ def test_a_changed_plan_counts_at_once_everywhere(api):
 
 def test_a_key_can_only_be_made_for_an_active_user_of_its_account(api, other_tenant):
     cost_rates.set_user(api.store, api.member_id, {"is_active": False})
-    for user_id in (other_tenant.admin_id, api.member_id, NEVER):
+    for user_id in (other_tenant.admin_id, api.member_id, UNKNOWN_ID):
         with pytest.raises(Refusal) as refusal:
             keys.create_key(api.store, api.account_id, KeyDetails("Test", user_id, ["clients:read"]))
         assert refusal.value.code == "validation_failed"
@@ -199,58 +201,58 @@ def test_5_the_limit_comes_before_an_unknown_path(api):
 @pytest.mark.parametrize("path", PATHS)
 def test_6_an_undefined_method_comes_before_a_missing_scope(api, path):
     concrete = sample(api, PATHS[path][0]).path
-    lacking = [scope for scope in SCOPES if scope not in {it.scope for it in PATHS[path]}]
+    lacking = [scope for scope in SCOPES if scope not in {operation.scope for operation in PATHS[path]}]
     for method in paths_and_methods(path)[1]:
         assert api.call(method, concrete, key=api.new_key(lacking)).status == 405
 
 
 @each(SCOPED)
 def test_7_a_missing_scope_comes_before_an_unknown_parameter(api, operation):
-    it = sample(api, operation)
+    request = sample(api, operation)
     lacking = api.new_key([scope for scope in SCOPES if scope != operation.scope])
-    assert send(api, it, query="no_such=1", key=lacking).code == "missing_scope"
-    assert send(api, it, query="no_such=1").code == "unknown_parameter"
+    assert send(api, request, query="no_such=1", key=lacking).code == "missing_scope"
+    assert send(api, request, query="no_such=1").code == "unknown_parameter"
 
 
 @each(BY_ID)
 def test_8_an_unknown_parameter_comes_before_a_missing_record(api, operation):
-    it = sample(api, operation)
-    missing = "/".join(str(NEVER) if part.isdigit() else part for part in it.path.split("/"))
-    assert send(api, it, path=missing, query="no_such=1").code == "unknown_parameter"
-    assert send(api, it, path=missing).code == "not_found"
-    succeeds(send(api, it))
+    request = sample(api, operation)
+    missing = "/".join(str(UNKNOWN_ID) if part.isdigit() else part for part in request.path.split("/"))
+    assert send(api, request, path=missing, query="no_such=1").code == "unknown_parameter"
+    assert send(api, request, path=missing).code == "not_found"
+    succeeds(send(api, request))
 
 
 @each([*UPDATES, *DELETES])
 def test_9_a_missing_record_comes_before_another_state(api, operation):
-    it = sample(api, operation)
-    assert send(api, it, path=f"{it.collection}/{NEVER}", headers=OTHER_STATE).status == 404
-    assert send(api, it, headers=OTHER_STATE).status == 412
+    request = sample(api, operation)
+    assert send(api, request, path=f"{request.collection}/{UNKNOWN_ID}", headers=OTHER_STATE).status == 404
+    assert send(api, request, headers=OTHER_STATE).status == 412
 
 
 @each(UPDATES)
 def test_10_another_state_comes_before_a_faulty_body(api, operation):
-    it = sample(api, operation)
+    request = sample(api, operation)
     wrongs = [(b"{", {}, 400), (b"{}", {"Content-Type": "text/plain"}, 415), (b'{"no_such": 1}', {}, 422)]
     before = commits(api)
     for raw, headers, status in wrongs:
-        assert send(api, it, raw=raw, headers={**headers, **OTHER_STATE}).status == 412
-        assert send(api, it, raw=raw, headers=headers).status == status
+        assert send(api, request, raw=raw, headers={**headers, **OTHER_STATE}).status == 412
+        assert send(api, request, raw=raw, headers=headers).status == status
     assert commits(api) == before
-    succeeds(send(api, it))
+    succeeds(send(api, request))
 
 
-@each([it for it in BODIES if it.parameters])
+@each([operation for operation in BODIES if operation.parameters])
 def test_a_missing_record_comes_before_a_faulty_body(api, operation):
-    it = sample(api, operation)
-    missing = "/".join(str(NEVER) if part.isdigit() else part for part in it.path.split("/"))
-    assert send(api, it, path=missing, raw=b"{").status == 404
-    assert send(api, it, raw=b"{").status == 400
+    request = sample(api, operation)
+    missing = "/".join(str(UNKNOWN_ID) if part.isdigit() else part for part in request.path.split("/"))
+    assert send(api, request, path=missing, raw=b"{").status == 404
+    assert send(api, request, raw=b"{").status == 400
 
 
 @each(READS)
 def test_head_is_refused_like_get(api, operation):
-    it = sample(api, operation)
+    request = sample(api, operation)
     for key in (None, api.new_key([scope for scope in SCOPES if scope != operation.scope])):
-        get, head = (send(api, it._replace(method=method), key=key) for method in ("GET", "HEAD"))
+        get, head = (send(api, request._replace(method=method), key=key) for method in ("GET", "HEAD"))
         assert (head.status, head.body) == (get.status, b"")

@@ -37,17 +37,17 @@ CLIENT = ("components", "schemas", "Client")
         ((*CLIENT, "required", "currency"), "the field currency need not come any more."),
         ((*CLIENT, "properties", "status", "enum", "archived"), ""),
     ],
-    ids=lambda it: it[-1] if isinstance(it, tuple) else "",
+    ids=lambda value: value[-1] if isinstance(value, tuple) else "",
 )
 def test_what_is_lost_is_named(path, loss):
     lost = list(losses(PROMISE, gone(PROMISE, *path)))
-    assert any(loss in sentence for sentence in lost) if loss else lost == []
+    assert any(loss in message for message in lost) if loss else lost == []
 
 
 def test_what_becomes_required_is_a_loss():
     changed = copy.deepcopy(PROMISE)
     changed["components"]["schemas"]["ClientCreate"]["required"].append("email")
-    assert [it for it in losses(PROMISE, changed) if "email is required now" in it]
+    assert [loss for loss in losses(PROMISE, changed) if "email is required now" in loss]
 
 
 def test_what_is_gained_is_no_loss():

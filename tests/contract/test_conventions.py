@@ -15,11 +15,11 @@ from tests.contract.cases import (
     CREATES,
     DELETES,
     LISTS,
-    NEVER,
     ONES,
     OPERATIONS,
     PATHS,
     READS,
+    UNKNOWN_ID,
     UPDATES,
     WRITES,
     another_process,
@@ -60,9 +60,11 @@ from tests.contract.checks import (
     wrong_kinds_are_refused,
 )
 
-CREATED_LISTS = [it for it in LISTS if it.path in map(home, CREATES)]
+CREATED_LISTS = [operation for operation in LISTS if operation.path in map(home, CREATES)]
 SORTS = [
-    (it, sort) for it in CREATED_LISTS for sort in (*sorted({name.removeprefix("-") for name in it.query.sorts}), "id")
+    (operation, sort)
+    for operation in CREATED_LISTS
+    for sort in (*sorted({name.removeprefix("-") for name in operation.query.sorts}), "id")
 ]
 
 # Paths and methods
@@ -90,8 +92,8 @@ def test_options_answers_the_methods_of_a_path(api, path):
 
 @each(READS)
 def test_head_is_get_without_the_body(api, operation):
-    it = sample(api, operation)
-    get, head = (send(api, it._replace(method=method)) for method in ("GET", "HEAD"))
+    request = sample(api, operation)
+    get, head = (send(api, request._replace(method=method)) for method in ("GET", "HEAD"))
     assert get.status == 200
     assert (head.status, head.body) == (200, b"")
     assert kept_headers(head) == kept_headers(get)
@@ -107,9 +109,9 @@ def test_an_unknown_path_is_404(api, path):
     assert (answer.status, answer.code) == (404, "not_found")
 
 
-@each([it for it in ONES if it.parameters])
+@each([operation for operation in ONES if operation.parameters])
 def test_what_is_no_id_is_no_record(api, operation):
-    it = sample(api, operation)
+    request = sample(api, operation)
     for text in (
         "0",
         "-1",
@@ -123,10 +125,10 @@ def test_what_is_no_id_is_no_record(api, operation):
         " 1",
         str(2**53),
         "9" * 40,
-        f"0{it.record['id']}",
+        f"0{request.record['id']}",
     ):
-        assert send(api, it, path=f"{it.collection}/{text}").status == 404, text
-    succeeds(send(api, it))
+        assert send(api, request, path=f"{request.collection}/{text}").status == 404, text
+    succeeds(send(api, request))
 
 
 # Query parameters
@@ -247,7 +249,7 @@ def test_common_filters_find_what_they_say(api, operation):
         return sorted(row["id"] for row in api.get(path, {**query, "per_page": 100}).data)
 
     assert found(ids=f"{ids[2]},{ids[0]}") == [ids[0], ids[2]]
-    assert found(ids=f"{ids[1]},{ids[1]},{NEVER}") == [ids[1]]
+    assert found(ids=f"{ids[1]},{ids[1]},{UNKNOWN_ID}") == [ids[1]]
     second = api.get(path, {"ids": ids[1]}).data[0]
     for stamp in ("created", "updated"):
         assert found(**{f"{stamp}_since": second[f"{stamp}_at"]}) == ids[1:]
@@ -265,11 +267,11 @@ def test_a_list_takes_as_many_statements_for_many_records_as_for_one(api, operat
 
 @each(CREATES)
 def test_what_was_made_is_answered_whole_and_can_be_found(api, operation):
-    it = sample(api, operation)
-    answer = send(api, it)
+    request = sample(api, operation)
+    answer = send(api, request)
     assert answer.status == 201
     location = answer.headers["location"]
-    collection = operation.resource.made_at or it.path
+    collection = operation.resource.made_at or request.path
     assert location == f"{base()}{collection}/{answer.data['id']}"
     read = api.get(location.removeprefix(base()))
     assert read.status in {200, 404, 405}
@@ -286,10 +288,10 @@ def test_a_record_that_is_unchanged_is_304(api, operation):
 
 @each(ONES)
 def test_a_records_tag_is_derived_from_the_record_not_from_the_key(api, operation):
-    it = sample(api, operation)
+    request = sample(api, operation)
     other = api.new_key(user_id=api.member_id)
-    assert send(api, it).headers["etag"] == send(api, it, key=other).headers["etag"]
-    assert send(another_process(api), it).headers["etag"] == send(api, it).headers["etag"]
+    assert send(api, request).headers["etag"] == send(api, request, key=other).headers["etag"]
+    assert send(another_process(api), request).headers["etag"] == send(api, request).headers["etag"]
 
 
 @each([*UPDATES, *DELETES])
@@ -299,17 +301,17 @@ def test_a_write_to_another_state_is_412(api, operation):
 
 @each(DELETES)
 def test_what_was_deleted_is_nothing_and_its_id_is_never_used_again(api, operation):
-    it = sample(api, operation)
+    request = sample(api, operation)
     before = commits(api)
-    answer = send(api, it)
+    answer = send(api, request)
     assert (answer.status, answer.body) == (204, b"")
     for other in PATHS[operation.path]:
-        again = api.call(other.method, it.path, it.record if other.body else None)
+        again = api.call(other.method, request.path, request.record if other.body else None)
         assert (again.status, again.code) == (404, "not_found"), f"{other}: {again}"
     assert commits(api) != before
-    listed = api.get(it.collection)
-    assert listed.status == 405 or it.record["id"] not in [row["id"] for row in listed.data]
-    assert api.make(it.collection)["id"] > it.record["id"]
+    listed = api.get(request.collection)
+    assert listed.status == 405 or request.record["id"] not in [row["id"] for row in listed.data]
+    assert api.make(request.collection)["id"] > request.record["id"]
 
 
 # Retries
@@ -322,9 +324,9 @@ def test_a_retry_is_answered_as_before_and_changes_nothing(api, operation):
 
 @each(WRITES)
 def test_a_retry_at_another_process_is_answered_as_before(api, operation):
-    it, headers = sample(api, operation), {"Idempotency-Key": "once"}
-    first = succeeds(send(api, it, headers=headers))
-    again = send(another_process(api), it, headers=headers)
+    request, headers = sample(api, operation), {"Idempotency-Key": "once"}
+    first = succeeds(send(api, request, headers=headers))
+    again = send(another_process(api), request, headers=headers)
     assert (again.status, again.body, again.headers["idempotency-replayed"]) == (first.status, first.body, "true")
 
 
@@ -335,11 +337,11 @@ def test_a_refusal_leaves_its_idempotency_key_free(api, operation):
 
 @each(WRITES)
 def test_a_retry_while_the_first_still_runs_is_409_and_the_first_goes_on(api, operation):
-    it, headers = sample(api, operation), {"Idempotency-Key": "once"}
+    request, headers = sample(api, operation), {"Idempotency-Key": "once"}
     before = commits(api)
     with ThreadPoolExecutor(2) as clients:
         with held_writes(api, patience=60):  # neither can end but by a refusal
-            requests = [clients.submit(send, api, it, headers=headers) for _ in range(2)]
+            requests = [clients.submit(send, api, request, headers=headers) for _ in range(2)]
             (refused,), (first,) = wait(requests, return_when=FIRST_COMPLETED)
             answer = refused.result()
             assert (answer.status, answer.code) == (409, "idempotency_in_progress"), answer
@@ -348,18 +350,18 @@ def test_a_retry_while_the_first_still_runs_is_409_and_the_first_goes_on(api, op
             assert commits(api) == before
         done = succeeds(first.result())
     assert "idempotency-replayed" not in done.headers
-    again = send(api, it, headers=headers)
+    again = send(api, request, headers=headers)
     assert (again.status, again.body, again.headers["idempotency-replayed"]) == (done.status, done.body, "true")
 
 
 @each(WRITES)
 def test_a_retry_that_may_no_longer_act_is_refused(api, operation):
-    it, headers = sample(api, operation), {"Idempotency-Key": "once"}
-    succeeds(send(api, it, headers=headers))
+    request, headers = sample(api, operation), {"Idempotency-Key": "once"}
+    succeeds(send(api, request, headers=headers))
     accounts.switch_api(api.store, api.account_id, on=False)
-    assert send(api, it, headers=headers).code == "api_disabled"
+    assert send(api, request, headers=headers).code == "api_disabled"
     accounts.switch_api(api.store, api.account_id, on=True)
-    assert "idempotency-replayed" in send(api, it, headers=headers).headers
+    assert "idempotency-replayed" in send(api, request, headers=headers).headers
 
 
 def test_an_idempotency_key_is_1_to_255_visible_ascii_characters(api):
@@ -381,7 +383,10 @@ def test_an_idempotency_key_means_nothing_to_a_read(api):
 # Bodies
 
 
-@pytest.mark.parametrize("path", [path for path, its in PATHS.items() if {"PUT", "PATCH"} <= {it.method for it in its}])
+@pytest.mark.parametrize(
+    "path",
+    [path for path, operations in PATHS.items() if {"PUT", "PATCH"} <= {operation.method for operation in operations}],
+)
 def test_put_and_patch_are_one_operation(api, path):
     put_is_patch(api, path)
 
@@ -393,21 +398,21 @@ def test_a_record_can_be_sent_back_as_it_was_read(api, operation):
 
 @each(UPDATES)
 def test_members_left_out_keep_their_value(api, operation):
-    it = sample(api, operation)
-    answer = succeeds(send(api, it, body={}))
-    assert answer.data | {"updated_at": ""} == it.record | {"updated_at": ""}
+    request = sample(api, operation)
+    answer = succeeds(send(api, request, body={}))
+    assert answer.data | {"updated_at": ""} == request.record | {"updated_at": ""}
 
 
 @each(BODIES)
 def test_an_unknown_member_is_refused_with_the_nearest_known_name(api, operation):
-    it = sample(api, operation)
+    request = sample(api, operation)
     before = commits(api)
     for name in members_of(body_schema(operation)):
-        answer = send(api, it, body=it.body | {f"{name}x": 1})
+        answer = send(api, request, body=request.body | {f"{name}x": 1})
         assert list(answer.errors) == [f"{name}x"]
         assert name in answer.errors[f"{name}x"][0]
     assert commits(api) == before
-    succeeds(send(api, it))
+    succeeds(send(api, request))
 
 
 @each(BODIES)
@@ -430,28 +435,28 @@ def test_all_faulty_and_all_missing_members_are_named_at_once(api, operation):
     faults_are_named_at_once(api, operation)
 
 
-@each([it for it in BODIES if {"tag_ids", "external_id"} <= members_of(body_schema(it)).keys()])
+@each([operation for operation in BODIES if {"tag_ids", "external_id"} <= members_of(body_schema(operation)).keys()])
 def test_a_reference_to_nothing_and_a_faulty_member_are_named_at_once(api, operation):
-    it = sample(api, operation)
-    answer = send(api, it, body=it.body | {"tag_ids": [NEVER], "external_id": 5})
+    request = sample(api, operation)
+    answer = send(api, request, body=request.body | {"tag_ids": [UNKNOWN_ID], "external_id": 5})
     assert set(answer.errors) == {"tag_ids.0", "external_id"}
 
 
-@each(it for it in UPDATES if it.method == "PATCH")
+@each(operation for operation in UPDATES if operation.method == "PATCH")
 def test_blank_text_is_null_where_null_is_allowed_and_text_is_trimmed(api, operation):
-    it = sample(api, operation)
+    request = sample(api, operation)
     blank, spaces, null, plain, padded = (db_copy(api) for _ in range(5))
     for name, schema in body_schema(operation)["properties"].items():
         if schema.get("readOnly") or kinds(schema) != {"string", "null"}:
             continue
         example = schema["examples"][0]
         expected = [
-            timeless(client.patch(it.path, {name: value}).json | {"request_id": ""})
+            timeless(client.patch(request.path, {name: value}).json | {"request_id": ""})
             for client, value in ((blank, ""), (spaces, " \t "), (null, None))
         ]
         assert expected[0] == expected[1] == expected[2], name
         given = [
-            timeless(client.patch(it.path, {name: value}).json | {"request_id": ""})
+            timeless(client.patch(request.path, {name: value}).json | {"request_id": ""})
             for client, value in ((plain, example), (padded, f" \t{example}\n"))
         ]
         assert given[0] == given[1], name
@@ -459,38 +464,38 @@ def test_blank_text_is_null_where_null_is_allowed_and_text_is_trimmed(api, opera
 
 @each(BODIES)
 def test_a_body_of_another_media_type_is_415(api, operation):
-    it = sample(api, operation)
-    raw = json.dumps(it.body).encode()
+    request = sample(api, operation)
+    raw = json.dumps(request.body).encode()
     before = commits(api)
     for media in ("", "text/plain", "application/x-www-form-urlencoded", "application/jsonx", "multipart/form-data"):
-        answer = send(api, it, raw=raw, headers={"Content-Type": media})
+        answer = send(api, request, raw=raw, headers={"Content-Type": media})
         assert (answer.status, answer.code) == (415, "unsupported_media_type"), media
-    assert send(api, it, raw=raw, headers={"Content-Encoding": "gzip"}).status == 415
+    assert send(api, request, raw=raw, headers={"Content-Encoding": "gzip"}).status == 415
     assert commits(api) == before
-    succeeds(send(api, it, raw=raw, headers={"Content-Type": "Application/JSON; charset=utf-8"}))
+    succeeds(send(api, request, raw=raw, headers={"Content-Type": "Application/JSON; charset=utf-8"}))
 
 
 @each(BODIES)
 def test_a_body_over_one_mebibyte_is_413_and_one_of_just_that_is_read(api, operation):
-    it = sample(api, operation)
-    raw = json.dumps(it.body).encode()
+    request = sample(api, operation)
+    raw = json.dumps(request.body).encode()
     full = raw + b" " * (LARGEST_BODY - len(raw))
     before = commits(api)
     for headers in ({}, {"Content-Length": "", "Transfer-Encoding": "chunked"}, {"Content-Length": "9" * 30}):
-        answer = send(api, it, raw=full + b" ", headers=headers)
+        answer = send(api, request, raw=full + b" ", headers=headers)
         assert (answer.status, answer.code) == (413, "body_too_large"), headers
     assert commits(api) == before
-    succeeds(send(api, it, raw=full))
+    succeeds(send(api, request, raw=full))
 
 
-@each([it for it in WRITES if not it.body])
+@each([operation for operation in WRITES if not operation.body])
 def test_a_body_over_one_mebibyte_is_413_where_none_is_taken_too(api, operation):
-    it = sample(api, operation)
+    request = sample(api, operation)
     before = commits(api)
-    answer = send(api, it, raw=b" " * (LARGEST_BODY + 1))
+    answer = send(api, request, raw=b" " * (LARGEST_BODY + 1))
     assert (answer.status, answer.code) == (413, "body_too_large")
     assert commits(api) == before
-    succeeds(send(api, it))
+    succeeds(send(api, request))
 
 
 # Headers
@@ -498,14 +503,14 @@ def test_a_body_over_one_mebibyte_is_413_where_none_is_taken_too(api, operation)
 
 @each(OPERATIONS)
 def test_a_request_that_does_not_name_one_host_is_400(api, operation):
-    it = sample(api, operation)
+    request = sample(api, operation)
     before = commits(api)
     for host in ("", "agency.example,other.example", "agency example"):
-        answer = send(api, it, headers={"Host": host})
+        answer = send(api, request, headers={"Host": host})
         assert (answer.status, answer.code) == (400, "bad_request"), repr(host)
         assert "Host" in answer.json["message"]
     assert commits(api) == before
-    succeeds(send(api, it))
+    succeeds(send(api, request))
 
 
 def test_a_sane_request_id_is_echoed_and_any_other_replaced(api):
@@ -525,17 +530,17 @@ def test_request_ids_that_are_made_differ(api):
 
 @each(OPERATIONS)
 def test_every_answer_says_that_it_is_private_and_depends_on_the_key(api, operation):
-    it = sample(api, operation)
-    for answer in (send(api, it), send(api, it, key=None)):
+    request = sample(api, operation)
+    for answer in (send(api, request), send(api, request, key=None)):
         assert "private" in answer.headers["cache-control"]
         assert {"Authorization", "X-Api-Key"} <= set(answer.headers["vary"].split(", "))
 
 
 @each(READS)
 def test_reading_changes_nothing(api, operation):
-    it = sample(api, operation)
+    request = sample(api, operation)
     before = commits(api)
-    assert shown(send(api, it))[0] == 200
+    assert shown(send(api, request))[0] == 200
     assert commits(api) == before
 
 
@@ -550,7 +555,7 @@ def test_every_counted_request_takes_one_whatever_its_answer(api):
         (404, api.get("/nothing")),
         (405, api.call("PATCH", "/me")),
         (422, api.get("/tags", "no_such=1")),
-        (404, api.get(f"/clients/{NEVER}")),
+        (404, api.get(f"/clients/{UNKNOWN_ID}")),
         (400, api.call("POST", "/tags", raw=b"{")),
         (415, api.call("POST", "/tags", raw=b"{}", headers={"Content-Type": "text/plain"})),
         (204, api.call("OPTIONS", "/tags")),
@@ -569,13 +574,13 @@ def test_over_the_ceiling_is_429_with_the_seconds_to_wait_and_other_keys_go_on(a
 
 @each(OPERATIONS)
 def test_every_operation_is_limited_and_a_refused_one_changes_nothing(api, operation):
-    it = sample(api, operation)
+    request = sample(api, operation)
     before = commits(api)
     api.spend(f"key:{api.key_id}", charged(api.get("/me")))
-    assert send(api, it).status == 429
+    assert send(api, request).status == 429
     assert commits(api) == before
     api.app.pipeline.limiter = SlidingWindow()
-    succeeds(send(api, it))
+    succeeds(send(api, request))
 
 
 def test_me_shows_the_figures_of_the_headers(api):

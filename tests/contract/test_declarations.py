@@ -11,12 +11,12 @@ def test_the_list_has_every_operation_of_the_specification_once():
 
 
 def test_the_declared_operations_are_those_of_the_list():
-    declared = sorted((it.method, it.path, it.scope or "-") for it in OPERATIONS)
+    declared = sorted((operation.method, operation.path, operation.scope or "-") for operation in OPERATIONS)
     assert declared == sorted(LISTED)
 
 
 def test_every_operation_has_an_id_of_its_own():
-    assert len({it.id for it in OPERATIONS}) == len(OPERATIONS)
+    assert len({operation.id for operation in OPERATIONS}) == len(OPERATIONS)
 
 
 def test_the_answers_that_no_test_can_produce_are_in_order_and_each_has_a_reason():

@@ -30,7 +30,7 @@ from retainer.store.tx import Tx
 from retainer.work import tasks
 from tests.contract.cases import LISTS
 from tests.contract.filler import NOW, TODAY, Filler, is_in
-from tests.contract.reference import USUAL, Reference, Row, filters_of, sorts_of, takes_me
+from tests.contract.reference import DEFAULT_FILTERS, Reference, Row, filters_of, sorts_of, takes_me
 from tests.contract_checker import SCOPED, NoChecks
 from tests.factories import Answer, ApiClient, open_app
 from tests.length import length
@@ -79,10 +79,10 @@ def agency(prototype: tuple[Path, dict[str, Any]], fast_disk: Path) -> Iterator[
             made = [path for paths in ours.made.values() for path in paths if is_in(path, operation)]
             collections = [path.rpartition("/")[0] for path in made]
             here = filled.paths[operation] = max(collections, key=collections.count)
-            its = rows[operation.path] = list(everything(filled, operation))
+            records = rows[operation.path] = list(everything(filled, operation))
             if operation.path == "/tasks":
-                its += in_templates(filled, operation)
-            assert {f"{here}/{row['id']}" for row in its} == {path for path in made if path.startswith(f"{here}/")}
+                records += in_templates(filled, operation)
+            assert {f"{here}/{row['id']}" for row in records} == {path for path in made if path.startswith(f"{here}/")}
         link(rows)
         link_sites(api, rows["/sites"])
         for operation in LISTS:
@@ -93,9 +93,9 @@ def agency(prototype: tuple[Path, dict[str, Any]], fast_disk: Path) -> Iterator[
 
 def everything(agency: Agency, operation: Operation) -> Iterator[Row]:
     """Every record of a list, also those that are left out unless they are asked for."""
-    usual = USUAL.keys() & filters_of(operation).keys()
-    for values in itertools.product(("true", "false"), repeat=len(usual)):
-        query = dict(zip(usual, values, strict=True)) | {"per_page": 100}
+    defaults = DEFAULT_FILTERS.keys() & filters_of(operation).keys()
+    for values in itertools.product(("true", "false"), repeat=len(defaults)):
+        query = dict(zip(defaults, values, strict=True)) | {"per_page": 100}
         first, total = agency.ask(operation, query)
         pages = [first, *(agency.ask(operation, query | {"page": page})[0] for page in range(2, -(-total // 100) + 1))]
         assert sum(map(len, pages)) == total
@@ -106,7 +106,8 @@ def in_templates(agency: Agency, operation: Operation) -> Iterator[Row]:
     """The tasks of templates, which a list shows when it is asked for them by their project."""
     agency.api.app.pipeline.limiter = SlidingWindow()
     templates = agency.api.get("/projects", {"is_template": "true", "per_page": 100}).data
-    rows, total = agency.ask(operation, {"project_id": ",".join(str(it["id"]) for it in templates), "per_page": 100})
+    ids = ",".join(str(template["id"]) for template in templates)
+    rows, total = agency.ask(operation, {"project_id": ids, "per_page": 100})
     assert len(rows) == total > 2
     return (row | {"in_template": True} for row in rows)
 
@@ -191,9 +192,9 @@ def filter_holds(agency: Agency, operation: Operation, name: str) -> None:
     for text in texts[name]:
         finds(agency, operation, {name: text})
     counts = {text: len(reference.found({name: text})) for text in texts[name]}
-    telling = {text: count for text, count in counts.items() if 0 < count < len(reference.rows)}
-    assert telling, f"{name} of {operation} tells no records apart, only {counts}: let Filler draw others"
-    turns(agency, operation, {name: max(telling, key=telling.get)}, random.choice(sorts_of(operation)))
+    selective = {text: count for text, count in counts.items() if 0 < count < len(reference.rows)}
+    assert selective, f"{name} of {operation} tells no records apart, only {counts}: let Filler draw others"
+    turns(agency, operation, {name: max(selective, key=selective.get)}, random.choice(sorts_of(operation)))
     names = list(texts)
     later = names[names.index(name) + 1 :]
     for other in random.sample(later, length(len(later))) if later else ():
@@ -206,8 +207,8 @@ def filter_holds(agency: Agency, operation: Operation, name: str) -> None:
 
 def older_as_words(table: Table, than: Any) -> Any:
     """Sites with a version of the plugin that is asked for which comes earlier in a dictionary."""
-    its = (PLUGINS.site_id == table.c.id, PLUGINS.slug == bindparam("plugin__0"), PLUGINS.version < than)
-    return select(PLUGINS.slug).where(*its).exists()
+    conditions = (PLUGINS.site_id == table.c.id, PLUGINS.slug == bindparam("plugin__0"), PLUGINS.version < than)
+    return select(PLUGINS.slug).where(*conditions).exists()
 
 
 def order_holds(agency: Agency, operation: Operation, sort: str) -> None:
@@ -217,19 +218,23 @@ def order_holds(agency: Agency, operation: Operation, sort: str) -> None:
         turns(agency, operation, {}, keys)
 
 
-@pytest.mark.parametrize(("operation", "name"), [(it, name) for it in LISTS for name in filters_of(it)], ids=str)
+@pytest.mark.parametrize(
+    ("operation", "name"), [(operation, name) for operation in LISTS for name in filters_of(operation)], ids=str
+)
 def test_a_filter_finds_what_it_says_alone_and_with_every_other(agency, operation, name):
     filter_holds(agency, operation, name)
 
 
-@pytest.mark.parametrize(("operation", "sort"), [(it, sort) for it in LISTS for sort in sorts_of(it)], ids=str)
+@pytest.mark.parametrize(
+    ("operation", "sort"), [(operation, sort) for operation in LISTS for sort in sorts_of(operation)], ids=str
+)
 def test_an_order_holds_on_every_page_from_the_front_and_from_the_end(agency, operation, sort):
     order_holds(agency, operation, sort)
 
 
 @pytest.mark.parametrize(
     ("operation", "name"),
-    [(it, name) for it in LISTS for name, its in filters_of(it).items() if takes_me(its)],
+    [(operation, name) for operation in LISTS for name, schema in filters_of(operation).items() if takes_me(schema)],
     ids=str,
 )
 def test_me_is_the_user_of_the_key(agency, operation, name):
@@ -241,7 +246,7 @@ def test_me_is_the_user_of_the_key(agency, operation, name):
 
 # Controls: what is broken in the product is seen
 
-BY_NAME = {str(it): it for it in LISTS}
+BY_NAME = {str(operation): operation for operation in LISTS}
 MILESTONES = "GET /projects/{project}/milestones"
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -251,20 +256,20 @@ def at(target: Any, name: str, value: Any) -> Plant:
     return lambda monkeypatch: monkeypatch.setattr(target, name, value)
 
 
-def meaning(operation: str, name: str, condition: Callable[[Any, Any], Any]) -> Plant:
+def filter_condition(operation: str, name: str, condition: Callable[[Any, Any], Any]) -> Plant:
     """Let a filter of a list mean something else."""
     filters = parameters(BY_NAME[operation].query)
     other = msgspec.structs.replace(filters[name], where=Where(condition))
     return lambda monkeypatch: monkeypatch.setitem(filters, name, other)
 
 
-def forgetting_none(table: Any, only: Any, shape: Any) -> Any:
-    forms = [(name, (form[0], False) if isinstance(form, tuple) and form[0] else form) for name, form in shape]
+def ignoring_none(table: Any, only: Any, signature: Any) -> Any:
+    forms = [(name, (form[0], False) if isinstance(form, tuple) and form[0] else form) for name, form in signature]
     return conditions(table, only, tuple(forms))
 
 
-def ascending_ties(table: Any, shape: Any, limits: Any, sort: Any, *more: Any) -> Any:
-    return rows_of(table, shape, limits, (*sort, "id"), *more)
+def ascending_ties(table: Any, signature: Any, limits: Any, sort: Any, *more: Any) -> Any:
+    return rows_of(table, signature, limits, (*sort, "id"), *more)
 
 
 def never_backward(*given: Any) -> Any:
@@ -276,23 +281,23 @@ is_late = expressions.overdue("open")
 PLUGINS = site_plugins.c
 FAULTS = {
     "a word that is not kept is not known": (
-        meaning("GET /invoices", "status", lambda table, words: table.c.status.in_(words)),
+        filter_condition("GET /invoices", "status", lambda table, words: table.c.status.in_(words)),
         (filter_holds, "GET /invoices", "status"),
     ),
     "versions are compared as words": (
-        meaning("GET /sites", "plugin_version_lt", older_as_words),
+        filter_condition("GET /sites", "plugin_version_lt", older_as_words),
         (filter_holds, "GET /sites", "plugin_version_lt"),
     ),
     "what nobody looks at is as it was": (
-        meaning("GET /sites", "status", lambda table, words: table.c.observed.in_(words)),
+        filter_condition("GET /sites", "status", lambda table, words: table.c.observed.in_(words)),
         (filter_holds, "GET /sites", "status"),
     ),
     "the last day is left out": (
-        meaning("GET /projects", "due_date_to", lambda table, day: table.c.due_date < day),
+        filter_condition("GET /projects", "due_date_to", lambda table, day: table.c.due_date < day),
         (filter_holds, "GET /projects", "due_date_to"),
     ),
     "without a date neither late nor not": (
-        meaning(MILESTONES, "overdue", lambda table, yes: is_late(table).is_(yes)),
+        filter_condition(MILESTONES, "overdue", lambda table, yes: is_late(table).is_(yes)),
         (filter_holds, MILESTONES, "overdue"),
     ),
     "the day is that of another zone": (
@@ -300,7 +305,7 @@ FAULTS = {
         (filter_holds, "GET /tasks", "overdue"),
     ),
     "none is dropped from a comma list": (
-        at(paging, "conditions", forgetting_none),
+        at(paging, "conditions", ignoring_none),
         (filter_holds, "GET /tasks", "assignee_id"),
     ),
     "filters are forgotten when others are sent": (

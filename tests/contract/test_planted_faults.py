@@ -22,11 +22,11 @@ from tests.contract import checks
 from tests.contract.cases import OPERATIONS
 from tests.contract_checker import SCOPED
 
-BY_NAME = {str(it): it for it in OPERATIONS}
+BY_NAME = {str(operation): operation for operation in OPERATIONS}
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-def nothing(*_: Any, **__: Any) -> None:
+def do_nothing(*_: Any, **__: Any) -> None:
     """Takes the place of a guard."""
 
 
@@ -52,29 +52,30 @@ def ignoring_unknown(read: Callable[..., Any]) -> Callable[..., Any]:
     return reading
 
 
-def without_references(transaction: Any, table: Any, shape: Any, values: Any, own: Any) -> None:
+def without_references(transaction: Any, table: Any, model: Any, values: Any, record_id: Any) -> None:
     names = {column.name for column in table.c if "target" in column.info} | {
-        name for name, _ in constraints.reference_lists(shape)
+        name for name, _ in constraints.reference_lists(model)
     }
-    judge(transaction, table, shape, {name: value for name, value in values.items() if name not in names}, own)
+    others = {name: value for name, value in values.items() if name not in names}
+    tx_check(transaction, table, model, others, record_id)
 
 
 def chatty(transaction: Tx, statement: Any, **values: Any) -> Any:
-    rows = every_row(transaction, statement, **values)
+    rows = tx_all(transaction, statement, **values)
     for _ in rows:
         transaction.connection.execute("SELECT 1")
     return rows
 
 
-def forgetful(shape: Any, given: dict[str, Any], faults: Any, path: str = "", use: str = "Create") -> dict[str, Any]:
-    known = {name: value for name, value in given.items() if name in shape.__struct_fields__}
-    return members(shape, known, faults, path)
+def drop_unknown(model: Any, given: dict[str, Any], errors: Any, path: str = "", use: str = "Create") -> dict[str, Any]:
+    known = {name: value for name, value in given.items() if name in model.__struct_fields__}
+    return read_fields(model, known, errors, path)
 
 
-def one_fault(shape: Any, given: dict[str, Any], faults: Any, path: str = "", use: str = "Create") -> dict[str, Any]:
+def one_error(model: Any, given: dict[str, Any], errors: Any, path: str = "", use: str = "Create") -> dict[str, Any]:
     found: dict[str, Any] = {}
-    values = members(shape, given, found, path, use)
-    faults.update(dict(list(found.items())[:1]))
+    values = read_fields(model, given, found, path, use)
+    errors.update(dict(list(found.items())[:1]))
     return values
 
 
@@ -83,7 +84,7 @@ def talkative(result: Any) -> bytes:
     return encode(plain | {"secret": 1} if isinstance(plain, dict) else plain)
 
 
-judge, every_row, members, encode = Tx.check, Tx.all, body.read_fields, pipeline.encode  # type: ignore[attr-defined]  # patched where it is called
+tx_check, tx_all, read_fields, encode = Tx.check, Tx.all, body.read_fields, pipeline.encode  # type: ignore[attr-defined]  # patched where it is called
 
 
 def at(target: Any, name: str, value: Any) -> Plant:
@@ -95,8 +96,10 @@ def refuse(code: str) -> None:
     raise Refusal(code, "No.", required_scope="", granted_scopes=[])
 
 
-def obeying(shape: Any, given: dict[str, Any], faults: Any, path: str = "", use: str = "Create") -> dict[str, Any]:
-    return members(shape, given, faults, path, use) | {n: v for n, v in given.items() if n == "invoice_id"}
+def keep_read_only(
+    model: Any, given: dict[str, Any], errors: Any, path: str = "", use: str = "Create"
+) -> dict[str, Any]:
+    return read_fields(model, given, errors, path, use) | {n: v for n, v in given.items() if n == "invoice_id"}
 
 
 def unscoped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,11 +124,11 @@ def on(operation: str, **more: str) -> dict[str, str]:
     return {"operation": operation, **more}
 
 
-LET_IN = r"^(.*: )?20[014] "
+OK = r"^(.*: )?20[014] "
 OURS = r"^500 "
 ANY_KEY = at(access, "authenticate", believe_every_key)
-ANY_PLAN = at(access, "admit", nothing)
-NO_SCOPES = at(Caller, "require_scope", nothing)
+ANY_PLAN = at(access, "admit", do_nothing)
+NO_SCOPES = at(Caller, "require_scope", do_nothing)
 UNLINKED = at(Tx, "check", without_references)
 UNCOMPARED = at(etag, "check_unchanged", second)
 
@@ -139,21 +142,18 @@ FAULTS = {
         "clients:read",
     ),
     "plans are not looked at": Fault(
-        ANY_PLAN, "callers_are_refused", on("GET /me", auth_failures="a plan without the API and no trial"), LET_IN
+        ANY_PLAN, "callers_are_refused", on("GET /me", auth_failures="a plan without the API and no trial"), OK
     ),
     "trials never end": Fault(
-        ANY_PLAN,
-        "callers_are_refused",
-        on("POST /clients", auth_failures="a plan without the API after its trial"),
-        LET_IN,
+        ANY_PLAN, "callers_are_refused", on("POST /clients", auth_failures="a plan without the API after its trial"), OK
     ),
     "the switch is not looked at": Fault(
-        ANY_PLAN, "callers_are_refused", on("GET /tags", auth_failures="the API switched off"), LET_IN
+        ANY_PLAN, "callers_are_refused", on("GET /tags", auth_failures="the API switched off"), OK
     ),
-    "revoked keys go on": Fault(ANY_KEY, "callers_are_refused", on("GET /me", auth_failures="a revoked key"), LET_IN),
-    "expired keys go on": Fault(ANY_KEY, "callers_are_refused", on("GET /me", auth_failures="an expired key"), LET_IN),
+    "revoked keys go on": Fault(ANY_KEY, "callers_are_refused", on("GET /me", auth_failures="a revoked key"), OK),
+    "expired keys go on": Fault(ANY_KEY, "callers_are_refused", on("GET /me", auth_failures="an expired key"), OK),
     "deactivated users go on": Fault(
-        ANY_KEY, "callers_are_refused", on("PATCH /tags/{tag}", auth_failures="a deactivated user"), LET_IN
+        ANY_KEY, "callers_are_refused", on("PATCH /tags/{tag}", auth_failures="a deactivated user"), OK
     ),
     "a 401 has no challenge": Fault(
         at(access, "CHALLENGE", {}), "callers_are_refused", on("GET /me", auth_failures="no key"), "startswith"
@@ -175,8 +175,8 @@ FAULTS = {
     "lists of references are not checked": Fault(
         UNLINKED, "foreign_id_in_body_is_nothing", on("PATCH /clients/{client}"), OURS
     ),
-    "If-Match is not compared: changes": Fault(UNCOMPARED, "if_match_guards", on("PUT /clients/{client}"), LET_IN),
-    "If-Match is not compared: deletes": Fault(UNCOMPARED, "if_match_guards", on("DELETE /tags/{tag}"), LET_IN),
+    "If-Match is not compared: changes": Fault(UNCOMPARED, "if_match_guards", on("PUT /clients/{client}"), OK),
+    "If-Match is not compared: deletes": Fault(UNCOMPARED, "if_match_guards", on("DELETE /tags/{tag}"), OK),
     "every state has one tag": Fault(
         at(etag, "of", lambda _: '"same"'), "if_none_match_saves", on("GET /clients/{client}"), "same.* != .*same"
     ),
@@ -184,35 +184,36 @@ FAULTS = {
         at(etag, "matches", lambda *_: False), "if_none_match_saves", on("GET /clients/{client}"), r"\(304, b''"
     ),
     "Idempotency-Key is not read": Fault(
-        at(idempotency, "attempt", nothing), "retry_is_replayed", on("POST /clients"), "^201 "
+        at(idempotency, "attempt", do_nothing), "retry_is_replayed", on("POST /clients"), "^201 "
     ),
-    "unknown parameters are dropped: lists": Fault(
-        lax_queries, "unknown_parameter_is_refused", on("GET /clients"), LET_IN
-    ),
+    "unknown parameters are dropped: lists": Fault(lax_queries, "unknown_parameter_is_refused", on("GET /clients"), OK),
     "unknown parameters are dropped: writes": Fault(
-        lax_queries, "unknown_parameter_is_refused", on("DELETE /tags/{tag}"), LET_IN
+        lax_queries, "unknown_parameter_is_refused", on("DELETE /tags/{tag}"), OK
     ),
     "JSON is read loosely": Fault(
         at(strict_json, "DECODER", json.JSONDecoder()), "malformed_is_refused", on("POST /clients"), '"name": 2'
     ),
     "nesting has no bound": Fault(
-        at(strict_json, "_check_depth", nothing), "malformed_is_refused", on("POST /clients"), r"\[\[\["
+        at(strict_json, "_check_depth", do_nothing), "malformed_is_refused", on("POST /clients"), r"\[\[\["
     ),
     "unknown members are dropped": Fault(
-        at(body, "read_fields", forgetful), "faults_are_named_at_once", on("POST /tags"), "no_such"
+        at(body, "read_fields", drop_unknown), "faults_are_named_at_once", on("POST /tags"), "no_such"
     ),
     "only the first fault is named": Fault(
-        at(body, "read_fields", one_fault), "faults_are_named_at_once", on("POST /tags"), "no_such"
+        at(body, "read_fields", one_error), "faults_are_named_at_once", on("POST /tags"), "no_such"
     ),
     "read-only members are written": Fault(
-        at(body, "read_fields", obeying), "read_only_members_are_ignored", on("PATCH /time-entries/{entry}"), "^422 "
+        at(body, "read_fields", keep_read_only),
+        "read_only_members_are_ignored",
+        on("PATCH /time-entries/{entry}"),
+        "^422 ",
     ),
     "a list asks once more for each row": Fault(
         at(Tx, "all", chatty), "list_costs_the_same", on("GET /clients"), r"assert \["
     ),
-    "nobody is limited": Fault(at(Allowance, "admit", nothing), "ceiling_holds", {}, "200, 200, 429, 429"),
+    "nobody is limited": Fault(at(Allowance, "admit", do_nothing), "ceiling_holds", {}, "200, 200, 429, 429"),
     "strangers are not limited": Fault(
-        at(Allowance, "admit", nothing), "anonymous_callers_are_charged", {}, "rate_limited"
+        at(Allowance, "admit", do_nothing), "anonymous_callers_are_charged", {}, "rate_limited"
     ),
 }
 
@@ -239,7 +240,7 @@ def test_a_guard_that_is_taken_away_is_missed(both, monkeypatch, fault):
         SCOPED.clear()  # what was prepared before the fault would still be limited
     plant(monkeypatch)
     with pytest.raises(AssertionError, match=seen):
-        check(*[arguments[it] for it in inspect.signature(check).parameters])
+        check(*[arguments[name] for name in inspect.signature(check).parameters])
     if plant is unscoped:
         with pytest.raises(AssertionError):
             SCOPED.check()

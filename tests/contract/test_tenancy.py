@@ -41,22 +41,22 @@ def test_another_accounts_id_in_the_path_is_like_one_that_never_was(api, other_t
     foreign_id_in_path_is_nothing(api, other_tenant, operation)
 
 
-@each([it for it in BY_ID if len(it.parameters) > 1])
+@each([operation for operation in BY_ID if len(operation.parameters) > 1])
 def test_a_child_of_another_parent_is_nothing(api, operation):
-    it, parent = sample(api, operation), sample(api, operation).path.split("/")[2]
+    request, parent = sample(api, operation), sample(api, operation).path.split("/")[2]
     before = commits(api)
-    first, kind, _, *rest = it.path.split("/")
-    assert send(api, it, path="/".join([first, kind, parent, *rest])).status == 404
+    first, kind, _, *rest = request.path.split("/")
+    assert send(api, request, path="/".join([first, kind, parent, *rest])).status == 404
     assert commits(api) == before
-    succeeds(send(api, it))
+    succeeds(send(api, request))
 
 
-@each([it for it in BODIES if references(it)])
+@each([operation for operation in BODIES if references(operation)])
 def test_another_accounts_id_in_a_body_is_like_one_that_never_was(api, other_tenant, operation):
     foreign_id_in_body_is_nothing(api, other_tenant, operation)
 
 
-@each([it for it in LISTS if reference_filters(it)])
+@each([operation for operation in LISTS if reference_filters(operation)])
 def test_another_accounts_id_in_a_filter_is_like_one_that_never_was(api, other_tenant, operation):
     foreign_id_in_filter_is_nothing(api, other_tenant, operation)
 
@@ -80,7 +80,7 @@ def test_a_value_that_one_account_has_taken_is_free_in_another(api, other_tenant
 
 
 def test_numbers_begin_anew_in_each_account(api, other_tenant):
-    for operation in (it for it in CREATES if it.path.count("/") == 1):
+    for operation in (create for create in CREATES if create.path.count("/") == 1):
         both = [client.make(operation.path).get("number") for client in (api, other_tenant)]
         assert both[0] == both[1], operation
 
@@ -93,11 +93,11 @@ def test_the_same_idempotency_key_of_another_account_is_another(api, other_tenan
 
 def test_an_account_id_that_is_sent_is_refused(api, other_tenant):
     for operation in OPERATIONS:
-        it = sample(api, operation)
-        refused = send(api, it, query={"account_id": other_tenant.account_id})
+        request = sample(api, operation)
+        refused = send(api, request, query={"account_id": other_tenant.account_id})
         assert refused.code == "unknown_parameter"
         if operation.body:
-            answer = send(api, it, body=it.body | {"account_id": other_tenant.account_id})
+            answer = send(api, request, body=request.body | {"account_id": other_tenant.account_id})
             assert "account_id" in answer.errors
 
 

@@ -65,8 +65,8 @@ def test_the_standard_header_names_the_address_too(peer, forwarded, address):
 
 
 def test_links_name_what_the_standard_header_says():
-    said = "for=10.9.9.9;host=no.example, for=198.51.100.1;proto=https;host=api.agency.example"
-    assert request(STANDARD, HTTP_FORWARDED=said).base_url == "https://api.agency.example/api/public/v1"
+    header = "for=10.9.9.9;host=no.example, for=198.51.100.1;proto=https;host=api.agency.example"
+    assert request(STANDARD, HTTP_FORWARDED=header).base_url == "https://api.agency.example/api/public/v1"
 
 
 def test_links_name_the_public_address():

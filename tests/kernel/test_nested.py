@@ -7,13 +7,13 @@ GOOD, BAD = {"name": "Launch"}, {"name": 5}
 
 def refusal(answer):
     """What was refused, in the few words that tell."""
-    said = answer.json["message"].partition(" in this account")[0].removeprefix("There is no such ")
-    return (answer.status, answer.code, said if answer.status == 404 else sorted(answer.json.get("errors", {})))
+    missing = answer.json["message"].partition(" in this account")[0].removeprefix("There is no such ")
+    return (answer.status, answer.code, missing if answer.status == 404 else sorted(answer.json.get("errors", {})))
 
 
 @pytest.mark.parametrize("number", ["999", "0", "01", "x", "-1", "9007199254740992", "9" * 30])
 def test_a_parent_that_is_none_is_told_first_whatever_else_is_wrong(api, number):
-    path, there = f"/projects/{number}/milestones", f"/projects/{api.make('/projects')['id']}/milestones"
+    path, existing = f"/projects/{number}/milestones", f"/projects/{api.make('/projects')['id']}/milestones"
     missing = (404, "not_found", "project")
     plain, other = {"Content-Type": "text/plain"}, {"If-Match": '"another-state"'}
     for answer in (
@@ -27,10 +27,10 @@ def test_a_parent_that_is_none_is_told_first_whatever_else_is_wrong(api, number)
         api.delete(f"{path}/1", headers=other),
     ):
         assert refusal(answer) == missing
-    assert refusal(api.post(there, BAD)) == (422, "validation_failed", ["name"])
-    assert api.call("POST", there, raw=b"{").code == "malformed_json"
-    assert api.post(there, GOOD, headers=plain).code == "unsupported_media_type"
-    assert api.post(there, GOOD).status == 201
+    assert refusal(api.post(existing, BAD)) == (422, "validation_failed", ["name"])
+    assert api.call("POST", existing, raw=b"{").code == "malformed_json"
+    assert api.post(existing, GOOD, headers=plain).code == "unsupported_media_type"
+    assert api.post(existing, GOOD).status == 201
 
 
 def test_an_unknown_parameter_is_told_before_a_parent_that_is_none(api):

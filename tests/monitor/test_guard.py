@@ -9,7 +9,7 @@ import pytest
 
 from retainer.sites.monitor import guard, loop, probe, schedule
 from retainer.sites.monitor.probe import Prober
-from tests.monitor.test_probe import Place, due, said
+from tests.monitor.test_probe import FakeSite, due, response
 
 CIRCLED = "\u24ea\u2460\u2461\u2462\u2463\u2464\u2465\u2466\u2467\u2468"
 PUBLIC, OTHER = "93.184.215.14", "93.184.215.15"  # they stand for the internet, and are led to loopback here
@@ -189,7 +189,7 @@ UNREADABLE = {"unread numbers": urls(each for text in FORBIDDEN for each in unre
 
 
 class World:
-    """What lies outside: names and their answers, places on every loopback address, and every attempt to connect."""
+    """The outside: names, their answers, fake sites on every loopback address, and every attempt to connect."""
 
     def __init__(self, monkeypatch):
         self.names = {name: [addresses] for name, addresses in RESOLVED.items()}
@@ -197,9 +197,9 @@ class World:
         self.asked = []
         self.tried = []
         self.tries = {}
-        self.places = [Place()]
-        self.port = self.places[0].port
-        self.places += [Place(address=each, port=self.port) for each in ("127.0.0.2", *["::1"] * has_ipv6())]
+        self.servers = [FakeSite()]
+        self.port = self.servers[0].port
+        self.servers += [FakeSite(address=each, port=self.port) for each in ("127.0.0.2", *["::1"] * has_ipv6())]
         self._look_up, self._connect = socket.getaddrinfo, socket.socket.connect
         monkeypatch.setattr(socket, "getaddrinfo", self.getaddrinfo)
 
@@ -217,17 +217,17 @@ class World:
 
     def connect(self, link, address):
         self.tried.append(address[0])
-        its = ip_address(address[0])
-        its = getattr(its, "ipv4_mapped", None) or its
+        ip = ip_address(address[0])
+        ip = getattr(ip, "ipv4_mapped", None) or ip
         if address[0] in self.roads:
             return self._connect(link, ("127.0.0.1", self.roads[address[0]]))
-        if its.is_loopback or its.is_unspecified:
+        if ip.is_loopback or ip.is_unspecified:
             return self._connect(link, address)
         raise OSError(errno.ENETUNREACH, "nothing leaves this machine")
 
     @property
     def connections(self):
-        return sum(each.connections for each in self.places)
+        return sum(each.connections for each in self.servers)
 
     def look(self, spellings, opened=()):
         """What the monitor finds at each."""
@@ -254,24 +254,24 @@ def has_ipv6():
 
 @pytest.fixture
 def world(monkeypatch):
-    its = World(monkeypatch)
-    yield its
-    for each in its.places:
+    network = World(monkeypatch)
+    yield network
+    for each in network.servers:
         each.close()
 
 
 @pytest.fixture
-def hole(monkeypatch):
+def allow_every_address(monkeypatch):
     """Nobody judges an address."""
     monkeypatch.setattr(guard, "is_allowed", lambda *_: True)
     monkeypatch.setattr(probe, "TIMEOUT", dict.fromkeys(probe.TIMEOUT, 0.2))
 
 
-def lead(world, address, answer):
+def answer_from(world, address, answer):
     """Have an address of the internet answer."""
-    world.places.append(Place(answer))
-    world.roads[address] = world.places[-1].port
-    return world.places[-1]
+    world.servers.append(FakeSite(answer))
+    world.roads[address] = world.servers[-1].port
+    return world.servers[-1]
 
 
 def test_there_are_enough_spellings():
@@ -289,12 +289,12 @@ def test_nothing_connects_to_a_forbidden_place(world, spellings):
 
 
 @pytest.mark.parametrize("spellings", REACHING.values(), ids=REACHING)
-def test_if_nobody_judged_each_of_them_would_connect(world, hole, spellings):
+def test_if_nobody_judged_each_of_them_would_connect(world, allow_every_address, spellings):
     world.look(spellings)
     assert [spelling for spelling in spellings if not world.tries[spelling]] == []
 
 
-def test_if_nobody_judged_the_places_on_loopback_would_be_connected_to(world, hole):
+def test_if_nobody_judged_the_places_on_loopback_would_be_connected_to(world, allow_every_address):
     hosts = ["127.0.0.1", "127.0.0.2", "0.0.0.0", "::ffff:127.0.0.1", "localhost", *["::1", "::"] * has_ipv6()]
     assert [found.is_up for found in world.look(urls(hosts))] == [True] * len(hosts)
     assert world.connections == len(hosts)
@@ -331,7 +331,7 @@ def test_an_opened_network_opens_no_other(world):
     assert sorted(world.tried) == ["10.1.0.1", "10.1.2.3"]
 
 
-BESIDE = [
+NEIGHBOURS = [
     "1.1.1.1",
     "9.255.255.255",
     "11.0.0.0",
@@ -352,24 +352,24 @@ BESIDE = [
 ]
 
 
-@pytest.mark.parametrize("address", BESIDE)
+@pytest.mark.parametrize("address", NEIGHBOURS)
 def test_public_addresses_beside_the_forbidden_ones_are_connected_to(world, address):
     world.look(urls([address]))
     assert [ip_address(each) for each in world.tried] == [ip_address(address)]
 
 
 def test_a_name_is_looked_up_once_and_the_address_that_was_judged_is_connected_to(world):
-    there = lead(world, PUBLIC, said(200))
+    site = answer_from(world, PUBLIC, response(200))
     world.names["turning.example"] = [[PUBLIC], ["127.0.0.1"]]
     assert world.look(urls(["turning.example"]))[0].is_up
-    assert (world.asked, world.tried, there.connections) == (["turning.example"], [PUBLIC], 1)
+    assert (world.asked, world.tried, site.connections) == (["turning.example"], [PUBLIC], 1)
 
 
 def test_a_name_that_turns_inside_before_a_redirect_is_followed_is_judged_again(world):
-    there = lead(world, PUBLIC, said(302, Location="/again"))
+    site = answer_from(world, PUBLIC, response(302, Location="/again"))
     world.names["turning.example"] = [[PUBLIC], ["127.0.0.1"], [PUBLIC]]
     assert world.look(urls(["turning.example"]))[0].error == NOT_REACHED
-    assert (world.tried, there.connections) == ([PUBLIC], 1)
+    assert (world.tried, site.connections) == ([PUBLIC], 1)
 
 
 INSIDE = [
@@ -395,21 +395,21 @@ INSIDE = [
 def test_no_redirect_leads_to_a_forbidden_place(world, status):
     world.names["shop.example"] = [[PUBLIC]]
     for location in INSIDE:
-        there = lead(world, PUBLIC, said(status, Location=location.replace("{port}", str(world.port))))
+        site = answer_from(world, PUBLIC, response(status, Location=location.replace("{port}", str(world.port))))
         world.tried.clear()
         (found,) = world.look(["http://shop.example/"])
         assert (found.is_up, found.status_code, found.error) == (False, None, NOT_REACHED), location
-        assert (world.tried, there.connections) == ([PUBLIC], 1), location
-    assert sum(each.connections for each in world.places[:3]) == 0
+        assert (world.tried, site.connections) == ([PUBLIC], 1), location
+    assert sum(each.connections for each in world.servers[:3]) == 0
 
 
 def test_a_redirect_between_public_places_leads_inside_only_in_the_end(world):
     world.names |= {"shop.example": [[PUBLIC]], "other.example": [[OTHER]]}
-    lead(world, PUBLIC, said(301, Location="http://other.example/"))
-    lead(world, OTHER, said(301, Location=f"http://localhost:{world.port}/"))
+    answer_from(world, PUBLIC, response(301, Location="http://other.example/"))
+    answer_from(world, OTHER, response(301, Location=f"http://localhost:{world.port}/"))
     (found,) = world.look(["http://shop.example/"])
     assert (found.error, world.tried) == (NOT_REACHED, [PUBLIC, OTHER])
-    lead(world, OTHER, said(200))
+    answer_from(world, OTHER, response(200))
     assert world.look(["http://shop.example/"])[0].is_up
 
 
@@ -427,7 +427,7 @@ def test_what_is_sent_to_sites_is_refused_or_never_connected_to(api, world):
 
 
 def test_nobody_is_told_whether_a_place_is_forbidden_or_silent_or_not_there(api, world):
-    lead(world, PUBLIC, said(302, Location=f"http://127.0.0.1:{world.port}/"))
+    answer_from(world, PUBLIC, response(302, Location=f"http://127.0.0.1:{world.port}/"))
     world.names |= {"refused.example": [[OTHER]], "leading.example": [[PUBLIC]], "none.example": [[]]}
     world.roads[OTHER] = free_port()
     hosts = [
@@ -442,14 +442,14 @@ def test_nobody_is_told_whether_a_place_is_forbidden_or_silent_or_not_there(api,
     sites = [api.make("/sites", url=f"http://{host}/")["id"] for host in hosts]
     with api.store.unscoped("a test", write=True) as tx:
         taken = schedule.claim(tx, 100, loop.LEASE)
-    found = world.look([its.url for its in taken])
+    found = world.look([check.url for check in taken])
     with api.store.unscoped("a test", write=True) as tx:
-        for its, finding in zip(taken, found, strict=True):
-            schedule.record(tx, its, finding)
+        for check, finding in zip(taken, found, strict=True):
+            schedule.record(tx, check, finding)
     expected = [api.get(f"/sites/{site}").data for site in sites]
-    own = ("id", "url", "name", "created_at", "updated_at", "last_checked_at", "down_since")
-    assert [{name: each[name] for name in each if name not in own} for each in expected] == [
-        {name: expected[0][name] for name in expected[0] if name not in own}
+    own_fields = ("id", "url", "name", "created_at", "updated_at", "last_checked_at", "down_since")
+    assert [{name: each[name] for name in each if name not in own_fields} for each in expected] == [
+        {name: expected[0][name] for name in expected[0] if name not in own_fields}
     ] * len(hosts)
     assert expected[0]["last_error"] == NOT_REACHED
     assert (expected[0]["last_status_code"], expected[0]["response_time_ms"], expected[0]["ssl_expires_at"]) == (

@@ -15,32 +15,32 @@ from retainer.sites.monitor import loop, schedule
 from retainer.sites.monitor.loop import Monitor
 from retainer.sites.monitor.probe import Prober
 from retainer.sites.monitor.schedule import Finding
-from tests.monitor.test_probe import KB, UP, Place, said
+from tests.monitor.test_probe import KB, UP, FakeSite, response
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
-DOWN = said(500)
+DOWN = response(500)
 START = datetime.fromisoformat("2026-03-02T12:00:00.000000+00:00")
 FIGURES = ("uptime_percent_24h", "uptime_percent_7d", "uptime_percent_30d")
 
 
 class Watch:
-    """Sites of an agency at a place whose answer can be changed, and monitors that check them."""
+    """Sites of an agency at a server whose answer can be changed, and monitors that check them."""
 
     def __init__(self, api):
         self.api = api
-        self.place = Place()
+        self.server = FakeSite()
         self.failures = []
 
     def site(self, path="", **members):
-        """A new site at the place."""
-        return self.api.make("/sites", url=self.place.url + path, **members)["id"]
+        """A new site at the server."""
+        return self.api.make("/sites", url=self.server.url + path, **members)["id"]
 
     def monitor(self):
         return Monitor(self.api.store, LOOPBACK, lambda what, error: self.failures.append((what, str(error))))
 
     def check(self, answer=None):
-        """Check what is due, as the loop does, but all at once; answers how many sites were."""
-        self.place.answer = answer or self.place.answer
+        """Check what is due, as the loop does, but all at once; return how many sites were."""
+        self.server.answer = answer or self.server.answer
 
         async def looked(taken):
             prober = Prober(LOOPBACK, 100)
@@ -80,14 +80,14 @@ class Watch:
 
     def asked(self):
         """How often each path was asked for."""
-        return Counter(head.split(" ")[1].strip("/") for head in self.place.asked)
+        return Counter(head.split(" ")[1].strip("/") for head in self.server.asked)
 
 
 @pytest.fixture
 def watch(api):
-    its = Watch(api)
-    yield its
-    its.place.close()
+    watching = Watch(api)
+    yield watching
+    watching.server.close()
 
 
 @pytest.fixture
@@ -119,19 +119,19 @@ def test_a_new_site_is_checked_at_once_and_told_as_it_was_found(watch, at):
 
 def test_a_site_is_down_after_two_failures_in_a_row_and_up_after_one_success(watch, at):
     site = watch.site()
-    told = []
+    readings = []
     for number, answer in enumerate([DOWN, UP, DOWN, UP, DOWN, DOWN, DOWN, UP]):
         at(minutes=5 * number)
         assert watch.check(answer) == 1
-        told.append(watch.read(site))
+        readings.append(watch.read(site))
     status = ["unknown", "up", "up", "up", "up", "down", "down", "up"]
-    assert [each["status"] for each in told] == status
-    assert [each["last_status_code"] for each in told] == [500, 200, 500, 200, 500, 500, 500, 200]
+    assert [each["status"] for each in readings] == status
+    assert [each["last_status_code"] for each in readings] == [500, 200, 500, 200, 500, 500, 500, 200]
     since = written(START + timedelta(minutes=20))  # the first failure of those in a row
-    assert [each["down_since"] for each in told if each["status"] == "down"] == [since, since]
-    assert [told[place]["down_since"] for place in (1, 3, 7)] == [None, None, None]
-    assert told[5]["last_error"] == "The site answered 500."
-    assert told[7]["uptime_percent_24h"] == 37.5  # 3 of 8
+    assert [each["down_since"] for each in readings if each["status"] == "down"] == [since, since]
+    assert [readings[place]["down_since"] for place in (1, 3, 7)] == [None, None, None]
+    assert readings[5]["last_error"] == "The site answered 500."
+    assert readings[7]["uptime_percent_24h"] == 37.5  # 3 of 8
 
 
 @pytest.mark.parametrize(
@@ -202,13 +202,13 @@ def test_time_passes_for_the_figures_of_paused_sites(watch, at):
     site = watch.site()
     watch.check(UP)
     watch.api.patch(f"/sites/{site}", {"monitoring_enabled": False})
-    told = []
+    readings = []
     for days in (0.5, 2, 8, 31):
         at(days=days)
         with watch.api.store.unscoped("time passes", write=True) as tx:
             schedule.refresh(tx, 100)
-        told.append([watch.read(site)[name] for name in FIGURES])
-    assert told == [[100, 100, 100], [None, 100, 100], [None, None, 100], [None, None, None]]
+        readings.append([watch.read(site)[name] for name in FIGURES])
+    assert readings == [[100, 100, 100], [None, 100, 100], [None, None, 100], [None, None, None]]
 
 
 def test_the_loop_refreshes_the_figures_of_paused_sites(watch, monkeypatch):
@@ -272,7 +272,7 @@ def test_a_site_with_another_address_begins_anew(watch):
         watch.check(DOWN)
         watch.due_again()
     assert watch.read(site)["status"] == "down"
-    found = watch.api.patch(f"/sites/{site}", {"url": watch.place.url + "new"}).data
+    found = watch.api.patch(f"/sites/{site}", {"url": watch.server.url + "new"}).data
     assert (found["status"], found["last_checked_at"], found["down_since"]) == ("unknown", None, None)
     assert (found["last_status_code"], found["last_error"], found["response_time_ms"]) == (None, None, None)
     assert watch.check(DOWN) == 1
@@ -283,12 +283,12 @@ def test_an_answer_that_names_no_keyword_is_down_and_its_own_expected_status_is_
     keyword = watch.site("keyword", keyword="nothing of the sort")
     expected = watch.site("expected", expected_status=[200, 503])
     large = watch.site("large", keyword="ok")
-    for answer in (said(503), said(503)):
+    for answer in (response(503), response(503)):
         watch.check(answer)
         watch.due_again()
     assert watch.read(expected)["status"] == "up"
     for _ in range(2):
-        watch.check(said(200, b"x" * 64 * KB + b"ok"))
+        watch.check(response(200, b"x" * 64 * KB + b"ok"))
         watch.due_again()
     assert [watch.read(site)["status"] for site in (keyword, expected, large)] == ["down", "up", "down"]
 
@@ -394,21 +394,21 @@ def test_a_finding_that_comes_after_the_lease_is_not_written_beside_that_of_anot
             watch.check()
 
     meanwhile(watch, change)
-    assert watch.place.connections == 2
+    assert watch.server.connections == 2
     assert watch.sql("SELECT count(*) FROM site_checks WHERE site_id = :id", id=site) == [(1,)]
 
 
 def test_a_monitor_checks_sites_of_all_agencies_and_ends_when_it_is_told_to(watch, other_tenant, monkeypatch):
     monkeypatch.setattr(loop, "TICK_SECONDS", 0.05)
-    own, other = watch.site(), other_tenant.make("/sites", url=watch.place.url)["id"]
+    site, other = watch.site(), other_tenant.make("/sites", url=watch.server.url)["id"]
     monitor = running(
-        watch, lambda: other_tenant.get(f"/sites/{other}").data["status"] == watch.read(own)["status"] == "up"
+        watch, lambda: other_tenant.get(f"/sites/{other}").data["status"] == watch.read(site)["status"] == "up"
     )
     assert monitor.checked == 2
     assert watch.failures == []
     watch.due_again()
     time.sleep(0.2)
-    assert watch.place.connections == 2
+    assert watch.server.connections == 2
 
 
 def test_a_stopped_monitor_writes_what_it_was_looking_at(watch, monkeypatch):
@@ -420,7 +420,7 @@ def test_a_stopped_monitor_writes_what_it_was_looking_at(watch, monkeypatch):
         time.sleep(0.5)
         link.sendall(UP)
 
-    watch.place.answer = answer
+    watch.server.answer = answer
     monitor = running(watch, asked.is_set)
     assert (monitor.checked, watch.read(site)["status"]) == (1, "up")
 
@@ -434,7 +434,7 @@ def test_a_stopped_monitor_waits_for_no_site_that_takes_too_long(watch, monkeypa
         asked.set()
         time.sleep(3)
 
-    watch.place.answer = answer
+    watch.server.answer = answer
     began = time.monotonic()
     monitor = running(watch, asked.is_set)
     assert time.monotonic() - began < 2.5
@@ -457,6 +457,6 @@ def test_of_many_sites_no_more_than_a_hundred_are_looked_at_at_a_time(watch):
 
     for number in range(120):
         watch.site(str(number))
-    watch.place.answer = answer
+    watch.server.answer = answer
     assert watch.monitor().run(once=True) == 120
     assert 2 <= most[0] <= 100

@@ -23,7 +23,7 @@ UP = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 KB = 1024
 
 
-class Place:
+class FakeSite:
     """A listener on a loopback address; `answer` is bytes, or says something to a connection as it likes."""
 
     def __init__(self, answer=UP, address="127.0.0.1", port=0, tls=None):
@@ -46,19 +46,19 @@ class Place:
     def _serve(self, link):
         with contextlib.suppress(OSError, ValueError), link:
             link.settimeout(5)
-            spoken = self.tls.wrap_socket(link, server_side=True) if self.tls else link
-            with spoken:
+            stream = self.tls.wrap_socket(link, server_side=True) if self.tls else link
+            with stream:
                 head = b""
                 while b"\r\n\r\n" not in head:
-                    part = spoken.recv(65536)
+                    part = stream.recv(65536)
                     if not part:
                         return
                     head += part
                 self.asked.append(head.decode())
                 if isinstance(self.answer, bytes):
-                    spoken.sendall(self.answer)
+                    stream.sendall(self.answer)
                 else:
-                    self.answer(spoken, head.decode())
+                    self.answer(stream, head.decode())
 
     def close(self):
         with contextlib.suppress(OSError):
@@ -67,15 +67,15 @@ class Place:
 
 
 @pytest.fixture
-def place():
-    """Opens places, and closes them after the test."""
+def serve():
+    """Opens fake sites, and closes them after the test."""
     opened = []
 
-    def open_place(answer=UP, **options):
-        opened.append(Place(answer, **options))
+    def open_site(answer=UP, **options):
+        opened.append(FakeSite(answer, **options))
         return opened[-1]
 
-    yield open_place
+    yield open_site
     for each in opened:
         each.close()
 
@@ -95,7 +95,7 @@ def look(url, expected=None, keyword=None, opened=LOOPBACK):
     return asyncio.run(looked())
 
 
-def said(status, body=b"", **headers):
+def response(status, body=b"", **headers):
     """An answer with its length."""
     lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     head = "\r\n".join([f"HTTP/1.1 {status} Said", f"Content-Length: {len(body)}", *lines])
@@ -141,8 +141,8 @@ def short(monkeypatch):
         (402, [200, 401, 503], False),
     ],
 )
-def test_a_site_is_up_when_it_answers_what_is_expected(place, status, expected, is_up):
-    found = look(place(said(status)).url, expected)
+def test_a_site_is_up_when_it_answers_what_is_expected(serve, status, expected, is_up):
+    found = look(serve(response(status)).url, expected)
     assert (found.is_up, found.status_code) == (is_up, status)
     assert found.error == (None if is_up else f"The site answered {status}.")
     assert 0 <= found.milliseconds < 5000
@@ -150,9 +150,9 @@ def test_a_site_is_up_when_it_answers_what_is_expected(place, status, expected, 
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirects_are_followed_unless_they_are_what_is_expected(place, status):
-    end = place(said(404))
-    start = place(said(status, Location=end.url + "there?a=b"))
+def test_redirects_are_followed_unless_they_are_what_is_expected(serve, status):
+    end = serve(response(404))
+    start = serve(response(status, Location=end.url + "there?a=b"))
     found = look(start.url)
     assert (found.is_up, found.status_code) == (False, 404)
     assert end.asked[0].startswith("GET /there?a=b HTTP/1.1\r\n")
@@ -161,22 +161,22 @@ def test_redirects_are_followed_unless_they_are_what_is_expected(place, status):
 
 
 @pytest.mark.parametrize("status", [300, 304, 305, 306])
-def test_other_answers_with_a_location_are_taken_as_they_are(place, status):
-    end = place()
-    found = look(place(said(status, Location=end.url)).url)
+def test_other_answers_with_a_location_are_taken_as_they_are(serve, status):
+    end = serve()
+    found = look(serve(response(status, Location=end.url)).url)
     assert (found.is_up, found.status_code, end.connections) == (True, status, 0)
 
 
 @pytest.mark.parametrize(("redirects", "is_up"), [(1, True), (3, True), (4, False), (9, False)])
-def test_three_redirects_are_followed_and_a_fourth_is_a_failure(place, redirects, is_up):
+def test_three_redirects_are_followed_and_a_fourth_is_a_failure(serve, redirects, is_up):
     def answer(link, head):
         number = int(head.split(" ")[1].rpartition("/")[2] or 0)
-        link.sendall(said(302, Location=f"/{number + 1}") if number < redirects else UP)
+        link.sendall(response(302, Location=f"/{number + 1}") if number < redirects else UP)
 
-    there = place(answer)
-    found = look(there.url)
+    site = serve(answer)
+    found = look(site.url)
     assert found.is_up is is_up
-    assert there.connections == min(redirects, 3) + 1
+    assert site.connections == min(redirects, 3) + 1
     assert found.error == (None if is_up else "The site redirects more than 3 times.")
 
 
@@ -184,24 +184,24 @@ def test_three_redirects_are_followed_and_a_fourth_is_a_failure(place, redirects
     ("location", "asked"),
     [("next", "/a/next"), ("/next", "/next"), ("?q=1", "/a/b?q=1"), ("../c", "/c"), ("//127.0.0.1:{port}/d", "/d")],
 )
-def test_a_relative_redirect_is_meant_from_where_it_was_said(place, location, asked):
+def test_a_relative_redirect_is_meant_from_where_it_was_said(serve, location, asked):
     def answer(link, head):
         start = head.startswith("GET /a/b HTTP")
-        link.sendall(said(302, Location=location.format(port=there.port)) if start else UP)
+        link.sendall(response(302, Location=location.format(port=site.port)) if start else UP)
 
-    there = place(answer)
-    assert look(f"{there.url}a/b").is_up
-    assert there.asked[1].split(" ")[1] == asked
+    site = serve(answer)
+    assert look(f"{site.url}a/b").is_up
+    assert site.asked[1].split(" ")[1] == asked
 
 
 @pytest.mark.parametrize("location", ["ftp://127.0.0.1/", "javascript:alert(1)", "file:///etc/passwd", "http://["])
-def test_a_redirect_to_nothing_that_can_be_asked_is_a_failure(place, location):
-    found = look(place(said(302, Location=location)).url)
+def test_a_redirect_to_nothing_that_can_be_asked_is_a_failure(serve, location):
+    found = look(serve(response(302, Location=location)).url)
     assert (found.is_up, found.error) == (False, "The site cannot be reached.")
 
 
 def page(body, **headers):
-    return said(200, body, **headers)
+    return response(200, body, **headers)
 
 
 @pytest.mark.parametrize(
@@ -224,14 +224,14 @@ def page(body, **headers):
         (b"\xff\xfe\xfd shop", {}, "shop", True),
     ],
 )
-def test_the_keyword_is_looked_for_in_the_first_64_kb(place, body, headers, keyword, is_up):
-    found = look(place(page(body, **headers)).url, keyword=keyword)
+def test_the_keyword_is_looked_for_in_the_first_64_kb(serve, body, headers, keyword, is_up):
+    found = look(serve(page(body, **headers)).url, keyword=keyword)
     assert (found.is_up, found.status_code) == (is_up, 200)
     assert found.error == (None if is_up else "The keyword is not in the first 64 KB of the page.")
 
 
 @pytest.mark.parametrize("pieces", [[b"sh", b"op"], [b"Gr\xc3", b"\xbc\xc3", b"\x9fe shop"], [b"s", b"h", b"o", b"p"]])
-def test_the_keyword_is_found_across_the_borders_of_what_comes(place, pieces):
+def test_the_keyword_is_found_across_the_borders_of_what_comes(serve, pieces):
     def answer(link, _):
         link.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         for piece in pieces:
@@ -239,7 +239,7 @@ def test_the_keyword_is_found_across_the_borders_of_what_comes(place, pieces):
             time.sleep(0.02)
         link.sendall(b"0\r\n\r\n")
 
-    assert look(place(answer).url, keyword="shop").is_up
+    assert look(serve(answer).url, keyword="shop").is_up
 
 
 def endless(first, again, pause=0.0):
@@ -270,25 +270,25 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("answer", ENDLESS.values(), ids=ENDLESS)
-def test_a_site_without_end_ends_with_the_time(place, short, answer):
+def test_a_site_without_end_ends_with_the_time(serve, short, answer):
     began = time.monotonic()
-    found = look(place(answer).url, keyword="shop")
+    found = look(serve(answer).url, keyword="shop")
     assert time.monotonic() - began < 2
     assert not found.is_up
     assert found.error in {"The site did not answer within 15 seconds.", "The site cannot be reached."}
 
 
-def test_the_time_is_that_of_all_redirects_together(place, short):
+def test_the_time_is_that_of_all_redirects_together(serve, short):
     def answer(link, _):
         time.sleep(0.15)
-        link.sendall(said(302, Location="/again"))
+        link.sendall(response(302, Location="/again"))
 
-    there = place(answer)
-    assert look(there.url).error == "The site did not answer within 15 seconds."
-    assert there.connections == 3, "0.4 seconds hold two redirects of 0.15 and the beginning of a third"
+    site = serve(answer)
+    assert look(site.url).error == "The site did not answer within 15 seconds."
+    assert site.connections == 3, "0.4 seconds hold two redirects of 0.15 and the beginning of a third"
 
 
-def test_no_more_than_64_kb_of_an_endless_page_is_read(place):
+def test_no_more_than_64_kb_of_an_endless_page_is_read(serve):
     sent = []
 
     def answer(link, _):
@@ -299,14 +299,14 @@ def test_no_more_than_64_kb_of_an_endless_page_is_read(place):
             sent.append(KB)
 
     began = time.monotonic()
-    found = look(place(answer).url, keyword="shop")
+    found = look(serve(answer).url, keyword="shop")
     assert (found.status_code, found.error) == (200, "The keyword is not in the first 64 KB of the page.")
     assert time.monotonic() - began < 3
     assert sum(sent) < 10_000 * KB, "the rest was still in the buffers of the sockets"
 
 
-def test_without_a_keyword_the_page_is_not_waited_for(place, short):
-    assert look(place(endless(HEAD + b"\r\n", b"x", 0.05)).url).is_up
+def test_without_a_keyword_the_page_is_not_waited_for(serve, short):
+    assert look(serve(endless(HEAD + b"\r\n", b"x", 0.05)).url).is_up
 
 
 @pytest.mark.parametrize(
@@ -325,52 +325,52 @@ def test_without_a_keyword_the_page_is_not_waited_for(place, short):
         HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
     ],
 )
-def test_what_is_not_http_is_not_reached(place, answer):
-    found = look(place(answer).url, keyword="shop")
+def test_what_is_not_http_is_not_reached(serve, answer):
+    found = look(serve(answer).url, keyword="shop")
     assert (found.is_up, found.error) == (False, "The site cannot be reached.")
 
 
-def test_a_page_that_breaks_off_is_not_reached(place):
-    found = look(place(HEAD + b"Content-Length: 100\r\n\r\nshop").url, keyword="nothing")
+def test_a_page_that_breaks_off_is_not_reached(serve):
+    found = look(serve(HEAD + b"Content-Length: 100\r\n\r\nshop").url, keyword="nothing")
     assert (found.is_up, found.error) == (False, "The site cannot be reached.")
 
 
-def test_a_site_is_asked_as_a_stranger_would_without_what_the_environment_holds(place, monkeypatch):
-    proxy = place()
+def test_a_site_is_asked_as_a_stranger_would_without_what_the_environment_holds(serve, monkeypatch):
+    proxy = serve()
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
     monkeypatch.setenv("no_proxy", "")
 
     def answer(link, head):
         first = head.startswith("GET / HTTP")
-        link.sendall(said(302, Location="/next", Set_Cookie="a=b; Path=/") if first else UP)
+        link.sendall(response(302, Location="/next", Set_Cookie="a=b; Path=/") if first else UP)
 
-    there = place(answer)
-    assert look(there.url).is_up
-    assert look(there.url).is_up
+    site = serve(answer)
+    assert look(site.url).is_up
+    assert look(site.url).is_up
     assert proxy.connections == 0
-    assert there.connections == 4, "no connection is kept"
-    for asked in there.asked:
+    assert site.connections == 4, "no connection is kept"
+    for asked in site.asked:
         lines = asked.rstrip().split("\r\n")[1:]
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
-        assert headers["host"] == f"127.0.0.1:{there.port}"
+        assert headers["host"] == f"127.0.0.1:{site.port}"
         assert headers["user-agent"] == f"Retainer-Monitor/{__version__}"
         assert not {"cookie", "authorization", "referer"} & set(headers)
 
 
-def test_the_name_and_the_port_are_told_to_the_host_and_no_usual_port(place, monkeypatch):
-    there = place()
+def test_the_name_and_the_port_are_told_to_the_host_and_no_usual_port(serve, monkeypatch):
+    site = serve()
     route(monkeypatch, shop_example=["127.0.0.1"])
-    assert look(f"http://shop.example:{there.port}/a?b=c").is_up
-    assert there.asked[0].startswith("GET /a?b=c HTTP/1.1\r\n")
-    assert re.search(rf"(?im)^host: shop\.example:{there.port}\r$", there.asked[0])
+    assert look(f"http://shop.example:{site.port}/a?b=c").is_up
+    assert site.asked[0].startswith("GET /a?b=c HTTP/1.1\r\n")
+    assert re.search(rf"(?im)^host: shop\.example:{site.port}\r$", site.asked[0])
 
 
-def test_another_address_of_a_name_is_asked_when_the_first_does_not_answer(place, monkeypatch):
-    there = place(address="127.0.0.2")
+def test_another_address_of_a_name_is_asked_when_the_first_does_not_answer(serve, monkeypatch):
+    site = serve(address="127.0.0.2")
     route(monkeypatch, shop_example=["127.0.0.1", "127.0.0.2"])
-    assert look(f"http://shop.example:{there.port}/").is_up
-    assert there.connections == 1
+    assert look(f"http://shop.example:{site.port}/").is_up
+    assert site.connections == 1
 
 
 @pytest.fixture(scope="session")
@@ -386,8 +386,8 @@ def certificates(tmp_path_factory):
     (folder / "names").write_text("subjectAltName=DNS:shop.example", encoding="utf-8")
     try:
         for name in ("ca", "alone"):
-            own = ("-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", "/CN=Own", "-days", "9")
-            openssl("req", "-x509", *key, *own)
+            options = ("-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", "/CN=Own", "-days", "9")
+            openssl("req", "-x509", *key, *options)
     except FileNotFoundError:
         pytest.skip("There is no openssl command to make certificates with.")
     openssl("req", *key, "-keyout", "shop.key", "-out", "shop.csr", "-subj", "/CN=shop.example")
@@ -406,12 +406,12 @@ def tls(folder, name):
 
 
 @pytest.fixture
-def secure(place, certificates, monkeypatch):
-    """Opens places that speak TLS, at names; our own authority is trusted."""
+def secure(serve, certificates, monkeypatch):
+    """Opens fake sites that speak TLS, at names; our own authority is trusted."""
     folder, _ = certificates
     monkeypatch.setenv("SSL_CERT_FILE", str(folder / "ca.pem"))
     route(monkeypatch, shop_example=["127.0.0.1"], other_example=["127.0.0.1"])
-    return lambda name="shop", answer=UP: place(answer, tls=tls(folder, name))
+    return lambda name="shop", answer=UP: serve(answer, tls=tls(folder, name))
 
 
 def test_the_end_of_a_valid_certificate_is_told(secure, certificates):
@@ -422,33 +422,33 @@ def test_the_end_of_a_valid_certificate_is_told(secure, certificates):
 
 @pytest.mark.parametrize(("name", "host"), [("old", "shop"), ("alone", "shop"), ("shop", "other")])
 def test_a_certificate_that_is_old_or_unsigned_or_anothers_is_not_valid(secure, name, host):
-    there = secure(name)
-    found = look(f"https://{host}.example:{there.port}/")
+    site = secure(name)
+    found = look(f"https://{host}.example:{site.port}/")
     assert (found.is_up, found.error) == (False, "The site's certificate is not valid.")
     assert (found.status_code, found.ssl_expires_at) == (None, None)
-    assert there.asked == []
+    assert site.asked == []
 
 
-def test_a_redirect_may_change_between_https_and_http_and_the_first_certificate_counts(secure, place, certificates):
-    plain = place()
-    there = secure(answer=said(302, Location=plain.url))
-    found = look(f"https://shop.example:{there.port}/")
+def test_a_redirect_may_change_between_https_and_http_and_the_first_certificate_counts(secure, serve, certificates):
+    plain = serve()
+    site = secure(answer=response(302, Location=plain.url))
+    found = look(f"https://shop.example:{site.port}/")
     assert found.is_up
     assert found.ssl_expires_at == f"{certificates[1]:%Y-%m-%dT%H:%M:%S}.000000Z"
     assert plain.connections == 1
-    to = place(said(301, Location=f"https://shop.example:{secure().port}/"))
+    to = serve(response(301, Location=f"https://shop.example:{secure().port}/"))
     assert look(to.url).ssl_expires_at == found.ssl_expires_at
 
 
-def test_http_at_a_port_of_https_is_not_reached(place, short):
-    found = look(place().url.replace("http:", "https:"))
+def test_http_at_a_port_of_https_is_not_reached(serve, short):
+    found = look(serve().url.replace("http:", "https:"))
     assert (found.is_up, found.error) == (False, "The site cannot be reached.")
 
 
-def test_every_redirect_is_judged_anew(place, monkeypatch):
+def test_every_redirect_is_judged_anew(serve, monkeypatch):
     route(monkeypatch, shop_example=["127.0.0.2"])
-    end = place(address="127.0.0.2")
-    start = place(said(302, Location=f"http://shop.example:{end.port}/"))
+    end = serve(address="127.0.0.2")
+    start = serve(response(302, Location=f"http://shop.example:{end.port}/"))
     assert look(start.url).is_up
     first_only = (ip_network("127.0.0.1/32"),)
     found = look(start.url, opened=first_only)

@@ -69,8 +69,8 @@ class Writer(threading.Thread):
     def transactions(self):
         """What the database was told of transactions, from when it had begun to when the next had, or to the commit."""
         words = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
-        told = [statement for statement in self.statements if statement.startswith(words)]
-        return told[: told.index("COMMIT") + 1] if "COMMIT" in told else told
+        matching = [statement for statement in self.statements if statement.startswith(words)]
+        return matching[: matching.index("COMMIT") + 1] if "COMMIT" in matching else matching
 
 
 @pytest.fixture
@@ -346,7 +346,7 @@ def test_under_any_haste_what_was_acknowledged_is_there_and_what_was_refused_is_
         thread.join(timeout=60)
         assert not thread.is_alive()
     found = written(store)
-    by_kind = {kind: {name for name, its in outcomes.items() if its is kind} for kind in set(outcomes.values())}
+    by_kind = {kind: {name for name, outcome in outcomes.items() if outcome is kind} for kind in set(outcomes.values())}
     assert by_kind[FINE] <= found
     assert found & (by_kind[Refusal] | by_kind[Unavailable]) == set()
     with store.unscoped("a test", write=True) as tx:

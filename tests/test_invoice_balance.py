@@ -62,12 +62,12 @@ def test_a_credit_lowers_what_is_due_and_the_rest_can_be_refunded(api, paid, cre
     invoice = issued(api)
     paid_at = pay(api, invoice, paid).data["paid_at"] if paid != "0.00" else None
     note = credit(api, invoice, amount=credited).data
-    its = now(api, invoice)
-    assert [*pick(note, "applied_amount", "refundable_amount"), its["balance_due"]] == after
-    figures = pick(its, "status", "amount_credited", "amount_paid", "refund_due")
+    after_credit = now(api, invoice)
+    assert [*pick(note, "applied_amount", "refundable_amount"), after_credit["balance_due"]] == after
+    figures = pick(after_credit, "status", "amount_credited", "amount_paid", "refund_due")
     assert figures == [status, credited, paid, after[1]]
-    assert (its["paid_at"] is not None) == (status == "paid")
-    assert paid_at in {None, its["paid_at"]}
+    assert (after_credit["paid_at"] is not None) == (status == "paid")
+    assert paid_at in {None, after_credit["paid_at"]}
 
 
 def test_what_was_credited_need_not_be_paid(api):
@@ -77,17 +77,17 @@ def test_what_was_credited_need_not_be_paid(api):
     assert "100.00" in pay(api, invoice, "100.01").errors["record_payment.amount"][0]
     assert pay(api, invoice, "60").data["balance_due"] == "40.00"
     paid = change(api, invoice, status="paid").data
-    assert [it["amount"] for it in paid["payments"]] == ["60.00", "40.00"]
+    assert [payment["amount"] for payment in paid["payments"]] == ["60.00", "40.00"]
     assert pick(paid, "status", *FIGURES) == ["paid", "100.00", "19.00", "0.00", "0.00"]
     assert paid["credit_notes"] == [note]
 
 
 def test_what_was_written_off_stays_so_when_it_is_credited_and_not_when_it_is_paid(api):
     invoice, other = issued(api), issued(api)
-    for its in (invoice, other):
-        written_off_at = change(api, its, status="written_off").data["written_off_at"]
-        assert credit(api, its, amount="19").data["applied_amount"] == "19.00"
-        after = now(api, its)
+    for written_off in (invoice, other):
+        written_off_at = change(api, written_off, status="written_off").data["written_off_at"]
+        assert credit(api, written_off, amount="19").data["applied_amount"] == "19.00"
+        after = now(api, written_off)
         assert pick(after, "status", "balance_due", "paid_at") == ["written_off", "100.00", None]
         assert after["written_off_at"] == written_off_at
     credit(api, invoice)
@@ -141,11 +141,11 @@ def test_what_could_be_refunded_is_applied_when_a_payment_is_removed(api, paid, 
         credit(api, invoice, amount=amount)
     paid_at = now(api, invoice)["paid_at"] or paid_at
     remove(api, invoice, removed)
-    its = now(api, invoice)
-    assert [(note["applied_amount"], note["refundable_amount"]) for note in its["credit_notes"]] == notes
-    assert pick(its, "status", *FIGURES) == after
-    assert its["paid_at"] == (paid_at if after[0] == "paid" else None)
-    assert [api.get(f"/credit-notes/{note['id']}").data for note in its["credit_notes"]] == its["credit_notes"]
+    current = now(api, invoice)
+    assert [(note["applied_amount"], note["refundable_amount"]) for note in current["credit_notes"]] == notes
+    assert pick(current, "status", *FIGURES) == after
+    assert current["paid_at"] == (paid_at if after[0] == "paid" else None)
+    assert [api.get(f"/credit-notes/{note['id']}").data for note in current["credit_notes"]] == current["credit_notes"]
 
 
 def test_after_a_removal_it_can_be_paid_again_with_the_same_reference(api):
@@ -154,9 +154,9 @@ def test_after_a_removal_it_can_be_paid_again_with_the_same_reference(api):
         pay(api, invoice, "119", reference="r-1")
     remove(api, invoice, 0)
     with time_machine.travel("2026-05-03T10:00:00Z", tick=False):
-        its = pay(api, invoice, "119", reference="r-1").data
-    assert pick(its, "status", "amount_paid", "paid_at") == ["paid", "119.00", "2026-05-03T10:00:00.000000Z"]
-    assert [payment["reference"] for payment in its["payments"]] == ["r-1"]
+        paid = pay(api, invoice, "119", reference="r-1").data
+    assert pick(paid, "status", "amount_paid", "paid_at") == ["paid", "119.00", "2026-05-03T10:00:00.000000Z"]
+    assert [payment["reference"] for payment in paid["payments"]] == ["r-1"]
 
 
 def test_what_was_written_off_stays_so_when_a_payment_is_removed(api):
@@ -164,15 +164,15 @@ def test_what_was_written_off_stays_so_when_a_payment_is_removed(api):
     pay(api, invoice, "40")
     written_off_at = change(api, invoice, status="written_off").data["written_off_at"]
     remove(api, invoice, 0)
-    its = now(api, invoice)
-    assert pick(its, "status", *FIGURES, "payments") == ["written_off", "0.00", "0.00", "119.00", "0.00", []]
-    assert its["written_off_at"] == written_off_at
+    current = now(api, invoice)
+    assert pick(current, "status", *FIGURES, "payments") == ["written_off", "0.00", "0.00", "119.00", "0.00", []]
+    assert current["written_off_at"] == written_off_at
 
 
 def test_all_that_was_known_of_a_removed_payment_is_kept_in_the_audit(api, other_tenant):
     expected = {"paid_date": "2026-05-01", "method": "card", "reference": "r-1", "notes": "By mistake"}
-    its = issued(other_tenant)
-    theirs = pay(other_tenant, its, "1").data["payments"]
+    foreign = issued(other_tenant)
+    theirs = pay(other_tenant, foreign, "1").data["payments"]
     invoice = issued(api)
     known = pay(api, invoice, "119", **expected).data["payments"][0]
     remove(api, invoice, 0)
@@ -183,7 +183,7 @@ def test_all_that_was_known_of_a_removed_payment_is_kept_in_the_audit(api, other
     assert (account_id, action) == (api.account_id, "payment removed")
     assert json.loads(details) == known
     assert created_at == now(api, invoice)["updated_at"]
-    assert now(other_tenant, its)["payments"] == theirs
+    assert now(other_tenant, foreign)["payments"] == theirs
 
 
 def test_of_a_payment_that_is_not_there_nothing_is_removed(api):
@@ -219,13 +219,13 @@ class Model:
         self.scale = 10 ** DIGITS[currency]
         self.lines = [(Fraction(q), half_up(Fraction(q) * Fraction(p) * self.scale), Fraction(r)) for q, p, r in lines]
         rates = sorted({rate for *_, rate in self.lines})
-        net = {rate: sum(amount for _, amount, its in self.lines if its == rate) for rate in rates}
+        net = {rate: sum(amount for _, amount, line_rate in self.lines if line_rate == rate) for rate in rates}
         self.net, self.tax = net, {rate: half_up(net[rate] * rate / 100) for rate in rates}
         self.total = sum(self.net.values()) + sum(self.tax.values())
         self.left = [(quantity, amount) for quantity, amount, _ in self.lines]
         self.paid, self.notes, self.status = [], [], "sent"
 
-    def settle(self, *, by_payment=False):
+    def recompute_balance(self, *, by_payment=False):
         due = self.total - sum(self.paid)
         for note in self.notes:
             note.applied = min(note.net + note.tax, due)
@@ -246,12 +246,12 @@ class Model:
         if self.status == "paid" or not 0 < amount <= self.due:
             return False
         self.paid.append(amount)
-        self.settle(by_payment=True)
+        self.recompute_balance(by_payment=True)
         return True
 
     def remove(self, place):
         del self.paid[place]
-        self.settle()
+        self.recompute_balance()
 
     def write_off(self):
         if self.status not in {"sent", "partially_paid"}:
@@ -276,7 +276,7 @@ class Model:
             self.tax[rate] -= share[1]
         self.left = left
         self.notes.append(SimpleNamespace(net=net, tax=tax, shares=shares, applied=0))
-        self.settle()
+        self.recompute_balance()
         return True
 
     def by_amount(self, gross):
@@ -320,28 +320,34 @@ class Model:
         return {
             "invoice": [self.status, self.total, sum(self.paid), credited, self.due, to_refund],
             "payments": self.paid,
-            "notes": [[it.net, it.tax, it.net + it.tax, it.applied, it.net + it.tax - it.applied] for it in self.notes],
+            "notes": [
+                [note.net, note.tax, note.net + note.tax, note.applied, note.net + note.tax - note.applied]
+                for note in self.notes
+            ],
             "shares": [note.shares for note in self.notes],
         }
 
 
-def money_of(its):
+def money_of(invoice):
     """All amounts of an invoice that was read, in minor units."""
-    scale = 10 ** DIGITS[its["currency"]]
+    scale = 10 ** DIGITS[invoice["currency"]]
 
     def units(record, *names):
         return [Fraction(record[name]) * scale for name in names]
 
     def shares(note):
-        rows = ((Fraction(it["tax_rate"]), units(it, "taxable_amount", "tax_amount")) for it in note["tax_breakdown"])
+        rows = (
+            (Fraction(share["tax_rate"]), units(share, "taxable_amount", "tax_amount"))
+            for share in note["tax_breakdown"]
+        )
         return {rate: tuple(amounts) for rate, amounts in rows}
 
     names = ("subtotal", "tax_total", "total", "applied_amount", "refundable_amount")
     return {
-        "invoice": [its["status"], *units(its, "total", *FIGURES)],
-        "payments": [units(payment, "amount")[0] for payment in its["payments"]],
-        "notes": [units(note, *names) for note in its["credit_notes"]],
-        "shares": [shares(note) for note in its["credit_notes"]],
+        "invoice": [invoice["status"], *units(invoice, "total", *FIGURES)],
+        "payments": [units(payment, "amount")[0] for payment in invoice["payments"]],
+        "notes": [units(note, *names) for note in invoice["credit_notes"]],
+        "shares": [shares(note) for note in invoice["credit_notes"]],
     }
 
 
@@ -357,7 +363,7 @@ class Walk:
     """Random steps, each taken with the application and in the model."""
 
     def __init__(self, api, seed):
-        self.api, self.any = api, random.Random(seed)
+        self.api, self.chance = api, random.Random(seed)
         client = api.make("/clients")["id"]
         projects = [None, *(api.make("/projects", client_id=client)["id"] for _ in range(2))]
         self.pairs, self.taken = [], Counter()
@@ -372,63 +378,65 @@ class Walk:
     def text(self, units, model):
         return str(Decimal(units) / model.scale)
 
-    def some(self, most):
+    def amount_up_to(self, most):
         """An amount: mostly a small part of it, at times a few units, all of it, or too much."""
-        part, few = self.any.randint(0, most // 6), self.any.randint(1, 3)
-        return self.any.choices([part, few, most, most + 1], (7, 2, 1, 1))[0]
+        part, few = self.chance.randint(0, most // 6), self.chance.randint(1, 3)
+        return self.chance.choices([part, few, most, most + 1], (7, 2, 1, 1))[0]
 
     def pay(self, invoice, model):
-        amount = self.some(model.due)
+        amount = self.amount_up_to(model.due)
         return pay(self.api, invoice, self.text(amount, model)), model.pay(amount)
 
     def write_off(self, invoice, model):
-        if self.any.random() < 0.7 or model.status == "written_off":
+        if self.chance.random() < 0.7 or model.status == "written_off":
             return None
         return change(self.api, invoice, status="written_off"), model.write_off()
 
     def remove(self, invoice, model):
         if model.paid:
-            place = self.any.randrange(len(model.paid))
+            place = self.chance.randrange(len(model.paid))
             remove(self.api, invoice, place)
             model.remove(place)
 
     def credit_amount(self, invoice, model):
-        gross = self.some(model.room)
+        gross = self.amount_up_to(model.room)
         return credit(self.api, invoice, amount=self.text(gross, model)), model.credit(gross, [], [])
 
     def credit_lines(self, invoice, model):
         parts, sent, free = [], [], []
-        for place in self.any.sample(range(len(model.lines)), self.any.randint(1, 2)):
+        for place in self.chance.sample(range(len(model.lines)), self.chance.randint(1, 2)):
             rest = model.left[place][0]
-            asked = self.any.choice([None, *(Fraction(int(rest * some), 10000) for some in (5000, 2500, 999, 10000))])
+            asked = self.chance.choice(
+                [None, *(Fraction(int(rest * some), 10000) for some in (5000, 2500, 999, 10000))]
+            )
             parts.append((place, asked))
             quantity = {} if asked is None else {"quantity": str(Decimal(asked.numerator) / asked.denominator)}
             sent.append({"invoice_line_id": invoice["lines"][place]["id"]} | quantity)
-        if self.any.random() < 0.4:
-            rate = self.any.choice(list(model.net))
-            price = Fraction(self.any.randint(0, model.net[rate] * 2), model.scale * 10)
+        if self.chance.random() < 0.4:
+            rate = self.chance.choice(list(model.net))
+            price = Fraction(self.chance.randint(0, model.net[rate] * 2), model.scale * 10)
             free.append((price, rate))
-            said = {"unit_price": str(Decimal(price.numerator) / price.denominator), "tax_rate": str(float(rate))}
-            sent.append({"description": "B"} | said)
+            terms = {"unit_price": str(Decimal(price.numerator) / price.denominator), "tax_rate": str(float(rate))}
+            sent.append({"description": "B"} | terms)
         return credit(self.api, invoice, lines=sent), model.credit(None, parts, free)
 
     def credit_rest(self, invoice, model):
-        if self.any.random() < 0.7:
+        if self.chance.random() < 0.7:
             return None
         return credit(self.api, invoice), model.credit(None, [], [])
 
     def step(self):
-        invoice, model = self.any.choice(self.pairs)
+        invoice, model = self.chance.choice(self.pairs)
         steps = (self.pay, self.write_off, self.remove, self.credit_amount, self.credit_lines, self.credit_rest)
-        (take,) = self.any.choices(steps, (4, 1, 3, 4, 4, 1))
+        (take,) = self.chance.choices(steps, (4, 1, 3, 4, 4, 1))
         took = take(invoice, model)
         if took:
             answer, accepted = took
             assert answer.status in ({200, 201} if accepted else {422}), (answer, model.money())
             self.taken[take.__name__, accepted] += 1
-        its = now(self.api, invoice)
-        assert money_of(its) == model.money()
-        stamped = [status for status in ("paid", "written_off") if its[f"{status}_at"]]
+        current = now(self.api, invoice)
+        assert money_of(current) == model.money()
+        stamped = [status for status in ("paid", "written_off") if current[f"{status}_at"]]
         assert stamped == [status for status in ("paid", "written_off") if status == model.status]
 
 
@@ -452,9 +460,9 @@ def test_all_amounts_are_right_whatever_is_paid_credited_removed_and_written_off
     }
     credited = credited_of_projects(api)
     for invoice, model in walk.pairs:
-        its = now(api, invoice)
-        assert money_of(its) == model.money()
-        of_notes = [credited[note["id"]] for note in its["credit_notes"]]
+        current = now(api, invoice)
+        assert money_of(current) == model.money()
+        of_notes = [credited[note["id"]] for note in current["credit_notes"]]
         assert [share.total() for share in of_notes] == [net for net, *_ in model.money()["notes"]]
         rest = Counter()
         for line, (_, amount, _) in zip(invoice["lines"], model.lines, strict=True):

@@ -4,29 +4,29 @@ from datetime import date, timedelta
 
 import pytest
 from hypothesis import example, given
-from hypothesis import strategies as some
+from hypothesis import strategies as st
 
 from retainer.rollups import buckets
 
-days = some.dates(date(2023, 11, 1), date(2027, 2, 28))
+days = st.dates(date(2023, 11, 1), date(2027, 2, 28))
 
 
-def times(day, cover):
+def net_count(day, parts):
     """How often a day is added, less how often it is taken away."""
     names = {str(day)[:length] for length in buckets.LENGTHS}
-    return len(names.intersection(cover[0])) - len(names.intersection(cover[1]))
+    return len(names.intersection(parts[0])) - len(names.intersection(parts[1]))
 
 
-@given(days, days, days, some.sampled_from([buckets.YEAR, buckets.MONTH]))
+@given(days, days, days, st.sampled_from([buckets.YEAR, buckets.MONTH]))
 @example(date(2024, 2, 29), date(2024, 2, 29), date(2024, 2, 29), buckets.YEAR)
 @example(date(2024, 1, 2), date(2025, 12, 30), date(2026, 11, 22), buckets.YEAR)
 def test_spans_add_up_to_each_day_of_a_period_once_and_to_no_other(one, other, today, longest):
     first, last = sorted((one, other))
-    cover = buckets.decompose(str(first), str(last), str(today), longest)
+    parts = buckets.decompose(str(first), str(last), str(today), longest)
     around = {first - timedelta(days=1), first, last, last + timedelta(days=1)}
     around |= {date(2023, 11, 1) + timedelta(days=number) for number in range(0, 1216, 3)}
-    assert {day: times(day, cover) for day in around} == {day: int(first <= day <= last) for day in around}
-    assert all(len(name) >= longest for name in (*cover[0], *cover[1]))
+    assert {day: net_count(day, parts) for day in around} == {day: int(first <= day <= last) for day in around}
+    assert all(len(name) >= longest for name in (*parts[0], *parts[1]))
 
 
 @pytest.mark.parametrize(
