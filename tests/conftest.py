@@ -14,7 +14,7 @@ from hypothesis import settings
 from tests.contract.cases import rows_of
 from tests.contract_checker import SCOPED, ContractChecker
 from tests.databases import Databases, PostgresqlDatabases, SqliteDatabases, path_of, postgresql
-from tests.factories import ApiClient, open_app
+from tests.factories import ApiClient
 from tests.length import length
 
 CONTRACT_CHECKER = ContractChecker()
@@ -54,7 +54,7 @@ def postgresql_databases(fast_disk: Path) -> Iterator[PostgresqlDatabases]:
         yield databases
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def prototype(sqlite_databases: SqliteDatabases) -> tuple[Path, dict[str, Any]]:
     """A migrated SQLite database with both agencies, to be copied; and who they are."""
     return path_of(sqlite_databases.prototype), sqlite_databases.agencies
@@ -64,11 +64,12 @@ def prototype(sqlite_databases: SqliteDatabases) -> tuple[Path, dict[str, Any]]:
 def both(request: pytest.FixtureRequest) -> Iterator[tuple[ApiClient, ApiClient]]:
     """Both agencies, known to no other test; every statement that ran must have been limited to one account."""
     databases: Databases = request.getfixturevalue(f"{request.param}_databases")
-    url = databases.fresh()
-    app = open_app(url)
-    yield tuple(ApiClient(app, CONTRACT_CHECKER, databases.agencies[name], databases) for name in ("north", "south"))
-    app.store.engine.close()
-    databases.discard(url)
+    app = databases.open(databases.fresh())
+    north, south = (
+        ApiClient(app, CONTRACT_CHECKER, databases.agencies[name], databases) for name in ("north", "south")
+    )
+    yield north, south
+    databases.close()
     SCOPED.check()
 
 

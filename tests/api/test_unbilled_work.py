@@ -68,10 +68,9 @@ def unbilled(world, name):
 def copies(world, table, record_id, times):
     """Record a piece of work so many times more."""
     names = ", ".join(name for name in metadata.tables[table].c.keys() if name != "id")  # noqa: SIM118
-    world.api.store.engine.connection().execute(
-        f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
-        f"INSERT INTO {table} ({names}) SELECT {names} FROM {table}, n WHERE id = ?",
-        (times, record_id),
+    world.api.sql(
+        f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {times}) "
+        f"INSERT INTO {table} ({names}) SELECT {names} FROM {table}, n WHERE id = {record_id}"
     )
 
 
@@ -553,19 +552,19 @@ class Walk:
 
     def check_database(self):
         """The rows of allocations are those of the lines, once each, and agree with what they bill."""
-        connection = self.api.store.engine.connection()
         columns = "invoice_line_id, time_entry_id, expense_id, milestone_id"
-        for is_live, expected in ((1, [(line, key) for key, line in self.live.items()]), (None, self.past)):
-            rows = connection.execute(f"SELECT {columns} FROM allocations WHERE is_live IS ?", (is_live,)).fetchall()
+        for is_live, expected in (("= 1", [(line, key) for key, line in self.live.items()]), ("IS NULL", self.past)):
+            rows = self.api.sql(f"SELECT {columns} FROM allocations WHERE is_live {is_live}")
             found = [(line, key) for line, *ids in rows for key in zip(KINDS, ids, strict=True) if key[1]]
             assert sorted(found) == sorted(expected)
         for table, column in (("time_entries", "time_entry_id"), ("expenses", "expense_id")):
-            differing = connection.execute(
+            differing = self.api.sql(
                 f"SELECT work.id FROM {table} work LEFT JOIN allocations ON {column} = work.id AND is_live = 1 "
                 "LEFT JOIN invoice_lines line ON line.id = allocations.invoice_line_id "
-                "WHERE line.id IS NOT work.invoice_line_id OR line.invoice_id IS NOT work.invoice_id"
+                "WHERE line.id IS DISTINCT FROM work.invoice_line_id "
+                "OR line.invoice_id IS DISTINCT FROM work.invoice_id"
             )
-            assert differing.fetchall() == []
+            assert differing == []
 
     def check_lines(self):
         """What each invoice says that it bills, or has billed."""

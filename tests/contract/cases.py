@@ -5,22 +5,21 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
-from weakref import WeakKeyDictionary
 
 import pytest
 from sqlalchemy import Table
 
-from retainer.app import ROUTES, App
+from retainer.app import ROUTES
 from retainer.kernel.resource import Operation
 from retainer.schema import metadata
 from retainer.store import constraints
 from retainer.values.reading import create_only
 from retainer.values.records import Record
 from tests.contract_checker import documented, resolved
-from tests.factories import Answer, ApiClient, open_app
+from tests.factories import Answer, ApiClient
 
 HERE = Path(__file__).parent
 OPERATIONS = ROUTES.operations
@@ -125,56 +124,58 @@ def timeless(value: Any) -> Any:
 
 def dump(api: ApiClient, account_id: int | None = None) -> dict[str, Counter[str]]:
     """Every row of every table, of all accounts or of one; without when keys were used, and kept answers."""
-    connection = api.store.engine.connection()
-    tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    engine = api.store.engine
+    connection = engine.connection()
     found = {}
-    for table in tables:
+    for table in metadata.tables:
         if table == "idempotency_keys":
             continue
-        cursor = connection.execute(f"SELECT * FROM {table}")
+        cursor = engine.run(connection, f"SELECT * FROM {table}", [])
         names = [column[0] for column in cursor.description]
         rows = [dict(zip(names, row, strict=True)) for row in cursor]
         mine = [row for row in rows if account_id is None or row.get("account_id") == account_id]
         found[table] = Counter(str({**row, "last_used_at": None}) for row in mine)
-    api.store.engine.give_back(connection)
+    engine.give_back(connection)
     return found
 
 
-WATCHING: WeakKeyDictionary[App, Any] = WeakKeyDictionary()
-
-
-def commits(api: ApiClient) -> int:
-    """A number that is another after every commit that changed the database, whoever made it and whatever it wrote."""
-    if api.app not in WATCHING:
-        WATCHING[api.app] = api.engine.connect()
-    version: int = WATCHING[api.app].execute("PRAGMA data_version").fetchone()[0]
-    return version
+def commits(api: ApiClient) -> Any:
+    """What is another after every commit that changed the database, whoever made it and whatever it wrote."""
+    return api.databases.commits(api.app)
 
 
 def db_copy(api: ApiClient) -> ApiClient:
     """The same client at another application, on a copy of the database as it stands."""
-    path = api.path
-    copy = next(free for number in range(100) if not (free := path.with_name(f"copy{number}.db")).exists())
-    api.store.engine.connection().execute("VACUUM INTO ?", (str(copy),))
-    return api.on(open_app(copy))
+    api.store.engine.close()
+    return api.on(api.databases.open(api.databases.copy(api.app.settings.database)))
 
 
 def another_process(api: ApiClient) -> ApiClient:
     """The same client at another application, on the same database."""
-    return api.on(open_app(api.path))
+    return api.on(api.databases.open(api.app.settings.database))
+
+
+def held_writes(api: ApiClient, patience: int) -> AbstractContextManager[None]:
+    """Nobody can write while this lasts; one or two writers at once wait for so many seconds, not for the product's."""
+    return api.databases.held_writes(api.app, api.account_id, patience)
 
 
 @contextmanager
-def held_writes(api: ApiClient, patience: int) -> Iterator[None]:
-    """Nobody can write while this lasts; one or two writers at once wait for so many seconds, not for the product's."""
-    engine = api.engine
-    lent = [engine.connection() for _ in range(2)]
-    for connection in lent:
-        connection.execute(f"PRAGMA busy_timeout={patience * 1000}")
-        engine.give_back(connection)
-    with closing(engine.connect()) as other:
-        other.execute("BEGIN IMMEDIATE")
-        yield
+def statements_of(api: ApiClient) -> Iterator[list[str]]:
+    """The statements that an application runs meanwhile, without those that begin and end transactions."""
+    engine, seen = api.store.engine, list[str]()
+    run = engine.run
+
+    def note(connection: Any, text: str, values: list[Any]) -> Any:
+        seen.append(text)
+        return run(connection, text, values)
+
+    engine.run = note  # type: ignore[method-assign]
+    try:
+        yield seen
+    finally:
+        del engine.run
+    seen[:] = [text for text in seen if not text.startswith(("BEGIN", "SAVEPOINT", "RELEASE", "SELECT pg_advisory"))]
 
 
 # What the OpenAPI document says

@@ -37,6 +37,7 @@ from tests.contract.cases import (
     send,
     shown,
     some,
+    statements_of,
     succeeds,
     target_of,
     timeless,
@@ -497,12 +498,8 @@ def list_costs_the_same(api: ApiClient, operation: Operation) -> None:
 
 def statements(api: ApiClient, path: str, query: str) -> int:
     """How many statements a list runs."""
-    seen: list[str] = []
-    connection = api.store.engine.connection()
-    connection.set_trace_callback(seen.append)
-    api.store.engine.give_back(connection)  # so that the request is lent the same
-    succeeds(api.get(path, query))
-    connection.set_trace_callback(None)
+    with statements_of(api) as seen:
+        succeeds(api.get(path, query))
     assert seen
     return len(seen)
 

@@ -146,11 +146,8 @@ class Filler:
 
     def observe(self) -> None:
         """Write what the monitor would have found out about the sites."""
-        connection = self.api.store.engine.connection()
         for site, known in itertools.product(self.ids["sites"], OBSERVED):
-            value = self.random.choice(OBSERVED[known])
-            connection.execute(f"UPDATE sites SET {known} = ? WHERE id = ?", (value, site))
-        self.api.store.engine.give_back(connection)
+            self.api.sql(f"UPDATE sites SET {known} = $1 WHERE id = $2", self.random.choice(OBSERVED[known]), site)
 
     def make(self, path: str, **members: Any) -> int:
         """Make a record of these members alone; return its id."""

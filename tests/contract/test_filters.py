@@ -125,7 +125,7 @@ def link(rows: dict[str, list[Row]]) -> None:
 
 def link_sites(api: ApiClient, sites: list[Row]) -> None:
     """Let sites say what was observed, and what only the single record tells: their plugins."""
-    observed = dict(api.store.engine.connection().execute("SELECT id, observed FROM sites").fetchall())
+    observed = dict(api.sql("SELECT id, observed FROM sites"))
     for site in sites:
         api.app.pipeline.limiter = SlidingWindow()
         site["observed"] = observed[site["id"]]

@@ -1,5 +1,6 @@
 """What is answered when the database is out of reach or broken: every operation says so, and nothing is half done."""
 
+from retainer.schema import metadata
 from tests.contract.cases import (
     OPERATIONS,
     READS,
@@ -14,69 +15,54 @@ from tests.contract.cases import (
     succeeds,
 )
 from tests.contract.checks import some_change
-from tests.factories import Answer, ApiClient
+from tests.factories import Answer
 
 ONCE = {"Idempotency-Key": "once"}
 IDENTITY = {"accounts", "users", "api_keys"}
 """The tables by which a key is recognised; `/me` shows more of them than that takes."""
-BROKEN = "CREATE TRIGGER broken BEFORE INSERT ON idempotency_keys BEGIN INSERT INTO no_such_table VALUES (1); END"
 
 
 @each(OPERATIONS)
 def test_a_database_that_is_out_of_reach_is_503_until_it_is_back(api, operation):
-    it, path = sample(api, operation), api.path
+    request = sample(api, operation)
     before = commits(api)
-    api.store.engine.close()  # what is open goes on reading the file, wherever that is
-    aside = path.rename(path.with_name("aside.db"))
-    says_that_the_database_is_out_of_reach(send(api, it, headers=ONCE))
-    aside.rename(path)
+    with api.databases.out_of_reach(api.app):
+        says_that_the_database_is_out_of_reach(send(api, request, headers=ONCE))
     assert commits(api) == before
-    assert "idempotency-replayed" not in succeeds(send(api, it, headers=ONCE)).headers
+    assert "idempotency-replayed" not in succeeds(send(api, request, headers=ONCE)).headers
 
 
 def test_a_write_that_waits_too_long_for_another_is_503_while_reads_go_on(api):
-    it = sample(api, next(iter(WRITES)))
+    request = sample(api, next(iter(WRITES)))
     with held_writes(api, patience=0):
         before = commits(api)
-        says_that_the_database_is_out_of_reach(send(api, it, headers=ONCE))
+        says_that_the_database_is_out_of_reach(send(api, request, headers=ONCE))
         assert commits(api) == before
         succeeds(api.get("/me"))
-    assert "idempotency-replayed" not in succeeds(send(api, it, headers=ONCE)).headers
+    assert "idempotency-replayed" not in succeeds(send(api, request, headers=ONCE)).headers
 
 
 @each(WRITES)
 def test_a_write_that_fails_at_its_very_end_is_500_and_undone_as_a_whole(api, operation):
-    it = sample(api, operation)
+    request = sample(api, operation)
     if operation in UPDATES:  # a record that is sent back as it is leaves nothing to undo
-        it = it._replace(body=some_change(it.record, "other"))
-    change_schema(api, BROKEN)  # the answer is kept under the Idempotency-Key after all else was written
-    before = commits(api)
-    says_that_it_is_our_fault(send(api, it, headers=ONCE))
-    assert commits(api) == before
-    change_schema(api, "DROP TRIGGER broken")
-    assert "idempotency-replayed" not in succeeds(send(api, it, headers=ONCE)).headers
+        request = request._replace(body=some_change(request.record, "other"))
+    with api.databases.broken_answers(api.app):
+        before = commits(api)
+        says_that_it_is_our_fault(send(api, request, headers=ONCE))
+        assert commits(api) == before
+    assert "idempotency-replayed" not in succeeds(send(api, request, headers=ONCE)).headers
 
 
 @each(READS)
 def test_a_read_of_tables_that_are_gone_is_500(api, operation):
-    it = sample(api, operation)
+    request = sample(api, operation)
     broken = db_copy(api)
-    names = broken.store.engine.one(TABLES, [])[0].split(",")
-    drops = [f"DROP TABLE {name}" for name in names if name not in IDENTITY]
-    change_schema(broken, "PRAGMA foreign_keys=OFF", "BEGIN", *drops, "ALTER TABLE api_keys DROP COLUMN name", "COMMIT")
-    says_that_it_is_our_fault(send(broken, it))
-    succeeds(send(api, it))
-
-
-TABLES = "SELECT group_concat(name) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-
-
-def change_schema(api: ApiClient, *statements: str) -> None:
-    """Change the tables of a database, as no request does."""
-    connection = api.engine.connect()
-    for statement in statements:
-        connection.execute(statement)
-    connection.close()
+    for name in metadata.tables.keys() - IDENTITY:
+        broken.sql(f"ALTER TABLE {name} RENAME TO {name}_gone")
+    broken.sql("ALTER TABLE api_keys RENAME COLUMN name TO gone")
+    says_that_it_is_our_fault(send(broken, request))
+    succeeds(send(api, request))
 
 
 def says_that_the_database_is_out_of_reach(answer: Answer) -> None:

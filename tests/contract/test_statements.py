@@ -1,10 +1,8 @@
 """How many SQL statements each operation runs, and which: a table that may only shrink."""
 
 import re
-import shutil
 
-from retainer.store.engines import Sqlite
-from tests.contract.cases import HERE, OPERATIONS, rows_of, sample, send, succeeds
+from tests.contract.cases import HERE, OPERATIONS, rows_of, sample, send, statements_of, succeeds
 from tests.contract_checker import NoChecks
 from tests.factories import ApiClient, open_app
 
@@ -26,25 +24,22 @@ def kind(statement):
     return f"SELECT {table[1]}" if table else "SELECT"
 
 
-def statements(api, operation, monkeypatch):
+def statements(api, operation):
     """The kinds of the statements that a sample request of an operation runs, when it is not the first of its kind."""
     succeeds(send(api, sample(api, operation)))
-    request, ran, run = sample(api, operation), [], Sqlite.run
-    with monkeypatch.context() as patch:
-        patch.setattr(Sqlite, "run", lambda *arguments: ran.append(arguments[2]) or run(*arguments))
+    request = sample(api, operation)
+    with statements_of(api) as ran:
         succeeds(send(api, request))
-    return [kind(statement) for statement in ran if not statement.startswith("BEGIN")]
+    return [kind(statement) for statement in ran]
 
 
-def test_no_operation_runs_more_statements_than_the_table_says(prototype, tmp_path, monkeypatch, request):
-    template, agencies = prototype
+def test_no_operation_runs_more_statements_than_the_table_says(sqlite_databases, request):
     found = {}
-    for number, operation in enumerate(OPERATIONS):
-        path = tmp_path / f"{number}.db"
-        shutil.copy(template, path)
-        found[str(operation)] = statements(
-            ApiClient(open_app(path), NoChecks(), agencies["north"]), operation, monkeypatch
-        )
+    for operation in OPERATIONS:
+        url = sqlite_databases.fresh()
+        api = ApiClient(open_app(url), NoChecks(), sqlite_databases.agencies["north"])
+        found[str(operation)] = statements(api, operation)
+        sqlite_databases.discard(url)
     if request.config.getoption("--write-statements") or not (HERE / NAME).exists():
         rows = [f"{operation}\t{len(ran)}\t{', '.join(ran)}\n" for operation, ran in found.items()]
         (HERE / NAME).write_text("operation\tstatements\twhich\n" + "".join(rows), encoding="utf-8")

@@ -34,6 +34,7 @@ from tests.contract.checks import (
     other_tenants_records_do_not_show,
     write_leaves_other_tenants_alone,
 )
+from tests.databases import only_sqlite
 
 
 @each(BY_ID)
@@ -137,6 +138,7 @@ def foreign_keys(connection: Any, table: str) -> list[Key]:
     return [(group[0][2], [(row[3], row[4]) for row in group]) for group in groups]
 
 
+@only_sqlite
 def test_every_table_of_an_account_says_whose_its_rows_are(connection):
     for table in tenant_tables(connection):
         columns = {row[1]: row for row in connection.execute(f"PRAGMA table_info({table})")}
@@ -144,6 +146,7 @@ def test_every_table_of_an_account_says_whose_its_rows_are(connection):
         assert ("accounts", [("account_id", "id")]) in foreign_keys(connection, table)
 
 
+@only_sqlite
 def test_every_key_begins_with_the_account(connection):
     """But for the row's own id, which is never given twice, and the hash of an API key, which finds the account."""
     found_by_hash = []
@@ -157,6 +160,7 @@ def test_every_key_begins_with_the_account(connection):
     assert found_by_hash == [("api_keys", ["hash"])]
 
 
+@only_sqlite
 def test_every_id_is_a_key_together_with_its_account_and_never_given_twice(connection):
     for table in tenant_tables(connection):
         names = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
@@ -172,6 +176,7 @@ def test_every_id_is_a_key_together_with_its_account_and_never_given_twice(conne
         assert "STRICT" in sql
 
 
+@only_sqlite
 def test_every_reference_takes_the_account_along(connection):
     for table in tenant_tables(connection):
         for target, pairs in foreign_keys(connection, table):
@@ -179,6 +184,7 @@ def test_every_reference_takes_the_account_along(connection):
             assert target == "accounts" or len(pairs) == 2
 
 
+@only_sqlite
 def test_every_column_that_is_named_like_a_reference_is_one(connection):
     for table in {*tenant_tables(connection)} - {table.name for table in SUMMARIES}:  # there, 0 is none
         referring = {pair[0] for _, pairs in foreign_keys(connection, table) for pair in pairs}
@@ -215,6 +221,7 @@ class Rows:
         return {"INTEGER": number, "TEXT": f"text {number}", "BLOB": b"x"}[kind]
 
 
+@only_sqlite
 def test_the_database_itself_refuses_a_reference_to_another_account(api, other_tenant, connection):
     rows = Rows(connection, (api.account_id, other_tenant.account_id))
     tried = 0

@@ -1,7 +1,6 @@
 """The monitor at work: what is due is checked once, what was found is written, and nobody's fault is another's."""
 
 import asyncio
-import contextlib
 import threading
 import time
 from collections import Counter
@@ -66,16 +65,12 @@ class Watch:
     def read(self, site):
         return self.api.get(f"/sites/{site}").data
 
-    def sql(self, statement, **values):
-        with contextlib.closing(self.api.store.engine.connect()) as connection:
-            return connection.execute(statement, values).fetchall()
-
     def due_again(self):
         """Let every site be due; the interval is over."""
-        self.sql("UPDATE sites SET next_check_at = '2020-01-01T00:00:00.000000Z'")
+        self.api.sql("UPDATE sites SET next_check_at = '2020-01-01T00:00:00.000000Z'")
 
     def next_at(self, site):
-        ((moment,),) = self.sql("SELECT next_check_at FROM sites WHERE id = :id", id=site)
+        ((moment,),) = self.api.sql("SELECT next_check_at FROM sites WHERE id = $1", site)
         return datetime.fromisoformat(moment)
 
     def asked(self):
@@ -166,8 +161,8 @@ def test_days_weeks_and_months_are_counted_from_checks_that_lie_in_them(watch, a
     expected = [percent(checks, now - timedelta(days=days)) for days in (1, 7, 30)]
     assert len(set(expected)) == 3
     assert [watch.read(site)[name] for name in FIGURES] == expected
-    ((kept,),) = watch.sql("SELECT count(*) FROM site_checks")
-    ((hours,),) = watch.sql("SELECT count(*) FROM site_hours")
+    ((kept,),) = watch.api.sql("SELECT count(*) FROM site_checks")
+    ((hours,),) = watch.api.sql("SELECT count(*) FROM site_hours")
     assert (kept, hours) == (4, 91), "what no share counts any more is forgotten: 3 a day, and the last"
 
 
@@ -217,8 +212,8 @@ def test_the_loop_refreshes_the_figures_of_paused_sites(watch, monkeypatch):
     site = watch.site()
     watch.check(UP)
     watch.api.patch(f"/sites/{site}", {"monitoring_enabled": False})
-    watch.sql("DELETE FROM site_checks")
-    watch.sql("UPDATE sites SET uptime_at = '2020-01-01T00:00:00.000000Z'")
+    watch.api.sql("DELETE FROM site_checks")
+    watch.api.sql("UPDATE sites SET uptime_at = '2020-01-01T00:00:00.000000Z'")
     running(watch, lambda: watch.read(site)["uptime_percent_24h"] is None)
 
 
@@ -307,22 +302,30 @@ def test_any_number_of_monitors_check_each_site_once_in_an_interval(watch):
         assert sum(monitor.checked for monitor in monitors) == len(paths)
         assert watch.asked() == dict.fromkeys(paths, rounds)
         watch.due_again()
-    ((checks,),) = watch.sql("SELECT count(*) FROM site_checks")
+    ((checks,),) = watch.api.sql("SELECT count(*) FROM site_checks")
     assert (checks, watch.failures) == (390, [])
+
+
+REFUSE = {
+    "SQLite": "CREATE TRIGGER planted BEFORE UPDATE OF last_checked_at ON sites WHEN new.id = {}"
+    " BEGIN SELECT raise(ABORT, 'planted'); END",
+    "PostgreSQL": "CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql"
+    " AS 'BEGIN RAISE check_violation USING message = ''planted''; END';"
+    " CREATE TRIGGER planted BEFORE UPDATE OF last_checked_at ON sites FOR EACH ROW WHEN (new.id = {})"
+    " EXECUTE FUNCTION planted()",
+}
+ALLOW = {"SQLite": "DROP TRIGGER planted", "PostgreSQL": "DROP FUNCTION planted CASCADE"}
 
 
 def test_what_cannot_be_written_of_one_site_stops_no_other(watch):
     sites = [watch.site(str(number)) for number in range(5)]
-    watch.sql(
-        f"CREATE TRIGGER planted BEFORE UPDATE OF last_checked_at ON sites WHEN new.id = {sites[2]}"
-        " BEGIN SELECT raise(ABORT, 'planted'); END"
-    )
+    watch.api.sql(REFUSE[watch.api.store.engine.name].format(sites[2]))
     assert watch.monitor().run(once=True) == 4
     assert [watch.read(site)["status"] for site in sites] == ["up", "up", "unknown", "up", "up"]
     assert any(f"site {sites[2]}" in what and "planted" in error for what, error in watch.failures)
-    ((checks,),) = watch.sql("SELECT count(*) FROM site_checks")
+    ((checks,),) = watch.api.sql("SELECT count(*) FROM site_checks")
     assert checks == 4, "nothing is left of the fifth"
-    watch.sql("DROP TRIGGER planted")
+    watch.api.sql(ALLOW[watch.api.store.engine.name])
     watch.due_again()
     assert watch.monitor().run(once=True) == 5
     assert watch.read(sites[2])["status"] == "up"
@@ -344,7 +347,7 @@ def test_a_site_that_is_deleted_while_it_is_looked_at_is_gone(watch):
     meanwhile(watch, lambda: next(once, False) and watch.api.delete(f"/sites/{site}"))
     assert watch.api.get(f"/sites/{site}").status == 404
     assert watch.read(other)["status"] == "up"
-    assert watch.sql("SELECT count(*) FROM site_checks WHERE site_id = :id", id=site) == [(0,)]
+    assert watch.api.sql("SELECT count(*) FROM site_checks WHERE site_id = $1", site) == [(0,)]
     assert watch.failures == []
 
 
@@ -359,14 +362,14 @@ def test_what_was_found_of_a_site_as_it_was_is_not_written_to_it_as_it_is(watch,
     def change():
         for each in changed:
             watch.api.patch(f"/sites/{site}", each)
-            watch.sql("UPDATE sites SET next_check_at = '9999-01-01T00:00:00.000000Z'")
+            watch.api.sql("UPDATE sites SET next_check_at = '9999-01-01T00:00:00.000000Z'")
         seen.append(True)
 
     meanwhile(watch, change)
     found = watch.read(site)
     assert seen == [True]
     assert (found["last_checked_at"], found["uptime_percent_24h"]) == (None, None)
-    assert watch.sql("SELECT count(*) FROM site_checks") == [(0,)]
+    assert watch.api.sql("SELECT count(*) FROM site_checks") == [(0,)]
 
 
 @pytest.mark.parametrize(
@@ -395,7 +398,7 @@ def test_a_finding_that_comes_after_the_lease_is_not_written_beside_that_of_anot
 
     meanwhile(watch, change)
     assert watch.server.connections == 2
-    assert watch.sql("SELECT count(*) FROM site_checks WHERE site_id = :id", id=site) == [(1,)]
+    assert watch.api.sql("SELECT count(*) FROM site_checks WHERE site_id = $1", site) == [(1,)]
 
 
 def test_a_monitor_checks_sites_of_all_agencies_and_ends_when_it_is_told_to(watch, other_tenant, monkeypatch):

@@ -14,6 +14,7 @@ from retainer.store.engines import OutcomeUnknown, Unavailable
 from retainer.store.engines import group_commit as groups
 from retainer.store.tables import totals
 from tests.blackbox.process import until
+from tests.databases import only_sqlite
 
 PUT = insert(totals)
 NOBODY = 4711  # an account that is not there
@@ -119,6 +120,7 @@ def kinds(writers):
 FINE = type(None)
 
 
+@only_sqlite
 def test_a_writer_that_is_alone_has_a_plain_transaction(together, puts):
     (alone,) = together(puts)
     end([alone])
@@ -126,6 +128,7 @@ def test_a_writer_that_is_alone_has_a_plain_transaction(together, puts):
     assert alone.transactions == ["COMMIT"]
 
 
+@only_sqlite
 def test_writers_that_wait_for_each_other_are_answered_after_the_commit_that_they_share(store, together, puts):
     first, second, third = writers = together(puts, puts, puts)
     first.end(second)
@@ -144,6 +147,7 @@ def test_writers_that_wait_for_each_other_are_answered_after_the_commit_that_the
     ]
 
 
+@only_sqlite
 def test_who_follows_sees_what_was_written_before_it(together, puts):
     seen = []
     _, second = writers = together(puts, lambda tx: seen.extend(tx.all(select(totals.c.name))))
@@ -167,6 +171,7 @@ def violates_a_constraint(tx):
 FAILS = {"Refusal": refuses, "ZeroDivisionError": divides_by_nothing, "IntegrityError": violates_a_constraint}
 
 
+@only_sqlite
 @pytest.mark.parametrize("place", range(4))
 @pytest.mark.parametrize("fails", FAILS)
 def test_a_writer_that_fails_takes_nothing_of_the_others_with_it(store, together, puts, fails, place):
@@ -182,6 +187,7 @@ def test_a_writer_that_fails_takes_nothing_of_the_others_with_it(store, together
     assert written(store) == {f"row {number}" for number in range(4) if number != place}
 
 
+@only_sqlite
 def test_who_was_refused_for_what_is_not_yet_durable_is_told_after_the_commit(together, put, puts):
     def is_taken(tx):
         put(tx, "row 0")
@@ -200,6 +206,7 @@ def breaks_at_the_commit(tx):
     violates_a_constraint(tx)
 
 
+@only_sqlite
 @pytest.mark.parametrize("place", range(3))
 def test_a_commit_that_fails_fails_for_all_also_for_who_was_refused(store, together, puts, place):
     things = [puts, puts, puts]
@@ -211,6 +218,7 @@ def test_a_commit_that_fails_fails_for_all_also_for_who_was_refused(store, toget
     assert len({id(writer.error) for writer in writers}) == 4, "each has an error of its own"
 
 
+@only_sqlite
 def test_after_a_commit_that_failed_others_commit_on_another_connection(store, together, puts, put):
     writers = together(puts, breaks_at_the_commit)
     end(writers)
@@ -235,6 +243,7 @@ def has_no_room(put):
     return does
 
 
+@only_sqlite
 @pytest.mark.parametrize("place", [1, 2])
 def test_an_error_after_which_sqlite_undoes_everything_fails_for_all_before_and_nobody_after(
     store, together, puts, has_no_room, place
@@ -245,6 +254,7 @@ def test_an_error_after_which_sqlite_undoes_everything_fails_for_all_before_and_
     assert written(store) == {f"row {number}" for number in range(place + 1, 4)}
 
 
+@only_sqlite
 def test_nobody_follows_into_a_transaction_that_has_ended_before_its_time(store, together, puts, has_no_room):
     def goes_on_without_room(tx):
         with contextlib.suppress(Unavailable):
@@ -257,6 +267,7 @@ def test_nobody_follows_into_a_transaction_that_has_ended_before_its_time(store,
     assert writers[1].transactions == ["COMMIT"]
 
 
+@only_sqlite
 def test_a_connection_that_breaks_fails_for_all_before_and_nobody_after(store, together, puts):
     def breaks(tx):
         puts(tx)
@@ -268,6 +279,7 @@ def test_a_connection_that_breaks_fails_for_all_before_and_nobody_after(store, t
     assert written(store) == {"row 3"}
 
 
+@only_sqlite
 def test_who_waits_too_long_for_its_turn_leaves_the_queue_and_the_one_before_commits(
     store, together, puts, monkeypatch
 ):
@@ -280,6 +292,7 @@ def test_who_waits_too_long_for_its_turn_leaves_the_queue_and_the_one_before_com
     assert written(store) == {"row 0"}
 
 
+@only_sqlite
 def test_who_waits_too_long_for_the_commit_is_told_that_its_outcome_is_unknown(store, together, puts, monkeypatch):
     first, second = together(puts, puts)
     monkeypatch.setattr(groups, "WAIT_SECONDS", 0.2)
@@ -291,6 +304,7 @@ def test_who_waits_too_long_for_the_commit_is_told_that_its_outcome_is_unknown(s
     assert written(store) == {"row 0", "row 1"}, "a writer that takes its time holds nobody up, and loses nothing"
 
 
+@only_sqlite
 def test_an_old_group_takes_nobody_in(store, together, puts, monkeypatch):
     monkeypatch.setattr(groups, "GROUP_SECONDS", 0)
     first, second = together(puts, puts)
@@ -301,6 +315,7 @@ def test_an_old_group_takes_nobody_in(store, together, puts, monkeypatch):
     assert second.transactions == ["COMMIT"]
 
 
+@only_sqlite
 def test_a_request_of_a_group_that_failed_is_503_and_its_idempotency_key_is_free(api, together, puts):
     answers = []
 
@@ -319,6 +334,7 @@ def test_a_request_of_a_group_that_failed_is_503_and_its_idempotency_key_is_free
     assert (again.status, "idempotency-replayed" in again.headers) == (201, False)
 
 
+@only_sqlite
 def test_under_any_haste_what_was_acknowledged_is_there_and_what_was_refused_is_not(store, put, monkeypatch):
     """Turns that are given up while they are handed over, groups that end early, refusals in between."""
     monkeypatch.setattr(groups, "WAIT_SECONDS", 0.002)

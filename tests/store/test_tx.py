@@ -10,6 +10,7 @@ from retainer.schema.identity import users
 from retainer.store.engines import Unavailable
 from retainer.store.tables import totals
 from retainer.store.tx import Actor
+from tests.databases import only_sqlite
 
 
 def actor(api):
@@ -110,6 +111,7 @@ def test_a_counter_is_what_counting_gives_after_everything(api):
             assert counter == tx.value(select(func.count()).select_from(table)) > 0
 
 
+@only_sqlite
 def test_a_database_that_is_none_is_unavailable_not_a_fault_of_ours(api):
     api.store.engine.close()
     api.path.write_bytes(b"nonsense" * 2000)

@@ -58,7 +58,7 @@ def _mark(kind: WorkKind) -> Update:
 
 def _unmark(kind: WorkKind) -> Update:
     columns = kind.table.c
-    leaves = (columns.invoice_line_id == bindparam("line"), columns.id.not_in(listed("stays")))
+    leaves = (columns.invoice_line_id == bindparam("line"), columns.id.not_in(listed("stays", INTEGER)))
     return update(kind.table).where(*leaves).values(updated_at=bindparam("now"), invoice_line_id=None, invoice_id=None)
 
 

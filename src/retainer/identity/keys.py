@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
-from sqlalchemy import bindparam, func, insert, select, update
+from sqlalchemy import bindparam, func, insert, literal, select, update
 
 from retainer.errors import Refusal, invalid
 from retainer.identity.accounts import PLANS, account_of
 from retainer.kernel.caller import Caller
 from retainer.schema.identity import accounts, api_keys, users
-from retainer.store.engines.sql import json_row
+from retainer.store.engines.sql import INSTANT, json_row
 from retainer.store.records import decode_row
 from retainer.store.tx import Store
 from retainer.values.kinds import Id, Instant, Text100, kind, one_of
@@ -111,7 +111,7 @@ def list_keys(store: Store, account_id: int) -> list[dict[str, Any]]:
 def revoke_key(store: Store, key_id: int) -> dict[str, Any]:
     """Revoke a key for ever; repeated, `revoked_at` stays. Return it. Raises `not_found`."""
     with store.unscoped("a key is revoked by an admin", write=True) as tx:
-        revoked = func.coalesce(api_keys.c.revoked_at, tx.now)
+        revoked = func.coalesce(api_keys.c.revoked_at, literal(tx.now, INSTANT))
         tx.run(update(api_keys).where(api_keys.c.id == key_id).values(updated_at=tx.now, revoked_at=revoked))
         row = tx.one(select(api_keys).where(api_keys.c.id == key_id))
         if row is None:

@@ -138,7 +138,7 @@ def get_report_revenue_by_client(tx: Tx, query: ReportQuery) -> WithMeta[Revenue
     """Read what each client has brought in, the largest revenue first; of this year, unless days are given."""
     period = begin(tx, query, periods.year_begins)
     figures = of_clients(tx, period, query)
-    names = dict(tx.all(NAMES))
+    names: dict[int, str] = dict(tx.all(NAMES))
     total_sums = by_currency((currency, sums) for (_, currency), sums in figures.items())
     rows = [
         RevenueByClient(client_id, names[client_id], *revenue(currency, sums, total_sums[currency]))

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from sqlalchemy.sql.elements import ClauseElement
 
-from retainer.store.engines import Engine
+from retainer.store.engines.base import DriverConnection, DriverCursor, Engine, Row
 from retainer.store.statements import Statements
 from retainer.values.exact import utcnow
 
@@ -18,7 +18,7 @@ class Transaction(ABC):
         self.statements = statements
         self.account_id = account_id
         self.writes = write
-        self.connection: Any = None
+        self.connection: DriverConnection = None
         self._now = ""
         self.is_snapshot = False
 
@@ -54,17 +54,17 @@ class Transaction(ABC):
             self.is_snapshot = True
 
     @abstractmethod
-    def execute(self, statement: ClauseElement, values: dict[str, Any]) -> Any:
+    def execute(self, statement: ClauseElement, values: dict[str, Any]) -> DriverCursor:
         """Run a statement and return the driver's cursor."""
 
-    def all(self, statement: ClauseElement, **values: Any) -> list[tuple[Any, ...]]:
+    def all(self, statement: ClauseElement, **values: Any) -> list[Row]:
         """Return every row of a statement."""
-        rows: list[tuple[Any, ...]] = self.execute(statement, values).fetchall()
+        rows: list[Row] = self.execute(statement, values).fetchall()
         return rows
 
-    def one(self, statement: ClauseElement, **values: Any) -> tuple[Any, ...] | None:
+    def one(self, statement: ClauseElement, **values: Any) -> Row | None:
         """Return the first row of a statement, if it has any."""
-        row: tuple[Any, ...] | None = self.execute(statement, values).fetchone()
+        row: Row | None = self.execute(statement, values).fetchone()
         return row
 
     def value(self, statement: ClauseElement, **values: Any) -> Any:
@@ -89,7 +89,7 @@ class UnscopedTx(Transaction):
         self.snapshot()
         return self
 
-    def execute(self, statement: ClauseElement, values: dict[str, Any]) -> Any:
+    def execute(self, statement: ClauseElement, values: dict[str, Any]) -> DriverCursor:
         """Run a statement over all accounts and return the driver's cursor."""
         text, names, constants = self.statements.prepare(statement, scope=False)
         values = constants | values

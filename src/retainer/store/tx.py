@@ -12,7 +12,7 @@ from sqlalchemy.sql.elements import ClauseElement
 from retainer.errors import BodyErrors, FieldErrors, Refusal, not_found
 from retainer.store import constraints
 from retainer.store.constraints import MISSING, singular
-from retainer.store.engines import Engine
+from retainer.store.engines.base import DriverCursor, Engine, Row
 from retainer.store.engines.sql import insert_or_add
 from retainer.store.records import R, folds, view
 from retainer.store.statements import Statements, statements_of
@@ -56,7 +56,7 @@ class Tx(BodyErrors, Transaction):
         """The day it is in the account's zone."""
         return local_day(self.now, self.actor.timezone)
 
-    def execute(self, statement: ClauseElement, values: dict[str, Any]) -> Any:
+    def execute(self, statement: ClauseElement, values: dict[str, Any]) -> DriverCursor:
         """Run a statement within the account and return the driver's cursor."""
         if not self.writes and not self.is_snapshot:
             if self._used:
@@ -205,7 +205,7 @@ class Store:
         """Return a transaction over all accounts: for operators' commands and housekeeping."""
         return UnscopedTx(self.engine, self.statements, None, write=write)
 
-    def unscoped_one(self, reason: str, statement: ClauseElement, **values: Any) -> tuple[Any, ...] | None:  # noqa: ARG002
+    def unscoped_one(self, reason: str, statement: ClauseElement, **values: Any) -> Row | None:  # noqa: ARG002
         """Return one row of one statement over all accounts: for finding out whose request this is."""
         text, names, _ = self.statements.prepare(statement, scope=False)
         return self.engine.one(text, [values[name] for name in names])

@@ -8,8 +8,15 @@ from typing import Any
 from sqlalchemy import Connection as SchemaConnection
 from sqlalchemy import Dialect
 
-WAIT_SECONDS = 5.0
+WAIT_SECONDS = 5
 """The longest that a writer waits for its turn."""
+DriverConnection = Any
+"""A connection of the driver's kind; only its engine knows more of it."""
+DriverCursor = Any
+"""What the driver returns for a statement: its rows can be fetched."""
+Values = list[Any]
+"""The values of a statement's numbered places."""
+Row = tuple[Any, ...]
 
 
 class Unavailable(Exception):
@@ -50,43 +57,43 @@ class Engine(ABC):
         """Where the database is, without any secret."""
 
     @abstractmethod
-    def connection(self) -> Any:
+    def connection(self) -> DriverConnection:
         """Lend a connection that nobody uses; its user gives it back."""
 
     @abstractmethod
-    def give_back(self, connection: Any) -> None:
+    def give_back(self, connection: DriverConnection) -> None:
         """Take back what was lent: for the next user, or to be closed when it can no longer be used."""
 
     @abstractmethod
-    def run(self, connection: Any, text: str, values: list[Any]) -> Any:
+    def run(self, connection: DriverConnection, text: str, values: Values) -> DriverCursor:
         """Run a statement with the values of its numbered places; return the driver's cursor."""
 
     @abstractmethod
-    def begin_write(self, account_id: int | None) -> Any:
+    def begin_write(self, account_id: int | None) -> DriverConnection:
         """Lend a connection on which a writing transaction has begun, alone in its account; of all without one."""
 
     @abstractmethod
-    def end_write(self, connection: Any, *, commit: bool) -> None:
+    def end_write(self, connection: DriverConnection, *, commit: bool) -> None:
         """Make a writing transaction durable, or undo it, and take its connection back."""
 
     @abstractmethod
-    def begin_snapshot(self, connection: Any) -> None:
+    def begin_snapshot(self, connection: DriverConnection) -> None:
         """Let all statements that follow on a connection see one state of the database."""
 
     @abstractmethod
-    def end_snapshot(self, connection: Any) -> None:
+    def end_snapshot(self, connection: DriverConnection) -> None:
         """End a reading transaction, and take its connection back."""
 
     @abstractmethod
-    def attempt(self, connection: Any) -> AbstractContextManager[None]:
+    def attempt(self, connection: DriverConnection) -> AbstractContextManager[None]:
         """A block whose statements are undone when one of them raises `conflict`; the transaction goes on."""
 
     @abstractmethod
-    def count_changed(self, connection: Any, cursor: Any) -> int:
+    def count_changed(self, connection: DriverConnection, cursor: DriverCursor) -> int:
         """How many rows a statement has changed."""
 
     @abstractmethod
-    def new_id(self, cursor: Any) -> int:
+    def new_id(self, cursor: DriverCursor) -> int:
         """The id of the row that a statement has just inserted."""
 
     @abstractmethod
@@ -121,11 +128,11 @@ class Engine(ABC):
     def close(self) -> None:
         """Close what is idle, and later what is lent: none may be open when a process forks."""
 
-    def one(self, text: str, values: list[Any]) -> tuple[Any, ...] | None:
+    def one(self, text: str, values: Values) -> Row | None:
         """Return the first row of a statement outside any transaction."""
         connection = self.connection()
         try:
-            row: tuple[Any, ...] | None = self.run(connection, text, values).fetchone()
+            row: Row | None = self.run(connection, text, values).fetchone()
         finally:
             self.give_back(connection)
         return row

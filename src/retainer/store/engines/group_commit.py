@@ -5,7 +5,7 @@ import time
 from collections import deque
 from typing import Any, NoReturn, Protocol
 
-from retainer.store.engines.base import WAIT_SECONDS, OutcomeUnknown, Unavailable
+from retainer.store.engines.base import WAIT_SECONDS, DriverConnection, OutcomeUnknown, Unavailable
 
 GROUP_SECONDS = 0.05  # an older group takes nobody in: those in it have waited long enough
 
@@ -13,17 +13,17 @@ GROUP_SECONDS = 0.05  # an older group takes nobody in: those in it have waited 
 class Transactions(Protocol):
     """What begins and ends the transactions that groups share."""
 
-    def begin(self) -> Any:
+    def begin(self) -> DriverConnection:
         """Lend a connection on which a writing transaction has begun."""
 
-    def end(self, connection: Any, *, commit: bool) -> None:
+    def end(self, connection: DriverConnection, *, commit: bool) -> None:
         """Make a transaction durable, or undo it."""
 
 
 class Group:
     """A transaction that writers work in one after another, and those who wait for its end."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: DriverConnection) -> None:
         self.connection = connection
         self.began = time.monotonic()
         self.waiting: list[threading.Event] = []
@@ -45,7 +45,7 @@ class GroupCommit:
         self._is_taken = False
         self._queue: deque[threading.Event] = deque()
 
-    def begin(self) -> Any:
+    def begin(self) -> DriverConnection:
         """Wait for the turn; lend a connection on which a transaction has begun, or a savepoint in that of others."""
         self._take_turn()
         if self._group is None:

@@ -13,7 +13,7 @@ from sqlalchemy import Dialect, NullPool, create_engine
 from sqlalchemy.dialects.postgresql import psycopg as dialects
 from sqlalchemy.exc import DBAPIError
 
-from retainer.store.engines.base import Engine, OutcomeUnknown, Unavailable
+from retainer.store.engines.base import Engine, OutcomeUnknown, Row, Unavailable, Values
 from retainer.store.engines.postgresql_connection import (
     Connection,
     Cursor,
@@ -117,13 +117,13 @@ class Postgresql(Engine):
         for connection in idle:
             connection.close()
 
-    def run(self, connection: Connection, text: str, values: list[Any]) -> Cursor:
+    def run(self, connection: Connection, text: str, values: Values) -> Cursor:
         """Run a statement with the values of $1, $2 and so on; in a transaction it is only sent."""
         with translated():
             cursor: Any = connection.execute(text, values)
         return cursor  # type: ignore[no-any-return]  # what cursor_factory makes
 
-    def one(self, text: str, values: list[Any]) -> tuple[Any, ...] | None:
+    def one(self, text: str, values: Values) -> Row | None:
         """Return the first row of a statement outside any transaction; once more when its connection was lost."""
         connection = self.connection()
         try:
@@ -193,15 +193,16 @@ class Postgresql(Engine):
             raise
         self.run(connection, "RELEASE attempt", [])
 
-    def count_changed(self, connection: Connection, cursor: Any) -> int:
+    def count_changed(self, connection: Connection, cursor: Cursor) -> int:
         """How many rows a statement has changed; waits for it."""
         with translated():
             connection.sync()
         return int(cursor.rowcount)
 
-    def new_id(self, cursor: Any) -> int:
+    def new_id(self, cursor: Cursor) -> int:
         """The id of the row that a statement has just inserted."""
-        return int(cursor.fetchone()[0])
+        ((row_id,),) = cursor.fetchall()
+        return int(row_id)
 
     @contextlib.contextmanager
     def schema_change(self) -> Iterator[SchemaConnection]:

@@ -11,7 +11,7 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import TextLoader
 
-from retainer.store.engines.base import TransientConflict, Unavailable
+from retainer.store.engines.base import Row, TransientConflict, Unavailable
 
 REPLY_SECONDS = 4
 """The longest that a reply of the server is waited for; then the connection is closed."""
@@ -26,21 +26,21 @@ class InstantLoader(Loader):
         return f"{text[:10]}T{text[11:19]}.{text[20:-3]:0<6}Z"
 
 
-class Cursor(psycopg.RawCursor[tuple[Any, ...]]):
+class Cursor(psycopg.RawCursor[Row]):
     """A cursor whose results may still be on their way; what goes wrong with them is an error of ours."""
 
-    def fetchone(self) -> tuple[Any, ...] | None:
+    def fetchone(self) -> Row | None:
         """Return the next row, once it has arrived."""
         with translated():
             return super().fetchone()
 
-    def fetchall(self) -> list[tuple[Any, ...]]:
+    def fetchall(self) -> list[Row]:
         """Return all rows, once they have arrived."""
         with translated():
             return super().fetchall()
 
 
-class Connection(psycopg.Connection[tuple[Any, ...]]):
+class Connection(psycopg.Connection[Row]):
     """A connection whose statements are transactions by themselves, until a pipeline is entered for one of several."""
 
     generation = 0

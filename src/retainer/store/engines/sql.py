@@ -5,12 +5,13 @@ SQLite's form of a function is the default: SQLAlchemy also looks at parts of a 
 
 from typing import Any
 
-from sqlalchemy import Insert, Select, Table, bindparam, select, true
+from sqlalchemy import Insert, Select, Table, bindparam, cast, select, true
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import functions
+from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import TIMESTAMP, BigInteger, Boolean, Date, Integer, Text
+from sqlalchemy.types import TIMESTAMP, BigInteger, Boolean, Date, DateTime, Integer, Text
 
 # The first type is what SQLite's STRICT tables take, the second what PostgreSQL has for it.
 INTEGER = Integer().with_variant(BigInteger(), "postgresql")
@@ -31,12 +32,12 @@ class comma_list(FunctionElement[str]):  # noqa: N801  # it is called as a funct
 
 
 @compiles(comma_list)
-def _group_concat(element: Any, compiler: Any, **options: Any) -> str:
+def _group_concat(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
     return f"group_concat({compiler.process(element.clauses, **options)})"
 
 
 @compiles(comma_list, "postgresql")
-def _string_agg(element: Any, compiler: Any, **options: Any) -> str:
+def _string_agg(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
     return f"string_agg(CAST({compiler.process(element.clauses, **options)} AS TEXT), ',')"
 
 
@@ -48,17 +49,17 @@ class json_row(FunctionElement[str]):  # noqa: N801
 
 
 @compiles(json_row)
-def _json_array(element: Any, compiler: Any, **options: Any) -> str:
+def _json_array(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
     return f"json_array({compiler.process(element.clauses, **options)})"
 
 
 @compiles(json_row, "postgresql")
-def _json_build_array(element: Any, compiler: Any, **options: Any) -> str:
+def _json_build_array(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
     """The same array: instants with microseconds and `Z`, as SQLite keeps them."""
     parts = []
     for part in element.clauses:
         text = compiler.process(part, **options)
-        if isinstance(part.type.dialect_impl(compiler.dialect), TIMESTAMP):
+        if isinstance(part.type.dialect_impl(compiler.dialect), DateTime):
             text = f"""to_char({text} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
         parts.append(text)
     return f"CAST(json_build_array({', '.join(parts)}) AS TEXT)"
@@ -72,12 +73,12 @@ class next_day(FunctionElement[str]):  # noqa: N801
 
 
 @compiles(next_day)
-def _date_modifier(element: Any, compiler: Any, **options: Any) -> str:
+def _date_modifier(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
     return f"date({compiler.process(element.clauses, **options)}, '+1 day')"
 
 
 @compiles(next_day, "postgresql")
-def _date_plus(element: Any, compiler: Any, **options: Any) -> str:
+def _date_plus(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
     return f"(nullif({compiler.process(element.clauses, **options)}, DATE '9999-12-31') + 1)"
 
 
@@ -89,22 +90,23 @@ class json_texts(FunctionElement[str]):  # noqa: N801
 
 
 @compiles(json_texts)
-def _json_each(element: Any, compiler: Any, **options: Any) -> str:
+def _json_each(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
     return f"json_each({compiler.process(element.clauses, **options)})"
 
 
 @compiles(json_texts, "postgresql")
-def _json_elements(element: Any, compiler: Any, **options: Any) -> str:
+def _json_elements(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
     return f"json_array_elements_text(CAST({compiler.process(element.clauses, **options)} AS JSON))"
 
 
-def listed(name: str) -> Select[Any]:
-    """The texts of a list that is bound as JSON: one prepared statement for lists of any length."""
-    return select(json_texts(bindparam(name, type_=Text)).table_valued("value").c.value)
+def listed(name: str, kind: Any = TEXT) -> Select[Any]:
+    """The values of a list that is bound as JSON: one prepared statement for lists of any length."""
+    value = json_texts(bindparam(name, type_=Text)).table_valued("value").c.value
+    return select(value if kind is TEXT else cast(value, kind))
 
 
 @compiles(functions.sum, "postgresql")
-def _whole_sum(element: Any, compiler: Any, **options: Any) -> str:
+def _whole_sum(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
     """PostgreSQL's sum of whole numbers is a decimal, whose quotients are not whole."""
     return f"CAST(sum({compiler.process(element.clauses, **options)}) AS BIGINT)"
 
@@ -112,6 +114,6 @@ def _whole_sum(element: Any, compiler: Any, **options: Any) -> str:
 def insert_or_add(table: Table, rows: Select[Any], sums: tuple[str, ...]) -> Insert:
     """To insert rows of a key and its sums; where there is one with that key, its sums grow by theirs."""
     key = [column.name for column in table.primary_key]
-    statement = postgresql.insert(table).from_select([*key, *sums], rows.where(true()))  # or ON would be read as a join's
+    statement = postgresql.insert(table).from_select([*key, *sums], rows.where(true()))  # or ON is a join
     grown = {name: table.c[name] + statement.excluded[name] for name in sums}
     return statement.on_conflict_do_update(index_elements=key, set_=grown)  # SQLite says it in the same words

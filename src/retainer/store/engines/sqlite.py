@@ -14,7 +14,15 @@ from sqlalchemy import NullPool, create_engine, event
 from sqlalchemy.dialects import sqlite
 
 from retainer.settings import SettingsError
-from retainer.store.engines.base import WAIT_SECONDS, Engine, OutcomeUnknown, Unavailable
+from retainer.store.engines.base import (
+    WAIT_SECONDS,
+    DriverConnection,
+    DriverCursor,
+    Engine,
+    OutcomeUnknown,
+    Unavailable,
+    Values,
+)
 from retainer.store.engines.group_commit import GroupCommit
 
 try:
@@ -62,8 +70,8 @@ class Sqlite(Engine):
             raise Unavailable(f"SQLite {driver.sqlite_version} is too old: install {oldest} or newer.")
         self.path = path
         self.writers = GroupCommit(self)
-        self._idle: list[Any] = []
-        self._open: set[Any] = set()  # what is lent and not in here is closed when it is given back
+        self._idle: list[DriverConnection] = []
+        self._open: set[DriverConnection] = set()  # what is lent and not in here is closed when it is given back
 
     @property
     def version(self) -> str:
@@ -82,7 +90,7 @@ class Sqlite(Engine):
             self.close()
         return Unavailable(str(error)) if name in OUT_OF_REACH else error
 
-    def connect(self) -> Any:
+    def connect(self) -> DriverConnection:
         """A new connection with every promise switched on: durable commits, foreign keys, no trusted schema."""
         if not self.path.exists():  # it would be made anew, and empty; a URI that forbids that makes every read slower
             raise Unavailable(f"The database {self.path} is not there. Check that its disk is.")
@@ -93,14 +101,14 @@ class Sqlite(Engine):
             connection.execute(f"PRAGMA {pragma}")
         return connection
 
-    def run(self, connection: Any, text: str, values: list[Any]) -> Any:
+    def run(self, connection: DriverConnection, text: str, values: Values) -> DriverCursor:
         """Run a statement with the values of ?1, ?2 and so on; return the driver's cursor."""
         try:
             return connection.execute(text, values)
         except driver.DatabaseError as error:
             raise self.translate_error(error) from error
 
-    def begin(self) -> Any:
+    def begin(self) -> DriverConnection:
         """Lend a connection on which a writing transaction has begun, beside which there is no other."""
         connection = self.connection()
         try:
@@ -110,7 +118,7 @@ class Sqlite(Engine):
             raise
         return connection
 
-    def end(self, connection: Any, *, commit: bool) -> None:
+    def end(self, connection: DriverConnection, *, commit: bool) -> None:
         """Make a transaction durable, or undo it, which SQLite may have done itself, on a full disk for one."""
         try:
             if commit or connection.in_transaction:
@@ -123,36 +131,36 @@ class Sqlite(Engine):
         finally:
             self.give_back(connection)
 
-    def begin_write(self, account_id: int | None) -> Any:  # noqa: ARG002  # SQLite has one writer for all accounts
+    def begin_write(self, account_id: int | None) -> DriverConnection:  # noqa: ARG002  # SQLite has one writer for all accounts
         """Wait for the turn to write, and lend the connection of the transaction that writers share."""
         return self.writers.begin()
 
-    def end_write(self, connection: Any, *, commit: bool) -> None:  # noqa: ARG002  # its group holds the connection
+    def end_write(self, connection: DriverConnection, *, commit: bool) -> None:  # noqa: ARG002  # its group holds the connection
         """Make what was written durable, with what others have written, or undo it."""
         self.writers.end(commit=commit)
 
-    def begin_snapshot(self, connection: Any) -> None:
+    def begin_snapshot(self, connection: DriverConnection) -> None:
         """Let all statements that follow on a connection see one state of the database."""
         self.run(connection, "BEGIN", [])
 
-    def end_snapshot(self, connection: Any) -> None:
+    def end_snapshot(self, connection: DriverConnection) -> None:
         """End a reading transaction, and take its connection back."""
         self.end(connection, commit=False)
 
-    def attempt(self, connection: Any) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002
+    def attempt(self, connection: DriverConnection) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002
         """A block as any other: a statement that is refused has changed nothing."""
         return contextlib.nullcontext()
 
-    def count_changed(self, connection: Any, cursor: Any) -> int:  # noqa: ARG002
+    def count_changed(self, connection: DriverConnection, cursor: DriverCursor) -> int:  # noqa: ARG002
         """How many rows a statement has changed."""
         return int(cursor.rowcount)
 
-    def new_id(self, cursor: Any) -> int:
+    def new_id(self, cursor: DriverCursor) -> int:
         """The id of the row that a statement has just inserted."""
         row_id: int = cursor.lastrowid
         return row_id
 
-    def connection(self) -> Any:
+    def connection(self) -> DriverConnection:
         """Lend a connection that nobody uses; its user gives it back."""
         try:
             return self._idle.pop()
@@ -166,7 +174,7 @@ class Sqlite(Engine):
             self._open.add(connection)
         return connection
 
-    def give_back(self, connection: Any) -> None:
+    def give_back(self, connection: DriverConnection) -> None:
         """Take back what was lent: for the next user, or to be closed when it went stale meanwhile."""
         if connection in self._open:
             self._idle.append(connection)
@@ -186,7 +194,7 @@ class Sqlite(Engine):
             engine = create_engine("sqlite://", creator=self.connect, module=driver, poolclass=NullPool)
             event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
             with engine.connect() as connection:
-                raw: Any = connection.connection.driver_connection
+                raw: DriverConnection = connection.connection.driver_connection
                 raw.execute(
                     "PRAGMA foreign_keys=OFF"
                 )  # before it begins: a table that is rebuilt must not take its children with it
@@ -249,7 +257,7 @@ class Sqlite(Engine):
             self.give_back(connection)
 
 
-def _last_ids(connection: Any) -> list[tuple[str, int]]:
+def _last_ids(connection: DriverConnection) -> list[tuple[str, int]]:
     """Return the last id that each table has assigned."""
     exists = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'").fetchone()
     return connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall() if exists else []
