@@ -31,6 +31,7 @@ LAYERS = [
     "settings",
     "forwarding",
     "limits",
+    "limits_valkey",
     "values",
     "store",
     "schema",
