@@ -16,6 +16,7 @@ from tests.contract_checker import SCOPED, ContractChecker
 from tests.databases import Databases, PostgresqlDatabases, SqliteDatabases, path_of, postgresql
 from tests.factories import ApiClient
 from tests.length import length
+from tests.valkey_process import ValkeyProcess
 
 CONTRACT_CHECKER = ContractChecker()
 settings.register_profile("chosen", max_examples=length(100))
@@ -52,6 +53,14 @@ def postgresql_databases(fast_disk: Path) -> Iterator[PostgresqlDatabases]:
     """Databases of a PostgreSQL server."""
     with postgresql(fast_disk) as databases:
         yield databases
+
+
+@pytest.fixture(scope="session")
+def valkey_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyProcess]:
+    """A running Valkey that many tests share, each of which empties it first."""
+    process = ValkeyProcess(tmp_path_factory.mktemp("valkey"))
+    yield process
+    process.kill()
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,10 @@
+import sys
 from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 
-from retainer.settings import SettingsError, load
+from retainer.settings import SettingsError, load, shown
 
 MISSING_FILE = Path("/nonexistent/.env")
 
@@ -49,9 +50,52 @@ def test_a_value_may_come_from_a_file(tmp_path):
         ("RETAINER_BASE_URL", "agency.example", "an address like https://"),
         ("RETAINER_TRUSTED_PROXIES", "localhost", "address ranges"),
         ("RETAINER_DATABASE_URL", "mysql://x", "sqlite:///path"),
+        *(
+            ("RETAINER_VALKEY_URL", url, "is ***; it takes valkey://[user:password@]host[:port][/number]")
+            for url in (
+                "valkey://",
+                "redis://cache.example",
+                "cache.example:6379",
+                "valkey://cache.example:many",
+                "valkey://cache.example:0",
+                "valkey://cache.example/first",
+                "valkey://cache.example/0?ssl_cert_reqs=none",
+            )
+        ),
     ],
 )
 def test_what_cannot_be_understood_stops_with_the_name_and_the_accepted_form(name, value, says):
     with pytest.raises(SettingsError, match=name) as error:
         load({name: value}, MISSING_FILE)
     assert says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "seen"),
+    [
+        ("valkey://cache.example", "valkey://cache.example"),
+        ("valkeys://cache.example:6380/2", "valkeys://cache.example:6380/2"),
+        ("valkey://:s3cr:t@[::1]:6379/0", "valkey://:***@[::1]:6379/0"),
+        ("valkeys://office:s3cr@t@cache.example", "valkeys://office:***@cache.example"),
+    ],
+)
+def test_a_valkey_is_named_by_its_address_and_the_password_is_not_shown(url, seen):
+    found = load({"RETAINER_VALKEY_URL": url}, MISSING_FILE)
+    assert found.valkey_url == url
+    assert shown(found.valkey_url) == seen
+
+
+def test_no_password_of_a_database_is_shown():
+    assert shown("postgresql://office:s3cret@db.example:5432/retainer") == (
+        "postgresql://office:***@db.example:5432/retainer"
+    )
+    assert shown("postgresql:///retainer?host=/run&password=s3cret&user=office") == (
+        "postgresql:///retainer?host=/run&password=***&user=office"
+    )
+
+
+def test_a_valkey_without_its_library_stops_with_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "valkey", None)
+    with pytest.raises(SettingsError, match=r'RETAINER_VALKEY_URL .* pip install "retainer\[valkey\]"'):
+        load({"RETAINER_VALKEY_URL": "valkey://cache.example"}, MISSING_FILE)
+    assert load({}, MISSING_FILE).valkey_url == ""

@@ -10,7 +10,7 @@ from retainer.identity import access, me
 from retainer.kernel.http import Request, Response
 from retainer.kernel.pipeline import Pipeline
 from retainer.kernel.resource import Routes
-from retainer.limits import SlidingWindow
+from retainer.limits import Limiter, SlidingWindow
 from retainer.reports import overview, profitability, revenue, utilisation
 from retainer.server import site
 from retainer.server.compression import compressed
@@ -66,7 +66,7 @@ class App:
         self.store = Store(connect(settings.database))
         self.log = Log(log)
         self.running = RunningSlots(settings.threads)
-        limiter, keys_used = SlidingWindow(), KeysUsed()
+        limiter, keys_used = limiter_of(settings, self.log), KeysUsed()
         self.pipeline = Pipeline(
             store=self.store,
             routes=ROUTES,
@@ -93,3 +93,12 @@ class App:
     def answer_outside(self, request: Request) -> Response:
         """Answer what lies outside the base path."""
         return site.answer(request, self.pipeline.routes, self.pipeline.limiter, self.log)
+
+
+def limiter_of(settings: Settings, log: Log) -> Limiter:
+    """Return what counts requests: for all servers together if the settings name a Valkey, else in this process."""
+    if not settings.valkey_url:
+        return SlidingWindow()
+    from retainer.limits_valkey import SharedWindow  # noqa: PLC0415  # its library is installed where it is used
+
+    return SharedWindow(settings.valkey_url, log.warning)

@@ -4,6 +4,7 @@ import math
 import threading
 import time
 from collections import deque
+from typing import Protocol
 
 import msgspec
 
@@ -28,12 +29,28 @@ class Allowance(msgspec.Struct, frozen=True, gc=False):
             raise Refusal("rate_limited", message, headers={"Retry-After": str(self.retry_after)})
 
 
+class Limiter(Protocol):
+    """What counts requests: `SlidingWindow` those of this process, `SharedWindow` those of all servers together."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether requests that other processes admit are counted at the moment."""
+
+    def hit(self, key: str, limit: int, *, charge: bool = True) -> Allowance:
+        """Count a request if there is room, and return the state of the window, atomically."""
+
+    def sweep(self) -> None:
+        """Forget the keys whose window is empty."""
+
+
 class SlidingWindow:
     """An exact moving window in memory: no span of 60 seconds admits more than the limit.
 
     The memory store of the `limits` library (5.8) is not safe with threads, follows the wall clock, and starts a
-    thread to copy all its lists a hundred times a second; its shared stores are for servers on several machines.
+    thread to copy all its lists a hundred times a second.
     """
+
+    is_shared = False
 
     def __init__(self) -> None:
         self._hits: dict[str, deque[float]] = {}
@@ -51,6 +68,12 @@ class SlidingWindow:
                 wait = max(1, math.ceil(hits[len(hits) - limit] + WINDOW_SECONDS - now))
             left = hits[-1] + WINDOW_SECONDS - now if hits else 0
             return Allowance(limit, max(0, limit - len(hits)), math.ceil(time.time() + left), wait)
+
+    def refund(self, key: str) -> None:
+        """Take back the newest hit of a key, for a request that was refused elsewhere."""
+        with self._lock:
+            if self._hits.get(key):
+                self._hits[key].pop()
 
     def sweep(self) -> None:
         """Forget the keys whose window is empty."""

@@ -2,8 +2,10 @@
 
 import difflib
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,19 @@ def _database_url(text: str) -> str:
     return text
 
 
+def _valkey_url(text: str) -> str:
+    url = urlsplit(text)
+    if url.scheme not in {"valkey", "valkeys"} or not url.hostname or url.port == 0:
+        raise ValueError
+    if not re.fullmatch(r"(/\d*)?", url.path) or url.query or url.fragment:
+        raise ValueError
+    if find_spec("valkey") is None:
+        raise SettingsError(
+            'RETAINER_VALKEY_URL needs a library that is not installed. Install it: pip install "retainer[valkey]"'
+        )
+    return text
+
+
 def _threads(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 256:
         raise ValueError
@@ -74,6 +89,13 @@ class Settings:
         "The database; by default a file under the data folder.",
         "sqlite:///path/to/file.db or postgresql://user:password@host/name",
         _database_url,
+    )
+    valkey_url: str = _setting(
+        "",
+        "The Valkey in which all servers count requests together; by default each process counts its own.",
+        "valkey://[user:password@]host[:port][/number], or valkeys:// for TLS",
+        _valkey_url,
+        secret=True,
     )
     base_url: str = _setting(
         "",
@@ -112,6 +134,12 @@ class Settings:
 def declared() -> list[tuple[str, Any]]:
     """Return every setting as (environment name, dataclass field)."""
     return [(PREFIX + item.name.upper(), item) for item in fields(Settings) if item.default is not MISSING]
+
+
+def shown(value: object) -> str:
+    """Return a setting as a person reads it; the password of an address is not shown."""
+    text = re.sub(r"(://[^:/@]*:)[^/]*@", r"\1***@", str(value or "none"))
+    return re.sub(r"([?&]password=)[^&]*", r"\1***", text)
 
 
 def load(environment: Mapping[str, str] | None = None, dotenv: Path = Path(".env")) -> Settings:

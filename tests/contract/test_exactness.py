@@ -32,6 +32,8 @@ ALLOWED = {
     ("limits.py", "", "math"): SECONDS,
     ("limits.py", "__init__", "float"): SECONDS,
     ("limits.py", "_fresh", "float"): SECONDS,
+    ("limits_valkey.py", "", "literal"): SECONDS,
+    ("limits_valkey.py", "__init__", "float"): SECONDS,
     (
         "values/money.py",
         "pad_price",

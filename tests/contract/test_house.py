@@ -32,6 +32,7 @@ LAYERS = [
     "settings",
     "forwarding",
     "limits",
+    "limits_valkey",
     "values",
     "store",
     "schema",

@@ -138,7 +138,7 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
     for warning in warnings(engine):
         typer.echo(warning, err=True)
     values = {
-        name: f"{getattr(loaded, field.name) or 'none'} (from {loaded.sources.get(field.name, 'default')})"
+        name: f"{settings.shown(getattr(loaded, field.name))} (from {loaded.sources.get(field.name, 'default')})"
         for name, field in settings.declared()
     }
     say(

@@ -14,7 +14,7 @@ from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.paging import Paged
 from retainer.kernel.resource import Call, Operation, Routes, WithMeta
-from retainer.limits import ADDRESS_RATE_LIMIT, Allowance, SlidingWindow
+from retainer.limits import ADDRESS_RATE_LIMIT, Allowance, Limiter
 from retainer.store.engines import Unavailable
 from retainer.store.tx import Store, Tx
 from retainer.values.records import Record
@@ -55,7 +55,7 @@ class Pipeline:
 
     store: Store
     routes: Routes
-    limiter: SlidingWindow
+    limiter: Limiter
     log: RequestLog
     access: Access
     note_key_use: Callable[[int], None]
@@ -151,7 +151,7 @@ def to_refusal(error: Exception, request: Request, log: RequestLog) -> Refusal:
     return Refusal("server_error", f"Something went wrong here. Report the request id {request.id} to the operator.")
 
 
-def limit_anonymous(request: Request, refusal: Refusal, limiter: SlidingWindow) -> tuple[Allowance, Refusal]:
+def limit_anonymous(request: Request, refusal: Refusal, limiter: Limiter) -> tuple[Allowance, Refusal]:
     """The figures of a caller who did not get in; a refusal is charged to the address, an error of ours is not."""
     allowance = limiter.hit(f"address:{request.address}", ADDRESS_RATE_LIMIT, charge=refusal.status < 500)
     try:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from sqlalchemy import bindparam, delete, update
 
 from retainer.kernel.idempotency import KEEP
-from retainer.limits import SlidingWindow
+from retainer.limits import Limiter
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import idempotency_keys
 from retainer.server.log import Log
@@ -59,7 +59,7 @@ def forget_answers(store: Store) -> int:
 class Housekeeping:
     """A thread that does the chores of a serving process until it is stopped."""
 
-    def __init__(self, store: Store, limiter: SlidingWindow, log: Log, keys_used: KeysUsed) -> None:
+    def __init__(self, store: Store, limiter: Limiter, log: Log, keys_used: KeysUsed) -> None:
         self.store, self.limiter, self.log, self.keys_used = store, limiter, log, keys_used
         self._parent = os.getppid()
         self._stopped = threading.Event()

@@ -8,7 +8,7 @@ from retainer.errors import Refusal, method_not_allowed
 from retainer.kernel import etag, pipeline
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Routes
-from retainer.limits import ADDRESS_RATE_LIMIT, SlidingWindow
+from retainer.limits import ADDRESS_RATE_LIMIT, Limiter
 from retainer.openapi.document import render
 from retainer.server.log import Log
 from retainer.settings import BASE_PATH
@@ -18,7 +18,7 @@ ALLOW = "GET, HEAD, OPTIONS"
 ANYWHERE = "http://retainer.invalid"  # stands in the cached document for the address of the request
 
 
-def answer(request: Request, routes: Routes, limiter: SlidingWindow, log: Log) -> Response:
+def answer(request: Request, routes: Routes, limiter: Limiter, log: Log) -> Response:
     """Answer with the headers of the API and the rate limit of the address, to which refusals are charged."""
     try:
         request.check()

@@ -1,0 +1,127 @@
+"""The moving window that all servers share, in Valkey; while that is out of reach, each process limits on its own."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from valkey import Valkey
+
+from retainer.limits import WINDOW_SECONDS, Allowance, SlidingWindow
+
+PREFIX = "retainer:limit:"
+TIMEOUT_SECONDS = 0.2  # on a busy machine an answer may well take 50 ms
+PAUSE_SECONDS = 0.5  # from a failure, and from each attempt that failed, to the next attempt
+UNLIMITED = 2**53
+
+SCRIPT = """
+-- The key is a list of hits, oldest first: each a time of this server in microseconds, without its higher digits,
+-- so that it takes 6 bytes. It lasts as long as its newest hit.
+local CYCLE, SECOND = 2147483648, 1000000
+local key, limit, charge, window = KEYS[1], tonumber(ARGV[1]), ARGV[2] == '1', ARGV[3] * SECOND
+local time = redis.call('TIME')
+local now = time[1] * SECOND + time[2]
+
+-- The microseconds for which a hit still counts. A second of the future is the difference between two machines of which
+-- one took over from the other; more means that the clock was set back, and is as good as gone.
+local function left(hit)
+    return window + SECOND - (now - hit + SECOND) % CYCLE
+end
+
+local newest = redis.call('LINDEX', key, -1)
+if newest and left(newest) <= 0 then
+    redis.call('DEL', key)
+    newest = false
+end
+local count, wait = redis.call('LLEN', key), 0
+if newest and left(redis.call('LINDEX', key, 0)) <= 0 then
+    local first, last = 1, count - 1
+    while first < last do
+        local middle = math.floor((first + last) / 2)
+        if left(redis.call('LINDEX', key, middle)) <= 0 then first = middle + 1 else last = middle end
+    end
+    redis.call('LTRIM', key, first, -1)
+    count = count - first
+end
+if charge and count < limit then
+    newest, count = now % CYCLE, count + 1
+    redis.call('RPUSH', key, newest)
+    redis.call('PEXPIRE', key, window / 1000)
+elseif charge then
+    wait = math.max(1, math.ceil(left(redis.call('LINDEX', key, -limit)) / SECOND))
+end
+return {count, math.ceil((now + (newest and left(newest) or 0)) / SECOND), wait}
+"""
+
+
+class SharedWindow:
+    """An exact moving window for all servers with one Valkey, by whose clock it moves: one call for each request.
+
+    The process counts its own requests beside it: a key that reached its limit here is refused without a call, and
+    whatever becomes of Valkey and what it held, no process admits more than the limit in any span of 60 seconds.
+
+    When a call fails, no request asks Valkey until a thread has got an answer from it: those in flight wait for
+    TIMEOUT_SECONDS, later ones not at all. A connection on which a call failed is closed, so that a late answer
+    reaches nobody.
+    """
+
+    def __init__(self, url: str, warn: Callable[[str], None], *, timeout: float = TIMEOUT_SECONDS) -> None:
+        tls = {"ssl_check_hostname": True} if url.startswith("valkeys:") else {}
+        self._client = Valkey.from_url(
+            url, socket_timeout=timeout, socket_connect_timeout=timeout, lib_name=None, lib_version=None, **tls
+        )
+        self._script = self._client.register_script(SCRIPT)
+        self._warn = warn
+        self._local = SlidingWindow()
+        self._lock = threading.Lock()
+        self.is_shared = True
+        try:
+            self._try()
+        except Exception as error:  # noqa: BLE001  # as in `hit`
+            self._lose(error)
+
+    def hit(self, key: str, limit: int, *, charge: bool = True) -> Allowance:
+        """Count a request if there is room, and return the state of the window, atomically."""
+        local = self._local.hit(key, limit, charge=charge)
+        if local.retry_after is not None or not self.is_shared:
+            return local
+        try:
+            shared = self._ask(key, limit, charge=charge)
+        except Exception as error:  # noqa: BLE001  # whatever is wrong with Valkey, no request fails because of it
+            self._lose(error)
+            return local
+        if shared.retry_after is not None:
+            self._local.refund(key)
+        return shared
+
+    def sweep(self) -> None:
+        """Forget the keys whose window is empty; those in Valkey expire by themselves."""
+        self._local.sweep()
+
+    def _ask(self, key: str, limit: int, *, charge: bool) -> Allowance:
+        count, reset, wait = self._script([PREFIX + key], [limit, int(charge), WINDOW_SECONDS])
+        return Allowance(limit, max(0, limit - count), reset, wait or None)
+
+    def _try(self) -> None:
+        """Do what a request does, writing included: a Valkey that is full or only read from is of no use."""
+        self._ask("attempt", UNLIMITED, charge=True)
+
+    def _lose(self, error: Exception) -> None:
+        """Limit in this process until Valkey answers again."""
+        with self._lock:
+            if not self.is_shared:
+                return
+            self.is_shared = False
+        reason = str(error).rstrip(".")
+        self._warn(f"Valkey is out of reach ({reason}). Until it is back, each process limits requests on its own.")
+        self._client.connection_pool.disconnect(inuse_connections=False)
+        threading.Thread(target=self._await_return, name="valkey", daemon=True).start()
+
+    def _await_return(self) -> None:
+        while not self.is_shared:
+            time.sleep(PAUSE_SECONDS)
+            try:
+                self._try()
+            except Exception:  # noqa: BLE001, S112  # the outage is in the log already
+                continue
+            self._warn("Valkey is back. Requests are limited together with all servers again.")
+            self.is_shared = True
