@@ -7,7 +7,7 @@ DEVELOP := $(VENV)/.develop
 PYTEST := $(BIN)/pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test sure format lint types coverage bench instructions depth migration openapi map clean
+.PHONY: help run test sure format lint types coverage bench instructions statements depth migration openapi map clean
 
 help:  ## list what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -50,6 +50,10 @@ bench: $(DEVELOP)  ## measure the server against bench/bare.py
 
 instructions: $(DEVELOP)  ## count the instructions of a request against bench/bare.py; needs valgrind
 	$(BIN)/python bench/instructions.py
+
+statements: $(DEVELOP)  ## write and show the statements and round trips to PostgreSQL of each operation
+	$(BIN)/pytest -q tests/contract/test_statements.py --write-statements
+	@cut -f 1-3 tests/contract/statements.tsv | expand -t 52,64
 
 depth: $(DEVELOP)  ## measure how answers slow down from 10,000 to 1,000,000 time entries
 	$(BIN)/python bench/depth.py

@@ -74,7 +74,7 @@ MOST_ANY = {
     "schema": 42,
     "server": 3,
     "sites": 3,
-    "store": 74,
+    "store": 76,
     "values": 71,
     "work": 7,
 }

@@ -1,10 +1,11 @@
-"""How many SQL statements each operation runs, and which: a table that may only shrink."""
+"""How many SQL statements each operation runs, which, and how often it waits for PostgreSQL: it may only shrink."""
 
 import re
 
+from retainer.store.engines.postgresql_connection import Connection, Cursor
 from tests.contract.cases import HERE, OPERATIONS, rows_of, sample, send, statements_of, succeeds
 from tests.contract_checker import NoChecks
-from tests.factories import ApiClient, open_app
+from tests.factories import ApiClient
 
 NAME = "statements.tsv"
 WRITTEN = re.compile(r"(INSERT) INTO (\w+)|(UPDATE) (\w+)|(DELETE) FROM (\w+)")
@@ -24,34 +25,62 @@ def kind(statement):
     return f"SELECT {table[1]}" if table else "SELECT"
 
 
-def statements(api, operation):
-    """The kinds of the statements that a sample request of an operation runs, when it is not the first of its kind."""
+WAITING = ((Cursor, "fetchone"), (Cursor, "fetchall"), (Connection, "sync"), (Connection, "exit_pipeline"))
+
+
+class RoundTrips:
+    """Counts how often an application waits for PostgreSQL: for the result of a statement, or for all that was sent."""
+
+    def __init__(self, monkeypatch):
+        self.count = 0
+        for kind, name in WAITING:
+            monkeypatch.setattr(kind, name, self.counting(getattr(kind, name)))
+
+    def counting(self, method):
+        def call(waiting):
+            has_arrived = isinstance(waiting, Cursor) and waiting.connection.sent and waiting.pgresult
+            self.count += not has_arrived  # a statement outside a transaction was waited for when it was sent
+            return method(waiting)
+
+        return call
+
+
+def statements(databases, operation, round_trips):
+    """The kinds of the statements that a request of an operation runs, when it is not the first of its kind."""
+    url = databases.fresh()
+    app = databases.open(url)
+    api = ApiClient(app, NoChecks(), databases.agencies["north"], databases)
     succeeds(send(api, sample(api, operation)))
-    request = sample(api, operation)
+    request, round_trips.count = sample(api, operation), 0
     with statements_of(api) as ran:
         succeeds(send(api, request))
-    return [kind(statement) for statement in ran]
+    count = round_trips.count
+    databases.close()
+    return [kind(statement) for statement in ran], count
 
 
-def test_no_operation_runs_more_statements_than_the_table_says(sqlite_databases, request):
-    found = {}
+def test_no_operation_runs_more_statements_than_the_table_says(
+    sqlite_databases, postgresql_databases, request, monkeypatch
+):
+    found, round_trips = {}, RoundTrips(monkeypatch)
     for operation in OPERATIONS:
-        url = sqlite_databases.fresh()
-        api = ApiClient(open_app(url), NoChecks(), sqlite_databases.agencies["north"])
-        found[str(operation)] = statements(api, operation)
-        sqlite_databases.discard(url)
+        ran, _ = statements(sqlite_databases, operation, round_trips)
+        again, count = statements(postgresql_databases, operation, round_trips)
+        assert again == ran, "both databases are sent the same"
+        found[str(operation)] = (str(len(ran)), str(count), ", ".join(ran))
     if request.config.getoption("--write-statements") or not (HERE / NAME).exists():
-        rows = [f"{operation}\t{len(ran)}\t{', '.join(ran)}\n" for operation, ran in found.items()]
-        (HERE / NAME).write_text("operation\tstatements\twhich\n" + "".join(rows), encoding="utf-8")
-    promised = {operation: which.split(", ") for operation, _, which in rows_of(NAME)}
+        lines = ["\t".join((operation, *row)) + "\n" for operation, row in found.items()]
+        (HERE / NAME).write_text("operation\tstatements\tround trips\twhich\n" + "".join(lines), encoding="utf-8")
+    promised = {operation: tuple(row) for operation, *row in rows_of(NAME)}
     more = {
-        name: (promised[name], ran)
-        for name, ran in found.items()
-        if name in promised and len(ran) > len(promised[name])
+        name: (promised[name], row)
+        for name, row in found.items()
+        if name in promised
+        and any(int(now) > int(before) for now, before in zip(row[:2], promised[name], strict=False))
     }
-    assert not more, f"These run more statements than the table says; find out which are needed: {more}"
-    others = {name: (promised.get(name), ran) for name, ran in found.items() if ran != promised.get(name)}
-    assert not others, f"These run fewer statements than the table says, or others. {AGAIN}. {others}"
+    assert not more, f"These take more statements or round trips than the table says; find out why: {more}"
+    others = {name: (promised.get(name), row) for name, row in found.items() if row != promised.get(name)}
+    assert not others, f"These take less than the table says, or other statements. {AGAIN}. {others}"
     assert found.keys() == promised.keys(), f"These operations are gone. {AGAIN}. {promised.keys() - found.keys()}"
 
 

@@ -8,7 +8,7 @@ takes back exactly what is left. When all is credited, the invoice's work can be
 from decimal import Decimal
 from typing import Annotated
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import select
 
 from retainer.billing import allocations, balance, credit_shares, crediting
 from retainer.billing.credit_note_types import CreditNote, Reason
@@ -43,7 +43,6 @@ class CreditNoteFilter(Filter):
 
 
 PATTERN = select(accounts.c.credit_note_number_pattern).where(accounts.c.id == ACCOUNT)
-TAKEN = select(credit_notes.c.id).where(credit_notes.c.number == bindparam("number"))
 
 
 def prepare(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
@@ -64,7 +63,7 @@ def prepare(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
         tx.error("issue_date", f"Must not be before the invoice's, which is {issued}.")
     crediting.compute_totals(tx, note, invoice)
     note.applied_amount, note.refundable_amount = Decimal(0), note.total  # until recompute_balance applies it
-    note.number = next_number(tx, "credit_notes", tx.value(PATTERN), TAKEN, note.issue_date)
+    note.number = next_number(tx, "credit_notes", tx.value(PATTERN), credit_notes.c.number, note.issue_date)
     return note
 
 

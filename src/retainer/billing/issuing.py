@@ -20,7 +20,6 @@ from retainer.values.exact import LAST_DAY, day_after
 CLIENT = select(*clients.c[("payment_terms_days", *ClientSnapshot.__struct_fields__)]).where(
     clients.c.id == bindparam("id")
 )
-TAKEN = select(invoices.c.id).where(invoices.c.number == bindparam("number"))
 PATTERN = select(accounts.c.invoice_number_pattern).where(accounts.c.id == ACCOUNT)
 
 
@@ -39,7 +38,7 @@ def issue(tx: Tx, invoice: Invoice) -> None:
     invoice.client_snapshot = ClientSnapshot(*client)
     invoice.issue_date = invoice.issue_date or tx.today
     invoice.due_date = invoice.due_date or day_after(invoice.issue_date, terms)
-    invoice.number = next_number(tx, "invoices", tx.value(PATTERN), TAKEN, invoice.issue_date)
+    invoice.number = next_number(tx, "invoices", tx.value(PATTERN), invoices.c.number, invoice.issue_date)
     invoice.status, invoice.sent_at = "sent", tx.now
     if invoice.total == 0:
         invoice.status, invoice.paid_at = "paid", tx.now

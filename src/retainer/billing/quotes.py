@@ -7,7 +7,7 @@ is frozen.
 
 from typing import Annotated
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import select
 
 from retainer.billing import documents, quote_types
 from retainer.billing.quote_types import Quote, QuoteLine, Status
@@ -67,7 +67,6 @@ class QuoteFilter(Filter):
 
 
 PATTERN = select(accounts.c.quote_number_pattern).where(accounts.c.id == ACCOUNT)
-TAKEN = select(quotes.c.id).where(quotes.c.number == bindparam("number"))
 
 
 def load_quote(tx: Tx, quote_id: int) -> Quote:
@@ -100,7 +99,7 @@ def prepare(tx: Tx, quote: Quote, before: Quote | None = None) -> Quote:
     if quote.status in NEED_LINES and former == "draft" and not quote.lines and tx.readable("lines"):
         tx.error("status", f"A quote without lines cannot be {quote.status}. Add a line first.")
     if quote.number is None:
-        quote.number = next_number(tx, "quotes", tx.value(PATTERN), TAKEN, quote.issue_date)
+        quote.number = next_number(tx, "quotes", tx.value(PATTERN), quotes.c.number, quote.issue_date)
     if quote.status == "draft":
         quote.sent_at = quote.accepted_at = quote.declined_at = None
     elif quote.status in STAMPED and quote.status != former:

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from msgspec import Meta
-from sqlalchemy import ColumnElement, Table, bindparam, select
+from sqlalchemy import ColumnElement, Table, select
 
 from retainer.crm.currency import check_currency, propagate_currency
 from retainer.crm.tags import TagFilter, TagIds, set_tags
@@ -105,15 +105,12 @@ class ClientFilter(Filter):
     tag_id: TagFilter = None
 
 
-NUMBER_IS_TAKEN = select(clients.c.id).where(clients.c.number == bindparam("number"))
-
-
 def fill_defaults(tx: Tx, client: Client) -> Client:
     """Fill in what is left out from the account: currency, payment terms, and the next number."""
     client.currency = client.currency or tx.actor.currency
     if client.payment_terms_days is None:
         client.payment_terms_days = tx.actor.payment_terms_days
-    client.number = client.number or next_number(tx, "clients", tx.actor.client_number_pattern, NUMBER_IS_TAKEN)
+    client.number = client.number or next_number(tx, "clients", tx.actor.client_number_pattern, clients.c.number)
     return client
 
 

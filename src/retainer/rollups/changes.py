@@ -64,7 +64,11 @@ def _apply(tx: Tx, source: Source, feeds: tuple[Table, ...], by: str, record_id:
 @cache
 def _statements(source: Source, feeds: tuple[Table, ...], by: str) -> list[Any]:
     rows = source.rows.where(source.rows.selected_columns[by] == bindparam("record_id"))
-    return [project_totals.adding(rows) if table is projects else summaries.adding(table, rows) for table in feeds]
+    is_one = source.has_one_row and by == "record_id"
+    return [
+        project_totals.adding(rows) if table is projects else summaries.adding(table, rows, is_one=is_one)
+        for table in feeds
+    ]
 
 
 @cache

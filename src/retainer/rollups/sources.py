@@ -31,6 +31,8 @@ class Source(NamedTuple):
     """The summaries, and `projects`, whose rows keep totals of their own."""
     statuses: tuple[str, ...] = ()
     """The statuses of rows that count; empty for rows without a status."""
+    has_one_row: bool = False
+    """Whether a record has one row at most, so that there is nothing to group."""
 
 
 COST_RATE = (
@@ -57,6 +59,7 @@ TIME = Source(
         case((COST_RATE.is_(None), time_entries.c.duration_minutes), else_=0).label("missing_cost_rate_minutes"),
     ),
     (projects, project_sums, user_sums),
+    has_one_row=True,
 )
 """Time entries: minutes, value, and minutes x the user's cost rate on the day."""
 
@@ -86,6 +89,7 @@ EXPENSES = Source(
         expenses.c.billable_amount.label("billable_expenses"),
     ),
     (project_sums, client_sums, money_sums),
+    has_one_row=True,
 )
 """Expenses: net, and the amount to bill to clients."""
 

@@ -94,10 +94,13 @@ def _sums(
     return select(*columns[by], *(func.sum(columns[name]) for name in sums)).group_by(*columns[by])
 
 
-def adding(table: Table, rows: Select[Any]) -> Insert:
+def adding(table: Table, rows: Select[Any], *, is_one: bool) -> Insert:
     """Return the statement that adds rows of a source to a summary, with the bound sign."""
-    _, sums = _names(table)
-    return insert_or_add(table, _totals(table, [_spanned(table, rows)]), sums)
+    key, sums = _names(table)
+    spanned = _spanned(table, rows)
+    if is_one:  # which spares the sorting of groups
+        return insert_or_add(table, select(ACCOUNT, *spanned.subquery().c[(*key, *sums)]), sums)
+    return insert_or_add(table, _totals(table, [spanned]), sums)
 
 
 @cache

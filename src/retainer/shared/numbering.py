@@ -1,9 +1,11 @@
 """Numbers that people read: series of an account, and the patterns that write them."""
 
-from sqlalchemy import Select, bindparam, insert, update
+from functools import cache
+
+from sqlalchemy import Column, Integer, Update, bindparam, insert, select, update
 
 from retainer.schema.identity import series
-from retainer.store.engines.sql import INTEGER
+from retainer.store.engines.sql import INTEGER, TEXT, zero_padded
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.kinds import ZEROS
@@ -23,18 +25,30 @@ def increment_series(tx: Tx, name: str, first: int = 1) -> int:
     return last
 
 
-def next_number(tx: Tx, name: str, pattern: str, taken: Select[tuple[int]], day: str | None = None) -> str:
-    """Return the next number of a series that no row has.
+def next_number(tx: Tx, name: str, pattern: str, numbers: Column[str], day: str | None = None) -> str:
+    """Return the next number of a series that no row has in the column `numbers`.
 
     `{0000}` in the pattern is the number with at least its digits, `{YYYY}` the year of the day, else of today; a
-    pattern with the year begins anew each year. `taken` finds a row by the parameter `number`: people may have given
-    a number of the series by hand, or changed the pattern.
+    pattern with the year begins anew each year. A number may be taken: people may have given it by hand, or changed
+    the pattern.
     """
     if "{YYYY}" in pattern:
         year = (day or tx.today)[:4]
         name, pattern = f"{name}:{year}", pattern.replace("{YYYY}", year)
-    while True:
-        last = increment_series(tx, name)
-        number = ZEROS.sub(lambda zeros: str(last).zfill(len(zeros[1])), pattern)  # noqa: B023
-        if tx.one(taken, number=number) is None:
-            return number
+    prefix, zeros, suffix = ZEROS.split(pattern)
+    written = {"series": name, "prefix": prefix, "width": len(zeros), "suffix": suffix}
+    statement = _next_number(numbers)
+    row = tx.one(statement, **written)
+    if row is None:
+        tx.run(FIRST, series=name, first=0)
+    while row is None or row[1]:
+        row = tx.one(statement, **written)
+    return f"{prefix}{row[0]:0{len(zeros)}}{suffix}"
+
+
+@cache
+def _next_number(numbers: Column[str]) -> Update:
+    """Increment a series; return its last number, and whether a row has it as its number already."""
+    number = bindparam("prefix", type_=TEXT) + zero_padded(series.c.last, bindparam("width", type_=Integer))
+    taken = select(numbers).where(numbers == number + bindparam("suffix", type_=TEXT)).correlate(series).exists()
+    return NEXT.returning(taken)

@@ -1,7 +1,6 @@
 """Tx: one account, one transaction, which cannot see another account's rows; and the store, which begins them."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
@@ -173,12 +172,16 @@ class Tx(BodyErrors, Transaction):
 
         The database itself refuses references to nothing and values that are taken: why is asked when it does.
         """
-        if not self.errors:
-            with suppress(self.engine.conflict), self.engine.attempt(self.connection):
+        if self.errors:
+            self.check(table, type(record), msgspec.structs.asdict(record), exclude_id)
+            self.raise_errors()
+        try:
+            with self.engine.attempt(self.connection):
                 return write()
-        self.check(table, type(record), msgspec.structs.asdict(record), exclude_id)
-        self.raise_errors()
-        return write()  # raises what no rule explains
+        except self.engine.conflict:
+            self.check(table, type(record), msgspec.structs.asdict(record), exclude_id)
+            self.raise_errors()
+            raise  # what no rule explains
 
     def _values(self, table: Table, record: Record) -> dict[str, Any]:
         """Return the record's fields as columns."""

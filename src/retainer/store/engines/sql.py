@@ -82,6 +82,25 @@ def _date_plus(element: FunctionElement[str], compiler: SQLCompiler, **options: 
     return f"(nullif({compiler.process(element.clauses, **options)}, DATE '9999-12-31') + 1)"
 
 
+class zero_padded(FunctionElement[str]):  # noqa: N801
+    """A whole number as text with at least so many digits."""
+
+    type = Text()
+    inherit_cache = True
+
+
+@compiles(zero_padded)
+def _printf(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
+    number, width = (compiler.process(part, **options) for part in element.clauses)
+    return f"printf('%0*d', {width}, {number})"
+
+
+@compiles(zero_padded, "postgresql")
+def _lpad(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
+    number, width = (compiler.process(part, **options) for part in element.clauses)
+    return f"lpad(CAST({number} AS TEXT), greatest({width}, length(CAST({number} AS TEXT))), '0')"
+
+
 class json_texts(FunctionElement[str]):  # noqa: N801
     """The texts of a JSON array as rows of `value`."""
 

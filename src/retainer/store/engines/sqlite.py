@@ -31,7 +31,7 @@ except ImportError:  # the wheel exists for Linux only; elsewhere the standard m
     import sqlite3 as driver
 
 # The driver looks for an adapter of every value but numbers and texts: without one, at five times the cost of a text.
-driver.register_adapter(type(None), lambda null: null)
+driver.register_adapter(type(None), {None: None}.get)  # as a function of the interpreter, not of ours
 driver.register_adapter(bool, int)
 
 OLDEST_SAFE = (3, 51, 3)  # before it, two connections that write or checkpoint at once can corrupt a WAL database
