@@ -86,6 +86,7 @@ UNSCOPED = {
     "billing/payments.py",
     "work/cost_rates.py",
     "sites/monitor/loop.py",
+    "sites/monitor/pause.py",
     "server/housekeeping.py",
     "schema/migrations/__init__.py",
 }
