@@ -47,6 +47,7 @@ LAYERS = [
     "sites",
     "reports",
     "openapi",
+    "backup",
     "server.log",
     "server.slots",
     "server.compression",
@@ -87,6 +88,7 @@ UNSCOPED = {
     "work/cost_rates.py",
     "sites/monitor/loop.py",
     "sites/monitor/pause.py",
+    "backup/embedded.py",
     "server/housekeeping.py",
     "schema/migrations/__init__.py",
 }
