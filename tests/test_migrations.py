@@ -3,11 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from alembic import command
 
 from retainer.app import App
-from retainer.schema import migrations
-from retainer.store.engines import Sqlite
+from retainer.schema import metadata, migrations
+from retainer.store.engines import Sqlite, connect
+from tests.databases import PostgresqlDatabases
 from tests.factories import open_app
 
 NOW = "2026-03-10T09:00:00.000000Z"
@@ -125,3 +128,22 @@ def test_what_is_billed_is_found_under_the_new_name_and_no_id_is_assigned_again(
     assert read(app, "SELECT name, count FROM totals WHERE name IN ('billings', 'allocations')") == [("allocations", 1)]
     sequences = "SELECT name, seq FROM sqlite_sequence WHERE name IN ('billings', 'allocations')"
     assert read(app, sequences) == [("allocations", 9)]
+
+
+def test_a_postgresql_database_of_an_earlier_version_gets_what_a_new_one_has(postgresql_databases: PostgresqlDatabases):
+    url = postgresql_databases.create()
+    engine = connect(url)
+    with engine.schema_change() as connection:
+        metadata.create_all(connection, tables=[table for table in metadata.sorted_tables if table.name != "pauses"])
+        command.stamp(migrations.configuration(connection), "0013")
+    assert migrations.migrate(engine) == ("0013", migrations.head())
+    engine.close()
+    described = "SELECT table_name, column_name, data_type, collation_name, is_nullable FROM information_schema.columns"
+    keys = "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint"
+    for statement in (f"{described} WHERE table_schema = 'public'", f"{keys} WHERE conrelid <> 0"):
+        assert set(asked(url, statement)) == set(asked(postgresql_databases.prototype, statement))
+
+
+def asked(url: str, statement: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url) as connection:
+        return connection.execute(statement).fetchall()

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from retainer.settings import SettingsError, load, shown
+from retainer.settings import SettingsError, in_force, load, shown
 
 MISSING_FILE = Path("/nonexistent/.env")
 
 
-@pytest.fixture(autouse=True)
-def _only_what_is_given(monkeypatch):
-    monkeypatch.delenv("RETAINER_TEST_LENGTH", raising=False)  # is for the tests; the product knows no such setting
+def test_an_environment_that_is_given_counts_alone_even_when_it_is_empty(monkeypatch):
+    monkeypatch.setenv("RETAINER_THREADS", "3")
+    assert load({}, MISSING_FILE).threads == 16
 
 
 def test_nothing_is_required():
@@ -33,6 +33,63 @@ def test_values_are_read_and_say_where_they_came_from(tmp_path):
     assert (found.threads, found.sources["threads"], found.sources["base_url"]) == (8, ".env", "environment")
 
 
+def test_the_settings_in_force_are_shown_as_they_are_written_with_their_source(tmp_path):
+    (tmp_path / ".env").write_text("RETAINER_TRUSTED_PROXIES=10.0.0.0/8, ::1/128\n")
+    (tmp_path / "keep").write_text("3\n")
+    given = {
+        "RETAINER_MONITOR": "no",
+        "RETAINER_BACKUP_DIR": "/mnt/b",
+        "RETAINER_BACKUP_EVERY": "0.5",
+        "RETAINER_BACKUP_KEEP_FILE": str(tmp_path / "keep"),
+    }
+    found = {row["name"]: (row["value"], row["source"]) for row in in_force(load(given, tmp_path / ".env"))}
+    assert found == {
+        "RETAINER_DATA_DIR": ("data", "default"),
+        "RETAINER_DATABASE_URL": ("none", "default"),
+        "RETAINER_VALKEY_URL": ("none", "default"),
+        "RETAINER_BASE_URL": ("none", "default"),
+        "RETAINER_TRUSTED_PROXIES": ("10.0.0.0/8,::1/128", ".env"),
+        "RETAINER_PROXY_HEADER": ("X-Forwarded-For", "default"),
+        "RETAINER_THREADS": ("16", "default"),
+        "RETAINER_MONITOR": ("no", "environment"),
+        "RETAINER_MONITOR_ALLOW": ("none", "default"),
+        "RETAINER_BACKUP_DIR": ("/mnt/b", "environment"),
+        "RETAINER_BACKUP_EVERY": ("0.5", "environment"),
+        "RETAINER_BACKUP_KEEP": ("3", f"environment, file {tmp_path / 'keep'}"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("address", "masked"),
+    [
+        ("postgresql://me:secret@db:5432/retainer", "postgresql://me:***@db:5432/retainer"),
+        ("postgresql://me:sec/r@et@db/retainer", "postgresql://me:***@db/retainer"),
+        ("postgresql://db/retainer?user=me&password=secret&x=1", "postgresql://db/retainer?user=me&password=***&x=1"),
+        ("redis://:secret@cache", "redis://:***@cache"),
+        ("postgresql://me@db/retainer", "postgresql://me@db/retainer"),
+        ("https://agency.example/a:b@c", "https://agency.example/a:b@c"),
+        ("sqlite:///a:b@c.db", "sqlite:///a:b@c.db"),
+    ],
+)
+def test_passwords_in_addresses_are_masked(address, masked):
+    assert shown(address) == masked
+
+
+def test_no_password_is_shown_not_even_of_what_cannot_be_read():
+    given = {
+        "RETAINER_BASE_URL": "https://me:secret@agency.example",
+        "RETAINER_DATABASE_URL": "postgres://me:secret@db",
+        "RETAINER_VALKEY_URL": "valkey://:secret@cache",
+    }
+    rows = str(in_force(load(given, MISSING_FILE)))
+    assert "secret" not in rows
+    assert "postgres://me:***@db" in rows
+    assert "valkey://:***@cache" in rows
+    with pytest.raises(SettingsError) as error:
+        load({"RETAINER_DATABASE_URL": "mysql://me:secret@db"}, MISSING_FILE)
+    assert "mysql://me:***@db" in str(error.value)
+
+
 def test_a_value_may_come_from_a_file(tmp_path):
     (tmp_path / "url").write_text("sqlite:///else.db\n")
     found = load({"RETAINER_DATABASE_URL_FILE": str(tmp_path / "url")}, MISSING_FILE)
@@ -47,6 +104,11 @@ def test_a_value_may_come_from_a_file(tmp_path):
         ("RETAINER_THREAD", "4", "Did you mean RETAINER_THREADS"),
         ("RETAINER_COLOUR", "red", "is no setting"),
         ("RETAINER_THREADS", "many", "'many'; it takes a whole number from 1 to 256"),
+        *(
+            ("RETAINER_BACKUP_EVERY", text, "it takes a number of hours")
+            for text in ("0", "-1", "nan", "1e3", "", "daily")
+        ),
+        *(("RETAINER_BACKUP_KEEP", text, "from 1 to 9999") for text in ("0", "all", "10000")),
         ("RETAINER_BASE_URL", "agency.example", "an address like https://"),
         ("RETAINER_TRUSTED_PROXIES", "localhost", "address ranges"),
         ("RETAINER_DATABASE_URL", "mysql://x", "sqlite:///path"),
@@ -83,15 +145,6 @@ def test_a_valkey_is_named_by_its_address_and_the_password_is_not_shown(url, see
     found = load({"RETAINER_VALKEY_URL": url}, MISSING_FILE)
     assert found.valkey_url == url
     assert shown(found.valkey_url) == seen
-
-
-def test_no_password_of_a_database_is_shown():
-    assert shown("postgresql://office:s3cret@db.example:5432/retainer") == (
-        "postgresql://office:***@db.example:5432/retainer"
-    )
-    assert shown("postgresql:///retainer?host=/run&password=s3cret&user=office") == (
-        "postgresql:///retainer?host=/run&password=***&user=office"
-    )
 
 
 def test_a_valkey_without_its_library_stops_with_what_to_install(monkeypatch):

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from decimal import Decimal
 from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -16,6 +17,7 @@ from dotenv import dotenv_values
 PREFIX = "RETAINER_"
 BASE_PATH = "/api/public/v1"
 SQLITE = "sqlite:///"
+PASSWORDS = re.compile(r"(?<=://)([^:/?#]*):.*@|([?&](?:ssl)?password=)[^&#]*")
 
 Network = IPv4Network | IPv6Network
 
@@ -59,10 +61,19 @@ def _valkey_url(text: str) -> str:
     return text
 
 
-def _threads(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 256:
+def _whole(first: int, last: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isdecimal() or not first <= int(text) <= last:
+            raise ValueError
+        return int(text)
+
+    return read
+
+
+def _hours(text: str) -> Decimal:
+    if not re.fullmatch(r"\d{1,4}(\.\d{1,4})?", text, re.ASCII) or not Decimal(text):
         raise ValueError
-    return int(text)
+    return Decimal(text)
 
 
 def _proxy_header(text: str) -> str:
@@ -115,13 +126,25 @@ class Settings:
         "X-Forwarded-For or Forwarded",
         _proxy_header,
     )
-    threads: int = _setting(16, "Requests that are served at once.", "a whole number from 1 to 256", _threads)
+    threads: int = _setting(16, "Requests that are served at once.", "a whole number from 1 to 256", _whole(1, 256))
     monitor: bool = _setting(True, "Whether `serve` checks the sites.", "yes or no", _yes_or_no)  # noqa: FBT003
     monitor_allow: tuple[Network, ...] = _setting(
         (),
         "Networks beside the public ones that the monitor may connect to.",
         "address ranges, like 10.20.0.0/16",
         _networks,
+    )
+    backup_dir: Path | None = _setting(
+        None,
+        "Where `serve` keeps backups of the embedded database; by default it makes none.",
+        "a folder of its own, like /mnt/backup/retainer",
+        lambda text: _path(text) if text else None,
+    )
+    backup_every: Decimal = _setting(
+        Decimal(24), "Hours from one of these backups to the next.", "a number of hours, like 24 or 0.5", _hours
+    )
+    backup_keep: int = _setting(
+        14, "How many of these backups are kept.", "a whole number from 1 to 9999", _whole(1, 9999)
     )
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
@@ -130,16 +153,38 @@ class Settings:
         """Return the address of the database."""
         return self.database_url or f"{SQLITE}{self.data_dir / 'retainer.db'}"
 
+    @property
+    def database_path(self) -> Path | None:
+        """Return the file of the embedded database; None for PostgreSQL."""
+        return Path(self.database.removeprefix(SQLITE)) if self.database.startswith(SQLITE) else None
+
 
 def declared() -> list[tuple[str, Any]]:
     """Return every setting as (environment name, dataclass field)."""
     return [(PREFIX + item.name.upper(), item) for item in fields(Settings) if item.default is not MISSING]
 
 
+def in_force(settings: Settings) -> list[dict[str, str]]:
+    """Return every setting with its value, where that came from and what it means, without any secret."""
+    return [
+        {
+            "name": name,
+            "value": shown(getattr(settings, item.name)),
+            "source": settings.sources.get(item.name, "default"),
+            "description": item.metadata["sentence"],
+            "form": item.metadata["form"],
+        }
+        for name, item in declared()
+    ]
+
+
 def shown(value: object) -> str:
-    """Return a setting as a person reads it; the password of an address is not shown."""
-    text = re.sub(r"(://[^:/@]*:)[^/]*@", r"\1***@", str(value or "none"))
-    return re.sub(r"([?&]password=)[^&]*", r"\1***", text)
+    """Return a value as its environment variable would hold it, but for passwords; `none` for one that is not set."""
+    if value in {None, "", ()}:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return _masked(",".join(map(str, value)) if isinstance(value, tuple) else str(value))
 
 
 def load(environment: Mapping[str, str] | None = None, dotenv: Path = Path(".env")) -> Settings:
@@ -147,8 +192,9 @@ def load(environment: Mapping[str, str] | None = None, dotenv: Path = Path(".env
 
     Raises SettingsError for an unknown `RETAINER_*` name and for a value that cannot be read.
     """
+    environment = os.environ if environment is None else environment
     variables = {name: (value or "", ".env") for name, value in dotenv_values(dotenv).items()}
-    variables |= {name: (value, "environment") for name, value in (environment or os.environ).items()}
+    variables |= {name: (value, "environment") for name, value in environment.items()}
     variables = {name: variable for name, variable in variables.items() if name.startswith(PREFIX)}
     settings = dict(declared())
     values: dict[str, Any] = {}
@@ -163,11 +209,16 @@ def load(environment: Mapping[str, str] | None = None, dotenv: Path = Path(".env
         try:
             values[setting.name] = setting.metadata["read"](value)
         except (ValueError, KeyError):
-            shown = "***" if setting.metadata["secret"] else repr(value)
+            said = "***" if setting.metadata["secret"] else repr(_masked(value))
             form = setting.metadata["form"]
-            raise SettingsError(f"{name} (from {source}) is {shown}; it takes {form}.") from None
+            raise SettingsError(f"{name} (from {source}) is {said}; it takes {form}.") from None
         sources[setting.name] = source if name in settings else f"{source}, file {text}"
     return Settings(**values, sources=sources)
+
+
+def _masked(text: str) -> str:
+    """Return a text in which the passwords of addresses are three asterisks."""
+    return PASSWORDS.sub(lambda found: f"{found[1]}:***@" if found[2] is None else f"{found[2]}***", text)
 
 
 def _secret(name: str, path: str) -> str:

@@ -208,6 +208,24 @@ def test_doctor_tells_settings_with_their_source_and_changes_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == [], "looking creates no database"
 
 
+def test_config_tells_settings_with_their_source_and_no_password(tmp_path):
+    (tmp_path / ".env").write_text("RETAINER_BASE_URL=https://me:secret@agency.example\n")
+    rows = {row["name"]: row for row in tell(tmp_path, "config")["settings"]}
+    assert {"value", "source", "description", "form"} <= set(rows["RETAINER_THREADS"])
+    assert (rows["RETAINER_THREADS"]["value"], rows["RETAINER_THREADS"]["source"]) == ("16", "default")
+    assert (rows["RETAINER_DATA_DIR"]["value"], rows["RETAINER_DATA_DIR"]["source"]) == (
+        str(tmp_path / "data"),
+        "environment",
+    )
+    assert (rows["RETAINER_BASE_URL"]["value"], rows["RETAINER_BASE_URL"]["source"]) == (
+        "https://me:***@agency.example",
+        ".env",
+    )
+    told = tell(tmp_path, "doctor")
+    assert {name: f"{row['value']} (from {row['source']})" for name, row in rows.items()}.items() <= told.items()
+    assert "secret" not in command(tmp_path, "config").out + command(tmp_path, "doctor").out
+
+
 def test_doctor_tells_which_summaries_have_drifted_and_repairs_them(tmp_path):
     made = tell(prepared(tmp_path), *CREATE, "--admin-email", "ana@north.example")
     mismatched = f"user_sums of account {made['account_id']}"

@@ -47,6 +47,7 @@ LAYERS = [
     "sites",
     "reports",
     "openapi",
+    "backup",
     "server.log",
     "server.slots",
     "server.compression",
@@ -86,6 +87,8 @@ UNSCOPED = {
     "billing/payments.py",
     "work/cost_rates.py",
     "sites/monitor/loop.py",
+    "sites/monitor/pause.py",
+    "backup/embedded.py",
     "server/housekeeping.py",
     "schema/migrations/__init__.py",
 }

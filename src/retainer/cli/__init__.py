@@ -5,7 +5,9 @@ import sys
 import typer
 
 from retainer import settings
+from retainer.backup import BackupError
 from retainer.cli.accounts import account_cli, api_cli, key_cli, user_cli
+from retainer.cli.backup import backups
 from retainer.cli.operate import operate
 from retainer.cli.payments import payment_cli
 from retainer.errors import Refusal
@@ -20,6 +22,7 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
 )
 operate(cli)
+backups(cli)
 cli.add_typer(account_cli, name="account")
 cli.add_typer(api_cli, name="api")
 cli.add_typer(user_cli, name="user")
@@ -31,7 +34,7 @@ def main() -> None:
     """Run a command; refusals go to standard error with exit status 1, wrong usage with 2."""
     try:
         cli()
-    except (Refusal, SettingsError, Unavailable, OSError) as error:
+    except (Refusal, SettingsError, BackupError, Unavailable, OSError) as error:
         for line in sentences(error):
             print(line, file=sys.stderr)
         raise SystemExit(1) from None

@@ -1,4 +1,4 @@
-"""Commands of operators: serve, demo, monitor, migrate, openapi, doctor."""
+"""Commands of operators: serve, demo, monitor, migrate, config, openapi, doctor."""
 
 import os
 import platform
@@ -13,10 +13,11 @@ from typing import Annotated
 import typer
 
 from retainer import __version__, settings
-from retainer.cli.common import Json, say, warnings
+from retainer.cli.common import Json, opened, say, warnings
 from retainer.errors import Refusal
 from retainer.schema.migrations import current, head, migrate
 from retainer.settings import BASE_PATH
+from retainer.sites.monitor import pause
 from retainer.store.engines import connect
 from retainer.store.tx import Store
 
@@ -26,13 +27,16 @@ Workers = Annotated[int, typer.Option(min=1, help="Processes; the embedded datab
 Threads = Annotated[int | None, typer.Option(min=1, max=256, help="Requests that are served at once; 16.")]
 NoMonitor = Annotated[bool, typer.Option("--no-monitor", help="Do not check the sites.")]
 Once = Annotated[bool, typer.Option(help="Check what is due, then end.")]
+Paused = Annotated[
+    bool | None, typer.Option("--pause/--resume", help="Stop or resume checking in all processes, and end.")
+]
 Repair = Annotated[bool, typer.Option("--repair", help="Write summaries anew that are not what their rows come to.")]
 Out = Annotated[Path | None, typer.Option(help="The file to write; by default standard output.")]
 
 
 def operate(cli: typer.Typer) -> None:
     """Add the commands of operators."""
-    for command in (serve, demo, monitor, migrate_database, openapi, doctor):
+    for command in (serve, demo, monitor, migrate_database, config, openapi, doctor):
         cli.command("migrate" if command is migrate_database else None)(command)
 
 
@@ -64,6 +68,7 @@ def demo(
 
     watch(no_monitor=no_monitor)
     path = settings.load().data_dir / "demo.db"
+    os.environ["RETAINER_BACKUP_DIR"] = ""  # what is made anew at every start needs no backup
     for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
         file.unlink(missing_ok=True)
     os.environ["RETAINER_DATABASE_URL"] = f"sqlite:///{path.resolve()}"
@@ -78,8 +83,11 @@ def demo(
     run(host, port, workers, threads, lambda: say({"base_url": url, "key": key, "curl": curl}, json=json))
 
 
-def monitor(*, once: Once = False, json: Json = False) -> None:
+def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) -> None:
     """Check the sites of all accounts, beside a server or several; until SIGTERM, or once."""
+    if paused is not None:
+        switch(paused=paused, json=json)
+        return
     from retainer.server.log import Log  # noqa: PLC0415
     from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415  # only this command and the server need it
 
@@ -87,15 +95,29 @@ def monitor(*, once: Once = False, json: Json = False) -> None:
     engine = connect(loaded.database)
     migrate(engine)
     log = Log(sys.stderr.buffer)
+    store = Store(engine)
+    if warning := pause.warning(store):
+        log.warning(warning)
+        log.flush()
 
     def failed(what: str, error: Exception) -> None:
         log.failure(what, error)
         log.flush()
 
-    site_monitor = Monitor(Store(engine), loaded.monitor_allow, failed)
+    site_monitor = Monitor(store, loaded.monitor_allow, failed)
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: site_monitor.stop())
     say({"checked": site_monitor.run(once=once)}, json=json)
+
+
+def switch(*, paused: bool, json: bool) -> None:
+    """Pause or resume the monitor in all processes of the database."""
+    store = opened()
+    if paused:
+        pause.pause(store, "an operator paused it")
+    else:
+        pause.resume(store)
+    say({"monitor": "paused" if paused else "on"}, json=json)
 
 
 def watch(*, no_monitor: bool) -> None:
@@ -108,6 +130,13 @@ def migrate_database(*, json: Json = False) -> None:
     """Bring the database's schema up to date."""
     before, after = migrate(connect(settings.load().database))
     say({"before": before, "after": after}, json=json)
+
+
+def config(*, json: Json = False) -> None:
+    """Tell the settings in force, each with its source; without passwords."""
+    rows = settings.in_force(settings.load())
+    names = ("name", "value", "source")
+    say({"settings": rows if json else [{name: row[name] for name in names} for row in rows]}, json=json)
 
 
 def openapi(*, out: Out = None, json: Json = False) -> None:  # noqa: ARG001  # it is JSON with and without --json
@@ -135,18 +164,15 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
     if drifted and not repair:
         advice = "Run retainer doctor --repair, and report it as a defect."
         raise Refusal("server_error", f"Summaries are not what their rows come to: {', '.join(drifted)}. {advice}")
-    for warning in warnings(engine):
-        typer.echo(warning, err=True)
-    values = {
-        name: f"{settings.shown(getattr(loaded, field.name))} (from {loaded.sources.get(field.name, 'default')})"
-        for name, field in settings.declared()
-    }
+    messages = [*warnings(engine), pause.warning(Store(engine)) if schema == head() else None]
+    for message in filter(None, messages):
+        typer.echo(message, err=True)
     say(
         {
             "version": __version__,
             "python": platform.python_version(),
             engine.name.lower(): engine.version,
-            **values,
+            **{row["name"]: f"{row['value']} (from {row['source']})" for row in settings.in_force(loaded)},
             "database": engine.location,
             "schema": schema,
             "newest_schema": head(),
@@ -171,10 +197,11 @@ def run(host: str, port: int, workers: int, threads: int | None, ready: Callable
     loaded = settings.load()
     engine = connect(loaded.database)
     migrate(engine)
+    messages = [*warnings(engine), pause.warning(Store(engine))]
     engine.close()
     log = Log(sys.stderr.buffer)
-    for warning in warnings(engine):
-        log.warning(warning)
+    for message in filter(None, messages):
+        log.warning(message)
     if os.geteuid() == 0:
         log.warning("The server runs as root. Run it as a user of its own, who owns the data folder and nothing else.")
     log.flush()

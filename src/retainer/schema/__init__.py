@@ -1,6 +1,6 @@
 """The data model: every table of the product, one module for each area, and filters and expressions over them."""
 
-from retainer.schema import billing, crm, identity, requests, rollups, sites, support, work
+from retainer.schema import billing, crm, identity, installation, requests, rollups, sites, support, work
 from retainer.store.tables import metadata
 
 TAG_LINKS = {
@@ -13,4 +13,16 @@ TAG_LINKS = {
 }
 """The tables whose rows have tags, each with the table that links its rows to tags."""
 
-__all__ = ["TAG_LINKS", "billing", "crm", "identity", "metadata", "requests", "rollups", "sites", "support", "work"]
+__all__ = [
+    "TAG_LINKS",
+    "billing",
+    "crm",
+    "identity",
+    "installation",
+    "metadata",
+    "requests",
+    "rollups",
+    "sites",
+    "support",
+    "work",
+]

@@ -4,6 +4,7 @@ import time
 import traceback
 from collections import deque
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
@@ -33,6 +34,15 @@ class Answered(msgspec.Struct, gc=False, tag_field="event", tag="request"):
     level: str = "info"
 
 
+class BackedUp(msgspec.Struct, gc=False, tag_field="event", tag="backup"):
+    """A backup that the server has made by its schedule."""
+
+    time: datetime
+    file: str
+    bytes: int
+    level: str = "info"
+
+
 class Failed(msgspec.Struct, gc=False, tag_field="event", tag="failure"):
     """An internal error, with its stack."""
 
@@ -55,7 +65,7 @@ class Log:
     """JSON lines, kept until `flush` writes them, so that no request waits for a terminal or a disk."""
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._lines: deque[Answered | Failed | Warned] = deque()
+        self._lines: deque[Answered | BackedUp | Failed | Warned] = deque()
         self.stream = stream
 
     def request(self, request: Request, response: Response, caller: Caller | None, operation: Operation | None) -> None:
@@ -75,6 +85,10 @@ class Log:
                 forwarding.shown(request.environ, request.settings),
             )
         )
+
+    def backup(self, file: Path, size: int) -> None:
+        """Log that a backup was made; `size` is in bytes."""
+        self._lines.append(BackedUp(datetime.now(UTC), str(file), size))
 
     def failure(self, what: Request | str, error: Exception) -> None:
         """Log an internal error, with its stack; `what` is the request or the chore that failed."""

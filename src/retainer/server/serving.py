@@ -8,7 +8,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from datetime import timedelta
 from multiprocessing.util import Finalize
+from pathlib import Path
 from typing import Any
 
 from granian import Granian
@@ -44,8 +46,13 @@ LOGGING: dict[str, Any] = {
 def serve(host: str, port: int, *, settings: Settings, ready: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT; requests in flight are finished. `ready` is called once requests are answered.
 
-    Raises SettingsError when the port or the database is served by another process.
+    Raises SettingsError when the port or the database is served by another process, and for backups of PostgreSQL.
     """
+    if settings.backup_dir is not None and settings.database_path is None:
+        advice = (
+            "Schedule pg_dump instead (retainer backup FILE prints the command), and leave RETAINER_BACKUP_DIR out."
+        )
+        raise SettingsError(f"RETAINER_BACKUP_DIR is for the embedded database. {advice}")
     with connect(settings.database).serve_alone():
         _claim(host, port)
         server = Granian(
@@ -98,6 +105,8 @@ def application() -> App:
     app.housekeeping.start()
     if app.settings.monitor:
         start_monitor(app)
+    if app.settings.backup_dir is not None and app.settings.database_path is not None:
+        start_backups(app, app.settings.database_path, app.settings.backup_dir)
     if sys.platform == "linux":
         guard = ConnectionGuard(app.settings, app.log.failure)
         guard.start()
@@ -115,6 +124,16 @@ def start_monitor(app: App) -> None:
     monitor = Monitor(app.store, app.settings.monitor_allow, app.log.failure)
     monitor.start()
     Finalize(None, monitor.stop, exitpriority=11)
+
+
+def start_backups(app: App, database: Path, folder: Path) -> None:
+    """Back up the embedded database beside the requests, by the schedule of the settings."""
+    from retainer.backup.schedule import Schedule  # noqa: PLC0415  # loaded only where backups are made
+
+    every = timedelta(seconds=int(app.settings.backup_every * 3600))
+    schedule = Schedule(database, folder, every, app.settings.backup_keep, app.log)
+    schedule.start()
+    Finalize(None, schedule.stop, exitpriority=11)
 
 
 def _most_connections() -> int:

@@ -11,6 +11,7 @@ from sqlalchemy import and_, bindparam, func, select, update
 
 from retainer.schema.sites import sites
 from retainer.sites import uptime
+from retainer.sites.monitor.pause import IS_PAUSED
 from retainer.store.transaction import UnscopedTx
 
 FAILURES = 2  # in a row: one alone may be the network's
@@ -39,7 +40,7 @@ class Finding(msgspec.Struct):
     ssl_expires_at: str | None = None
 
 
-IS_DUE = and_(sites.c.monitoring_enabled.is_(True), sites.c.next_check_at <= bindparam("now"))
+IS_DUE = and_(sites.c.monitoring_enabled.is_(True), sites.c.next_check_at <= bindparam("now"), ~IS_PAUSED)
 DUE = (
     select(*sites.c["account_id", "id", "url", "expected_status", "keyword", "check_interval_seconds", "next_check_at"])
     .where(IS_DUE)

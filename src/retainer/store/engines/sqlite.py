@@ -217,14 +217,18 @@ class Sqlite(Engine):
         """Whether the file is there."""
         return self.path.exists()
 
-    def prepare_place(self) -> None:
-        """Make the folder and the file, for their owner alone. Raises Unavailable for a network share."""
+    def prepare_folder(self) -> None:
+        """Make the folder, for its owner alone. Raises Unavailable for one on a network share."""
         for folder in [*reversed(self.path.parent.parents), self.path.parent]:
             folder.mkdir(mode=0o700, exist_ok=True)
         kind = _file_system(self.path.parent.resolve())
         if NETWORK_FILE_SYSTEMS.fullmatch(kind):
             folder = self.path.parent
             raise Unavailable(f"{folder} is on a network share ({kind}), where SQLite loses data. Use a local disk.")
+
+    def prepare_place(self) -> None:
+        """Make the folder and the file, for their owner alone. Raises Unavailable for a network share."""
+        self.prepare_folder()
         if not self.path.exists():  # SQLite creates -wal and -shm with the same mode
             self.path.touch(mode=0o600)
 
@@ -237,6 +241,23 @@ class Sqlite(Engine):
             except OSError:
                 message = f"Another server serves {self.path}. Stop it first, or serve another database."
                 raise SettingsError(message) from None
+            yield
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """A block in which the file has all content and nobody can open it, so that another may take its place.
+
+        Raises Unavailable when another process has it open.
+        """
+        with contextlib.closing(driver.connect(str(self.path), WAIT_SECONDS, isolation_level=None)) as connection:
+            try:
+                connection.execute("PRAGMA journal_mode=DELETE").fetchall()
+                connection.execute("BEGIN EXCLUSIVE")
+                is_open = connection.execute("PRAGMA journal_mode").fetchone() != ("delete",)  # since between the two
+            except driver.Error as error:  # what SQLite cannot open is open nowhere
+                is_open = error.sqlite_errorname.startswith("SQLITE_BUSY")
+            if is_open:
+                raise Unavailable(f"Another process uses {self.path}. Stop servers, monitors and commands first.")
             yield
 
     def exposed(self) -> list[Path]:

@@ -1,0 +1,163 @@
+"""The file of a backup: a manifest and the database as a compressed tar, so that `tar xzf` opens it too.
+
+It ends with a seal, the SHA-256 of all before it, in the comment of an empty gzip stream, which other programs skip:
+gzip's own checksum does not cover every bit.
+"""
+
+import gzip
+import hashlib
+import io
+import os
+import shutil
+import tarfile
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from retainer.backup import BackupError, Progress
+from retainer.store.engines.sqlite import private
+
+FORMAT = 1
+PRODUCT = "retainer"
+MANIFEST, DATABASE = "manifest.json", "retainer.db"
+LEVEL = 4
+CHUNK = 1 << 20
+LARGEST_MANIFEST = 1 << 16
+GZIP = b"\x1f\x8b"
+SEAL_BEGINS = GZIP + b"\x08\x10\0\0\0\0\0\xffsha256:"
+SEAL_ENDS = b"\0\x03\0" + bytes(8)
+SEAL_BYTES = len(SEAL_BEGINS) + 64 + len(SEAL_ENDS)
+FOREIGN = {
+    b"SQLite format 3": "is a plain copy of a database, which may lack what its -wal file holds",
+    b"PGDMP": "is a dump of PostgreSQL, for pg_restore",
+}
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What a backup says of itself: who wrote it, the state that it holds, and how to know that it is whole."""
+
+    format: int
+    product: str
+    version: str
+    schema: str
+    made_at: str
+    database_bytes: int
+    sha256: str
+
+
+def digest(file: Path) -> str:
+    """Return the SHA-256 of a file, as hexadecimal digits."""
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def write(path: Path, manifest: Manifest, database: Path, progress: Progress) -> None:
+    """Write a backup, for its owner alone, that has reached the disk when this returns."""
+    with (
+        open(path, "xb", opener=private) as file,
+        gzip.GzipFile("", "wb", LEVEL, file) as stream,
+        tarfile.TarFile(mode="w", fileobj=stream, copybufsize=CHUNK) as tar,
+        database.open("rb") as content,
+    ):
+        described = msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"
+        tar.addfile(_entry(MANIFEST, len(described)), io.BytesIO(described))
+        size = manifest.database_bytes
+        tar.addfile(_entry(DATABASE, size), Watched(content, "Compressing", size, progress))
+    seal = _seal(digest(path))
+    with path.open("ab") as file:
+        file.write(seal)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def unpack(path: Path, into: Path, accept: Callable[[Manifest], None], progress: Progress) -> Manifest:
+    """Write the database of a backup to a new file, after `accept` could refuse the manifest.
+
+    Raises BackupError unless every bit is as it was written.
+    """
+    _check_seal(path, progress)
+    try:
+        with tarfile.open(path, "r|gz") as tar:
+            manifest = _manifest(path, tar)
+            accept(manifest)
+            content = Watched(_content(path, tar, DATABASE), "Unpacking", manifest.database_bytes, progress)
+            with open(into, "xb", opener=private) as file:
+                shutil.copyfileobj(content, file, CHUNK)
+    except (EOFError, zlib.error, tarfile.TarError) as error:
+        raise _damaged(path, str(error)) from None
+    if into.stat().st_size != manifest.database_bytes or digest(into) != manifest.sha256:
+        raise _damaged(path, "its database is not the one of its manifest")
+    return manifest
+
+
+class Watched:
+    """A file that tells how much of it has been read."""
+
+    def __init__(self, file: IO[bytes], what: str, total: int, progress: Progress) -> None:
+        self.file, self.what, self.total, self.progress, self.done = file, what, total, progress, 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return the next bytes."""
+        chunk = self.file.read(size)
+        self.done += len(chunk)
+        self.progress(self.what, self.done, self.total)
+        return chunk
+
+
+def _seal(sha256: str) -> bytes:
+    return SEAL_BEGINS + sha256.encode() + SEAL_ENDS
+
+
+def _check_seal(path: Path, progress: Progress) -> None:
+    """Raise BackupError unless a file is a backup, whole and unchanged."""
+    if not path.is_file():
+        raise BackupError(f"There is no file {path}.")
+    with path.open("rb") as file:
+        head = file.read(len(max(FOREIGN, key=len)))
+        if not head.startswith(GZIP):
+            kinds = [kind for magic, kind in FOREIGN.items() if head.startswith(magic)]
+            raise BackupError(f"{path} is no backup of Retainer: it {kinds[0] if kinds else 'does not begin as one'}.")
+        sealed = max(0, file.seek(0, os.SEEK_END) - SEAL_BYTES)
+        file.seek(0)
+        content, found = Watched(file, "Reading", sealed, progress), hashlib.sha256()
+        while chunk := content.read(min(CHUNK, sealed - content.done)):
+            found.update(chunk)
+        seal = file.read()
+    if not seal.startswith(SEAL_BEGINS):
+        raise _damaged(path, "it does not end as a backup of Retainer does")
+    if seal != _seal(found.hexdigest()):
+        raise _damaged(path, "its content does not have its checksum")
+
+
+def _damaged(path: Path, why: str) -> BackupError:
+    return BackupError(f"{path} is damaged: {why}. Take another backup, or fetch this one again.")
+
+
+def _manifest(path: Path, tar: tarfile.TarFile) -> Manifest:
+    try:
+        manifest = msgspec.json.decode(_content(path, tar, MANIFEST).read(LARGEST_MANIFEST), type=Manifest)
+    except msgspec.DecodeError as error:
+        raise _damaged(path, f"its manifest cannot be read: {error}") from None
+    if (manifest.product, manifest.format) != (PRODUCT, FORMAT):
+        wrote = f"{manifest.product} {manifest.version}, in format {manifest.format}"
+        raise BackupError(f"{path} was written by {wrote}, which this version cannot read. Use that version.")
+    return manifest
+
+
+def _content(path: Path, tar: tarfile.TarFile, name: str) -> IO[bytes]:
+    """Return the content of the next entry, which must have this name."""
+    entry = tar.next()
+    content = tar.extractfile(entry) if entry is not None and entry.name == name else None
+    if content is None:
+        raise _damaged(path, f"{name} is not where it belongs")
+    return content
+
+
+def _entry(name: str, size: int) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode, entry.mtime = size, 0o600, int(time.time())
+    return entry

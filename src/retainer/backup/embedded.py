@@ -1,0 +1,102 @@
+"""The embedded database as a file: copied while it is written, examined, and put in the place of another."""
+
+import contextlib
+import os
+from pathlib import Path
+
+from sqlalchemy import select, text
+
+from retainer.backup import BackupError, Progress
+from retainer.backup.workplace import move, sync
+from retainer.schema.identity import accounts
+from retainer.schema.migrations import current
+from retainer.store.engines import Sqlite, Unavailable
+from retainer.store.tx import Store
+from retainer.values.exact import utcnow
+
+PAGES = 256  # copied at a time
+FIRST_READ = text("SELECT count(*) FROM sqlite_master")
+ANYTHING = text("SELECT name FROM sqlite_master")
+ANY_ACCOUNT = select(accounts.c.id)
+
+
+def snapshot(database: Path, copy: Path, progress: Progress) -> str:
+    """Write the state of a database at one moment, which is returned, to a new file.
+
+    A reading transaction holds that state while pages are copied: writers go on, and the copying never begins again,
+    as SQLite's backups do without one (decision 7). Raises BackupError.
+    """
+    engine = Sqlite(database)
+    target = engine.driver.connect(str(copy), isolation_level=None)
+    target.execute("PRAGMA synchronous=OFF")  # it is examined afterwards, and only the archive needs to last
+    try:
+        with Store(engine).unscoped("a backup holds every account") as tx:
+            tx.value(FIRST_READ)
+            moment = utcnow()
+            tx.connection.backup(
+                target, pages=PAGES, progress=lambda _, left, total: progress("Copying", total - left, total), sleep=0
+            )
+    except engine.driver.Error as error:
+        raise BackupError(f"{database} could not be copied to {copy.parent.parent}: {error}.") from None
+    finally:
+        target.close()
+        engine.close()
+    return moment
+
+
+def damage(database: Path, *, thorough: bool) -> str | None:
+    """Return the first thing that is wrong in the structure of a database, or None.
+
+    `thorough` also compares every index with its table and looks for what each reference names, which takes longer.
+    """
+    engine = Sqlite(database)
+    try:
+        found = _rows(engine, "PRAGMA integrity_check(1)" if thorough else "PRAGMA quick_check(1)")
+        if found != [("ok",)]:
+            return f"it is corrupt: {found[0][0]}"
+        broken = _rows(engine, "PRAGMA foreign_key_check") if thorough else []
+        return f"a row of {broken[0][0]} refers to one of {broken[0][2]} that is not there" if broken else None
+    except Unavailable as error:
+        return f"it cannot be read: {error}"
+    finally:
+        engine.close()
+
+
+def is_empty(database: Path) -> bool:
+    """Whether there is no database, or one without any account."""
+    if not database.exists() or not database.stat().st_size:
+        return True
+    engine = Sqlite(database)
+    try:
+        store = Store(engine)
+        anything = ANYTHING if current(store) is None else ANY_ACCOUNT
+        return store.unscoped_one("whether there is anything to lose", anything) is None
+    except Unavailable:
+        return False
+    finally:
+        engine.close()
+
+
+def replace(database: Path, new: Path, former: Path) -> None:
+    """Put a new database in place of one that nobody uses, if there is one, which stays under another name.
+
+    At every moment a whole database has the name. Raises Unavailable when a process has the old one open.
+    """
+    sync(new)
+    with Sqlite(database).held() if database.exists() else contextlib.nullcontext():
+        if database.exists():
+            os.link(database, former)
+        for suffix in ("-wal", "-journal"):  # of a database that SQLite cannot open: they would count for the new one
+            with contextlib.suppress(FileNotFoundError):
+                database.with_name(database.name + suffix).rename(former.with_name(former.name + suffix))
+        database.with_name(f"{database.name}-shm").unlink(missing_ok=True)
+        move(new, database)
+
+
+def _rows(engine: Sqlite, statement: str) -> list[tuple[object, ...]]:
+    connection = engine.connection()
+    try:
+        rows: list[tuple[object, ...]] = engine.run(connection, statement, []).fetchall()
+    finally:
+        engine.give_back(connection)
+    return rows

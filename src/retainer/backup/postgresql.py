@@ -1,0 +1,24 @@
+"""PostgreSQL has tools of its own for backups: the commands for a database, without its password."""
+
+import shlex
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+DUMP = "pg_dump --format=custom --file={file} --dbname={url}"
+RESTORE = "pg_restore --exit-on-error --single-transaction --no-owner --dbname={url} {file}"
+ADVICE = """\
+PostgreSQL is backed up and restored with its own tools, which ask for the password or read it from ~/.pgpass. Back up:
+  {dump}
+Restore into an empty database, then keep the copy from checking sites:
+  {restore}
+  retainer monitor --pause"""
+
+
+def advice(url: str, file: str) -> str:
+    """Return the commands with which a PostgreSQL database is backed up and restored."""
+    parts = urlsplit(url)
+    user, host = parts.username, parts.netloc.rpartition("@")[2]
+    query = urlencode([(name, value) for name, value in parse_qsl(parts.query) if "password" not in name])
+    plain = f"postgresql://{user}@{host}{parts.path}" if user else f"postgresql://{host}{parts.path}"
+    plain += f"?{query}" if query else ""
+    quoted = {"url": shlex.quote(plain), "file": shlex.quote(file)}
+    return ADVICE.format(dump=DUMP.format(**quoted), restore=RESTORE.format(**quoted))

@@ -1,0 +1,117 @@
+"""Commands of operators on backups: making one, checking one, restoring one."""
+
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn
+from rich.progress import Progress as Bars
+
+from retainer import settings
+from retainer.backup import BackupError, Progress, postgresql
+from retainer.cli.common import Json, say
+from retainer.store.engines import Sqlite
+
+if TYPE_CHECKING:
+    from retainer.backup.restore import Restorable
+
+STANDARD_OUTPUT = Path("-")
+
+Written = Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; - is standard output.")]
+Read = Annotated[Path, typer.Argument(metavar="FILE", help="The file of a backup.")]
+Overwrite = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
+Displace = Annotated[bool, typer.Option("--force", help="Restore over a database with accounts, which is kept aside.")]
+Check = Annotated[bool, typer.Option("--check", help="Prove that it can be restored, and leave it at that.")]
+
+
+def backups(cli: typer.Typer) -> None:
+    """Add the commands on backups."""
+    cli.command()(backup)
+    cli.command()(restore)
+
+
+def backup(file: Written, *, force: Overwrite = False, json: Json = False) -> None:
+    """Write one consistent state of the database to a file, while it is served or not."""
+    from retainer.backup.create import create  # noqa: PLC0415  # other commands need none of this
+
+    database = embedded_database(file).path
+    if file != STANDARD_OUTPUT:
+        with progress_bars() as progress:
+            manifest = create(database, file, progress, force=force)
+        say({"file": str(file), "bytes": file.stat().st_size, **msgspec.structs.asdict(manifest)}, json=json)
+        return
+    if json or sys.stdout.isatty():
+        raise typer.BadParameter("standard output gets the backup itself: redirect it, and leave out --json")
+    with tempfile.TemporaryDirectory() as folder, progress_bars() as progress:
+        create(database, Path(folder) / "backup", progress)
+        with (Path(folder) / "backup").open("rb") as content:
+            shutil.copyfileobj(content, sys.stdout.buffer)
+
+
+def restore(file: Read, *, check: Check = False, force: Displace = False, json: Json = False) -> None:
+    """Put the database of a backup in place of the configured one; its monitor is paused until you resume it."""
+    from retainer.backup import restore as restoring  # noqa: PLC0415
+
+    engine = embedded_database(file)
+    database = engine.path
+    if check:
+        beside = database.parent if database.parent.is_dir() else None
+        with tempfile.TemporaryDirectory(prefix=".retainer-check-", dir=beside) as folder, progress_bars() as progress:
+            checked = restoring.check(file, Path(folder), progress)
+        if checked.wrong_sums:
+            raise BackupError(f"{file} can be restored. {repair(checked.wrong_sums)}")
+        say(described(file, checked), json=json)
+        return
+    engine.prepare_folder()
+    with engine.serve_alone(), progress_bars() as progress:
+        restored, former = restoring.restore(file, database, progress, force=force)
+    if restored.wrong_sums:
+        typer.echo(repair(restored.wrong_sums), err=True)
+    result = {"database": str(database), "former_database": None if former is None else str(former)}
+    say({**result, "monitor": "paused; resume with: retainer monitor --resume", **described(file, restored)}, json=json)
+
+
+def embedded_database(file: Path) -> Sqlite:
+    """Return the configured database; refuse PostgreSQL with the commands to use. Ends cleanly on SIGTERM."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    loaded = settings.load()
+    if loaded.database_path is None:
+        raise BackupError(postgresql.advice(loaded.database, str(file)))
+    return Sqlite(loaded.database_path)
+
+
+def described(file: Path, checked: "Restorable") -> dict[str, object]:
+    """Return what a person or program should know of a backup that was read through."""
+    manifest = msgspec.structs.asdict(checked.manifest)
+    migrated = None if checked.schema == checked.manifest.schema else checked.schema
+    return {"file": str(file), **manifest, "migrated_to": migrated, "wrong_sums": checked.wrong_sums}
+
+
+def repair(wrong_sums: list[str]) -> str:
+    """Return a message about sums that are not what their rows come to."""
+    return f"Its sums are not what their rows come to: {', '.join(wrong_sums)}. Once restored: retainer doctor --repair"
+
+
+@contextmanager
+def progress_bars() -> Iterator[Progress]:
+    """Show a bar for each part of the work, on a terminal only, until the block ends."""
+    tasks: dict[str, TaskID] = {}
+    columns = (TextColumn("{task.description:<12}"), BarColumn(), TaskProgressColumn())
+    with Bars(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bars:
+
+        def show(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                for task in tasks.values():
+                    bars.update(task, completed=1, total=1)
+                tasks[what] = bars.add_task(what, total=total or None)
+            bars.update(tasks[what], completed=done)
+
+        yield show

@@ -1,0 +1,10 @@
+"""The installation: what holds for all accounts of a database together."""
+
+from sqlalchemy import Column, Table
+
+from retainer.schema.columns import instant, text
+from retainer.store.engines.sql import KEYED, TEXT
+from retainer.store.tables import metadata
+
+pauses = Table("pauses", metadata, Column("name", TEXT, primary_key=True), instant("since"), text("reason"), **KEYED)
+"""What must not run beside requests until an operator resumes it; a row is a pause."""

@@ -1,0 +1,39 @@
+"""What the tests of backups share: an agency's database, a large one, and commands that are refused."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.blackbox.process import command, opened, prepared
+from tests.factories import open_agency
+
+
+def database(folder: Path) -> Path:
+    return folder / "data" / "retainer.db"
+
+
+def with_agency(folder: Path, *names: str) -> Path:
+    """A folder with a database in which agencies are; more may be added."""
+    with opened(database(folder if database(folder).exists() else prepared(folder))) as store:
+        for name in names or ("North",):
+            open_agency(store, name, "agency")
+    return folder
+
+
+def bulky(folder: Path) -> None:
+    """Make a database take a second to compress: it has text that hardly gets shorter."""
+    rows = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000) SELECT randomblob(10000) FROM n"
+    )
+    with opened(database(folder)) as store:
+        connection = store.engine.connection()
+        connection.execute("CREATE TABLE bulk (content BLOB)")
+        connection.execute(f"INSERT INTO bulk {rows}")
+        store.engine.give_back(connection)
+
+
+def refused(folder: Path, *arguments: Any) -> str:
+    """Run a command that is refused in words, with nothing on standard output; return the words."""
+    said = command(folder, *arguments)
+    assert (said.status, said.out) == (1, ""), said
+    assert "Traceback" not in said.err, said
+    return said.err

@@ -1,0 +1,215 @@
+"""Backups: what a file holds that was written while the server worked, and what is never left behind or overwritten."""
+
+import hashlib
+import json
+import os
+import signal
+import stat
+import subprocess
+import tarfile
+import time
+
+import pytest
+
+from retainer import __version__
+from retainer.backup.create import create
+from retainer.schema.migrations import head
+from retainer.sites.monitor import pause
+from tests.blackbox.backups import bulky, database, refused, with_agency
+from tests.blackbox.process import (
+    COMMAND,
+    command,
+    contents,
+    environment,
+    opened,
+    prepared,
+    query,
+    running,
+    start,
+    tell,
+    unsound,
+    until,
+)
+from tests.blackbox.writing import writing
+from tests.length import length
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a database in which an agency is."""
+    return with_agency(tmp_path)
+
+
+def test_every_backup_under_load_holds_all_that_was_acknowledged_before_it(tmp_path):
+    made = []
+    with running(prepared(tmp_path / "live"), "--no-monitor") as server, writing(server) as acknowledged:
+        for turn in range(length(10)):
+            enough = len(acknowledged.records) + 100
+            until(lambda enough=enough: len(acknowledged.records) >= enough, "writes are acknowledged")
+            before = len(acknowledged.records)
+            server.tell("backup", tmp_path / f"{turn}.tar.gz")
+            made.append((tmp_path / f"{turn}.tar.gz", before))
+        assert len(acknowledged.records) > made[-1][1], "writers went on while the last backup was made"
+    for file, before in made:
+        folder = tmp_path / f"of {file.name}"
+        folder.mkdir()
+        assert tell(folder, "restore", file)["wrong_sums"] == []
+        assert acknowledged.missing(database(folder), before) == []
+        assert unsound(database(folder)) == []
+
+
+def test_a_backup_has_what_only_the_log_of_the_database_has_and_a_plain_copy_has_not(tmp_path):
+    server = start(prepared(tmp_path), "--no-monitor")
+    try:
+        with writing(server, 2) as acknowledged:
+            until(lambda: len(acknowledged.records) >= 50, "writes are acknowledged")
+    finally:
+        server.kill()  # so that nobody tidies up
+    plain = tmp_path / "plain.db"
+    plain.write_bytes(server.database.read_bytes())
+    assert unsound(plain) == [], "it passes every check"
+    assert acknowledged.missing(plain, 50), "and yet it lacks what was acknowledged"
+    tell(tmp_path, "backup", "backup.tar.gz")
+    (tmp_path / "elsewhere").mkdir()
+    tell(tmp_path / "elsewhere", "restore", tmp_path / "backup.tar.gz")
+    assert acknowledged.missing(database(tmp_path / "elsewhere"), len(acknowledged.records)) == []
+
+
+def test_a_copy_does_not_begin_again_however_often_others_write(folder):
+    bulky(folder)
+    copied = []
+
+    def write(what, done, total):
+        if what == "Copying" and len(copied) < 1000:
+            copied.append(done)
+            with opened(database(folder)) as store:
+                pause.pause(store, str(done))
+
+    create(database(folder), folder / "b", write)
+    assert len(copied) > 10
+    assert copied == sorted(set(copied))
+    tell(folder, "restore", "b", "--check")
+
+
+def test_a_backup_says_what_it_is_and_opens_with_tar(folder):
+    said = tell(folder, "backup", "b.tar.gz")
+    file = folder / "b.tar.gz"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert sorted(each.name for each in folder.iterdir()) == ["b.tar.gz", "data"], "nothing else is left"
+    with tarfile.open(file) as tar:
+        manifest, content = (tar.extractfile(name).read() for name in ("manifest.json", "retainer.db"))
+    manifest = json.loads(manifest)
+    assert said == {"file": "b.tar.gz", "bytes": file.stat().st_size, **manifest}
+    assert (manifest["format"], manifest["product"]) == (1, "retainer")
+    assert (manifest["version"], manifest["schema"]) == (__version__, head())
+    assert manifest["database_bytes"] == len(content)
+    assert manifest["sha256"] == hashlib.sha256(content).hexdigest()
+    (folder / "by-hand.db").write_bytes(content)
+    assert contents(folder / "by-hand.db") == contents(database(folder))
+
+
+def test_a_file_that_is_there_is_replaced_only_when_told_so_and_the_database_never(folder):
+    (folder / "b").write_text("precious")
+    assert "--force" in refused(folder, "backup", "b")
+    assert (folder / "b").read_text() == "precious"
+    assert tell(folder, "backup", "b", "--force")["bytes"] == (folder / "b").stat().st_size
+    tell(folder, "restore", "b", "--check")
+    before = contents(database(folder))
+    for end in ("", "-wal"):
+        assert "is the database itself" in refused(folder, "backup", f"data/../data/retainer.db{end}", "--force")
+    assert contents(database(folder)) == before
+
+
+def test_what_cannot_be_backed_up_is_told_in_words(folder, tmp_path):
+    assert "is not there" in refused(prepared(tmp_path / "other") / "data", "backup", "b")
+    assert "name a file in a folder" in refused(folder, "backup", "nowhere/b")
+    assert "name a file in a folder" in refused(folder, "backup", "data")
+    content = bytearray(database(folder).read_bytes())
+    content[100:108] = b"\xff" * 8  # the head of the first page
+    database(folder).write_bytes(content)
+    assert "retainer.db" in refused(folder, "backup", "b")
+    assert not (folder / "b").exists(), "a corrupt database makes no backup"
+
+
+def test_a_corrupt_page_makes_no_backup(folder):
+    ((page,),) = query(database(folder), "SELECT rootpage FROM sqlite_master WHERE name = 'users'")
+    with database(folder).open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\x0d\xff\xff\xff\xff\xff\xff\xff")
+    assert "No backup was made" in refused(folder, "backup", "b")
+    assert sorted(each.name for each in folder.iterdir()) == ["data"]
+
+
+def test_standard_output_takes_a_backup_and_no_word(folder):
+    with (folder / "b").open("wb") as out:
+        done = subprocess.run(
+            [*COMMAND, "backup", "-"],
+            cwd=folder,
+            env=environment(folder),
+            stdout=out,
+            stderr=subprocess.PIPE,
+            check=True,
+        )
+    assert done.stderr == b""
+    tell(folder, "restore", "b", "--check")
+    assert command(folder, "backup", "-", "--json").status == 2
+
+
+def begun(folder, *arguments):
+    """Start a backup; return its process when it has begun to write."""
+    process = subprocess.Popen([*COMMAND, "backup", *arguments], cwd=folder, env=environment(folder))
+    until(lambda: list(folder.glob(".retainer-partial/*")) or process.poll() is not None, "it has begun", seconds=20)
+    return process
+
+
+def test_a_killed_backup_leaves_nothing_under_the_final_name_and_the_next_one_clears_up(folder):
+    bulky(folder)
+    killed = 0
+    for turn in range(length(20)):
+        process = begun(folder, "b")
+        time.sleep(turn * 0.05)
+        process.kill()
+        if process.wait(timeout=20) == -signal.SIGKILL:
+            killed += 1
+            assert not (folder / "b").exists()
+            assert (folder / ".retainer-partial").is_dir(), "it was in the middle of its work"
+        else:
+            (folder / "b").unlink()
+    assert killed
+    tell(folder, "backup", "b")
+    assert sorted(each.name for each in folder.iterdir()) == ["b", "data"]
+    tell(folder, "restore", "b", "--check")
+
+
+def test_a_backup_that_is_told_to_end_clears_up(folder):
+    bulky(folder)
+    process = begun(folder, "b")
+    process.terminate()
+    assert process.wait(timeout=20) == 128 + signal.SIGTERM
+    assert sorted(each.name for each in folder.iterdir()) == ["data"]
+
+
+def test_two_backups_into_one_folder_do_not_meet(folder):
+    bulky(folder)
+    process = begun(folder, "b")
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        assert "Another backup" in refused(folder, "backup", "c")
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+    assert process.wait(timeout=60) == 0
+    assert sorted(each.name for each in folder.iterdir()) == ["b", "data"]
+
+
+def test_a_full_disk_is_told_in_words_and_leaves_nothing(folder, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], check=False, capture_output=True)
+    if mounted.returncode:
+        pytest.skip("mounts take root")
+    try:
+        bulky(folder)
+        assert "disk" in refused(folder, "backup", disk / "b")
+        assert list(disk.iterdir()) == []
+    finally:
+        subprocess.run(["umount", disk], check=True)

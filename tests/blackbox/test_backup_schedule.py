@@ -1,0 +1,125 @@
+"""Backups that a server makes by itself: when they are due, which are kept, and what happens when they fail."""
+
+import json
+import os
+import re
+import signal
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.blackbox.backups import bulky, with_agency
+from tests.blackbox.process import children, prepared, running, start, tell, until
+from tests.blackbox.writing import writing
+
+OFTEN = "0.0003"  # a bit more than a second
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return prepared(tmp_path)
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """The folder of backups, which the server makes."""
+    return tmp_path / "kept"
+
+
+def scheduled(folder, kept, every="24", keep="14"):
+    settings = {"RETAINER_BACKUP_DIR": str(kept), "RETAINER_BACKUP_EVERY": every, "RETAINER_BACKUP_KEEP": keep}
+    return running(folder, "--no-monitor", **settings)
+
+
+def names(kept):
+    """The files that the schedule has named, or could have, in their order."""
+    return sorted(each.name for each in kept.glob("*") if re.fullmatch(r"retainer-\d{8}T\d{6}Z\.tar\.gz", each.name))
+
+
+def lines(server, event):
+    whole = server.log().rpartition("\n")[0]
+    return [line for line in map(json.loads, whole.splitlines()) if line["event"] == event]
+
+
+def named(moment):
+    return f"retainer-{moment:%Y%m%dT%H%M%SZ}.tar.gz"
+
+
+def test_backups_are_made_and_the_newest_are_kept_while_requests_are_answered(folder, kept):
+    others = ["by-hand.tar.gz", "demo-20200101T000000Z.tar.gz", "retainer-2020.tar.gz"]
+    kept.mkdir()
+    for name in others:
+        (kept / name).write_text("not of the schedule")
+    with scheduled(folder, kept, OFTEN, "2") as server:
+        with writing(server, 4) as acknowledged:
+            until(lambda: len(lines(server, "backup")) >= 5, "backups are made")
+            before = len(acknowledged.records)
+            until(lambda: len(acknowledged.records) > before, "writes are acknowledged all the while")
+        assert server.stop() == 0
+    made = [line["file"] for line in lines(server, "backup")]
+    assert {line["level"] for line in lines(server, "backup")} == {"info"}
+    assert [str(kept / name) for name in names(kept)] == made[-2:]
+    assert sorted(each.name for each in kept.iterdir()) == sorted([*others, *names(kept)]), "nothing partial is left"
+    assert lines(server, "failure") == []
+    assert tell(folder, "restore", kept / names(kept)[-1], "--check")["wrong_sums"] == []
+
+
+def test_one_that_was_missed_is_made_at_the_start_and_none_before_it_is_due(folder, kept):
+    kept.mkdir()
+    now = datetime.now(UTC)
+    missed, recent, future = (named(now - timedelta(hours=hours)) for hours in (25, 23, -1000))
+    (kept / missed).write_text("old")
+    (kept / future).write_text("of a wrong clock")
+    with scheduled(folder, kept) as server:
+        (made,) = until(lambda: lines(server, "backup"), "a missed one is made up")
+        assert str(kept / names(kept)[1]) == made["file"]
+    (kept / names(kept)[1]).rename(kept / recent)
+    with scheduled(folder, kept, keep="1") as server:
+        with writing(server, 1) as acknowledged:
+            until(lambda: len(acknowledged.records) > 20, "the server works")
+        assert server.stop() == 0
+    assert names(kept) == [missed, recent, future]
+    assert lines(server, "backup") == [made]
+
+
+def test_a_failure_is_a_line_of_the_log_and_the_server_goes_on(folder, kept):
+    kept.write_text("no folder")
+    with scheduled(folder, kept) as server:
+        (said,) = until(lambda: lines(server, "failure"), "it is logged")
+        assert (said["level"], said["during"]) == ("error", "backing up the database")
+        assert str(kept) in said["error"]
+        with writing(server, 1) as acknowledged:
+            until(lambda: len(acknowledged.records) > 5, "the server works")
+        assert server.stop() == 0
+    assert kept.read_text() == "no folder"
+
+
+def test_what_a_killed_server_leaves_is_cleared_up_at_the_next_start(folder, kept):
+    bulky(with_agency(folder))
+    settings = {"RETAINER_BACKUP_DIR": str(kept)}
+    server = start(folder, "--no-monitor", **settings)
+    try:
+        until(lambda: list(kept.glob(".retainer-partial/*")), "it has begun")
+        for pid in children(server.process.pid):
+            os.kill(pid, signal.SIGSTOP)
+    finally:
+        server.kill()
+    assert names(kept) == []
+    assert list(kept.glob(".retainer-partial/*"))
+    (kept / named(datetime.now(UTC))).write_text("so that none is due")
+    with scheduled(folder, kept):
+        until(lambda: not list(kept.glob(".*")), "it is cleared up")
+
+
+def test_a_server_that_is_told_to_end_gives_up_the_backup_it_makes(folder, kept):
+    bulky(with_agency(folder))
+    with scheduled(folder, kept) as server:
+        until(lambda: list(kept.glob(".retainer-partial/*")), "it has begun")
+        assert server.stop() == 0
+        assert lines(server, "failure") == []
+    assert not list(kept.glob(".*"))
+
+
+def test_the_demo_makes_no_backups(tmp_path, kept):
+    with running(tmp_path, "--no-monitor", does="demo", RETAINER_BACKUP_DIR=str(kept)):
+        assert not kept.exists()

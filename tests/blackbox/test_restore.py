@@ -1,0 +1,346 @@
+"""Restoring: what is refused before anything changes, what is kept, and that a copy of production stays quiet."""
+
+import contextlib
+import gzip
+import hashlib
+import io
+import json
+import random
+import signal
+import subprocess
+import tarfile
+import time
+
+import msgspec
+import pytest
+from sqlalchemy import text
+
+from retainer import __version__
+from retainer.backup import BackupError, archive
+from retainer.backup.archive import Manifest
+from retainer.schema import migrations
+from retainer.store.engines import Sqlite
+from tests.blackbox.backups import bulky, database, refused, with_agency
+from tests.blackbox.process import COMMAND, contents, environment, opened, prepared, query, running, tell, until
+from tests.blackbox.test_monitoring import ALLOW, asked, change, sites
+from tests.factories import open_agency
+from tests.length import length
+from tests.monitor.test_probe import FakeSite
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a database in which an agency is."""
+    return with_agency(tmp_path)
+
+
+@pytest.fixture
+def fake_site():
+    site = FakeSite()
+    yield site
+    site.close()
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """A folder without a database."""
+    (tmp_path / "elsewhere").mkdir()
+    return tmp_path / "elsewhere"
+
+
+@pytest.fixture
+def file(folder):
+    """A backup of the agency's database."""
+    tell(folder, "backup", "b.tar.gz")
+    return folder / "b.tar.gz"
+
+
+def packed(content, file, **claims):
+    """Write a backup whose manifest claims something else."""
+    true = (1, "retainer", __version__, migrations.head(), "2026-01-01T00:00:00Z", content.stat().st_size)
+    manifest = Manifest(*true, archive.digest(content))
+    archive.write(file, msgspec.structs.replace(manifest, **claims), content, lambda *_: None)
+    return file
+
+
+def files(folder):
+    """The names in the data folder, without those of locks."""
+    if not (folder / "data").exists():
+        return []
+    return sorted(each.name for each in (folder / "data").iterdir() if each.suffix not in {".lock", ".serving"})
+
+
+def test_what_is_restored_is_what_was_backed_up(folder, elsewhere, file):
+    said = tell(elsewhere, "restore", file)
+    assert (said["database"], said["former_database"], said["migrated_to"]) == (str(database(elsewhere)), None, None)
+    expected, found = contents(database(folder)), contents(database(elsewhere))
+    assert [row[0] for row in found.pop("pauses")] == ["monitor"]
+    assert expected.pop("pauses") == []
+    assert found == expected
+    assert files(elsewhere) == ["retainer.db"]
+    with running(elsewhere) as server, server.client() as client:
+        assert client.get("/me").status == 401
+
+
+def test_a_check_reads_everything_and_writes_nothing(folder, elsewhere, file):
+    said = tell(elsewhere, "restore", file, "--check")
+    assert said == {"file": str(file), **json.loads(manifest_of(file)), "migrated_to": None, "wrong_sums": []}
+    assert list(elsewhere.iterdir()) == []
+    before = contents(database(folder))
+    tell(folder, "restore", file, "--check")
+    assert contents(database(folder)) == before
+    assert files(folder) == ["retainer.db"]
+
+
+def manifest_of(file):
+    with tarfile.open(file) as tar:
+        return tar.extractfile("manifest.json").read()
+
+
+def test_a_database_that_is_not_empty_is_replaced_only_when_told_so_and_then_kept(folder, file):
+    with_agency(folder, "Later")
+    before = contents(database(folder))
+    assert "is not empty" in refused(folder, "restore", file)
+    assert contents(database(folder)) == before
+    former = folder / tell(folder, "restore", file, "--force")["former_database"]
+    assert contents(former) == before
+    assert [name for (name,) in query(database(folder), "SELECT name FROM accounts")] == ["North"]
+
+
+def test_what_only_the_log_of_the_former_database_has_is_kept_with_it(folder, file):
+    """A process that was killed leaves a log behind."""
+    script = f"""
+import os
+from pathlib import Path
+from tests.blackbox.process import opened
+from tests.factories import open_agency
+with opened(Path({str(database(folder))!r})) as store:
+    open_agency(store, "Later", "agency")
+    os.kill(os.getpid(), 9)
+"""
+    done = subprocess.run([COMMAND[0], "-c", script], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert (folder / "data" / "retainer.db-wal").stat().st_size
+    former = folder / tell(folder, "restore", file, "--force")["former_database"]
+    assert [name for (name,) in query(former, "SELECT name FROM accounts")] == ["North", "Later"]
+    assert [name for (name,) in query(database(folder), "SELECT name FROM accounts")] == ["North"]
+    assert files(folder) == sorted([former.name, "retainer.db"])
+
+
+def test_a_database_that_sqlite_cannot_open_is_kept_and_replaced(folder, file):
+    content = b"no database at all" * 1000
+    database(folder).write_bytes(content)
+    assert "is not empty" in refused(folder, "restore", file)
+    former = folder / tell(folder, "restore", file, "--force")["former_database"]
+    assert former.read_bytes() == content
+    assert [name for (name,) in query(database(folder), "SELECT name FROM accounts")] == ["North"]
+
+
+def test_a_log_without_its_database_does_not_get_into_the_restored_one(folder, file):
+    with opened(database(folder)) as store:
+        open_agency(store, "Later", "agency")
+        log = (folder / "data" / "retainer.db-wal").read_bytes()
+    database(folder).unlink()
+    (folder / "data" / "retainer.db-wal").write_bytes(log)
+    tell(folder, "restore", file)
+    assert [name for (name,) in query(database(folder), "SELECT name FROM accounts")] == ["North"]
+
+
+def test_a_database_without_accounts_counts_as_empty(tmp_path, file):
+    tell(prepared(tmp_path / "new"), "restore", file)
+    assert [name for (name,) in query(database(tmp_path / "new"), "SELECT name FROM accounts")] == ["North"]
+
+
+def test_a_database_that_is_served_or_open_elsewhere_is_left_alone(folder, file):
+    before = contents(database(folder))
+    with running(folder, "--no-monitor"):
+        assert "Stop it first" in refused(folder, "restore", file, "--force")
+    with opened(database(folder)) as store, store.unscoped("a look that lasts") as tx:
+        tx.value(text("SELECT version_num FROM alembic_version"))
+        assert "Another process uses" in refused(folder, "restore", file, "--force")
+    assert contents(database(folder)) == before
+    assert files(folder) == ["retainer.db"]
+
+
+def test_nobody_makes_a_log_while_a_database_is_replaced(folder, file, tmp_path):
+    archive.unpack(file, tmp_path / "new", lambda _: None, lambda *_: None)
+    with Sqlite(database(folder)).held():
+        late = Sqlite.driver.connect(str(database(folder)), timeout=0, isolation_level=None)
+        with pytest.raises(Sqlite.driver.OperationalError, match="locked"):
+            late.execute("PRAGMA journal_mode=WAL").fetchall()
+        (tmp_path / "new").replace(database(folder))
+    with contextlib.closing(late), pytest.raises(Sqlite.driver.OperationalError, match="readonly"):
+        late.execute("PRAGMA journal_mode=WAL").fetchall()
+    assert files(folder) == ["retainer.db"]
+
+
+def unpacked(path, into):
+    archive.unpack(path, into, lambda _: None, lambda *_: None)
+
+
+def test_a_flipped_bit_anywhere_is_found(file, tmp_path):
+    good, damaged = file.read_bytes(), tmp_path / "damaged"
+    chance = random.Random(6)
+    places = [*range(length(1000)), *(chance.randrange(len(good)) for _ in range(length(1000)))]
+    flips = [(at, 1 << chance.randrange(8)) for at in places]
+    flips += [(len(good) - each, 1 << bit) for each in range(1, 120) for bit in range(8)]
+    for at, bit in flips:
+        flipped = bytearray(good)
+        flipped[at] ^= bit
+        damaged.write_bytes(flipped)
+        with pytest.raises(BackupError, match=r"is damaged|is no backup"):
+            unpacked(damaged, tmp_path / "unpacked")
+        (tmp_path / "unpacked").unlink(missing_ok=True)
+    unpacked(file, tmp_path / "unpacked")
+
+
+def test_a_file_that_is_cut_off_is_found(file, tmp_path):
+    good, damaged = file.read_bytes(), tmp_path / "damaged"
+    for size in [*range(0, 400, 7), *range(400, len(good), len(good) // length(50)), len(good) - 1]:
+        damaged.write_bytes(good[:size])
+        with pytest.raises(BackupError, match=r"is damaged|is no backup"):
+            unpacked(damaged, tmp_path / "unpacked")
+        (tmp_path / "unpacked").unlink(missing_ok=True)
+
+
+def foreign_tar():
+    """A tar of something else that is sealed as a backup is."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as tar:
+        tar.addfile(tarfile.TarInfo("manifest.json"))
+    return content.getvalue()
+
+
+def sealed(content):
+    digest = hashlib.sha256(content).hexdigest().encode()
+    return content + archive.SEAL_BEGINS + digest + archive.SEAL_ENDS
+
+
+def test_a_damaged_or_foreign_file_is_refused_in_words_and_changes_nothing(folder, elsewhere, file, tmp_path):
+    flipped = bytearray(file.read_bytes())
+    flipped[len(flipped) // 2] ^= 1
+    cases = {
+        bytes(flipped): "is damaged: its content does not have its checksum",
+        file.read_bytes()[:-1]: "is damaged: it does not end as a backup",
+        file.read_bytes() + b"!": "is damaged: it does not end as a backup",
+        foreign_tar(): "is damaged: it does not end as a backup",
+        sealed(foreign_tar()): "is damaged: its manifest cannot be read",
+        sealed(gzip.compress(b"no tar")): "is damaged: ",
+        sealed(foreign_tar()[:30]): "is damaged: ",
+        b"": "is no backup of Retainer",
+        b"PGDMP and more": "for pg_restore",
+        database(folder).read_bytes(): "a plain copy of a database",
+    }
+    for number, (content, expected) in enumerate(cases.items()):
+        (tmp_path / "bad").write_bytes(content)
+        assert expected in refused(elsewhere, "restore", tmp_path / "bad", *([] if number % 2 else ["--check"]))
+    assert "There is no file" in refused(elsewhere, "restore", tmp_path / "none")
+    assert files(elsewhere) == []
+
+
+def test_a_backup_of_a_newer_version_is_refused_before_it_is_unpacked(folder, elsewhere, tmp_path):
+    newer = packed(database(folder), tmp_path / "newer", schema="9999", version="9.0")
+    said = refused(elsewhere, "restore", newer, "--check")
+    assert "newer version, 9.0" in said
+    assert "9999" in said
+    other = packed(database(folder), tmp_path / "other", format=2, version="9.0")
+    assert "retainer 9.0, in format 2" in refused(elsewhere, "restore", other)
+    assert files(elsewhere) == []
+
+
+def test_a_backup_of_an_older_version_is_migrated(elsewhere, tmp_path):
+    old = tmp_path / "old" / "data" / "retainer.db"
+    old.parent.mkdir(parents=True)
+    old.touch()
+    with Sqlite(old).schema_change() as connection:
+        migrations.upgrade(connection, "0012")
+    assert tell(tmp_path / "old", "backup", tmp_path / "b")["schema"] == "0012"
+    assert query(old, "SELECT version_num FROM alembic_version") == [("0012",)], "making a backup migrates nothing"
+    for more in (("--check",), ()):
+        said = tell(elsewhere, "restore", tmp_path / "b", *more)
+        assert (said["schema"], said["migrated_to"]) == ("0012", migrations.head())
+    assert query(database(elsewhere), "SELECT version_num FROM alembic_version") == [(migrations.head(),)]
+
+
+DAMAGES = {
+    "PRAGMA foreign_keys=OFF; UPDATE users SET account_id = 999": "a row of users refers to one of accounts",
+    "PRAGMA writable_schema=ON; DELETE FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL": "it is corrupt",
+}
+
+
+@pytest.mark.parametrize(("statements", "expected"), DAMAGES.items(), ids=["reference", "structure"])
+def test_a_whole_file_with_a_broken_database_is_refused(folder, elsewhere, tmp_path, statements, expected):
+    with contextlib.closing(Sqlite.driver.connect(str(database(folder)), isolation_level=None)) as connection:
+        for statement in statements.split("; "):
+            connection.execute(statement)
+    broken = packed(database(folder), tmp_path / "broken")
+    for more in ((), ("--check",)):
+        assert expected in refused(elsewhere, "restore", broken, *more)
+    assert files(elsewhere) == []
+
+
+def test_wrong_sums_fail_a_check_and_are_told_by_a_restore(folder, elsewhere):
+    change(folder, "UPDATE totals SET count = count + 1")
+    change(folder, "INSERT OR REPLACE INTO totals SELECT id, 'clients', 7 FROM accounts")
+    tell(folder, "backup", "b")
+    assert "count of clients" in refused(elsewhere, "restore", folder / "b", "--check")
+    done = subprocess.run(
+        [*COMMAND, "restore", folder / "b", "--json"],
+        cwd=elsewhere, env=environment(elsewhere), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(done.stdout)["wrong_sums"]
+    assert "retainer doctor --repair" in done.stderr
+    tell(elsewhere, "monitor", "--resume")
+    assert tell(elsewhere, "doctor", "--repair")["drifted_summaries"]
+    assert tell(elsewhere, "doctor")["drifted_summaries"] == []
+
+
+def test_a_killed_restore_leaves_the_former_database_as_it_was(folder):
+    bulky(folder)
+    tell(folder, "backup", "b")
+    before = contents(database(folder))
+    for turn in range(length(10)):
+        process = subprocess.Popen([*COMMAND, "restore", "b", "--force"], cwd=folder, env=environment(folder))
+        until((folder / "data" / ".retainer-partial").exists, "it has begun", seconds=20)
+        time.sleep(turn * 0.02)
+        process.kill()
+        assert process.wait(timeout=20) == -signal.SIGKILL
+        assert contents(database(folder)) == before
+    former = folder / tell(folder, "restore", "b", "--force")["former_database"]
+    assert contents(former) == before
+    assert files(folder) == sorted([former.name, "retainer.db"]), "what the killed ones left is gone"
+
+
+def test_a_restored_copy_checks_no_site_until_it_is_resumed(folder, fake_site, tmp_path):
+    sites(folder, fake_site, 3)
+    tell(folder, "backup", "b")
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    assert "retainer monitor --resume" in tell(copy, "restore", folder / "b")["monitor"]
+    once = subprocess.run([*COMMAND, "monitor", "--once", "--json"], cwd=copy, env=environment(copy, **ALLOW),
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    assert json.loads(once.stdout) == {"checked": 0}
+    assert "retainer monitor --resume" in json.loads(once.stderr)["message"]
+    with running(copy, **ALLOW) as server:
+        time.sleep(2)  # nothing tells that it does not look
+        assert fake_site.connections == 0
+        (said,) = [line for line in server.log().splitlines() if '"warning"' in line and "paused" in line]
+        assert "restored from a backup of" in said
+        assert "retainer monitor --resume" in said
+        assert tell(copy, "monitor", "--resume") == {"monitor": "on"}
+        until(lambda: asked(fake_site) == {0: 1, 1: 1, 2: 1}, "they are checked without a new start")
+    with running(copy, **ALLOW) as server:
+        assert server.log().count("paused") == 1, "it is said no more"
+
+
+def test_a_monitor_is_paused_while_it_runs(folder, fake_site):
+    key = sites(folder, fake_site, 1)
+    with running(folder, **ALLOW) as server, server.client(key) as client:
+        until(lambda: fake_site.connections == 1, "a site is checked")
+        tell(folder, "monitor", "--pause")
+        made = client.post("/sites", {"url": f"{fake_site.url}1"}).data["id"]
+        time.sleep(2)  # nothing tells that it does not look
+        assert client.get(f"/sites/{made}").data["status"] == "unknown"
+        assert fake_site.connections == 1
+        tell(folder, "monitor", "--resume")
+        until(lambda: client.get(f"/sites/{made}").data["status"] == "up", "it is checked")

@@ -1,0 +1,74 @@
+"""Callers that write without pause, and remember outside the server what was acknowledged, and how fast."""
+
+import contextlib
+import functools
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.blackbox.process import Client, Server, query
+
+TABLES = {"/clients": "clients", "/time-entries": "time_entries", "/invoices": "invoices"}
+LINE = {"description": "Design", "unit_price": "100"}
+
+
+@dataclass
+class Acknowledged:
+    """The records that were acknowledged, in that order, and what else was answered."""
+
+    records: list[tuple[str, int]] = field(default_factory=list)
+    seconds: list[tuple[float, float]] = field(default_factory=list)
+    wrong: list[Any] = field(default_factory=list)
+
+    def missing(self, database: Path, count: int) -> list[tuple[str, int]]:
+        """Which of the first so many are not in a database."""
+        there = {(table, row[0]) for table in TABLES.values() for row in query(database, f"SELECT id FROM {table}")}
+        return [record for record in self.records[:count] if record not in there]
+
+
+@contextlib.contextmanager
+def writing(server: Server, writers: int = 8) -> Iterator[Acknowledged]:
+    """Let callers write clients, their time and their invoices, which move every kind of sum, until the block ends."""
+    agency = server.agency("Writers", "enterprise")
+    acknowledged, stopped = Acknowledged(), threading.Event()
+    new_key = functools.partial(server.new_key, agency)
+    clients = [server.client(new_key()) for _ in range(writers)]
+    threads = [threading.Thread(target=write, args=(client, new_key, acknowledged, stopped)) for client in clients]
+    for thread in threads:
+        thread.start()
+    try:
+        yield acknowledged
+    finally:
+        stopped.set()
+        for thread in threads:
+            thread.join(timeout=60)
+    assert acknowledged.wrong == []
+
+
+def write(client: Client, new_key: Callable[[], str], acknowledged: Acknowledged, stopped: threading.Event) -> None:
+    """Write one record after the other, with another key when the limit of one is reached."""
+    customer = 0
+    with client:
+        for turn in itertools.count():
+            if stopped.is_set():
+                return
+            issued = {"status": "sent", "lines": [LINE]} if turn % 10 == 9 else {}
+            path, body = [
+                ("/clients", {"name": "Customer"}),
+                ("/time-entries", {"client_id": customer, "duration_minutes": 30}),
+                ("/invoices", {"client_id": customer, **issued}),
+            ][0 if not customer else turn % 3]
+            began = time.monotonic()
+            answer = client.post(path, body)
+            if answer.status == 201:
+                customer = answer.data["id"] if path == "/clients" else customer
+                acknowledged.records.append((TABLES[path], answer.data["id"]))
+                acknowledged.seconds.append((began, time.monotonic() - began))
+            elif answer.status == 429:
+                client.key = new_key()
+            else:
+                acknowledged.wrong.append(answer)

@@ -1,0 +1,29 @@
+"""A paused monitor finds nothing to check, on either database."""
+
+from datetime import timedelta
+
+from retainer.sites.monitor import pause, schedule
+
+
+def claimed(store):
+    """How many sites a monitor finds and leases."""
+    with store.unscoped("as the monitor does", write=True) as tx:
+        is_any_due = schedule.anything_due(tx)
+        sites = schedule.claim(tx, 10, timedelta(minutes=1))
+        assert is_any_due == bool(sites)
+        return len(sites)
+
+
+def test_no_site_is_claimed_from_a_pause_until_it_is_resumed(api):
+    api.make("/sites")
+    assert pause.warning(api.store) is None
+    pause.pause(api.store, "a first reason")
+    pause.pause(api.store, "a second reason")
+    assert claimed(api.store) == 0
+    warning = pause.warning(api.store)
+    assert "a second reason" in warning
+    assert "retainer monitor --resume" in warning
+    pause.resume(api.store)
+    pause.resume(api.store)
+    assert pause.warning(api.store) is None
+    assert claimed(api.store) == 1
