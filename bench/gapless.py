@@ -1,4 +1,4 @@
-"""Show that numbers have neither gap nor duplicate: python -m bench.gapless [--issued N] [--writers W] [--kills K].
+"""Show that numbers have neither gap nor duplicate: python -m bench.gapless [--issued N] [--kills K] [--servers S].
 
 Writers issue invoices and credit notes in two accounts and two years at once. Every fifth attempt is one that is
 refused, most of them after it has taken a number; some callers hang up before they are answered; the server is killed.
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.blackbox.process import Answer, Server, children, free_port, prepared, query, start, unsound, until
+from tests.databases import postgresql
 
 from retainer.settings import BASE_PATH
 
@@ -181,16 +182,23 @@ class Writer:
             connection.request(method, BASE_PATH + path, content[: len(content) // part], headers)
 
 
-def run(folder: Path, issued: int, *, writers: int = 50, kills: int = 0) -> tuple[Book, dict[str, Any]]:
-    """Issue so many invoices and one more in each series, with so many writers, and kill the server so many times.
+def run(
+    folder: Path, issued: int, *, writers: int = 50, kills: int = 0, servers: int = 1, **settings: str
+) -> tuple[Book, dict[str, Any]]:
+    """Issue so many invoices and one more in each series, with so many writers, and kill a server so many times.
 
-    Return what was acknowledged, with whatever is wrong, and the figures of what is there.
+    Several servers need a database that the settings name. Return what was acknowledged, with whatever is wrong, and
+    the figures of what is there.
     """
     book = Book()
-    server = start(prepared(folder), port=free_port())
+    running: list[Server] = []
     try:
-        agencies = [server.agency(name, "enterprise") for name in ACCOUNTS]
-        callers = [Writer(book, server, agencies[number % len(agencies)], number) for number in range(writers)]
+        for number in range(servers):
+            place = folder / str(number)
+            place.mkdir()
+            running.append(start(place if settings else prepared(place), port=free_port(), **settings))
+        agencies = [running[0].agency(name, "enterprise") for name in ACCOUNTS]
+        callers = [Writer(book, running[n // 2 % servers], agencies[n % len(agencies)], n) for n in range(writers)]
         for caller in callers[: len(agencies)]:
             caller.sent("POST", "/invoices", caller.body | {"external_id": "taken"})
         with ThreadPoolExecutor(writers) as pool:
@@ -198,20 +206,20 @@ def run(folder: Path, issued: int, *, writers: int = 50, kills: int = 0) -> tupl
             for kill in range(kills):
                 enough = issued * (kill + 1) // (kills + 1)
                 until(arrived(book, enough, work), f"{enough} invoices are issued", seconds=3600)
-                server = killed(server, whole=kill % 2 == 0)
+                running[kill % servers] = killed(running[kill % servers], whole=kill // servers % 2 == 0)
             book.wrong += [f"A writer ended: {done.exception()}" for done in work if done.exception()]
         for caller in callers[: len(agencies)]:
             caller.issue(0)
             caller.issue(2)  # the other year: a number that was taken last and lost is a gap now
         for caller in callers:
             caller.client.close()
-        if server.stop() != 0:
-            book.wrong.append("The server did not end as it was asked to.")
+        book.wrong += ["A server did not end as it was asked to." for server in running if server.stop() != 0]
     finally:
-        server.kill()
+        for server in running:
+            server.kill()
     if book.unanswered and not kills:
         book.wrong.append(f"{book.unanswered} requests were not answered by a server that ran on.")
-    return book, verify(server, book, drafts=writers + len(agencies))
+    return book, verify(running[0], book, drafts=writers + len(agencies))
 
 
 def arrived(book: Book, enough: int, work: list[Future[None]]) -> Callable[[], bool]:
@@ -226,7 +234,7 @@ def killed(server: Server, *, whole: bool) -> Server:
             os.kill(pid, signal.SIGKILL)
         return server
     server.kill()
-    return start(server.folder, port=server.port)
+    return start(server.folder, port=server.port, **server.settings)
 
 
 def verify(server: Server, book: Book, *, drafts: int) -> dict[str, Any]:
@@ -238,7 +246,7 @@ def verify(server: Server, book: Book, *, drafts: int) -> dict[str, Any]:
         rows = query(database, f"SELECT {columns} FROM {table} WHERE number IS NOT NULL")
         series: dict[tuple[str, int, str], list[str]] = {}
         for _, account, day, number, _ in rows:
-            series.setdefault((prefix, account, day[:4]), []).append(number)
+            series.setdefault((prefix, account, str(day)[:4]), []).append(number)
         for name, numbers in sorted(series.items()):
             taken = {int(number.rpartition("-")[2]) for number in numbers}
             figures["gaps"] += max(taken) - len(taken)
@@ -286,12 +294,20 @@ def main() -> int:
     options.add_argument("--issued", type=int, default=10_000, help="invoices in each of both runs")
     options.add_argument("--writers", type=int, default=50)
     options.add_argument("--kills", type=int, default=8, help="in the second run")
+    options.add_argument("--servers", type=int, default=1, help="several share a PostgreSQL that is made for them")
     given = options.parse_args()
     wrong = 0
     for kills in (0, given.kills):
-        with tempfile.TemporaryDirectory() as folder:
+        with contextlib.ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            settings = {}
+            if given.servers > 1:
+                databases = stack.enter_context(postgresql(folder))
+                settings["RETAINER_DATABASE_URL"] = databases.create()
             began = time.monotonic()
-            book, figures = run(Path(folder), given.issued, writers=given.writers, kills=kills)
+            book, figures = run(
+                folder, given.issued, writers=given.writers, kills=kills, servers=given.servers, **settings
+            )
         print(f"{given.writers} writers, {kills} kills, {time.monotonic() - began:.0f} seconds")
         report(book, figures)
         wrong += len(book.wrong)

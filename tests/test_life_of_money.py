@@ -5,7 +5,6 @@ takes minutes.
 """
 
 import os
-import shutil
 from collections import Counter, defaultdict
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -27,7 +26,7 @@ from retainer.schema.billing import credit_note_shares as shares
 from retainer.work import cost_rates
 from tests.conftest import CONTRACT_CHECKER
 from tests.contract_checker import NoChecks
-from tests.factories import ApiClient, open_app
+from tests.factories import ApiClient
 from tests.length import length
 from tests.life_model import (
     BILLS,
@@ -97,16 +96,14 @@ def one(**members):
 class Life(RuleBasedStateMachine):
     """Each step sends a request and lets the model take the same step: both refuse alike, or say the same."""
 
-    def __init__(self, folder, prototype):
+    def __init__(self, databases):
         super().__init__()
-        template, agencies = prototype
-        for old in folder.glob("life.db*"):
-            old.unlink()
-        shutil.copy(template, folder / "life.db")
+        self.databases, agency = databases, databases.agencies["north"]
+        app = databases.open(databases.fresh())
         self.clock = time_machine.travel(START, tick=False)
         self.traveller = self.clock.start()
-        self.api = ApiClient(open_app(folder / "life.db"), CONTRACT_CHECKER, agencies["north"])
-        self.reader = ApiClient(self.api.app, NoChecks(), agencies["north"])
+        self.api = ApiClient(app, CONTRACT_CHECKER, agency)
+        self.reader = ApiClient(app, NoChecks(), agency)
         accounts.set_account(self.api.store, self.api.account_id, {"plan": "enterprise"})
         with self.api.store.unscoped("who acts") as tx:
             self.owner = tx.one(select(*ACTING).where(ACTING.id == self.api.account_id))
@@ -115,7 +112,7 @@ class Life(RuleBasedStateMachine):
 
     def teardown(self):
         self.clock.stop()
-        self.api.store.engine.close()
+        self.databases.close()
 
     def ask(self, method, path, body, take, *args):
         """Send a request and take the step; return the model's record, or None when both refused."""
@@ -736,7 +733,9 @@ def credited_as_a_whole(invoice):
 
 
 @pytest.mark.parametrize("chance", range(EXAMPLES // AT_ONCE))
-def test_every_life_of_money_is_as_the_model_tells_it(prototype, fast_path, chance):
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_every_life_of_money_is_as_the_model_tells_it(request, kind, chance):
+    databases = request.getfixturevalue(f"{kind}_databases")
     chosen = settings(
         max_examples=AT_ONCE,
         stateful_step_count=STEPS,
@@ -745,4 +744,4 @@ def test_every_life_of_money_is_as_the_model_tells_it(prototype, fast_path, chan
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    run(seed(chance)(lambda: Life(fast_path, prototype)), settings=chosen)
+    run(seed(chance)(lambda: Life(databases)), settings=chosen)

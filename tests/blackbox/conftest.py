@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.blackbox.process import Server, prepared, running
+from tests.blackbox.process import Server, Servers, prepared, running, running_together
+from tests.databases import PostgresqlDatabases
+from tests.valkey_process import ValkeyProcess
 
 NUMBERS = itertools.count(1)
 
@@ -18,6 +20,31 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running_server
 
 
+@pytest.fixture(scope="session")
+def embedded(server: Server) -> Servers:
+    """The server of the embedded database, which has but one."""
+    return Servers(server)
+
+
+@pytest.fixture(scope="session")
+def two_servers(
+    tmp_path_factory: pytest.TempPathFactory, postgresql_databases: PostgresqlDatabases, valkey_process: ValkeyProcess
+) -> Iterator[Servers]:
+    """Two running servers with one PostgreSQL and one Valkey, which many tests share as they do the first."""
+    url = postgresql_databases.copy(postgresql_databases.prototype)
+    addresses = {"RETAINER_DATABASE_URL": url, "RETAINER_VALKEY_URL": valkey_process.url}
+    with running_together(tmp_path_factory.mktemp("servers"), 2, **addresses) as servers:
+        yield servers
+    postgresql_databases.discard(url)
+
+
+@pytest.fixture(params=["embedded", "two_servers"])
+def servers(request: pytest.FixtureRequest) -> Servers:
+    """All servers of a database: one with the embedded database, then two with PostgreSQL."""
+    servers: Servers = request.getfixturevalue(request.param)
+    return servers
+
+
 @pytest.fixture
 def address() -> str:
     """A loopback address that no other test has, with a bucket of its own."""
@@ -25,9 +52,10 @@ def address() -> str:
 
 
 @pytest.fixture
-def open_agency(server: Server) -> Callable[[str], dict[str, Any]]:
-    """Opens agencies of a plan."""
-    return lambda plan: server.agency(f"Agency{next(NUMBERS)}", plan)
+def open_agency(request: pytest.FixtureRequest) -> Callable[[str], dict[str, Any]]:
+    """Opens agencies of a plan, in the database of the servers that the test asks."""
+    asked = request.getfixturevalue("servers" if "servers" in request.fixturenames else "server")
+    return lambda plan: asked.agency(f"Agency{next(NUMBERS)}", plan)
 
 
 @pytest.fixture

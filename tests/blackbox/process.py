@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import http.client
+import itertools
 import json
 import os
 import random
@@ -16,16 +17,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
+
+import psycopg
 
 import retainer
 from retainer.identity import keys
 from retainer.identity.keys import SCOPES, KeyDetails
 from retainer.schema.migrations import migrate
 from retainer.settings import BASE_PATH
-from retainer.store.engines import Sqlite
+from retainer.store.engines import Sqlite, connect
 from retainer.store.tx import Store
 from tests.factories import new_store, open_agency
 
@@ -34,6 +37,8 @@ COMMAND = [sys.executable, "-m", "retainer"]
 PATIENCE = 60
 LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
 LIVING_COLUMNS = {"last_used_at"}
+Database = Path | str
+"""The file of an embedded database, or the address of another."""
 
 
 def environment(folder: Path, **settings: str) -> dict[str, str]:
@@ -69,9 +74,9 @@ def command(folder: Path, *arguments: Any, **settings: str) -> Result:
     return Result(done.returncode, done.stdout, done.stderr)
 
 
-def tell(folder: Path, *arguments: Any) -> Any:
+def tell(folder: Path, *arguments: Any, **settings: str) -> Any:
     """Run a command that succeeds with --json: one object on standard output, nothing else anywhere."""
-    result = command(folder, *arguments, "--json")
+    result = command(folder, *arguments, "--json", **settings)
     assert result.status == 0, result
     assert result.err == "", result
     assert isinstance(result.json, dict), result
@@ -196,10 +201,11 @@ class Server:
     folder: Path
     port: int
     process: subprocess.Popen[bytes]
+    settings: dict[str, str] = field(default_factory=dict)
 
     @property
-    def database(self) -> Path:
-        return self.folder / "data" / "retainer.db"
+    def database(self) -> Any:
+        return self.settings.get("RETAINER_DATABASE_URL") or self.folder / "data" / "retainer.db"
 
     def client(self, key: str | None = None, address: str = "127.0.0.1", timeout: float = PATIENCE) -> Client:
         return Client(self.port, key, address, timeout)
@@ -216,7 +222,7 @@ class Server:
             return keys.create_key(store, agency["account_id"], details)[1]
 
     def tell(self, *arguments: Any) -> Any:
-        return tell(self.folder, *arguments)
+        return tell(self.folder, *arguments, **self.settings)
 
     def log(self) -> str:
         return (self.folder / "err.txt").read_text(encoding="utf-8")
@@ -244,6 +250,23 @@ class Server:
         self.process.wait(timeout=PATIENCE)
 
 
+class Servers:
+    """Servers of one database, on ports of their own: each new caller gets the next of them."""
+
+    def __init__(self, *each: Server) -> None:
+        self.each = each
+        self._turns = itertools.cycle(each)
+        self.database = each[0].database
+        self.agency, self.new_key, self.tell = each[0].agency, each[0].new_key, each[0].tell
+
+    def client(self, key: str | None = None, address: str = "127.0.0.1") -> Client:
+        return next(self._turns).client(key, address)
+
+    def clients(self, key: str) -> list[Client]:
+        """A client of each server."""
+        return [server.client(key) for server in self.each]
+
+
 def children(pid: int) -> list[int]:
     """The child processes of a process, and theirs."""
     try:
@@ -269,9 +292,9 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def opened(database: Path) -> Iterator[Store]:
-    """The database file, opened from here: many agencies are made sooner than by commands."""
-    store = new_store(database)
+def opened(database: Database) -> Iterator[Store]:
+    """The database, opened from here: many agencies are made sooner than by commands."""
+    store = Store(connect(database)) if isinstance(database, str) else new_store(database)
     try:
         yield store
     finally:
@@ -304,7 +327,7 @@ def start(folder: Path, *options: Any, port: int | None = None, does: str = "ser
         process = subprocess.Popen(
             arguments, cwd=folder, env=environment(folder, **settings), stdout=out, stderr=err, start_new_session=True
         )
-    server = Server(folder, port, process)
+    server = Server(folder, port, process, settings)
     try:
         until(lambda: answers(server), "the server answers")
     except BaseException:
@@ -323,6 +346,18 @@ def answers(server: Server) -> bool:
             return client.send("GET", BASE_PATH + "/me").status == 401
         except OSError:
             return False
+
+
+@contextlib.contextmanager
+def running_together(folder: Path, count: int, **settings: str) -> Iterator[Servers]:
+    """Servers of the database that the settings name, which are ended with the block; each has a folder of its own."""
+    with contextlib.ExitStack() as stack:
+        servers = []
+        for number in range(count):
+            place = folder / f"server{number}"
+            place.mkdir()
+            servers.append(stack.enter_context(running(place, "--no-monitor", **settings)))
+        yield Servers(*servers)
 
 
 @contextlib.contextmanager
@@ -360,8 +395,11 @@ def statuses(answers: list[Answer]) -> dict[int, int]:
     return dict(Counter(answer.status for answer in answers))
 
 
-def query(database: Path, statement: str) -> list[tuple[Any, ...]]:
-    """Ask the database file itself."""
+def query(database: Database, statement: str) -> list[tuple[Any, ...]]:
+    """Ask the database itself."""
+    if isinstance(database, str):
+        with psycopg.connect(database, autocommit=True) as session:
+            return session.execute(statement.encode()).fetchall()
     with contextlib.closing(Sqlite.driver.connect(str(database), timeout=10)) as connection:
         return connection.execute(statement).fetchall()
 
@@ -376,10 +414,12 @@ def contents(database: Path) -> dict[str, list[tuple[Any, ...]]]:
     return found
 
 
-def unsound(database: Path) -> list[Any]:
-    """What SQLite and our own sums find wrong in a database."""
-    wrong: list[Any] = [row for row in query(database, "PRAGMA integrity_check") if row != ("ok",)]
-    wrong += query(database, "PRAGMA foreign_key_check")
+def unsound(database: Database) -> list[Any]:
+    """What the embedded database and our own sums find wrong in it."""
+    wrong: list[Any] = []
+    if isinstance(database, Path):
+        wrong += [row for row in query(database, "PRAGMA integrity_check") if row != ("ok",)]
+        wrong += query(database, "PRAGMA foreign_key_check")
     for account, name, count in query(database, "SELECT account_id, name, count FROM totals"):
         ((real,),) = query(database, f"SELECT count(*) FROM {name} WHERE account_id = {account}")
         wrong += [(account, name, count, real)] if count != real else []

@@ -3,6 +3,7 @@ import threading
 from collections import Counter
 from decimal import ROUND_HALF_UP, Decimal
 
+import psycopg
 import pytest
 from bench import gapless
 
@@ -29,8 +30,8 @@ def added(values):
 class Desk:
     """A client of the agency with a project, and some hours that were worked on it."""
 
-    def __init__(self, server, agency):
-        self.server = server
+    def __init__(self, servers, agency):
+        self.servers = servers
         self.key = agency["key"]
         self.account = agency["account_id"]
         self.client = self.one("POST", "/clients", {"name": "Bergmann", "tax_rate": "19"}).data["id"]
@@ -38,7 +39,7 @@ class Desk:
         self.project = self.one("POST", "/projects", project).data["id"]
 
     def one(self, *call, **headers):
-        with self.server.client(self.key) as client:
+        with self.servers.client(self.key) as client:
             return client.call(*call, **headers)
 
     def get(self, path):
@@ -49,7 +50,7 @@ class Desk:
         barrier = threading.Barrier(len(calls))
 
         def send(number):
-            with self.server.client(self.key) as client:
+            with self.servers.client(self.key) as client:
                 client.get("/me")
                 barrier.wait(timeout=20)
                 return client.call(*calls[number], **headers)
@@ -74,7 +75,7 @@ class Desk:
 
     def invoices(self):
         """Every invoice as it is answered alone."""
-        found = query(self.server.database, f"SELECT id FROM invoices WHERE account_id = {self.account} ORDER BY id")
+        found = query(self.servers.database, f"SELECT id FROM invoices WHERE account_id = {self.account} ORDER BY id")
         return at_once(8, lambda n: self.get(f"/invoices/{found[n][0]}"), len(found))
 
     def billed(self):
@@ -108,13 +109,13 @@ class Desk:
         assert Decimal(project["unbilled_amount"]) == added(entries[entry_id]["amount"] for entry_id in rest)
         assert project["tracked_minutes"] == sum(entry["duration_minutes"] for entry in entries.values())
         assert Decimal(project["invoiced_amount"]) == invoiced
-        assert unsound(self.server.database) == []
+        assert unsound(self.servers.database) == []
         return {entry_id: invoice for entry_id, (invoice, _) in billed_on.items()}
 
 
 @pytest.fixture
-def desk(server, agency):
-    return Desk(server, agency)
+def desk(servers, agency):
+    return Desk(servers, agency)
 
 
 def bill_by_ids(way, desk, hours, draft):
@@ -151,8 +152,13 @@ def already_billed(hour, invoice):
 
 
 @pytest.mark.parametrize(("issued", "kills"), [(400, 2), (600, 0)][: length(2)])
-def test_numbers_of_fifty_writers_have_neither_gap_nor_duplicate(tmp_path, issued, kills):
-    book, figures = gapless.run(tmp_path, issued, kills=kills)
+@pytest.mark.parametrize("servers", [1, 2])
+def test_numbers_of_fifty_writers_have_neither_gap_nor_duplicate(tmp_path, request, servers, issued, kills):
+    addresses = {}
+    if servers > 1:
+        databases, valkey = map(request.getfixturevalue, ("postgresql_databases", "valkey_process"))
+        addresses = {"RETAINER_DATABASE_URL": databases.create(), "RETAINER_VALKEY_URL": valkey.url}
+    book, figures = gapless.run(tmp_path, issued, kills=kills, servers=servers, **addresses)
     assert book.wrong == []
     assert (figures["gaps"], figures["duplicates"], figures["lost"]) == (0, 0, 0)
     assert len(book.acknowledged["invoices"]) == issued + 4, "one more in each series"
@@ -314,11 +320,9 @@ def test_the_database_itself_refuses_an_hour_on_two_live_invoices(desk):
     first, second = desk.worked(2)
     desk.one(*bill_by_ids("create", desk, [first], None))
     desk.one(*bill_by_ids("create", desk, [second], None))
-    with Sqlite.driver.connect(str(desk.server.database), timeout=10) as connection:
-        twice = f"UPDATE allocations SET time_entry_id = {first} WHERE time_entry_id = {second}"
-        with pytest.raises(Sqlite.driver.IntegrityError, match="UNIQUE"):
-            connection.execute(twice)
-    connection.close()
+    twice = f"UPDATE allocations SET time_entry_id = {first} WHERE time_entry_id = {second}"
+    with pytest.raises((Sqlite.driver.IntegrityError, psycopg.IntegrityError), match=r"(?i)unique"):
+        query(desk.servers.database, twice)
 
 
 def checked_invoice(desk, path):

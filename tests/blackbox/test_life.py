@@ -200,29 +200,32 @@ def crash(server, kind):
             os.kill(pid, signal.SIGKILL)
 
 
-def test_killed_under_writes_nothing_acknowledged_is_lost_and_nothing_is_there_twice(tmp_path):
-    port = free_port()
-    server = start(prepared(tmp_path), port=port)
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_killed_under_writes_nothing_acknowledged_is_lost_and_nothing_is_there_twice(tmp_path, request, kind):
+    port, settings = free_port(), {}
+    if kind == "postgresql":
+        settings["RETAINER_DATABASE_URL"] = request.getfixturevalue("postgresql_databases").create()
+    server = start(prepared(tmp_path), port=port, **settings)
     agency = server.agency("North", "enterprise")
     journal = Journal(port, agency["key"])
     try:
-        for kind in CRASHES:
+        for crashed in CRASHES:
             stopped = threading.Event()
             enough = len(journal.acknowledged) + 100
             threads = [threading.Thread(target=journal.writer, args=(stopped,)) for _ in range(WRITERS)]
             for thread in threads:
                 thread.start()
             until(lambda enough=enough: len(journal.acknowledged) >= enough, "writes are acknowledged")
-            crash(server, kind)
+            crash(server, crashed)
             stopped.set()
             for thread in threads:
                 thread.join(timeout=20)
                 assert not thread.is_alive()
-            if kind == "worker":
+            if crashed == "worker":
                 until(lambda server=server: answers(server), "a killed worker is replaced")
             else:
                 server.kill()
-                server = start(tmp_path, port=port)
+                server = start(tmp_path, port=port, **settings)
             journal.retry()
     finally:
         server.kill()
@@ -255,9 +258,9 @@ def test_a_second_server_on_the_same_database_is_refused_in_a_sentence(disposabl
     assert "Another server serves" in finished.err
 
 
-def test_concurrent_creates_get_numbers_without_gap_or_duplicate(server, agency):
+def test_concurrent_creates_get_numbers_without_gap_or_duplicate(servers, agency):
     def write(number):
-        with server.client(agency["key"]) as client:
+        with servers.client(agency["key"]) as client:
             good = [client.post("/clients", {"name": f"{number}-{turn}"}) for turn in range(8)]
             bad = client.post("/clients", {"name": "x", "email": "nobody"})
             return good, bad
@@ -266,13 +269,13 @@ def test_concurrent_creates_get_numbers_without_gap_or_duplicate(server, agency)
     assert statuses([answer for part in parts for answer in part[0]]) == {201: 256}
     assert statuses([part[1] for part in parts]) == {422: 32}
     expected = sorted(answer.data["number"] for part in parts for answer in part[0])
-    assert expected == numbers(server, agency["account_id"]) == gapless(256)
-    assert unsound(server.database) == []
+    assert expected == numbers(servers, agency["account_id"]) == gapless(256)
+    assert unsound(servers.database) == []
 
 
-def test_a_hundred_identical_posts_with_one_idempotency_key_have_one_effect(server, agency):
+def test_a_hundred_identical_posts_with_one_idempotency_key_have_one_effect(servers, agency):
     def post(_):
-        with server.client(agency["key"]) as client:
+        with servers.client(agency["key"]) as client:
             return client.post("/clients", {"name": "Once"}, Idempotency_Key="one-effect")
 
     found = at_once(32, post, 100)
@@ -281,19 +284,19 @@ def test_a_hundred_identical_posts_with_one_idempotency_key_have_one_effect(serv
     assert len({answer.body for answer in made}) == 1
     assert sum("idempotency-replayed" not in answer.headers for answer in made) == 1
     assert all(int(answer.headers["retry-after"]) >= 1 for answer in found if answer.status == 409)
-    assert numbers(server, agency["account_id"]) == ["C-0001"]
+    assert numbers(servers, agency["account_id"]) == ["C-0001"]
     again = post(0)
     assert (again.status, again.body) == (201, made[0].body)
-    with server.client(agency["key"]) as client:
+    with servers.client(agency["key"]) as client:
         other = client.post("/clients", {"name": "Other"}, Idempotency_Key="one-effect")
     assert (other.status, other.code) == (422, "idempotency_key_reused")
-    with server.client(server.new_key(agency)) as client:
+    with servers.client(servers.new_key(agency)) as client:
         fresh = client.post("/clients", {"name": "Once"}, Idempotency_Key="one-effect")
     assert (fresh.status, fresh.data["number"]) == (201, "C-0002"), "another API key has attempts of its own"
 
 
-def test_of_thirty_changes_to_the_same_state_exactly_one_wins(server, agency):
-    with server.client(agency["key"]) as client:
+def test_of_thirty_changes_to_the_same_state_exactly_one_wins(servers, agency):
+    with servers.client(agency["key"]) as client:
         made = client.post("/clients", {"name": "First"}).data
         path = f"/clients/{made['id']}"
         for turn in range(3):
@@ -301,7 +304,7 @@ def test_of_thirty_changes_to_the_same_state_exactly_one_wins(server, agency):
             barrier = threading.Barrier(30)
 
             def change(number, barrier=barrier, state=state, turn=turn):
-                with server.client(agency["key"]) as mine:
+                with servers.client(agency["key"]) as mine:
                     barrier.wait(timeout=20)
                     return mine.call("PATCH", path, {"notes": f"by {turn}.{number}"}, If_Match=state)
 

@@ -1,92 +1,111 @@
 import pytest
 
-from tests.blackbox.process import Client, Server
+from tests.blackbox.process import Servers
 from tests.length import length
 
 PAST, FUTURE = "2020-01-01T00:00:00Z", "2100-01-01T00:00:00Z"
 TIMES = length(2)
 
 
+def told(client):
+    with client:
+        return outcome(client.get("/clients"))
+
+
+def outcome(answer):
+    return answer.status, None if answer.status == 200 else answer.code
+
+
+class Kept:
+    """Connections to every server that are open all the while: what was decided when they were opened may not last."""
+
+    def __init__(self, clients):
+        self.clients = clients
+
+    def answers(self):
+        """What all of them are answered."""
+        (answer,) = {outcome(client.get("/clients")) for client in self.clients}
+        return answer
+
+
 class Desk:
     """An account with a key under test and one of another user, beside a key of another account."""
 
-    def __init__(self, server: Server, agency, other_tenant) -> None:
-        self.server = server
+    def __init__(self, servers: Servers, agency, other_tenant) -> None:
+        self.servers = servers
         self.account = agency["account_id"]
         self.user = agency["admin_id"]
         self.key_id = agency["key_id"]
         self.key = agency["key"]
-        self.other, self.other_tenant = server.new_key(agency | {"admin_id": agency["member_id"]}), other_tenant["key"]
+        self.other, self.other_tenant = servers.new_key(agency | {"admin_id": agency["member_id"]}), other_tenant["key"]
 
     def answers(self, key: str) -> tuple[int, str | None]:
-        """What the very next request of a key is answered, on a new connection."""
-        with Client(self.server.port, key) as client:
-            answer = client.get("/clients")
-        return answer.status, None if answer.status == 200 else answer.code
+        """What the very next request of a key is answered, by every server and on a new connection."""
+        (answer,) = {told(client) for client in self.servers.clients(key)}
+        return answer
 
 
 @pytest.fixture
-def desk(server, open_agency):
-    return Desk(server, open_agency("scale"), open_agency("agency"))
+def desk(servers, open_agency):
+    return Desk(servers, open_agency("scale"), open_agency("agency"))
 
 
 @pytest.fixture
-def kept(server, desk):
-    """A connection that is open all the while: what was decided when it was opened may not last."""
-    with server.client(desk.key) as client:
-        assert client.get("/clients").status == 200
-        yield client
+def kept(servers, desk):
+    clients = servers.clients(desk.key)
+    kept = Kept(clients)
+    assert kept.answers() == (200, None)
+    yield kept
+    for client in clients:
+        client.close()
 
 
-def test_a_revoked_key_is_refused_from_the_very_next_request(server, desk, kept):
+def test_a_revoked_key_is_refused_from_the_very_next_request(servers, desk, kept):
     for _ in range(TIMES):
-        made = server.tell("key", "create", desk.account, "--user", desk.user, "--name", "Short", "--scopes", "all")
+        made = servers.tell("key", "create", desk.account, "--user", desk.user, "--name", "Short", "--scopes", "all")
         assert desk.answers(made["key"]) == (200, None)
-        server.tell("key", "revoke", made["key_id"])
+        servers.tell("key", "revoke", made["key_id"])
         assert desk.answers(made["key"]) == (401, "revoked_key")
-        assert kept.get("/clients").status == 200, "another key of the same user is not affected"
-    server.tell("key", "revoke", desk.key_id)
-    answer = kept.get("/clients")
-    assert (answer.status, answer.code) == (401, "revoked_key"), "on the connection that was open as well"
+        assert kept.answers() == (200, None), "another key of the same user is not affected"
+    servers.tell("key", "revoke", desk.key_id)
+    assert kept.answers() == (401, "revoked_key"), "on the connection that was open as well"
     assert desk.answers(desk.other)[0] == desk.answers(desk.other_tenant)[0] == 200
 
 
-def test_switching_the_api_off_and_on_counts_from_the_very_next_request(server, desk, kept):
+def test_switching_the_api_off_and_on_counts_from_the_very_next_request(servers, desk, kept):
     for _ in range(TIMES):
-        server.tell("api", "off", desk.account)
-        answer = kept.get("/clients")
-        assert (answer.status, answer.code) == (403, "api_disabled")
+        servers.tell("api", "off", desk.account)
+        assert kept.answers() == (403, "api_disabled")
         assert desk.answers(desk.other) == (403, "api_disabled")
         assert desk.answers(desk.other_tenant)[0] == 200
-        server.tell("api", "on", desk.account)
-        assert kept.get("/clients").status == desk.answers(desk.other)[0] == 200
+        servers.tell("api", "on", desk.account)
+        assert kept.answers() == desk.answers(desk.other) == (200, None)
 
 
-def test_deactivating_a_user_stops_the_user_s_keys_and_no_others(server, desk, kept):
+def test_deactivating_a_user_stops_the_user_s_keys_and_no_others(servers, desk, kept):
     for _ in range(TIMES):
-        server.tell("user", "deactivate", desk.user)
-        answer = kept.get("/clients")
-        assert (answer.status, answer.code) == (401, "user_deactivated")
+        servers.tell("user", "deactivate", desk.user)
+        assert kept.answers() == (401, "user_deactivated")
         assert desk.answers(desk.other)[0] == desk.answers(desk.other_tenant)[0] == 200
-        server.tell("user", "activate", desk.user)
-        assert kept.get("/clients").status == 200
+        servers.tell("user", "activate", desk.user)
+        assert kept.answers() == (200, None)
 
 
-def test_a_plan_without_the_api_and_without_a_trial_stops_at_once(server, desk, kept):
+def test_a_plan_without_the_api_and_without_a_trial_stops_at_once(servers, desk, kept):
     for _ in range(TIMES):
-        server.tell("account", "set", desk.account, "--plan", "solo", "--trial-ends-at", PAST)
-        answer = kept.get("/clients")
-        assert (answer.status, answer.code) == (402, "trial_ended")
+        servers.tell("account", "set", desk.account, "--plan", "solo", "--trial-ends-at", PAST)
+        assert kept.answers() == (402, "trial_ended")
         assert desk.answers(desk.other_tenant)[0] == 200
-        server.tell("account", "set", desk.account, "--plan", "scale")
-        assert kept.get("/clients").status == 200
+        servers.tell("account", "set", desk.account, "--plan", "scale")
+        assert kept.answers() == (200, None)
 
 
-def test_a_trial_that_is_set_anew_gives_the_api_back_at_once(server, desk, kept):
-    server.tell("account", "set", desk.account, "--plan", "studio", "--trial-ends-at", FUTURE)
-    answer = kept.get("/clients")
-    assert (answer.status, answer.headers["x-ratelimit-limit"]) == (200, "600"), "with the ceiling of agency"
-    server.tell("account", "set", desk.account, "--trial-ends-at", PAST)
-    assert kept.get("/clients").status == 402
-    server.tell("account", "set", desk.account, "--trial-ends-at", FUTURE)
-    assert kept.get("/clients").status == 200
+def test_a_trial_that_is_set_anew_gives_the_api_back_at_once(servers, desk, kept):
+    servers.tell("account", "set", desk.account, "--plan", "studio", "--trial-ends-at", FUTURE)
+    for client in kept.clients:
+        answer = client.get("/clients")
+        assert (answer.status, answer.headers["x-ratelimit-limit"]) == (200, "600"), "with the ceiling of agency"
+    servers.tell("account", "set", desk.account, "--trial-ends-at", PAST)
+    assert kept.answers() == (402, "trial_ended")
+    servers.tell("account", "set", desk.account, "--trial-ends-at", FUTURE)
+    assert kept.answers() == (200, None)

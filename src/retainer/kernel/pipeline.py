@@ -9,13 +9,12 @@ import msgspec
 
 from retainer.errors import Refusal
 from retainer.kernel import etag, idempotency
-from retainer.kernel.body import RequestBody
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.paging import Paged
 from retainer.kernel.resource import Call, Operation, Routes, WithMeta
 from retainer.limits import ADDRESS_RATE_LIMIT, Allowance, Limiter
-from retainer.store.engines import Unavailable
+from retainer.store.engines import TransientConflict, Unavailable
 from retainer.store.tx import Store, Tx
 from retainer.values.records import Record
 
@@ -27,6 +26,8 @@ FIXED = [
     ("vary", "Authorization, X-Api-Key, Accept-Encoding"),
     ("x-content-type-options", "nosniff"),
 ]
+RETRIES = 3
+"""So many times a write is tried again when the database undid it because of another one; it was not yet answered."""
 
 
 class Access(Protocol):
@@ -95,18 +96,27 @@ class Pipeline:
             with self.store.begin(call.caller, write=False) as tx:
                 return reply(operation, operation.call(tx, call), request)
         body = self.read_body(request, call.caller.account_id)
-        if operation.body is not None:
-            call.sent = RequestBody(request, body, operation.body, "Create" if operation.created else "Update")
+        call.read(body)
         readable = call.sent is not None and call.sent.refusal is None
         attempt = idempotency.attempt(request, call.caller.key_id, call.sent.fields if call.sent and readable else body)
+        with attempt or nullcontext():
+            for _ in range(RETRIES):
+                try:
+                    return self.write(call, attempt)
+                except TransientConflict:
+                    call.read(body)  # rules may have changed what was read
+            return self.write(call, attempt)
+
+    def write(self, call: Call, attempt: idempotency.Attempt | None) -> Response:
+        """Run a writing operation in a transaction, once. Raises TransientConflict when the same again may succeed."""
 
         def run(tx: Tx) -> Response:
-            result = operation.call(tx, call)
+            result = call.operation.call(tx, call)
             tx.raise_errors()
-            return reply(operation, result, request)
+            return reply(call.operation, result, call.request)
 
-        with attempt or nullcontext(), self.store.begin(call.caller, write=True) as tx:
-            tx.if_match = request.header("IF_MATCH")
+        with self.store.begin(call.caller, write=True) as tx:
+            tx.if_match = call.request.header("IF_MATCH")
             return attempt.once(tx, lambda: run(tx)) if attempt else run(tx)
 
 

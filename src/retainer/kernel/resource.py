@@ -42,6 +42,12 @@ class Call(msgspec.Struct):
     query: Any
     sent: bodies.RequestBody | None = None
 
+    def read(self, body: bytes) -> None:
+        """Read the body, if the operation takes one; again when it is called again."""
+        if self.operation.body is not None:
+            use = "Create" if self.operation.created else "Update"
+            self.sent = bodies.RequestBody(self.request, body, self.operation.body, use)
+
 
 class WithMeta(msgspec.Struct, Generic[T, M]):
     """What is answered, and under `meta` what stands beside it: what became of others, or when it was so."""

@@ -1,7 +1,6 @@
 """PostgreSQL: statements are sent together, and waited for when the result of one is needed."""
 
 import contextlib
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,8 @@ from sqlalchemy.dialects.postgresql import psycopg as dialects
 from sqlalchemy.exc import DBAPIError
 
 from retainer.store.engines.base import Engine, OutcomeUnknown, Row, Unavailable, Values
-from retainer.store.engines.postgresql_connection import (
-    Connection,
-    Cursor,
-    open_connection,
-    translate_error,
-    translated,
-)
+from retainer.store.engines.postgresql_connection import Connection, Cursor, translate_error, translated
+from retainer.store.engines.postgresql_pool import Pool
 
 CONNECT_SECONDS = 2
 """The longest that a connection is waited for; the driver takes no less."""
@@ -49,13 +43,8 @@ class Postgresql(Engine):
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._idle: list[Connection] = []
-        self._generation = 0  # of connections: those of a former one are closed when they are given back
-        self._lock = threading.Lock()
-        self._is_lost = False  # then one thread at a time tries to connect, and the others need not wait for that
-        self._connecting = threading.Lock()
         options = " ".join(f"-c {name}={value}" for name, value in SESSION.items())
-        self._conninfo = conninfo.make_conninfo(url, options=options, connect_timeout=CONNECT_SECONDS)
+        self._pool = Pool(conninfo.make_conninfo(url, options=options, connect_timeout=CONNECT_SECONDS))
 
     @property
     def version(self) -> str:
@@ -73,49 +62,15 @@ class Postgresql(Engine):
 
     def connection(self) -> Connection:
         """Lend a connection that nobody uses; its user gives it back. Raises Unavailable."""
-        try:
-            return self._idle.pop()
-        except IndexError:  # all are lent
-            return self._connect()
-
-    def _connect(self) -> Connection:
-        if not self._is_lost:
-            return self._open()
-        if not self._connecting.acquire(blocking=False):
-            raise Unavailable("PostgreSQL is out of reach.")
-        try:
-            return self._open()
-        finally:
-            self._connecting.release()
-
-    def _open(self) -> Connection:
-        generation = self._generation
-        try:
-            connection = open_connection(self._conninfo)
-        except Unavailable:
-            self._is_lost = True
-            raise
-        self._is_lost = False
-        connection.generation = generation
-        return connection
+        return self._pool.lend()
 
     def give_back(self, connection: Connection) -> None:
         """Take back what was lent: for the next user, if its last transaction ended in order."""
-        if connection.is_reusable() and connection.generation == self._generation:
-            self._idle.append(connection)
-            return
-        if connection.closed and connection.generation == self._generation:  # what is idle is lost too
-            self._is_lost = connection.has_timed_out
-            self.close()
-        connection.close()
+        self._pool.give_back(connection)
 
     def close(self) -> None:
         """Close what is idle, and later what is lent: none may be open when a process forks."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-            self._generation += 1
-        for connection in idle:
-            connection.close()
+        self._pool.close()
 
     def run(self, connection: Connection, text: str, values: Values) -> Cursor:
         """Run a statement with the values of $1, $2 and so on; in a transaction it is only sent."""

@@ -90,9 +90,11 @@ class Connection(psycopg.Connection[Row]):
 
 
 def open_connection(conninfo: str) -> Connection:
-    """Open a connection. Raises Unavailable."""
-    with translated():
+    """Open a connection. Raises Unavailable, whatever the reason."""
+    try:
         connection = Connection.connect(conninfo, autocommit=True, cursor_factory=Cursor, prepare_threshold=2)
+    except psycopg.Error as error:
+        raise Unavailable(str(error)) from error
     connection.prepared_max = 1000
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.adapters.register_loader("date", TextLoader)

@@ -1,0 +1,296 @@
+"""Show that an outage of PostgreSQL costs nothing but its time: python -m bench.outages [--cycles N] [--kinds KIND].
+
+While callers read and write, PostgreSQL is stopped, killed, hung, robbed of its connections, and comes back.
+"""
+
+import argparse
+import contextlib
+import itertools
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from tests.blackbox.process import Answer, Server, query, running, unsound, until
+from tests.postgresql_process import PostgresqlProcess, postgresql_process
+
+from retainer.settings import BASE_PATH
+
+NUMBERS = itertools.count(1)
+CALLERS = 8  # of each kind
+PAUSE_SECONDS = 0.04  # between two requests of a caller, so that no limit is reached
+DOWN_SECONDS = 2.0
+HUNG_SECONDS = 7.0  # longer than a reply is waited for
+REFUSED_SECONDS, LONGEST_SECONDS, RETURN_SECONDS = 1.0, 5.0, 2.0  # what is allowed
+
+
+@dataclass
+class Request:
+    """A request and its outcome."""
+
+    began: float
+    ended: float
+    status: int
+
+
+@dataclass
+class Book:
+    """What was sent and what was acknowledged, kept outside the server."""
+
+    accounts: list[int] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    acknowledged: dict[str, tuple[int, str]] = field(default_factory=dict)
+    replayed: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+class Load:
+    """Callers who read and write until they are told to end; a write is sent again until it is acknowledged."""
+
+    def __init__(self, server: Server, book: Book) -> None:
+        self.server, self.book = server, book
+        self.ended = threading.Event()
+        self.latest = [0.0] * (2 * CALLERS)  # when each caller's latest successful request began
+        agencies = [server.agency(f"Agency{next(NUMBERS)}", "enterprise") for _ in range(2)]
+        book.accounts += [agency["account_id"] for agency in agencies]
+        self.keys = [server.new_key(agencies[number // 2 % 2]) for number in range(2 * CALLERS)]
+        self.threads = [threading.Thread(target=self.call, args=(number,)) for number in range(2 * CALLERS)]
+
+    def __enter__(self) -> Self:
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        for thread in self.threads:
+            thread.join()
+
+    def call(self, number: int) -> None:
+        """Be a reader or a writer."""
+        try:
+            (self.write if number % 2 else self.read)(number)
+        except Exception as error:  # noqa: BLE001  # a server that runs on answers every request
+            self.book.wrong.append(f"caller {number}: {error!r}")
+
+    def read(self, number: int) -> None:
+        """Read, one thing after another."""
+        with self.server.client(self.keys[number]) as client:
+            for path in itertools.cycle(("/me", "/clients?per_page=5", "/reports/overview")):
+                if self.ended.wait(PAUSE_SECONDS):
+                    return
+                self.note(number, 200, lambda path=path: client.send("GET", BASE_PATH + path))  # type: ignore[misc]
+
+    def write(self, number: int) -> None:
+        """Create clients; note what is acknowledged."""
+        with self.server.client(self.keys[number]) as client:
+            for turn in itertools.count():
+                name = f"{number}-{turn}"
+
+                def send(name: str = name) -> Answer:
+                    return client.send("POST", f"{BASE_PATH}/clients", {"name": name}, Idempotency_Key=name)
+
+                while (answer := self.note(number, 201, send)).status == 503:
+                    time.sleep(PAUSE_SECONDS)
+                self.book.acknowledged[name] = answer.data["id"], answer.data["number"]
+                self.book.replayed += "idempotency-replayed" in answer.headers
+                if self.ended.wait(PAUSE_SECONDS):
+                    return
+
+    def note(self, number: int, expected: int, send: Callable[[], Answer]) -> Answer:
+        """Send a request, and note its outcome: what is expected, or a 503 as it should be."""
+        began = time.monotonic()
+        answer = send()
+        self.book.requests.append(Request(began, time.monotonic(), answer.status))
+        if answer.status == expected:
+            self.latest[number] = began
+        elif not is_unavailable(answer):
+            self.book.wrong.append(repr(answer))
+        return answer
+
+    def until_all_succeed(self, since: float) -> None:
+        """Wait until each caller has sent, after a moment, a request that succeeded."""
+        until(lambda: min(self.latest) > since or self.book.wrong, "every caller's request succeeds")
+
+
+def is_unavailable(answer: Answer) -> bool:
+    """Whether an answer is the 503 that the contract describes."""
+    return (
+        answer.status == 503
+        and answer.headers["content-type"].startswith("application/json")
+        and json.loads(answer.body)["code"] == "unavailable"
+        and int(answer.headers["retry-after"]) >= 1
+    )
+
+
+@contextlib.contextmanager
+def stopped(database: PostgresqlProcess, mode: str = "fast") -> Iterator[float]:
+    database.stop(mode)
+    yield DOWN_SECONDS
+    database.start()
+
+
+@contextlib.contextmanager
+def killed(database: PostgresqlProcess) -> Iterator[float]:
+    database.kill()
+    yield DOWN_SECONDS
+    database.start()
+
+
+@contextlib.contextmanager
+def hung(database: PostgresqlProcess) -> Iterator[float]:
+    database.hang()
+    try:
+        yield HUNG_SECONDS
+    finally:
+        database.go_on()
+
+
+@contextlib.contextmanager
+def robbed(database: PostgresqlProcess) -> Iterator[float]:
+    for _ in range(5):
+        database.end_connections()
+        time.sleep(0.2)
+    yield 0.0
+
+
+@contextlib.contextmanager
+def full(database: PostgresqlProcess) -> Iterator[float]:
+    with database.taken():
+        yield DOWN_SECONDS
+
+
+KINDS: dict[str, Callable[[PostgresqlProcess], AbstractContextManager[float]]] = {
+    "stopped": stopped,
+    "stopped at once": lambda database: stopped(database, "immediate"),
+    "killed": killed,
+    "hung": hung,
+    "connections ended": robbed,
+    "connections taken": full,
+}
+
+
+@dataclass
+class Cycle:
+    """The figures of one outage, in seconds; times are of `time.monotonic`."""
+
+    kind: str
+    outcomes: Counter[int]
+    longest: float
+    """The longest request."""
+    longest_refusal: float
+    """The longest request that was refused; while PostgreSQL hangs, of those that began after the first refusal."""
+    first_success: float
+    """From the return of PostgreSQL to the first success of a request that began then."""
+    all_succeed: float
+    """The same, to the success of every caller."""
+
+    def violations(self) -> list[str]:
+        """What is not as it must be."""
+        figures = [
+            ("longest request", self.longest, LONGEST_SECONDS),
+            ("longest refusal", self.longest_refusal, REFUSED_SECONDS),
+            ("first success", self.first_success, RETURN_SECONDS),
+        ]
+        return [f"{self.kind}: {name} {seconds:.2f} s" for name, seconds, most in figures if seconds > most]
+
+
+def cycle(load: Load, database: PostgresqlProcess, kind: str) -> Cycle:
+    """Let PostgreSQL fail under load, and come back."""
+    book = load.book
+    load.until_all_succeed(time.monotonic())
+    before, down = len(book.requests), time.monotonic()
+    with KINDS[kind](database) as seconds:
+        time.sleep(seconds)
+    back = time.monotonic()
+    load.until_all_succeed(back)
+    healthy = time.monotonic()
+    requests = book.requests[before:]
+    refused = [request for request in requests if request.status == 503]
+    if kind == "hung":
+        opened = min((request.ended for request in refused), default=down)
+        refused = [request for request in refused if request.began > opened]
+    good = [request.ended for request in requests if request.began > back and request.status < 300]
+    return Cycle(
+        kind,
+        Counter(request.status for request in requests),
+        max(request.ended - request.began for request in requests),
+        max((request.ended - request.began for request in refused), default=0.0),
+        min(good, default=back) - back,
+        healthy - back,
+    )
+
+
+def verify(server: Server, book: Book) -> None:
+    """Compare what is there with what was acknowledged: nothing is lost, and nothing is there twice."""
+    ids = ", ".join(str(account) for account in book.accounts)
+    rows = query(server.database, f"SELECT name, id, number, account_id FROM clients WHERE account_id IN ({ids})")
+    here = {name: (record_id, number) for name, record_id, number, _ in rows}
+    if here != book.acknowledged or len(here) != len(rows):
+        book.wrong.append(f"not as acknowledged: {here.items() ^ book.acknowledged.items()}, {len(rows)} rows")
+    for account in book.accounts:
+        numbers = sorted(row[2] for row in rows if row[3] == account)
+        if numbers != [f"C-{number:04}" for number in range(1, len(numbers) + 1)]:
+            book.wrong.append(f"numbers of account {account} have gaps: {numbers}")
+    book.wrong += map(str, unsound(server.database))
+
+
+@contextlib.contextmanager
+def started(folder: Path) -> Iterator[tuple[Server, PostgresqlProcess]]:
+    """A server with a PostgreSQL of its own."""
+    with postgresql_process(folder) as database:
+        place = Path(tempfile.mkdtemp(dir=folder))
+        with running(place, "--no-monitor", RETAINER_DATABASE_URL=database.url) as server:
+            yield server, database
+
+
+def run(server: Server, database: PostgresqlProcess, kinds: list[str], cycles: int) -> tuple[Book, list[Cycle]]:
+    """Run so many outages of each kind; return what was acknowledged, with what is wrong of it."""
+    book, processes = Book(), server.processes()
+    with Load(server, book) as load:
+        found = [cycle(load, database, kind) for _ in range(cycles) for kind in kinds if not book.wrong]
+    if server.processes() != processes:
+        book.wrong.append(f"The server was replaced: {processes}, {server.processes()}")
+    verify(server, book)
+    return book, found
+
+
+def report(book: Book, cycles: list[Cycle]) -> None:
+    """Print the worst figures of each kind."""
+    print(f"{'':<20}{'cycles':>8}{'answered':>10}{'503':>7}{'longest':>9}{'refusal':>9}{'success':>9}{'all':>7}")
+    for kind in dict.fromkeys(each.kind for each in cycles):
+        mine = [each for each in cycles if each.kind == kind]
+        outcomes: Counter[int] = sum((each.outcomes for each in mine), Counter())
+        figures: list[Any] = [len(mine), outcomes.total() - outcomes[503], outcomes[503]]
+        worst = [
+            max(getattr(each, name) for each in mine)
+            for name in ("longest", "longest_refusal", "first_success", "all_succeed")
+        ]
+        print(f"{kind:<20}{figures[0]:>8}{figures[1]:>10}{figures[2]:>7}" + "".join(f"{each:>8.2f}s" for each in worst))
+    print(f"{len(book.acknowledged):,} writes acknowledged, {book.replayed} of them answered as the first time")
+    for sentence in book.wrong[:20]:
+        print("WRONG", sentence[:500])
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--cycles", type=int, default=20, help="of each kind")
+    options.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory() as folder, started(Path(folder)) as place:
+        book, cycles = run(*place, given.kinds, given.cycles)
+    report(book, cycles)
+    wrong = [*book.wrong, *(violation for each in cycles for violation in each.violations())]
+    print("\n".join(wrong[:20]) if wrong else "As it should be.")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

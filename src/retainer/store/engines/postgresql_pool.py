@@ -1,0 +1,87 @@
+"""The connections of a process to PostgreSQL: lent to one user at a time, refused at once while the server is lost."""
+
+import contextlib
+import threading
+
+from retainer.store.engines.base import Unavailable
+from retainer.store.engines.postgresql_connection import Connection, open_connection
+
+PAUSE_SECONDS = 0.1
+"""From the loss of the server, and from each attempt that failed, to the next attempt to connect."""
+
+
+class Pool:
+    """As many connections are kept as were used at once.
+
+    When one is found closed, the others of its generation are closed as well. When the server does not answer, or
+    refuses a new connection, nobody else waits for that: a thread goes on trying to connect until it succeeds.
+    """
+
+    def __init__(self, conninfo: str) -> None:
+        self._conninfo = conninfo
+        self._idle: list[Connection] = []
+        self._generation = 0
+        self._lock = threading.Lock()
+        self._is_back = threading.Event()  # another one for each loss; who waits for it ends when it is set
+        self._is_back.set()
+
+    def lend(self) -> Connection:
+        """Lend a connection that nobody uses; its user gives it back. Raises Unavailable."""
+        try:
+            return self._idle.pop()
+        except IndexError:  # all are lent
+            if not self._is_back.is_set():
+                raise Unavailable("PostgreSQL is out of reach.") from None
+        try:
+            return self._open()
+        except Unavailable:
+            self._lose()
+            raise
+
+    def give_back(self, connection: Connection) -> None:
+        """Take back what was lent: for the next user, if its last transaction ended in order."""
+        with self._lock:
+            if connection.is_reusable() and connection.generation == self._generation:
+                self._idle.append(connection)
+                return
+        if connection.closed:
+            self._renew(connection.generation)
+            if connection.has_timed_out:
+                self._lose()
+        connection.close()
+
+    def close(self) -> None:
+        """Close what is idle, and later what is lent: none may be open when a process forks."""
+        self._renew(self._generation)
+        self._is_back.set()
+
+    def _open(self) -> Connection:
+        generation = self._generation
+        connection = open_connection(self._conninfo)
+        connection.generation = generation
+        return connection
+
+    def _renew(self, generation: int) -> None:
+        """Begin another generation, if this one is the newest."""
+        with self._lock:
+            if generation != self._generation:
+                return
+            self._generation += 1
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _lose(self) -> None:
+        """Refuse new connections until a thread has got one."""
+        with self._lock:
+            if self._is_back.is_set():
+                self._is_back = threading.Event()
+                threading.Thread(
+                    target=self._await_return, args=(self._is_back,), name="postgresql", daemon=True
+                ).start()
+
+    def _await_return(self, is_back: threading.Event) -> None:
+        while not is_back.wait(PAUSE_SECONDS):
+            with contextlib.suppress(Unavailable):
+                self.give_back(self._open())
+                is_back.set()

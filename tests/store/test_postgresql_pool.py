@@ -1,0 +1,56 @@
+"""The connections of a process to PostgreSQL, when there are none to be had."""
+
+import threading
+
+import pytest
+
+from retainer.store.engines import Unavailable, connect
+from tests.blackbox.process import free_port, until
+
+
+def threads():
+    return [thread.name for thread in threading.enumerate() if thread.name == "postgresql"]
+
+
+def test_the_first_is_told_why_the_others_nothing_and_one_thread_tries_until_the_engine_is_closed():
+    engine = connect(f"postgresql://127.0.0.1:{free_port()}/agency")
+    with pytest.raises(Unavailable, match="refused"):
+        engine.connection()
+    for _ in range(8):
+        with pytest.raises(Unavailable, match=r"PostgreSQL is out of reach\."):
+            engine.connection()
+    assert threads() == ["postgresql"]
+    engine.close()
+    until(lambda: threads() == [], "nobody tries any more")
+    with pytest.raises(Unavailable, match="refused"):
+        engine.connection()
+    engine.close()
+
+
+def test_connections_that_were_lent_before_a_close_are_closed_when_they_are_given_back(postgresql_databases):
+    engine = connect(postgresql_databases.prototype)
+    lent = [engine.connection() for _ in range(2)]
+    engine.give_back(lent[0])
+    engine.close()
+    assert lent[0].closed
+    assert not lent[1].closed
+    engine.give_back(lent[1])
+    assert lent[1].closed
+    again = engine.connection()
+    engine.give_back(again)
+    assert engine.connection() is again
+    engine.give_back(again)
+    engine.close()
+
+
+def test_when_one_connection_is_found_ended_the_idle_ones_are_not_lent_again(postgresql_databases):
+    engine = connect(postgresql_databases.prototype)
+    lent = [engine.connection() for _ in range(4)]
+    processes = [connection.info.backend_pid for connection in lent]
+    for connection in lent:
+        engine.give_back(connection)
+    with postgresql_databases.admin() as admin:
+        admin.execute("SELECT pg_terminate_backend(pid, 10000) FROM unnest(%s::integer[]) AS pid", [processes])
+    assert engine.one("SELECT 1", []) == (1,), "on a new connection"
+    assert all(connection.closed for connection in lent)
+    engine.close()
