@@ -8,7 +8,8 @@ SRC = ROOT / "src" / "retainer"
 MAP = ROOT / "docs" / "code-map.md"
 LAYERS = (
     *("", "values", "store/engines", "store", "schema", "schema/migrations", "kernel", "identity", "rollups"),
-    *("shared", "crm", "billing", "work", "support", "sites", "sites/monitor", "reports", "openapi", "server", "demo", "cli"),
+    *("shared", "crm", "billing", "work", "support", "sites", "sites/monitor", "reports"),
+    *("openapi", "server", "demo", "cli"),
 )
 HEAD = """\
 # Code map

@@ -6,6 +6,7 @@ import typer
 
 from retainer import settings
 from retainer.cli.accounts import account_cli, api_cli, key_cli, user_cli
+from retainer.cli.copy import copy
 from retainer.cli.operate import operate
 from retainer.cli.payments import payment_cli
 from retainer.errors import Refusal
@@ -20,6 +21,7 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
 )
 operate(cli)
+cli.command()(copy)
 cli.add_typer(account_cli, name="account")
 cli.add_typer(api_cli, name="api")
 cli.add_typer(user_cli, name="user")

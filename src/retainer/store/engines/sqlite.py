@@ -23,6 +23,7 @@ from retainer.store.engines.base import (
     Unavailable,
     Values,
 )
+from retainer.store.engines.bulk_sqlite import SqliteBulk
 from retainer.store.engines.group_commit import GroupCommit
 
 try:
@@ -201,13 +202,28 @@ class Sqlite(Engine):
                 with connection.begin():
                     assigned = _last_ids(raw)
                     yield connection
+                    rebuilt = dict(_last_ids(raw))
                     for name, last in assigned:  # a table that was rebuilt must not assign an id again
                         raw.execute("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
-                        raw.execute(KEEP_LAST_ID, (name, last, name))
+                        raw.execute(KEEP_LAST_ID, (name, max(last, rebuilt.get(name, 0)), name))
                     broken = raw.execute("PRAGMA foreign_key_check").fetchall()
                     if broken:
                         message = f"The change of the schema left references to nothing: {broken[:5]}"
                         raise RuntimeError(message)
+
+    @contextlib.contextmanager
+    def all_rows(self) -> Iterator[SqliteBulk]:
+        """A transaction in which all rows of one state of the file can be read."""
+        connection = self.connection()
+        try:
+            self.begin_snapshot(connection)
+            yield SqliteBulk(self, connection)
+        finally:
+            self.end_snapshot(connection)
+
+    def bulk(self, connection: SchemaConnection) -> SqliteBulk:
+        """Return what loads whole tables within a change of the schema."""
+        return SqliteBulk(self, connection.connection.driver_connection)
 
     def has_table(self, name: str) -> bool:
         """Whether the database has a table."""
