@@ -41,7 +41,8 @@ def _base_url(text: str) -> str:
     return text.rstrip("/").removesuffix(BASE_PATH)
 
 
-def _database_url(text: str) -> str:
+def database_address(text: str) -> str:
+    """Return the address of a database. Raises ValueError when it is none."""
     is_file = text.startswith(SQLITE) and text != SQLITE
     if not is_file and urlsplit(text).scheme not in {"postgresql", "postgres"}:
         raise ValueError
@@ -99,7 +100,7 @@ class Settings:
         "",
         "The database; by default a file under the data folder.",
         "sqlite:///path/to/file.db or postgresql://user:password@host/name",
-        _database_url,
+        database_address,
     )
     valkey_url: str = _setting(
         "",

@@ -36,6 +36,7 @@ LAYERS = [
     "values",
     "store",
     "schema",
+    "copying",
     "kernel",
     "identity",
     "rollups",

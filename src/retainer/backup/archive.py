@@ -19,7 +19,7 @@ from typing import IO
 import msgspec
 
 from retainer.backup import BackupError, Progress
-from retainer.store.engines.sqlite import private
+from retainer.store.engines.files import private
 
 FORMAT = 1
 PRODUCT = "retainer"

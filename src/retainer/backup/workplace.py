@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from retainer.backup import BackupError
-from retainer.store.engines.sqlite import private
+from retainer.store.engines.files import private
 
 NAME = ".retainer-partial"
 

@@ -8,6 +8,7 @@ from retainer import settings
 from retainer.backup import BackupError
 from retainer.cli.accounts import account_cli, api_cli, key_cli, user_cli
 from retainer.cli.backup import backups
+from retainer.cli.copy import copy
 from retainer.cli.operate import operate
 from retainer.cli.payments import payment_cli
 from retainer.errors import Refusal
@@ -23,6 +24,7 @@ cli = typer.Typer(
 )
 operate(cli)
 backups(cli)
+cli.command()(copy)
 cli.add_typer(account_cli, name="account")
 cli.add_typer(api_cli, name="api")
 cli.add_typer(user_cli, name="user")

@@ -54,9 +54,14 @@ def revision_of(connection: Connection) -> str | None:
 
 def create(connection: Connection, revision: str) -> None:
     """Make all tables as they are now, within a change of the schema, and note that this is the revision."""
+    metadata.create_all(connection)
+    stamp(connection, revision)
+
+
+def stamp(connection: Connection, revision: str) -> None:
+    """Note the revision of tables that were made without migrations, within a change of the schema."""
     from alembic import command  # noqa: PLC0415  # as above
 
-    metadata.create_all(connection)
     command.stamp(configuration(connection), revision)
 
 

@@ -3,10 +3,13 @@
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection as SchemaConnection
 from sqlalchemy import Dialect
+
+if TYPE_CHECKING:
+    from retainer.store.engines.bulk import Bulk
 
 WAIT_SECONDS = 5
 """The longest that a writer waits for its turn."""
@@ -99,6 +102,14 @@ class Engine(ABC):
     @abstractmethod
     def schema_change(self) -> AbstractContextManager[SchemaConnection]:
         """A transaction in which tables are made and changed, with SQLAlchemy; one process at a time is in it."""
+
+    @abstractmethod
+    def all_rows(self) -> "AbstractContextManager[Bulk]":
+        """A transaction in which all rows of one state of the database can be read."""
+
+    @abstractmethod
+    def bulk(self, connection: SchemaConnection) -> "Bulk":
+        """Return what loads whole tables within a change of the schema."""
 
     @abstractmethod
     def has_table(self, name: str) -> bool:

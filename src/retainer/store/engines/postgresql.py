@@ -13,6 +13,7 @@ from sqlalchemy.dialects.postgresql import psycopg as dialects
 from sqlalchemy.exc import DBAPIError
 
 from retainer.store.engines.base import Engine, OutcomeUnknown, Row, Unavailable, Values
+from retainer.store.engines.bulk_postgresql import PostgresqlBulk
 from retainer.store.engines.postgresql_connection import Connection, Cursor, translate_error, translated
 from retainer.store.engines.postgresql_pool import Pool
 
@@ -174,6 +175,18 @@ class Postgresql(Engine):
                 if isinstance(error.orig, psycopg.Error):
                     raise translate_error(error.orig) from error
                 raise
+
+    @contextlib.contextmanager
+    def all_rows(self) -> Iterator[PostgresqlBulk]:
+        """A transaction in which all rows of one state of the database can be read."""
+        url = conninfo.make_conninfo(self.url, options="-c TimeZone=UTC", connect_timeout=CONNECT_SECONDS)
+        with translated(), psycopg.connect(url) as driver:
+            driver.isolation_level, driver.read_only = psycopg.IsolationLevel.REPEATABLE_READ, True
+            yield PostgresqlBulk(self, driver)
+
+    def bulk(self, connection: SchemaConnection) -> PostgresqlBulk:
+        """Return what loads whole tables within a change of the schema."""
+        return PostgresqlBulk(self, connection.connection.driver_connection)
 
     def has_table(self, name: str) -> bool:
         """Whether the database has a table, where its search path finds it."""

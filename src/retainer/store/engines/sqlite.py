@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,8 @@ from retainer.store.engines.base import (
     Unavailable,
     Values,
 )
+from retainer.store.engines.bulk_sqlite import SqliteBulk
+from retainer.store.engines.files import NETWORK_FILE_SYSTEMS, file_system, make_private, private
 from retainer.store.engines.group_commit import GroupCommit
 
 try:
@@ -45,12 +46,6 @@ ROOM = 1024 * 1024  # free bytes that SQLite needs for the files beside a databa
 KEEP_LAST_ID = (
     "INSERT INTO sqlite_sequence (name, seq) SELECT ?, ? WHERE EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?)"
 )
-NETWORK_FILE_SYSTEMS = re.compile(r"nfs\d?|cifs|smb\w*|9p|fuse\.sshfs|ceph|glusterfs")
-
-
-def private(name: str, flags: int) -> int:
-    """Open a file; if it is created, only its owner may read and write it."""
-    return os.open(name, flags, 0o600)
 
 
 class Sqlite(Engine):
@@ -195,19 +190,32 @@ class Sqlite(Engine):
             event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
             with engine.connect() as connection:
                 raw: DriverConnection = connection.connection.driver_connection
-                raw.execute(
-                    "PRAGMA foreign_keys=OFF"
-                )  # before it begins: a table that is rebuilt must not take its children with it
+                raw.execute("PRAGMA foreign_keys=OFF")  # or a table that is rebuilt would take its children with it
                 with connection.begin():
                     assigned = _last_ids(raw)
                     yield connection
+                    rebuilt = dict(_last_ids(raw))
                     for name, last in assigned:  # a table that was rebuilt must not assign an id again
                         raw.execute("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
-                        raw.execute(KEEP_LAST_ID, (name, last, name))
+                        raw.execute(KEEP_LAST_ID, (name, max(last, rebuilt.get(name, 0)), name))
                     broken = raw.execute("PRAGMA foreign_key_check").fetchall()
                     if broken:
                         message = f"The change of the schema left references to nothing: {broken[:5]}"
                         raise RuntimeError(message)
+
+    @contextlib.contextmanager
+    def all_rows(self) -> Iterator[SqliteBulk]:
+        """A transaction in which all rows of one state of the file can be read."""
+        connection = self.connection()
+        try:
+            self.begin_snapshot(connection)
+            yield SqliteBulk(self, connection)
+        finally:
+            self.end_snapshot(connection)
+
+    def bulk(self, connection: SchemaConnection) -> SqliteBulk:
+        """Return what loads whole tables within a change of the schema."""
+        return SqliteBulk(self, connection.connection.driver_connection)
 
     def has_table(self, name: str) -> bool:
         """Whether the database has a table."""
@@ -219,11 +227,10 @@ class Sqlite(Engine):
 
     def prepare_folder(self) -> None:
         """Make the folder, for its owner alone. Raises Unavailable for one on a network share."""
-        for folder in [*reversed(self.path.parent.parents), self.path.parent]:
-            folder.mkdir(mode=0o700, exist_ok=True)
-        kind = _file_system(self.path.parent.resolve())
+        folder = self.path.parent
+        make_private(folder)
+        kind = file_system(folder.resolve())
         if NETWORK_FILE_SYSTEMS.fullmatch(kind):
-            folder = self.path.parent
             raise Unavailable(f"{folder} is on a network share ({kind}), where SQLite loses data. Use a local disk.")
 
     def prepare_place(self) -> None:
@@ -282,12 +289,3 @@ def _last_ids(connection: DriverConnection) -> list[tuple[str, int]]:
     """Return the last id that each table has assigned."""
     exists = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'").fetchone()
     return connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall() if exists else []
-
-
-def _file_system(folder: Path) -> str:
-    mounts = Path("/proc/mounts")
-    if not mounts.exists():
-        return "unknown"
-    lines = [line.split()[1:3] for line in mounts.read_text(encoding="utf-8").splitlines()]
-    parents = [(len(mount_point), kind) for mount_point, kind in lines if folder.is_relative_to(mount_point)]
-    return max(parents, default=(0, "unknown"))[1]

@@ -1,0 +1,513 @@
+"""An installation is copied whole, into a database of either kind, or not at all."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+import time_machine
+from sqlalchemy import Integer
+
+from retainer.copying import TABLES, copy
+from retainer.rollups import doctor
+from retainer.schema import metadata, migrations
+from retainer.store.engines import Sqlite, Unavailable, connect
+from retainer.store.engines.bulk import Contents
+from retainer.store.engines.bulk_postgresql import PostgresqlBulk
+from retainer.store.engines.bulk_sqlite import SqliteBulk
+from retainer.values.kinds import LARGEST_INTEGER
+from tests.contract.filler import NOW, Filler
+from tests.contract_checker import NoChecks
+from tests.databases import PostgresqlDatabases, SqliteDatabases, path_of
+from tests.factories import ApiClient, open_app
+
+KINDS = ("sqlite", "postgresql")
+MOMENT = "2026-01-01T00:00:00.100000Z"
+ODD = "\\N\t\\.\r\n\x01\"',|{}- äöü \U0001f642 \u2028"
+"""What COPY, CSV and the like would take for their own signs."""
+PLACED: list[tuple[str, dict[str, Any]]] = [
+    ("site_checks", {"checked_at": "2026-03-01T00:00:00.000001Z", "is_up": 1}),
+    ("site_checks", {"checked_at": "0001-01-01T00:00:00.120000Z", "is_up": 0}),
+    ("site_checks", {"checked_at": "9999-12-31T23:59:59.999999Z", "is_up": 0}),
+    ("site_hours", {"hour": "2026-03-01T00", "up": LARGEST_INTEGER, "down": 0}),
+    ("site_hours", {"hour": "2026-03-01T01", "up": LARGEST_INTEGER, "down": -LARGEST_INTEGER}),
+    ("cost_rates", {"from_date": "0001-01-01", "amount": 1}),
+    ("cost_rates", {"from_date": "9999-12-31", "amount": 2}),
+    ("audit_entries", {"action": "test", "details": ODD}),
+]
+"""What no request makes, for the first site, user and account."""
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Show nothing."""
+
+
+class Place:
+    """A database of tests, read and written past everything that is tested."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.is_sqlite = url.startswith("sqlite")
+
+    @contextmanager
+    def connected(self) -> Iterator[Any]:
+        """A connection whose references are not looked at."""
+        if self.is_sqlite:
+            with closing(Sqlite.driver.connect(str(path_of(self.url)), isolation_level=None)) as connection:
+                yield connection
+        else:
+            with psycopg.connect(self.url, autocommit=True) as connection:
+                connection.execute("SET session_replication_role = replica")
+                connection.execute("SET TimeZone = 'UTC'")
+                yield connection
+
+    def run(self, statement: str) -> list[Any]:
+        with self.connected() as connection:
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+    def tables(self) -> set[str]:
+        """The names of the tables that there are."""
+        master = "SELECT name FROM sqlite_master WHERE type = 'table'"
+        catalogue = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+        return {name for (name,) in self.run(master if self.is_sqlite else catalogue)} - {"sqlite_sequence"}
+
+    def rows(self) -> dict[str, list[tuple[Any, ...]]]:
+        """Every row of every table, in no order."""
+        found = {}
+        for table in TABLES:
+            names = ", ".join(f'"{column.name}"' for column in table.c)
+            rows = self.run(f"SELECT {names} FROM {table.name}")
+            found[table.name] = sorted((tuple(map(plain, row)) for row in rows), key=repr)
+        return found
+
+    def last_ids(self) -> dict[str, int]:
+        """The last id that each table has assigned, where it has assigned one."""
+        if self.is_sqlite:
+            return {name: last for name, last in self.run("SELECT name, seq FROM sqlite_sequence") if last}
+        sequences = self.run("SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = 'public'")
+        return {name.removesuffix("_id_seq"): last for name, last in sequences if last}
+
+    def schema(self) -> list[Any]:
+        """What the tables, indexes and constraints are made of."""
+        if self.is_sqlite:
+            return sorted(self.run("SELECT name, sql FROM sqlite_master WHERE name <> 'sqlite_sequence'"), key=repr)
+        return sorted(
+            self.run(
+                "SELECT 'index', indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' UNION ALL "
+                "SELECT 'constraint', conrelid::regclass || conname, pg_get_constraintdef(oid) FROM pg_constraint "
+                "WHERE connamespace = 'public'::regnamespace UNION ALL "
+                "SELECT 'column', table_name || column_name, concat_ws(' ', ordinal_position, data_type, "
+                "is_nullable, column_default, collation_name) "
+                "FROM information_schema.columns WHERE table_schema = 'public'"
+            )
+        )
+
+
+def plain(value: Any) -> Any:
+    """A value as SQLite keeps it."""
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    return str(value) if isinstance(value, date) else int(value) if isinstance(value, bool) else value
+
+
+class Places:
+    """Makes databases of both kinds, and copies them."""
+
+    def __init__(self, sqlite: SqliteDatabases, postgresql: PostgresqlDatabases) -> None:
+        self.databases = {"sqlite": sqlite, "postgresql": postgresql}
+        self.made: list[tuple[str, str]] = []
+
+    def new(self, kind: str) -> Place:
+        """A database with nothing in it; for SQLite, one that is not there."""
+        self.made.append((kind, self.databases[kind].create()))
+        return Place(self.made[-1][1])
+
+    def copy(self, source: Place, kind: str) -> Place:
+        """A copy of the kind."""
+        target = self.new(kind)
+        duplicate(source, target)
+        return target
+
+    def discard(self, first: int = 0) -> None:
+        for kind, url in self.made[first:]:
+            self.databases[kind].discard(url)
+        del self.made[first:]
+
+
+def duplicate(source: Place, target: Place, show: Any = silent) -> Any:
+    """Copy, as the command does."""
+    engines = connect(source.url), connect(target.url)
+    try:
+        return copy(*engines, show)
+    finally:
+        for engine in engines:
+            engine.close()
+
+
+@pytest.fixture(scope="module")
+def all_places(sqlite_databases, postgresql_databases) -> Iterator[Places]:
+    places = Places(sqlite_databases, postgresql_databases)
+    yield places
+    places.discard()
+
+
+@pytest.fixture
+def places(all_places) -> Iterator[Places]:
+    """Makes databases that are gone after the test."""
+    first = len(all_places.made)
+    yield all_places
+    all_places.discard(first)
+
+
+@pytest.fixture(scope="module")
+def filled(all_places, sqlite_databases) -> dict[str, Place]:
+    """An installation with something in every table, and the same in the other kind of database."""
+    url = sqlite_databases.fresh()
+    all_places.made.append(("sqlite", url))
+    app = sqlite_databases.open(url)
+    north, south = (ApiClient(app, NoChecks(), sqlite_databases.agencies[name]) for name in ("north", "south"))
+    with time_machine.travel(NOW - timedelta(days=60), tick=False) as clock:
+        for agency in (north, south):
+            filler = Filler(agency, clock)
+            filler.fill(6, "copied")
+            filler.add_edges()
+        north.post("/clients", {"name": "Twice", "notes": ODD.replace("\x01", "")}, headers={"Idempotency-Key": "a"})
+        gone = north.make("/time-entries")["id"]
+        assert north.delete(f"/time-entries/{gone}").status == 204
+    place = Place(url)
+    account, site = place.run("SELECT account_id, id FROM sites")[0]
+    (user,) = place.run(f"SELECT id FROM users WHERE account_id = {account}")[0]
+    for table, values in PLACED:
+        more = {"site_id": site} if "site" in table else {"user_id": user} if table == "cost_rates" else {}
+        stamps = {} if more else {"created_at": MOMENT, "updated_at": MOMENT}
+        row = {"account_id": account, **more, **stamps, **values}
+        with place.connected() as connection:
+            marks = ", ".join("?" * len(row))
+            connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", list(row.values()))
+    fill_columns(place)
+    assert doctor.inspect(app.store, repair=True), "what was written past the API is news"
+    app.store.engine.close()
+    return {"sqlite": place, "postgresql": all_places.copy(place, "postgresql")}
+
+
+def fill_columns(place: Place) -> None:
+    """Write something into each column that is null in every row."""
+    for table in TABLES:
+        row = f"WHERE id = (SELECT max(id) FROM {table.name})" if "id" in table.c else ""
+        for column in table.c:
+            if place.run(f'SELECT count("{column.name}") FROM {table.name}') == [(0,)]:
+                target = column.info.get("target")
+                same = f"(SELECT min(id) FROM {target} WHERE account_id = {table.name}.account_id)"
+                value = same if target else "7" if isinstance(column.type, Integer) else f"'{MOMENT}'"
+                place.run(f"UPDATE {table.name} SET {column.name} = {value} {row}")
+
+
+each_kind = pytest.mark.parametrize("kind", KINDS)
+each_way = pytest.mark.parametrize(("source", "target"), [(first, second) for first in KINDS for second in KINDS])
+
+
+def test_there_is_something_in_every_table(filled):
+    assert [name for name, rows in filled["sqlite"].rows().items() if not rows] == []
+
+
+@each_way
+def test_every_row_is_copied_as_it_is(filled, places, source, target):
+    copied = places.copy(filled[source], target)
+    expected, found = filled["sqlite"].rows(), copied.rows()
+    for name, rows in expected.items():
+        assert found[name] == rows, name
+
+
+@each_way
+def test_ids_continue_after_the_last_that_was_assigned(filled, places, source, target):
+    copied = places.copy(filled[source], target)
+    assert copied.last_ids() == filled["sqlite"].last_ids()
+    ids = [max_id for (max_id,) in copied.run("SELECT max(id) FROM time_entries")]
+    assert copied.last_ids()["time_entries"] > ids[0], "the newest was deleted"
+
+
+@each_way
+def test_an_id_is_not_assigned_again_even_when_its_table_is_empty(places, source, target):
+    first = places.new(source)
+    with opened(first) as engine:
+        migrations.migrate(engine)
+    for statement in ("INSERT INTO accounts", "INSERT INTO accounts"):
+        first.run(f"{statement} {ACCOUNT[first.is_sqlite]}")
+    first.run("DELETE FROM accounts")
+    second = places.copy(first, target)
+    second.run(f"INSERT INTO accounts {ACCOUNT[second.is_sqlite]}")
+    assert second.run("SELECT id FROM accounts") == [(3,)]
+
+
+ACCOUNT = {
+    is_sqlite: "(created_at, updated_at, name, plan, api_enabled, currency, timezone, tax_rate, payment_terms_days, "
+    f"client_number_pattern, working_weekdays) VALUES ('{MOMENT}', '{MOMENT}', 'N', 'agency', {yes}, 'EUR', 'UTC', "
+    "'0', 30, 'C-{0000}', '[]')"
+    for is_sqlite, yes in ((True, 1), (False, "true"))
+}
+
+
+@contextmanager
+def opened(place: Place) -> Iterator[Any]:
+    engine = connect(place.url)
+    yield engine
+    engine.close()
+
+
+@each_kind
+def test_the_tables_are_those_that_a_new_database_has(filled, places, kind):
+    new = places.new(kind)
+    with opened(new) as engine:
+        if kind == "postgresql":
+            migrations.migrate(engine)
+        else:  # whose migrations order columns otherwise
+            path_of(new.url).touch()
+            with engine.schema_change() as connection:
+                migrations.create(connection, migrations.head())
+    assert places.copy(filled["sqlite"], kind).schema() == new.schema()
+
+
+@each_way
+def test_a_database_that_was_only_migrated_is_filled(filled, places, source, target):
+    copied = places.new(target)
+    with opened(copied) as engine:
+        migrations.migrate(engine)
+    duplicate(filled[source], copied)
+    assert copied.rows() == filled["sqlite"].rows()
+    assert copied.last_ids() == filled["sqlite"].last_ids()
+
+
+@each_kind
+def test_the_doctor_and_the_api_find_the_copy_in_order(filled, places, kind, sqlite_databases):
+    first = places.copy(filled["sqlite"], "sqlite")
+    second, agency = places.copy(first, kind), sqlite_databases.agencies["north"]
+    apis = [ApiClient(open_app(place.url), NoChecks(), agency) for place in (first, second)]
+    assert doctor.inspect(apis[1].store, repair=False) == []
+    with time_machine.travel(NOW, tick=False):
+        for path in ("/clients", "/time-entries", "/reports/overview", "/reports/project-profitability"):
+            answers = [api.get(path).body for api in apis]
+            assert answers[0] == answers[1], path
+        for path in ("/clients", "/time-entries", "/quotes"):
+            assert apis[0].make(path)["id"] == apis[1].make(path)["id"]
+    for api in apis:
+        api.store.engine.close()
+
+
+@each_kind
+def test_what_is_written_meanwhile_is_not_in_the_copy(filled, places, kind):
+    source, target = places.copy(filled[kind], kind), places.new("postgresql")
+    before, seen = source.rows(), set()
+
+    def write_once(what: str, done: int, total: int) -> None:
+        if what not in seen:  # after the accounts, before the clients; and before both are compared
+            source.run("UPDATE clients SET name = name || '!'")
+            source.run("DELETE FROM time_entries WHERE id = (SELECT max(id) FROM time_entries)")
+            seen.add(what)
+
+    duplicate(source, target, write_once)
+    assert seen == {"Rows", "Indexes", "Comparing"}
+    assert source.rows() != before
+    assert target.rows() == before
+
+
+# What is refused, and what fails
+
+
+@each_way
+def test_a_database_with_rows_is_not_copied_into(filled, places, source, target):
+    full = places.copy(filled["sqlite"], target)
+    before = full.rows()
+    with pytest.raises(Unavailable, match=r"is not empty, it has accounts.*Name a new one, or one that is empty\."):
+        duplicate(filled[source], full)
+    assert full.rows() == before
+
+
+@each_kind
+def test_the_tables_of_another_program_are_left_alone(filled, places, kind):
+    other = places.new(kind)
+    if kind == "sqlite":
+        path_of(other.url).touch()
+    other.run("CREATE TABLE users (name TEXT)")
+    with pytest.raises(Unavailable, match=r"tables of another program: users\. Name a new one"):
+        duplicate(filled["sqlite"], other)
+    assert other.tables() == {"users"}
+
+
+@each_kind
+def test_tables_of_other_names_stay_beside_ours(filled, places, kind):
+    other = places.new(kind)
+    if kind == "sqlite":
+        path_of(other.url).touch()
+    other.run("CREATE TABLE spatial_ref_sys (name TEXT)")
+    duplicate(filled["sqlite"], other)
+    assert other.tables() == {"spatial_ref_sys", "alembic_version", *metadata.tables}
+
+
+@each_kind
+def test_a_database_of_another_version_is_not_copied(filled, places, kind):
+    source, target = places.copy(filled["sqlite"], kind), places.new("sqlite")
+    for revision, advice in (("0001", "run `retainer migrate` on it first"), ("9999", "copy with the newer version")):
+        source.run(f"UPDATE alembic_version SET version_num = '{revision}'")
+        with pytest.raises(Unavailable, match=f"has schema {revision}.*{advice}"):
+            duplicate(source, target)
+    assert not path_of(target.url).exists()
+
+
+@each_kind
+def test_where_there_is_nothing_nothing_is_copied(places, kind):
+    with pytest.raises(Unavailable, match="is not a database of Retainer: there is nothing to copy"):
+        duplicate(places.new(kind), places.new("sqlite"))
+
+
+@each_way
+def test_a_reference_to_nothing_makes_the_copy_fail_whole(filled, places, source, target):
+    broken, copied = places.copy(filled["sqlite"], source), places.new(target)
+    broken.run("UPDATE payments SET invoice_id = 987654")
+    with pytest.raises(Unavailable, match=r"987654|references to nothing") as refusal:
+        duplicate(broken, copied)
+    assert "\n  File" not in str(refusal.value)
+    assert copied.tables() == set()
+
+
+def test_a_text_that_the_other_database_cannot_hold_is_named_with_its_table(filled, places):
+    source, target = places.copy(filled["sqlite"], "sqlite"), places.new("postgresql")
+    source.run("UPDATE tickets SET subject = 'a' || char(0) || 'b'")
+    with pytest.raises(Unavailable, match=r"tickets.*NUL"):
+        duplicate(source, target)
+    assert target.tables() == set()
+    source.run("UPDATE tickets SET subject = 'mended'")
+    duplicate(source, target)
+    assert target.rows() == source.rows()
+
+
+FAULTS = [
+    ("clients", "NEW.name := NEW.name || ' '", "clients has other texts"),
+    ("clients", "NEW.payment_terms_days := 1", "clients has another sum of payment_terms_days"),
+    ("clients", "NEW.created_at := NEW.created_at + interval '1 microsecond'", "clients has other texts"),
+    ("audit_entries", "IF NEW.details LIKE '%|%' THEN RETURN NULL; END IF", r"audit_entries has \d+ rows here and"),
+    ("clients", "RAISE EXCEPTION 'No room'", "No room"),
+]
+
+
+@pytest.mark.parametrize(("table", "fault", "message"), FAULTS)
+@each_kind
+def test_a_database_that_keeps_something_else_than_it_was_given_is_found_out(
+    filled, places, kind, table, fault, message
+):
+    target = places.new("postgresql")
+    target.run(
+        f"CREATE FUNCTION fault() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {fault}; RETURN NEW; END $$;"
+        "CREATE FUNCTION plant() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN "
+        f"IF to_regclass('{table}') IS NOT NULL AND NOT EXISTS (SELECT FROM pg_trigger WHERE tgname = 'fault') THEN "
+        f"CREATE TRIGGER fault BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION fault(); END IF; END $$;"
+        "CREATE EVENT TRIGGER plant ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION plant()"
+    )
+    target.run("ALTER EVENT TRIGGER plant ENABLE ALWAYS")
+    with pytest.raises(Unavailable, match=message):
+        duplicate(filled[kind], target)
+    assert target.tables() == set()
+    target.run("DROP EVENT TRIGGER plant")
+    duplicate(filled[kind], target)
+    assert target.rows() == filled["sqlite"].rows()
+
+
+@each_way
+def test_a_copy_that_is_killed_leaves_nothing_and_is_made_anew(filled, places, source, target):
+    copied = places.new(target)
+    program = (
+        "import os, sys; from retainer.copying import copy; from retainer.store.engines import connect\n"
+        "copy(*map(connect, sys.argv[1:]), lambda what, done, total: what == 'Indexes' and os.kill(os.getpid(), 9))"
+    )
+    killed = subprocess.run([sys.executable, "-c", program, filled[source].url, copied.url], check=False, timeout=120)
+    assert killed.returncode == -9
+    assert copied.tables() == set()
+    duplicate(filled[source], copied)
+    assert copied.rows() == filled["sqlite"].rows()
+
+
+# What is compared
+
+
+def contents(place: Place) -> dict[str, Contents]:
+    with opened(place) as engine, engine.all_rows() as rows:
+        return {table.name: rows.contents(table) for table in TABLES}
+
+
+def test_contents_are_the_same_in_both_kinds_of_database(filled):
+    found = contents(filled["sqlite"])
+    assert found == contents(filled["postgresql"])
+    hours = filled["sqlite"].run("SELECT sum(up), count(*) FROM site_hours")
+    assert (found["site_hours"].sums["up"], found["site_hours"].rows) == hours[0]
+
+
+BULKS = {"sqlite": SqliteBulk, "postgresql": PostgresqlBulk}
+
+
+@each_kind
+def test_a_change_of_any_value_changes_the_contents(filled, places, kind):
+    place = places.copy(filled["sqlite"], kind)
+    with opened(place) as engine, place.connected() as connection:
+        for table in TABLES:
+            connection.execute("BEGIN")
+            rows = BULKS[kind](engine, connection)
+            before = rows.contents(table)
+            for column in table.c:
+                found = connection.execute(f'SELECT * FROM {table.name} WHERE "{column.name}" IS NOT NULL').fetchone()
+                row = dict(zip((item[0] for item in cursor_names(connection, table.name)), found, strict=True))
+                for value in [changed(row[column.name]), *([None] if column.nullable else [])]:
+                    connection.execute("SAVEPOINT one_value")
+                    put(connection, place, table, row, column.name, value)
+                    after = rows.contents(table)
+                    assert after.rows == before.rows
+                    assert after.digest != before.digest, f"{table.name}.{column.name}: {row[column.name]} -> {value}"
+                    assert not isinstance(value, int) or after.sums != before.sums
+                    connection.execute("ROLLBACK TO one_value")
+            assert rows.contents(table) == before
+            connection.execute("ROLLBACK")
+
+
+def cursor_names(connection: Any, table: str) -> Any:
+    return connection.execute(f"SELECT * FROM {table} LIMIT 0").description
+
+
+def changed(value: Any) -> Any:
+    """Another value, as near as can be."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return 1 - value if value in {0, 1} else value + 10**6
+    if isinstance(value, bytes):
+        return value + b"x"
+    if re.fullmatch(r"\d{4}-\d\d-\d\d", value):
+        return "2001-02-03"
+    if re.fullmatch(r"\d{4}-.*T.*Z", value):
+        return f"{value[:-2]}{(int(value[-2]) + 1) % 10}Z"
+    return f"{value} "
+
+
+def put(connection: Any, place: Place, table: Any, row: dict[str, Any], name: str, value: Any) -> None:
+    """Write a value into one row."""
+    mark = "?" if place.is_sqlite else "%s"
+    key = " AND ".join(f'"{column.name}" = {mark}' for column in table.primary_key)
+    keys = [row[column.name] for column in table.primary_key]
+    done = connection.execute(f'UPDATE {table.name} SET "{name}" = {mark} WHERE {key}', [value, *keys])
+    assert done.rowcount == 1
+
+
+def test_values_that_two_rows_have_exchanged_are_noticed(filled, places):
+    for kind in KINDS:
+        place = places.copy(filled["sqlite"], kind)
+        before = contents(place)["clients"]
+        (first, one), (second, other) = place.run("SELECT id, notes FROM clients WHERE notes IS NOT NULL")[:2]
+        assert one != other
+        place.run(f"UPDATE clients SET notes = '{other}' WHERE id = {first}")
+        place.run(f"UPDATE clients SET notes = '{one}' WHERE id = {second}")
+        after = contents(place)["clients"]
+        assert (after.rows, after.sums) == (before.rows, before.sums)
+        assert after.digest != before.digest
