@@ -2,9 +2,13 @@
 
 import itertools
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
+import psycopg
 import pytest
+from sqlalchemy import Connection, Inspector, NullPool, create_engine, inspect, text
+from sqlalchemy.exc import IntegrityError
 
 from retainer.schema import metadata
 from retainer.schema.rollups import SUMMARIES
@@ -110,93 +114,108 @@ def test_two_clients_of_one_account_read_the_same(api):
 
 # What the catalogue of the database says
 
-OF_NOBODY = {"accounts", "alembic_version", "sqlite_sequence"}
+OF_NOBODY = {"accounts", "alembic_version"}
 Key = tuple[str, list[tuple[str, str]]]
 
 
 @pytest.fixture
-def connection(api) -> Iterator[Any]:
-    """A connection whose changes come to nothing."""
-    opened = api.store.engine.connect()
-    opened.execute("PRAGMA ignore_check_constraints = ON")
-    opened.execute("BEGIN IMMEDIATE")
-    yield opened
-    opened.execute("ROLLBACK")
-    opened.close()
+def connection(api) -> Iterator[Connection]:
+    """A connection with which SQLAlchemy reads the catalogue; its changes come to nothing."""
+    engine: Any = api.store.engine
+    if isinstance(engine, Sqlite):
+        opened = create_engine("sqlite://", creator=engine.connect, module=engine.driver, poolclass=NullPool)
+        begin = ["PRAGMA ignore_check_constraints = ON", "BEGIN IMMEDIATE"]
+    else:
+        opened = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(engine.url), poolclass=NullPool)
+        begin = []
+    with opened.connect() as connection:
+        for statement in begin:
+            connection.exec_driver_sql(statement)
+        yield connection
+        connection.exec_driver_sql("ROLLBACK")
 
 
-def tenant_tables(connection: Any) -> list[str]:
-    found = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+@pytest.fixture
+def catalogue(connection) -> Inspector:
+    return inspect(connection)
+
+
+def tenant_tables(catalogue: Inspector) -> list[str]:
+    found = set(catalogue.get_table_names())
     assert found > OF_NOBODY
     return sorted(found - OF_NOBODY)
 
 
-def foreign_keys(connection: Any, table: str) -> list[Key]:
+def columns_of(catalogue: Inspector, table: str) -> dict[str, Any]:
+    return {column["name"]: column for column in catalogue.get_columns(table)}
+
+
+def foreign_keys(catalogue: Inspector, table: str) -> list[Key]:
     """The tables that a table refers to, each with the pairs of columns."""
-    rows = sorted(connection.execute(f"PRAGMA foreign_key_list({table})").fetchall())
-    groups = [list(group) for _, group in itertools.groupby(rows, key=lambda row: row[0])]
-    return [(group[0][2], [(row[3], row[4]) for row in group]) for group in groups]
+    return [
+        (key["referred_table"], [*zip(key["constrained_columns"], key["referred_columns"], strict=True)])
+        for key in catalogue.get_foreign_keys(table)
+    ]
 
 
-@only_sqlite
-def test_every_table_of_an_account_says_whose_its_rows_are(connection):
-    for table in tenant_tables(connection):
-        columns = {row[1]: row for row in connection.execute(f"PRAGMA table_info({table})")}
-        assert columns["account_id"][3] == 1, f"{table}.account_id may be null"
-        assert ("accounts", [("account_id", "id")]) in foreign_keys(connection, table)
+def unique_keys(catalogue: Inspector, table: str) -> set[tuple[Any, ...]]:
+    """The columns of which a table has every combination once, or once where a condition is met; but for its key."""
+    constraints = {tuple(constraint["column_names"]) for constraint in catalogue.get_unique_constraints(table)}
+    return constraints | {tuple(index["column_names"]) for index in catalogue.get_indexes(table) if index["unique"]}
 
 
-@only_sqlite
-def test_every_key_begins_with_the_account(connection):
-    """But for the row's own id, which is never given twice, and the hash of an API key, which finds the account."""
+def test_every_table_of_an_account_says_whose_its_rows_are(catalogue):
+    for table in tenant_tables(catalogue):
+        assert not columns_of(catalogue, table)["account_id"]["nullable"], table
+        assert ("accounts", [("account_id", "id")]) in foreign_keys(catalogue, table)
+
+
+def test_every_key_begins_with_the_account(api, catalogue):
+    """But for the row's own id on SQLite, which is never given twice; and for the hash that finds the account."""
     found_by_hash = []
-    for table in tenant_tables(connection):
-        primary = {row[5]: row[1] for row in connection.execute(f"PRAGMA table_info({table})") if row[5]}
-        assert primary in ({1: "id"}, primary | {1: "account_id"}), table
-        for _, name, is_unique, *_ in connection.execute(f"PRAGMA index_list({table})").fetchall():
-            columns = [row[2] for row in connection.execute(f"PRAGMA index_info({name})")]
-            if is_unique and columns[0] != "account_id":
-                found_by_hash.append((table, columns))
-    assert found_by_hash == [("api_keys", ["hash"])]
+    alone = [["id"]] if api.store.engine.name == "SQLite" else []
+    for table in tenant_tables(catalogue):
+        primary = catalogue.get_pk_constraint(table)["constrained_columns"]
+        assert primary[0] == "account_id" or primary in alone, table
+        found_by_hash += [(table, *key) for key in unique_keys(catalogue, table) if key[0] != "account_id"]
+    assert found_by_hash == [("api_keys", "hash")]
+
+
+def test_every_id_is_a_key_together_with_its_account(catalogue):
+    for table in tenant_tables(catalogue):
+        primary = tuple(catalogue.get_pk_constraint(table)["constrained_columns"])
+        if "id" in columns_of(catalogue, table):
+            assert ("account_id", "id") in {primary, *unique_keys(catalogue, table)}, table
 
 
 @only_sqlite
-def test_every_id_is_a_key_together_with_its_account_and_never_given_twice(connection):
-    for table in tenant_tables(connection):
-        names = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-        if "id" not in names:
-            continue
-        indexes = connection.execute(f"PRAGMA index_list({table})").fetchall()
-        keys = [
-            [row[2] for row in connection.execute(f"PRAGMA index_info({index[1]})")] for index in indexes if index[2]
-        ]
-        assert ["account_id", "id"] in keys, table
-        (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
-        assert "AUTOINCREMENT" in sql
+def test_no_id_is_given_twice(api, catalogue):
+    for table in tenant_tables(catalogue):
+        ((sql,),) = api.sql("SELECT sql FROM sqlite_master WHERE name = $1", table)
+        assert ("AUTOINCREMENT" in sql) == ("id" in columns_of(catalogue, table)), table
         assert "STRICT" in sql
 
 
-@only_sqlite
-def test_every_reference_takes_the_account_along(connection):
-    for table in tenant_tables(connection):
-        for target, pairs in foreign_keys(connection, table):
+def test_every_reference_takes_the_account_along(catalogue):
+    for table in tenant_tables(catalogue):
+        for target, pairs in foreign_keys(catalogue, table):
             assert target == "accounts" or pairs[0] == ("account_id", "account_id"), f"{table} to {target}: {pairs}"
             assert target == "accounts" or len(pairs) == 2
 
 
-@only_sqlite
-def test_every_column_that_is_named_like_a_reference_is_one(connection):
-    for table in {*tenant_tables(connection)} - {table.name for table in SUMMARIES}:  # there, 0 is none
-        referring = {pair[0] for _, pairs in foreign_keys(connection, table) for pair in pairs}
-        names = {row[1]: row[2] for row in connection.execute(f"PRAGMA table_info({table})")}
-        assert {name for name, kind in names.items() if name.endswith("_id") and kind == "INTEGER"} <= referring, table
+def test_every_column_that_is_named_like_a_reference_is_one(catalogue):
+    for table in {*tenant_tables(catalogue)} - {table.name for table in SUMMARIES}:  # there, 0 is none
+        referring = {pair[0] for _, pairs in foreign_keys(catalogue, table) for pair in pairs}
+        kinds = {name: column["type"].python_type for name, column in columns_of(catalogue, table).items()}
+        assert {name for name, kind in kinds.items() if name.endswith("_id") and kind is int} <= referring, table
 
 
 class Rows:
     """Makes a row in every table for two accounts, by the catalogue alone."""
 
-    def __init__(self, connection: Any, accounts: tuple[int, int]) -> None:
+    def __init__(self, connection: Connection, accounts: tuple[int, int]) -> None:
         self.connection = connection
+        self.catalogue = inspect(connection)
         self.serial = itertools.count(10**9)
         self.ids: dict[tuple[str, int], int] = {}
         for account_id in accounts:
@@ -206,31 +225,34 @@ class Rows:
 
     def insert(self, table: str, account_id: int, **others: Any) -> int:
         """A row of an account whose references, where they must be, are to rows of the same account."""
-        columns = self.connection.execute(f"PRAGMA table_info({table})").fetchall()
-        needed = {row[1]: self.value(row[2]) for row in columns if row[3] and row[1] != "id"}
-        for target, pairs in foreign_keys(self.connection, table):
+        columns = columns_of(self.catalogue, table)
+        needed = {name: self.value(column["type"]) for name, column in columns.items() if not column["nullable"]}
+        for target, pairs in foreign_keys(self.catalogue, table):
             name = pairs[-1][0]
             if target != "accounts" and name in needed:
                 needed[name] = self.ids[target, account_id]
         values = needed | {"account_id": account_id} | others
-        sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"
-        return self.connection.execute(sql, tuple(values.values())).lastrowid
+        names = ", ".join(values)
+        with self.connection.begin_nested():
+            sql = f"INSERT INTO {table} ({names}) VALUES (:{names.replace(', ', ', :')})"
+            self.connection.execute(text(sql), values)
+        return values.get("id", 0)
 
-    def value(self, kind: str) -> Any:
+    def value(self, kind: Any) -> Any:
         number = next(self.serial)
-        return {"INTEGER": number, "TEXT": f"text {number}", "BLOB": b"x"}[kind]
+        values = {int: number, str: f"text {number}", bytes: b"x", bool: True}
+        return values.get(kind.python_type, datetime(2026, 1, 1, tzinfo=UTC))
 
 
-@only_sqlite
 def test_the_database_itself_refuses_a_reference_to_another_account(api, other_tenant, connection):
     rows = Rows(connection, (api.account_id, other_tenant.account_id))
     tried = 0
-    for table in tenant_tables(connection):
-        for target, pairs in foreign_keys(connection, table):
+    for table in tenant_tables(rows.catalogue):
+        for target, pairs in foreign_keys(rows.catalogue, table):
             if target == "accounts":
                 continue
             name, tried = pairs[-1][0], tried + 1
-            with pytest.raises(Sqlite.driver.IntegrityError, match="FOREIGN KEY"):
+            with pytest.raises(IntegrityError, match=r"(?i)foreign key"):
                 rows.insert(table, api.account_id, **{name: rows.ids[target, other_tenant.account_id]})
             rows.insert(table, other_tenant.account_id, **{name: rows.insert(target, other_tenant.account_id)})
     assert tried >= 8

@@ -31,8 +31,7 @@ def has_status(table: Table, statuses: Any) -> ColumnElement[bool]:
 
 STATUS_FILTER = Where(
     has_status,
-    description="Records whose `status` is one of these; `overdue` means `is_overdue`, `open` is `sent` or "
-    "`partially_paid`.",
+    said="Records whose `status` is one of these; `overdue` means `is_overdue`, `open` is `sent` or `partially_paid`.",
 )
 """The invoices with one of these statuses."""
 

@@ -18,7 +18,7 @@ from sqlalchemy import (
     literal,
 )
 
-from retainer.store.engines.sql import DAY, FLAG, INSTANT, INTEGER, KEYED, NUMBERED, TEXT
+from retainer.store.engines.sql import DAY, FLAG, INSTANT, INTEGER, KEYED, NUMBERED, TEXT, key_with_account
 from retainer.store.tables import metadata
 from retainer.values.collation import Fold, sort_key
 from retainer.values.exact import decimal_text
@@ -144,7 +144,7 @@ def tenant_table(name: str, *items: Any) -> Table:
         instant("created_at"),
         instant("updated_at"),
         *items,
-        UniqueConstraint("account_id", "id"),
+        key_with_account(),
         info={"tenant": True},
         **NUMBERED,
     )

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from sqlalchemy import bindparam, delete, update
+from sqlalchemy import and_, bindparam, delete, update
 
 from retainer.kernel.idempotency import KEEP
 from retainer.limits import Limiter
@@ -20,7 +20,8 @@ from retainer.values.exact import as_instant
 LOG_SECONDS = 0.1
 NOTE_SECONDS = 2.0
 SWEEP_SECONDS = 60.0
-USED = update(api_keys).where(api_keys.c.id == bindparam("key_id")).values(last_used_at=bindparam("at"))
+THIS = and_(api_keys.c.account_id == bindparam("account"), api_keys.c.id == bindparam("key"))
+USED = update(api_keys).where(THIS).values(last_used_at=bindparam("at"))
 OLD = delete(idempotency_keys).where(idempotency_keys.c.created_at <= bindparam("before"))
 
 
@@ -28,12 +29,12 @@ class KeysUsed:
     """When each key was last used; written at most once a minute for each, outside every request."""
 
     def __init__(self) -> None:
-        self._used: dict[int, float] = {}
-        self._written: dict[int, float] = {}
+        self._used: dict[tuple[int, int], float] = {}
+        self._written: dict[tuple[int, int], float] = {}
 
-    def note(self, key_id: int) -> None:
-        """Remember that a key was used now."""
-        self._used[key_id] = time.time()
+    def note(self, account_id: int, key_id: int) -> None:
+        """Remember that a key of an account was used now."""
+        self._used[account_id, key_id] = time.time()
 
     def write(self, store: Store) -> None:
         """Write the times that are due."""
@@ -43,7 +44,8 @@ class KeysUsed:
             return
         with store.unscoped("keys of all accounts were used", write=True) as tx:
             for key, at in due.items():
-                tx.run(USED, key_id=key, at=as_instant(datetime.fromtimestamp(at, UTC)))
+                account_id, key_id = key
+                tx.run(USED, account=account_id, key=key_id, at=as_instant(datetime.fromtimestamp(at, UTC)))
                 self._written[key] = now
         for key, at in due.items():
             if self._used.get(key) == at:

@@ -28,7 +28,7 @@ DELETE_CHECKS = [delete(table).where(table.c.site_id == bindparam("site")) for t
 SHARES = {"uptime_24h": "day", "uptime_7d": "week", "uptime_30d": "month", "uptime_at": "at"}
 WRITE_SHARES = (
     update(sites)
-    .where(sites.c.id == bindparam("site"))
+    .where(sites.c.account_id == bindparam("account"), sites.c.id == bindparam("site"))
     .values({name: bindparam(value) for name, value in SHARES.items()})
 )
 
@@ -123,7 +123,7 @@ def summarise(tx: Transaction, account_id: int, site_id: int) -> None:
         "week": share(sums.week_up, sums.week_total),
         "month": share(sums.month_up, sums.month_total),
     }
-    tx.run(WRITE_SHARES, site=site_id, at=tx.now, **shares)
+    tx.run(WRITE_SHARES, **key, at=tx.now, **shares)
 
 
 def share(up: int | None, total: int | None) -> int | None:

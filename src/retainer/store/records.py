@@ -5,9 +5,9 @@ from functools import cache
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, Table, bindparam, case, select
+from sqlalchemy import ColumnElement, Select, Table, bindparam, case, select, type_coerce
 
-from retainer.store.engines.sql import json_row
+from retainer.store.engines.sql import INTEGER, json_row
 from retainer.values.exact import DIGITS, amount_of, minor_units
 from retainer.values.records import WRITE_ONLY, Record
 
@@ -40,7 +40,7 @@ class RefersTo(NamedTuple):
 
 def comparable_amount(table: Table, name: str) -> ColumnElement[Any]:
     """An amount in ten-thousandths of its currency's unit: in minor units 1000 JPY and 10.00 EUR are the same."""
-    return table.c[name] * case(MINOR, value=table.c.currency, else_=100)
+    return type_coerce(table.c[name] * case(MINOR, value=table.c.currency, else_=100), INTEGER)
 
 
 class View:
@@ -109,7 +109,7 @@ class View:
         column: Any = next((column for column in known if column is not None), None)
         kind = self.kinds[name]
         if column is None:
-            column = next(column for column in self.columns if column.name == name)
+            column = next(its for its in self.columns if its.name == name)
         if name in self._money:
             return comparable_amount(self.table, name)
         words = {word: place for place, word in enumerate(get_args(kind))} if get_origin(kind) is Literal else {}

@@ -1,6 +1,6 @@
 """What all tables have in common: one metadata, the values that a transaction binds, and the counters of rows."""
 
-from sqlalchemy import Column, ForeignKey, Integer, MetaData, Table, bindparam
+from sqlalchemy import Column, ForeignKey, MetaData, Table, bindparam
 
 from retainer.store.engines.sql import DAY, INSTANT, INTEGER, KEYED, TEXT
 
@@ -14,7 +14,7 @@ metadata = MetaData(
     }
 )
 
-ACCOUNT = bindparam("account_id", type_=Integer)
+ACCOUNT = bindparam("account_id", type_=INTEGER)
 """The account of the transaction, bound in every statement."""
 TODAY = bindparam("today", type_=DAY)
 """The current day in the account's time zone, bound in every statement that uses it."""

@@ -47,14 +47,11 @@ DUE = (
     .order_by(sites.c.next_check_at)
     .limit(bindparam("most"))
 )
-LEASE = (
-    update(sites)
-    .where(sites.c.id == bindparam("site"), sites.c.next_check_at == bindparam("seen"))
-    .values(next_check_at=bindparam("until"))
-)
+THIS = and_(sites.c.account_id == bindparam("account"), sites.c.id == bindparam("site"))
+LEASE = update(sites).where(THIS, sites.c.next_check_at == bindparam("seen")).values(next_check_at=bindparam("until"))
 LEASED = (
     select(*sites.c["observed", "failures", "down_since", "maintenance_until", "last_checked_at"])
-    .where(sites.c.id == bindparam("site"), sites.c.next_check_at == bindparam("until"))
+    .where(THIS, sites.c.next_check_at == bindparam("until"))
     .with_for_update()
 )
 FOUND = (
@@ -63,7 +60,7 @@ FOUND = (
 )
 WRITE_FINDING = (
     update(sites)
-    .where(sites.c.id == bindparam("site"))
+    .where(THIS)
     .values(
         {
             "ssl_expires_at": func.coalesce(bindparam("ssl_expires_at"), sites.c.ssl_expires_at),  # kept while down
@@ -83,7 +80,7 @@ def claim(tx: UnscopedTx, most: int, lease: timedelta) -> list[Due]:
     until = uptime.later(tx.now, lease)
     leased = []
     for account_id, site_id, url, expected, keyword, interval, due_at in tx.all(DUE, now=tx.now, most=most):
-        if tx.change(LEASE, site=site_id, seen=due_at, until=until):
+        if tx.change(LEASE, account=account_id, site=site_id, seen=due_at, until=until):
             statuses = msgspec.json.decode(expected) if expected else None
             leased.append(Due(account_id, site_id, url, statuses, keyword, interval, due_at, until))
     return leased
@@ -96,7 +93,7 @@ def anything_due(tx: UnscopedTx) -> bool:
 
 def record(tx: UnscopedTx, due: Due, finding: Finding) -> None:
     """Write a finding and when the next check is due, unless the lease is lost or the site is deleted."""
-    row = tx.one(LEASED, site=due.site_id, until=due.leased_until)
+    row = tx.one(LEASED, account=due.account_id, site=due.site_id, until=due.leased_until)
     if row is None:
         return
     observed, failures, down_since, maintenance_until, last_checked_at = row
@@ -113,6 +110,7 @@ def record(tx: UnscopedTx, due: Due, finding: Finding) -> None:
     following = uptime.later(due.due_at, timedelta(seconds=due.interval))
     tx.run(
         WRITE_FINDING,
+        account=due.account_id,
         site=due.site_id,
         observed=observed,
         failures=failures,

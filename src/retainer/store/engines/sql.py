@@ -5,11 +5,11 @@ SQLite's form of a function is the default: SQLAlchemy also looks at parts of a 
 
 from typing import Any
 
-from sqlalchemy import Insert, Select, Table, bindparam, cast, select, true
+from sqlalchemy import Insert, PrimaryKeyConstraint, Select, Table, UniqueConstraint, bindparam, cast, select, true
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import functions
-from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.compiler import DDLCompiler, SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TIMESTAMP, BigInteger, Boolean, Date, DateTime, Integer, Text
 
@@ -22,6 +22,18 @@ TEXT = Text().with_variant(Text(collation="C"), "postgresql")  # compared by cod
 
 NUMBERED: dict[str, Any] = {"sqlite_strict": True, "sqlite_autoincrement": True}  # an id is never handed out twice
 KEYED: dict[str, Any] = {"sqlite_strict": True, "sqlite_with_rowid": False}  # found by its key alone
+
+
+def key_with_account() -> UniqueConstraint:
+    """What references take along beside an id: on SQLite, for on PostgreSQL the primary key is just that."""
+    return UniqueConstraint("account_id", "id").ddl_if(dialect="sqlite")
+
+
+@compiles(PrimaryKeyConstraint, "postgresql")
+def _account_first(key: PrimaryKeyConstraint, compiler: DDLCompiler, **options: object) -> str:
+    """A key of an account's rows begins with the account, so that tables can be distributed by it."""
+    text: str = compiler.visit_primary_key_constraint(key, **options)
+    return text.replace("(id)", "(account_id, id)") if "account_id" in key.table.c else text
 
 
 class comma_list(FunctionElement[str]):  # noqa: N801  # it is called as a function

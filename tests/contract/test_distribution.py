@@ -1,0 +1,138 @@
+"""The tables of PostgreSQL can be distributed by account with Citus: told from the catalogue and docs/citus.md."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy.sql.elements import ClauseElement
+
+from retainer.billing.invoice_types import Invoice
+from retainer.schema import metadata
+from retainer.server.housekeeping import USED
+from retainer.sites import uptime
+from retainer.sites.monitor import schedule
+from retainer.store import constraints
+from retainer.store.engines.postgresql import Postgresql
+from retainer.store.records import view
+from retainer.store.statements import statements_of
+from tests.databases import PostgresqlDatabases
+
+PAGE = (Path(__file__).parents[2] / "docs" / "citus.md").read_text(encoding="utf-8")
+ON_EVERY_NODE = re.findall(r"create_reference_table\('(\w+)'\)", PAGE)
+DISTRIBUTED = re.findall(r"create_distributed_table\('(\w+)', 'account_id'", PAGE)
+COORDINATORS = {"alembic_version"}
+"""What stays where it is: nothing refers to it."""
+
+UNIQUE_INDEXES = """
+SELECT relname, indexrelid::regclass::text, array_agg(attname ORDER BY place)
+FROM pg_index
+JOIN pg_class ON pg_class.oid = indrelid
+JOIN unnest(indkey) WITH ORDINALITY AS keys (number, place) ON place <= indnkeyatts
+LEFT JOIN pg_attribute ON attrelid = indrelid AND attnum = number
+WHERE indisunique AND relnamespace = 'public'::regnamespace
+GROUP BY relname, indexrelid
+"""
+FOREIGN_KEYS = """
+SELECT conrelid::regclass::text, confrelid::regclass::text, confdeltype::text, confupdtype::text,
+    array_agg(own.attname ORDER BY place), array_agg(other.attname ORDER BY place)
+FROM pg_constraint
+CROSS JOIN unnest(conkey, confkey) WITH ORDINALITY AS keys (own_number, other_number, place)
+JOIN pg_attribute AS own ON own.attrelid = conrelid AND own.attnum = own_number
+JOIN pg_attribute AS other ON other.attrelid = confrelid AND other.attnum = other_number
+WHERE contype = 'f'
+GROUP BY pg_constraint.oid, conrelid, confrelid, confdeltype, confupdtype
+"""
+COLUMNS = """
+SELECT attname, atttypid::regtype::text FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+WHERE attnotnull AND attnum > 0 AND relkind = 'r' AND relnamespace = 'public'::regnamespace
+"""
+
+
+@pytest.fixture(scope="module")
+def connection(postgresql_databases: PostgresqlDatabases) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(postgresql_databases.shared) as opened:
+        yield opened
+
+
+def test_every_table_is_distributed_by_its_account_or_on_every_node(connection):
+    rows = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+    assert {*ON_EVERY_NODE, *DISTRIBUTED, *COORDINATORS} == {name for (name,) in rows}
+    assert len(ON_EVERY_NODE + DISTRIBUTED) == len({*ON_EVERY_NODE, *DISTRIBUTED})
+    for table in DISTRIBUTED:  # rows of an account lie together if the types are the same
+        assert ("account_id", "bigint") in connection.execute(f"{COLUMNS} AND relname = '{table}'").fetchall(), table
+
+
+def test_whatever_is_unique_is_so_within_an_account(connection):
+    keys = connection.execute(UNIQUE_INDEXES).fetchall()
+    assert [
+        (table, key, columns) for table, key, columns in keys if table in DISTRIBUTED and columns[0] != "account_id"
+    ] == []
+    assert {table for table, _, _ in keys} >= {*DISTRIBUTED}, "a table has no key"
+
+
+def test_every_reference_is_to_a_row_on_the_same_node(connection):
+    keys = connection.execute(FOREIGN_KEYS).fetchall()
+    assert len(keys) > len(DISTRIBUTED)
+    for table, target, on_delete, on_update, columns, targets in keys:
+        reference = f"{table} {columns} to {target} {targets}"
+        assert target not in COORDINATORS, reference
+        assert target in ON_EVERY_NODE or table in DISTRIBUTED, reference
+        together = ("account_id", "account_id") in zip(columns, targets, strict=True)
+        assert target in ON_EVERY_NODE or together, reference
+        assert (on_delete, on_update) == ("a", "a"), f"{reference}: Citus refuses SET NULL of what holds the account"
+
+
+def test_the_page_names_what_is_referred_to_before_what_refers(connection):
+    order = ON_EVERY_NODE + DISTRIBUTED
+    for table, target, *_ in connection.execute(FOREIGN_KEYS).fetchall():
+        assert order.index(target) <= order.index(table), f"{table} refers to {target}"
+
+
+VALUES = {
+    "account_id": "n % 20",
+    "id": "n",
+    "bigint": "n",
+    "text": "'text ' || n",
+    "boolean": "true",
+    "date": "current_date",
+    "timestamp with time zone": "now()",
+}
+"""What columns of a name or type hold in the row of a number."""
+
+
+@pytest.fixture(scope="module")
+def full(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+    """The same, in a transaction in which every table with ids has thousands of rows, of 20 accounts."""
+    connection.execute("SET LOCAL session_replication_role = replica")  # references are to nothing
+    for table in (table.name for table in metadata.sorted_tables if "id" in table.c):
+        columns = dict(connection.execute(f"{COLUMNS} AND relname = '{table}'").fetchall())
+        values = (VALUES.get(name) or VALUES[kind] for name, kind in columns.items())
+        rows = f"SELECT {', '.join(values)} FROM generate_series(1, 2000) AS n"
+        connection.execute(f"INSERT INTO {table} ({', '.join(columns)}) {rows} ON CONFLICT DO NOTHING")
+        connection.execute(f"ANALYZE {table}")
+    return connection
+
+
+BY_ID: list[tuple[str, ClauseElement, bool]] = [
+    *(
+        (table.name, constraints.exists(table), True)
+        for table in metadata.sorted_tables
+        if {"id", "account_id"} <= {*table.c.keys()}
+    ),
+    ("invoices", view(metadata.tables["invoices"], Invoice).locked, True),
+    *(("sites", statement, False) for statement in (schedule.LEASE, schedule.LEASED, schedule.WRITE_FINDING)),
+    ("sites", uptime.WRITE_SHARES, False),
+    ("api_keys", USED, False),
+]
+
+
+@pytest.mark.parametrize(("table", "statement", "scope"), BY_ID, ids=lambda value: str(value)[:40])
+def test_a_row_is_found_by_account_and_id_through_the_primary_key(full, table, statement, scope):
+    text = statements_of(Postgresql.dialect, "$").prepare(statement, scope=scope).text
+    with psycopg.RawCursor(full) as cursor:
+        rows = cursor.execute(f"EXPLAIN (GENERIC_PLAN) {text}").fetchall()
+    plan = "\n".join(line for (line,) in rows)
+    assert re.search(rf"using {table}_pk on {table}\b.*\n\s+Index Cond: \(\(account_id = .*\bid = ", plan), plan
