@@ -9,7 +9,7 @@ from sqlalchemy.sql.elements import ClauseElement
 
 from retainer.store.tables import ACCOUNT
 
-MOST_TEXTS = 4096
+MOST_TEXTS = 1024  # each takes some 100 KB
 
 
 class Prepared(NamedTuple):
