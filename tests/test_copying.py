@@ -39,6 +39,7 @@ PLACED: list[tuple[str, dict[str, Any]]] = [
     ("cost_rates", {"from_date": "0001-01-01", "amount": 1}),
     ("cost_rates", {"from_date": "9999-12-31", "amount": 2}),
     ("audit_entries", {"action": "test", "details": ODD}),
+    ("pauses", {"name": "monitor", "since": MOMENT, "reason": "A rehearsal"}),
 ]
 """What no request makes, for the first site, user and account."""
 
@@ -186,7 +187,7 @@ def filled(all_places, sqlite_databases) -> dict[str, Place]:
     for table, values in PLACED:
         more = {"site_id": site} if "site" in table else {"user_id": user} if table == "cost_rates" else {}
         stamps = {} if more else {"created_at": MOMENT, "updated_at": MOMENT}
-        row = {"account_id": account, **more, **stamps, **values}
+        row = values if table == "pauses" else {"account_id": account, **more, **stamps, **values}
         with place.connected() as connection:
             marks = ", ".join("?" * len(row))
             connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", list(row.values()))

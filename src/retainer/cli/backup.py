@@ -4,20 +4,16 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn
-from rich.progress import Progress as Bars
 
 from retainer import settings
-from retainer.backup import BackupError, Progress, postgresql
+from retainer.backup import BackupError, postgresql
 from retainer.cli.common import Json, say
+from retainer.cli.progress import progress_bars
 from retainer.store.engines import Sqlite
 
 if TYPE_CHECKING:
@@ -98,20 +94,3 @@ def described(file: Path, checked: "Restorable") -> dict[str, object]:
 def repair(wrong_sums: list[str]) -> str:
     """Return a message about sums that are not what their rows come to."""
     return f"Its sums are not what their rows come to: {', '.join(wrong_sums)}. Once restored: retainer doctor --repair"
-
-
-@contextmanager
-def progress_bars() -> Iterator[Progress]:
-    """Show a bar for each part of the work, on a terminal only, until the block ends."""
-    tasks: dict[str, TaskID] = {}
-    columns = (TextColumn("{task.description:<12}"), BarColumn(), TaskProgressColumn())
-    with Bars(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bars:
-
-        def show(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                for task in tasks.values():
-                    bars.update(task, completed=1, total=1)
-                tasks[what] = bars.add_task(what, total=total or None)
-            bars.update(tasks[what], completed=done)
-
-        yield show

@@ -1,21 +1,13 @@
 """The command that copies an installation from one database into another."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bars
 
 from retainer import settings
 from retainer.cli.common import Json, say
+from retainer.cli.progress import progress_bars
 from retainer.store.engines import connect
-
-if TYPE_CHECKING:
-    from retainer.copying import Progress
 
 
 def address(text: str) -> str:
@@ -48,18 +40,3 @@ def copy(*, source: Source = None, target: Target, json: Json = False) -> None:
         copied = copying.copy(first, second, progress)
     first.close()
     say({"from": first.location, "to": second.location, **copied._asdict(), "differences": 0}, json=json)
-
-
-@contextmanager
-def progress_bars() -> Iterator["Progress"]:
-    """Show a bar for each part of the work, on a terminal only, until the block ends."""
-    columns = (TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bars(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bars:
-
-        def show(what: str, done: int, total: int) -> None:
-            task = next((task.id for task in bars.tasks if task.description == what), None)
-            if task is None:
-                task = bars.add_task(what, total=total)
-            bars.update(task, completed=done)
-
-        yield show

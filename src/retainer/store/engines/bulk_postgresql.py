@@ -56,7 +56,7 @@ class PostgresqlBulk(Bulk):
         row_hash = f"left(encode(sha256(convert_to({self.row_text(table)}, 'UTF8')), 'hex'), {DIGITS})"
         digest = f"coalesce(sum(CAST(CAST('x' || {row_hash} AS BIT({4 * DIGITS})) AS BIGINT)), 0)"
         sums = [f"coalesce(sum({self.number(column)}), 0)" for column in numbers]
-        statement = f"SELECT count(*), {digest}, {', '.join(sums)} FROM {self.quote(table.name)}"
+        statement = f"SELECT {', '.join(('count(*)', digest, *sums))} FROM {self.quote(table.name)}"
         rows, digest, *sums = self.run(statement).fetchone()
         return Contents(rows, {column.name: int(each) for column, each in zip(numbers, sums, strict=True)}, int(digest))
 

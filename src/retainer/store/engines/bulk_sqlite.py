@@ -42,7 +42,7 @@ class SqliteBulk(Bulk):
         """Return what the rows come to. The hash is Python's, of the texts that SQLite makes."""
         name, numbers = self.quote(table.name), [column.name for column in table.c if is_number(column)]
         halves = (f"sum({self.quote(n)} >> {HALF}), sum({self.quote(n)} & {(1 << HALF) - 1})" for n in numbers)
-        rows, *sums = self.run(f"SELECT count(*), {', '.join(halves)} FROM {name}").fetchone()
+        rows, *sums = self.run(f"SELECT {', '.join(('count(*)', *halves))} FROM {name}").fetchone()
         added = [((high or 0) << HALF) + (low or 0) for high, low in zip(sums[::2], sums[1::2], strict=True)]
         with self.translated():
             texts = self.connection.execute(f"SELECT {self.row_text(table)} FROM {name}")

@@ -1,0 +1,28 @@
+"""The bars that show how far a long command is."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn
+from rich.progress import Progress as Bars
+
+from retainer.backup import Progress
+
+
+@contextmanager
+def progress_bars() -> Iterator[Progress]:
+    """Show a bar for each part of the work, on a terminal only, until the block ends."""
+    tasks: dict[str, TaskID] = {}
+    columns = (TextColumn("{task.description:<12}"), BarColumn(), TaskProgressColumn())
+    with Bars(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bars:
+
+        def show(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                for task in tasks.values():
+                    bars.update(task, completed=1, total=1)
+                tasks[what] = bars.add_task(what, total=total or None)
+            bars.update(tasks[what], completed=done)
+
+        yield show
