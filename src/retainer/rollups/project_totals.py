@@ -89,7 +89,7 @@ def _expected() -> Select[Any]:
         total = func.coalesce(_total(name, union.c), 0)
         totals.append((case((is_covered(projects), 0), else_=total) if name in UNLESS_COVERED else total).label(name))
     joined = projects.outerjoin(union, union.c.project_id == projects.c.id)
-    return select(projects.c.id, *totals).select_from(joined).group_by(projects.c.id)
+    return select(projects.c.id, *totals).select_from(joined).group_by(*projects.c["account_id", "id"])
 
 
 EXPECTED = _expected().subquery()
