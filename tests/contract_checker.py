@@ -100,8 +100,8 @@ class ContractChecker:
 
 def documented_answers() -> set[tuple[str, str]]:
     """Each operation with each status that it is documented to answer."""
-    operations = [its for methods in documented()["paths"].values() for its in methods.values()]
-    return {(its["operationId"], status) for its in operations for status in its["responses"]}
+    operations = [operation for methods in documented()["paths"].values() for operation in methods.values()]
+    return {(operation["operationId"], status) for operation in operations for status in operation["responses"]}
 
 
 # What an INSERT does on a conflict is limited by its own row: the key begins with the account.

@@ -270,10 +270,10 @@ class Servers:
 def children(pid: int) -> list[int]:
     """The child processes of a process, and theirs."""
     try:
-        own = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
+        direct = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
     except OSError:
         return []
-    return [each for child in map(int, own) for each in (child, *children(child))]
+    return [each for child in map(int, direct) for each in (child, *children(child))]
 
 
 def resident(pid: int) -> int:

@@ -150,8 +150,8 @@ def test_no_file_is_longer_than_three_hundred_lines(path):
 
 @each_file([path for path in FILES if path.name != "__init__.py" or path.parent != SRC])
 def test_a_layer_imports_only_from_below(path):
-    own = layer_of(name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", "."))
-    assert {name for name in imports(path) if layer_of(name) > own} == set()
+    own_layer = layer_of(name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+    assert {name for name in imports(path) if layer_of(name) > own_layer} == set()
 
 
 def modules() -> dict[str, set[str]]:
@@ -159,7 +159,10 @@ def modules() -> dict[str, set[str]]:
     names = {name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in FILES}
     return {
         name: {
-            other for it in imports(path) for other in (it, it.rpartition(".")[0]) if other in names and other != name
+            other
+            for module in imports(path)
+            for other in (module, module.rpartition(".")[0])
+            if other in names and other != name
         }
         for name, path in names.items()
     }
@@ -173,13 +176,16 @@ def test_no_modules_import_each_other_in_a_circle():
 
 
 def test_nobody_imports_handlers_but_the_demo():
-    handlers = {f"{it.handler.__module__}.{it.handler.__name__}".removeprefix("retainer.") for it in OPERATIONS}
+    handlers = {
+        f"{operation.handler.__module__}.{operation.handler.__name__}".removeprefix("retainer.")
+        for operation in OPERATIONS
+    }
     importing = {name_of(path) for path in FILES if imports(path) & handlers}
     assert {name for name in importing if not name.startswith("demo/")} == set()
 
 
 def test_every_resource_is_one_file_of_an_area():
-    declared = {it.handler.__module__.removeprefix("retainer.") for it in OPERATIONS}
+    declared = {operation.handler.__module__.removeprefix("retainer.") for operation in OPERATIONS}
     assert {name.split(".")[0] for name in declared} == set(AREAS)
     assert {name.count(".") for name in declared} == {1}
     assert len(RESOURCES) == len(set(map(id, RESOURCES)))
@@ -230,7 +236,7 @@ def test_only_the_store_begins_and_ends_transactions(path):
     texts = [
         node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
-    assert [it for it in texts if re.match(r"\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT)\b", it)] == []
+    assert [text for text in texts if re.match(r"\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT)\b", text)] == []
 
 
 def test_transactions_over_all_accounts_are_opened_in_few_places():
@@ -263,10 +269,10 @@ def test_a_module_says_in_one_sentence_what_it_is(path):
 # Tables, types and migrations agree
 
 SHAPES = {
-    (it.resource.table, shape)
-    for it in OPERATIONS
-    for shape in [get_args(it.answers)[0] if it.paged else it.answers]
-    if it.resource.table is not None and isinstance(shape, type) and issubclass(shape, Record)
+    (operation.resource.table, shape)
+    for operation in OPERATIONS
+    for shape in [get_args(operation.answers)[0] if operation.paged else operation.answers]
+    if operation.resource.table is not None and isinstance(shape, type) and issubclass(shape, Record)
 }
 
 
@@ -274,14 +280,16 @@ def is_derived(hint: Any) -> bool:
     return any(isinstance(mark, Derived) for mark in getattr(hint, "__metadata__", ()))
 
 
-@pytest.mark.parametrize(("table", "shape"), sorted(SHAPES, key=str), ids=lambda it: getattr(it, "__name__", ""))
+@pytest.mark.parametrize(("table", "shape"), sorted(SHAPES, key=str), ids=lambda part: getattr(part, "__name__", ""))
 def test_the_columns_of_a_table_are_the_members_of_its_type(table, shape):
     hints = get_type_hints(shape, include_extras=True)
     plain = get_type_hints(shape)
     kept = {field.name for field in msgspec.structs.fields(shape) if field.default is not WRITE_ONLY}
     members = {name: NoneType in get_args(plain[name]) for name in kept if not is_derived(hints[name])}
-    own = [column for column in table.c if column.name != "account_id" and not {"folds", "hidden"} & column.info.keys()]
-    stored = {column.name: column.nullable for column in own if column.name in members or column.name not in hints}
+    columns = [
+        column for column in table.c if column.name != "account_id" and not {"folds", "hidden"} & column.info.keys()
+    ]
+    stored = {column.name: column.nullable for column in columns if column.name in members or column.name not in hints}
     assert members == stored
 
 

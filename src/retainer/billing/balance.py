@@ -31,7 +31,8 @@ def has_status(table: Table, statuses: Any) -> ColumnElement[bool]:
 
 STATUS_FILTER = Where(
     has_status,
-    said="Records whose `status` is one of these; `overdue` means `is_overdue`, `open` is `sent` or `partially_paid`.",
+    description="Records whose `status` is one of these; `overdue` means `is_overdue`, `open` is `sent` or "
+    "`partially_paid`.",
 )
 """The invoices with one of these statuses."""
 

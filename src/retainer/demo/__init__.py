@@ -16,7 +16,7 @@ from retainer.identity.accounts import AccountDetails
 from retainer.identity.keys import SCOPES, KeyDetails
 from retainer.identity.users import UserDetails
 from retainer.store.tx import Actor, Store, Tx
-from retainer.values.collation import BEFORE_ALL, sort_key
+from retainer.values.collation import SEPARATOR, sort_key
 
 AT_HOME = {"DE", "US"}
 
@@ -69,7 +69,7 @@ def _agency(store: Store, agency: Agency) -> str:
 
 def _ascii(name: str) -> str:
     """Return a name with ASCII letters alone, for addresses."""
-    letters = sort_key(name).partition(BEFORE_ALL)[0]
+    letters = sort_key(name).partition(SEPARATOR)[0]
     return "".join(letter for letter in letters if "a" <= letter <= "z")
 
 

@@ -122,7 +122,7 @@ def _query_parameters(operation: Operation, schemas: Schemas) -> list[Json]:
     defaults = {field.name: field.default for field in msgspec.structs.fields(model) if field.default is not None}
     for name, parameter in query.parameters(model).items():
         field = parameter.field
-        description = parameter.description or (parameter.where.said if operation.paged else "")
+        description = parameter.description or (parameter.where.description if operation.paged else "")
         if name == "q" and table is not None:
             description = description.format(searched=_listed(folds(table)["search"][0]))
         if not description:

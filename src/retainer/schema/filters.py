@@ -18,13 +18,13 @@ class Where(NamedTuple):
     """The condition of a filter on the rows.
 
     `condition` builds it from the table and a placeholder: bound parameters for a comma list, the bool itself for a
-    flag, one bound parameter otherwise. `value` converts each value to what is bound; `said` describes the records that
+    flag, one bound parameter otherwise. `value` converts each value to what is bound; `description` says which records
     are returned.
     """
 
     condition: Callable[[Table, Any], ColumnElement[bool]]
     value: Callable[[Any], Any] = lambda value: value
-    said: str = ""
+    description: str = ""
 
 
 def default(name: str, hint: Any) -> Where:
@@ -37,13 +37,13 @@ def default(name: str, hint: Any) -> Where:
         return one_of(name, f"Records whose `{name}` is one of these{'; ' * bool(words)}{', '.join(words)}.")
     description = f"With true, records whose `{name}` is true; with false, all others."
     description = description if hint is bool else f"Records whose `{name}` is exactly this."
-    return Where(lambda table, value: table.c[name] == value, said=description)
+    return Where(lambda table, value: table.c[name] == value, description=description)
 
 
 def one_of(name: str, description: str = "") -> Where:
     """The rows whose field has one of the values of a comma list."""
     description = description or f"Records whose `{name}` is one of these."
-    return Where(lambda table, values: table.c[name].in_(values), said=description)
+    return Where(lambda table, values: table.c[name].in_(values), description=description)
 
 
 class LeftOut(NamedTuple):
@@ -64,20 +64,21 @@ class LeftOut(NamedTuple):
 def since(name: str) -> Where:
     """The rows whose field has this value or a later one."""
     return Where(
-        lambda table, value: table.c[name] >= value, said=f"Records whose `{name}` is this {_unit(name)} or later."
+        lambda table, value: table.c[name] >= value,
+        description=f"Records whose `{name}` is this {_unit(name)} or later.",
     )
 
 
 def until(name: str) -> Where:
     """The rows whose field has this value or an earlier one."""
     description = f"Records whose `{name}` is this {_unit(name)} or earlier."
-    return Where(lambda table, value: table.c[name] <= value, said=description)
+    return Where(lambda table, value: table.c[name] <= value, description=description)
 
 
 def before(name: str) -> Where:
     """The rows whose field has an earlier value than this one."""
     description = f"Records whose `{name}` is earlier than this {_unit(name)}."
-    return Where(lambda table, value: table.c[name] < value, said=description)
+    return Where(lambda table, value: table.c[name] < value, description=description)
 
 
 def at_least(name: str) -> Where:
@@ -96,7 +97,8 @@ def truth(condition: Callable[[Table], ColumnElement[bool]], which: str) -> Wher
     """The rows for which a condition is true or, for false, all others; `which` names the former in the plural."""
     description = f"With true, {which}; with false, all others."
     return Where(
-        lambda table, value: condition(table).is_(True) if value else condition(table).is_not(True), said=description
+        lambda table, value: condition(table).is_(True) if value else condition(table).is_not(True),
+        description=description,
     )
 
 

@@ -109,7 +109,7 @@ class View:
         column: Any = next((column for column in known if column is not None), None)
         kind = self.kinds[name]
         if column is None:
-            column = next(its for its in self.columns if its.name == name)
+            column = next(column for column in self.columns if column.name == name)
         if name in self._money:
             return comparable_amount(self.table, name)
         words = {word: place for place, word in enumerate(get_args(kind))} if get_origin(kind) is Literal else {}

@@ -14,7 +14,7 @@ ALIKE = str.maketrans(
     {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ħ": "h", "ŧ": "t", "ŋ": "n", "ı": "i"}  # noqa: RUF001
 )
 """Letters that Unicode does not decompose, with their base letters."""
-BEFORE_ALL = "\x01"
+SEPARATOR = "\x01"
 """Separates the base letters from the text itself; sorts before every letter."""
 
 
@@ -26,7 +26,7 @@ def sort_key(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
     base = "".join(letter for letter in decomposed if not unicodedata.combining(letter)).translate(ALIKE)
     base = unicodedata.normalize("NFC", base)  # compose Hangul syllables again
-    return base if base == folded else base + BEFORE_ALL + folded
+    return base if base == folded else base + SEPARATOR + folded
 
 
 def folded_text(values: Mapping[str, Any], names: Sequence[str], fold: Fold = str.casefold) -> str | None:
