@@ -107,7 +107,7 @@ class Postgresql(Engine):
         """Make a writing transaction durable, or undo it, and take its connection back."""
         try:
             if not commit:
-                connection.undo()
+                connection.end("ROLLBACK")
                 return
             cursor = connection.execute("COMMIT")
             connection.exit_pipeline()
@@ -125,7 +125,7 @@ class Postgresql(Engine):
 
     def end_snapshot(self, connection: Connection) -> None:
         """End a reading transaction, and take its connection back."""
-        connection.undo()
+        connection.end("COMMIT")  # after a ROLLBACK the driver forgets its prepared statements
         self.give_back(connection)
 
     def _begin(self, connection: Connection, mode: str) -> None:

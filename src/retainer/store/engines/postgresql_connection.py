@@ -78,12 +78,12 @@ class Connection(psycopg.Connection[Row]):
         if self.sent is not None:
             self.sent.sync()
 
-    def undo(self) -> None:
-        """Roll the transaction back; a connection on which that fails is closed, and the server rolls back."""
+    def end(self, statement: str) -> None:
+        """End a transaction of which nothing is to stay; a connection on which that fails is closed."""
         try:
             if self.sent is not None and self.sent.status == PipelineStatus.ABORTED:
                 self.sync()
-            self.execute("ROLLBACK")
+            self.execute(statement)
             self.exit_pipeline()
         except psycopg.Error:
             self.close()
