@@ -112,6 +112,7 @@ def test_a_value_may_come_from_a_file(tmp_path):
         ("RETAINER_BASE_URL", "agency.example", "an address like https://"),
         ("RETAINER_TRUSTED_PROXIES", "localhost", "address ranges"),
         ("RETAINER_DATABASE_URL", "mysql://x", "sqlite:///path"),
+        ("RETAINER_DATABASE_URL", "postgres:shop", "sqlite:///path"),
         *(
             ("RETAINER_VALKEY_URL", url, "is ***; it takes valkey://[user:password@]host[:port][/number]")
             for url in (

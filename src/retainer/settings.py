@@ -44,7 +44,7 @@ def _base_url(text: str) -> str:
 def database_address(text: str) -> str:
     """Return the address of a database. Raises ValueError when it is none."""
     is_file = text.startswith(SQLITE) and text != SQLITE
-    if not is_file and urlsplit(text).scheme not in {"postgresql", "postgres"}:
+    if not is_file and not text.startswith(("postgresql://", "postgres://")):
         raise ValueError
     return text
 

@@ -12,7 +12,8 @@ from sqlalchemy import func, insert, select
 
 from retainer.schema.migrations import migrate
 from retainer.schema.requests import idempotency_keys
-from retainer.store.engines import Sqlite, Unavailable
+from retainer.settings import SettingsError
+from retainer.store.engines import Sqlite, Unavailable, connect
 from retainer.store.tables import totals
 from retainer.store.tx import Store
 
@@ -151,3 +152,9 @@ def test_as_many_connections_are_kept_as_were_used_at_once(store):
 def open_files(path):
     """How often this process has a file open."""
     return sum(str(link.resolve()) == path for link in Path("/proc/self/fd").iterdir())
+
+
+@pytest.mark.parametrize("address", ["postgresql://a b@host/x", "postgresql://host/x?no_such=1"])
+def test_an_address_that_is_none_is_a_setting_to_be_corrected(address):
+    with pytest.raises(SettingsError, match="address of the PostgreSQL database"):
+        connect(address)

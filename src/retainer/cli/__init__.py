@@ -57,7 +57,7 @@ def unavailable(error: Unavailable, engine: Engine) -> str:
     database = engine.location
     if engine.is_full(error) and not isinstance(error, OutcomeUnknown):
         return f"The disk of {database} is full. Nothing was changed: make room, then run the command again."
-    what = f"The database {database} cannot be used: {error}."
+    what = f"The database {database} cannot be used: {' '.join(str(error).split()).rstrip('.?')}."
     if isinstance(error, OutcomeUnknown):
         return f"{what} Whether the change was made is unknown: look first, when the disk is well again."
-    return f"{what} Nothing was changed: check the file and its disk, then run the command again."
+    return f"{what} Nothing was changed: check {engine.to_check}, then run the command again."

@@ -46,6 +46,8 @@ class Engine(ABC):
     """Whether an INSERT must say RETURNING to make the new id known."""
     has_history: bool
     """Whether there are databases that were made before this version's tables, step by step."""
+    to_check: str
+    """What a person checks when it cannot be used."""
     conflict: type[Exception]
     """What the driver raises for a reference to nothing or a value that is taken."""
 

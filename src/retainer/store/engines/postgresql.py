@@ -12,6 +12,7 @@ from sqlalchemy import Dialect, NullPool, create_engine
 from sqlalchemy.dialects.postgresql import psycopg as dialects
 from sqlalchemy.exc import DBAPIError
 
+from retainer.settings import SettingsError
 from retainer.store.engines.base import Engine, OutcomeUnknown, Row, Unavailable, Values
 from retainer.store.engines.bulk_postgresql import PostgresqlBulk
 from retainer.store.engines.postgresql_connection import Connection, Cursor, translate_error, translated
@@ -40,12 +41,18 @@ class Postgresql(Engine):
     marker = "$"
     returns_ids = True
     has_history = False
+    to_check = "the address, and whether the server runs"
     conflict = psycopg.IntegrityError
 
     def __init__(self, url: str) -> None:
         self.url = url
         options = " ".join(f"-c {name}={value}" for name, value in SESSION.items())
-        self._pool = Pool(conninfo.make_conninfo(url, options=options, connect_timeout=CONNECT_SECONDS))
+        try:
+            address = conninfo.make_conninfo(url, options=options, connect_timeout=CONNECT_SECONDS)
+        except psycopg.ProgrammingError as error:
+            reason = str(error).strip()
+            raise SettingsError(f"The address of the PostgreSQL database cannot be understood: {reason}.") from None
+        self._pool = Pool(address)
 
     @property
     def version(self) -> str:

@@ -56,6 +56,7 @@ class Sqlite(Engine):
     marker = "?"
     returns_ids = False  # RETURNING would make an INSERT a quarter dearer
     has_history = True
+    to_check = "the file and its disk"
     driver: Any = driver
     conflict = driver.IntegrityError
 
