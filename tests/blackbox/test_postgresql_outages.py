@@ -1,5 +1,8 @@
 """PostgreSQL fails while callers read and write, and comes back: they are told so at once, and nothing else happens."""
 
+import tempfile
+from pathlib import Path
+
 import pytest
 from bench import outages
 
@@ -9,9 +12,9 @@ CYCLES = length(2)
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def place(fast_disk):
     """A server and its PostgreSQL, which fails in each test and is back after it."""
-    with outages.started(tmp_path_factory.mktemp("outages")) as place:
+    with tempfile.TemporaryDirectory(dir=fast_disk) as folder, outages.started(Path(folder)) as place:
         yield place
 
 
