@@ -1,21 +1,23 @@
 """Read first: every resource of the API, the parts of a server put together, and the WSGI application."""
 
 from collections.abc import Iterable
+from functools import partial
 from http import HTTPStatus
 from typing import Any, BinaryIO
 
 from retainer.billing import credit_notes, expenses, invoice_lines, invoices, quote_lines, quotes
 from retainer.crm import clients, contacts, tags
 from retainer.identity import access, me
-from retainer.kernel.http import Request, Response
+from retainer.kernel.http import Request
 from retainer.kernel.pipeline import Pipeline
 from retainer.kernel.resource import Routes
 from retainer.limits import Limiter, SlidingWindow
+from retainer.openapi import page as openapi_page
 from retainer.reports import overview, profitability, revenue, utilisation
-from retainer.server import site
 from retainer.server.compression import compressed
 from retainer.server.housekeeping import Housekeeping, KeysUsed
 from retainer.server.log import Log
+from retainer.server.site import Site
 from retainer.server.slots import BodyReader, RunningSlots
 from retainer.settings import BASE_PATH, Settings
 from retainer.sites import sites
@@ -76,6 +78,8 @@ class App:
             note_key_use=keys_used.note,
             read_body=BodyReader(self.running).read,
         )
+        pages = {"openapi.json": partial(openapi_page.answer, routes=ROUTES)}
+        self.site = Site(pages, limiter, self.log)
         self.housekeeping = Housekeeping(self.store, limiter, self.log, keys_used)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -86,13 +90,9 @@ class App:
             environ["PATH_INFO"] = path[len(BASE_PATH) :]
         request = Request(environ, self.settings)
         with self.running:
-            response = compressed(request, self.pipeline.answer(request) if is_api else self.answer_outside(request))
+            response = compressed(request, (self.pipeline if is_api else self.site).answer(request))
         start_response(STATUS_LINES[response.status], response.headers)
         return [] if request.method == "HEAD" else [response.body]
-
-    def answer_outside(self, request: Request) -> Response:
-        """Answer what lies outside the base path."""
-        return site.answer(request, self.pipeline.routes, self.pipeline.limiter, self.log)
 
 
 def limiter_of(settings: Settings, log: Log) -> Limiter:
