@@ -11,17 +11,19 @@ comes to more than about 900 writes a second, with or without a delay.
 
 import argparse
 import itertools
+import json
 import os
 import random
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from data import describe, describe_time, fill
+from data import describe, describe_time
 from load import drive
 from servers import RETAINER, Server, request, start, stop, wait
 
@@ -62,6 +64,16 @@ def writes(kind: str, keys: list[str]) -> Iterator[bytes]:
             yield request("POST", "/time-entries", key, describe_time(chance))
 
 
+def fill(former: Path, database: Path) -> list[str]:
+    """Make the database as the former revision does, from which the working copy migrates its own; return the keys."""
+    script = "import json, pathlib, sys, data; print(json.dumps(data.fill(pathlib.Path(sys.argv[1]))))"
+    environment = os.environ | {"PYTHONPATH": str(former / "src")}
+    command = [sys.executable, "-c", script, database]
+    made = subprocess.run(command, cwd=former / "bench", env=environment, check=True, stdout=subprocess.PIPE)
+    keys: list[str] = json.loads(made.stdout)
+    return keys
+
+
 def rate(server: Server, kind: str, seconds: float, writers: int) -> float:
     """Writes a second in one turn, whose first tenth is not counted."""
     drive(server.port, server.requests[kind], seconds / 10, writers)
@@ -69,12 +81,12 @@ def rate(server: Server, kind: str, seconds: float, writers: int) -> float:
     return drive(server.port, server.requests[kind], seconds, writers) / (time.perf_counter() - began)
 
 
-def compare(sources: list[Path], folder: Path, library: Path | None, core: int, given: argparse.Namespace) -> None:
-    """Serve the sources beside each other, and print a line for each kind of write and number of writers."""
-    keys = fill(folder / "made.db")
+def compare(former: Path, folder: Path, library: Path | None, core: int, given: argparse.Namespace) -> None:
+    """Serve both revisions beside each other, and print a line for each kind of write and number of writers."""
+    keys = fill(former, folder / "made.db")
     servers: list[Server] = []
     try:
-        for number, source in enumerate(sources):
+        for number, source in enumerate((former / "src", ROOT / "src")):
             (folder / str(number)).mkdir()
             database = Path(shutil.copy(folder / "made.db", folder / str(number) / "bench.db"))
             settings = [f"PYTHONPATH={source}", *([f"LD_PRELOAD={library}"] if library else [])]
@@ -109,7 +121,7 @@ def main() -> None:
         try:
             for library in (slow_flushes(Path(made), given.delay), None):
                 with tempfile.TemporaryDirectory() as folder:
-                    compare([former / "src", ROOT / "src"], Path(folder), library, cores[0], given)
+                    compare(former, Path(folder), library, cores[0], given)
         finally:
             subprocess.run(["git", "-C", ROOT, "worktree", "remove", "--force", former], check=True)
 

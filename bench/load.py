@@ -50,7 +50,7 @@ def drive(port: int, requests: Iterator[bytes], seconds: float, count: int = CON
             selector.register(connection.socket, selectors.EVENT_READ, connection)
             connection.socket.sendall(next(requests))
         end = time.perf_counter() + seconds
-        waiting = CONNECTIONS
+        waiting = count
         while waiting:
             ready = selector.select(10)
             if not ready:
