@@ -61,6 +61,16 @@ class Engine(ABC):
     def location(self) -> str:
         """Where the database is, without any secret."""
 
+    @property
+    @abstractmethod
+    def connections(self) -> int:
+        """How many connections are open."""
+
+    @property
+    @abstractmethod
+    def idle_connections(self) -> int:
+        """How many of them nobody uses."""
+
     @abstractmethod
     def connection(self) -> DriverConnection:
         """Lend a connection that nobody uses; its user gives it back."""
