@@ -189,7 +189,7 @@ class Workers:
     def _handle(self, number: signal.Signals) -> None:
         if number is signal.SIGHUP:
             self._renew()
-        elif self._is_stopping or number is signal.SIGINT:  # from a keyboard, or once more: nobody wants to wait
+        elif self._is_stopping or not self.stop_delay or number is signal.SIGINT:  # that is, from a keyboard
             self._is_stopping, self._stop_at = True, -inf
         else:
             self._is_stopping, self._stop_at = True, time.monotonic() + self.stop_delay
