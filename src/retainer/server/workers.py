@@ -84,7 +84,7 @@ class Workers:
         self._deaths: deque[float] = deque(maxlen=MOST_DEATHS)
         self._next_start = -inf
         self._stop_at = inf
-        self._has_started = self._is_stopping = False
+        self._has_started = self._is_stopping = self._is_ending = False
         self._signals, self._wakeup = socket.socketpair()
 
     def run(self) -> None:
@@ -187,6 +187,8 @@ class Workers:
                 worker.kill_at = inf
 
     def _handle(self, number: signal.Signals) -> None:
+        if self._is_ending:
+            return
         if number is signal.SIGHUP:
             self._renew()
         elif self._is_stopping or not self.stop_delay or number is signal.SIGINT:  # that is, from a keyboard
@@ -250,7 +252,7 @@ class Workers:
 
     def _end_all(self) -> None:
         """End all workers; requests in flight are finished."""
-        self._stop_at = inf
+        self._is_ending, self._stop_at = True, inf
         self.server.stop()
         for worker in self._workers:
             worker.end(signal.SIGTERM, DRAIN_SECONDS)
