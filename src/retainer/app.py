@@ -124,7 +124,9 @@ def measure(app: App, board: "Board", place: int) -> "MetricsPage":
     """Let an application keep its figures in its part of a board; return the page of all."""
     from retainer.server.metrics import MetricsPage, Recorder  # noqa: PLC0415  # its library is loaded where it is used
 
-    app.log.count = Recorder(board.parts[place], app.running, app.store.engine, app.limiter, app.log.outages).record
+    recorder = Recorder(board.parts[place], app.running, app.store.engine, app.limiter, app.log.outages)
+    recorder.record([])
+    app.log.count = recorder.record
     return MetricsPage(board, app.store)
 
 

@@ -49,11 +49,15 @@ LAYERS = [
     "reports",
     "openapi",
     "backup",
+    "server.outages",
     "server.log",
     "server.slots",
     "server.compression",
     "server.site",
     "server.housekeeping",
+    "server.health",
+    "server.operations",
+    "server.metrics",
     "app",
     "demo",
     "server",
@@ -91,6 +95,7 @@ UNSCOPED = {
     "sites/monitor/pause.py",
     "backup/embedded.py",
     "server/housekeeping.py",
+    "server/metrics.py",
     "schema/migrations/__init__.py",
 }
 """The files that open a transaction over all accounts; one more is a decision."""

@@ -3,6 +3,7 @@
 import itertools
 import mmap
 from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -27,21 +28,9 @@ PREFIX = "retainer_"
 STATUSES = sorted({200, 201, 204, 304, *STATUS.values()})
 NO_OPERATION = "none"
 """The operation of requests that were answered before one was found: refused callers, unknown paths."""
-BOUNDS = {
-    "0.0025": 2_500,
-    "0.005": 5_000,
-    "0.01": 10_000,
-    "0.025": 25_000,
-    "0.05": 50_000,
-    "0.1": 100_000,
-    "0.25": 250_000,
-    "0.5": 500_000,
-    "1.0": 1_000_000,
-    "2.5": 2_500_000,
-    "5.0": 5_000_000,
-}
-"""The upper bounds of the buckets: as Prometheus has them, in seconds, and in microseconds."""
-MICROSECONDS = list(BOUNDS.values())
+BOUNDS = ("0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1.0", "2.5", "5.0")
+"""The upper bounds of the buckets in seconds, as Prometheus has them."""
+MILLISECONDS = [float(bound) * 1000 for bound in BOUNDS]
 WIDTH = len(BOUNDS) + 2  # cells of an operation's status: each bucket, what is above them, and the sum of microseconds
 CELL_BYTES = 8
 
@@ -98,12 +87,12 @@ class Part:
     def __setitem__(self, name: str, figure: int) -> None:
         self._cells[PLACES[name]] = figure
 
-    def count(self, line: Answered) -> None:
-        """Count a request by its operation, its status and how long it took."""
-        microseconds = int(line.duration_ms * 1000)
-        row = self._rows[line.operation or NO_OPERATION, line.status]
-        self._cells[row + bisect_left(MICROSECONDS, microseconds)] += 1
-        self._cells[row + WIDTH - 1] += microseconds
+    def count(self, operation: str | None, status: int, milliseconds: list[float]) -> None:
+        """Count requests by their operation and status, and by how long each took."""
+        row = self._rows[operation or NO_OPERATION, status]
+        for bucket, count in Counter([bisect_left(MILLISECONDS, each) for each in milliseconds]).items():
+            self._cells[row + bucket] += count
+        self._cells[row + WIDTH - 1] += int(sum(milliseconds) * 1000)
 
     def row(self, start: int) -> list[int]:
         """Return the cells of an operation's status."""
@@ -124,15 +113,17 @@ class Recorder:
 
     def record(self, lines: Iterable[Line]) -> None:
         """Count the requests among the lines of the log, and note how things are."""
+        answered = defaultdict(list)
         for line in lines:
             if isinstance(line, Answered):
-                self.part.count(line)
+                answered[line.operation, line.status].append(line.duration_ms)
+        for (operation, status), milliseconds in answered.items():
+            self.part.count(operation, status, milliseconds)
         self.part["workers"] = 1
         self.part["request_slots"] = self.running.count
         self.part["requests_running"] = self.running.count - self.running.free
         self.part["requests_waiting"] = self.running.waiting
-        self.part["database_connections"] = self.engine.connections
-        self.part["database_connections_idle"] = self.engine.idle_connections
+        self.part["database_connections"], self.part["database_connections_idle"] = self.engine.connections
         self.part["database_outage"] = int(self.outages.is_on)
         self.part["database_errors"] = self._errors_before + self.outages.errors
         self.part["limiter_shared"] = int(self.limiter.is_shared)

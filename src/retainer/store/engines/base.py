@@ -63,13 +63,8 @@ class Engine(ABC):
 
     @property
     @abstractmethod
-    def connections(self) -> int:
-        """How many connections are open."""
-
-    @property
-    @abstractmethod
-    def idle_connections(self) -> int:
-        """How many of them nobody uses."""
+    def connections(self) -> tuple[int, int]:
+        """How many connections are open, and how many of them nobody uses."""
 
     @abstractmethod
     def connection(self) -> DriverConnection:

@@ -69,14 +69,9 @@ class Postgresql(Engine):
         return f"postgresql://{user}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
 
     @property
-    def connections(self) -> int:
-        """How many connections are open."""
-        return self._pool.count
-
-    @property
-    def idle_connections(self) -> int:
-        """How many of them nobody uses."""
-        return len(self._pool.idle)
+    def connections(self) -> tuple[int, int]:
+        """How many connections are open, and how many of them nobody uses."""
+        return self._pool.count, len(self._pool.idle)
 
     def connection(self) -> Connection:
         """Lend a connection that nobody uses; its user gives it back. Raises Unavailable."""

@@ -80,14 +80,9 @@ class Sqlite(Engine):
         return str(self.path)
 
     @property
-    def connections(self) -> int:
-        """How many connections are open, and not stale."""
-        return len(self._open)
-
-    @property
-    def idle_connections(self) -> int:
-        """How many of them nobody uses."""
-        return len(self._idle)
+    def connections(self) -> tuple[int, int]:
+        """How many connections are open, and how many of them nobody uses."""
+        return len(self._open), len(self._idle)
 
     def translate_error(self, error: Exception) -> Exception:
         """What a driver's error means to callers: out of reach, or the programming error that it is."""
