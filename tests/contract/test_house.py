@@ -78,7 +78,7 @@ MOST_ANY = {
     "reports": 18,
     "rollups": 27,
     "schema": 42,
-    "server": 3,
+    "server": 4,
     "sites": 3,
     "store": 76,
     "values": 71,

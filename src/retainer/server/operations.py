@@ -61,5 +61,5 @@ class Handler(WSGIRequestHandler):
 
     timeout = REQUEST_SECONDS
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the name is that of the standard library
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name is that of the standard library
         """Write nothing: who reads these pages does so every few seconds."""
