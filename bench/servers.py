@@ -67,16 +67,17 @@ def request(method: str, path: str, key: str, body: bytes = b"") -> bytes:
     return head.encode() + b"\r\n" + body
 
 
-def start(name: str, command: list[str], database: Path, core: int) -> Server:
-    """Start a server of a database, pinned to a core, in a process group of its own."""
+def start(name: str, command: list[str], database: Path, core: int, address: str = "") -> Server:
+    """Start a server of a file, or of the database at an address, pinned to a core, in a process group of its own."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
+    address = address or f"sqlite:///{database}"
     environment = {key: value for key, value in os.environ.items() if not key.startswith("RETAINER_")} | {
         "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
-        "BENCH_DATABASE": str(database),
+        "BENCH_DATABASE": address,
         "RETAINER_DATA_DIR": str(database.parent),
-        "RETAINER_DATABASE_URL": f"sqlite:///{database}",
+        "RETAINER_DATABASE_URL": address,
     }
     quiet, before = subprocess.DEVNULL, os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
