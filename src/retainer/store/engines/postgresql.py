@@ -82,8 +82,10 @@ class Postgresql(Engine):
 
     def run(self, connection: Connection, text: str, values: Values) -> Cursor:
         """Run a statement with the values of $1, $2 and so on; in a transaction it is only sent."""
-        with translated():
+        try:
             cursor: Any = connection.execute(text, values)
+        except psycopg.Error as error:
+            raise translate_error(error) from error
         return cursor  # type: ignore[no-any-return]  # what cursor_factory makes
 
     def one(self, text: str, values: Values) -> Row | None:
@@ -104,7 +106,7 @@ class Postgresql(Engine):
         try:
             self._begin(connection, "READ COMMITTED READ WRITE")
             if account_id is not None:
-                self.run(connection, LOCK, [WRITES, account_id])
+                connection.send(LOCK, [WRITES, account_id])
         except BaseException:
             self.give_back(connection)
             raise
@@ -138,23 +140,26 @@ class Postgresql(Engine):
     def _begin(self, connection: Connection, mode: str) -> None:
         with translated():
             connection.enter_pipeline()
-            connection.execute(f"BEGIN ISOLATION LEVEL {mode}")
+            connection.send(f"BEGIN ISOLATION LEVEL {mode}", [])
 
     @contextlib.contextmanager
     def attempt(self, connection: Connection) -> Iterator[None]:
         """A block whose statements are undone when one of them raises `conflict`; the transaction goes on.
 
-        The block has to ask for the result of its last statement.
+        The block has to ask for the result of its last statement. The savepoint stays until the next attempt or the end
+        of the transaction, which need not be told that it is over.
         """
-        self.run(connection, "SAVEPOINT attempt", [])
+        if connection.has_savepoint:
+            connection.send("RELEASE attempt", [])
+        connection.send("SAVEPOINT attempt", [])
+        connection.has_savepoint = True
         try:
             yield
         except self.conflict:
             with translated():
                 connection.sync()
-            self.run(connection, "ROLLBACK TO attempt", [])
+            connection.send("ROLLBACK TO attempt", [])
             raise
-        self.run(connection, "RELEASE attempt", [])
 
     def count_changed(self, connection: Connection, cursor: Cursor) -> int:
         """How many rows a statement has changed; waits for it."""
