@@ -29,8 +29,14 @@ SESSION = {
 WRITES, SCHEMA = 1382377, 1382378
 """The first halves of our advisory locks: one for the writes of each account, one for changes of the schema."""
 LOCK = "SELECT pg_advisory_xact_lock($1::INTEGER, $2::INTEGER)"
-SCHEMA_LOCK_SECONDS = 10
-"""The longest that a change of the schema waits for a table, and with it all who want the table after it."""
+SCHEMA_LOCK_SECONDS = 3
+"""The longest that a change of the schema waits for a table, and with it all requests that want the table after it:
+less than their own lock_timeout, so that they are not refused."""
+SCHEMA_LOCKED = (
+    "{}: for "
+    f"{SCHEMA_LOCK_SECONDS} seconds another transaction has used a table that is to be changed. Nothing was changed: "
+    "end that transaction (pg_stat_activity has it) or wait until it has ended, then run the command again."
+)
 
 
 class Postgresql(Engine):
@@ -41,6 +47,7 @@ class Postgresql(Engine):
     marker = "$"
     returns_ids = True
     has_history = False
+    waits_for_schema = "Requests that use {} wait meanwhile, and are answered 503 after 3 seconds."
     to_check = "the address, and whether the server runs"
     conflict = psycopg.IntegrityError
 
@@ -184,6 +191,8 @@ class Postgresql(Engine):
                 with engine.begin() as connection:
                     yield connection
             except DBAPIError as error:
+                if isinstance(error.orig, errors.LockNotAvailable):
+                    raise Unavailable(SCHEMA_LOCKED.format(self.location)) from None
                 if isinstance(error.orig, psycopg.Error):
                     raise translate_error(error.orig) from error
                 raise
@@ -204,6 +213,11 @@ class Postgresql(Engine):
         """Whether the database has a table, where its search path finds it."""
         row = self.one("SELECT to_regclass($1) IS NOT NULL", [name])
         return bool(row and row[0])
+
+    def estimate_rows(self, name: str) -> int:
+        """How many rows a table had when it was last analyzed."""
+        row = self.one("SELECT greatest(reltuples, 0)::BIGINT FROM pg_class WHERE oid = to_regclass($1)", [name])
+        return int(row[0]) if row else 0
 
     def exists(self) -> bool:
         """Whether there is a database; without one, connecting says so."""
