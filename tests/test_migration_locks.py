@@ -57,7 +57,7 @@ def behind(api: ApiClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> s
 
 
 def before_it() -> str:
-    return MIGRATION.split('down_revision = "')[1].split('"')[0]
+    return migrations.head()
 
 
 def test_it_is_said_before_it_begins_and_once(behind, capsys):

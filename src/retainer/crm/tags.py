@@ -28,7 +28,7 @@ from retainer.kernel.resource import Resource
 from retainer.schema import TAG_LINKS
 from retainer.schema.crm import tags
 from retainer.schema.filters import Where
-from retainer.store.engines.sql import INTEGER, comma_list, listed
+from retainer.store.engines.sql import INTEGER, comma_list, is_listed, listed
 from retainer.store.records import Derived, RefersTo, split_ids
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
@@ -68,7 +68,8 @@ def _add_tags(links: Table) -> Insert:
 @cache
 def _remove_tags(links: Table) -> Delete:
     return delete(links).where(
-        links.c.record_id == bindparam("record_id"), links.c.tag_id.in_(listed("tag_ids", INTEGER))
+        links.c.record_id == bindparam("record_id"),
+        is_listed(links.c.tag_id, listed("tag_ids", INTEGER).scalar_subquery()),
     )
 
 

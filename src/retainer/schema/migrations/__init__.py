@@ -36,7 +36,8 @@ def plan(engine: Engine) -> tuple[str | None, list[Migration]]:
 def migrate(engine: Engine, announce: Callable[[str], None] = lambda _: None) -> tuple[str | None, str]:
     """Upgrade the schema to the newest revision. Return the revisions before and after.
 
-    What locks a table is announced before anything begins. Raises Unavailable for a database that a newer version has written, and for files on network shares.
+    What locks a table is announced before anything begins. Raises Unavailable for a database that a newer version has
+    written, and for files on network shares.
     """
     engine.prepare_place()
     before, newest = current(Store(engine)), head()

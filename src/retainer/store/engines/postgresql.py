@@ -25,6 +25,7 @@ SESSION = {
     "statement_timeout": "3500",
     "lock_timeout": "3500",
     "idle_in_transaction_session_timeout": "15000",
+    "max_parallel_workers_per_gather": "0",  # starting one takes longer than a statement of ours
 }
 WRITES, SCHEMA = 1382377, 1382378
 """The first halves of our advisory locks: one for the writes of each account, one for changes of the schema."""
