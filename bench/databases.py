@@ -27,14 +27,14 @@ def add_option(options: argparse.ArgumentParser) -> None:
 
 
 @contextlib.contextmanager
-def databases(kind: str, core: int) -> Iterator[Place]:
-    """A block with databases of a kind; PostgreSQL runs on this core."""
+def databases(kind: str, core: int | None) -> Iterator[Place]:
+    """A block with databases of a kind; PostgreSQL runs on this core, or on all."""
     if kind == "sqlite":
         yield lambda path: f"sqlite:///{path}"
         return
     before = os.sched_getaffinity(0)
     with tempfile.TemporaryDirectory() as folder:
-        os.sched_setaffinity(0, {core})
+        os.sched_setaffinity(0, before if core is None else {core})
         with get_server(folder, cleanup_mode="stop") as server:
             os.sched_setaffinity(0, before)
             yield lambda path: copied(path, server)

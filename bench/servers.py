@@ -14,6 +14,7 @@ from pathlib import Path
 from retainer.settings import BASE_PATH
 
 THREADS = 16
+CORES = os.sched_getaffinity(0)
 RETAINER = [sys.executable, "-m", "retainer", "serve", "--threads", str(THREADS), "--port"]
 BARE = [sys.executable, str(Path(__file__).resolve().with_name("bare.py")), str(THREADS)]
 
@@ -67,8 +68,8 @@ def request(method: str, path: str, key: str, body: bytes = b"") -> bytes:
     return head.encode() + b"\r\n" + body
 
 
-def start(name: str, command: list[str], database: Path, core: int, address: str = "") -> Server:
-    """Start a server of a file, or of the database at an address, pinned to a core, in a process group of its own."""
+def start(name: str, command: list[str], database: Path, core: int | None, address: str = "") -> Server:
+    """Start a server of a file, or of the database at an address, on a core or all, in a process group of its own."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -80,7 +81,7 @@ def start(name: str, command: list[str], database: Path, core: int, address: str
         "RETAINER_DATABASE_URL": address,
     }
     quiet, before = subprocess.DEVNULL, os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {core})
+    os.sched_setaffinity(0, CORES if core is None else {core})
     process = subprocess.Popen(
         [*command, str(port)], env=environment, cwd=database.parent, stdout=quiet, stderr=quiet, start_new_session=True
     )
