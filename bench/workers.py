@@ -34,7 +34,7 @@ def main() -> None:
             for count in given.workers:
                 command = ["env", f"RETAINER_VALKEY_URL=valkey://127.0.0.1:{valkey.port}/0", *RETAINER[:4]]
                 command += ["--no-monitor", "--workers", str(count), *RETAINER[4:]]
-                servers.append(start(f"{count} workers", command, database, None, address))
+                servers.append(start(f"{count} worker{'s' * (count > 1)}", command, database, None, address))
                 servers[-1].requests = prepare(keys)
                 wait(servers[-1])
                 os.killpg(servers[-1].process.pid, signal.SIGSTOP)
