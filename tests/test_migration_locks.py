@@ -1,32 +1,32 @@
 """A migration that keeps others away from a table says so before it begins, and gives up rather than stop them long."""
 
-import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 
-from retainer.cli import operate
 from retainer.schema import migrations
-from retainer.store.engines import Unavailable, connect
+from retainer.schema.migrations.pending import Lock, Migration
+from retainer.store.engines import Engine, Unavailable, connect
 from retainer.store.engines.postgresql import SCHEMA_LOCK_SECONDS
-from retainer.store.tx import Store
+from tests.databases import only_postgresql
 from tests.factories import ApiClient
 
-REVISION = "9001"
+BEFORE, REVISION = migrations.head(), "9001"
 MIGRATION = f'''"""A note on every tag."""
 
 from alembic import op
 
 revision = "{REVISION}"
-down_revision = "{migrations.head()}"
+down_revision = "{BEFORE}"
 LOCKS = {{"tags": "rewrites every row"}}
 
 
 def upgrade() -> None:
-    op.execute("ALTER TABLE tags ADD COLUMN note VARCHAR(9)")
+    op.execute("ALTER TABLE tags ADD COLUMN note TEXT")
 '''
 SENTENCE = "Migration 9001 (A note on every tag) locks tags (about 3 rows): it rewrites every row. "
 LOCKED = """
@@ -37,60 +37,51 @@ TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
 
 
 @pytest.fixture
-def behind(api: ApiClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    """The address of a database with three tags that lacks the newest migration."""
+def behind(api: ApiClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Engine]:
+    """A database with three tags that lacks the newest migration."""
     for name in ("web", "print", "shop"):
         api.post("/tags", {"name": name})
-    with api.app.store.engine.schema_change() as connection:
+    engine = api.app.store.engine
+    with engine.schema_change() as connection:
         connection.execute(text("ANALYZE"))
     folder = tmp_path / "migrations"
     shutil.copytree(migrations.MIGRATIONS, folder)
     (folder / "versions" / f"{REVISION}_note.py").write_text(MIGRATION, encoding="utf-8")
     monkeypatch.setattr(migrations, "MIGRATIONS", folder)
-    url = api.app.settings.database
-    monkeypatch.setenv("RETAINER_DATABASE_URL", url)
-    yield url
-    if url.startswith("postgresql"):
-        with psycopg.connect(url) as connection:
-            connection.execute("ALTER TABLE tags DROP COLUMN IF EXISTS note")
-            connection.execute("UPDATE alembic_version SET version_num = %s", [before_it()])
+    yield engine
+    with engine.schema_change() as connection:
+        connection.execute(text(f"UPDATE alembic_version SET version_num = '{BEFORE}'"))
+        if "note" in {column["name"] for column in inspect(connection).get_columns("tags")}:
+            connection.execute(text("ALTER TABLE tags DROP COLUMN note"))
 
 
-def before_it() -> str:
-    return migrations.head()
+def test_it_is_said_before_it_begins_and_once(behind):
+    said = []
+    assert migrations.migrate(behind, said.append) == (BEFORE, REVISION)
+    assert said == [SENTENCE + behind.waits_for_schema.format("tags")]
+    assert migrations.migrate(behind, said.append) == (REVISION, REVISION)
+    assert len(said) == 1
 
 
-def test_it_is_said_before_it_begins_and_once(behind, capsys):
-    operate.migrate_database(json=True)
-    printed = capsys.readouterr()
-    assert printed.err.startswith(SENTENCE)
-    assert printed.err.strip().removeprefix(SENTENCE).endswith(("meanwhile.", "3 seconds."))
-    assert json.loads(printed.out) == {"before": before_it(), "after": REVISION}
-    operate.migrate_database(json=True)
-    printed = capsys.readouterr()
-    assert (printed.err, json.loads(printed.out)) == ("", {"before": REVISION, "after": REVISION})
+def test_a_plan_runs_nothing(behind):
+    lock = Lock("tags", "rewrites every row", 3)
+    expected = (BEFORE, [Migration(REVISION, "A note on every tag", [lock])])
+    assert migrations.plan(behind) == migrations.plan(behind) == expected
 
 
-def test_a_plan_runs_nothing(behind, capsys):
-    operate.migrate_database(only_plan=True, json=True)
-    lock = {"table": "tags", "why": "rewrites every row", "rows": 3}
-    step = {"revision": REVISION, "what": "A note on every tag", "locks": [lock]}
-    assert json.loads(capsys.readouterr().out) == {"before": before_it(), "after": REVISION, "migrations": [step]}
-    operate.migrate_database(only_plan=True)
-    assert "tags (about 3 rows): it rewrites every row" in capsys.readouterr().out
-    assert migrations.current(Store(connect(behind))) == before_it()
+def test_a_plan_of_a_new_database_is_empty(postgresql_databases):
+    engine = connect(postgresql_databases.create())
+    assert migrations.plan(engine) == (None, [])
+    engine.close()
 
 
-def test_a_migration_that_waits_for_a_transaction_gives_up_and_can_run_again(behind, postgresql_databases):
-    if not behind.startswith("postgresql"):
-        pytest.skip("on SQLite a reader keeps nobody away")
-    engine = connect(behind)
-    with psycopg.connect(behind) as other:
+@only_postgresql
+def test_a_migration_that_waits_for_a_transaction_gives_up_and_can_run_again(behind, api):
+    with psycopg.connect(api.app.settings.database) as other:
         other.execute("SELECT count(*) FROM tags")
         with pytest.raises(Unavailable, match=f"for {SCHEMA_LOCK_SECONDS} seconds .* Nothing was changed: .* again"):
-            migrations.migrate(engine)
-    assert migrations.migrate(engine) == (before_it(), REVISION)
-    engine.close()
+            migrations.migrate(behind)
+    assert migrations.migrate(behind) == (BEFORE, REVISION)
 
 
 def test_every_migration_declares_what_it_locks(postgresql_databases):

@@ -185,11 +185,11 @@ class Postgresql(Engine):
         """A transaction in which tables are made and changed; one process at a time is in it, on any machine."""
         url = conninfo.make_conninfo(self.url, options="-c TimeZone=UTC", connect_timeout=CONNECT_SECONDS)
         with translated(), psycopg.connect(url) as driver:
-            driver.execute("SELECT pg_advisory_xact_lock(%s::INTEGER, 0)", [SCHEMA])
-            driver.execute(f"SET LOCAL lock_timeout = '{SCHEMA_LOCK_SECONDS}s'")
             engine = create_engine("postgresql+psycopg://", creator=lambda: driver, poolclass=NullPool)
             try:
-                with engine.begin() as connection:
+                with engine.begin() as connection:  # not before: making the first connection rolls back
+                    connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s::INTEGER, 0)", (SCHEMA,))
+                    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{SCHEMA_LOCK_SECONDS}s'")
                     yield connection
             except DBAPIError as error:
                 if isinstance(error.orig, errors.LockNotAvailable):
