@@ -1,12 +1,26 @@
 """Requests: the request log and its sums, and the responses to writes with an Idempotency-Key."""
 
-from sqlalchemy import Column, Index, LargeBinary, literal_column
+from sqlalchemy import Column, ColumnElement, Index, LargeBinary, column, literal_column
 
 from retainer.schema.columns import instant, integer, keyed_table, ref, sparse, text
 
-CLIENT_ERROR = literal_column("status").between(literal_column("400"), literal_column("499"))
-SERVER_ERROR = literal_column("status") >= literal_column("500")
-"""Partial indexes have the failures: the condition of a query stands in the same words."""
+SUMS = ("requests", "client_errors", "server_errors", "limited")
+"""What is counted of requests: all, those answered 400 to 499, from 500 on, and 429."""
+
+
+def status_between(low: int, high: int) -> ColumnElement[bool]:
+    """Return the condition of a class of statuses, with literals: partial indexes and queries say it in the same words."""
+    return column("status").between(literal_column(str(low)), literal_column(str(high)))
+
+
+CLIENT_ERROR, SERVER_ERROR = status_between(400, 499), status_between(500, 599)
+
+
+def _failures(name: str, condition: ColumnElement[bool]) -> Index:
+    columns = ("account_id", "answered_at", "number")
+    return Index(f"requests_{name}", *columns, sqlite_where=condition, postgresql_where=condition)
+
+
 
 idempotency_keys = keyed_table(
     "idempotency_keys",
@@ -25,7 +39,7 @@ requests = keyed_table(
     "requests",
     instant("answered_at"),
     integer("number"),
-    integer("key_id"),
+    *ref("key_id", "api_keys", on_delete="cascade"),
     text("request_id"),
     text("method"),
     text("path"),
@@ -33,48 +47,35 @@ requests = keyed_table(
     integer("status"),
     integer("duration_us"),
     text("address", optional=True),
-    text("record_kind", optional=True),
-    integer("record_id", optional=True),
+    text("record", optional=True),
     Index("requests_by_key_id", "account_id", "key_id", "answered_at", "number"),
     Index("requests_by_operation", "account_id", "operation", "answered_at", "number"),
     Index("requests_by_request_id", "account_id", "request_id"),
-    sparse("requests", "record_kind", "record_id", "answered_at", "number"),
-    Index(
-        "requests_client_errors",
-        *("account_id", "answered_at", "number"),
-        sqlite_where=CLIENT_ERROR,
-        postgresql_where=CLIENT_ERROR,
-    ),
-    Index(
-        "requests_server_errors",
-        *("account_id", "answered_at", "number"),
-        sqlite_where=SERVER_ERROR,
-        postgresql_where=SERVER_ERROR,
-    ),
+    sparse("requests", "record", "answered_at", "number"),
+    _failures("client_errors", CLIENT_ERROR),
+    _failures("server_errors", SERVER_ERROR),
     key=("answered_at", "number"),
 )
-"""Each request that a key of the account has made, and which record it has written.
+"""Each request of a key of the account, and the path of the record that it has written, like `/clients/17`.
 
-`number` tells those of the same microsecond apart. A log has no references: what it names may be gone.
+`number` tells those of the same microsecond apart.
 """
-
-SUMS = ("requests", "client_errors", "server_errors", "limited", "duration_us")
 
 request_hours = keyed_table(
     "request_hours",
-    integer("key_id"),
-    instant("hour"),
+    *ref("key_id", "api_keys", on_delete="cascade"),
+    text("hour"),
     *map(integer, SUMS),
     integer("busiest_minute", server_default="0"),
     key=("key_id", "hour"),
 )
-"""How many requests a key has made in an hour, and in the busiest minute of it."""
+"""How many requests a key has made in an hour, like `2026-03-10T09`, and in the busiest minute of it."""
 
 operation_hours = keyed_table(
     "operation_hours",
-    integer("key_id"),
+    *ref("key_id", "api_keys", on_delete="cascade"),
     text("operation"),
-    instant("hour"),
+    text("hour"),
     *map(integer, SUMS),
     Index(None, "account_id", "operation", "key_id", "hour"),
     key=("key_id", "operation", "hour"),

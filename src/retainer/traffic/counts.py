@@ -15,8 +15,6 @@ class Counts(msgspec.Struct):
     client_errors: int = 0
     server_errors: int = 0
     limited: int = 0
-    duration_us: int = 0
-    """Of all requests together."""
     busiest_minute: int = 0
     """Of one key."""
 
@@ -30,7 +28,6 @@ class OperationCounts(msgspec.Struct):
     client_errors: int
     server_errors: int
     limited: int
-    duration_us: int
     last_hour: str
 
 

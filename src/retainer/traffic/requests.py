@@ -12,8 +12,8 @@ StatusClass = Literal[2, 3, 4, 5]
 class LoggedRequest(msgspec.Struct, frozen=True):
     """A request that a key has made: no query, no body, no header but the request id; the duration in microseconds.
 
-    `record_kind` and `record_id` are the record that it has written, by the path of the API: `time-entries`, 17. What
-    is part of a record, like a line or a milestone, counts as that record: `invoices`, 5.
+    `record` is the path of the record that it has written: `/time-entries/17`. What is part of a record, like a line or
+    a milestone, counts as that record: `/invoices/5`.
     """
 
     answered_at: str
@@ -26,8 +26,7 @@ class LoggedRequest(msgspec.Struct, frozen=True):
     status: int
     duration_us: int
     address: str | None
-    record_kind: str | None
-    record_id: int | None
+    record: str | None
 
     @property
     def position(self) -> str:
