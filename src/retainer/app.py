@@ -24,6 +24,7 @@ from retainer.sites import sites
 from retainer.store.engines import connect
 from retainer.store.tx import Store
 from retainer.support import ticket_replies, tickets
+from retainer.traffic.recorder import Recorder
 from retainer.work import milestones, projects, tasks, time_entries
 
 ROOT = f"{BASE_PATH}/"
@@ -66,7 +67,8 @@ class App:
     def __init__(self, settings: Settings, log: BinaryIO) -> None:
         self.settings = settings
         self.store = Store(connect(settings.database))
-        self.log = Log(log)
+        recorder = Recorder()
+        self.log = Log(log, recorder if settings.request_log_days else None)
         self.running = RunningSlots(settings.threads)
         limiter, keys_used = limiter_of(settings, self.log), KeysUsed()
         self.pipeline = Pipeline(
@@ -80,7 +82,7 @@ class App:
         )
         pages = {"openapi.json": partial(openapi_page.answer, routes=ROUTES)}
         self.site = Site(pages, limiter, self.log)
-        self.housekeeping = Housekeeping(self.store, limiter, self.log, keys_used)
+        self.housekeeping = Housekeeping(self.store, limiter, self.log, keys_used, recorder, settings.request_log_days)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request: the API by the pipeline, everything outside its base path by the site."""

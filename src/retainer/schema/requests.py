@@ -4,22 +4,20 @@ from sqlalchemy import Column, ColumnElement, Index, LargeBinary, column, litera
 
 from retainer.schema.columns import instant, integer, keyed_table, ref, sparse, text
 
+HOUR = len("2026-03-10T09")
+"""How many characters of an instant name its hour."""
 SUMS = ("requests", "client_errors", "server_errors", "limited")
 """What is counted of requests: all, those answered 400 to 499, from 500 on, and 429."""
 
 
-def status_between(low: int, high: int) -> ColumnElement[bool]:
-    """Return the condition of a class of statuses, with literals: partial indexes and queries say it in the same words."""
-    return column("status").between(literal_column(str(low)), literal_column(str(high)))
+def status_between(status: ColumnElement[int], low: int, high: int) -> ColumnElement[bool]:
+    """Return whether a status is in a range, with literals: so an index of such rows and a query are seen to match."""
+    return status.between(literal_column(str(low)), literal_column(str(high)))
 
 
-CLIENT_ERROR, SERVER_ERROR = status_between(400, 499), status_between(500, 599)
-
-
-def _failures(name: str, condition: ColumnElement[bool]) -> Index:
-    columns = ("account_id", "answered_at", "number")
+def _failures(name: str, low: int, high: int) -> Index:
+    columns, condition = ("account_id", "answered_at", "number"), status_between(column("status"), low, high)
     return Index(f"requests_{name}", *columns, sqlite_where=condition, postgresql_where=condition)
-
 
 
 idempotency_keys = keyed_table(
@@ -52,8 +50,8 @@ requests = keyed_table(
     Index("requests_by_operation", "account_id", "operation", "answered_at", "number"),
     Index("requests_by_request_id", "account_id", "request_id"),
     sparse("requests", "record", "answered_at", "number"),
-    _failures("client_errors", CLIENT_ERROR),
-    _failures("server_errors", SERVER_ERROR),
+    _failures("client_errors", 400, 499),
+    _failures("server_errors", 500, 599),
     key=("answered_at", "number"),
 )
 """Each request of a key of the account, and the path of the record that it has written, like `/clients/17`.

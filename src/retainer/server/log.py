@@ -13,25 +13,11 @@ from retainer import forwarding
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
+from retainer.traffic.answered import Answered, written_record
+from retainer.traffic.recorder import Recorder
+from retainer.values.exact import utcnow
 
 encode_lines = msgspec.json.Encoder().encode_lines
-
-
-class Answered(msgspec.Struct, gc=False, tag_field="event", tag="request"):
-    """A request and how it was answered: the key by its prefix, no query, no body, no header but the request id."""
-
-    time: datetime
-    request_id: str
-    method: str
-    path: str
-    status: int
-    duration_ms: float
-    operation: str | None
-    account_id: int | None
-    user_id: int | None
-    key: str | None
-    address: str | None
-    level: str = "info"
 
 
 class BackedUp(msgspec.Struct, gc=False, tag_field="event", tag="backup"):
@@ -64,15 +50,16 @@ class Warned(msgspec.Struct, gc=False, tag_field="event", tag="warning"):
 class Log:
     """JSON lines, kept until `flush` writes them, so that no request waits for a terminal or a disk."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO, recorder: Recorder | None = None) -> None:
         self._lines: deque[Answered | BackedUp | Failed | Warned] = deque()
         self.stream = stream
+        self.recorder = recorder
 
     def request(self, request: Request, response: Response, caller: Caller | None, operation: Operation | None) -> None:
         """Log how a request was answered."""
         self._lines.append(
             Answered(
-                datetime.now(UTC),
+                utcnow(),
                 request.id,
                 request.method,
                 request.path,
@@ -81,8 +68,10 @@ class Log:
                 operation.id if operation else None,
                 caller.account_id if caller else None,
                 caller.user_id if caller else None,
+                caller.key_id if caller else None,
                 caller.prefix if caller else None,
                 forwarding.shown(request.environ, request.settings),
+                written_record(request, response, operation) if operation and operation.writes else None,
             )
         )
 
@@ -101,8 +90,10 @@ class Log:
         self._lines.append(Warned(datetime.now(UTC), message))
 
     def flush(self) -> None:
-        """Write the lines that were kept."""
+        """Write the lines that were kept; those of requests go to the recorder too."""
         lines = [self._lines.popleft() for _ in range(len(self._lines))]
         if lines:
+            if self.recorder is not None:
+                self.recorder.add([line for line in lines if isinstance(line, Answered)])
             self.stream.write(encode_lines(lines))
             self.stream.flush()

@@ -1,16 +1,22 @@
-"""A request and how it was answered, as the log and the database keep it; and which record it has written."""
+"""A request and how it was answered, as a line of the log and as a row of the request log."""
 
-from datetime import datetime
+import re
 
 import msgspec
 
-COLLECTION_AND_ID = 2
+from retainer.kernel.http import Request, Response
+from retainer.kernel.resource import Operation
+
+RECORD = re.compile(r"/[a-z-]+/[1-9][0-9]*")
 
 
 class Answered(msgspec.Struct, gc=False, tag_field="event", tag="request"):
-    """A request and how it was answered: the key by its prefix, no query, no body, no header but the request id."""
+    """A request and how it was answered: the key by its prefix, no query, no body, no header but the request id.
 
-    time: datetime
+    `record` is the path of the record that it has written, like `/clients/17`.
+    """
+
+    time: str
     request_id: str
     method: str
     path: str
@@ -23,5 +29,19 @@ class Answered(msgspec.Struct, gc=False, tag_field="event", tag="request"):
     key: str | None
     address: str | None
     record: str | None
-    """The path of the record that it has written, like `/clients/17`."""
     level: str = "info"
+
+
+def written_record(request: Request, response: Response, operation: Operation | None) -> str | None:
+    """Return the path of the record that a request has written: what is part of one, like a line, counts as that.
+
+    None for what has written nothing: a refusal, or an answer that was repeated for an Idempotency-Key.
+    """
+    if operation is None or not operation.writes or response.status >= 300:
+        return None
+    headers = dict(response.headers)
+    if "idempotency-replayed" in headers:
+        return None
+    path = headers["location"].removeprefix(request.base_url) if operation.created else request.path
+    found = RECORD.match(path)
+    return found and found[0]
