@@ -49,6 +49,7 @@ LAYERS = [
     "reports",
     "openapi",
     "backup",
+    "traffic",
     "server.log",
     "server.slots",
     "server.compression",
@@ -91,6 +92,8 @@ UNSCOPED = {
     "sites/monitor/pause.py",
     "backup/embedded.py",
     "server/housekeeping.py",
+    "traffic/recorder.py",
+    "traffic/retention.py",
     "schema/migrations/__init__.py",
 }
 """The files that open a transaction over all accounts; one more is a decision."""

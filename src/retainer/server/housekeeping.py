@@ -93,7 +93,8 @@ class Housekeeping:
             self.recorder.write(self.store)
         finally:
             if lost := self.recorder.take_lost():
-                self.log.warning(f"{lost} requests are missing from the request log: the database did not take them.")
+                message = f"{lost} requests are missing from the request log: the database did not take them in time."
+                self.log.warning(message)
 
     def _delete_requests(self) -> None:
         """Delete a batch of old requests; the next follows in the turn of the notes, until there is none."""

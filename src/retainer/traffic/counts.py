@@ -69,7 +69,7 @@ def by_hour(tx: Tx, since: str, until: str, key_id: int | None = None) -> dict[s
 
 
 def by_day(tx: Tx, days: int = 30, key_id: int | None = None) -> dict[str, Counts]:
-    """Return the counts of the last days, today the last, of one key or all; an hour is of the day that it begins on."""
+    """Return the counts of the last days, today the last, of one key or all; an hour is of the day it begins on."""
     shown = {day: Counts() for day in _last_days(tx, days)}
     for hour, counts in _hours(tx, _start(tx, days), tx.now, key_id).items():
         if (day := _day_of(hour, tx.actor.timezone)) in shown:
@@ -106,7 +106,7 @@ def operations(tx: Tx, since: str, key_id: int | None = None, operation: str | N
     """
     values = {name: value for name, value in (("key_id", key_id), ("operation", operation)) if value is not None}
     rows = tx.all(_operations(frozenset(values)), since=since[:HOUR], **values)
-    return [OperationCounts(*figures, f"{hour}:00:00.000000Z") for *figures, hour in rows]
+    return [OperationCounts(*figures, last_hour=f"{hour}:00:00.000000Z") for *figures, hour in rows]
 
 
 @cache

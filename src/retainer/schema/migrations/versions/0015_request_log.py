@@ -1,5 +1,7 @@
 """The request log, and how many requests keys have made in each hour."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -61,7 +63,7 @@ def upgrade() -> None:
     )
 
 
-def create(name: str, key: tuple[str, ...], *columns: sa.Column[object]) -> None:
+def create(name: str, key: tuple[str, ...], *columns: sa.Column[Any]) -> None:
     key_names = [f"{name}_ref_account_id_key_id", f"{name}_ref_account_id"]
     op.create_table(
         name,
