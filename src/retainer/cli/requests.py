@@ -28,7 +28,7 @@ Limit = Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")]
 def list_logged(
     account: Account,
     *,
-    key: KeyId = None,
+    key_id: KeyId = None,
     status: Status = None,
     method: Method = None,
     path: Path = None,
@@ -42,7 +42,7 @@ def list_logged(
 ) -> None:
     """List requests, newest first, without their queries and bodies."""
     options = {
-        "key_id": key,
+        "key_id": key_id,
         "status": status,
         "method": method and method.upper(),
         "path": path,
