@@ -117,7 +117,7 @@ class Traffic:
             record = found and found[0]
         return Answered(
             time=as_instant(moment),
-            request_id=f"req_{self.chance.getrandbits(96):024x}",
+            request_id=f"req_{int(moment.timestamp()) * 1000:012x}{self.chance.getrandbits(48):012x}",
             method=operation.method,
             path=path,
             status=status,

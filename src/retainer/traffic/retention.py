@@ -21,7 +21,11 @@ OLD = select(accounts.c.id).where(
     .exists()
 )
 LAST_OF_BATCH = (
-    select(requests.c.answered_at).where(OF_ACCOUNT).order_by(requests.c.answered_at).limit(1).offset(BATCH)
+    select(requests.c.answered_at)
+    .where(OF_ACCOUNT)
+    .order_by(requests.c.answered_at)
+    .limit(1)
+    .offset(bindparam("batch"))
 ).scalar_subquery()
 DELETE = delete(requests).where(
     OF_ACCOUNT,
@@ -46,7 +50,7 @@ def delete_requests(store: Store, days: int) -> int:
         accounts_with_old = tx.all(OLD, before=before)
     for (account_id,) in accounts_with_old:
         with store.unscoped("old requests of an account", write=True) as tx:
-            deleted += tx.change(DELETE, account=account_id, before=before)
+            deleted += tx.change(DELETE, account=account_id, before=before, batch=BATCH)
     return deleted
 
 
