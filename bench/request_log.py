@@ -1,7 +1,7 @@
 """Measure the request log with a million requests of one account, on both databases: python bench/request_log.py.
 
-Each line is what an admin asks, the median and the slowest of some rounds in milliseconds. The last line is what writing
-a request costs: the processor's time of this process, and the time that passes.
+Each line is what an admin asks, the median and the slowest of some rounds in milliseconds. The last line is what
+writing a request costs: the processor's time of this process, and the time that passes.
 """
 
 import argparse
@@ -13,6 +13,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from tests.databases import postgresql
 
 from retainer.identity import accounts, keys, users
 from retainer.identity.accounts import AccountDetails, operator_of
@@ -26,7 +28,6 @@ from retainer.traffic.answered import Answered
 from retainer.traffic.recorder import BATCH, Recorder
 from retainer.traffic.requests import Filter, list_requests, requests_of_record
 from retainer.values.exact import as_instant
-from tests.databases import postgresql
 
 DAYS, KEYS, ROUNDS, BATCHES = 30, 10, 15, 30
 NEVER = 10**9

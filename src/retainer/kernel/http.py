@@ -15,7 +15,7 @@ REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def new_request_id() -> str:
-    """Return a label, no secret; it begins with the time in milliseconds, so that an index of labels grows at its end."""
+    """Return a label, no secret; it begins with the time, so that an index of labels grows at its end."""
     return f"req_{time.time_ns() // 1_000_000:012x}{random.getrandbits(48):012x}"
 
 

@@ -36,6 +36,7 @@ class OperationCounts(msgspec.Struct):
     server_errors: int
     limited: int
     last_hour: str
+    """Like `2026-03-10T09`, in UTC."""
 
 
 COUNTS = (*(func.sum(request_hours.c[name]) for name in SUMS), func.max(request_hours.c.busiest_minute))
@@ -106,7 +107,7 @@ def operations(tx: Tx, since: str, key_id: int | None = None, operation: str | N
     """
     values = {name: value for name, value in (("key_id", key_id), ("operation", operation)) if value is not None}
     rows = tx.all(_operations(frozenset(values)), since=since[:HOUR], **values)
-    return [OperationCounts(*figures, last_hour=f"{hour}:00:00.000000Z") for *figures, hour in rows]
+    return [OperationCounts(*figures) for figures in rows]
 
 
 @cache
