@@ -41,7 +41,7 @@ def later(seconds, start=NOON):
 def write(api, *batch):
     writing = Recorder()
     writing.add(batch)
-    writing.write(api.store)
+    writing.finish(api.store)
 
 
 def listed(api, after=None, limit=50, **wanted):

@@ -67,7 +67,7 @@ request_hours = keyed_table(
     integer("busiest_minute", server_default="0"),
     key=("key_id", "hour"),
 )
-"""How many requests a key has made in an hour, like `2026-03-10T09`, and in the busiest minute of it."""
+"""How many requests a key has made in an hour, like `2026-03-10T09`, and in the busiest minute that is over."""
 
 operation_hours = keyed_table(
     "operation_hours",

@@ -84,13 +84,13 @@ class Housekeeping:
         self._thread.join(timeout=5)
         self._try("noting used keys", lambda: self.keys_used.write(self.store))
         self.log.flush()
-        self._try("writing the request log", self._record)
+        self._try("writing the request log", lambda: self._record(self.recorder.finish))
         self.log.flush()
 
-    def _record(self) -> None:
+    def _record(self, write: Callable[[Store], None]) -> None:
         """Write the request log, and warn when requests are missing from it."""
         try:
-            self.recorder.write(self.store)
+            write(self.store)
         finally:
             if lost := self.recorder.take_lost():
                 message = f"{lost} requests are missing from the request log: the database did not take them in time."
@@ -109,7 +109,7 @@ class Housekeeping:
             if now - noted >= NOTE_SECONDS:
                 noted = now
                 self._try("noting used keys", lambda: self.keys_used.write(self.store))
-                self._try("writing the request log", self._record)
+                self._try("writing the request log", lambda: self._record(self.recorder.write))
                 if self._has_old_requests:
                     self._try("deleting old requests", self._delete_requests)
             if now - swept >= SWEEP_SECONDS:

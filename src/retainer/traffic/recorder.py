@@ -17,9 +17,9 @@ from retainer.store.engines.sql import insert_or_add, listed_rows
 from retainer.store.transaction import UnscopedTx
 from retainer.store.tx import Store
 from retainer.traffic.answered import Answered
-from retainer.values.exact import as_instant
+from retainer.values.exact import LAST_DAY, as_instant, utcnow
 
-BATCH = 1000
+BATCH = 5000
 MOST_WAITING = 20_000
 """So many requests wait while the database is out of reach, at less than a kilobyte each; then the oldest are lost."""
 LONGEST_PATH, LONGEST_METHOD = 500, 20
@@ -61,6 +61,7 @@ class Recorder:
         self._number = random.getrandbits(48)  # of the first in the batch; another process has others
         self._is_unsure = False
         self._lost = 0
+        self._minutes: set[tuple[Any, ...]] = set()
 
     def add(self, answered: Iterable[Answered]) -> None:
         """Keep requests until they are written: those with a key, the others belong to no account."""
@@ -85,7 +86,14 @@ class Recorder:
                 self._lost += len(self._batch)
                 self._next()
                 raise
+            self._minutes |= {(each.account_id, each.key_id, each.time[:MINUTE]) for each in self._batch}
             self._next()
+        self._keep_busiest(store, utcnow()[:MINUTE])
+
+    def finish(self, store: Store) -> None:
+        """Write what waits for the last time: no minute goes on."""
+        self.write(store)
+        self._keep_busiest(store, LAST_DAY)
 
     def take_lost(self) -> int:
         """Return how many requests were lost since the last call: too many waited, or the database refused them."""
@@ -98,6 +106,17 @@ class Recorder:
         values = {"account": first.account_id, "answered_at": first.time, "number": self._number}
         return tx.one(PRESENT, **values) is not None
 
+    def _keep_busiest(self, store: Store, before: str) -> None:
+        """Count the requests of minutes that are over: each server once, after its own are there, the last one all."""
+        over = {each for each in self._minutes if each[2] < before}
+        if over:
+            with store.unscoped("the busiest minutes of keys", write=True) as tx:
+                for account_id, key_id, minute in sorted(over):  # in the order in which all servers lock them
+                    start = f"{minute}:00.000000Z"
+                    end = as_instant(datetime.fromisoformat(start) + timedelta(minutes=1))
+                    tx.run(KEEP_BUSIEST, account=account_id, key=key_id, hour=minute[:HOUR], start=start, end=end)
+            self._minutes -= over
+
     def _next(self) -> None:
         self._number += len(self._batch)
         self._batch, self._is_unsure = [], False
@@ -106,22 +125,18 @@ class Recorder:
 def insert(tx: UnscopedTx, batch: list[Answered], number: int) -> None:
     """Insert requests, numbered from `number` on, and add them to the sums."""
     tx.insert_rows(requests, [row_of(each, place) for place, each in enumerate(batch, number)])
-    groups = Counter((each.account_id, each.key_id, each.operation, each.time[:MINUTE], each.status) for each in batch)
+    groups = Counter((each.account_id, each.key_id, each.operation, each.time[:HOUR], each.status) for each in batch)
     hours: Sums = defaultdict(lambda: [0] * len(SUMS))
     operations: Sums = defaultdict(lambda: [0] * len(SUMS))
-    for (account_id, key_id, operation, minute, status), count in groups.items():
+    for (account_id, key_id, operation, hour, status), count in groups.items():
         kinds = (True, 400 <= status < 500, status >= 500, status == 429)
-        sums = [hours[account_id, key_id, minute[:HOUR]]]
+        sums = [hours[account_id, key_id, hour]]
         if operation is not None:
-            sums.append(operations[account_id, key_id, operation, minute[:HOUR]])
+            sums.append(operations[account_id, key_id, operation, hour])
         for each in sums:
             each[:] = (known + count * kind for known, kind in zip(each, kinds, strict=True))
     tx.run(ADD_TO_HOURS, rows=as_rows(hours))
     tx.run(ADD_TO_OPERATION_HOURS, rows=as_rows(operations))
-    for account_id, key_id, minute in sorted({group[:2] + group[3:4] for group in groups}):
-        start = f"{minute}:00.000000Z"
-        span = {"start": start, "end": as_instant(datetime.fromisoformat(start) + timedelta(minutes=1))}
-        tx.run(KEEP_BUSIEST, account=account_id, key=key_id, hour=minute[:HOUR], **span)
 
 
 def row_of(answered: Answered, number: int) -> Row:
