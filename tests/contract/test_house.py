@@ -77,7 +77,8 @@ MOST_ANY = {
     "schema": 42,
     "server": 3,
     "sites": 3,
-    "store": 76,
+    "store": 80,
+    "traffic": 9,
     "values": 71,
     "work": 7,
 }

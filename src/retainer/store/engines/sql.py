@@ -27,6 +27,8 @@ from sqlalchemy.sql.compiler import DDLCompiler, SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TIMESTAMP, BigInteger, Boolean, Date, DateTime, Integer, Text
 
+from retainer.store.engines.base import Row
+
 # The first type is what SQLite's STRICT tables take, the second what PostgreSQL has for it.
 INTEGER = Integer().with_variant(BigInteger(), "postgresql")
 FLAG = Boolean(create_constraint=False).with_variant(Integer(), "sqlite")
@@ -189,7 +191,7 @@ def insert_or_add(table: Table, rows: Select[Any], sums: tuple[str, ...]) -> Ins
     return statement.on_conflict_do_update(index_elements=key, set_=grown)  # SQLite says it in the same words
 
 
-def blocks(rows: list[Any]) -> Iterator[list[Any]]:
+def blocks(rows: list[Row]) -> Iterator[list[Row]]:
     """Yield rows by hundreds, then by tens, then one by one: few sizes, for each of which there is a statement."""
     start = 0
     for size in (100, 10, 1):
