@@ -27,11 +27,9 @@ from retainer.traffic import counts
 from retainer.traffic.answered import Answered
 from retainer.traffic.recorder import BATCH, Recorder
 from retainer.traffic.requests import Filter, list_requests, requests_of_record
-from retainer.values.exact import as_instant
+from retainer.values.exact import as_instant, utcnow
 
 DAYS, KEYS, ROUNDS, BATCHES = 30, 10, 15, 30
-NEVER = 10**9
-"""So many places lie in a month that a thousand of them are within two seconds."""
 OPERATIONS = (
     "listClients",
     "getClient",
@@ -83,7 +81,10 @@ def writing(store: Store, account_id: int, key_ids: list[int]) -> str:
     """Write what a busy server writes every two seconds, and say what a request costs."""
     chance, recorder, used, passed = random.Random(8), Recorder(), 0, 0
     for _ in range(BATCHES):
-        recorder.add([requested(account_id, key_ids, n, NEVER, chance) for n in range(NEVER - BATCH, NEVER)])
+        batch = [requested(account_id, key_ids, n, BATCH, chance) for n in range(BATCH)]
+        for each in batch:
+            each.time = utcnow()
+        recorder.add(batch)
         began = time.process_time_ns(), time.perf_counter_ns()
         recorder.write(store)
         used += time.process_time_ns() - began[0]

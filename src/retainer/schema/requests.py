@@ -1,6 +1,6 @@
 """Requests: the request log and its sums, and the responses to writes with an Idempotency-Key."""
 
-from sqlalchemy import Column, ColumnElement, Index, LargeBinary, column, literal_column
+from sqlalchemy import Column, Index, LargeBinary
 
 from retainer.schema.columns import instant, integer, keyed_table, ref, sparse, text
 
@@ -8,17 +8,6 @@ HOUR = len("2026-03-10T09")
 """How many characters of an instant name its hour."""
 SUMS = ("requests", "client_errors", "server_errors", "limited")
 """What is counted of requests: all, those answered 400 to 499, from 500 on, and 429."""
-
-
-def status_between(status: ColumnElement[int], low: int, high: int) -> ColumnElement[bool]:
-    """Return whether a status is in a range, with literals: so an index of such rows and a query are seen to match."""
-    return status.between(literal_column(str(low)), literal_column(str(high)))
-
-
-def _failures(name: str, low: int, high: int) -> Index:
-    columns, condition = ("account_id", "answered_at", "number"), status_between(column("status"), low, high)
-    return Index(f"requests_{name}", *columns, sqlite_where=condition, postgresql_where=condition)
-
 
 idempotency_keys = keyed_table(
     "idempotency_keys",
@@ -43,6 +32,7 @@ requests = keyed_table(
     text("path"),
     text("operation", optional=True),
     integer("status"),
+    integer("failure_class", optional=True),
     integer("duration_us"),
     text("address", optional=True),
     text("record", optional=True),
@@ -50,13 +40,12 @@ requests = keyed_table(
     Index("requests_by_operation", "account_id", "operation", "answered_at", "number"),
     Index("requests_by_request_id", "account_id", "request_id"),
     sparse("requests", "record", "answered_at", "number"),
-    _failures("client_errors", 400, 499),
-    _failures("server_errors", 500, 599),
+    sparse("requests", "failure_class", "answered_at", "number"),
     key=("answered_at", "number"),
 )
 """Each request of a key of the account, and the path of the record that it has written, like `/clients/17`.
 
-`number` tells those of the same microsecond apart.
+`number` tells those of the same microsecond apart; `failure_class` is the first digit of a status from 400 on.
 """
 
 request_hours = keyed_table(

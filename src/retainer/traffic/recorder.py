@@ -152,6 +152,7 @@ def row_of(answered: Answered, number: int) -> Row:
         KEY.sub("rtn_***", path) if "rtn_" in path else path,
         answered.operation,
         answered.status,
+        answered.status // 100 if answered.status >= 400 else None,
         round(answered.duration_ms * 1000),
         answered.address,
         answered.record,

@@ -11,11 +11,6 @@ revision = "0015"
 down_revision = "0014"
 
 SUMS = ("requests", "client_errors", "server_errors", "limited")
-PARTIAL = {
-    "requests_by_record": ("record IS NOT NULL", ["account_id", "record", "answered_at", "number"]),
-    "requests_client_errors": ("status BETWEEN 400 AND 499", ["account_id", "answered_at", "number"]),
-    "requests_server_errors": ("status BETWEEN 500 AND 599", ["account_id", "answered_at", "number"]),
-}
 
 
 def upgrade() -> None:
@@ -30,6 +25,7 @@ def upgrade() -> None:
         sa.Column("path", TEXT, nullable=False),
         sa.Column("operation", TEXT, nullable=True),
         sa.Column("status", INTEGER, nullable=False),
+        sa.Column("failure_class", INTEGER, nullable=True),
         sa.Column("duration_us", INTEGER, nullable=False),
         sa.Column("address", TEXT, nullable=True),
         sa.Column("record", TEXT, nullable=True),
@@ -37,9 +33,15 @@ def upgrade() -> None:
     op.create_index("requests_by_key_id", "requests", ["account_id", "key_id", "answered_at", "number"])
     op.create_index("requests_by_operation", "requests", ["account_id", "operation", "answered_at", "number"])
     op.create_index("requests_by_request_id", "requests", ["account_id", "request_id"])
-    for name, (condition, columns) in PARTIAL.items():
-        where = sa.text(condition)
-        op.create_index(name, "requests", columns, sqlite_where=where, postgresql_where=where)
+    for name in ("failure_class", "record"):
+        present = sa.text(f"{name} IS NOT NULL")
+        op.create_index(
+            f"requests_by_{name}",
+            "requests",
+            ["account_id", name, "answered_at", "number"],
+            sqlite_where=present,
+            postgresql_where=present,
+        )
     create(
         "request_hours",
         ("key_id", "hour"),
