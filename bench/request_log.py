@@ -1,4 +1,4 @@
-"""Measure the request log with a million requests of one account, on both databases: python bench/request_log.py.
+"""Measure the request log with a million requests of one account, on both databases: python -m bench.request_log.
 
 Each line is what an admin asks, the median and the slowest of some rounds in milliseconds. The last line is what
 writing a request costs: the processor's time of this process, and the time that passes.

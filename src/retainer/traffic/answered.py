@@ -42,6 +42,6 @@ def written_record(request: Request, response: Response, operation: Operation | 
     headers = dict(response.headers)
     if "idempotency-replayed" in headers:
         return None
-    path = headers["location"].removeprefix(request.base_url) if operation.created else request.path
+    path = headers.get("location", "").removeprefix(request.base_url) if operation.created else request.path
     found = RECORD.match(path)
     return found and found[0]
