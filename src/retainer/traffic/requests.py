@@ -148,17 +148,20 @@ def _search(names: frozenset[str]) -> tuple[Select[Any], Select[Any] | None]:
     conditions += [INDEXED[along](requests.c)] if along else []
     places = select(*PLACE).where(*conditions).order_by(*_newest(requests.c))  # the index has all of it
     if not others:
-        return _shown(places.limit(bindparam("limit"))), None
-    page = _shown(places.limit(bindparam("most"))).where(*others).limit(bindparam("limit"))
+        return _rows_at(places.limit(bindparam("limit"))), None
+    page = _rows_at(places.limit(bindparam("most")), *others).limit(bindparam("limit"))
     return page, places.limit(1).offset(bindparam("most") - 1)
 
 
-def _shown(places: Select[Any]) -> Select[Any]:
-    """Return the requests at these places of the log."""
-    found = places.subquery()
-    here = and_(requests.c.answered_at == found.c.answered_at, requests.c.number == found.c.number)
-    columns = [requests.c[name] for name in LoggedRequest.__struct_fields__]
-    return select(json_row(*columns)).select_from(found.join(requests, here)).order_by(*_newest(found.c))
+def _rows_at(places: Select[Any], *conditions: ColumnElement[bool]) -> Select[Any]:
+    """Return the requests at these places of the log that meet conditions; a join might be made by reading them all."""
+    place = places.subquery()
+    here = (requests.c.answered_at == place.c.answered_at, requests.c.number == place.c.number)
+    row = json_row(*(requests.c[name] for name in LoggedRequest.__struct_fields__))
+    found = select(
+        *place.c, select(row.label("row")).where(*here, *conditions).scalar_subquery().label("row")
+    ).subquery()
+    return select(found.c.row).where(found.c.row.is_not(None)).order_by(*_newest(found.c))
 
 
 def _newest(columns: Columns) -> list[ColumnElement[Any]]:
@@ -170,4 +173,4 @@ def _read(row: Row) -> LoggedRequest:
 
 
 _WRITING = select(*PLACE).where(requests.c.record == bindparam("record")).order_by(*_newest(requests.c))
-OF_RECORD = _shown(_WRITING.limit(bindparam("limit")))
+OF_RECORD = _rows_at(_WRITING.limit(bindparam("limit")))
