@@ -78,7 +78,7 @@ MOST_ANY = {
     "server": 3,
     "sites": 3,
     "store": 80,
-    "traffic": 9,
+    "traffic": 10,
     "values": 71,
     "work": 7,
 }

@@ -5,7 +5,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 import msgspec
-from sqlalchemy import Select, bindparam, func, select
+from sqlalchemy import Select, bindparam, func, literal_column, select
 
 from retainer.schema.requests import HOUR, SUMS, operation_hours, request_hours, requests
 from retainer.store.tx import Tx
@@ -46,11 +46,8 @@ BY_HOUR_OF_ALL = BY_HOUR.group_by(request_hours.c.hour)
 BY_HOUR_OF_KEY = BY_HOUR_OF_ALL.where(request_hours.c.key_id == bindparam("key_id"))
 BY_KEY = select(request_hours.c.key_id, *COUNTS).where(SINCE).group_by(request_hours.c.key_id)
 USAGE = select(*request_hours.c["key_id", "hour", "requests"]).where(SINCE)
-LAST_HOUR = (
-    select(requests.c.key_id, func.count())
-    .where(requests.c.answered_at >= bindparam("since"))
-    .group_by(requests.c.key_id + 0)  # no column: the hour is read, not the index that has the keys in order
-)
+KEY = (requests.c.key_id + literal_column("0")).label("key_id")  # no column: the hour is read, not an index by key
+LAST_HOUR = select(KEY, func.count()).where(requests.c.answered_at >= bindparam("since")).group_by(KEY)
 SUMMED = [func.sum(operation_hours.c[name]).label(name) for name in SUMS]
 
 
