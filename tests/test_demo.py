@@ -7,7 +7,10 @@ import pytest
 import time_machine
 
 from retainer import demo
+from retainer.identity.accounts import operator_of
 from retainer.schema.migrations import migrate
+from retainer.traffic import counts
+from retainer.traffic.requests import Filter, list_requests
 from tests.conftest import CONTRACT_CHECKER
 from tests.factories import ApiClient, new_store, open_app
 from tests.length import length
@@ -55,3 +58,17 @@ def test_no_currency_takes_back_more_than_a_part_of_what_it_bills(agency):
         assert totals
         for row in totals:
             assert Decimal(row["credited"]) <= Decimal(row["invoiced"]) / 2, row
+
+
+def test_the_request_log_has_a_month_a_limit_that_was_met_and_a_bad_minute(agency):
+    with agency.store.begin(operator_of(agency.store, 1), write=False) as tx:
+        tx.snapshot()
+        month = counts.by_day(tx, 30)
+        failed = list_requests(tx, Filter(status="5xx")).requests
+        written = list_requests(tx, Filter(method="POST")).requests
+    assert len([day for day in month.values() if day.requests]) >= 28
+    assert 1500 < sum(day.requests for day in month.values()) < 6000
+    assert max(day.busiest_minute for day in month.values()) > 600
+    assert sum(day.limited for day in month.values()) == 40
+    assert {request.status for request in failed} == {503}
+    assert any(request.record for request in written)

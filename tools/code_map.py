@@ -9,7 +9,7 @@ MAP = ROOT / "docs" / "code-map.md"
 LAYERS = (
     *("", "values", "store/engines", "store", "schema", "schema/migrations", "kernel", "identity", "rollups"),
     *("shared", "crm", "billing", "work", "support", "sites", "sites/monitor", "reports", "openapi", "backup"),
-    *("server", "demo", "cli"),
+    *("traffic", "server", "demo", "cli"),
 )
 HEAD = """\
 # Code map

@@ -25,6 +25,7 @@ from retainer.sites import sites
 from retainer.store.engines import connect
 from retainer.store.tx import Store
 from retainer.support import ticket_replies, tickets
+from retainer.traffic.recorder import Recorder
 from retainer.work import milestones, projects, tasks, time_entries
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ class App:
     def __init__(self, settings: Settings, log: BinaryIO, board: "Board | None" = None, place: int = 0) -> None:
         self.settings = settings
         self.store = Store(connect(settings.database))
-        self.log = Log(log, self.store.engine)
+        recorder = Recorder()
+        self.log = Log(log, self.store.engine, recorder if settings.request_log_days else None)
         self.running = RunningSlots(settings.threads)
         self.limiter, keys_used = limiter_of(settings, self.log), KeysUsed()
         self.health = Health(self.store, self.limiter, uses_valkey=bool(settings.valkey_url))
@@ -92,7 +94,9 @@ class App:
         )
         pages = {"openapi.json": partial(openapi_page.answer, routes=ROUTES)}
         self.site = Site(pages, self.limiter, self.log)
-        self.housekeeping = Housekeeping(self.store, self.limiter, self.log, keys_used)
+        self.housekeeping = Housekeeping(
+            self.store, self.limiter, self.log, keys_used, recorder, settings.request_log_days
+        )
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request: the API by the pipeline, everything outside its base path by the site."""

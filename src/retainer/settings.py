@@ -175,6 +175,12 @@ class Settings:
     backup_keep: int = _setting(
         14, "How many of these backups are kept.", "a whole number from 1 to 9999", _whole(1, 9999)
     )
+    request_log_days: int = _setting(
+        30,
+        "Days for which admins can look requests up; 0 switches the request log off.",
+        "a whole number from 0 to 3650",
+        _whole(0, 3650),
+    )
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property

@@ -49,6 +49,7 @@ LAYERS = [
     "reports",
     "openapi",
     "backup",
+    "traffic",
     "server.outages",
     "server.log",
     "server.slots",
@@ -80,7 +81,8 @@ MOST_ANY = {
     "schema": 42,
     "server": 4,
     "sites": 3,
-    "store": 76,
+    "store": 80,
+    "traffic": 10,
     "values": 71,
     "work": 7,
 }
@@ -96,6 +98,8 @@ UNSCOPED = {
     "backup/embedded.py",
     "server/housekeeping.py",
     "server/metrics.py",
+    "traffic/recorder.py",
+    "traffic/retention.py",
     "schema/migrations/__init__.py",
 }
 """The files that open a transaction over all accounts; one more is a decision."""

@@ -11,6 +11,7 @@ from retainer.cli.backup import backups
 from retainer.cli.copy import copy
 from retainer.cli.operate import operate
 from retainer.cli.payments import payment_cli
+from retainer.cli.requests import request_cli
 from retainer.errors import Refusal
 from retainer.settings import SettingsError
 from retainer.store.engines import Engine, OutcomeUnknown, Unavailable, connect
@@ -30,6 +31,7 @@ cli.add_typer(api_cli, name="api")
 cli.add_typer(user_cli, name="user")
 cli.add_typer(key_cli, name="key")
 cli.add_typer(payment_cli, name="payment")
+cli.add_typer(request_cli, name="requests")
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from retainer.demo.agencies import HARBOUR, NORTHLIGHT, STREETS, TAGS, Agency
 from retainer.demo.bills import Bills
 from retainer.demo.care import Care
 from retainer.demo.records import at, make
+from retainer.demo.traffic import Traffic
 from retainer.demo.work import Work
 from retainer.identity import accounts, keys, users
 from retainer.identity.accounts import AccountDetails
@@ -64,6 +65,7 @@ def _agency(store: Store, agency: Agency) -> str:
         care.host(customers)
         care.support(customers)
         work.close(customers)
+    Traffic(store, actor, chance).request()
     return key
 
 

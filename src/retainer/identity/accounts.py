@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
-from sqlalchemy import select, update
+from sqlalchemy import bindparam, select, update
 
 from retainer.errors import Refusal, invalid
 from retainer.schema.identity import accounts
@@ -39,6 +39,8 @@ PLANS = {
 
 ACTING = accounts.c["id", "currency", "timezone", "payment_terms_days", "client_number_pattern"]
 """The columns from which `operator` makes an actor."""
+
+OPERATED = select(*ACTING).where(accounts.c.id == bindparam("id"))
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 PaymentTerms = Annotated[int, Meta(ge=0, le=365)]
@@ -110,6 +112,14 @@ def require_api(plan: str, trial_ends_at: str | None, now: str) -> None:
 def operator(account_id: int, *columns: Any) -> Actor:
     """Return the actor for an operator who changes records of an account; takes the rest of a row of ACTING."""
     return Actor(account_id, 0, "operator", *columns)
+
+
+def operator_of(store: Store, account_id: int) -> Actor:
+    """Return the actor for an operator of an account. Raises `not_found`."""
+    row = store.unscoped_one("an operator names an account", OPERATED, id=account_id)
+    if row is None:
+        raise Refusal("not_found", f"There is no account {account_id}.")
+    return operator(*row)
 
 
 def account_of(tx: Transaction, account_id: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Housekeeping beside requests: write the log, record when keys were used, delete what has expired."""
+"""Housekeeping beside requests: write the logs, record when keys were used, delete what has expired."""
 
 import os
 import signal
@@ -15,11 +15,14 @@ from retainer.schema.identity import api_keys
 from retainer.schema.requests import idempotency_keys
 from retainer.server.log import Log
 from retainer.store.tx import Store
+from retainer.traffic import retention
+from retainer.traffic.recorder import Recorder
 from retainer.values.exact import as_instant
 
 LOG_SECONDS = 0.1
 NOTE_SECONDS = 2.0
 SWEEP_SECONDS = 60.0
+SUMS_SECONDS = 3600.0
 THIS = and_(api_keys.c.account_id == bindparam("account"), api_keys.c.id == bindparam("key"))
 USED = update(api_keys).where(THIS).values(last_used_at=bindparam("at"))
 OLD = delete(idempotency_keys).where(idempotency_keys.c.created_at <= bindparam("before"))
@@ -61,8 +64,12 @@ def forget_answers(store: Store) -> int:
 class Housekeeping:
     """A thread that does the chores of a serving process until it is stopped."""
 
-    def __init__(self, store: Store, limiter: Limiter, log: Log, keys_used: KeysUsed) -> None:
+    def __init__(
+        self, store: Store, limiter: Limiter, log: Log, keys_used: KeysUsed, recorder: Recorder, request_log_days: int
+    ) -> None:
         self.store, self.limiter, self.log, self.keys_used = store, limiter, log, keys_used
+        self.recorder, self.request_log_days = recorder, request_log_days
+        self._has_old_requests = False
         self._parent = os.getppid()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
@@ -77,9 +84,24 @@ class Housekeeping:
         self._thread.join(timeout=5)
         self._try("noting used keys", lambda: self.keys_used.write(self.store))
         self.log.flush()
+        self._try("writing the request log", lambda: self._record(self.recorder.finish))
+        self.log.flush()
+
+    def _record(self, write: Callable[[Store], None]) -> None:
+        """Write the request log, and warn when requests are missing from it."""
+        try:
+            write(self.store)
+        finally:
+            if lost := self.recorder.take_lost():
+                message = f"{lost} requests are missing from the request log: the database did not take them in time."
+                self.log.warning(message)
+
+    def _delete_requests(self) -> None:
+        """Delete a batch of old requests; the next follows in the turn of the notes, until there is none."""
+        self._has_old_requests = retention.delete_requests(self.store, self.request_log_days) > 0
 
     def _run(self) -> None:
-        noted = swept = time.monotonic()
+        noted = swept = summed = time.monotonic()
         while not self._stopped.wait(LOG_SECONDS):
             now = time.monotonic()
             if os.getppid() != self._parent:  # the main process was killed: nobody else would stop this one
@@ -87,10 +109,17 @@ class Housekeeping:
             if now - noted >= NOTE_SECONDS:
                 noted = now
                 self._try("noting used keys", lambda: self.keys_used.write(self.store))
+                self._try("writing the request log", lambda: self._record(self.recorder.write))
+                if self._has_old_requests:
+                    self._try("deleting old requests", self._delete_requests)
             if now - swept >= SWEEP_SECONDS:
                 swept = now
                 self.limiter.sweep()
                 self._try("forgetting old idempotency keys", lambda: forget_answers(self.store))
+                self._try("deleting old requests", self._delete_requests)
+            if now - summed >= SUMS_SECONDS:
+                summed = now
+                self._try("deleting old sums", lambda: retention.delete_sums(self.store, self.request_log_days))
             self._try("writing the log", self.log.flush)
 
     def _try(self, what: str, chore: Callable[[], object]) -> None:

@@ -17,28 +17,14 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
 from retainer.server.outages import Outages
 from retainer.store.engines import Engine, Unavailable
+from retainer.traffic.answered import Answered, written_record
+from retainer.traffic.recorder import Recorder
+from retainer.values.exact import utcnow
 
 encode_lines = msgspec.json.Encoder().encode_lines
 
 AT_ONCE = 12
 """Lines that are written together: usually less than a pipe takes whole, for several processes may write into one."""
-
-
-class Answered(msgspec.Struct, gc=False, tag_field="event", tag="request"):
-    """A request and how it was answered: the key by its prefix, no query, no body, no header but the request id."""
-
-    time: datetime
-    request_id: str
-    method: str
-    path: str
-    status: int
-    duration_ms: float
-    operation: str | None
-    account_id: int | None
-    user_id: int | None
-    key: str | None
-    address: str | None
-    level: str = "info"
 
 
 class BackedUp(msgspec.Struct, gc=False, tag_field="event", tag="backup"):
@@ -91,21 +77,23 @@ Line = Answered | BackedUp | Failed | Warned | Noted | Outage
 class Log:
     """JSON lines, kept until `flush` writes them, so that no request waits for a terminal or a disk.
 
-    It knows the outages of a database. `count` is called with all lines that are written.
+    It knows the outages of a database. `count` is called with all lines that are written, a recorder gets those
+    of requests.
     """
 
-    def __init__(self, stream: BinaryIO, engine: Engine) -> None:
+    def __init__(self, stream: BinaryIO, engine: Engine, recorder: Recorder | None = None) -> None:
         self.outages = Outages(engine, self)
         self.count: Callable[[list[Line]], None] = lambda _: None
         self._lines: deque[Line] = deque()
         self._writing = threading.Lock()
         self.stream = stream
+        self.recorder = recorder
 
     def request(self, request: Request, response: Response, caller: Caller | None, operation: Operation | None) -> None:
         """Log how a request was answered."""
         self._lines.append(
             Answered(
-                datetime.now(UTC),
+                utcnow(),
                 request.id,
                 request.method,
                 request.path,
@@ -114,8 +102,10 @@ class Log:
                 operation.id if operation else None,
                 caller.account_id if caller else None,
                 caller.user_id if caller else None,
+                caller.key_id if caller else None,
                 caller.prefix if caller else None,
                 forwarding.shown(request.environ, request.settings),
+                written_record(request, response, operation) if operation and operation.writes else None,
             )
         )
 
@@ -154,6 +144,8 @@ class Log:
         with self._writing:
             lines = [self._lines.popleft() for _ in range(len(self._lines))]
             self.count(lines)
+            if self.recorder is not None:
+                self.recorder.add([line for line in lines if isinstance(line, Answered)])
             for start in range(0, len(lines), AT_ONCE):
                 self.stream.write(encode_lines(lines[start : start + AT_ONCE]))
                 self.stream.flush()

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
+from sqlalchemy import Table
 from sqlalchemy.sql.elements import ClauseElement
 
 from retainer.store.engines.base import DriverConnection, DriverCursor, Engine, Row
@@ -75,6 +76,10 @@ class Transaction(ABC):
     def run(self, statement: ClauseElement, **values: Any) -> None:
         """Change rows; nobody waits for how many, so a database across a network is told with what comes next."""
         self.execute(statement, values)
+
+    def insert_rows(self, table: Table, rows: list[Row]) -> None:
+        """Insert many rows, each with the values of a table's columns as declared."""
+        self.engine.insert_rows(self.connection, table, rows)
 
     def change(self, statement: ClauseElement, **values: Any) -> int:
         """Change rows; return how many."""

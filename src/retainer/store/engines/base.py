@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection as SchemaConnection
-from sqlalchemy import Dialect
+from sqlalchemy import Dialect, Table
 
 if TYPE_CHECKING:
     from retainer.store.engines.bulk import Bulk
@@ -79,6 +79,10 @@ class Engine(ABC):
     @abstractmethod
     def run(self, connection: DriverConnection, text: str, values: Values) -> DriverCursor:
         """Run a statement with the values of its numbered places; return the driver's cursor."""
+
+    @abstractmethod
+    def insert_rows(self, connection: DriverConnection, table: Table, rows: list[Row]) -> None:
+        """Insert many rows, each with the values of a table's columns as declared, in as few steps as can be."""
 
     @abstractmethod
     def begin_write(self, account_id: int | None) -> DriverConnection:

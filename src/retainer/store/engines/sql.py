@@ -3,15 +3,31 @@
 SQLite's form of a function is the default: SQLAlchemy also looks at parts of a statement, without a dialect.
 """
 
+from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Insert, PrimaryKeyConstraint, Select, Table, UniqueConstraint, bindparam, cast, select, true
+from sqlalchemy import (
+    Column,
+    Insert,
+    PrimaryKeyConstraint,
+    Select,
+    Table,
+    UniqueConstraint,
+    bindparam,
+    cast,
+    literal_column,
+    select,
+    true,
+)
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import functions
 from sqlalchemy.sql.compiler import DDLCompiler, SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TIMESTAMP, BigInteger, Boolean, Date, DateTime, Integer, Text
+
+from retainer.store.engines.base import Row
 
 # The first type is what SQLite's STRICT tables take, the second what PostgreSQL has for it.
 INTEGER = Integer().with_variant(BigInteger(), "postgresql")
@@ -156,6 +172,31 @@ def _equals_any(element: FunctionElement[bool], compiler: SQLCompiler, **options
     return f"{value} = ANY (ARRAY{values})"
 
 
+class json_item(FunctionElement[str]):  # noqa: N801
+    """The text of a member of a JSON array, by its position."""
+
+    type = Text()
+    inherit_cache = True
+
+
+@compiles(json_item)
+def _json_arrow(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
+    array, position = (compiler.process(part, **options) for part in element.clauses)
+    return f"{array} ->> {position}"
+
+
+@compiles(json_item, "postgresql")
+def _json_cast_arrow(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
+    array, position = (compiler.process(part, **options) for part in element.clauses)
+    return f"CAST({array} AS JSON) ->> {position}"
+
+
+def listed_rows(name: str, columns: list[Column[Any]]) -> Select[Any]:
+    """Rows that are bound as a JSON array of arrays, one for each row: the values of these columns."""
+    row = json_texts(bindparam(name, type_=Text)).table_valued("value").c.value
+    return select(*(cast(json_item(row, literal_column(str(n))), column.type) for n, column in enumerate(columns)))
+
+
 @compiles(functions.sum, "postgresql")
 def _whole_sum(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
     """PostgreSQL's sum of whole numbers is a decimal, whose quotients are not whole."""
@@ -168,3 +209,20 @@ def insert_or_add(table: Table, rows: Select[Any], sums: tuple[str, ...]) -> Ins
     statement = postgresql.insert(table).from_select([*key, *sums], rows.where(true()))  # or ON is a join
     grown = {name: table.c[name] + statement.excluded[name] for name in sums}
     return statement.on_conflict_do_update(index_elements=key, set_=grown)  # SQLite says it in the same words
+
+
+def blocks(rows: list[Row]) -> Iterator[list[Row]]:
+    """Yield rows by hundreds, then by tens, then one by one: few sizes, for each of which there is a statement."""
+    start = 0
+    for size in (100, 10, 1):
+        while len(rows) - start >= size:
+            yield rows[start : start + size]
+            start += size
+
+
+@cache
+def insertion(table: Table, rows: int) -> str:
+    """Return the statement that inserts so many rows, each with all columns as declared; a value has a place `?`."""
+    names = ", ".join(column.name for column in table.c)
+    places = ", ".join("?" * len(table.c))
+    return f"INSERT INTO {table.name} ({names}) VALUES {', '.join([f'({places})'] * rows)}"

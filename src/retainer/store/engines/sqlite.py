@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import itertools
 import os
 import shutil
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection as SchemaConnection
-from sqlalchemy import NullPool, create_engine, event
+from sqlalchemy import NullPool, Table, create_engine, event
 from sqlalchemy.dialects import sqlite
 
 from retainer.settings import SettingsError
@@ -19,12 +20,14 @@ from retainer.store.engines.base import (
     DriverCursor,
     Engine,
     OutcomeUnknown,
+    Row,
     Unavailable,
     Values,
 )
 from retainer.store.engines.bulk_sqlite import SqliteBulk
 from retainer.store.engines.files import NETWORK_FILE_SYSTEMS, file_system, make_private, private
 from retainer.store.engines.group_commit import GroupCommit
+from retainer.store.engines.sql import blocks, insertion
 
 try:
     from pysqlite3 import dbapi2 as driver
@@ -109,6 +112,11 @@ class Sqlite(Engine):
             return connection.execute(text, values)
         except driver.DatabaseError as error:
             raise self.translate_error(error) from error
+
+    def insert_rows(self, connection: DriverConnection, table: Table, rows: list[Row]) -> None:
+        """Insert many rows in few statements: between two, other threads may run for as long as they like."""
+        for block in blocks(rows):
+            self.run(connection, insertion(table, len(block)), [*itertools.chain.from_iterable(block)])
 
     def begin(self) -> DriverConnection:
         """Lend a connection on which a writing transaction has begun, beside which there is no other."""

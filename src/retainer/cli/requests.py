@@ -1,0 +1,77 @@
+"""Commands of admins on the request log: what keys have requested, and how it was answered."""
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from retainer.cli.accounts import Account
+from retainer.cli.common import Json, opened, say, whole
+from retainer.errors import invalid
+from retainer.identity.accounts import operator_of
+from retainer.traffic.requests import Filter, LoggedRequest, list_requests
+
+request_cli = typer.Typer(help="Look up the requests of an account's keys.", no_args_is_help=True)
+
+KeyId = Annotated[int | None, typer.Option(help="Of this key, by its id.")]
+Status = Annotated[str | None, typer.Option(help="Answered with a status of this class: 2xx, 3xx, 4xx or 5xx.")]
+Method = Annotated[str | None, typer.Option(help="With this method, like POST.")]
+Path = Annotated[str | None, typer.Option(help="With a path that begins like this: /clients or /clients/17.")]
+Operation = Annotated[str | None, typer.Option(help="Of this operation, like listClients.")]
+RequestId = Annotated[str | None, typer.Option(help="With this request id, as in X-Request-Id.")]
+Moment = Annotated[str | None, typer.Option(help="An instant, like 2026-03-10T09:00:00Z.")]
+After = Annotated[str | None, typer.Option(help="Where the page begins: `next` of the page before.")]
+Limit = Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")]
+
+
+@request_cli.command("list")
+def list_logged(
+    account: Account,
+    *,
+    key_id: KeyId = None,
+    status: Status = None,
+    method: Method = None,
+    path: Path = None,
+    operation: Operation = None,
+    request_id: RequestId = None,
+    since: Moment = None,
+    until: Moment = None,
+    after: After = None,
+    limit: Limit = 50,
+    json: Json = False,
+) -> None:
+    """List requests, newest first, without their queries and bodies."""
+    options = {
+        "key_id": key_id,
+        "status": status,
+        "method": method and method.upper(),
+        "path": path,
+        "operation": operation,
+        "request_id": request_id,
+        "since": since,
+        "until": until,
+    }
+    wanted, store = whole(Filter, options), opened()
+    with store.begin(operator_of(store, account), write=False) as tx:
+        try:
+            page = list_requests(tx, wanted, after=after, limit=limit)
+        except ValueError as error:
+            raise invalid({"after": [str(error)]}) from None
+    rows = [msgspec.to_builtins(request) if json else shown(request) for request in page.requests]
+    say({"requests": rows, "next": page.next, "searched_to": page.searched_to}, json=json)
+
+
+def shown(request: LoggedRequest) -> dict[str, str | int | None]:
+    """Return a request as a person reads it in a line."""
+    return {
+        "answered_at": f"{request.answered_at[:10]} {request.answered_at[11:23]}",
+        "key": request.key_id,
+        "status": request.status,
+        "method": request.method,
+        "path": request.path,
+        "operation": request.operation,
+        "ms": f"{request.duration_us // 1000}.{request.duration_us // 100 % 10}",
+        "address": request.address,
+        "request_id": request.request_id,
+        "record": request.record,
+    }

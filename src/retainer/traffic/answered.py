@@ -1,0 +1,47 @@
+"""A request and how it was answered, as a line of the log and as a row of the request log."""
+
+import re
+
+import msgspec
+
+from retainer.kernel.http import Request, Response
+from retainer.kernel.resource import Operation
+
+RECORD = re.compile(r"/[a-z-]+/[1-9][0-9]*")
+
+
+class Answered(msgspec.Struct, gc=False, tag_field="event", tag="request"):
+    """A request and how it was answered: the key by its prefix, no query, no body, no header but the request id.
+
+    `record` is the path of the record that it has written, like `/clients/17`.
+    """
+
+    time: str
+    request_id: str
+    method: str
+    path: str
+    status: int
+    duration_ms: float
+    operation: str | None
+    account_id: int | None
+    user_id: int | None
+    key_id: int | None
+    key: str | None
+    address: str | None
+    record: str | None
+    level: str = "info"
+
+
+def written_record(request: Request, response: Response, operation: Operation | None) -> str | None:
+    """Return the path of the record that a request has written: what is part of one, like a line, counts as that.
+
+    None for what has written nothing: a refusal, or an answer that was repeated for an Idempotency-Key.
+    """
+    if operation is None or not operation.writes or response.status >= 300:
+        return None
+    headers = dict(response.headers)
+    if "idempotency-replayed" in headers:
+        return None
+    path = headers.get("location", "").removeprefix(request.base_url) if operation.created else request.path
+    found = RECORD.match(path)
+    return found and found[0]

@@ -1,0 +1,147 @@
+"""Counts: how many requests in which time, by key and operation, for charts, usage lines and questions of admins."""
+
+from datetime import datetime, timedelta
+from functools import cache, lru_cache
+from typing import Any
+
+import msgspec
+from sqlalchemy import Select, bindparam, func, literal_column, select
+
+from retainer.schema.requests import HOUR, SUMS, operation_hours, request_hours, requests
+from retainer.store.tx import Tx
+from retainer.values.exact import as_instant, day_after, local_day
+
+
+class Counts(msgspec.Struct):
+    """Requests of some time: how many, how many of them failed, and how many there were in the busiest minute.
+
+    429s are among the client errors, and in the busiest minute: it shows what was tried beside the plan's limit.
+    """
+
+    requests: int = 0
+    client_errors: int = 0
+    server_errors: int = 0
+    limited: int = 0
+    busiest_minute: int = 0
+    """Of one key."""
+
+
+class OperationCounts(msgspec.Struct):
+    """How often a key has called an operation, and in which hour last."""
+
+    key_id: int
+    operation: str
+    requests: int
+    client_errors: int
+    server_errors: int
+    limited: int
+    last_hour: str
+    """Like `2026-03-10T09`, in UTC."""
+
+
+COUNTS = (*(func.sum(request_hours.c[name]) for name in SUMS), func.max(request_hours.c.busiest_minute))
+SINCE = request_hours.c.hour >= bindparam("since")
+BY_HOUR = select(request_hours.c.hour, *COUNTS).where(SINCE, request_hours.c.hour <= bindparam("until"))
+BY_HOUR_OF_ALL = BY_HOUR.group_by(request_hours.c.hour)
+BY_HOUR_OF_KEY = BY_HOUR_OF_ALL.where(request_hours.c.key_id == bindparam("key_id"))
+BY_KEY = select(request_hours.c.key_id, *COUNTS).where(SINCE).group_by(request_hours.c.key_id)
+USAGE = select(*request_hours.c["key_id", "hour", "requests"]).where(SINCE)
+KEY = (requests.c.key_id + literal_column("0")).label("key_id")  # no column: the hour is read, not an index by key
+LAST_HOUR = select(KEY, func.count()).where(requests.c.answered_at >= bindparam("since")).group_by(KEY)
+SUMMED = [func.sum(operation_hours.c[name]).label(name) for name in SUMS]
+
+
+def by_hour(tx: Tx, since: str, until: str, key_id: int | None = None) -> dict[str, Counts]:
+    """Return the counts of each hour from that of `since` to that of `until`, of one key or all.
+
+    Hours are named by the instant at which they begin, and are there when nothing was requested.
+    """
+    counts = _hours(tx, since, until, key_id)
+    hour, end = (datetime.fromisoformat(f"{instant[:HOUR]}:00Z") for instant in (since, until))
+    shown = {}
+    while hour <= end:
+        name = as_instant(hour)
+        shown[name] = counts.get(name[:HOUR]) or Counts()
+        hour += timedelta(hours=1)
+    return shown
+
+
+def by_day(tx: Tx, days: int = 30, key_id: int | None = None) -> dict[str, Counts]:
+    """Return the counts of the last days, today the last, of one key or all; an hour is of the day it begins on."""
+    shown = {day: Counts() for day in _last_days(tx, days)}
+    for hour, counts in _hours(tx, _start(tx, days), tx.now, key_id).items():
+        if (day := _day_of(hour, tx.actor.timezone)) in shown:
+            _add(shown[day], counts)
+    return shown
+
+
+def usage(tx: Tx, days: int = 30) -> dict[int, list[int]]:
+    """Return the requests of each key on each of the last days, today the last; keys that made none are left out."""
+    places = {day: place for place, day in enumerate(_last_days(tx, days))}
+    lines: dict[int, list[int]] = {}
+    for key_id, hour, count in tx.all(USAGE, since=_start(tx, days)[:HOUR]):
+        place = places.get(_day_of(hour, tx.actor.timezone))
+        if place is not None:
+            lines.setdefault(key_id, [0] * days)[place] += count
+    return lines
+
+
+def by_key(tx: Tx, since: str) -> dict[int, Counts]:
+    """Return the counts of each key from the hour of `since` on; keys that made no request are left out."""
+    return {key_id: Counts(*figures) for key_id, *figures in tx.all(BY_KEY, since=since[:HOUR])}
+
+
+def last_hour(tx: Tx) -> dict[int, int]:
+    """Return how many requests each key has made in the last 60 minutes; keys that made none are left out."""
+    since = as_instant(datetime.fromisoformat(tx.now) - timedelta(hours=1))
+    return dict(tx.all(LAST_HOUR, since=since))
+
+
+def operations(tx: Tx, since: str, key_id: int | None = None, operation: str | None = None) -> list[OperationCounts]:
+    """Return which key has called which operation from the hour of `since` on, the most frequent first.
+
+    Of one key: what it does. Of one operation: who still uses it.
+    """
+    values = {name: value for name, value in (("key_id", key_id), ("operation", operation)) if value is not None}
+    rows = tx.all(_operations(frozenset(values)), since=since[:HOUR], **values)
+    return [OperationCounts(*figures) for figures in rows]
+
+
+@cache
+def _operations(names: frozenset[str]) -> Select[Any]:
+    conditions = [operation_hours.c[name] == bindparam(name) for name in sorted(names)]
+    by = operation_hours.c["key_id", "operation"]
+    return (
+        select(*by, *SUMMED, func.max(operation_hours.c.hour))
+        .where(operation_hours.c.hour >= bindparam("since"), *conditions)
+        .group_by(*by)
+        .order_by(SUMMED[0].desc(), *by)
+    )
+
+
+def _hours(tx: Tx, since: str, until: str, key_id: int | None) -> dict[str, Counts]:
+    """Return the counts of each hour in which there were requests."""
+    statement = BY_HOUR_OF_ALL if key_id is None else BY_HOUR_OF_KEY
+    rows = tx.all(statement, since=since[:HOUR], until=until[:HOUR], key_id=key_id)
+    return {hour: Counts(*figures) for hour, *figures in rows}
+
+
+def _last_days(tx: Tx, days: int) -> list[str]:
+    """Return the last days in the account's zone, today the last."""
+    return [day_after(tx.today, place - days + 1) for place in range(days)]
+
+
+def _start(tx: Tx, days: int) -> str:
+    """Return an instant before the last days began, in any zone."""
+    return as_instant(datetime.fromisoformat(tx.now) - timedelta(days=days + 1))
+
+
+@lru_cache(maxsize=4096)
+def _day_of(hour: str, timezone: str) -> str:
+    return local_day(f"{hour}:00Z", timezone)
+
+
+def _add(counts: Counts, others: Counts) -> None:
+    for name in SUMS:
+        setattr(counts, name, getattr(counts, name) + getattr(others, name))
+    counts.busiest_minute = max(counts.busiest_minute, others.busiest_minute)

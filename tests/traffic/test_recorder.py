@@ -1,0 +1,129 @@
+"""The recorder loses nothing that it need not, and writes nothing twice; old requests are deleted."""
+
+import threading
+
+import pytest
+from sqlalchemy import func, select
+
+from retainer.schema.requests import operation_hours, request_hours
+from retainer.schema.requests import requests as table
+from retainer.store.engines import OutcomeUnknown, Unavailable
+from retainer.traffic import counts, recorder, retention
+from retainer.traffic.recorder import Recorder
+from retainer.values.exact import utcnow
+from tests.traffic.common import NOON, answered, asked, later, listed, write
+
+
+def rows(api, of=table):
+    with api.store.unscoped("rows") as tx:
+        return tx.value(select(func.count()).select_from(of))
+
+
+class Failing:
+    """A store whose database fails: before a commit, or after it."""
+
+    def __init__(self, store, error, *, after=False):
+        self.store, self.error, self.after = store, error, after
+
+    def unscoped(self, reason, *, write):
+        transaction = self.store.unscoped(reason, write=write)
+        if not self.after:
+            raise self.error
+        end, error = transaction.__exit__, self.error
+
+        class Unsure:
+            def __enter__(self):
+                return transaction.__enter__()
+
+            def __exit__(self, *raised):
+                end(*raised)
+                raise error
+
+        return Unsure()
+
+
+def test_while_the_database_is_away_requests_wait_the_oldest_are_lost_and_counted(api, monkeypatch):
+    monkeypatch.setattr(recorder, "MOST_WAITING", 10)
+    waiting = Recorder()
+    waiting.add([answered(api, time=later(n)) for n in range(8)])
+    with pytest.raises(Unavailable):
+        waiting.write(Failing(api.store, Unavailable("away")))
+    waiting.add([answered(api, time=later(n)) for n in range(8, 30)])
+    assert waiting.take_lost() == 12
+    assert waiting.take_lost() == 0
+    waiting.write(api.store)
+    assert [request.answered_at for request in listed(api).requests] == [
+        later(n) for n in (*range(29, 19, -1), *range(7, -1, -1))
+    ]
+    assert rows(api) == 18
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_batch_whose_commit_was_not_confirmed_is_written_once(api, is_there):
+    unsure = Recorder()
+    unsure.add([answered(api, time=later(n)) for n in range(3)])
+    for _ in range(2):
+        with pytest.raises(OutcomeUnknown):
+            unsure.write(Failing(api.store, OutcomeUnknown("lost"), after=is_there))
+    unsure.write(api.store)
+    assert rows(api) == 3
+    assert asked(api, counts.by_key, NOON)[api.key_id].requests == 3
+
+
+def test_a_batch_that_the_database_refuses_is_lost_and_counted_and_the_next_is_written(api, monkeypatch):
+    monkeypatch.setattr(recorder, "BATCH", 2)
+    writing = Recorder()
+    writing.add([answered(api, key_id=999), answered(api), answered(api, time=later(1)), answered(api, time=later(2))])
+    with pytest.raises(api.store.engine.conflict):
+        writing.write(api.store)
+    writing.write(api.store)
+    assert writing.take_lost() == 2
+    assert rows(api) == 2
+
+
+def test_more_requests_than_a_batch_are_all_written(api):
+    write(api, *(answered(api, time=later(n)) for n in range(2345)))
+    assert rows(api) == 2345
+    assert asked(api, counts.by_key, NOON)[api.key_id].requests == 2345
+
+
+def test_several_servers_write_at_once_and_the_sums_are_those_of_all(both):
+    api, other = both
+
+    def write_many(n):
+        for part in range(5):
+            batch = [answered(each, time=later(n + part)) for each in (api, other) for _ in range(20)]
+            write(api, *batch)
+
+    threads = [threading.Thread(target=write_many, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for each in both:
+        assert rows(api) == 800
+        (of_key,) = asked(each, counts.by_key, NOON).values()
+        assert (of_key.requests, of_key.busiest_minute) == (400, 400)
+        assert asked(each, counts.operations, NOON)[0].requests == 400
+
+
+def test_old_requests_are_deleted_a_batch_at_a_time_and_newer_ones_stay(both, monkeypatch):
+    monkeypatch.setattr(retention, "BATCH", 10)
+    api, now = both[0], utcnow()
+    for each in both:
+        write(each, *(answered(each, time=later(-86400 * n, now)) for n in range(40)))
+    deleted = [retention.delete_requests(api.store, 30) for _ in range(3)]
+    assert deleted == [20, 0, 0]
+    assert rows(api) == 60
+    assert [retention.delete_requests(api.store, 0) for _ in range(4)] == [20, 20, 20, 0]
+    assert rows(api) == 0
+
+
+def test_sums_outlive_requests_and_are_deleted_too(api):
+    now = utcnow()
+    write(api, *(answered(api, time=later(-86400 * n, now)) for n in (0, 80, 100)))
+    retention.delete_requests(api.store, 30)
+    assert rows(api) == 1
+    assert retention.delete_sums(api.store, 120) == 0
+    assert retention.delete_sums(api.store, 30) == 2
+    assert rows(api, request_hours) == rows(api, operation_hours) == 2

@@ -1,0 +1,164 @@
+"""Requests reach the log in batches, and admins find them there: by filters, page by page, and by record."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from retainer.traffic import recorder, requests
+from tests.traffic.common import NOON, answered, asked, later, listed, write
+
+
+def logged(api):
+    """What the requests so far have left in the log, oldest first."""
+    api.app.log.flush()
+    api.app.log.recorder.write(api.store)
+    return listed(api, limit=1000).requests[::-1]
+
+
+def test_a_request_is_logged_with_its_operation_and_how_it_was_answered(api):
+    answer = api.get("/clients", headers={"X-Request-Id": "import-7"})
+    (request,) = logged(api)
+    assert answer.status == 200
+    assert (request.key_id, request.request_id, request.method, request.path) == (
+        api.key_id,
+        "import-7",
+        "GET",
+        "/clients",
+    )
+    assert (request.operation, request.status, request.address, request.record) == (
+        "listClients",
+        200,
+        "127.0.0.1",
+        None,
+    )
+    assert 0 < request.duration_us < 10**7
+    assert abs(datetime.fromisoformat(request.answered_at) - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+def test_refusals_of_a_key_are_logged_and_requests_without_a_valid_key_are_not(api):
+    api.get("/nothing")
+    api.get("/clients", key=None)
+    api.get("/clients", key="rtn_" + "0" * 38)
+    assert [(request.path, request.status, request.operation) for request in logged(api)] == [("/nothing", 404, None)]
+
+
+def test_neither_queries_nor_keys_are_logged(api):
+    api.get("/clients", query={"q": "Secret Ltd"})
+    api.get(f"/clients/{api.key}")
+    assert [request.path for request in logged(api)] == ["/clients", "/clients/rtn_***"]
+
+
+def test_a_path_that_no_database_takes_is_logged_all_the_same(api):
+    api.get("/clients/\0" + "x" * 1000)
+    api.get("/clients")
+    first, second = logged(api)
+    assert first.path.startswith("/clients/\ufffdxxx")
+    assert len(first.path) == recorder.LONGEST_PATH
+    assert second.path == "/clients"
+
+
+def test_a_write_is_logged_with_the_record_that_it_wrote(api):
+    client = api.post("/clients", {"name": "Bergmann"}).data["id"]
+    api.patch(f"/clients/{client}", {"notes": "x"})
+    line = {"description": "Design", "unit_price": "5"}
+    invoice = api.post("/invoices", {"client_id": client, "status": "sent", "lines": [line]}).data["id"]
+    credit_note = api.post(f"/invoices/{invoice}/credit-notes", {}).data["id"]
+    draft = api.post("/invoices", {"client_id": client}).data["id"]
+    api.post(f"/invoices/{draft}/lines", line)
+    api.delete(f"/invoices/{draft}")
+    api.patch(f"/clients/{client}", {"name": ""})
+    api.get(f"/clients/{client}")
+    assert [request.record for request in logged(api)] == [
+        f"/clients/{client}",
+        f"/clients/{client}",
+        f"/invoices/{invoice}",
+        f"/credit-notes/{credit_note}",
+        *[f"/invoices/{draft}"] * 3,
+        *[None] * 2,
+    ]
+
+
+def test_a_repeated_answer_has_written_nothing(api):
+    for _ in range(2):
+        api.post("/clients", {"name": "Once"}, headers={"Idempotency-Key": "k"})
+    first, second = logged(api)
+    assert first.record is not None
+    assert second.record is None
+
+
+def test_the_newest_requests_that_wrote_a_record_are_found(api, other_tenant):
+    write(api, *(answered(api, time=later(n), record="/clients/7", method="PATCH") for n in range(12)))
+    write(api, answered(api, record="/clients/77"), answered(other_tenant, record="/clients/7"))
+    found = asked(api, requests.requests_of_record, "clients", 7)
+    assert [request.answered_at for request in found] == [later(n) for n in range(11, 1, -1)]
+
+
+ROWS = [
+    {},
+    {"status": 404, "path": "/clients/9", "operation": "getClient"},
+    {"status": 500, "method": "POST", "request_id": "broken-1"},
+    {"status": 304},
+    {"status": 429, "operation": None, "path": "/client"},
+]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ({}, [4, 3, 2, 1, 0]),
+        ({"status": "2xx"}, [0]),
+        ({"status": "3xx"}, [3]),
+        ({"status": "4xx"}, [4, 1]),
+        ({"status": "5xx"}, [2]),
+        ({"method": "POST"}, [2]),
+        ({"path": "/clients"}, [3, 2, 1, 0]),
+        ({"path": "/clients/"}, [1]),
+        ({"operation": "getClient"}, [1]),
+        ({"request_id": "broken-1"}, [2]),
+        ({"request_id": "broken-1", "status": "4xx"}, []),
+        ({"status": "4xx", "path": "/clients"}, [1]),
+        ({"since": later(1), "until": later(3)}, [2, 1]),
+        ({"since": later(1), "method": "GET"}, [4, 3, 1]),
+    ],
+    ids=str,
+)
+def test_filters_narrow_the_log(api, other_tenant, wanted, found):
+    write(api, *(answered(api, time=later(n), **row) for n, row in enumerate(ROWS)))
+    write(other_tenant, *(answered(other_tenant, time=later(n), **row) for n, row in enumerate(ROWS)))
+    key = api.key_id
+    page = listed(api, **wanted)
+    assert [request.answered_at for request in page.requests] == [later(n) for n in found]
+    assert page.next is None
+    assert listed(api, key_id=key, **wanted) == page
+    assert listed(api, key_id=other_tenant.key_id, **wanted).requests == []
+
+
+def test_pages_follow_each_other_without_gap_or_repetition_while_requests_arrive(api):
+    write(api, *(answered(api, time=later(n // 3), request_id=str(n)) for n in range(25)))
+    seen, after = [], None
+    while True:
+        page = listed(api, after=after, limit=4)
+        seen += [request.request_id for request in page.requests]
+        write(api, answered(api, time=later(100)))
+        after = page.next
+        if after is None:
+            break
+    assert sorted(map(int, seen)) == list(range(25))
+    assert [int(each) // 3 for each in seen] == [n // 3 for n in range(24, -1, -1)]
+
+
+def test_a_position_that_is_none_is_refused(api):
+    for after in ("", "5", "2026-13-10T12:00:00.000000Z.1", "x" * 50, f"{NOON}.-1"):
+        with pytest.raises(ValueError, match=r"position|month"):
+            listed(api, after=after)
+
+
+def test_a_search_looks_at_no_more_than_so_many_requests_and_says_how_far(api, monkeypatch):
+    monkeypatch.setattr(requests, "MOST_SEARCHED", 10)
+    write(api, answered(api, path="/tags"), *(answered(api, time=later(n)) for n in range(1, 26)))
+    pages, after = [], None
+    while not pages or after:
+        pages.append(listed(api, after=after, path="/tags"))
+        after = pages[-1].next
+    assert [len(page.requests) for page in pages] == [0, 0, 1]
+    assert [page.searched_to for page in pages] == [later(16), later(6), None]
