@@ -101,10 +101,18 @@ class Tx(BodyErrors, Transaction):
 
     def put(self, table: Table, values: dict[str, Any]) -> int:
         """Write a new row with values that were validated before; return its id."""
-        statement = _insert(table, tuple(values), returns_id=self.engine.returns_ids)
-        row_id = self.engine.new_id(self.execute(statement, values | {"now": self.now}))
+        row_id = self.add(table, values)
         self.count(table, 1)
         return row_id
+
+    def add(self, table: Table, values: dict[str, Any]) -> int:
+        """Write a new row of a table whose rows are not counted; return its id."""
+        statement = _insert(table, tuple(values), returns_id=self.engine.returns_ids)
+        return self.engine.new_id(self.execute(statement, values | {"now": self.now}))
+
+    def set(self, table: Table, row_id: int, values: dict[str, Any]) -> None:
+        """Write columns of a row, with values that were validated before, if any of them changes."""
+        self.run(_update(table, tuple(values)), **values, row_id=row_id, now=self.now)
 
     def update(self, table: Table, record: Record) -> None:
         """Write the record's fields to its row, if any has changed. Raises `validation_failed` with every error."""
@@ -207,6 +215,12 @@ class Store:
     def unscoped(self, reason: str, *, write: bool = False) -> UnscopedTx:  # noqa: ARG002
         """Return a transaction over all accounts: for operators' commands and housekeeping."""
         return UnscopedTx(self.engine, self.statements, None, write=write)
+
+    def within(self, tx: UnscopedTx, actor: Actor) -> Tx:
+        """Return a part of a transaction that is limited to an account: for one that is opened in it."""
+        part = Tx(self.engine, self.statements, actor, write=tx.writes)
+        part.connection, part.now = tx.connection, tx.now
+        return part
 
     def unscoped_one(self, reason: str, statement: ClauseElement, **values: Any) -> Row | None:  # noqa: ARG002
         """Return one row of one statement over all accounts: for finding out whose request this is."""
