@@ -20,7 +20,7 @@ from sqlalchemy import select
 
 from retainer.billing import payments
 from retainer.identity import accounts
-from retainer.identity.accounts import ACTING, operator
+from retainer.identity.admins import ACTING, operator
 from retainer.rollups import doctor
 from retainer.schema.billing import credit_note_shares as shares
 from retainer.work import cost_rates

@@ -10,7 +10,7 @@ from retainer.schema.identity import accounts
 from retainer.store.constraints import singular
 from retainer.store.tx import Actor, Store
 
-ACTING = accounts.c["id", "currency", "timezone", "payment_terms_days", "client_number_pattern"]
+ACTING = [*accounts.c["id", "currency", "timezone", "payment_terms_days", "client_number_pattern"]]
 """The columns from which `operator` makes an actor."""
 
 

@@ -99,7 +99,7 @@ sign_in_failures = Table(
     metadata,
     Column("subject", TEXT, primary_key=True),
     integer("count"),
-    instant("retry_at"),
+    instant("retry_at", optional=True),
     **KEYED,
 )
 """Who may not try to sign in before when: an email, an address or a known browser, of whichever account."""

@@ -16,7 +16,7 @@ def upgrade() -> None:
         "sign_in_failures",
         sa.Column("subject", TEXT, nullable=False),
         sa.Column("count", INTEGER, nullable=False),
-        sa.Column("retry_at", INSTANT, nullable=False),
+        sa.Column("retry_at", INSTANT, nullable=True),
         sa.PrimaryKeyConstraint("subject", name=op.f("sign_in_failures_pk")),
         sqlite_strict=True,
         sqlite_with_rowid=False,
@@ -56,9 +56,7 @@ def create_table_of_users(name: str, *items: sa.Column[object] | sa.Constraint) 
         sa.Column("hash", TEXT, nullable=False),
         *items,
         sa.ForeignKeyConstraint(
-            ["account_id", "user_id"],
-            ["users.account_id", "users.id"],
-            name=op.f(f"{name}_ref_account_id_user_id"),
+            ["account_id", "user_id"], ["users.account_id", "users.id"], name=op.f(f"{name}_ref_account_id_user_id")
         ),
         sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name=op.f(f"{name}_ref_account_id")),
         sa.PrimaryKeyConstraint("id", name=op.f(f"{name}_pk")),
@@ -71,8 +69,8 @@ def create_table_of_users(name: str, *items: sa.Column[object] | sa.Constraint) 
 def upgrade_audit() -> None:
     """The only entries so far are of payments that were removed, whose details are what they were before."""
     with op.batch_alter_table("audit_entries", table_kwargs=NUMBERED) as audit_entries:
-        for name, kind in {"user_id": INTEGER, "target_id": INTEGER}.items():
-            audit_entries.add_column(sa.Column(name, kind, nullable=True))
+        for name in ("user_id", "target_id"):
+            audit_entries.add_column(sa.Column(name, INTEGER, nullable=True))
         for name in ("address", "target", "target_name", "before", "after"):
             audit_entries.add_column(sa.Column(name, TEXT, nullable=True))
     payment_id = PAYMENT_ID[op.get_bind().dialect.name]
@@ -82,7 +80,8 @@ def upgrade_audit() -> None:
     )
     with op.batch_alter_table("audit_entries", table_kwargs=NUMBERED) as audit_entries:
         audit_entries.drop_column("details")
-        for name, kind in {"target": TEXT, "target_id": INTEGER, "target_name": TEXT}.items():
-            audit_entries.alter_column(name, existing_type=kind, nullable=False)
+        audit_entries.alter_column("target_id", existing_type=INTEGER, nullable=False)
+        for name in ("target", "target_name"):
+            audit_entries.alter_column(name, existing_type=TEXT, nullable=False)
         columns = ["account_id", "user_id"], ["account_id", "id"]
         audit_entries.create_foreign_key(op.f("audit_entries_ref_account_id_user_id"), "users", *columns)
