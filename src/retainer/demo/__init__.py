@@ -41,11 +41,11 @@ def _agency(store: Store, agency: Agency) -> Access:
     team = [_person(agency, *person) for person in agency.people]
     admin, password = administration.open_agency(store, details, team[0])
     with store.begin(admin, write=True) as tx:
-        people, key = administration.administer(tx, team[1:])
-        at(tx, date.fromisoformat(tx.today))
+        today = date.fromisoformat(tx.today)
+        people, key = administration.administer(tx, today, team[1:])
+        at(tx, today)
         tag_ids = {name: tags.create_tag(tx, make(tags.Tag, name=name, color=color)).id for name, color in TAGS.items()}
         chance = random.Random(agency.name)  # noqa: S311  # demos are reproducible
-        today = date.fromisoformat(tx.today)
         customers = []
         for customer in sorted(agency.customers, key=lambda customer: customer[5] == "prospect"):
             at(tx, today - timedelta(days=9 if customer[5] == "prospect" else 400))

@@ -39,9 +39,8 @@ def open_agency(store: Store, details: AccountDetails, admin: UserDetails) -> tu
     return replace(operator_of(store, account_id), user_id=user_id, role="admin", address=OFFICE), password
 
 
-def administer(tx: Tx, team: list[UserDetails]) -> tuple[list[int], str]:
+def administer(tx: Tx, today: date, team: list[UserDetails]) -> tuple[list[int], str]:
     """Add people, and keys as they are after a year; return all people's ids, and a key with all scopes."""
-    today = date.fromisoformat(tx.today)
 
     def ago(days: int) -> None:
         at(tx, today - timedelta(days=days))
@@ -54,14 +53,13 @@ def administer(tx: Tx, team: list[UserDetails]) -> tuple[list[int], str]:
     ago(378)
     website = keys.create_key(tx, make(KeyDetails, name="Website form", user_id=admin_id, scopes=["clients:write"]))
     ago(300)
-    tracker = make(
-        KeyDetails, name="Time tracker", user_id=people[1], scopes=["projects:read", "tasks:read", "time:read"]
-    )
+    scopes = ["projects:read", "tasks:read", "time:read"]
+    tracker = make(KeyDetails, name="Time tracker", user_id=people[1], scopes=scopes)
     tracking = keys.create_key(tx, tracker)
     import_key = make(KeyDetails, name="Import of 2024", user_id=admin_id, scopes=list(SCOPES))
     imported = keys.create_key(tx, import_key)
     ago(290)
-    key_changes.change_key(tx, tracking.id, {"scopes": [*tracker.scopes, "time:write"]})
+    key_changes.change_key(tx, tracking.id, {"scopes": [*scopes, "time:write"]})
     ago(270)
     key_changes.revoke_key(tx, imported.id)
     ago(200)
