@@ -72,7 +72,7 @@ MOST_ANY = {
     "cli": 7,
     "crm": 2,
     "demo": 12,
-    "identity": 25,
+    "identity": 9,
     "kernel": 33,
     "openapi": 35,
     "reports": 18,
@@ -80,7 +80,7 @@ MOST_ANY = {
     "schema": 42,
     "server": 4,
     "sites": 3,
-    "store": 76,
+    "store": 69,
     "values": 71,
     "work": 7,
 }

@@ -1,6 +1,6 @@
 """Commands of admins on people: users, the links with which they set passwords, and their sessions."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -8,6 +8,7 @@ import typer
 from retainer.cli.common import Account, Json, Option, Required, Whole, acting_for, acting_on, changes, say, site, whole
 from retainer.errors import invalid
 from retainer.identity import password_links, passwords, sessions, users
+from retainer.identity.audit import Fields
 from retainer.identity.password_links import PasswordLink
 from retainer.identity.users import UserDetails
 from retainer.schema import identity as schema
@@ -155,7 +156,7 @@ def revoke_session(session: Session, *, json: Json = False) -> None:
     say({"session_id": session, "revoked": True}, json=json)
 
 
-def change_user(user: int, values: dict[str, Any], *, json: bool) -> None:
+def change_user(user: int, values: Fields, *, json: bool) -> None:
     """Change a user, and print what became of it."""
     with acting_on(schema.users, user) as tx:
         changed = cost_rates.change_user(tx, user, values)

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from retainer.errors import Refusal, invalid
 from retainer.identity import audit
-from retainer.identity.audit import Target
+from retainer.identity.audit import Fields, Target
 from retainer.schema.identity import accounts
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Store, Tx
@@ -65,18 +65,18 @@ ALL = select(accounts).order_by(accounts.c.id)
 MINE = select(accounts).where(accounts.c.id == ACCOUNT)
 
 
-def list_accounts(store: Store) -> list[dict[str, Any]]:
+def list_accounts(store: Store) -> list[Fields]:
     """Return all accounts, oldest first."""
     with store.unscoped("operators see all accounts") as tx:
         return [_shown(row) for row in tx.all(ALL)]
 
 
-def get_account(tx: Tx) -> dict[str, Any]:
+def get_account(tx: Tx) -> Fields:
     """Return the account."""
     return _shown(tx.one(MINE) or ())
 
 
-def set_account(tx: Tx, changes: dict[str, Any]) -> dict[str, Any]:
+def set_account(tx: Tx, changes: Fields) -> Fields:
     """Change the account, with effect from the next request of its keys on; return it."""
     before = get_account(tx)
     tx.set(accounts, before["id"], account_values(changes, before["currency"]))
@@ -111,7 +111,7 @@ def require_api(plan: str, trial_ends_at: str | None, now: str) -> None:
     )
 
 
-def account_values(fields: dict[str, Any], currency: str) -> dict[str, Any]:
+def account_values(fields: Fields, currency: str) -> Fields:
     """Return the fields of an account as values of its columns."""
     values = in_units(fields, "hourly_rate", currency)
     if "tax_rate" in values:
@@ -121,7 +121,7 @@ def account_values(fields: dict[str, Any], currency: str) -> dict[str, Any]:
     return values
 
 
-def in_units(fields: dict[str, Any], name: str, currency: str) -> dict[str, Any]:
+def in_units(fields: Fields, name: str, currency: str) -> Fields:
     """Return the fields with the named amount in minor units. Raises `validation_failed` for too many digits."""
     values = dict(fields)
     if values.get(name) is not None:
@@ -132,7 +132,7 @@ def in_units(fields: dict[str, Any], name: str, currency: str) -> dict[str, Any]
     return values
 
 
-def _shown(row: tuple[Any, ...]) -> dict[str, Any]:
+def _shown(row: tuple[Any, ...]) -> Fields:
     shown = dict(zip(accounts.c.keys(), row, strict=True))
     shown["api_enabled"] = bool(shown["api_enabled"])
     shown["working_weekdays"] = json.loads(shown["working_weekdays"])

@@ -1,14 +1,14 @@
 """Changes of keys: name and scopes, rotation, revocation; each in the audit."""
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from retainer.errors import Refusal
 from retainer.identity import audit, keys
-from retainer.identity.audit import Target
+from retainer.identity.audit import Fields, Target
 from retainer.identity.key_list import Key, get_key
 from retainer.identity.keys import KeyDetails, NewKey, Scope, scope_text
 from retainer.schema.identity import api_keys
@@ -34,7 +34,7 @@ class Rotation(msgspec.Struct):
     expires_at: Instant | None = None
 
 
-def change_key(tx: Tx, key_id: int, changes: dict[str, Any]) -> Key:
+def change_key(tx: Tx, key_id: int, changes: Fields) -> Key:
     """Change name or scopes, which counts from the next request on; return the key.
 
     Raises `not_found`, and `locked` for a key that was revoked.

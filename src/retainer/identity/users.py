@@ -103,12 +103,12 @@ def invite(tx: Tx, details: UserDetails) -> tuple[int, PasswordLink]:
     return user_id, password_links.create(tx, user_id)
 
 
-def list_users(tx: Tx) -> list[dict[str, Any]]:
+def list_users(tx: Tx) -> list[Fields]:
     """Return the users of the account, deactivated ones included."""
     return [_shown(row, tx.actor.currency) for row in tx.all(ALL)]
 
 
-def get_user(tx: Tx, user_id: int) -> dict[str, Any]:
+def get_user(tx: Tx, user_id: int) -> Fields:
     """Return a user. Raises `not_found`."""
     row = tx.one(ONE, id=user_id)
     if row is None:
@@ -116,7 +116,7 @@ def get_user(tx: Tx, user_id: int) -> dict[str, Any]:
     return _shown(row, tx.actor.currency)
 
 
-def change_user(tx: Tx, user_id: int, changes: dict[str, Any]) -> dict[str, Any]:
+def change_user(tx: Tx, user_id: int, changes: Fields) -> Fields:
     """Change a user and the cost rate, and return the user; a password only as `password_hash`.
 
     `is_active=False` stops the user's keys at once, and ends sessions, as does the loss of the role. Raises
@@ -152,7 +152,7 @@ def set_password(tx: Tx, user_id: int, name: str, password_hash: str) -> None:
     audit.note(tx, "password set", Target("user", user_id, name))
 
 
-def _refuse_to_shut_out(changes: dict[str, Any]) -> None:
+def _refuse_to_shut_out(changes: Fields) -> None:
     """Refuse what would end an admin's own access; so an account that has an admin keeps one."""
     if changes.get("role", "admin") != "admin":
         raise invalid({"role": ["You cannot give up your own role. Ask another admin to change it."]})
@@ -160,7 +160,7 @@ def _refuse_to_shut_out(changes: dict[str, Any]) -> None:
         raise invalid({"is_active": ["You cannot deactivate yourself. Ask another admin to do it."]})
 
 
-def _user_values(tx: Tx, user_id: int, fields: dict[str, Any]) -> dict[str, Any]:
+def _user_values(tx: Tx, user_id: int, fields: Fields) -> Fields:
     values = in_units(fields, "hourly_rate", tx.actor.currency)
     for name in ("cost_rate", "cost_rate_from", "password"):
         values.pop(name, None)
@@ -174,7 +174,7 @@ def _user_values(tx: Tx, user_id: int, fields: dict[str, Any]) -> dict[str, Any]
     return values
 
 
-def _set_cost_rate(tx: Tx, user_id: int, fields: dict[str, Any]) -> tuple[Fields, Fields]:
+def _set_cost_rate(tx: Tx, user_id: int, fields: Fields) -> tuple[Fields, Fields]:
     """Set the cost rate if one is among the fields; return it, with its day, before and after."""
     if fields.get("cost_rate") is None:
         return {}, {}
@@ -190,7 +190,7 @@ def _set_cost_rate(tx: Tx, user_id: int, fields: dict[str, Any]) -> tuple[Fields
     )
 
 
-def _shown(row: tuple[Any, ...], currency: str) -> dict[str, Any]:
+def _shown(row: tuple[Any, ...], currency: str) -> Fields:
     shown = dict(zip(users.c.keys(), row, strict=True))
     shown["is_active"] = bool(shown["is_active"])
     if shown["hourly_rate"] is not None:
