@@ -3,15 +3,17 @@
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Select, Table, bindparam, select
+from sqlalchemy import Select, Table, bindparam, literal_column, select
 
 from retainer.errors import Refusal
-from retainer.schema.identity import accounts
+from retainer.schema.identity import accounts, users
 from retainer.store.constraints import singular
 from retainer.store.tx import Actor, Store
 
 ACTING = [*accounts.c["id", "currency", "timezone", "payment_terms_days", "client_number_pattern"]]
 """The columns from which `operator` makes an actor."""
+IS_ADMIN = users.c.is_active & (users.c.role == literal_column("'admin'"))
+"""Whether a user may sign in."""
 
 
 class Admin(Actor, frozen=True, gc=False):

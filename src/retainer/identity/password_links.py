@@ -8,6 +8,7 @@ from sqlalchemy import bindparam, delete, select
 
 from retainer.errors import Refusal, invalid
 from retainer.identity import audit
+from retainer.identity.admins import IS_ADMIN
 from retainer.identity.audit import Target
 from retainer.identity.sessions import digest
 from retainer.schema.identity import accounts, password_links, users
@@ -61,8 +62,7 @@ BY_HASH = (
     .where(
         password_links.c.hash == bindparam("hash"),
         password_links.c.expires_at > bindparam("now", type_=INSTANT),
-        users.c.is_active,
-        users.c.role == "admin",
+        IS_ADMIN,
     )
 )
 

@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, select, update
 
 from retainer.errors import Refusal
 from retainer.identity import audit
-from retainer.identity.admins import ACTING, Admin
+from retainer.identity.admins import ACTING, IS_ADMIN, Admin
 from retainer.identity.audit import Target
 from retainer.schema.identity import accounts, sessions, users
 from retainer.store.engines import Unavailable
@@ -53,7 +53,7 @@ BY_HASH = (
         *sessions.c["id", "last_used_at"],
     )
     .select_from(_of_users.join(accounts, accounts.c.id == sessions.c.account_id))
-    .where(sessions.c.hash == bindparam("hash"), _is_live, users.c.is_active, users.c.role == "admin")
+    .where(sessions.c.hash == bindparam("hash"), _is_live, IS_ADMIN)
 )
 USED = update(sessions).where(sessions.c.id == bindparam("id")).values(last_used_at=bindparam("now", type_=INSTANT))
 LIVE = (

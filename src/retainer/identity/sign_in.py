@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, or_, select
 
 from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity import audit, password_links, passwords, sessions, throttle, users
-from retainer.identity.admins import ACTING, Admin, operator
+from retainer.identity.admins import ACTING, IS_ADMIN, Admin, operator
 from retainer.identity.audit import Target
 from retainer.identity.throttle import Charge, Subject
 from retainer.schema import identity as schema
@@ -78,9 +78,7 @@ KNOWN_BROWSER = (
     .select_from(schema.sessions.join(schema.users, schema.users.c.id == schema.sessions.c.user_id))
     .where(schema.sessions.c.hash == bindparam("hash"))
 )
-HASH = select(schema.users.c.password_hash).where(
-    schema.users.c.id == bindparam("id"), schema.users.c.is_active, schema.users.c.role == "admin"
-)
+HASH = select(schema.users.c.password_hash).where(schema.users.c.id == bindparam("id"), IS_ADMIN)
 
 
 def sign_in(
