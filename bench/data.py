@@ -12,6 +12,7 @@ from bare_clients import Clients
 from bare_databases import Sqlite
 from bare_time import TimeEntries
 from retainer.identity import accounts, keys, users
+from retainer.identity.admins import operator_of
 from retainer.identity.keys import SCOPES
 from retainer.schema.migrations import migrate
 from retainer.store import engines
@@ -59,9 +60,11 @@ def open_agency(path: Path, count: int) -> Agency:
     store = Store(engine)
     details = accounts.AccountDetails(name="North Agency", plan="enterprise")
     admin = users.UserDetails(name="Ana Lima", email="ana@north.example", role="admin")
-    account, user, _ = users.open_account(store, details, admin)
-    accounts.switch_api(store, account, on=True)
-    made = [keys.create_key(store, account, keys.KeyDetails(f"key {n}", user, list(SCOPES)))[1] for n in range(count)]
+    account, user = users.open_account(store, details, admin)
+    with store.begin(operator_of(store, account), write=True) as tx:
+        accounts.switch_api(tx, on=True)
+        names = (f"key {number}" for number in range(count))
+        made = [keys.create_key(tx, keys.KeyDetails(name, user, list(SCOPES))).value for name in names]
     engine.close()
     return Agency(account, user, made)
 

@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 import bare_databases
 from depth_data import DAYS, FAST, OLD, PROJECTS, STAMPS, USERS, client_of, put
-from retainer.identity.accounts import ACTING, operator
+from retainer.identity.admins import ACTING, operator
 from retainer.rollups import doctor
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store

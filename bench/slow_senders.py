@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from retainer.identity import accounts, keys, users
+from retainer.identity.admins import operator_of
 from retainer.identity.keys import SCOPES
 from retainer.schema.migrations import migrate
 from retainer.store.engines import Sqlite
@@ -31,9 +32,11 @@ def open_account(store: Store, name: str, count: int) -> list[str]:
     """Open an account on the plan enterprise; return so many keys of it."""
     details = accounts.AccountDetails(name=name, plan="enterprise")
     admin = users.UserDetails(name="Ana Lima", email=f"ana@{name}.example", role="admin")
-    account, user, _ = users.open_account(store, details, admin)
-    accounts.switch_api(store, account, on=True)
-    return [keys.create_key(store, account, keys.KeyDetails(f"key {n}", user, list(SCOPES)))[1] for n in range(count)]
+    account, user = users.open_account(store, details, admin)
+    with store.begin(operator_of(store, account), write=True) as tx:
+        accounts.switch_api(tx, on=True)
+        names = (f"key {number}" for number in range(count))
+        return [keys.create_key(tx, keys.KeyDetails(name, user, list(SCOPES))).value for name in names]
 
 
 @contextlib.contextmanager

@@ -182,7 +182,7 @@ class PostgresqlDatabases(Databases):
 
     def commits(self, app: App) -> Any:
         with psycopg.connect(app.settings.database) as connection:
-            return connection.execute(NEWEST_CHANGES).fetchall()
+            return sorted(connection.execute(NEWEST_CHANGES).fetchall())
 
     @contextmanager
     def out_of_reach(self, app: App) -> Iterator[None]:

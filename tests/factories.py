@@ -10,13 +10,16 @@ from urllib.parse import urlencode
 from wsgiref.validate import validator
 
 from retainer.app import App
-from retainer.identity import accounts, keys, users
+from retainer.billing import payments
+from retainer.identity import accounts, key_changes, key_list, keys, users
 from retainer.identity.accounts import AccountDetails
+from retainer.identity.admins import operator_of
 from retainer.identity.keys import SCOPES, KeyDetails
 from retainer.identity.users import UserDetails
 from retainer.settings import BASE_PATH, Settings
 from retainer.store.engines import Sqlite
-from retainer.store.tx import Store
+from retainer.store.tx import Store, Tx
+from retainer.work import cost_rates
 from tests.contract_checker import ContractChecker
 
 RECIPES = {
@@ -240,17 +243,48 @@ class ApiClient:
         """Another key of this agency; without `scopes`, with all of them."""
         chosen = list(SCOPES) if scopes is None else scopes
         details = KeyDetails("Test", user_id or self.admin_id, chosen, expires_at)
-        return keys.create_key(self.store, self.account_id, details)[1]
+        with self.operating() as tx:
+            return keys.create_key(tx, details).value
+
+    def operating(self) -> Tx:
+        """A transaction in which an operator changes the agency."""
+        return self.store.begin(operator_of(self.store, self.account_id), write=True)
+
+    def set_account(self, changes: dict[str, Any]) -> None:
+        with self.operating() as tx:
+            accounts.set_account(tx, changes)
+
+    def set_user(self, user_id: int, changes: dict[str, Any]) -> None:
+        with self.operating() as tx:
+            cost_rates.change_user(tx, user_id, changes)
+
+    def add_user(self, name: str, **details: Any) -> int:
+        address = {"email": f"{len(name)}-{self.next()}@people.example"}
+        with self.operating() as tx:
+            return users.create_user(tx, UserDetails(name=name, **(address | details)))
+
+    def switch_api(self, *, on: bool) -> None:
+        with self.operating() as tx:
+            accounts.switch_api(tx, on=on)
+
+    def revoke_newest_key(self) -> None:
+        with self.operating() as tx:
+            key_changes.revoke_key(tx, key_list.list_keys(tx)[-1].id)
+
+    def remove_payment(self, payment_id: int) -> payments.RemovedPayment:
+        with self.operating() as tx:
+            return payments.remove(tx, payment_id)
 
 
 def open_agency(store: Store, name: str, plan: Any, **details: Any) -> dict[str, Any]:
     """Open an agency with an admin, a member, and a key with all scopes."""
     domain = f"{name.lower()}.example"
     admin = UserDetails(name="Ana Admin", email=f"ana@{domain}", role="admin")
-    account_id, admin_id, _ = users.open_account(store, AccountDetails(name=name, plan=plan, **details), admin)
-    member_id, _ = users.create_user(store, account_id, UserDetails(name="Max Member", email=f"max@{domain}"))
-    accounts.switch_api(store, account_id, on=True)
-    key_id, key = keys.create_key(store, account_id, KeyDetails("All", admin_id, list(SCOPES)))
+    account_id, admin_id = users.open_account(store, AccountDetails(name=name, plan=plan, **details), admin)
+    with store.begin(operator_of(store, account_id), write=True) as tx:
+        member_id = users.create_user(tx, UserDetails(name="Max Member", email=f"max@{domain}"))
+        accounts.switch_api(tx, on=True)
+        key_id, key = keys.create_key(tx, KeyDetails("All", admin_id, list(SCOPES)))
     return {"account_id": account_id, "admin_id": admin_id, "member_id": member_id, "key_id": key_id, "key": key}
 
 

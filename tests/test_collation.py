@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import pytest
 
-from retainer.identity import users
 from retainer.values.collation import sort_key
 from tests.factories import ApiClient
 
@@ -54,6 +53,6 @@ def test_names_that_differ_in_an_accent_are_two_and_found_as_they_are_written(ap
 
 def test_reports_name_users_in_this_order(api: ApiClient):
     for name in ("Zoe", "Älva"):
-        users.create_user(api.store, api.account_id, users.UserDetails(name=name, email=f"{len(name)}@x.example"))
+        api.add_user(name)
     rows = api.get("/reports/utilisation").data["rows"]
     assert [row["user_name"] for row in rows] == ["Älva", "Ana Admin", "Max Member", "Zoe"]

@@ -38,7 +38,10 @@ PLACED: list[tuple[str, dict[str, Any]]] = [
     ("site_hours", {"hour": "2026-03-01T01", "up": LARGEST_INTEGER, "down": -LARGEST_INTEGER}),
     ("cost_rates", {"from_date": "0001-01-01", "amount": 1}),
     ("cost_rates", {"from_date": "9999-12-31", "amount": 2}),
-    ("audit_entries", {"action": "test", "details": ODD}),
+    ("audit_entries", {"action": "test", "target": "key", "target_id": 1, "target_name": "", "before": ODD}),
+    ("sessions", {"hash": "a", "last_used_at": MOMENT}),
+    ("password_links", {"hash": "b", "expires_at": MOMENT}),
+    ("sign_in_failures", {"subject": "email:c", "count": 2, "retry_at": MOMENT}),
     ("pauses", {"name": "monitor", "since": MOMENT, "reason": "A rehearsal"}),
 ]
 """What no request makes, for the first site, user and account."""
@@ -184,10 +187,9 @@ def filled(all_places, sqlite_databases) -> dict[str, Place]:
     place = Place(url)
     account, site = place.run("SELECT account_id, id FROM sites")[0]
     (user,) = place.run(f"SELECT id FROM users WHERE account_id = {account}")[0]
+    common = {"account_id": account, "site_id": site, "user_id": user, "created_at": MOMENT, "updated_at": MOMENT}
     for table, values in PLACED:
-        more = {"site_id": site} if "site" in table else {"user_id": user} if table == "cost_rates" else {}
-        stamps = {} if more else {"created_at": MOMENT, "updated_at": MOMENT}
-        row = values if table == "pauses" else {"account_id": account, **more, **stamps, **values}
+        row = {name: value for name, value in common.items() if name in metadata.tables[table].c} | values
         with place.connected() as connection:
             marks = ", ".join("?" * len(row))
             connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", list(row.values()))

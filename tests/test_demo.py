@@ -7,7 +7,7 @@ import pytest
 import time_machine
 
 from retainer import demo
-from retainer.identity.accounts import operator_of
+from retainer.identity.admins import operator_of
 from retainer.schema.migrations import migrate
 from retainer.traffic import counts
 from retainer.traffic.requests import Filter, list_requests
@@ -23,7 +23,7 @@ def agency(request, fast_disk):
     with time_machine.travel(f"{request.param}T11:00:00Z", tick=False):
         store = new_store(path)
         migrate(store.engine)
-        key = demo.fill(store)
+        key = demo.fill(store).key
         store.engine.close()
         nobody = dict.fromkeys(("account_id", "admin_id", "member_id", "key_id"), 0)
         yield ApiClient(open_app(path), CONTRACT_CHECKER, nobody | {"key": key})

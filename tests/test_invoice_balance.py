@@ -9,7 +9,6 @@ import pytest
 import time_machine
 from sqlalchemy import select
 
-from retainer.billing import payments
 from retainer.errors import Refusal
 from retainer.schema.billing import credit_note_shares
 from retainer.schema.identity import audit_entries
@@ -36,7 +35,7 @@ def pay(api, invoice, amount, **members):
 
 
 def remove(api, invoice, place):
-    return payments.remove(api.store, now(api, invoice)["payments"][place]["id"])
+    return api.remove_payment(now(api, invoice)["payments"][place]["id"])
 
 
 def now(api, invoice):
@@ -189,11 +188,11 @@ def test_all_that_was_known_of_a_removed_payment_is_kept_in_the_audit(api, other
 def test_of_a_payment_that_is_not_there_nothing_is_removed(api):
     invoice = issued(api)
     payment = pay(api, invoice, "40").data["payments"][0]["id"]
-    payments.remove(api.store, payment)
+    api.remove_payment(payment)
     before = now(api, invoice)
     for unknown in (payment, 10**15):
         with pytest.raises(Refusal, match=f"no payment {unknown}") as refusal:
-            payments.remove(api.store, unknown)
+            api.remove_payment(unknown)
         assert refusal.value.code == "not_found"
     assert now(api, invoice) == before
     with api.store.unscoped("a test looks at the table") as tx:

@@ -18,12 +18,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from hypothesis.stateful import run_state_machine_as_test as run
 from sqlalchemy import select
 
-from retainer.billing import payments
-from retainer.identity import accounts
-from retainer.identity.accounts import ACTING, operator
+from retainer.identity.admins import ACTING, operator
 from retainer.rollups import doctor
 from retainer.schema.billing import credit_note_shares as shares
-from retainer.work import cost_rates
 from tests.conftest import CONTRACT_CHECKER
 from tests.contract_checker import NoChecks
 from tests.factories import ApiClient
@@ -104,7 +101,7 @@ class Life(RuleBasedStateMachine):
         self.traveller = self.clock.start()
         self.api = ApiClient(app, CONTRACT_CHECKER, agency)
         self.reader = ApiClient(app, NoChecks(), agency)
-        accounts.set_account(self.api.store, self.api.account_id, {"plan": "enterprise"})
+        self.api.set_account({"plan": "enterprise"})
         with self.api.store.unscoped("who acts") as tx:
             self.owner = tx.one(select(*ACTING).where(ACTING.id == self.api.account_id))
         self.model, self.turn, self.ids, self.read, self.touched = Agency(), 0, set(), {}, []
@@ -365,7 +362,7 @@ class Life(RuleBasedStateMachine):
     def change_a_cost_rate(self):
         """What an hour costs is no money of a client's, but the summaries know it."""
         cost = {"cost_rate": Decimal(self.draw(HOURLY)), "cost_rate_from": self.day()}
-        cost_rates.set_user(self.api.store, self.api.admin_id, cost)
+        self.api.set_user(self.api.admin_id, cost)
 
     def was_freed(self, work):
         """Whether work is on no line any more, but on one that was void or credited."""
@@ -529,7 +526,7 @@ class Life(RuleBasedStateMachine):
         payment = self.pick(
             self.model.payments, lambda payment: payment.invoice.credit_notes or payment.invoice.status == "written_off"
         )
-        removed, invoice = payments.remove(self.api.store, payment.id), payment.invoice
+        removed, invoice = self.api.remove_payment(payment.id), payment.invoice
         self.model.remove_payment(payment)
         self.touched.append(invoice)
         expected = (

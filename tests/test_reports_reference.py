@@ -18,14 +18,13 @@ import pytest
 import time_machine
 from sqlalchemy import select, update
 
-from retainer.billing import payments
-from retainer.identity import accounts, users
+from retainer.identity import users
+from retainer.identity.admins import operator_of
 from retainer.identity.users import UserDetails
 from retainer.rollups import doctor
 from retainer.schema.rollups import SUMMARIES
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.schedule import Finding
-from retainer.work import cost_rates
 from tests.conftest import CONTRACT_CHECKER
 from tests.contract_checker import NoChecks
 from tests.factories import ApiClient, new_store, open_app
@@ -70,10 +69,11 @@ def staffed(prototype, fast_disk):
     path = fast_disk / "staffed.db"
     shutil.copy(template, path)
     store, agency = new_store(path), agencies["north"]
-    more = [
-        users.create_user(store, agency["account_id"], UserDetails(name=name, email=f"{name}@north.example"))[0]
-        for name in ("cleo", "dan", "eve")
-    ]
+    with store.begin(operator_of(store, agency["account_id"]), write=True) as tx:
+        more = [
+            users.create_user(tx, UserDetails(name=name, email=f"{name}@north.example"))
+            for name in ("cleo", "dan", "eve")
+        ]
     store.engine.close()
     return path, agency, [agency["admin_id"], agency["member_id"], *more]
 
@@ -366,7 +366,7 @@ class World:
     def take_payment_back(self):
         invoice = self.with_parts(self.pick("invoices", lambda row: Fraction(row["amount_paid"])))
         self.cached_rows.clear()
-        payments.remove(self.store, self.chance.choice(invoice["payments"])["id"])
+        self.api.remove_payment(self.chance.choice(invoice["payments"])["id"])
 
     def end(self):
         """Nothing more is expected of an invoice."""
@@ -405,7 +405,7 @@ class World:
         self.patch("invoices", invoice, due_date=max(invoice["issue_date"], self.day()))
 
     def set_user(self, user_id, **changes):
-        cost_rates.set_user(self.store, user_id, changes)
+        self.api.set_user(user_id, changes)
         self.users[user_id] |= changes
 
     def employ(self, user_id):
@@ -419,7 +419,7 @@ class World:
     def set_cost_rate(self):
         user_id, day = self.chance.choice([*self.users]), "0001-01-01" if self.sometimes() else self.day()
         rate = Decimal(self.amount(80, self.account["currency"]))
-        cost_rates.set_user(self.store, user_id, {"cost_rate": rate, "cost_rate_from": day})
+        self.api.set_user(user_id, {"cost_rate": rate, "cost_rate_from": day})
         self.users[user_id]["rates"][day] = rate
 
     def change_user(self):
@@ -431,7 +431,7 @@ class World:
 
     def change_week(self):
         self.account["working_weekdays"] = self.chance.choice(WEEKS)
-        accounts.set_account(self.store, self.api.account_id, self.account)
+        self.api.set_account(self.account)
 
     def win_client(self):
         currency = self.chance.choice([*DIGITS, *[self.account["currency"]] * 3])

@@ -5,7 +5,6 @@ import pytest
 import time_machine
 from sqlalchemy import select
 
-from retainer.identity import accounts
 from retainer.schema.billing import credit_note_shares
 
 LINE = {"description": "Design", "quantity": "10", "unit_price": "10", "tax_rate": "19"}  # 119.00 with tax
@@ -104,7 +103,7 @@ def test_numbers_have_no_gaps_and_begin_anew_each_year(api, other_tenant):
         assert credit(api, invoice, amount="1000", issue_date=day).status == 422
     assert numbers == ["CN-2025-0001", "CN-2026-0001", "CN-2025-0002", "CN-2026-0002"]
     assert credit(other_tenant, issued(other_tenant), issue_date="2099-01-01").data["number"] == "CN-2099-0001"
-    accounts.set_account(api.store, api.account_id, {"credit_note_number_pattern": "Credit {00}"})
+    api.set_account({"credit_note_number_pattern": "Credit {00}"})
     assert credit(api, invoice, amount="1").data["number"] == "Credit 01"
 
 

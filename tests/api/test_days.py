@@ -4,8 +4,6 @@ import pytest
 import time_machine
 from tests.factories import ApiClient, open_agency
 
-from retainer.identity import accounts
-
 MOMENT = timedelta(milliseconds=1)
 DAY = timedelta(days=1)
 
@@ -46,7 +44,7 @@ def at(moment):
 
 def move(api, zone):
     """Let an agency live in a zone."""
-    accounts.set_account(api.store, api.account_id, {"timezone": zone})
+    api.set_account({"timezone": zone})
 
 
 def today(api):

@@ -3,7 +3,6 @@
 import pytest
 
 from retainer.errors import Refusal
-from retainer.identity import accounts
 
 DAY = "2026-03-10"
 
@@ -141,6 +140,6 @@ def test_a_pattern_of_numbers_with_an_unknown_placeholder_is_refused(api, patter
 
 
 def test_the_numbers_of_clients_begin_anew_each_year_too_if_that_is_wanted(api):
-    accounts.set_account(api.store, api.account_id, {"client_number_pattern": "K-{YYYY}-{000}"})
+    api.set_account({"client_number_pattern": "K-{YYYY}-{000}"})
     year = api.get("/me").data["server"]["time"][:4]
     assert api.make("/clients")["number"] == f"K-{year}-001"

@@ -5,8 +5,6 @@ from random import Random
 
 import pytest
 
-from retainer.identity import accounts
-
 LINE = {"description": "Design", "unit_price": "100"}
 ISSUED = {
     "sent": {},
@@ -112,7 +110,7 @@ def test_a_description_and_a_price_are_enough(api):
     [("7.5", "19", "7.5"), ("0", "19", "0"), (None, "19", "19"), (None, "0", "0")],
 )
 def test_the_usual_tax_rate_is_the_clients_or_else_the_accounts(api, clients, accounts_rate, default_rate):
-    accounts.set_account(api.store, api.account_id, {"tax_rate": Decimal(accounts_rate)})
+    api.set_account({"tax_rate": Decimal(accounts_rate)})
     invoice = draft_of(api, LINE, client_id=api.make("/clients", tax_rate=clients)["id"])
     lines = [*invoice["lines"], add(api, invoice).data]
     assert [line["tax_rate"] for line in lines] == [default_rate, default_rate]
@@ -328,7 +326,7 @@ def test_an_issued_invoice_answers_the_same_bytes_whatever_becomes_of_its_client
     assert api.patch(f"/clients/{client}", changes).status == 200
     assert api.patch(f"/projects/{project}", {"name": "Other", "hourly_rate": "1"}).status == 200
     rates = {"name": "South", "hourly_rate": Decimal(1), "tax_rate": Decimal(3), "payment_terms_days": 1}
-    accounts.set_account(api.store, api.account_id, rates | {"invoice_number_pattern": "X-{0}"})
+    api.set_account(rates | {"invoice_number_pattern": "X-{0}"})
     newer = draft_of(api, LINE, **members)
     assert [newer["client_snapshot"], newer["lines"][0]["tax_rate"], newer["number"]] == [new_address, "7", "X-1"]
     assert api.patch(f"/projects/{project}", {"status": "archived"}).status == 200

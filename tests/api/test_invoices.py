@@ -4,8 +4,6 @@ from decimal import Decimal
 import pytest
 import time_machine
 
-from retainer.identity import accounts
-
 LINE = {"description": "Design", "quantity": "2", "unit": "days", "unit_price": "800", "tax_rate": "19"}
 """Comes to 1600.00 and 304.00 of tax: 1904.00."""
 STATES = ("draft", "sent", "partially_paid", "paid", "void", "written_off")
@@ -263,7 +261,7 @@ def test_numbers_have_no_gaps_and_begin_anew_each_year(api, other_tenant):
 
 def test_numbers_are_written_as_the_account_says(api):
     first = invoice_of(api, "sent")["number"]
-    accounts.set_account(api.store, api.account_id, {"invoice_number_pattern": "Bill {00}"})
+    api.set_account({"invoice_number_pattern": "Bill {00}"})
     numbers = [invoice_of(api, "sent", number="Mine")["number"] for _ in range(2)]
     assert [first[-5:], *numbers] == ["-0001", "Bill 01", "Bill 02"]
 

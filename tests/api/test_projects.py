@@ -1,8 +1,6 @@
 import pytest
 import time_machine
 
-from retainer.work import cost_rates
-
 MOVES = {
     "planned": ["active", "on_hold", "completed", "archived"],
     "active": ["planned", "on_hold", "completed", "archived"],
@@ -291,7 +289,7 @@ def test_the_due_date_is_not_before_the_start_whichever_changes(api):
 def test_a_new_manager_must_be_active_and_an_old_one_stays(api):
     managed = f"/projects/{api.make('/projects', manager_id=api.member_id)['id']}"
     other = api.make("/projects")["id"]
-    cost_rates.set_user(api.store, api.member_id, {"is_active": False})
+    api.set_user(api.member_id, {"is_active": False})
     assert api.patch(managed, {"name": "New", "manager_id": api.member_id}).status == 200
     for answer in (
         api.create("/projects", manager_id=api.member_id),
@@ -518,7 +516,7 @@ def test_copied_tasks_are_billable_only_in_projects_that_are_and_assigned_only_t
     _, copies = from_template(api, template, billing_type="non_billable")
     assert [task["billable"] for task in copies] == [False, False, False]
     assert [task["assignee_id"] for task in copies] == [api.member_id, None, None]
-    cost_rates.set_user(api.store, api.member_id, {"is_active": False})
+    api.set_user(api.member_id, {"is_active": False})
     body = {"name": "A", "client_id": api.usual("/clients"), "template_id": template}
     copies = tasks(api, api.post("/projects", body).data["id"])
     assert [task["billable"] for task in copies] == [True, False, True]

@@ -3,8 +3,6 @@ from fractions import Fraction
 import pytest
 import time_machine
 
-from retainer.identity import accounts
-
 LINE = {"description": "Design", "quantity": "2", "unit": "days", "unit_price": "800", "tax_rate": "19"}
 STATES = ("draft", "sent", "accepted", "declined", "cancelled")
 LEGAL = {
@@ -277,5 +275,5 @@ def test_a_quantity_of_minus_nothing_is_nothing(api):
 
 def test_numbers_are_written_as_the_account_says(api):
     first = quote_of(api)["number"]
-    accounts.set_account(api.store, api.account_id, {"quote_number_pattern": "Offer {00}"})
+    api.set_account({"quote_number_pattern": "Offer {00}"})
     assert [first, quote_of(api)["number"], quote_of(api)["number"]] == [first, "Offer 01", "Offer 02"]

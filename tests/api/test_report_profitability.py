@@ -3,9 +3,6 @@ from decimal import Decimal
 import pytest
 import time_machine
 
-from retainer.identity import accounts
-from retainer.work import cost_rates
-
 OF_PROJECTS = (
     "project_id project_name client_id client_name status billing_type budget_used_percent currency "
     "tracked_minutes billable_minutes billable_value revenue unbilled_amount labour_cost expense_cost "
@@ -51,7 +48,7 @@ def issue(api, client, *lines, day="2026-03-03", **members):
 
 
 def set_cost(api, rate, since="0001-01-01", user=None):
-    cost_rates.set_user(api.store, user or api.admin_id, {"cost_rate": Decimal(rate), "cost_rate_from": since})
+    api.set_user(user or api.admin_id, {"cost_rate": Decimal(rate), "cost_rate_from": since})
 
 
 @pytest.fixture
@@ -233,7 +230,7 @@ def test_labour_costs_what_its_user_costs_on_its_day_also_when_that_is_said_afte
     ],
 )
 def test_labour_cost_is_rounded_once_for_each_row_to_the_digits_of_the_account(api, currency, rate, minutes, cost):
-    accounts.set_account(api.store, api.account_id, {"currency": currency})
+    api.set_account({"currency": currency})
     project = new(api, "/projects", name="Wiki")
     set_cost(api, rate)
     for duration in minutes:

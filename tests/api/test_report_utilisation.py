@@ -4,10 +4,6 @@ from decimal import Decimal
 import pytest
 import time_machine
 
-from retainer.identity import accounts, users
-from retainer.identity.users import UserDetails
-from retainer.work import cost_rates
-
 FORTNIGHT = "2026-03-02", "2026-03-13"
 OF_USERS = (
     "user_name is_active available_minutes tracked_minutes billable_minutes utilisation_percent "
@@ -46,7 +42,7 @@ def work(api, minutes, day="2026-03-02", **members):
 
 
 def set_user(api, user=None, **changes):
-    cost_rates.set_user(api.store, user or api.member_id, changes)
+    api.set_user(user or api.member_id, changes)
 
 
 def test_minutes_are_compared_with_the_capacity_of_the_working_days_of_the_period(api, client):
@@ -87,7 +83,7 @@ def test_minutes_are_compared_with_the_capacity_of_the_working_days_of_the_perio
     ],
 )
 def test_capacity_is_spread_over_the_working_days_of_the_account(api, weekdays, weekly, first, last, available):
-    accounts.set_account(api.store, api.account_id, {"working_weekdays": weekdays.split()})
+    api.set_account({"working_weekdays": weekdays.split()})
     set_user(api, weekly_capacity_minutes=weekly)
     set_user(api, api.admin_id, weekly_capacity_minutes=0)
     client = new(api, "/clients", name="Alder")
@@ -104,10 +100,7 @@ def test_capacity_is_spread_over_the_working_days_of_the_account(api, weekdays, 
 
 def test_users_who_have_left_are_told_when_they_have_time_in_the_period_all_by_name(api, client):
     names = ("zoe", "eva", "Ben", "adam")
-    ids = [
-        users.create_user(api.store, api.account_id, UserDetails(name=name, email=f"{name}@north.example"))[0]
-        for name in names
-    ]
+    ids = [api.add_user(name) for name in names]
     for user, day in zip(ids, ("2026-02-28", "2026-03-02", "2026-03-02", "2026-02-28"), strict=True):
         work(api, 60, day, client_id=client, user_id=user)
     for user in ids[:2]:

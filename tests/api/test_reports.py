@@ -5,7 +5,6 @@ import pytest
 import time_machine
 from tests.factories import ApiClient, open_agency
 
-from retainer.billing import payments
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.schedule import Finding
 
@@ -352,7 +351,7 @@ def test_outstanding_and_overdue_are_those_of_the_end_of_the_last_day_also_in_th
         ("2026-12-31", "1071.00 0.00 0.00 0"),
     ):
         assert at_the_end_of(day) == expected, day
-    payments.remove(api.store, last)
+    api.remove_payment(last)
     pay(api, lost, "40", "2026-05-01")
     credit(api, due, "881", "2026-07-31")
     for day, expected in (

@@ -2,8 +2,6 @@ from itertools import product
 
 import pytest
 
-from retainer.work import cost_rates
-
 STATUSES = ("todo", "in_progress", "in_review", "done", "cancelled")
 OPEN = ("todo", "in_progress", "in_review")
 
@@ -141,7 +139,7 @@ def test_a_faulty_member_is_told_in_a_sentence_on_create_and_change(api, member,
 def test_all_faults_are_named_at_once(api):
     api.make("/tasks", external_id="x")
     deactivated = api.member_id
-    cost_rates.set_user(api.store, deactivated, {"is_active": False})
+    api.set_user(deactivated, {"is_active": False})
     faulty = {"titel": "x", "status": "x", "parent_id": 98, "tag_ids": [99], "external_id": "x"}
     named = {"title", "titel", "status", "parent_id", "tag_ids.0", "external_id"}
     assert set(api.post("/tasks", faulty).errors) == named
@@ -310,7 +308,7 @@ def test_me_is_the_keys_user_in_body_and_filter(api):
 def test_a_deactivated_user_is_assigned_nothing_new_and_keeps_what_was_assigned(api):
     kept, free = api.make("/tasks", assignee_id=api.member_id), api.make("/tasks")["id"]
     new = {"assignee_id": api.member_id}
-    cost_rates.set_user(api.store, api.member_id, {"is_active": False})
+    api.set_user(api.member_id, {"is_active": False})
     assert "deactivated" in api.create("/tasks", **new).errors["assignee_id"][0]
     assert "deactivated" in api.patch(f"/tasks/{free}", new).errors["assignee_id"][0]
     path = f"/tasks/{kept['id']}"
@@ -318,7 +316,7 @@ def test_a_deactivated_user_is_assigned_nothing_new_and_keeps_what_was_assigned(
     assert api.put(path, kept | {"status": "done"}).data["assignee_id"] == api.member_id
     assert api.patch(path, {"assignee_id": None}).status == 200
     assert "deactivated" in api.patch(path, new).errors["assignee_id"][0]
-    cost_rates.set_user(api.store, api.member_id, {"is_active": True})
+    api.set_user(api.member_id, {"is_active": True})
     assert api.patch(path, new).status == 200
 
 

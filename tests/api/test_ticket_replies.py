@@ -1,8 +1,6 @@
 import pytest
 import time_machine
 
-from retainer.work import cost_rates
-
 NOW = "2027-03-01T10:00:00.000000Z"
 
 
@@ -259,7 +257,7 @@ def test_a_reply_assigns_active_users_only_and_keeps_the_assignee_otherwise(api)
     path = ticket_of(api, assignee_id=api.member_id)
     assert reply(api, path)["assignee_id"] == api.member_id
     other = ticket_of(api)
-    cost_rates.set_user(api.store, api.member_id, {"is_active": False})
+    api.set_user(api.member_id, {"is_active": False})
     before = api.get(other).data
     refused = api.create(f"{other}/replies", assignee_id=api.member_id, status="closed")
     assert refused.errors == {"assignee_id": [f"User {api.member_id} is deactivated. Choose an active user."]}

@@ -3,8 +3,6 @@ from itertools import product
 import pytest
 import time_machine
 
-from retainer.work import cost_rates
-
 UNRESOLVED = ("open", "pending", "on_hold")
 STATES = (*UNRESOLVED, "resolved", "closed")
 BELONGS = "Belongs to client {}, not to client {}. Send what agrees, or only the narrower of both."
@@ -257,7 +255,7 @@ def test_an_assignee_is_an_active_user_or_me_or_nobody(api):
     assert api.patch(path, {"assignee_id": "me"}).data["assignee_id"] == api.admin_id
     assert api.patch(path, {"assignee_id": None}).data["assignee_id"] is None
     kept = ticket_of(api, assignee_id=api.member_id)
-    cost_rates.set_user(api.store, api.member_id, {"is_active": False})
+    api.set_user(api.member_id, {"is_active": False})
     refused = {"assignee_id": [f"User {api.member_id} is deactivated. Choose an active user."]}
     assert api.patch(path, {"assignee_id": api.member_id}).errors == refused
     assert api.create("/tickets", assignee_id=api.member_id).errors == refused

@@ -5,8 +5,6 @@ from random import Random
 
 import pytest
 
-from retainer.identity import accounts
-from retainer.work import cost_rates
 from retainer.work.rates import MAX_AMOUNT
 
 NINE, HALF_PAST_TEN = "2026-03-10T09:00:00.000000Z", "2026-03-10T10:30:00.000000Z"
@@ -55,9 +53,9 @@ def set_rates(api, project, client, /, **rates):
     """Set the rates of the levels that are named; null takes one away."""
     for level, rate in rates.items():
         if level == "user":
-            cost_rates.set_user(api.store, api.admin_id, {"hourly_rate": rate and Decimal(rate)})
+            api.set_user(api.admin_id, {"hourly_rate": rate and Decimal(rate)})
         elif level == "account":
-            accounts.set_account(api.store, api.account_id, {"hourly_rate": rate and Decimal(rate)})
+            api.set_account({"hourly_rate": rate and Decimal(rate)})
         else:
             path = f"/projects/{project}" if level == "project" else f"/clients/{client}"
             assert api.patch(path, {"hourly_rate": rate}).status == 200
@@ -162,7 +160,7 @@ def test_a_faulty_member_is_told_in_a_sentence_on_create_and_change(api, member,
 def test_all_faults_are_named_at_once(api, world):
     faulty = {"client": 1, "task_id": 99, "date": "x", "user_id": 98, "hourly_rate": "-1"}
     assert set(api.post("/time-entries", faulty).errors) == {*faulty, "duration_minutes"}
-    cost_rates.set_user(api.store, api.member_id, {"is_active": False})
+    api.set_user(api.member_id, {"is_active": False})
     api.patch(f"/projects/{world['p']}", {"status": "archived"})
     faulty = ids_of(world, {"client_id": "b", "task_id": "task of a", "user_id": api.member_id})
     named = {"task_id", "user_id", "hourly_rate", "duration_minutes"}
@@ -332,12 +330,12 @@ def test_only_an_admin_records_time_for_others(api, world):
 
 def test_no_time_is_recorded_for_a_deactivated_user_and_theirs_stays_editable(api, world):
     theirs, mine = (entry_of(api, client_id=world["a"], user_id=user) for user in (api.member_id, "me"))
-    cost_rates.set_user(api.store, api.member_id, {"is_active": False})
+    api.set_user(api.member_id, {"is_active": False})
     for answer in (log(api, client_id=world["a"], user_id=api.member_id), change(api, mine, user_id=api.member_id)):
         assert "deactivated" in answer.errors["user_id"][0]
     assert change(api, theirs, duration_minutes=5).data["user_id"] == api.member_id
     assert api.put(f"/time-entries/{theirs['id']}", theirs).data["user_id"] == api.member_id
-    cost_rates.set_user(api.store, api.member_id, {"is_active": True})
+    api.set_user(api.member_id, {"is_active": True})
     assert change(api, mine, user_id=api.member_id).status == 200
 
 
@@ -881,7 +879,7 @@ def test_what_has_time_on_it_is_not_deleted(api, world):
     ("zone", "moment"), [("America/Los_Angeles", "0001-01-01T00:00:00Z"), ("Europe/Berlin", "9999-12-31T23:30:00Z")]
 )
 def test_a_start_at_the_edge_of_the_calendar_is_no_server_error(api, zone, moment):
-    accounts.set_account(api.store, api.account_id, {"timezone": zone})
+    api.set_account({"timezone": zone})
     assert api.create("/time-entries", started_at=moment).status in {201, 422}
     entry = api.make("/time-entries", started_at=moment, date="2026-01-01")["id"]
     assert api.patch(f"/time-entries/{entry}", {"date": None}).status in {200, 422}

@@ -25,6 +25,7 @@ import psycopg
 
 import retainer
 from retainer.identity import keys
+from retainer.identity.admins import operator_of
 from retainer.identity.keys import SCOPES, KeyDetails
 from retainer.schema.migrations import migrate
 from retainer.settings import BASE_PATH
@@ -218,8 +219,8 @@ class Server:
     def new_key(self, agency: dict[str, Any]) -> str:
         """Another key of an agency, with all scopes."""
         details = KeyDetails("More", agency["admin_id"], list(SCOPES))
-        with opened(self.database) as store:
-            return keys.create_key(store, agency["account_id"], details)[1]
+        with opened(self.database) as store, store.begin(operator_of(store, agency["account_id"]), write=True) as tx:
+            return keys.create_key(tx, details).value
 
     def tell(self, *arguments: Any) -> Any:
         return tell(self.folder, *arguments, **self.settings)

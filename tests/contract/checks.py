@@ -9,11 +9,10 @@ from urllib.parse import urlsplit
 
 import time_machine
 
-from retainer.identity import accounts, keys
+from retainer.identity import keys
 from retainer.identity.keys import SCOPES
 from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
-from retainer.work import cost_rates
 from tests.contract.cases import (
     BODIES,
     CREATES,
@@ -67,8 +66,7 @@ def wrong_checksum(api: ApiClient) -> str:
 def revoked(api: ApiClient) -> str:
     """A key that was revoked."""
     key = api.new_key()
-    newest = keys.list_keys(api.store, api.account_id)[-1]
-    keys.revoke_key(api.store, newest["id"])
+    api.revoke_newest_key()
     return key
 
 
@@ -81,7 +79,7 @@ def expired(api: ApiClient) -> str:
 def of_deactivated(api: ApiClient) -> str:
     """A key whose user was deactivated."""
     key = api.new_key(user_id=api.member_id)
-    cost_rates.set_user(api.store, api.member_id, {"is_active": False})
+    api.set_user(api.member_id, {"is_active": False})
     return key
 
 
@@ -89,7 +87,7 @@ def without_plan(trial_ends_at: str | None) -> Callable[[ApiClient], str | None]
     """The good key of an account whose plan lacks the API."""
 
     def arrange(api: ApiClient) -> str | None:
-        accounts.set_account(api.store, api.account_id, {"plan": "solo", "trial_ends_at": trial_ends_at})
+        api.set_account({"plan": "solo", "trial_ends_at": trial_ends_at})
         return api.key
 
     return arrange
@@ -97,7 +95,7 @@ def without_plan(trial_ends_at: str | None) -> Callable[[ApiClient], str | None]
 
 def switched_off(api: ApiClient) -> str | None:
     """The good key of an account whose API is off."""
-    accounts.switch_api(api.store, api.account_id, on=False)
+    api.switch_api(on=False)
     return api.key
 
 
@@ -116,9 +114,9 @@ AUTH_FAILURES = {
 
 def restore(api: ApiClient) -> None:
     """Give the account its plan, its switch and its users back."""
-    cost_rates.set_user(api.store, api.member_id, {"is_active": True})
-    accounts.set_account(api.store, api.account_id, {"plan": "agency"})
-    accounts.switch_api(api.store, api.account_id, on=True)
+    api.set_user(api.member_id, {"is_active": True})
+    api.set_account({"plan": "agency"})
+    api.switch_api(on=True)
 
 
 def callers_are_refused(api: ApiClient, operation: Operation, *auth_failures: str) -> None:

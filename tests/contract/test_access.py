@@ -3,9 +3,8 @@
 import pytest
 
 from retainer.errors import Refusal
-from retainer.identity import accounts, keys
-from retainer.identity.keys import SCOPES, KeyDetails
-from retainer.work import cost_rates
+from retainer.identity import keys
+from retainer.identity.keys import SCOPES
 from tests.contract.cases import (
     BODIES,
     BY_ID,
@@ -101,14 +100,14 @@ def test_a_key_in_the_query_string_is_no_key(api):
 
 
 def test_a_trial_gives_the_api_to_every_plan(api):
-    accounts.set_account(api.store, api.account_id, {"plan": "solo"})
+    api.set_account({"plan": "solo"})
     succeeds(api.get("/me"))
 
 
 def test_the_api_cannot_be_switched_on_without_a_plan_that_has_it(api):
     without_plan(PAST)(api)
     with pytest.raises(Refusal):
-        accounts.switch_api(api.store, api.account_id, on=True)
+        api.switch_api(on=True)
 
 
 # What is changed counts from the very next request, in every process
@@ -118,7 +117,7 @@ def test_a_revoked_key_stops_at_once_everywhere_and_others_go_on(api):
     other = another_process(api)
     key = api.new_key()
     succeeds(other.get("/me", key=key))
-    keys.revoke_key(api.store, keys.list_keys(api.store, api.account_id)[-1]["id"])
+    api.revoke_newest_key()
     assert other.get("/me", key=key).code == "revoked_key"
     succeeds(other.get("/me"))
 
@@ -139,7 +138,7 @@ def test_a_deactivated_users_keys_stop_at_once_everywhere_and_those_of_others_go
     other = another_process(api)
     key = api.new_key(user_id=api.member_id)
     succeeds(other.get("/me", key=key))
-    cost_rates.set_user(api.store, api.member_id, {"is_active": False})
+    api.set_user(api.member_id, {"is_active": False})
     assert other.get("/me", key=key).code == "user_deactivated"
     succeeds(other.get("/me"))
 
@@ -147,17 +146,17 @@ def test_a_deactivated_users_keys_stop_at_once_everywhere_and_those_of_others_go
 def test_a_changed_plan_counts_at_once_everywhere(api):
     other = another_process(api)
     for plan, limit in (("scale", "1200"), ("enterprise", "3000"), ("agency", "600"), ("solo", "600")):
-        accounts.set_account(api.store, api.account_id, {"plan": plan})
+        api.set_account({"plan": plan})
         assert succeeds(other.get("/me")).headers["x-ratelimit-limit"] == limit
     without_plan(PAST)(api)
     assert other.get("/me").code == "trial_ended"
 
 
 def test_a_key_can_only_be_made_for_an_active_user_of_its_account(api, other_tenant):
-    cost_rates.set_user(api.store, api.member_id, {"is_active": False})
+    api.set_user(api.member_id, {"is_active": False})
     for user_id in (other_tenant.admin_id, api.member_id, UNKNOWN_ID):
         with pytest.raises(Refusal) as refusal:
-            keys.create_key(api.store, api.account_id, KeyDetails("Test", user_id, ["clients:read"]))
+            api.new_key(["clients:read"], user_id=user_id)
         assert refusal.value.code == "validation_failed"
     api.new_key(["clients:read"])
 

@@ -6,7 +6,6 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 import pytest
 
-from retainer.identity import accounts
 from retainer.kernel.http import LARGEST_BODY
 from retainer.limits import SlidingWindow
 from retainer.settings import BASE_PATH
@@ -358,9 +357,9 @@ def test_a_retry_while_the_first_still_runs_is_409_and_the_first_goes_on(api, op
 def test_a_retry_that_may_no_longer_act_is_refused(api, operation):
     request, headers = sample(api, operation), {"Idempotency-Key": "once"}
     succeeds(send(api, request, headers=headers))
-    accounts.switch_api(api.store, api.account_id, on=False)
+    api.switch_api(on=False)
     assert send(api, request, headers=headers).code == "api_disabled"
-    accounts.switch_api(api.store, api.account_id, on=True)
+    api.switch_api(on=True)
     assert "idempotency-replayed" in send(api, request, headers=headers).headers
 
 
@@ -598,9 +597,9 @@ def test_refused_callers_are_charged_to_their_address_and_good_keys_never(api):
 
 def test_who_is_too_large_or_switched_off_is_charged_to_the_address(api):
     assert charged(api.call("POST", "/tags", raw=b"x" * (LARGEST_BODY + 1))) == 599
-    accounts.switch_api(api.store, api.account_id, on=False)
+    api.switch_api(on=False)
     assert charged(api.get("/me")) == 598
-    accounts.switch_api(api.store, api.account_id, on=True)
+    api.switch_api(on=True)
     assert charged(api.get("/me")) == 599, "nothing of that was charged to the key"
 
 

@@ -9,6 +9,7 @@ import msgspec
 from retainer.backup import BackupError, Progress, archive, embedded
 from retainer.backup.archive import Manifest
 from retainer.backup.workplace import workplace
+from retainer.identity import expiry
 from retainer.rollups import doctor
 from retainer.schema.migrations import head, migrate
 from retainer.sites.monitor import pause
@@ -58,8 +59,9 @@ def _accept(manifest: Manifest, file: Path, folder: Path) -> None:
 
 
 def restore(file: Path, database: Path, progress: Progress, *, force: bool = False) -> tuple[Restorable, Path | None]:
-    """Put the database of a backup in place, its monitor paused; return where the former one is, if there was one.
+    """Put the database of a backup in place; return where the former one is, if there was one.
 
+    Its monitor is paused, and no session and no link to set a password is valid: some may have ended since.
     It takes the place of a database with accounts only by `force`. Raises BackupError, and then nothing has changed.
     """
     if not force and not embedded.is_empty(database):
@@ -72,6 +74,7 @@ def restore(file: Path, database: Path, progress: Progress, *, force: bool = Fal
         try:
             reason = f"restored from a backup of {restorable.manifest.made_at}"
             pause.pause(Store(engine), reason)
+            expiry.end_everything(Store(engine))
         finally:
             engine.close()
         embedded.replace(database, restorable.database, former)

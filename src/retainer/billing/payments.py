@@ -8,15 +8,13 @@ from sqlalchemy import bindparam, select
 from retainer.billing import balance
 from retainer.billing.invoice_types import Invoice
 from retainer.billing.payment_types import Payment
-from retainer.errors import Refusal
 from retainer.identity import audit
-from retainer.identity.accounts import ACTING, operator
+from retainer.identity.audit import Target
 from retainer.rollups import changes
 from retainer.rollups.changes import changing_balance
 from retainer.rollups.sources import PAYMENTS
 from retainer.schema.billing import OPEN_INVOICES, invoices, payments
-from retainer.schema.identity import accounts
-from retainer.store.tx import Store, Tx
+from retainer.store.tx import Tx
 from retainer.values.exact import amount_of, minor_units
 from retainer.values.reading import complete
 
@@ -33,13 +31,6 @@ class PaidInvoice(NamedTuple):
 
 
 INVOICE = select(*invoices.c[PaidInvoice._fields]).where(invoices.c.id == bindparam("id"))
-ACTOR = (
-    select(*ACTING)
-    .select_from(payments)
-    .join(accounts, accounts.c.id == payments.c.account_id)
-    .where(payments.c.id == bindparam("id"))
-)
-"""For which account a payment's operator acts."""
 
 
 def prepare_payment(tx: Tx, payment: Payment | None, invoice: Invoice, *, in_full: bool) -> Payment | None:
@@ -111,19 +102,16 @@ class RemovedPayment(msgspec.Struct):
     balance_due: str
 
 
-def remove(store: Store, payment_id: int) -> RemovedPayment:
+def remove(tx: Tx, payment_id: int) -> RemovedPayment:
     """Remove a payment that was recorded by mistake; what it paid is due again. Raises `not_found`."""
-    actor = store.unscoped_one("an operator names a payment of any account", ACTOR, id=payment_id)
-    if actor is None:
-        raise Refusal("not_found", f"There is no payment {payment_id}.")
-    with store.begin(operator(*actor), write=True) as tx:
-        payment = tx.get(payments, payment_id, Payment)
-        changes.removed(tx, PAYMENTS, payment_id)
-        with changing_balance(tx, payment.invoice_id):
-            tx.delete(payments, payment_id)
-            balance.recompute_balance(tx, payment.invoice_id, by_payment=False)
-        audit.note(tx, "payment removed", msgspec.to_builtins(payment))
-        invoice = PaidInvoice(*(tx.one(INVOICE, id=payment.invoice_id) or ("", "", 0)))
+    payment = tx.get(payments, payment_id, Payment)
+    changes.removed(tx, PAYMENTS, payment_id)
+    with changing_balance(tx, payment.invoice_id):
+        tx.delete(payments, payment_id)
+        balance.recompute_balance(tx, payment.invoice_id, by_payment=False)
+    invoice = PaidInvoice(*(tx.one(INVOICE, id=payment.invoice_id) or ("", "", 0)))
+    target = Target("payment", payment_id, f"{payment.amount} {payment.currency} on {invoice.number}")
+    audit.note(tx, "payment removed", target, before=msgspec.to_builtins(payment))
     due = str(amount_of(invoice.balance_due, payment.currency))
     return RemovedPayment(
         payment_id, str(payment.amount), payment.currency, payment.invoice_id, invoice.number, invoice.status, due

@@ -6,12 +6,15 @@ import typer
 
 from retainer import settings
 from retainer.backup import BackupError
-from retainer.cli.accounts import account_cli, api_cli, key_cli, user_cli
+from retainer.cli.accounts import account_cli, api_cli
+from retainer.cli.audit import audit_cli
 from retainer.cli.backup import backups
 from retainer.cli.copy import copy
+from retainer.cli.keys import key_cli
 from retainer.cli.operate import operate
 from retainer.cli.payments import payment_cli
 from retainer.cli.requests import request_cli
+from retainer.cli.users import session_cli, user_cli
 from retainer.errors import Refusal
 from retainer.settings import SettingsError
 from retainer.store.engines import Engine, OutcomeUnknown, Unavailable, connect
@@ -29,7 +32,9 @@ cli.command()(copy)
 cli.add_typer(account_cli, name="account")
 cli.add_typer(api_cli, name="api")
 cli.add_typer(user_cli, name="user")
+cli.add_typer(session_cli, name="session")
 cli.add_typer(key_cli, name="key")
+cli.add_typer(audit_cli, name="audit")
 cli.add_typer(payment_cli, name="payment")
 cli.add_typer(request_cli, name="requests")
 

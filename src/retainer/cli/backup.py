@@ -53,7 +53,10 @@ def backup(file: Written, *, force: Overwrite = False, json: Json = False) -> No
 
 
 def restore(file: Read, *, check: Check = False, force: Displace = False, json: Json = False) -> None:
-    """Put the database of a backup in place of the configured one; its monitor is paused until you resume it."""
+    """Put the database of a backup in place of the configured one; its monitor is paused until you resume it.
+
+    Sessions in the console end, and links with which to set passwords are void.
+    """
     from retainer.backup import restore as restoring  # noqa: PLC0415
 
     engine = embedded_database(file)

@@ -2,23 +2,31 @@
 
 import json as jsons
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar
 
 import msgspec
+import sqlalchemy
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from retainer import settings
 from retainer.errors import FieldErrors, invalid
+from retainer.identity.admins import operator_for, operator_of
 from retainer.schema.migrations import migrate
 from retainer.store.engines import Engine, connect
-from retainer.store.tx import Store
+from retainer.store.tx import Store, Tx
+from retainer.values.kinds import LARGEST_INTEGER
 from retainer.values.reading import complete, read_fields
 
 T = TypeVar("T", bound=msgspec.Struct)
 Json = Annotated[bool, typer.Option("--json", help="Answer one JSON object on standard output.")]
+Account = Annotated[int, typer.Argument(metavar="ACCOUNT", min=1, max=LARGEST_INTEGER, help="The account's id.")]
+Option = Annotated[str | None, typer.Option()]
+Whole = Annotated[int | None, typer.Option()]
+Required = Annotated[str, typer.Option()]
 WORDS = {None: "-", True: "yes", False: "no"}
 
 
@@ -54,6 +62,32 @@ def opened() -> Store:
 def warn(sentence: str) -> None:
     """Print a sentence beside the result."""
     typer.echo(sentence, err=True)
+
+
+@contextmanager
+def acting_for(account_id: int) -> Iterator[Tx]:
+    """A transaction of an account's operator. Raises `not_found`."""
+    store = opened()
+    with store.begin(operator_of(store, account_id), write=True) as tx:
+        yield tx
+
+
+@contextmanager
+def acting_on(table: sqlalchemy.Table, row_id: int) -> Iterator[Tx]:
+    """A transaction of the operator of the account that a row belongs to. Raises `not_found`."""
+    store = opened()
+    with store.begin(operator_for(store, table, row_id), write=True) as tx:
+        yield tx
+
+
+def site(host: str = "127.0.0.1", port: int = 8000) -> str:
+    """Return the public address of the pages for a person on this machine."""
+    return settings.load().base_url or f"http://{'127.0.0.1' if host in {'0.0.0.0', '::'} else host}:{port}"  # noqa: S104
+
+
+def comma_list(text: str | None) -> list[str] | None:
+    """Return the parts of a comma list, or None without one."""
+    return None if text is None else [part.strip() for part in text.split(",")]
 
 
 def warnings(engine: Engine) -> list[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from retainer import __version__, settings
-from retainer.cli.common import Json, opened, say, warn, warnings
+from retainer.cli.common import Json, opened, say, site, warn, warnings
 from retainer.errors import Refusal
 from retainer.schema.migrations import current, head, migrate, plan
 from retainer.settings import BASE_PATH
@@ -81,11 +81,13 @@ def demo(
     migrate(engine)
     if sys.stderr.isatty():
         typer.echo("Filling the demo with two agencies and a year of their work: a few seconds.", err=True)
-    key = fill(Store(engine))
+    access = fill(Store(engine))
     engine.close()
     url = base_url(host, port)
-    curl = f'curl -H "Authorization: Bearer {key}" {url}/clients'
-    run(host, port, workers, threads, lambda: say({"base_url": url, "key": key, "curl": curl}, json=json))
+    curl = f'curl -H "Authorization: Bearer {access.key}" {url}/clients'
+    sign_in = {"console": f"{site(host, port)}/console", "email": access.email, "password": access.password}
+    result = {"base_url": url, "key": access.key, "curl": curl, **sign_in}
+    run(host, port, workers, threads, lambda: say(result, json=json))
 
 
 def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) -> None:
@@ -232,5 +234,4 @@ def log_now(log: "Log", warning: str) -> None:
 
 def base_url(host: str, port: int) -> str:
     """Return the address of the API for a person on this machine."""
-    public = settings.load().base_url or f"http://{'127.0.0.1' if host in {'0.0.0.0', '::'} else host}:{port}"  # noqa: S104
-    return public + BASE_PATH
+    return site(host, port) + BASE_PATH

@@ -6,7 +6,8 @@ import msgspec
 import typer
 
 from retainer.billing import payments
-from retainer.cli.common import Json, opened, say
+from retainer.cli.common import Json, acting_on, say
+from retainer.schema import billing as schema
 from retainer.values.kinds import LARGEST_INTEGER
 
 payment_cli = typer.Typer(help="Remove payments that were recorded by mistake.", no_args_is_help=True)
@@ -17,4 +18,6 @@ Payment = Annotated[int, typer.Argument(metavar="PAYMENT", min=1, max=LARGEST_IN
 @payment_cli.command("remove")
 def remove_payment(payment: Payment, *, json: Json = False) -> None:
     """Remove a payment; what it paid is due again. What is known of it is kept in the audit."""
-    say(msgspec.structs.asdict(payments.remove(opened(), payment)), json=json)
+    with acting_on(schema.payments, payment) as tx:
+        removed = payments.remove(tx, payment)
+    say(msgspec.structs.asdict(removed), json=json)

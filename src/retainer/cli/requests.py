@@ -8,7 +8,7 @@ import typer
 from retainer.cli.accounts import Account
 from retainer.cli.common import Json, opened, say, whole
 from retainer.errors import invalid
-from retainer.identity.accounts import operator_of
+from retainer.identity.admins import operator_of
 from retainer.traffic.requests import Filter, LoggedRequest, list_requests
 
 request_cli = typer.Typer(help="Look up the requests of an account's keys.", no_args_is_help=True)

@@ -5,32 +5,31 @@ from datetime import date, timedelta
 from typing import Any
 
 from retainer.crm import clients, contacts, tags
-from retainer.demo import sales
+from retainer.demo import administration, sales
+from retainer.demo.administration import Access
 from retainer.demo.agencies import HARBOUR, NORTHLIGHT, STREETS, TAGS, Agency
 from retainer.demo.bills import Bills
 from retainer.demo.care import Care
 from retainer.demo.records import at, make
 from retainer.demo.traffic import Traffic
 from retainer.demo.work import Work
-from retainer.identity import accounts, keys, users
 from retainer.identity.accounts import AccountDetails
-from retainer.identity.keys import SCOPES, KeyDetails
 from retainer.identity.users import UserDetails
-from retainer.store.tx import Actor, Store, Tx
+from retainer.store.tx import Store, Tx
 from retainer.values.collation import SEPARATOR, sort_key
 
 AT_HOME = {"DE", "US"}
 
 
-def fill(store: Store) -> str:
-    """Fill an empty database with two agencies; return a key of the first with all scopes."""
-    key = _agency(store, NORTHLIGHT)
+def fill(store: Store) -> Access:
+    """Fill an empty database with two agencies; return what lets one into the first."""
+    access = _agency(store, NORTHLIGHT)
     _agency(store, HARBOUR)
-    return key
+    return access
 
 
-def _agency(store: Store, agency: Agency) -> str:
-    """Open an agency with its people, its clients and their work; return a key of its first admin."""
+def _agency(store: Store, agency: Agency) -> Access:
+    """Open an agency with its people, its clients and their work; return what lets one in as its first admin."""
     details = make(
         AccountDetails,
         name=agency.name,
@@ -41,15 +40,13 @@ def _agency(store: Store, agency: Agency) -> str:
         tax_rate=agency.tax_rate,
     )
     team = [_person(agency, *person) for person in agency.people]
-    account_id, admin_id, _ = users.open_account(store, details, team[0])
-    people = [admin_id, *(users.create_user(store, account_id, user)[0] for user in team[1:])]
-    accounts.switch_api(store, account_id, on=True)
-    _, key = keys.create_key(store, account_id, KeyDetails("Demo", admin_id, list(SCOPES)))
-    actor = Actor(account_id, admin_id, "admin", details.currency, details.timezone, 30, "C-{0000}")
-    with store.begin(actor, write=True) as tx:
+    admin, password = administration.open_agency(store, details, team[0])
+    with store.begin(admin, write=True) as tx:
+        today = date.fromisoformat(tx.today)
+        people, key = administration.administer(tx, today, team[1:])
+        at(tx, today)
         tag_ids = {name: tags.create_tag(tx, make(tags.Tag, name=name, color=color)).id for name, color in TAGS.items()}
         chance = random.Random(agency.name)  # noqa: S311  # demos are reproducible
-        today = date.fromisoformat(tx.today)
         customers = []
         for customer in sorted(agency.customers, key=lambda customer: customer[5] == "prospect"):
             at(tx, today - timedelta(days=9 if customer[5] == "prospect" else 400))
@@ -65,8 +62,8 @@ def _agency(store: Store, agency: Agency) -> str:
         care.host(customers)
         care.support(customers)
         work.close(customers)
-    Traffic(store, actor, chance).request()
-    return key
+    Traffic(store, admin, chance).request()
+    return Access(key, team[0].email, password)
 
 
 def _ascii(name: str) -> str:

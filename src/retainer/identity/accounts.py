@@ -1,4 +1,4 @@
-"""Accounts and their plans; operators manage them by the command line (contract 2)."""
+"""Accounts and their plans, and the switch of the API (contract 2)."""
 
 import json
 from decimal import Decimal
@@ -6,12 +6,14 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import select
 
 from retainer.errors import Refusal, invalid
+from retainer.identity import audit
+from retainer.identity.audit import Fields, Target
 from retainer.schema.identity import accounts
-from retainer.store.transaction import Transaction
-from retainer.store.tx import Actor, Store
+from retainer.store.tables import ACCOUNT
+from retainer.store.tx import Store, Tx
 from retainer.values.exact import amount_of, decimal_text, minor_units
 from retainer.values.kinds import Currency, Instant, Money, NumberPattern, Percent, Text191, Timezone
 
@@ -37,11 +39,6 @@ PLANS = {
 """Contract 2.1. Plans without the API have a limit for trials: that of `agency`."""
 
 
-ACTING = accounts.c["id", "currency", "timezone", "payment_terms_days", "client_number_pattern"]
-"""The columns from which `operator` makes an actor."""
-
-OPERATED = select(*ACTING).where(accounts.c.id == bindparam("id"))
-
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 PaymentTerms = Annotated[int, Meta(ge=0, le=365)]
 
@@ -64,34 +61,39 @@ class AccountDetails(msgspec.Struct):
     working_weekdays: list[Weekday] = msgspec.field(default_factory=lambda: ["mon", "tue", "wed", "thu", "fri"])
 
 
-def list_accounts(store: Store) -> list[dict[str, Any]]:
+ALL = select(accounts).order_by(accounts.c.id)
+MINE = select(accounts).where(accounts.c.id == ACCOUNT)
+
+
+def list_accounts(store: Store) -> list[Fields]:
     """Return all accounts, oldest first."""
     with store.unscoped("operators see all accounts") as tx:
-        return [_shown(row) for row in tx.all(select(accounts).order_by(accounts.c.id))]
+        return [_shown(row) for row in tx.all(ALL)]
 
 
-def get_account(store: Store, account_id: int) -> dict[str, Any]:
-    """Return an account. Raises `not_found`."""
-    with store.unscoped("operators see all accounts") as tx:
-        return account_of(tx, account_id)
+def get_account(tx: Tx) -> Fields:
+    """Return the account."""
+    return _shown(tx.one(MINE) or ())
 
 
-def set_account(store: Store, account_id: int, changes: dict[str, Any]) -> dict[str, Any]:
-    """Change an account, with effect from the next request of its keys on; return it. Raises `not_found`."""
-    with store.unscoped("an account is changed by the operator", write=True) as tx:
-        currency = account_of(tx, account_id)["currency"]
-        values = account_values(changes, currency)
-        tx.run(update(accounts).where(accounts.c.id == account_id).values(updated_at=tx.now, **values))
-        return account_of(tx, account_id)
+def set_account(tx: Tx, changes: Fields) -> Fields:
+    """Change the account, with effect from the next request of its keys on; return it."""
+    before = get_account(tx)
+    tx.set(accounts, before["id"], account_values(changes, before["currency"]))
+    after = get_account(tx)
+    audit.note_changes(tx, "account changed", Target("account", after["id"], after["name"]), before, after)
+    return after
 
 
-def switch_api(store: Store, account_id: int, *, on: bool) -> None:
+def switch_api(tx: Tx, *, on: bool) -> None:
     """Switch the API on or off; off stops every key at once. Raises `plan_required` or `trial_ended` for on."""
-    with store.unscoped("an account's switch", write=True) as tx:
-        account = account_of(tx, account_id)
-        if on:
-            require_api(account["plan"], account["trial_ends_at"], tx.now)
-        tx.run(update(accounts).where(accounts.c.id == account_id).values(updated_at=tx.now, api_enabled=on))
+    account = get_account(tx)
+    if on:
+        require_api(account["plan"], account["trial_ends_at"], tx.now)
+    if account["api_enabled"] != on:
+        tx.set(accounts, account["id"], {"api_enabled": on})
+        target = Target("account", account["id"], account["name"])
+        audit.note(tx, "API switched on" if on else "API switched off", target)
 
 
 def require_api(plan: str, trial_ends_at: str | None, now: str) -> None:
@@ -109,28 +111,7 @@ def require_api(plan: str, trial_ends_at: str | None, now: str) -> None:
     )
 
 
-def operator(account_id: int, *columns: Any) -> Actor:
-    """Return the actor for an operator who changes records of an account; takes the rest of a row of ACTING."""
-    return Actor(account_id, 0, "operator", *columns)
-
-
-def operator_of(store: Store, account_id: int) -> Actor:
-    """Return the actor for an operator of an account. Raises `not_found`."""
-    row = store.unscoped_one("an operator names an account", OPERATED, id=account_id)
-    if row is None:
-        raise Refusal("not_found", f"There is no account {account_id}.")
-    return operator(*row)
-
-
-def account_of(tx: Transaction, account_id: int) -> dict[str, Any]:
-    """Return an account as operators see it. Raises `not_found`."""
-    row = tx.one(select(accounts).where(accounts.c.id == account_id))
-    if row is None:
-        raise Refusal("not_found", f"There is no account {account_id}.")
-    return _shown(row)
-
-
-def account_values(fields: dict[str, Any], currency: str) -> dict[str, Any]:
+def account_values(fields: Fields, currency: str) -> Fields:
     """Return the fields of an account as values of its columns."""
     values = in_units(fields, "hourly_rate", currency)
     if "tax_rate" in values:
@@ -140,7 +121,7 @@ def account_values(fields: dict[str, Any], currency: str) -> dict[str, Any]:
     return values
 
 
-def in_units(fields: dict[str, Any], name: str, currency: str) -> dict[str, Any]:
+def in_units(fields: Fields, name: str, currency: str) -> Fields:
     """Return the fields with the named amount in minor units. Raises `validation_failed` for too many digits."""
     values = dict(fields)
     if values.get(name) is not None:
@@ -151,7 +132,7 @@ def in_units(fields: dict[str, Any], name: str, currency: str) -> dict[str, Any]
     return values
 
 
-def _shown(row: tuple[Any, ...]) -> dict[str, Any]:
+def _shown(row: tuple[Any, ...]) -> Fields:
     shown = dict(zip(accounts.c.keys(), row, strict=True))
     shown["api_enabled"] = bool(shown["api_enabled"])
     shown["working_weekdays"] = json.loads(shown["working_weekdays"])

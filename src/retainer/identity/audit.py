@@ -1,12 +1,166 @@
-"""The audit: actions of admins and operators that no record shows; rows are only ever added."""
+"""The audit: every action of admins and operators, with who, from where, before and after; rows are only added."""
 
 import json
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args
 
-from retainer.schema.identity import audit_entries
+import msgspec
+from sqlalchemy import ColumnElement, bindparam, func, or_, select
+
+from retainer.errors import invalid
+from retainer.identity.admins import Admin
+from retainer.schema.identity import audit_entries, users
+from retainer.store.engines.sql import INSTANT, INTEGER
 from retainer.store.tx import Tx
+from retainer.values.kinds import Instant, read_instant
+
+Action = Literal[
+    "account opened",
+    "account changed",
+    "API switched on",
+    "API switched off",
+    "key created",
+    "key changed",
+    "key rotated",
+    "key revoked",
+    "user created",
+    "user changed",
+    "user deactivated",
+    "user activated",
+    "link created",
+    "password set",
+    "signed in",
+    "signed out",
+    "sign-in failed",
+    "session revoked",
+    "payment removed",
+]
+ACTIONS: tuple[Action, ...] = get_args(Action)
+Fields = dict[str, Any]
+PAGE = 50
+FIRST, LAST = "0001-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z"
 
 
-def note(tx: Tx, action: str, details: dict[str, Any]) -> None:
-    """Add an entry in the transaction of the action: its name, like `payment removed`, and the whole record."""
-    tx.put(audit_entries, {"action": action, "details": json.dumps(details)})
+class Target(NamedTuple):
+    """What an action was done to: what kind of record it is, its id, and what people called it then."""
+
+    kind: Literal["account", "key", "user", "session", "payment"]
+    id: int
+    name: str
+
+
+class AuditEntry(msgspec.Struct):
+    """An action: without a user it was an operator's, at the command line, or nobody's, as of failed sign-ins."""
+
+    id: int
+    created_at: str
+    action: Action
+    user_id: int | None
+    user_name: str | None
+    address: str | None
+    target: str
+    target_id: int
+    target_name: str
+    before: Fields | None
+    after: Fields | None
+
+
+class AuditFilter(msgspec.Struct, frozen=True):
+    """Which actions are listed; `user_id` 0 for none; `since` and `until` are instants, `until` exclusive."""
+
+    action: Action | None = None
+    user_id: int | None = None
+    target: str | None = None
+    target_id: int | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+
+
+ALL = AuditFilter()
+
+
+class AuditPage(NamedTuple):
+    """Actions, newest first, and the cursor for those that follow; None after the last."""
+
+    entries: list[AuditEntry]
+    next_cursor: str | None
+
+
+def note(tx: Tx, action: Action, target: Target, *, before: Fields | None = None, after: Fields | None = None) -> None:
+    """Add an entry in the transaction of the action; `before` of a record that is gone, `after` of a new one.
+
+    No secret may be among the fields.
+    """
+    values = {
+        "action": action,
+        "user_id": tx.actor.user_id or None,
+        "address": tx.actor.address if isinstance(tx.actor, Admin) else None,
+        "target": target.kind,
+        "target_id": target.id,
+        "target_name": target.name,
+        "before": before and json.dumps(before),
+        "after": after and json.dumps(after),
+    }
+    tx.put(audit_entries, values)
+
+
+def note_changes(tx: Tx, action: Action, target: Target, before: Fields, after: Fields) -> None:
+    """Add an entry with the fields in which two states of a record differ; none when they do not."""
+    names = [name for name in after if name != "updated_at" and before.get(name) != after[name]]
+    if names:
+        old, new = ({name: state.get(name) for name in names} for state in (before, after))
+        note(tx, action, target, before=old, after=new)
+
+
+def _is(name: str) -> ColumnElement[bool]:
+    """Whether a column has the value of the filter with its name, if that is set."""
+    column = audit_entries.c[name]
+    value = bindparam(name, type_=column.type)
+    return or_(value.is_(None), func.coalesce(column, 0) == value if name == "user_id" else column == value)
+
+
+_since, _until, _at, _id = (
+    bindparam(name, type_=kind)
+    for name, kind in (("since", INSTANT), ("until", INSTANT), ("at", INSTANT), ("before_id", INTEGER))
+)
+ENTRIES = (
+    select(
+        *audit_entries.c["id", "created_at", "action", "user_id"],
+        users.c.name,
+        *audit_entries.c["address", "target", "target_id", "target_name", "before", "after"],
+    )
+    .select_from(audit_entries.outerjoin(users, users.c.id == audit_entries.c.user_id))
+    .where(
+        *map(_is, ("action", "user_id", "target", "target_id")),
+        audit_entries.c.created_at >= _since,
+        audit_entries.c.created_at < _until,
+        audit_entries.c.created_at <= _at,
+        or_(audit_entries.c.created_at < _at, audit_entries.c.id < _id),
+    )
+    .order_by(audit_entries.c.created_at.desc(), audit_entries.c.id.desc())
+    .limit(bindparam("limit", type_=INTEGER))
+)
+
+
+def list_entries(tx: Tx, filters: AuditFilter = ALL, *, cursor: str | None = None, limit: int = PAGE) -> AuditPage:
+    """Return actions of the account, newest first. Raises `validation_failed` for a cursor that is none."""
+    at, before_id = _read_cursor(cursor)
+    values = msgspec.structs.asdict(filters)
+    values |= {"since": filters.since or FIRST, "until": filters.until or LAST, "at": at, "before_id": before_id}
+    rows = tx.all(ENTRIES, **values, limit=limit + 1)
+    entries = [
+        AuditEntry(*row[:-2], *(None if fields is None else json.loads(fields) for fields in row[-2:]))
+        for row in rows[:limit]
+    ]
+    last = entries[-1] if len(rows) > limit else None
+    return AuditPage(entries, None if last is None else f"{last.created_at},{last.id}")
+
+
+def _read_cursor(cursor: str | None) -> tuple[str, int]:
+    """Return from where on a page is read: the moment and id of the last entry of the page before."""
+    if cursor is None:
+        return LAST, 0
+    at, _, entry_id = cursor.partition(",")
+    try:
+        return read_instant(at), int(entry_id)
+    except ValueError:
+        raise invalid({"cursor": ["Must be the next_cursor of the page before."]}) from None

@@ -6,19 +6,22 @@ import secrets
 import string
 import zlib
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
-from sqlalchemy import bindparam, func, insert, literal, select, update
+from sqlalchemy import bindparam, select
 
 from retainer.errors import Refusal, invalid
-from retainer.identity.accounts import PLANS, account_of
+from retainer.identity import audit
+from retainer.identity.accounts import PLANS
+from retainer.identity.audit import Target
 from retainer.kernel.caller import Caller
 from retainer.schema.identity import accounts, api_keys, users
-from retainer.store.engines.sql import INSTANT, json_row
+from retainer.store.engines.sql import json_row
 from retainer.store.records import decode_row
-from retainer.store.tx import Store
+from retainer.store.tables import ACCOUNT
+from retainer.store.tx import Store, Tx
 from retainer.values.kinds import Id, Instant, Text100, kind, one_of
 
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
@@ -38,6 +41,13 @@ class KeyDetails(msgspec.Struct):
     expires_at: Instant | None = None
 
 
+class NewKey(NamedTuple):
+    """A key that was just created: its id, and its value, which is shown this once."""
+
+    id: int
+    value: str
+
+
 CALLER = [
     *api_keys.c["account_id", "user_id"],
     users.c.role,
@@ -54,6 +64,8 @@ BY_HASH = (
     .join(accounts, accounts.c.id == api_keys.c.account_id)
     .where(api_keys.c.hash == bindparam("hash"))
 )
+API_ENABLED = select(accounts.c.api_enabled).where(accounts.c.id == ACCOUNT)
+HOLDER = select(*users.c["name", "is_active"]).where(users.c.id == bindparam("id"))
 PLAN = Caller.__struct_fields__.index("plan")
 
 
@@ -67,56 +79,36 @@ def caller_of(store: Store, key: str) -> Caller | None:
     return Caller(*values)
 
 
-def create_key(store: Store, account_id: int, details: KeyDetails) -> tuple[int, str]:
-    """Create a key; return its id and its value, which is not stored. Raises `api_disabled`, `validation_failed`."""
-    with store.unscoped("a key is made by an admin", write=True) as tx:
-        if not account_of(tx, account_id)["api_enabled"]:
-            raise Refusal("api_disabled", f"The API is off. Switch it on first: retainer api on {account_id}")
-        holder = select(users.c.is_active).where(users.c.id == details.user_id, users.c.account_id == account_id)
-        active = tx.value(holder)
-        if not active:
-            reason = "There is no such user in this account." if active is None else "This user is deactivated."
-            raise invalid({"user": [f"{reason} Choose an active user of account {account_id}."]})
-        if details.expires_at is not None and details.expires_at <= tx.now:
-            reason = f"Must be later than now, which is {tx.now}. Leave it out for a key that does not expire."
-            raise invalid({"expires_at": [reason]})
-        value = new_key()
-        key_id: int = tx.value(
-            insert(api_keys)
-            .values(
-                account_id=account_id,
-                created_at=tx.now,
-                updated_at=tx.now,
-                user_id=details.user_id,
-                name=details.name,
-                hash=digest(value),
-                prefix=value[:8],
-                last_four=value[-4:],
-                scopes=" ".join(scope for scope in SCOPES if scope in details.scopes),
-                expires_at=details.expires_at,
-            )
-            .returning(api_keys.c.id)
-        )
-        return key_id, value
+def create_key(tx: Tx, details: KeyDetails) -> NewKey:
+    """Create a key; its value is not stored. Raises `api_disabled`, `validation_failed`."""
+    account_id = tx.actor.account_id
+    if not tx.value(API_ENABLED):
+        raise Refusal("api_disabled", f"The API is off. Switch it on first: retainer api on {account_id}")
+    holder = tx.one(HOLDER, id=details.user_id)
+    if holder is None or not holder[1]:
+        reason = "There is no such user in this account." if holder is None else "This user is deactivated."
+        raise invalid({"user": [f"{reason} Choose an active user of account {account_id}."]})
+    if details.expires_at is not None and details.expires_at <= tx.now:
+        reason = f"Must be later than now, which is {tx.now}. Leave it out for a key that does not expire."
+        raise invalid({"expires_at": [reason]})
+    value = new_key()
+    values = {
+        "user_id": details.user_id,
+        "name": details.name,
+        "prefix": value[:8],
+        "last_four": value[-4:],
+        "scopes": scope_text(details.scopes),
+        "expires_at": details.expires_at,
+    }
+    key_id = tx.add(api_keys, values | {"hash": digest(value)})
+    target = Target("key", key_id, details.name)
+    audit.note(tx, "key created", target, after=values | {"user_name": holder[0]})
+    return NewKey(key_id, value)
 
 
-def list_keys(store: Store, account_id: int) -> list[dict[str, Any]]:
-    """Return the keys of an account, revoked ones included, without their values. Raises `not_found`."""
-    with store.unscoped("admins see their keys") as tx:
-        account_of(tx, account_id)
-        rows = tx.all(select(api_keys).where(api_keys.c.account_id == account_id).order_by(api_keys.c.id))
-        return [_key_shown(row) for row in rows]
-
-
-def revoke_key(store: Store, key_id: int) -> dict[str, Any]:
-    """Revoke a key for ever; repeated, `revoked_at` stays. Return it. Raises `not_found`."""
-    with store.unscoped("a key is revoked by an admin", write=True) as tx:
-        revoked = func.coalesce(api_keys.c.revoked_at, literal(tx.now, INSTANT))
-        tx.run(update(api_keys).where(api_keys.c.id == key_id).values(updated_at=tx.now, revoked_at=revoked))
-        row = tx.one(select(api_keys).where(api_keys.c.id == key_id))
-        if row is None:
-            raise Refusal("not_found", f"There is no key {key_id}.")
-        return _key_shown(row)
+def scope_text(scopes: list[str]) -> str:
+    """Return scopes as they are stored: each once, in the order of the reference."""
+    return " ".join(scope for scope in SCOPES if scope in scopes)
 
 
 def new_key() -> str:
@@ -143,9 +135,3 @@ def checksum(body: str) -> str:
         number, digit = divmod(number, 62)
         text = BASE62[digit] + text
     return text
-
-
-def _key_shown(row: tuple[Any, ...]) -> dict[str, Any]:
-    shown = dict(zip(api_keys.c.keys(), row, strict=True))
-    shown["scopes"] = shown["scopes"].split()
-    return {name: value for name, value in shown.items() if name != "hash"}

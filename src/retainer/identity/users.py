@@ -1,23 +1,26 @@
 """Users: who works at an agency; the first of them opens its account (contract 2.2)."""
 
-import secrets
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import msgspec
-from argon2 import PasswordHasher
 from msgspec import Meta
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select
 
-from retainer.errors import invalid
-from retainer.identity.accounts import ACTING, AccountDetails, account_of, account_values, in_units
+from retainer.errors import Refusal, invalid
+from retainer.identity import audit, password_links, sessions
+from retainer.identity.accounts import AccountDetails, account_values, in_units
+from retainer.identity.admins import operator
+from retainer.identity.audit import Fields, Target
+from retainer.identity.password_links import PasswordLink
 from retainer.schema.identity import accounts, users
 from retainer.schema.work import cost_rates
-from retainer.store.transaction import Transaction
+from retainer.store.engines.sql import DAY
+from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Store, Tx
 from retainer.values.collation import folded_text
-from retainer.values.exact import amount_of, as_instant, decimal_text
+from retainer.values.exact import amount_of, decimal_text, instant_after
 from retainer.values.kinds import Day, Email, Money, Password, Percent, Text191, exact
 
 TRIAL_DAYS = 90
@@ -42,95 +45,154 @@ class UserDetails(msgspec.Struct):
     password: Password | None = None
 
 
-OWNER = (
-    select(*ACTING)
-    .select_from(users)
-    .join(accounts, accounts.c.id == users.c.account_id)
-    .where(users.c.id == bindparam("id"))
+ALL = select(users).order_by(users.c.id)
+ONE = select(users).where(users.c.id == bindparam("id"))
+EMAIL_TAKEN = select(users.c.id).where(users.c.email_folded == bindparam("email"), users.c.id != bindparam("except_id"))
+_rate = (cost_rates.c.user_id == bindparam("user"), cost_rates.c.from_date == bindparam("day", type_=DAY))
+COST_RATE = select(cost_rates.c.amount).where(*_rate)
+NO_COST_RATE = delete(cost_rates).where(*_rate)
+NEW_COST_RATE = insert(cost_rates).values(
+    account_id=ACCOUNT, user_id=bindparam("user"), from_date=bindparam("day"), amount=bindparam("amount")
 )
+SECRET = {"password_hash", "email_folded"}
 
 
-def open_account(store: Store, details: AccountDetails, admin: UserDetails) -> tuple[int, int, str]:
-    """Open an account with its first admin; return both ids and the admin's password."""
-    with store.unscoped("an account is opened by the operator", write=True) as tx:
-        trial_end = details.trial_ends_at or as_instant(datetime.fromisoformat(tx.now) + timedelta(days=TRIAL_DAYS))
+def open_account(
+    store: Store,
+    details: AccountDetails,
+    admin: UserDetails,
+    password_hash: str | None = None,
+    *,
+    at: str | None = None,
+) -> tuple[int, int]:
+    """Open an account with its first admin; return both ids. Without a password a link lets the admin set one.
+
+    `at` is when, for the demo, which begins in the past.
+    """
+    with store.unscoped("an account is opened by the operator", write=True) as unscoped:
+        unscoped.now = at or unscoped.now
+        trial_end = details.trial_ends_at or instant_after(unscoped.now, timedelta(days=TRIAL_DAYS))
         values = account_values(msgspec.structs.asdict(details), details.currency)
         values |= {"api_enabled": False, "trial_ends_at": trial_end}
-        account_id: int = tx.value(
-            insert(accounts).values(created_at=tx.now, updated_at=tx.now, **values).returning(accounts.c.id)
+        new_account = insert(accounts).values(created_at=unscoped.now, updated_at=unscoped.now, **values)
+        account_id: int = unscoped.value(new_account.returning(accounts.c.id))
+        actor = operator(
+            account_id, details.currency, details.timezone, details.payment_terms_days, details.client_number_pattern
         )
-        user_id, password = _insert_user(tx, account_id, details.currency, admin)
-    return account_id, user_id, password
+        tx = store.within(unscoped, actor)
+        audit.note(tx, "account opened", Target("account", account_id, details.name), after={"plan": details.plan})
+        user_id = create_user(tx, admin, password_hash)
+    return account_id, user_id
 
 
-def create_user(store: Store, account_id: int, details: UserDetails) -> tuple[int, str]:
-    """Add a user to an account; return the id and the password. Raises `not_found` or `validation_failed`."""
-    with store.unscoped("a user is added by an admin", write=True) as tx:
-        currency = account_of(tx, account_id)["currency"]
-        return _insert_user(tx, account_id, currency, details)
+def create_user(tx: Tx, details: UserDetails, password_hash: str | None = None) -> int:
+    """Add a user to the account; return the id. Raises `validation_failed`."""
+    fields = msgspec.structs.asdict(details)
+    values = _user_values(tx, 0, fields) | {"is_active": True, "password_hash": password_hash}
+    user_id = tx.add(users, values)
+    _set_cost_rate(tx, user_id, fields)
+    audit.note(tx, "user created", Target("user", user_id, details.name), after=get_user(tx, user_id))
+    return user_id
 
 
-def list_users(store: Store, account_id: int) -> list[dict[str, Any]]:
-    """Return the users of an account, deactivated ones included. Raises `not_found`."""
-    with store.unscoped("admins see their users") as tx:
-        currency = account_of(tx, account_id)["currency"]
-        rows = tx.all(select(users).where(users.c.account_id == account_id).order_by(users.c.id))
-        return [_user_shown(row, currency) for row in rows]
+def invite(tx: Tx, details: UserDetails) -> tuple[int, PasswordLink]:
+    """Add an admin without a password; return the id, and the link that sets one. Raises `validation_failed`."""
+    if details.role != "admin":
+        raise invalid({"role": ["Must be admin: only admins sign in, so only they are invited. Add others as users."]})
+    user_id = create_user(tx, details)
+    return user_id, password_links.create(tx, user_id)
 
 
-def change_user(tx: Tx, user_id: int, changes: dict[str, Any]) -> dict[str, Any]:
-    """Change a user and the cost rate; `is_active=False` stops the user's keys at once. Raises `validation_failed`."""
-    account_id, currency = tx.actor.account_id, tx.actor.currency
-    values = _user_values(tx, account_id, user_id, changes, currency)
-    tx.run(update(users).where(users.c.id == user_id).values(updated_at=tx.now, **values))
-    _set_cost_rate(tx, account_id, user_id, currency, changes)
-    row = tx.one(select(users).where(users.c.id == user_id))
-    return _user_shown(row or (), currency)
+def list_users(tx: Tx) -> list[Fields]:
+    """Return the users of the account, deactivated ones included."""
+    return [_shown(row, tx.actor.currency) for row in tx.all(ALL)]
 
 
-def _insert_user(tx: Transaction, account_id: int, currency: str, details: UserDetails) -> tuple[int, str]:
-    password = details.password or secrets.token_urlsafe(12)
-    fields = msgspec.structs.asdict(details) | {"password": password}
-    values = _user_values(tx, account_id, 0, fields, currency)
-    user_id: int = tx.value(
-        insert(users)
-        .values(account_id=account_id, created_at=tx.now, updated_at=tx.now, is_active=True, **values)
-        .returning(users.c.id)
-    )
-    _set_cost_rate(tx, account_id, user_id, currency, fields)
-    return user_id, password
+def get_user(tx: Tx, user_id: int) -> Fields:
+    """Return a user. Raises `not_found`."""
+    row = tx.one(ONE, id=user_id)
+    if row is None:
+        raise Refusal("not_found", f"There is no user {user_id}.")
+    return _shown(row, tx.actor.currency)
 
 
-def _user_values(
-    tx: Transaction, account_id: int, user_id: int, fields: dict[str, Any], currency: str
-) -> dict[str, Any]:
-    values = in_units(fields, "hourly_rate", currency)
-    for name in ("cost_rate", "cost_rate_from"):
+def change_user(tx: Tx, user_id: int, changes: Fields) -> Fields:
+    """Change a user and the cost rate, and return the user; a password only as `password_hash`.
+
+    `is_active=False` stops the user's keys at once, and ends sessions, as does the loss of the role. Raises
+    `not_found`, and `validation_failed`, also when admins would shut themselves out.
+    """
+    before = get_user(tx, user_id)
+    if user_id == tx.actor.user_id:
+        _refuse_to_shut_out(changes)
+    values = _user_values(tx, user_id, changes)
+    password_hash = values.pop("password_hash", None)
+    if values:
+        tx.set(users, user_id, values)
+    rates = _set_cost_rate(tx, user_id, changes)
+    after = get_user(tx, user_id)
+    target = Target("user", user_id, after["name"])
+    if before["is_active"] != after["is_active"]:
+        audit.note(tx, "user activated" if after["is_active"] else "user deactivated", target)
+    others = [state | rate for state, rate in zip((before, after), rates, strict=True)]
+    audit.note_changes(tx, "user changed", target, others[0], others[1] | {"is_active": before["is_active"]})
+    if not after["is_active"] or after["role"] != "admin":
+        sessions.end_all_of(tx, user_id)
+        password_links.void_all_of(tx, user_id)
+    if password_hash is not None:
+        set_password(tx, user_id, after["name"], password_hash)
+    return after
+
+
+def set_password(tx: Tx, user_id: int, name: str, password_hash: str) -> None:
+    """Set the password of a user; all sessions of the user but the one that acts end, and the link is void."""
+    tx.set(users, user_id, {"password_hash": password_hash})
+    sessions.end_all_of(tx, user_id)
+    password_links.void_all_of(tx, user_id)
+    audit.note(tx, "password set", Target("user", user_id, name))
+
+
+def _refuse_to_shut_out(changes: Fields) -> None:
+    """Refuse what would end an admin's own access; so an account that has an admin keeps one."""
+    if changes.get("role", "admin") != "admin":
+        raise invalid({"role": ["You cannot give up your own role. Ask another admin to change it."]})
+    if not changes.get("is_active", True):
+        raise invalid({"is_active": ["You cannot deactivate yourself. Ask another admin to do it."]})
+
+
+def _user_values(tx: Tx, user_id: int, fields: Fields) -> Fields:
+    values = in_units(fields, "hourly_rate", tx.actor.currency)
+    for name in ("cost_rate", "cost_rate_from", "password"):
         values.pop(name, None)
     if "target_percent" in values:
         values["target_percent"] = decimal_text(values["target_percent"])
-    if "password" in values:
-        values["password_hash"] = PasswordHasher().hash(values.pop("password"))
     if "email" in values:
         values["email_folded"] = folded_text(values, ("email",))
-        same = (users.c.account_id == account_id) & (users.c.email_folded == values["email_folded"])
-        if tx.one(select(users.c.id).where(same, users.c.id != user_id)):
-            raise invalid({"email": [f"Another user of account {account_id} has this address. Choose another."]})
+        if tx.one(EMAIL_TAKEN, email=values["email_folded"], except_id=user_id):
+            message = f"Another user of account {tx.actor.account_id} has this address. Choose another."
+            raise invalid({"email": [message]})
     return values
 
 
-def _set_cost_rate(tx: Transaction, account_id: int, user_id: int, currency: str, fields: dict[str, Any]) -> None:
+def _set_cost_rate(tx: Tx, user_id: int, fields: Fields) -> tuple[Fields, Fields]:
+    """Set the cost rate if one is among the fields; return it, with its day, before and after."""
     if fields.get("cost_rate") is None:
-        return
-    key = {"account_id": account_id, "user_id": user_id, "from_date": fields.get("cost_rate_from", "0001-01-01")}
+        return {}, {}
+    currency, day = tx.actor.currency, fields.get("cost_rate_from", "0001-01-01")
     amount = in_units(fields, "cost_rate", currency)["cost_rate"]
-    tx.run(delete(cost_rates).where(*(cost_rates.c[name] == value for name, value in key.items())))
-    tx.run(insert(cost_rates).values(amount=amount, **key))
+    former = tx.value(COST_RATE, user=user_id, day=day)
+    tx.run(NO_COST_RATE, user=user_id, day=day)
+    tx.run(NEW_COST_RATE, user=user_id, day=day, amount=amount)
+    name = "cost_rate" if day == "0001-01-01" else f"cost_rate_from_{day}"
+    return (
+        {name: None if former is None else str(amount_of(former, currency))},
+        {name: str(amount_of(amount, currency))},
+    )
 
 
-def _user_shown(row: tuple[Any, ...], currency: str) -> dict[str, Any]:
+def _shown(row: tuple[Any, ...], currency: str) -> Fields:
     shown = dict(zip(users.c.keys(), row, strict=True))
     shown["is_active"] = bool(shown["is_active"])
     if shown["hourly_rate"] is not None:
         shown["hourly_rate"] = str(amount_of(shown["hourly_rate"], currency))
-    return {name: value for name, value in shown.items() if name not in {"password_hash", "email_folded"}}
+    return {name: value for name, value in shown.items() if name not in SECRET}

@@ -59,7 +59,7 @@ class Pipeline:
     limiter: Limiter
     log: RequestLog
     access: Access
-    note_key_use: Callable[[int, int], None]
+    note_key_use: Callable[[Caller, Request], None]
     read_body: Callable[[Request, int], bytes]
 
     def answer(self, request: Request) -> Response:
@@ -71,7 +71,7 @@ class Pipeline:
             self.access.admit(caller)  # 402, 403 API off
             allowance = self.limiter.hit(f"key:{caller.key_id}", caller.requests_per_minute)
             allowance.admit()  # 429
-            self.note_key_use(caller.account_id, caller.key_id)
+            self.note_key_use(caller, request)
             methods, ids = self.routes.find(request)  # 404
             if request.method == "OPTIONS":
                 response = Response(204, [("allow", methods.allow)])

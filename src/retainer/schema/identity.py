@@ -1,4 +1,4 @@
-"""Identity: accounts, their users and API keys, the audit log, and the last number of each series."""
+"""Identity: accounts, their users and API keys, how admins sign in, the audit, and the last number of each series."""
 
 from sqlalchemy import Column, Index, Table
 
@@ -15,7 +15,7 @@ from retainer.schema.columns import (
     text,
     unique,
 )
-from retainer.store.engines.sql import INTEGER, NUMBERED, TEXT
+from retainer.store.engines.sql import INTEGER, KEYED, NUMBERED, TEXT
 from retainer.store.tables import metadata
 
 accounts = Table(
@@ -51,8 +51,9 @@ users = tenant_table(
     integer("weekly_capacity_minutes"),
     decimal("target_percent"),
     money("hourly_rate", optional=True),
-    text("password_hash"),
+    text("password_hash", optional=True),
     unique("email_folded"),
+    Index("users_by_email_folded", "email_folded"),
 )
 
 api_keys = tenant_table(
@@ -66,12 +67,56 @@ api_keys = tenant_table(
     instant("expires_at", optional=True),
     instant("revoked_at", optional=True),
     instant("last_used_at", optional=True),
+    text("last_used_address", optional=True),
+    *ref("replaced_by_id", "api_keys", optional=True),
     Index("api_keys_unique_hash", "hash", unique=True),
 )
 
-audit_entries = tenant_table(
-    "audit_entries", text("action"), text("details"), Index(None, "account_id", "created_at", "id")
+sessions = tenant_table(
+    "sessions",
+    *ref("user_id", "users"),
+    Column("hash", TEXT, nullable=False),
+    instant("last_used_at"),
+    instant("ended_at", optional=True),
+    text("address", optional=True),
+    text("user_agent", optional=True),
+    Index("sessions_unique_hash", "hash", unique=True),
 )
+"""Admins in the console. Ended ones are kept for a while: a browser that was signed in is known by its old session."""
+
+password_links = tenant_table(
+    "password_links",
+    *ref("user_id", "users"),
+    Column("hash", TEXT, nullable=False),
+    instant("expires_at"),
+    unique("user_id"),
+    Index("password_links_unique_hash", "hash", unique=True),
+)
+"""Links with which users set a password, once; a new one replaces the last."""
+
+sign_in_failures = Table(
+    "sign_in_failures",
+    metadata,
+    Column("subject", TEXT, primary_key=True),
+    integer("count"),
+    instant("retry_at", optional=True),
+    **KEYED,
+)
+"""Who may not try to sign in before when: an email, an address or a known browser, of whichever account."""
+
+audit_entries = tenant_table(
+    "audit_entries",
+    text("action"),
+    *ref("user_id", "users", optional=True),
+    text("address", optional=True),
+    text("target"),
+    integer("target_id"),
+    text("target_name"),
+    text("before", optional=True),
+    text("after", optional=True),
+    Index(None, "account_id", "created_at", "id"),
+)
+"""Actions of admins; those of operators at the command line have no user. Before and after are JSON objects."""
 
 series = keyed_table("series", text("name"), integer("last"), key=("name",))
 """The last number of each series of an account, like that of its invoices."""

@@ -9,6 +9,10 @@ from datetime import UTC, datetime
 
 from sqlalchemy import and_, bindparam, delete, update
 
+from retainer import forwarding
+from retainer.identity import expiry
+from retainer.kernel.caller import Caller
+from retainer.kernel.http import Request
 from retainer.kernel.idempotency import KEEP
 from retainer.limits import Limiter
 from retainer.schema.identity import api_keys
@@ -24,34 +28,36 @@ NOTE_SECONDS = 2.0
 SWEEP_SECONDS = 60.0
 SUMS_SECONDS = 3600.0
 THIS = and_(api_keys.c.account_id == bindparam("account"), api_keys.c.id == bindparam("key"))
-USED = update(api_keys).where(THIS).values(last_used_at=bindparam("at"))
+USED = update(api_keys).where(THIS).values(last_used_at=bindparam("at"), last_used_address=bindparam("address"))
 OLD = delete(idempotency_keys).where(idempotency_keys.c.created_at <= bindparam("before"))
 
 
 class KeysUsed:
-    """When each key was last used; written at most once a minute for each, outside every request."""
+    """When and from where each key was last used; written at most once a minute for each, outside every request."""
 
     def __init__(self) -> None:
-        self._used: dict[tuple[int, int], float] = {}
+        self._used: dict[tuple[int, int], tuple[float, str | None]] = {}
         self._written: dict[tuple[int, int], float] = {}
 
-    def note(self, account_id: int, key_id: int) -> None:
-        """Remember that a key of an account was used now."""
-        self._used[account_id, key_id] = time.time()
+    def note(self, caller: Caller, request: Request) -> None:
+        """Remember that a key was used now."""
+        address = forwarding.shown(request.environ, request.settings)
+        self._used[caller.account_id, caller.key_id] = time.time(), address
 
     def write(self, store: Store) -> None:
         """Write the times that are due."""
         now = time.time()
-        due = {key: at for key, at in list(self._used.items()) if now - self._written.get(key, 0) >= 60}
+        due = {key: use for key, use in list(self._used.items()) if now - self._written.get(key, 0) >= 60}
         if not due:
             return
         with store.unscoped("keys of all accounts were used", write=True) as tx:
-            for key, at in due.items():
+            for key, (used, address) in due.items():
                 account_id, key_id = key
-                tx.run(USED, account=account_id, key=key_id, at=as_instant(datetime.fromtimestamp(at, UTC)))
+                at = as_instant(datetime.fromtimestamp(used, UTC))
+                tx.run(USED, account=account_id, key=key_id, at=at, address=address)
                 self._written[key] = now
-        for key, at in due.items():
-            if self._used.get(key) == at:
+        for key, use in due.items():
+            if self._used.get(key) == use:
                 del self._used[key]
 
 
@@ -117,6 +123,7 @@ class Housekeeping:
                 self.limiter.sweep()
                 self._try("forgetting old idempotency keys", lambda: forget_answers(self.store))
                 self._try("deleting old requests", self._delete_requests)
+                self._try("forgetting old sessions", lambda: expiry.forget_expired(self.store))
             if now - summed >= SUMS_SECONDS:
                 summed = now
                 self._try("deleting old sums", lambda: retention.delete_sums(self.store, self.request_log_days))

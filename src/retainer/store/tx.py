@@ -21,6 +21,9 @@ from retainer.values.collation import folded_text
 from retainer.values.exact import local_day
 from retainer.values.records import Record
 
+Columns = dict[str, Any]
+"""Values by the names of columns, or of what statements bind."""
+
 
 class Actor(msgspec.Struct, frozen=True, gc=False):
     """For which account and as which user a transaction acts."""
@@ -55,7 +58,7 @@ class Tx(BodyErrors, Transaction):
         """The day it is in the account's zone."""
         return local_day(self.now, self.actor.timezone)
 
-    def execute(self, statement: ClauseElement, values: dict[str, Any]) -> DriverCursor:
+    def execute(self, statement: ClauseElement, values: Columns) -> DriverCursor:
         """Run a statement within the account and return the driver's cursor."""
         if not self.writes and not self.is_snapshot:
             if self._used:
@@ -99,12 +102,20 @@ class Tx(BodyErrors, Transaction):
         values = self._values(table, record)
         return self.attempt(table, record, None, partial(self.put, table, values))
 
-    def put(self, table: Table, values: dict[str, Any]) -> int:
+    def put(self, table: Table, values: Columns) -> int:
         """Write a new row with values that were validated before; return its id."""
-        statement = _insert(table, tuple(values), returns_id=self.engine.returns_ids)
-        row_id = self.engine.new_id(self.execute(statement, values | {"now": self.now}))
+        row_id = self.add(table, values)
         self.count(table, 1)
         return row_id
+
+    def add(self, table: Table, values: Columns) -> int:
+        """Write a new row of a table whose rows are not counted; return its id."""
+        statement = _insert(table, tuple(values), returns_id=self.engine.returns_ids)
+        return self.engine.new_id(self.execute(statement, values | {"now": self.now}))
+
+    def set(self, table: Table, row_id: int, values: Columns) -> None:
+        """Write columns of a row, with values that were validated before, if any of them changes."""
+        self.run(_update(table, tuple(values)), **values, row_id=row_id, now=self.now)
 
     def update(self, table: Table, record: Record) -> None:
         """Write the record's fields to its row, if any has changed. Raises `validation_failed` with every error."""
@@ -147,7 +158,7 @@ class Tx(BodyErrors, Transaction):
         if change:
             self.run(COUNT, name=table.name, count=change)
 
-    def check(self, table: Table, model: type[msgspec.Struct], values: dict[str, Any], exclude_id: int | None) -> None:
+    def check(self, table: Table, model: type[msgspec.Struct], values: Columns, exclude_id: int | None) -> None:
         """Note the errors of references and unique values among these, which may be some of a body's fields.
 
         Another account's record is `no such` record, in the same words; null passes.
@@ -183,13 +194,13 @@ class Tx(BodyErrors, Transaction):
             self.raise_errors()
             raise  # what no rule explains
 
-    def _values(self, table: Table, record: Record) -> dict[str, Any]:
+    def _values(self, table: Table, record: Record) -> Columns:
         """Return the record's fields as columns."""
         values = view(table, type(record)).write(record, self.error)
         return values | _folded(table, values)
 
 
-def _folded(table: Table, values: dict[str, Any]) -> dict[str, str | None]:
+def _folded(table: Table, values: Columns) -> dict[str, str | None]:
     return {name: folded_text(values, *how) for name, how in folds(table).items()}
 
 
@@ -208,6 +219,12 @@ class Store:
         """Return a transaction over all accounts: for operators' commands and housekeeping."""
         return UnscopedTx(self.engine, self.statements, None, write=write)
 
+    def within(self, tx: UnscopedTx, actor: Actor) -> Tx:
+        """Return a part of a transaction that is limited to an account: for one that is opened in it."""
+        part = Tx(self.engine, self.statements, actor, write=tx.writes)
+        part.connection, part.now = tx.connection, tx.now
+        return part
+
     def unscoped_one(self, reason: str, statement: ClauseElement, **values: Any) -> Row | None:  # noqa: ARG002
         """Return one row of one statement over all accounts: for finding out whose request this is."""
         text, names, _ = self.statements.prepare(statement, scope=False)
@@ -220,15 +237,15 @@ COUNT = insert_or_add(totals, select(*COUNTED), ("count",))
 
 @cache
 def _insert(table: Table, names: tuple[str, ...], *, returns_id: bool) -> Any:
-    values: dict[str, Any] = {name: bindparam(name) for name in names}
-    stamps: dict[str, Any] = {"created_at": bindparam("now"), "updated_at": bindparam("now")}
+    values: Columns = {name: bindparam(name) for name in names}
+    stamps: Columns = {"created_at": bindparam("now"), "updated_at": bindparam("now")}
     statement = insert(table).values(account_id=ACCOUNT, **stamps, **values)
     return statement.returning(table.c.id) if returns_id else statement
 
 
 @cache
 def _update(table: Table, names: tuple[str, ...]) -> Any:
-    values: dict[str, Any] = {name: bindparam(name, type_=table.c[name].type) for name in names}
+    values: Columns = {name: bindparam(name, type_=table.c[name].type) for name in names}
     changed = or_(*(table.c[name].is_distinct_from(value) for name, value in values.items()))
     return update(table).where(table.c.id == bindparam("row_id"), changed).values(updated_at=bindparam("now"), **values)
 

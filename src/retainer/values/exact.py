@@ -27,6 +27,11 @@ def utcnow() -> str:
     return f"{_second(seconds)}.{microseconds:06}Z"
 
 
+def instant_after(instant: str, span: timedelta) -> str:
+    """Return the instant that lies this long after another, or before it by a negative span."""
+    return as_instant(datetime.fromisoformat(instant) + span)
+
+
 @lru_cache(maxsize=1)
 def _second(seconds: int) -> str:
     """A second without its zone; the same for all moments within it."""

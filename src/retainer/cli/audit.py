@@ -1,0 +1,58 @@
+"""Commands of operators on the audit."""
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from retainer.cli.common import Account, Json, Option, acting_for, say, whole
+from retainer.identity import audit
+from retainer.identity.audit import AuditEntry, AuditFilter, Fields
+from retainer.values.kinds import LARGEST_INTEGER
+
+audit_cli = typer.Typer(help="List what admins and operators did.", no_args_is_help=True)
+
+Act = Annotated[str | None, typer.Option("--action", help=f"Only one of: {', '.join(audit.ACTIONS)}.")]
+ByUser = Annotated[
+    int | None, typer.Option("--user", min=0, max=LARGEST_INTEGER, help="Only this user's; 0: nobody's.")
+]
+Limit = Annotated[int, typer.Option(min=1, max=1000, help="How many.")]
+Cursor = Annotated[str | None, typer.Option(help="The next_cursor of the page before.")]
+
+
+@audit_cli.command("list")
+def list_audit(
+    account: Account,
+    *,
+    action: Act = None,
+    user: ByUser = None,
+    since: Option = None,
+    until: Option = None,
+    limit: Limit = audit.PAGE,
+    cursor: Cursor = None,
+    json: Json = False,
+) -> None:
+    """List the actions in an account, newest first."""
+    filters = whole(AuditFilter, {"action": action, "user_id": user, "since": since, "until": until})
+    with acting_for(account) as tx:
+        page = audit.list_entries(tx, filters, cursor=cursor, limit=limit)
+    rows = [msgspec.structs.asdict(entry) if json else line(entry) for entry in page.entries]
+    say({"entries": rows, "next_cursor": page.next_cursor}, json=json)
+
+
+def line(entry: AuditEntry) -> dict[str, str | None]:
+    """Return an entry as a row for a person."""
+    return {
+        "at": entry.created_at[:19],
+        "who": entry.user_name or "-",
+        "address": entry.address,
+        "action": entry.action,
+        "what": f"{entry.target} {entry.target_id} {entry.target_name}",
+        "before": fields(entry.before),
+        "after": fields(entry.after),
+    }
+
+
+def fields(values: Fields | None) -> str | None:
+    """Return fields as a person reads them."""
+    return None if values is None else ", ".join(f"{name}: {value}" for name, value in values.items())

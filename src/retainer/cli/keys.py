@@ -1,0 +1,92 @@
+"""Commands of admins on API keys."""
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from retainer.cli.common import Account, Json, Option, Required, acting_for, acting_on, changes, comma_list, say, whole
+from retainer.identity import key_changes, key_list, keys
+from retainer.identity.key_changes import KeyChanges, Rotation
+from retainer.identity.key_list import KeyFilter
+from retainer.identity.keys import SCOPES, KeyDetails
+from retainer.schema.identity import api_keys
+from retainer.values.kinds import LARGEST_INTEGER
+
+key_cli = typer.Typer(help="Create, list, change, rotate and revoke API keys.", no_args_is_help=True)
+
+Key = Annotated[int, typer.Argument(metavar="KEY", min=1, max=LARGEST_INTEGER, help="The key's id.")]
+Holder = Annotated[int, typer.Option(min=1, max=LARGEST_INTEGER, help="The user that the key acts as.")]
+OfUser = Annotated[int | None, typer.Option("--user", min=1, max=LARGEST_INTEGER, help="Only keys of this user.")]
+Status = Annotated[str | None, typer.Option(help="Only active, expired or revoked keys.")]
+Search = Annotated[str | None, typer.Option("--q", help="Only keys with this in name, beginning, end or user.")]
+Sort = Annotated[str, typer.Option(help=f"{', '.join(key_list.ORDERS)}; -name for the reverse.")]
+Scopes = Annotated[str, typer.Option(help="A comma list, like clients:read,time:write, or all.")]
+NewScopes = Annotated[str | None, typer.Option("--scopes", help="All scopes from now on: a comma list, or all.")]
+Hours = Annotated[int | None, typer.Option(help=f"How long the former key remains valid; {key_changes.OVERLAP_HOURS}.")]
+
+
+def scope_list(text: str | None) -> list[str] | None:
+    """Return the scopes that an option names."""
+    return list(SCOPES) if text == "all" else comma_list(text)
+
+
+@key_cli.command("create")
+def create_key(
+    account: Account, *, user: Holder, name: Required, scopes: Scopes, expires_at: Option = None, json: Json = False
+) -> None:
+    """Create a key; its value is shown this once."""
+    options = {"name": name, "user_id": user, "scopes": scope_list(scopes), "expires_at": expires_at}
+    details = whole(KeyDetails, options)
+    with acting_for(account) as tx:
+        new = keys.create_key(tx, details)
+    say({"key_id": new.id, "key": new.value}, json=json)
+
+
+@key_cli.command("list")
+def list_keys(
+    account: Account,
+    *,
+    status: Status = None,
+    user: OfUser = None,
+    q: Search = None,
+    sort: Sort = "id",
+    json: Json = False,
+) -> None:
+    """List the keys of an account, without their values."""
+    filters = whole(KeyFilter, {"status": status, "user_id": user, "q": q, "sort": sort})
+    with acting_for(account) as tx:
+        rows = key_list.list_keys(tx, filters)
+    names = (
+        *("id", "name", "user_name", "prefix", "last_four", "status", "expires_at", "revoked_at"),
+        *("last_used_at", "last_used_address", "warnings", "scopes"),
+    )
+    shown = [msgspec.structs.asdict(row) if json else {name: getattr(row, name) for name in names} for row in rows]
+    say({"keys": shown}, json=json)
+
+
+@key_cli.command("set")
+def set_key(key: Key, *, name: Option = None, scopes: NewScopes = None, json: Json = False) -> None:
+    """Change a key's name or scopes; it counts from the next request on."""
+    values = changes(KeyChanges, {"name": name, "scopes": scope_list(scopes)})
+    with acting_on(api_keys, key) as tx:
+        changed = key_changes.change_key(tx, key, values)
+    say(msgspec.structs.asdict(changed), json=json)
+
+
+@key_cli.command("rotate")
+def rotate_key(key: Key, *, hours: Hours = None, expires_at: Option = None, json: Json = False) -> None:
+    """Create a key in place of another, which remains valid for some hours; the new value is shown this once."""
+    rotation = whole(Rotation, {"hours": hours, "expires_at": expires_at})
+    with acting_on(api_keys, key) as tx:
+        new = key_changes.rotate_key(tx, key, rotation)
+        former = key_list.get_key(tx, key)
+    say({"key_id": new.id, "key": new.value, "former_key_id": key, "former_expires_at": former.expires_at}, json=json)
+
+
+@key_cli.command("revoke")
+def revoke_key(key: Key, *, json: Json = False) -> None:
+    """Revoke a key for ever; other keys are not affected."""
+    with acting_on(api_keys, key) as tx:
+        revoked = key_changes.revoke_key(tx, key)
+    say(msgspec.structs.asdict(revoked), json=json)

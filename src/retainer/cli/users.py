@@ -1,0 +1,168 @@
+"""Commands of admins on people: users, the links with which they set passwords, and their sessions."""
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from retainer.cli.common import Account, Json, Option, Required, Whole, acting_for, acting_on, changes, say, site, whole
+from retainer.errors import invalid
+from retainer.identity import password_links, passwords, sessions, users
+from retainer.identity.audit import Fields
+from retainer.identity.password_links import PasswordLink
+from retainer.identity.users import UserDetails
+from retainer.schema import identity as schema
+from retainer.values.kinds import LARGEST_INTEGER
+from retainer.work import cost_rates
+
+user_cli = typer.Typer(help="Create, invite, list, change, deactivate and activate users.", no_args_is_help=True)
+session_cli = typer.Typer(help="List and revoke the sessions of admins in the console.", no_args_is_help=True)
+
+User = Annotated[int, typer.Argument(metavar="USER", min=1, max=LARGEST_INTEGER, help="The user's id.")]
+Session = Annotated[int, typer.Argument(metavar="SESSION", min=1, max=LARGEST_INTEGER, help="The session's id.")]
+
+
+@user_cli.command("create")
+def create_user(
+    account: Account,
+    *,
+    name: Required,
+    email: Required,
+    role: Option = None,
+    weekly_capacity_minutes: Whole = None,
+    target_percent: Option = None,
+    hourly_rate: Option = None,
+    cost_rate: Option = None,
+    password: Option = None,
+    json: Json = False,
+) -> None:
+    """Add a user to an account."""
+    options = {
+        "name": name,
+        "email": email,
+        "role": role,
+        "weekly_capacity_minutes": weekly_capacity_minutes,
+        "target_percent": target_percent,
+        "hourly_rate": hourly_rate,
+        "cost_rate": cost_rate,
+        "password": password,
+    }
+    details = whole(UserDetails, options)
+    password_in_force = details.password or passwords.generate()
+    password_hash = passwords.hash_password(password_in_force)
+    with acting_for(account) as tx:
+        user_id = users.create_user(tx, details, password_hash)
+    say({"user_id": user_id, "password": password_in_force}, json=json)
+
+
+@user_cli.command("invite")
+def invite_user(
+    account: Account,
+    *,
+    name: Required,
+    email: Required,
+    weekly_capacity_minutes: Whole = None,
+    hourly_rate: Option = None,
+    json: Json = False,
+) -> None:
+    """Add an admin to an account, and print a link with which to set a password, once."""
+    options = {
+        "name": name,
+        "email": email,
+        "role": "admin",
+        "weekly_capacity_minutes": weekly_capacity_minutes,
+        "hourly_rate": hourly_rate,
+    }
+    details = whole(UserDetails, options)
+    with acting_for(account) as tx:
+        user_id, link = users.invite(tx, details)
+    say_link(user_id, link, json=json)
+
+
+@user_cli.command("list")
+def list_users(account: Account, *, json: Json = False) -> None:
+    """List the users of an account."""
+    with acting_for(account) as tx:
+        rows = users.list_users(tx)
+    names = ("id", "name", "email", "role", "is_active", "weekly_capacity_minutes", "hourly_rate")
+    say({"users": rows if json else [{name: row[name] for name in names} for row in rows]}, json=json)
+
+
+@user_cli.command("set")
+def set_user(
+    user: User,
+    *,
+    name: Option = None,
+    email: Option = None,
+    role: Option = None,
+    weekly_capacity_minutes: Whole = None,
+    target_percent: Option = None,
+    hourly_rate: Option = None,
+    cost_rate: Option = None,
+    cost_rate_from: Option = None,
+    password: Option = None,
+    json: Json = False,
+) -> None:
+    """Change a user; a cost rate counts from --cost-rate-from on."""
+    options = {
+        "name": name,
+        "email": email,
+        "role": role,
+        "weekly_capacity_minutes": weekly_capacity_minutes,
+        "target_percent": target_percent,
+        "hourly_rate": hourly_rate,
+        "cost_rate": cost_rate,
+        "cost_rate_from": cost_rate_from,
+        "password": password,
+    }
+    if cost_rate_from is not None and cost_rate is None:
+        raise invalid({"cost_rate_from": ["Say which rate counts from then on: --cost-rate."]})
+    change_user(user, passwords.hashed_fields(changes(UserDetails, options)), json=json)
+
+
+@user_cli.command("deactivate")
+def deactivate_user(user: User, *, json: Json = False) -> None:
+    """Deactivate a user; the user's keys stop at once."""
+    change_user(user, {"is_active": False}, json=json)
+
+
+@user_cli.command("activate")
+def activate_user(user: User, *, json: Json = False) -> None:
+    """Activate a user again; the user's keys work again."""
+    change_user(user, {"is_active": True}, json=json)
+
+
+@user_cli.command("link")
+def create_link(user: User, *, json: Json = False) -> None:
+    """Print a link with which an admin sets a password, once; for one that was forgotten."""
+    with acting_on(schema.users, user) as tx:
+        link = password_links.create(tx, user)
+    say_link(user, link, json=json)
+
+
+@session_cli.command("list")
+def list_sessions(account: Account, *, json: Json = False) -> None:
+    """List the sessions of an account's admins, that which was used last first."""
+    with acting_for(account) as tx:
+        rows = [msgspec.structs.asdict(session) for session in sessions.list_sessions(tx)]
+    say({"sessions": rows}, json=json)
+
+
+@session_cli.command("revoke")
+def revoke_session(session: Session, *, json: Json = False) -> None:
+    """End a session at once."""
+    with acting_on(schema.sessions, session) as tx:
+        sessions.end(tx, session)
+    say({"session_id": session, "revoked": True}, json=json)
+
+
+def change_user(user: int, values: Fields, *, json: bool) -> None:
+    """Change a user, and print what became of it."""
+    with acting_on(schema.users, user) as tx:
+        changed = cost_rates.change_user(tx, user, values)
+    say(changed, json=json)
+
+
+def say_link(user_id: int, link: PasswordLink, *, json: bool) -> None:
+    """Print a link."""
+    say({"user_id": user_id, "link": link.url(site()), "expires_at": link.expires_at}, json=json)

@@ -1,0 +1,92 @@
+"""Changes of keys: name and scopes, rotation, revocation; each in the audit."""
+
+from datetime import datetime, timedelta
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from retainer.errors import Refusal
+from retainer.identity import audit, keys
+from retainer.identity.audit import Fields, Target
+from retainer.identity.key_list import Key, get_key
+from retainer.identity.keys import KeyDetails, NewKey, Scope, scope_text
+from retainer.schema.identity import api_keys
+from retainer.store.tx import Tx
+from retainer.values.exact import instant_after
+from retainer.values.kinds import Instant, Text100
+
+OVERLAP_HOURS = 24
+LONGEST_OVERLAP_HOURS = 30 * 24
+
+
+class KeyChanges(msgspec.Struct):
+    """The fields of a key that can be changed; whom it acts as and its value cannot."""
+
+    name: Text100
+    scopes: Annotated[list[Scope], Meta(min_length=1)]
+
+
+class Rotation(msgspec.Struct):
+    """How a key is rotated: how long the former one remains valid, and until when the new one is."""
+
+    hours: Annotated[int, Meta(ge=0, le=LONGEST_OVERLAP_HOURS)] = OVERLAP_HOURS
+    expires_at: Instant | None = None
+
+
+def change_key(tx: Tx, key_id: int, changes: Fields) -> Key:
+    """Change name or scopes, which counts from the next request on; return the key.
+
+    Raises `not_found`, and `locked` for a key that was revoked.
+    """
+    before = get_key(tx, key_id)
+    if before.status == "revoked":
+        raise Refusal("locked", f"Key {key_id} was revoked and stays as it is. Create another.")
+    values = dict(changes)
+    if "scopes" in values:
+        values["scopes"] = scope_text(values["scopes"])
+    tx.set(api_keys, key_id, values)
+    after = get_key(tx, key_id)
+    audit.note_changes(
+        tx, "key changed", _target(after), *({"name": key.name, "scopes": key.scopes} for key in (before, after))
+    )
+    return after
+
+
+def rotate_key(tx: Tx, key_id: int, rotation: Rotation) -> NewKey:
+    """Create a key with name, user and scopes of another, which remains valid for the hours of the rotation at most.
+
+    Unless the rotation says until when, the new key is valid for as long as the other was to be when it was created.
+    Raises `not_found`, `locked` for a key that is no longer valid or was rotated before, and what `create_key` raises.
+    """
+    former = get_key(tx, key_id)
+    if former.status != "active":
+        raise Refusal("locked", f"Key {key_id} is {former.status}. Create a new one.")
+    if former.replaced_by_id is not None:
+        raise Refusal("locked", f"Key {key_id} was rotated before: key {former.replaced_by_id} takes its place.")
+    expires_at = rotation.expires_at
+    if expires_at is None and former.expires_at is not None:
+        created, expired = map(datetime.fromisoformat, (former.created_at, former.expires_at))
+        expires_at = instant_after(tx.now, expired - created)
+    new = keys.create_key(tx, KeyDetails(former.name, former.user_id, former.scopes, expires_at))
+    end = instant_after(tx.now, timedelta(hours=rotation.hours))
+    end = end if former.expires_at is None else min(end, former.expires_at)
+    tx.set(api_keys, key_id, {"expires_at": end, "replaced_by_id": new.id})
+    fields = {"expires_at": end, "replaced_by_id": new.id}
+    before = {"expires_at": former.expires_at, "replaced_by_id": None}
+    audit.note_changes(tx, "key rotated", _target(former), before, fields)
+    return new
+
+
+def revoke_key(tx: Tx, key_id: int) -> Key:
+    """Revoke a key for ever; repeated, `revoked_at` stays. Return it. Raises `not_found`."""
+    key = get_key(tx, key_id)
+    if key.revoked_at is None:
+        tx.set(api_keys, key_id, {"revoked_at": tx.now})
+        audit.note(tx, "key revoked", _target(key))
+        key = get_key(tx, key_id)
+    return key
+
+
+def _target(key: Key) -> Target:
+    return Target("key", key.id, key.name)

@@ -1,0 +1,141 @@
+"""The keys of an account as admins see them: their state, their use, and what to look at."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+from sqlalchemy import bindparam, select
+
+from retainer.errors import Refusal, invalid
+from retainer.schema.identity import api_keys, users
+from retainer.store.engines.base import Row
+from retainer.store.tx import Tx
+from retainer.values.collation import sort_key
+from retainer.values.exact import instant_after
+from retainer.values.kinds import Id, Text100, Text191
+
+UNUSED = timedelta(days=90)
+EXPIRING = timedelta(days=14)
+RECENT = timedelta(hours=1)
+
+Status = Literal["active", "expired", "revoked"]
+KeyWarning = Literal["unused", "expiring"]
+
+
+class Key(msgspec.Struct):
+    """A key without its value. `warnings` has `unused` after 90 days without a request, `expiring` 14 days before."""
+
+    id: int
+    account_id: int
+    created_at: str
+    updated_at: str
+    user_id: int
+    name: str
+    prefix: str
+    last_four: str
+    scopes: list[str]
+    expires_at: str | None
+    revoked_at: str | None
+    last_used_at: str | None
+    last_used_address: str | None
+    replaced_by_id: int | None
+    user_name: str
+    user_is_active: bool
+    status: Status = "active"
+    warnings: list[KeyWarning] = []
+
+
+class KeyFilter(msgspec.Struct, frozen=True):
+    """Which keys are listed: `q` is searched for in name, prefix, last four and user; `-name` sorts descending."""
+
+    status: Status | None = None
+    user_id: Id | None = None
+    q: Text191 | None = None
+    sort: Text100 = "id"
+
+
+ALL = KeyFilter()
+ORDERS: dict[str, Callable[[Key], Any]] = {
+    "id": lambda key: key.id,
+    "name": lambda key: sort_key(key.name),
+    "user_name": lambda key: sort_key(key.user_name),
+    "created_at": lambda key: key.created_at,
+    "expires_at": lambda key: key.expires_at,
+    "last_used_at": lambda key: key.last_used_at,
+}
+
+
+class LiveKeys(NamedTuple):
+    """The keys that would stop if the API were switched off, and those of them that were used in the last hour."""
+
+    keys: list[Key]
+    used: list[Key]
+
+
+SHOWN = Key.__struct_fields__[:-4]
+KEYS = (
+    select(*api_keys.c[SHOWN], users.c.name, users.c.is_active)
+    .select_from(api_keys.join(users, users.c.id == api_keys.c.user_id))
+    .order_by(api_keys.c.id)
+)
+ONE = KEYS.where(api_keys.c.id == bindparam("id"))
+
+
+def list_keys(tx: Tx, filters: KeyFilter = ALL) -> list[Key]:
+    """Return the keys of the account, those without a value of the order last. Raises `validation_failed`."""
+    name = filters.sort.removeprefix("-")
+    if name not in ORDERS:
+        raise invalid({"sort": [f"Must be one of: {', '.join(ORDERS)}; with - before it for the reverse."]})
+    keys = [key for key in (_key(row, tx.now) for row in tx.all(KEYS)) if _is_chosen(key, filters)]
+    present = [key for key in keys if getattr(key, name) is not None]
+    absent = [key for key in keys if getattr(key, name) is None]
+    return sorted(present, key=ORDERS[name], reverse=filters.sort != name) + absent
+
+
+def get_key(tx: Tx, key_id: int) -> Key:
+    """Return a key. Raises `not_found`."""
+    row = tx.one(ONE, id=key_id)
+    if row is None:
+        raise Refusal("not_found", f"There is no key {key_id}.")
+    return _key(row, tx.now)
+
+
+def live_keys(tx: Tx, *, user_id: int | None = None) -> LiveKeys:
+    """Return the keys that work: what stops with the API's switch, or with the deactivation of a user."""
+    keys = [key for key in list_keys(tx, KeyFilter(status="active", user_id=user_id)) if key.user_is_active]
+    recent = instant_after(tx.now, -RECENT)
+    return LiveKeys(keys, [key for key in keys if key.last_used_at is not None and key.last_used_at >= recent])
+
+
+def _key(row: Row, now: str) -> Key:
+    """Return a row of KEYS as a key: what it is at a moment."""
+    key = Key(*row)
+    key.scopes = str(key.scopes).split()
+    key.user_is_active = bool(key.user_is_active)
+    if key.revoked_at is not None:
+        key.status = "revoked"
+    elif key.expires_at is not None and key.expires_at <= now:
+        key.status = "expired"
+    else:
+        key.warnings = _warnings(key, now)
+    return key
+
+
+def _warnings(key: Key, now: str) -> list[KeyWarning]:
+    """Return what to look at in an active key; one that was replaced expires as it should."""
+    warnings: list[KeyWarning] = []
+    if (key.last_used_at or key.created_at) <= instant_after(now, -UNUSED):
+        warnings.append("unused")
+    if key.expires_at is not None and key.replaced_by_id is None and key.expires_at <= instant_after(now, EXPIRING):
+        warnings.append("expiring")
+    return warnings
+
+
+def _is_chosen(key: Key, filters: KeyFilter) -> bool:
+    text = f"{key.name}\n{key.prefix}\n{key.last_four}\n{key.user_name}".casefold()
+    return (
+        filters.status in {None, key.status}
+        and filters.user_id in {None, key.user_id}
+        and (filters.q is None or filters.q.casefold() in text)
+    )

@@ -1,0 +1,388 @@
+"""Signing in: who gets in, what ends a session, and how many may try how often."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import time_machine
+
+from retainer.errors import Refusal
+from retainer.identity import audit, expiry, password_links, passwords, sessions, sign_in, users
+from retainer.identity.audit import AuditFilter
+from retainer.identity.sign_in import Browser, SignedIn
+from retainer.identity.users import UserDetails
+
+NOW = datetime(2026, 3, 10, 9, 0, tzinfo=UTC)
+OFFICE = Browser("203.0.113.1", "Firefox")
+ELSEWHERE = Browser("198.51.100.1")
+PASSWORD, OTHER = "a long enough password", "another long password"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Hashes of the same kind that take a hundredth of the time and memory."""
+    hasher = passwords.PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
+    monkeypatch.setattr(passwords, "HASHER", hasher)
+    monkeypatch.setattr(passwords, "NOBODYS", hasher.hash("nobody's"))
+
+
+@pytest.fixture
+def clock():
+    with time_machine.travel(NOW, tick=False) as clock:
+        yield clock
+
+
+@pytest.fixture
+def admin(clock, api):
+    """The email of an admin with a password, who has not signed in."""
+    api.set_user(api.admin_id, {"password_hash": passwords.hash_password(PASSWORD)})
+    return "ana@north.example"
+
+
+def enter(api, email, password=PASSWORD, browser=OFFICE, **options) -> SignedIn:
+    result = sign_in.sign_in(api.store, email, password, browser, **options)
+    assert isinstance(result, SignedIn), result
+    return result
+
+
+def refusal(call, *arguments, **options) -> Refusal:
+    with pytest.raises(Refusal) as refused:
+        call(*arguments, **options)
+    return refused.value
+
+
+def fail(api, email, browser=ELSEWHERE) -> Refusal:
+    return refusal(enter, api, email, "a wrong password", browser)
+
+
+def who(api, token):
+    return sessions.admin_of(api.store, token, "203.0.113.9")
+
+
+def actions(api, **filters):
+    """What was done in the time of the test: the agencies were opened later."""
+    with api.operating() as tx:
+        return audit.list_entries(tx, AuditFilter(until="2026-06-01T00:00:00.000000Z", **filters)).entries
+
+
+def test_an_admin_signs_in_and_is_known_by_the_session(api, admin):
+    token, signed_in = enter(api, f" {admin.upper()} ")
+    found = who(api, token)
+    assert (found.account_id, found.user_id, found.role) == (api.account_id, api.admin_id, "admin")
+    assert (found.name, found.email, found.account_name) == ("Ana Admin", "ana@north.example", "North")
+    assert (found.session_id, found.address) == (signed_in.session_id, "203.0.113.9")
+    assert who(api, token[:-1]) is None
+    (entry,) = actions(api, action="signed in")
+    assert (entry.user_id, entry.address, entry.target_id) == (api.admin_id, "203.0.113.1", signed_in.session_id)
+
+
+def test_nothing_stored_lets_anybody_in(api, admin):
+    token = enter(api, admin).token
+    with api.operating() as tx:
+        link = password_links.create(tx, api.admin_id)
+    stored = repr(api.sql("SELECT * FROM sessions")) + repr(api.sql("SELECT * FROM password_links"))
+    stored += repr(api.sql("SELECT * FROM audit_entries")) + repr(api.sql("SELECT * FROM users"))
+    for secret in (token, link.token, PASSWORD):
+        assert secret not in stored
+
+
+@pytest.mark.parametrize(
+    "change", [{"role": "member"}, {"is_active": False}, {"password_hash": None}], ids=lambda change: next(iter(change))
+)
+def test_only_active_admins_with_a_password_sign_in_and_all_others_hear_the_same(api, admin, change):
+    unknown = fail(api, "nobody@north.example")
+    wrong = fail(api, admin)
+    if "password_hash" in change:
+        api.sql("UPDATE users SET password_hash = NULL WHERE id = $1", api.admin_id)
+    else:
+        api.set_user(api.admin_id, change)
+    refused = refusal(enter, api, admin)
+    assert {unknown.code, wrong.code, refused.code} == {"validation_failed"}
+    assert str(unknown) == str(wrong) == str(refused)
+    assert unknown.members == wrong.members == refused.members
+
+
+def test_an_unknown_email_takes_one_hash_like_a_known_one(api, admin, monkeypatch):
+    verified = []
+    verify = passwords.HASHER.verify
+    monkeypatch.setattr(passwords.PasswordHasher, "verify", lambda _, *args: verified.append(args) or verify(*args))
+    for email in (admin, "nobody@north.example", "no address"):
+        verified.clear()
+        fail(api, email)
+        assert len(verified) == 1, email
+
+
+def test_an_email_of_several_accounts_names_the_account_only_when_the_password_fits_both(api, other_tenant, admin):
+    with other_tenant.operating() as tx:
+        details = UserDetails("Ana too", admin, "admin")
+        users.create_user(tx, details, passwords.hash_password(OTHER))
+    assert enter(api, admin).admin.account_id == api.account_id
+    assert enter(api, admin, OTHER).admin.account_id == other_tenant.account_id
+    other_tenant.sql("UPDATE users SET password_hash = (SELECT password_hash FROM users WHERE id = $1)", api.admin_id)
+    choices = sign_in.sign_in(api.store, admin, PASSWORD, OFFICE)
+    assert choices == [(api.account_id, "North"), (other_tenant.account_id, "South")]
+    for account_id, _ in choices:
+        assert enter(api, admin, account_id=account_id).admin.account_id == account_id
+    assert fail(api, admin).code == "validation_failed"
+
+
+# Sessions
+
+
+def test_a_session_ends_when_it_is_idle_and_after_half_a_day(api, admin, clock):
+    token = enter(api, admin).token
+    for _ in range(24):
+        clock.shift(timedelta(minutes=29, seconds=59))
+        assert who(api, token), "it was used before it was idle"
+    clock.shift(timedelta(seconds=24))
+    assert who(api, token) is None, "12 hours have passed"
+    token = enter(api, admin).token
+    clock.shift(timedelta(minutes=30))
+    assert who(api, token) is None
+
+
+def test_the_use_of_a_session_is_written_once_a_minute(api, admin, clock):
+    token = enter(api, admin).token
+    clock.shift(59)
+    who(api, token)
+    assert used(api) == ["2026-03-10T09:00:00.000000Z"]
+    clock.shift(1)
+    who(api, token)
+    assert used(api) == ["2026-03-10T09:01:00.000000Z"]
+
+
+def used(api):
+    with api.operating() as tx:
+        return [session.last_used_at for session in sessions.list_sessions(tx)]
+
+
+@pytest.mark.parametrize("change", [{"role": "member"}, {"is_active": False}], ids=["member", "deactivated"])
+def test_the_loss_of_role_or_access_ends_sessions_and_links_for_good(api, admin, change):
+    token = enter(api, admin).token
+    with api.operating() as tx:
+        link = password_links.create(tx, api.admin_id)
+    api.set_user(api.admin_id, change)
+    assert who(api, token) is None
+    api.set_user(api.admin_id, {"role": "admin", "is_active": True})
+    assert who(api, token) is None, "it does not come back"
+    assert refusal(password_links.find, api.store, link.token).code == "not_found"
+
+
+def test_a_new_password_ends_all_other_sessions(api, admin):
+    first, second = enter(api, admin), enter(api, admin)
+    sign_in.change_password(api.store, second.admin, PASSWORD, OTHER)
+    assert (who(api, first.token), bool(who(api, second.token))) == (None, True)
+    assert refusal(enter, api, admin).code == "validation_failed"
+    enter(api, admin, OTHER)
+    refused = refusal(sign_in.change_password, api.store, second.admin, PASSWORD, OTHER)
+    assert "current" in refused.members["errors"]
+    refused = refusal(sign_in.change_password, api.store, second.admin, OTHER, "elevenchars")
+    assert "password" in refused.members["errors"]
+    api.set_user(api.admin_id, {"password_hash": passwords.hash_password(PASSWORD)})
+    assert who(api, second.token) is None, "by the operator, all of them"
+
+
+def test_sessions_are_listed_and_revoked_within_the_account(api, other_tenant, admin):
+    first, second = enter(api, admin), enter(api, admin, browser=ELSEWHERE)
+    with api.operating() as tx:
+        listed = sessions.list_sessions(tx)
+    assert [session.address for session in listed] == ["198.51.100.1", "203.0.113.1"]
+    with other_tenant.operating() as tx:
+        assert sessions.list_sessions(tx) == []
+        assert refusal(sessions.end, tx, first.admin.session_id).code == "not_found"
+    with api.store.begin(second.admin, write=True) as tx:
+        sessions.end(tx, first.admin.session_id)
+        sessions.end(tx, second.admin.session_id)
+    assert (who(api, first.token), who(api, second.token)) == (None, None)
+    assert [entry.action for entry in actions(api)][:2] == ["signed out", "session revoked"]
+
+
+def test_nobody_shuts_oneself_out(api, admin):
+    acting = enter(api, admin).admin
+    for change in ({"role": "member"}, {"is_active": False}):
+        with api.store.begin(acting, write=True) as tx:
+            assert refusal(users.change_user, tx, api.admin_id, change).code == "validation_failed"
+    with api.store.begin(acting, write=True) as tx:
+        users.change_user(tx, api.admin_id, {"role": "admin", "name": "Ana"})
+
+
+# Links
+
+
+def test_a_link_sets_a_password_once_and_signs_in(api, clock):
+    with api.operating() as tx:
+        user_id, link = users.invite(tx, UserDetails("Eve", "eve@north.example", "admin"))
+    invitee = password_links.find(api.store, link.token)
+    assert (invitee.user_id, invitee.email, invitee.has_password) == (user_id, "eve@north.example", False)
+    short = refusal(sign_in.set_password, api.store, link.token, "elevenchars", OFFICE)
+    assert "12 to 1000 characters" in str(short)
+    token, signed_in = sign_in.set_password(api.store, link.token, PASSWORD, OFFICE)
+    assert who(api, token).user_id == signed_in.user_id == user_id
+    assert refusal(sign_in.set_password, api.store, link.token, OTHER, OFFICE).code == "not_found"
+    enter(api, "eve@north.example")
+    told = [(entry.action, entry.user_id) for entry in actions(api)]
+    assert told[:5] == [
+        ("signed in", user_id),
+        ("signed in", user_id),
+        ("password set", user_id),
+        ("link created", None),
+        ("user created", None),
+    ]
+
+
+def test_a_link_is_void_after_a_week_and_when_there_is_a_newer_one(api, admin, clock):
+    with api.operating() as tx:
+        first, second = password_links.create(tx, api.admin_id), password_links.create(tx, api.admin_id)
+    assert refusal(password_links.find, api.store, first.token).code == "not_found"
+    clock.shift(timedelta(days=7) - timedelta(seconds=1))
+    assert password_links.find(api.store, second.token).has_password
+    clock.shift(1)
+    assert refusal(password_links.find, api.store, second.token).code == "not_found"
+
+
+def test_of_two_who_use_a_link_at_once_one_sets_the_password(api, monkeypatch):
+    with api.operating() as tx:
+        link = password_links.create(tx, api.admin_id)
+    found, results = threading.Barrier(2), []
+    hash_password = passwords.hash_password
+    monkeypatch.setattr(passwords, "hash_password", lambda text: (found.wait(5) and None) or hash_password(text))
+
+    def attempt(password):
+        try:
+            sign_in.set_password(api.store, link.token, password, OFFICE)
+            results.append(password)
+        except Refusal as refused:
+            results.append(refused.code)
+
+    threads = [threading.Thread(target=attempt, args=(password,)) for password in (PASSWORD, OTHER)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results.count("not_found") == 1, results
+    (password,) = {PASSWORD, OTHER} & set(results)
+    enter(api, "ana@north.example", password)
+
+
+def test_only_active_admins_get_links(api, other_tenant):
+    for user_id, change in ((api.member_id, {}), (api.admin_id, {"is_active": False})):
+        api.set_user(user_id, {"weekly_capacity_minutes": 60, **change})
+        with api.operating() as tx:
+            assert refusal(password_links.create, tx, user_id).code == "validation_failed"
+    with api.operating() as tx:
+        assert refusal(password_links.create, tx, other_tenant.admin_id).code == "not_found"
+        assert refusal(users.invite, tx, UserDetails("Max", "m@x.example")).code == "validation_failed"
+
+
+# Throttling
+
+
+def test_failures_make_the_next_attempt_wait_longer_and_longer_but_at_most_a_quarter_of_an_hour(api, admin, clock):
+    waits = []
+    for attempt in range(20):
+        assert fail(api, admin).code == "validation_failed"
+        if attempt >= 4:
+            refused = refusal(enter, api, admin, browser=ELSEWHERE)
+            assert refused.code == "rate_limited"
+            waits.append(int(refused.headers["Retry-After"]))
+            clock.shift(waits[-1])
+    assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900, 900, 900, 900, 900]
+    assert len(actions(api, action="sign-in failed")) == 16
+    enter(api, admin, browser=ELSEWHERE)
+    assert fail(api, admin).code == "validation_failed", "who signs in begins anew"
+
+
+def test_an_attack_from_elsewhere_does_not_hold_up_a_browser_that_was_signed_in(api, admin, clock):
+    token = enter(api, admin).token
+    clock.shift(timedelta(days=2))
+    assert who(api, token) is None
+    for number in range(6):
+        fail(api, admin, Browser(f"198.51.100.{number}"))
+    assert refusal(enter, api, admin).code == "rate_limited"
+    enter(api, admin, browser=OFFICE._replace(last_token=token))
+
+
+def test_a_known_browser_has_a_count_of_its_own_for_the_email_that_it_knows(api, admin, clock):
+    token = enter(api, admin).token
+    known = ELSEWHERE._replace(last_token=token)
+    for _ in range(5):
+        assert fail(api, admin, known).code == "validation_failed"
+    assert fail(api, admin, known).code == "rate_limited"
+    enter(api, admin)
+    for _ in range(5):
+        fail(api, "max@north.example", known)
+    assert fail(api, "max@north.example").code == "rate_limited", "as from any browser"
+
+
+def test_an_address_that_tries_many_emails_waits_too(api, admin, clock):
+    for number in range(20):
+        assert fail(api, f"{number}@north.example").code == "validation_failed"
+    assert refusal(enter, api, admin, browser=ELSEWHERE).code == "rate_limited"
+    enter(api, admin)
+    clock.shift(1)
+    enter(api, admin, browser=ELSEWHERE)
+    fail(api, "20@north.example")
+    assert refusal(enter, api, admin, browser=ELSEWHERE).code == "rate_limited", "one's own sign-in clears nothing"
+
+
+def test_many_attempts_at_once_are_all_counted(api, admin):
+    results = []
+
+    def attempt():
+        results.append(fail(api, admin).code)
+
+    threads = [threading.Thread(target=attempt) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results.count("validation_failed") == 5, results
+
+
+def test_too_many_hashes_at_once_are_refused_and_not_counted(api, admin, monkeypatch):
+    monkeypatch.setattr(passwords, "_places", threading.BoundedSemaphore(1))
+    with passwords._turn():  # noqa: SLF001
+        for _ in range(9):
+            assert refusal(enter, api, admin).code == "unavailable"
+    enter(api, admin)
+
+
+def test_a_hash_with_former_parameters_is_made_anew(api, clock):
+    old = passwords.PasswordHasher(time_cost=2, memory_cost=32, parallelism=1).hash(PASSWORD)
+    api.set_user(api.admin_id, {"password_hash": old})
+    enter(api, "ana@north.example")
+    ((new,),) = api.sql("SELECT password_hash FROM users WHERE id = $1", api.admin_id)
+    assert new != old
+    enter(api, "ana@north.example")
+
+
+# What is over
+
+
+def test_what_is_over_is_forgotten_in_its_time(api, admin, clock):
+    enter(api, admin)
+    fail(api, admin)
+    with api.operating() as tx:
+        password_links.create(tx, api.admin_id)
+    expiry.forget_expired(api.store)
+    assert counts(api) == {"sessions": 1, "password_links": 1, "sign_in_failures": 3}
+    clock.shift(timedelta(days=7))
+    expiry.forget_expired(api.store)
+    assert counts(api) == {"sessions": 1, "password_links": 0, "sign_in_failures": 0}
+    clock.shift(timedelta(days=90))
+    expiry.forget_expired(api.store)
+    assert counts(api)["sessions"] == 0
+
+
+def counts(api):
+    names = ("sessions", "password_links", "sign_in_failures")
+    return {name: api.sql(f"SELECT count(*) FROM {name}")[0][0] for name in names}
+
+
+def test_after_a_restore_no_session_and_no_link_is_valid(api, admin):
+    token = enter(api, admin).token
+    with api.operating() as tx:
+        link = password_links.create(tx, api.admin_id)
+    expiry.end_everything(api.store)
+    assert who(api, token) is None
+    assert refusal(password_links.find, api.store, link.token).code == "not_found"
