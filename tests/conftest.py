@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.browser import Browser, opened
 from tests.contract.cases import rows_of
 from tests.contract_checker import SCOPED, ContractChecker
 from tests.databases import Databases, PostgresqlDatabases, SqliteDatabases, path_of, postgresql
@@ -61,6 +62,13 @@ def valkey_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyP
     process = ValkeyProcess(tmp_path_factory.mktemp("valkey"))
     yield process
     process.kill()
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A browser that many tests share."""
+    with opened(tmp_path_factory.mktemp("browser")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

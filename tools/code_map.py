@@ -8,7 +8,7 @@ SRC = ROOT / "src" / "retainer"
 MAP = ROOT / "docs" / "code-map.md"
 LAYERS = (
     *("", "values", "store/engines", "store", "schema", "schema/migrations", "kernel", "identity", "rollups"),
-    *("shared", "crm", "billing", "work", "support", "sites", "sites/monitor", "reports", "openapi", "backup"),
+    *("shared", "crm", "billing", "work", "support", "sites", "sites/monitor", "reports", "web", "openapi", "backup"),
     *("server", "demo", "cli"),
 )
 HEAD = """\

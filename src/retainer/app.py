@@ -17,13 +17,14 @@ from retainer.reports import overview, profitability, revenue, utilisation
 from retainer.server.compression import compressed
 from retainer.server.housekeeping import Housekeeping, KeysUsed
 from retainer.server.log import Log
-from retainer.server.site import Site
+from retainer.server.site import Page, Site
 from retainer.server.slots import BodyReader, RunningSlots
 from retainer.settings import BASE_PATH, Settings
 from retainer.sites import sites
 from retainer.store.engines import connect
 from retainer.store.tx import Store
 from retainer.support import ticket_replies, tickets
+from retainer.web import assets
 from retainer.work import milestones, projects, tasks, time_entries
 
 ROOT = f"{BASE_PATH}/"
@@ -78,7 +79,7 @@ class App:
             note_key_use=keys_used.note,
             read_body=BodyReader(self.running).read,
         )
-        pages = {"openapi.json": partial(openapi_page.answer, routes=ROUTES)}
+        pages: dict[str, Page] = {"assets": assets.answer, "openapi.json": partial(openapi_page.answer, routes=ROUTES)}
         self.site = Site(pages, limiter, self.log)
         self.housekeeping = Housekeeping(self.store, limiter, self.log, keys_used)
 

@@ -47,6 +47,7 @@ LAYERS = [
     "support",
     "sites",
     "reports",
+    "web",
     "openapi",
     "backup",
     "server.log",
@@ -78,6 +79,7 @@ MOST_ANY = {
     "sites": 3,
     "store": 76,
     "values": 71,
+    "web": 2,
     "work": 7,
 }
 UNSCOPED = {

@@ -171,7 +171,9 @@ def limit_anonymous(request: Request, refusal: Refusal, limiter: Limiter) -> tup
     return allowance, refusal
 
 
-def add_headers(response: Response, request: Request, allowance: Allowance) -> None:
+def add_headers(
+    response: Response, request: Request, allowance: Allowance, fixed: list[tuple[str, str]] = FIXED
+) -> None:
     """Add the headers that every response carries."""
     headers = response.headers
     headers += [
@@ -179,7 +181,7 @@ def add_headers(response: Response, request: Request, allowance: Allowance) -> N
         ("x-ratelimit-remaining", str(allowance.remaining)),
         ("x-ratelimit-reset", str(allowance.reset)),
         ("x-request-id", request.id),
-        *FIXED,
+        *fixed,
     ]
     if request.has_body:  # it stays unread, so that the connection cannot be used again
         headers.append(("connection", "close"))

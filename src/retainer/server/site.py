@@ -30,7 +30,8 @@ class Site:
             refusal = pipeline.to_refusal(error, request, self.log)
             allowance, refusal = pipeline.limit_anonymous(request, refusal, self.limiter)
             response = pipeline.refuse(refusal, request)
-        pipeline.add_headers(response, request, allowance)
+        said = {name for name, _ in response.headers}
+        pipeline.add_headers(response, request, allowance, [pair for pair in pipeline.FIXED if pair[0] not in said])
         self.log.request(request, response, None, None)
         return response
 
