@@ -26,6 +26,7 @@ FIXED = [
     ("vary", "Authorization, X-Api-Key, Accept-Encoding"),
     ("x-content-type-options", "nosniff"),
 ]
+DOCS_OF_ERRORS = "/docs/errors"
 RETRIES = 3
 """So many times a write is tried again when the database undid it because of another one; it was not yet answered."""
 
@@ -144,7 +145,8 @@ def reply(operation: Operation, result: Any, request: Request) -> Response:
 
 def refuse(refusal: Refusal, request: Request) -> Response:
     """A refusal as a response: one shape, whatever the reason."""
-    members = {"message": refusal.message, "code": refusal.code, "request_id": request.id, **refusal.members}
+    members = {"message": refusal.message, "code": refusal.code, "request_id": request.id}
+    members |= {"docs_url": f"{request.origin}{DOCS_OF_ERRORS}#{refusal.code}", **refusal.members}
     return Response(refusal.status, [CONTENT, *refusal.headers.items()], encode(members))
 
 
