@@ -7,7 +7,7 @@ DEVELOP := $(VENV)/.develop
 PYTEST := $(BIN)/pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test browser sure format lint types coverage bench instructions statements depth migration openapi map clean
+.PHONY: help run test browser sure format lint types coverage bench instructions statements depth migration examples openapi map clean
 
 help:  ## list what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -60,6 +60,9 @@ statements: $(DEVELOP)  ## write and show the statements and round trips to Post
 
 depth: $(DEVELOP)  ## measure how answers slow down from 10,000 to 1,000,000 time entries
 	$(BIN)/python bench/depth.py
+
+examples: $(DEVELOP)  ## record the examples of the reference again
+	$(BIN)/pytest -q tests/test_examples.py --write-examples
 
 migration: $(DEVELOP)  ## write a new migration from the tables: make migration NAME="what changes"
 	$(BIN)/python tools/new_migration.py "$(NAME)"

@@ -104,6 +104,7 @@ def other_tenant(both: tuple[ApiClient, ApiClient]) -> ApiClient:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--write-statements", action="store_true", help="write the table of statements again")
+    parser.addoption("--write-examples", action="store_true", help="record the examples of the reference again")
 
 
 # The end of a run: what the document promises is what the tests have produced, but for what unproduced.tsv explains

@@ -8,7 +8,20 @@ SRC = ROOT / "src" / "retainer"
 MAP = ROOT / "docs" / "code-map.md"
 LAYERS = (
     *("", "values", "store/engines", "store", "schema", "schema/migrations", "kernel", "identity", "rollups"),
-    *("shared", "crm", "billing", "work", "support", "sites", "sites/monitor", "reports", "web", "openapi", "backup"),
+    *(
+        "shared",
+        "crm",
+        "billing",
+        "work",
+        "support",
+        "sites",
+        "sites/monitor",
+        "reports",
+        "web",
+        "openapi",
+        "reference",
+        "backup",
+    ),
     *("server", "demo", "cli"),
 )
 HEAD = """\

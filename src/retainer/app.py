@@ -13,6 +13,7 @@ from retainer.kernel.pipeline import Pipeline
 from retainer.kernel.resource import Routes
 from retainer.limits import Limiter, SlidingWindow
 from retainer.openapi import page as openapi_page
+from retainer.reference import answers as reference
 from retainer.reports import overview, profitability, revenue, utilisation
 from retainer.server.compression import compressed
 from retainer.server.housekeeping import Housekeeping, KeysUsed
@@ -79,7 +80,13 @@ class App:
             note_key_use=keys_used.note,
             read_body=BodyReader(self.running).read,
         )
-        pages: dict[str, Page] = {"assets": assets.answer, "openapi.json": partial(openapi_page.answer, routes=ROUTES)}
+        pages: dict[str, Page] = {
+            "assets": assets.answer,
+            "docs": partial(reference.answer, routes=ROUTES),
+            "llms.txt": partial(reference.answer_llms, routes=ROUTES),
+            "openapi.json": partial(openapi_page.answer, routes=ROUTES),
+            "openapi.yaml": partial(openapi_page.answer_yaml, routes=ROUTES),
+        }
         self.site = Site(pages, limiter, self.log)
         self.housekeeping = Housekeeping(self.store, limiter, self.log, keys_used)
 

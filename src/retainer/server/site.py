@@ -38,4 +38,4 @@ class Site:
 
 def no_page(_: Request) -> Response:
     """Raise `not_found`, which says what there is."""
-    raise Refusal("not_found", f"There is nothing here. The API is at {BASE_PATH}, its reference at /openapi.json.")
+    raise Refusal("not_found", f"There is nothing here. The API is at {BASE_PATH}, its reference at /docs.")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, PrefixLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, PrefixLoader, StrictUndefined, select_autoescape
 
 from retainer.kernel.http import Request, Response
 from retainer.web.assets import ADDRESSES, PACKAGE
@@ -11,7 +11,7 @@ from retainer.web.responses import HTML, document, protection
 
 TEMPLATES = Environment(
     loader=PrefixLoader({folder.parent.name: FileSystemLoader(folder) for folder in PACKAGE.glob("*/templates")}),
-    autoescape=True,
+    autoescape=select_autoescape(disabled_extensions=("md", "txt"), default=True, default_for_string=True),
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
