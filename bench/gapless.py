@@ -165,7 +165,7 @@ class Writer:
                 with self.book.lock:
                     self.book.answers[answer.status] += 1
                     self.book.replayed += "idempotency-replayed" in answer.headers
-                if answer.status != 409:
+                if answer.status not in {409, 503}:  # 503: the writers before this one took too long
                     return answer
             time.sleep(0.05)
         raise TimeoutError(f"No answer for {TIMEOUT_SECONDS} seconds: {method} {path}")

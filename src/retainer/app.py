@@ -1,9 +1,8 @@
 """Read first: every resource of the API, the parts of a server put together, and the WSGI application."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
-from http import HTTPStatus
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from retainer.billing import credit_notes, expenses, invoice_lines, invoices, quote_lines, quotes
 from retainer.crm import clients, contacts, tags
@@ -15,12 +14,14 @@ from retainer.limits import Limiter, SlidingWindow
 from retainer.openapi import page as openapi_page
 from retainer.reference import answers as reference
 from retainer.reports import overview, profitability, revenue, utilisation
+from retainer.server import site
 from retainer.server.compression import compressed
+from retainer.server.health import Health
 from retainer.server.housekeeping import Housekeeping, KeysUsed
 from retainer.server.log import Log
-from retainer.server.site import Page, Site
+from retainer.server.operations import STATUS_LINES, Operations, Page
 from retainer.server.slots import BodyReader, RunningSlots
-from retainer.settings import BASE_PATH, Settings
+from retainer.settings import BASE_PATH, PUBLIC, Settings
 from retainer.sites import sites
 from retainer.store.engines import connect
 from retainer.store.tx import Store
@@ -28,8 +29,11 @@ from retainer.support import ticket_replies, tickets
 from retainer.web import assets
 from retainer.work import milestones, projects, tasks, time_entries
 
+if TYPE_CHECKING:
+    from retainer.server.metrics import Board, MetricsPage
+
 ROOT = f"{BASE_PATH}/"
-STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
+CLOSE = ("connection", "close")
 RESOURCES = [
     clients.api,
     contacts.api,
@@ -61,34 +65,44 @@ RESOURCES = [
 ROUTES = Routes(RESOURCES)
 """Which operation a request names; the same for every application of a process."""
 
+PAGES: Mapping[str, site.Page] = {
+    "assets": assets.answer,
+    "docs": partial(reference.answer, routes=ROUTES),
+    "llms.txt": partial(reference.answer_llms, routes=ROUTES),
+    "openapi.json": partial(openapi_page.answer, routes=ROUTES),
+    "openapi.yaml": partial(openapi_page.answer_yaml, routes=ROUTES),
+}
+"""What is answered outside the base path, by the first part of the path."""
+
 
 class App:
-    """The application of a process: the parts of a server, put together."""
+    """The application of a process: the parts of a server, put together.
 
-    def __init__(self, settings: Settings, log: BinaryIO) -> None:
+    `operations` are the pages for machines beside the API. Figures go to a `place` on a board, if there is one. While
+    `is_closing`, clients are asked to close their connections.
+    """
+
+    def __init__(self, settings: Settings, log: BinaryIO, board: "Board | None" = None, place: int = 0) -> None:
         self.settings = settings
         self.store = Store(connect(settings.database))
-        self.log = Log(log)
+        self.log = Log(log, self.store.engine)
         self.running = RunningSlots(settings.threads)
-        limiter, keys_used = limiter_of(settings, self.log), KeysUsed()
+        self.limiter, keys_used = limiter_of(settings, self.log), KeysUsed()
+        self.health = Health(self.store, self.limiter, uses_valkey=bool(settings.valkey_url))
+        self.metrics = measure(self, board, place) if board else None
+        self.operations = Operations(self.pages(PUBLIC))
+        self.is_closing = False
         self.pipeline = Pipeline(
             store=self.store,
             routes=ROUTES,
-            limiter=limiter,
+            limiter=self.limiter,
             log=self.log,
             access=access,
             note_key_use=keys_used.note,
             read_body=BodyReader(self.running).read,
         )
-        pages: dict[str, Page] = {
-            "assets": assets.answer,
-            "docs": partial(reference.answer, routes=ROUTES),
-            "llms.txt": partial(reference.answer_llms, routes=ROUTES),
-            "openapi.json": partial(openapi_page.answer, routes=ROUTES),
-            "openapi.yaml": partial(openapi_page.answer_yaml, routes=ROUTES),
-        }
-        self.site = Site(pages, limiter, self.log)
-        self.housekeeping = Housekeeping(self.store, limiter, self.log, keys_used)
+        self.site = site.Site(PAGES, self.limiter, self.log)
+        self.housekeeping = Housekeeping(self.store, self.limiter, self.log, keys_used)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request: the API by the pipeline, everything outside its base path by the site."""
@@ -96,11 +110,34 @@ class App:
         is_api = path.startswith(ROOT) or path == BASE_PATH
         if is_api:
             environ["PATH_INFO"] = path[len(BASE_PATH) :]
+        elif path in self.operations.pages:
+            return self.operations(environ, start_response)
         request = Request(environ, self.settings)
         with self.running:
             response = compressed(request, (self.pipeline if is_api else self.site).answer(request))
+        if self.is_closing and CLOSE not in response.headers:
+            response.headers.append(CLOSE)
         start_response(STATUS_LINES[response.status], response.headers)
         return [] if request.method == "HEAD" else [response.body]
+
+    def pages(self, place: str) -> dict[str, Page]:
+        """Return the pages for machines that the settings put in a place."""
+        pages: dict[str, Page] = {}
+        if self.settings.health == place:
+            pages |= {"/livez": self.health.live, "/readyz": self.health.ready}
+        if self.settings.metrics == place and self.metrics:
+            pages["/metrics"] = self.metrics.answer
+        return pages
+
+
+def measure(app: App, board: "Board", place: int) -> "MetricsPage":
+    """Let an application keep its figures in its part of a board; return the page of all."""
+    from retainer.server.metrics import MetricsPage, Recorder  # noqa: PLC0415  # its library is loaded where it is used
+
+    recorder = Recorder(board.parts[place], app.running, app.store.engine, app.limiter, app.log.outages)
+    recorder.record([])
+    app.log.count = recorder.record
+    return MetricsPage(board, app.store)
 
 
 def limiter_of(settings: Settings, log: Log) -> Limiter:

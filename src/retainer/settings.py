@@ -17,6 +17,8 @@ from dotenv import dotenv_values
 PREFIX = "RETAINER_"
 BASE_PATH = "/api/public/v1"
 SQLITE = "sqlite:///"
+PUBLIC, NOWHERE = "public", "none"
+PLACES = "public, none, or an address like 127.0.0.1:9090"
 PASSWORDS = re.compile(r"(?<=://)([^:/?#]*):.*@|([?&](?:ssl)?password=)[^&#]*")
 
 Network = IPv4Network | IPv6Network
@@ -59,6 +61,20 @@ def _valkey_url(text: str) -> str:
         raise SettingsError(
             'RETAINER_VALKEY_URL needs a library that is not installed. Install it: pip install "retainer[valkey]"'
         )
+    return text
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """Return the host and the port of an address. Raises ValueError when it is none."""
+    url = urlsplit(f"//{text}")
+    if not url.hostname or not url.port or text != url.netloc or url.username is not None:
+        raise ValueError
+    return url.hostname, url.port
+
+
+def _place(text: str) -> str:
+    if text not in {PUBLIC, NOWHERE}:
+        host_and_port(text)
     return text
 
 
@@ -128,6 +144,18 @@ class Settings:
         _proxy_header,
     )
     threads: int = _setting(16, "Requests that are served at once.", "a whole number from 1 to 256", _whole(1, 256))
+    health: str = _setting(
+        PUBLIC, "Where /livez and /readyz are answered: beside the API, nowhere, or at an address.", PLACES, _place
+    )
+    metrics: str = _setting(
+        NOWHERE, "Where /metrics is answered to Prometheus: at an address, beside the API, or nowhere.", PLACES, _place
+    )
+    stop_delay: int = _setting(
+        0,
+        "Seconds from SIGTERM on in which requests are still answered, while /readyz says 503.",
+        "a whole number from 0 to 300",
+        _whole(0, 300),
+    )
     monitor: bool = _setting(True, "Whether `serve` checks the sites.", "yes or no", _yes_or_no)  # noqa: FBT003
     monitor_allow: tuple[Network, ...] = _setting(
         (),

@@ -23,8 +23,8 @@ from retainer.store.tx import Store
 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")]
-Workers = Annotated[int, typer.Option(min=1, help="Processes; the embedded database takes one.")]
-Threads = Annotated[int | None, typer.Option(min=1, max=256, help="Requests that are served at once; 16.")]
+Workers = Annotated[int, typer.Option(min=1, help="Processes that answer; more than one with PostgreSQL and Valkey.")]
+Threads = Annotated[int | None, typer.Option(min=1, max=256, help="Requests that each of them runs at once; 16.")]
 NoMonitor = Annotated[bool, typer.Option("--no-monitor", help="Do not check the sites.")]
 Once = Annotated[bool, typer.Option(help="Check what is due, then end.")]
 Paused = Annotated[
@@ -94,14 +94,14 @@ def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) ->
     loaded = settings.load()
     engine = connect(loaded.database)
     migrate(engine)
-    log = Log(sys.stderr.buffer)
+    log = Log(sys.stderr.buffer, engine)
     store = Store(engine)
     if warning := pause.warning(store):
         log.warning(warning)
         log.flush()
 
     def failed(what: str, error: Exception) -> None:
-        log.failure(what, error)
+        log.report(what, error)
         log.flush()
 
     site_monitor = Monitor(store, loaded.monitor_allow, failed)
@@ -186,26 +186,24 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
 
 def run(host: str, port: int, workers: int, threads: int | None, ready: Callable[[], None]) -> None:
     """Migrate if needed, then serve until SIGTERM or SIGINT; `ready` is called once requests are answered."""
+    from retainer.server import serving  # noqa: PLC0415  # other commands need no HTTP server
     from retainer.server.log import Log  # noqa: PLC0415
-    from retainer.server.serving import serve as listen  # noqa: PLC0415  # other commands need no HTTP server
 
-    if workers > 1:
-        message = "the embedded database is served by one process; raise --threads instead"
-        raise typer.BadParameter(message, param_hint="--workers")
     if threads is not None:
         os.environ["RETAINER_THREADS"] = str(threads)
     loaded = settings.load()
+    serving.check(loaded, workers)
     engine = connect(loaded.database)
     migrate(engine)
     messages = [*warnings(engine), pause.warning(Store(engine))]
     engine.close()
-    log = Log(sys.stderr.buffer)
+    log = Log(sys.stderr.buffer, engine)
     for message in filter(None, messages):
         log.warning(message)
     if os.geteuid() == 0:
         log.warning("The server runs as root. Run it as a user of its own, who owns the data folder and nothing else.")
     log.flush()
-    listen(host, port, settings=loaded, ready=ready)
+    serving.serve(host=host, port=port, workers=workers, settings=loaded, log=log, ready=ready)
 
 
 def base_url(host: str, port: int) -> str:

@@ -47,8 +47,8 @@ class RequestLog(Protocol):
     def request(self, request: Request, response: Response, caller: Caller | None, operation: Operation | None) -> None:
         """Note how a request was answered."""
 
-    def failure(self, what: Request | str, error: Exception) -> None:
-        """Note an error of ours, with its stack."""
+    def report(self, what: Request | str, error: Exception) -> None:
+        """Note an error of ours, or that the database cannot be used."""
 
 
 @dataclass(slots=True)
@@ -154,7 +154,7 @@ def to_refusal(error: Exception, request: Request, log: RequestLog) -> Refusal:
     """The refusal that an exception means to the caller."""
     if isinstance(error, Refusal):
         return error
-    log.failure(request, error)
+    log.report(request, error)
     if isinstance(error, Unavailable):
         sentence = (
             "The database is out of reach. Try again in a few seconds; an Idempotency-Key makes that safe for writes."

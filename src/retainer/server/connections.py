@@ -5,6 +5,7 @@ import socket
 import stat
 import struct
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +15,7 @@ from retainer.forwarding import group, is_trusted, parse_address
 from retainer.settings import Settings
 
 SCAN_SECONDS = 1.0
+LEAVE_SECONDS = 0.1  # from one look to the next at whether connections are left
 REQUEST_SECONDS = 30  # for the whole of a request, from the last response on
 CLOSING_SECONDS = 5  # after that, for the refusal to be sent
 MOST_CONNECTIONS = 8192
@@ -37,6 +39,7 @@ class ConnectionGuard:
         self.settings = settings
         self._failed = failed
         self._ports: set[int] = set()
+        self._listeners: set[int] = set()
         self._seen: set[int] = set()
         self._stopped = threading.Event()
 
@@ -48,6 +51,23 @@ class ConnectionGuard:
         """Let the thread end, without waiting for it."""
         self._stopped.set()
 
+    def leave(self, seconds: float) -> None:
+        """Leave new connections to other processes; return when none is left here, or after some seconds.
+
+        The HTTP server cannot stop accepting without closing connections, so another socket, to which nobody
+        connects, takes the place of those that it listens on. What waits in them waits for the other processes.
+        """
+        self.look()
+        with socket.socket(socket.AF_UNIX) as nobody:
+            nobody.bind("")
+            nobody.listen()
+            nobody.setblocking(False)  # noqa: FBT003
+            for descriptor in self._listeners:
+                os.dup2(nobody.fileno(), descriptor, inheritable=False)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self.look():
+            time.sleep(LEAVE_SECONDS)
+
     def _run(self) -> None:
         while not self._stopped.wait(SCAN_SECONDS):
             try:
@@ -57,6 +77,7 @@ class ConnectionGuard:
 
     def look(self) -> list[Connection]:
         """Return every connection of a client."""
+        self._listeners.clear()
         with os.scandir("/proc/self/fd") as entries:
             connections = [self._connection(int(entry.name)) for entry in entries]
         return [connection for connection in connections if connection is not None]
@@ -90,6 +111,7 @@ class ConnectionGuard:
                     return None
                 if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                     self._ports.add(sock.getsockname()[1])
+                    self._listeners.add(descriptor)
                     return None
                 if sock.getsockname()[1] not in self._ports:
                     return None

@@ -98,4 +98,4 @@ class Housekeeping:
         try:
             chore()
         except Exception as error:  # noqa: BLE001
-            self.log.failure(what, error)
+            self.log.report(what, error)

@@ -20,15 +20,20 @@ class RunningSlots:
     """
 
     def __init__(self, count: int) -> None:
-        self._free = count
+        self.count = self.free = count
         self._lock = threading.Lock()
         self._waiting: deque[threading.Lock] = deque()
+
+    @property
+    def waiting(self) -> int:
+        """How many threads wait for a slot."""
+        return len(self._waiting)
 
     def enter(self) -> None:
         """Take a slot; wait until one is handed over if none is free."""
         with self._lock:
-            if self._free:
-                self._free -= 1
+            if self.free:
+                self.free -= 1
                 return
             handed_over = threading.Lock()
             handed_over.acquire()
@@ -41,7 +46,7 @@ class RunningSlots:
             if self._waiting:
                 self._waiting.popleft().release()
             else:
-                self._free += 1
+                self.free += 1
 
     __enter__ = enter
 

@@ -4,7 +4,7 @@ A site is claimed by a conditional update, so that any number of monitors can wo
 sites are due again at the end of the lease. Sums are rolled up when findings are written, not when they are read.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 from sqlalchemy import and_, bindparam, func, select, update
@@ -89,6 +89,12 @@ def claim(tx: UnscopedTx, most: int, lease: timedelta) -> list[Due]:
 def anything_due(tx: UnscopedTx) -> bool:
     """Whether a site should be checked by now."""
     return bool(tx.all(DUE, now=tx.now, most=1))
+
+
+def lateness(tx: UnscopedTx) -> timedelta:
+    """Return how long the site that has waited longest is due; nothing when none is, or the monitor is paused."""
+    due = tx.all(DUE, now=tx.now, most=1)
+    return datetime.fromisoformat(tx.now) - datetime.fromisoformat(due[0][-1]) if due else timedelta()
 
 
 def record(tx: UnscopedTx, due: Due, finding: Finding) -> None:

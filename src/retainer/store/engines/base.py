@@ -61,6 +61,11 @@ class Engine(ABC):
     def location(self) -> str:
         """Where the database is, without any secret."""
 
+    @property
+    @abstractmethod
+    def connections(self) -> tuple[int, int]:
+        """How many connections are open, and how many of them nobody uses."""
+
     @abstractmethod
     def connection(self) -> DriverConnection:
         """Lend a connection that nobody uses; its user gives it back."""

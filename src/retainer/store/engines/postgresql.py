@@ -68,6 +68,11 @@ class Postgresql(Engine):
         port = f":{parts['port']}" if "port" in parts else ""
         return f"postgresql://{user}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
 
+    @property
+    def connections(self) -> tuple[int, int]:
+        """How many connections are open, and how many of them nobody uses."""
+        return self._pool.count, len(self._pool.idle)
+
     def connection(self) -> Connection:
         """Lend a connection that nobody uses; its user gives it back. Raises Unavailable."""
         return self._pool.lend()

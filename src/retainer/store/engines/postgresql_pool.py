@@ -19,7 +19,8 @@ class Pool:
 
     def __init__(self, conninfo: str) -> None:
         self._conninfo = conninfo
-        self._idle: list[Connection] = []
+        self.idle: list[Connection] = []
+        self.count = 0
         self._generation = 0
         self._lock = threading.Lock()
         self._is_back = threading.Event()  # another one for each loss; who waits for it ends when it is set
@@ -28,7 +29,7 @@ class Pool:
     def lend(self) -> Connection:
         """Lend a connection that nobody uses; its user gives it back. Raises Unavailable."""
         try:
-            return self._idle.pop()
+            return self.idle.pop()
         except IndexError:  # all are lent
             if not self._is_back.is_set():
                 raise Unavailable("PostgreSQL is out of reach.") from None
@@ -42,8 +43,9 @@ class Pool:
         """Take back what was lent: for the next user, if its last transaction ended in order."""
         with self._lock:
             if connection.is_reusable() and connection.generation == self._generation:
-                self._idle.append(connection)
+                self.idle.append(connection)
                 return
+            self.count -= 1
         if connection.closed:
             self._renew(connection.generation)
             if connection.has_timed_out:
@@ -59,6 +61,8 @@ class Pool:
         generation = self._generation
         connection = open_connection(self._conninfo)
         connection.generation = generation
+        with self._lock:
+            self.count += 1
         return connection
 
     def _renew(self, generation: int) -> None:
@@ -67,7 +71,8 @@ class Pool:
             if generation != self._generation:
                 return
             self._generation += 1
-            idle, self._idle = self._idle, []
+            idle, self.idle = self.idle, []
+            self.count -= len(idle)
         for connection in idle:
             connection.close()
 

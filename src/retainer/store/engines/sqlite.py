@@ -79,6 +79,11 @@ class Sqlite(Engine):
         """The path of the file."""
         return str(self.path)
 
+    @property
+    def connections(self) -> tuple[int, int]:
+        """How many connections are open, and how many of them nobody uses."""
+        return len(self._open), len(self._idle)
+
     def translate_error(self, error: Exception) -> Exception:
         """What a driver's error means to callers: out of reach, or the programming error that it is."""
         _, name, *_ = *str(getattr(error, "sqlite_errorname", "")).split("_"), ""

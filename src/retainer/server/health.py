@@ -1,0 +1,93 @@
+"""Health: /livez and /readyz, for whoever ends and starts processes, or decides which of them gets requests."""
+
+import threading
+import time
+
+import msgspec
+
+from retainer.kernel.http import Response
+from retainer.limits import Limiter
+from retainer.schema.migrations import current, head
+from retainer.store.engines import Unavailable
+from retainer.store.tx import Store
+
+FRESH_SECONDS = 1
+"""For so long what was found is answered again."""
+DEADLINE_SECONDS = 1
+"""For so long the database is waited for."""
+OK = "ok"
+
+encode = msgspec.json.Encoder().encode
+
+
+class Check:
+    """One look at the database, in a thread of its own, for it may hang."""
+
+    def __init__(self, store: Store, newest_schema: str) -> None:
+        self.began = time.monotonic()
+        self.found = {"database": "no answer in time"}
+        self._store, self._newest_schema = store, newest_schema
+        self._ended = threading.Event()
+        threading.Thread(target=self._run, name="health", daemon=True).start()
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether another look is needed."""
+        return self._ended.is_set() and time.monotonic() - self.began >= FRESH_SECONDS
+
+    def wait(self) -> dict[str, str]:
+        """Return what was found, or that there is no answer yet."""
+        self._ended.wait(max(0, self.began + DEADLINE_SECONDS - time.monotonic()))
+        return self.found
+
+    def _run(self) -> None:
+        try:
+            schema = current(self._store)
+        except Unavailable:  # the reason may name machines: it is in the log
+            self.found = {"database": "out of reach"}
+        else:
+            is_behind = schema is None or schema < self._newest_schema
+            self.found = {"database": OK, "migrations": "behind" if is_behind else OK}
+        finally:
+            self._ended.set()
+
+
+class Health:
+    """Whether a process lives, and whether it is ready for requests. `is_stopping` is set when it is about to end.
+
+    A newer schema is fine: while a newer version is rolled out, its migrations run beside servers of this one.
+    """
+
+    def __init__(self, store: Store, limiter: Limiter, *, uses_valkey: bool) -> None:
+        self.is_stopping = False
+        self._store, self._limiter, self._uses_valkey = store, limiter, uses_valkey
+        self._newest_schema = head()
+        self._check: Check | None = None
+        self._lock = threading.Lock()
+
+    def live(self) -> Response:
+        """Answer that requests are answered; asks nobody."""
+        return reply(200, {"status": "alive"})
+
+    def ready(self) -> Response:
+        """Answer 200 when the process should get requests, and what is not as it should be.
+
+        Without Valkey requests are limited in each process alone, which is no reason to answer none.
+        """
+        if self.is_stopping:
+            return reply(503, {"status": "stopping"})
+        with self._lock:
+            if self._check is None or self._check.is_stale:
+                self._check = Check(self._store, self._newest_schema)
+            check = self._check
+        found = check.wait()
+        is_ready = set(found.values()) == {OK}
+        if self._uses_valkey:
+            found = found | {"valkey": OK if self._limiter.is_shared else "out of reach"}
+        words = {True: "ready" if set(found.values()) == {OK} else "degraded", False: "unready"}
+        return reply(200 if is_ready else 503, {"status": words[is_ready], **found})
+
+
+def reply(status: int, found: dict[str, str]) -> Response:
+    """Return a response that says what was found."""
+    return Response(status, [("content-type", "application/json; charset=utf-8")], encode(found))

@@ -1,0 +1,65 @@
+"""Pages for the machines that look after a server: without a key, a limit, or a line of the log."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
+from socketserver import ThreadingMixIn
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+from retainer.kernel.http import Response
+
+STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
+HEADERS = [("cache-control", "no-store"), ("x-content-type-options", "nosniff")]
+REQUEST_SECONDS = 5
+Page = Callable[[], Response]
+
+
+class Operations:
+    """A WSGI application of pages, by their paths."""
+
+    def __init__(self, pages: Mapping[str, Page]) -> None:
+        self.pages = pages
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Answer GET and HEAD of the pages, nothing else."""
+        response = self._answer(environ["REQUEST_METHOD"], environ["PATH_INFO"])
+        length = ("content-length", str(len(response.body)))
+        start_response(STATUS_LINES[response.status], [*response.headers, *HEADERS, length])
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [response.body]
+
+    def _answer(self, method: str, path: str) -> Response:
+        page = self.pages.get(path)
+        if page is None:
+            return Response(404, [("content-type", "text/plain")], f"Here is {', '.join(self.pages)}.\n".encode())
+        if method not in {"GET", "HEAD"}:
+            return Response(405, [("allow", "GET, HEAD"), ("content-type", "text/plain")], b"Only GET and HEAD.\n")
+        return page()
+
+
+class OperationsServer(ThreadingMixIn, WSGIServer):
+    """Serves pages on a listening socket that other processes have as well; each request goes to one of them."""
+
+    daemon_threads = True
+
+    def __init__(self, listener: socket.socket, operations: Operations) -> None:
+        super().__init__(listener.getsockname()[:2], Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
+        self.server_name, self.server_port = listener.getsockname()[:2]
+        self.setup_environ()
+        self.set_app(operations)
+
+    def start(self) -> None:
+        """Serve in a thread."""
+        threading.Thread(target=self.serve_forever, name="operations", daemon=True).start()
+
+
+class Handler(WSGIRequestHandler):
+    """A request, which has little time, and no line on standard error."""
+
+    timeout = REQUEST_SECONDS
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name is that of the standard library
+        """Write nothing: who reads these pages does so every few seconds."""

@@ -1,0 +1,134 @@
+"""Metrics: what Prometheus reads of all workers together, whichever of them it asks, and nothing of any account."""
+
+import os
+import signal
+from collections import Counter
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from retainer.app import ROUTES
+from retainer.server.metrics import STATUSES, Board
+from tests.blackbox.process import children, free_port, prepared, running, until
+from tests.contract_checker import documented
+
+READS, REFUSALS = 40, 7
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, postgresql_databases, valkey_process):
+    """A server with two workers, and the port of its metrics."""
+    url = postgresql_databases.copy(postgresql_databases.prototype)
+    port = free_port()
+    settings = {
+        "RETAINER_DATABASE_URL": url,
+        "RETAINER_VALKEY_URL": valkey_process.url,
+        "RETAINER_METRICS": f"127.0.0.1:{port}",
+    }
+    with running(tmp_path_factory.mktemp("server"), "--workers", 2, **settings) as server:
+        yield server, port
+    postgresql_databases.discard(url)
+
+
+def scrape(server, port):
+    """Each sample: its name, labels and value."""
+    with server.client() as client:
+        client.port = port
+        answer = client.send("GET", "/metrics")
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    families = text_string_to_metric_families(answer.body.decode())
+    return [sample for family in families for sample in family.samples]
+
+
+def value(samples, name):
+    (sample,) = [sample for sample in samples if sample.name == f"retainer_{name}"]
+    return sample.value
+
+
+def counts(samples):
+    return Counter(
+        {
+            (sample.labels["operation"], sample.labels["status"]): sample.value
+            for sample in samples
+            if sample.name == "retainer_request_duration_seconds_count"
+        }
+    )
+
+
+def send(server, agency):
+    """Requests over many connections, so that each worker gets some."""
+    for number in range(READS):
+        with server.client(agency["key"] if number >= REFUSALS else "rtn_wrong", "127.0.7.7") as client:
+            client.get("/clients")
+    return Counter({("listClients", "200"): READS - REFUSALS, ("none", "401"): REFUSALS})
+
+
+def test_requests_of_all_workers_add_up_and_outlast_their_deaths_and_renewals(place):
+    server, port = place
+    agency = server.agency("North & Söhne", "enterprise")
+    before = until(lambda: counts(scrape(server, port)), "the request that found the server answering is counted")
+    expected = before + send(server, agency)
+    until(lambda: counts(scrape(server, port)) == expected, "all requests are counted")
+    for _ in range(2):
+        os.kill(children(server.process.pid)[0], signal.SIGKILL)
+        until(lambda: value(scrape(server, port), "workers") == 2, "the worker is replaced")
+        assert counts(scrape(server, port)) == expected
+    assert value(scrape(server, port), "worker_deaths_total") == 2
+    old = set(children(server.process.pid))
+    server.process.send_signal(signal.SIGHUP)
+    until(lambda: len(set(children(server.process.pid)) - old) == 2, "the workers are renewed")
+    assert counts(scrape(server, port)) == expected
+    expected += send(server, agency)
+    until(lambda: counts(scrape(server, port)) == expected, "new workers count on")
+
+
+def test_gauges_tell_the_state_of_all_workers(place):
+    server, port = place
+    samples = until(lambda: (s := scrape(server, port)) and value(s, "workers") == 2 and s, "there are two workers")
+    assert value(samples, "request_slots") == 32
+    assert value(samples, "requests_running") == value(samples, "requests_waiting") == 0
+    assert value(samples, "limiter_shared") == 1
+    assert value(samples, "database_outage") == value(samples, "database_errors_total") == 0
+    assert value(samples, "database_connections") >= value(samples, "database_connections_idle") >= 0
+    assert value(samples, "monitor_lateness_seconds") == 0
+
+
+def test_a_site_that_nobody_checks_is_late(tmp_path):
+    port = free_port()
+    with running(prepared(tmp_path), "--no-monitor", RETAINER_METRICS=f"127.0.0.1:{port}") as server:
+        agency = server.agency("North", "enterprise")
+        with server.client(agency["key"]) as client:
+            client_id = client.post("/clients", {"name": "Acme"}).data["id"]
+            site = {"client_id": client_id, "name": "Shop", "url": "https://shop.example", "monitoring_enabled": True}
+            assert client.post("/sites", site).status == 201
+        until(lambda: value(scrape(server, port), "monitor_lateness_seconds") > 0.5, "the site waits")
+
+
+def test_labels_are_operations_and_statuses_alone(place):
+    server, port = place
+    operations = {operation.id for operation in ROUTES.operations} | {"none"}
+    for sample in scrape(server, port):
+        assert set(sample.labels) <= {"le", "operation", "status", "version"}
+        assert sample.labels.get("operation", "none") in operations
+        assert int(sample.labels.get("status", "200")) in STATUSES
+
+
+def test_metrics_are_not_on_the_public_port_unless_a_setting_says_so(server, tmp_path):
+    with server.client() as client:
+        assert client.send("GET", "/metrics").status == 404
+    with running(prepared(tmp_path), "--no-monitor", RETAINER_METRICS="public") as other:
+        assert value(scrape(other, other.port), "workers") == 1
+
+
+def test_every_status_that_the_document_promises_can_be_counted():
+    promised = {
+        int(status)
+        for path in documented()["paths"].values()
+        for operation in path.values()
+        if isinstance(operation, dict)
+        for status in operation.get("responses", {})
+    }
+    assert promised <= set(STATUSES)
+    rows = Board(ROUTES, 1).rows
+    assert {status for _, status in rows} == set(STATUSES)
