@@ -47,9 +47,9 @@ coverage: $(DEVELOP) browser
 
 sure: lint types coverage  ## all that must hold before a push: format, lint, types, tests at full length, coverage
 
-bench: $(DEVELOP)  ## measure the server against bench/bare.py
-	$(BIN)/python bench/load.py
-	$(BIN)/python bench/reports.py
+bench: $(DEVELOP)  ## measure the server against bench/bare.py; ON="--database postgresql" for the other database
+	$(BIN)/python bench/load.py $(ON)
+	$(BIN)/python bench/reports.py $(ON)
 
 instructions: $(DEVELOP)  ## count the instructions of a request against bench/bare.py; needs valgrind
 	$(BIN)/python bench/instructions.py
@@ -58,8 +58,8 @@ statements: $(DEVELOP)  ## write and show the statements and round trips to Post
 	$(BIN)/pytest -q tests/contract/test_statements.py --write-statements
 	@cut -f 1-3 tests/contract/statements.tsv | expand -t 52,64
 
-depth: $(DEVELOP)  ## measure how answers slow down from 10,000 to 1,000,000 time entries
-	$(BIN)/python bench/depth.py
+depth: $(DEVELOP)  ## measure how answers slow down from 10,000 to 1,000,000 time entries; ON as for bench
+	$(BIN)/python bench/depth.py $(ON)
 
 examples: $(DEVELOP)  ## record the examples of the reference again
 	$(BIN)/pytest -q tests/test_examples.py --write-examples

@@ -1,7 +1,7 @@
 """The yardstick: the same operations written by hand, with SQL text and nothing between it and WSGI.
 
-Here are the server, the keys, the limits, the headers and the transactions; the operations are in bare_clients.py and
-bare_time.py.
+Here are the server, the keys, the limits and the headers; the operations are in bare_clients.py and bare_time.py, the
+transactions of both databases in bare_databases.py.
 """
 
 import hashlib
@@ -9,9 +9,7 @@ import os
 import random
 import re
 import sys
-import threading
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -19,10 +17,10 @@ from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
-from pysqlite3 import dbapi2
 
-import bare_clients
-import bare_time
+from bare_clients import Clients
+from bare_databases import Postgresql, Sqlite, database_of
+from bare_time import TimeEntries
 from retainer.limits import SlidingWindow
 from retainer.values.exact import utcnow
 
@@ -38,19 +36,13 @@ STATUS = {
     422: "422 Unprocessable Entity",
     429: "429 Too Many Requests",
 }
-PRAGMAS = (
-    "journal_mode=WAL",
-    "synchronous=FULL",
-    "foreign_keys=ON",
-    "trusted_schema=OFF",
-    "journal_size_limit=67108864",
-    "cache_size=-16384",
-    "mmap_size=268435456",
-)
 
-KEY = """
-SELECT k.id, k.account_id, k.scopes, k.expires_at, k.revoked_at, u.is_active, a.plan, a.trial_ends_at, a.api_enabled,
-       a.currency, a.payment_terms_days, a.client_number_pattern, k.user_id, a.timezone
+KEY = (
+    *("k.id", "k.account_id", "k.scopes", "k.expires_at", "k.revoked_at", "u.is_active", "a.plan", "a.trial_ends_at"),
+    *("a.api_enabled", "a.currency", "a.payment_terms_days", "a.client_number_pattern", "k.user_id", "a.timezone"),
+)
+OF_KEY = """
+SELECT {}
 FROM api_keys k JOIN users u ON u.id = k.user_id JOIN accounts a ON a.id = k.account_id
 WHERE k.hash = ?"""
 FIXED = [
@@ -60,9 +52,9 @@ FIXED = [
     ("x-content-type-options", "nosniff"),
 ]
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-CREATES = {what.PATH: what for what in (bare_clients, bare_time)}
-ONE_CLIENT = f"{bare_clients.PATH}/"
+ONE_CLIENT = f"{Clients.path}/"
 encode = msgspec.json.Encoder().encode
+Key = tuple[Any, ...] | list[Any]
 
 
 class Refused(Exception):
@@ -70,12 +62,16 @@ class Refused(Exception):
 
 
 class Bare:
-    """The WSGI callable: a connection for each thread, one write lock, one limiter."""
+    """The WSGI callable: one database, one limiter."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.local = threading.local()
-        self.writing = threading.Lock()
+    def __init__(self, database: Sqlite | Postgresql) -> None:
+        self.database = database
+        self.key = key_statement(database)
+        self.clients = Clients(database)
+        self.creates: dict[str, Clients | TimeEntries] = {
+            Clients.path: self.clients,
+            TimeEntries.path: TimeEntries(database),
+        }
         self.window = SlidingWindow()
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
@@ -85,7 +81,11 @@ class Bare:
             request_id = f"req_{random.getrandbits(96):024x}"
         headers = [*FIXED, ("x-request-id", request_id)]
         try:
-            status, body = self.answer(environ, headers)
+            connection = self.database.lend()
+            try:
+                status, body = self.answer(connection, environ, headers)
+            finally:
+                self.database.give_back(connection)
         except Refused as refusal:
             status, message = refusal.args
             body = encode({"message": message, "request_id": request_id})
@@ -93,10 +93,9 @@ class Bare:
         start_response(STATUS[status], headers)
         return [body]
 
-    def answer(self, environ: dict[str, Any], headers: list[tuple[str, str]]) -> tuple[int, bytes]:
+    def answer(self, connection: Any, environ: dict[str, Any], headers: list[tuple[str, str]]) -> tuple[int, bytes]:
         """The status and the body; adds the headers that tell of them."""
-        connection = getattr(self.local, "connection", None) or self.connect()
-        key = connection.execute(KEY, (hashlib.sha256(credential(environ)).hexdigest(),)).fetchone()
+        key = self.database.one(connection, self.key, [hashlib.sha256(credential(environ)).hexdigest()])
         rate_limit = admit(key)
         allowance = self.window.hit(f"key:{key[0]}", rate_limit)
         headers += (
@@ -107,62 +106,43 @@ class Bare:
         if allowance.retry_after is not None:
             raise Refused(429, "Too many requests.")
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
-        if method == "POST" and path in CREATES:
-            require(key, f"{CREATES[path].SCOPE}:write")
-            made, data = self.create(connection, key, CREATES[path], environ)
+        if method == "POST" and path in self.creates:
+            resource = self.creates[path]
+            require(key, f"{resource.scope}:write")
+            made, data = self.create(connection, key, resource, environ)
             place = f"{environ['wsgi.url_scheme']}://{environ['HTTP_HOST']}{path}/{made}"
             headers += (("etag", tag_of(data)), ("location", place))
             return 201, b'{"data":%b}' % data
-        if method == "GET" and path == bare_clients.PATH and not environ["QUERY_STRING"]:
+        if method == "GET" and path == Clients.path and not environ["QUERY_STRING"]:
             require(key, "clients:read")
-            return 200, bare_clients.page(connection, key[1], environ)
+            return 200, self.clients.page(connection, key[1], environ)
         if method == "GET" and path.startswith(ONE_CLIENT) and path[len(ONE_CLIENT) :].isdecimal():
             require(key, "clients:read")
-            client = bare_clients.read(connection, key[1], int(path[len(ONE_CLIENT) :]))
+            client = self.clients.read(connection, key[1], int(path[len(ONE_CLIENT) :]))
             if client is not None:
                 headers.append(("etag", tag_of(client)))
                 return 200, b'{"data":%b}' % client
         raise Refused(404, "There is nothing here.")
 
     def create(
-        self, connection: Any, key: tuple[Any, ...], what: ModuleType, environ: dict[str, Any]
+        self, connection: Any, key: Key, resource: Clients | TimeEntries, environ: dict[str, Any]
     ) -> tuple[int, bytes]:
         """Insert a record in one durable transaction; return its id, and the record as it was written."""
         try:
-            given = what.decode(environ["wsgi.input"].read())
-        except msgspec.MsgspecError as error:
+            given: Any = resource.decode(environ["wsgi.input"].read())
+            return self.database.write(connection, key[1], lambda: resource.insert(connection, key, given))
+        except (msgspec.MsgspecError, self.database.refused, ValueError) as error:
             raise Refused(422, str(error)) from None
-        with self.writing:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                written: tuple[int, bytes] = what.insert(connection, key, given)
-                connection.execute("COMMIT")
-            except BaseException as error:
-                connection.execute("ROLLBACK")
-                if isinstance(error, dbapi2.IntegrityError | ValueError):
-                    raise Refused(422, str(error)) from None
-                raise
-        return written
 
-    def connect(self) -> Any:
-        """This thread's connection, made at its first request."""
-        self.local.connection = connect(self.path)
-        return self.local.connection
+
+def key_statement(database: Sqlite | Postgresql) -> str:
+    """The statement that finds a key by its hash, with its user and its account."""
+    return database.statement(OF_KEY.format(database.row(KEY)))
 
 
 def create() -> Bare:
     """The application of a serving process."""
-    return Bare(os.environ["BENCH_DATABASE"])
-
-
-def connect(path: str) -> Any:
-    """A connection with the same promises as the product's."""
-    connection = dbapi2.connect(
-        path, timeout=5.0, isolation_level=None, check_same_thread=False, cached_statements=1024
-    )
-    for pragma in PRAGMAS:
-        connection.execute(f"PRAGMA {pragma}")
-    return connection
+    return Bare(database_of(os.environ["BENCH_DATABASE"]))
 
 
 def credential(environ: dict[str, Any]) -> bytes:
@@ -174,7 +154,7 @@ def credential(environ: dict[str, Any]) -> bytes:
     return value.strip().encode()
 
 
-def admit(key: tuple[Any, ...] | None) -> int:
+def admit(key: Key | None) -> int:
     """How many requests a minute the key may make; refuses one that may make none."""
     if key is None:
         raise Refused(401, "No such key exists.")
@@ -196,7 +176,7 @@ def tag_of(data: bytes) -> str:
     return f'"{hashlib.sha256(data).hexdigest()[:32]}"'
 
 
-def require(key: tuple[Any, ...], scope: str) -> None:
+def require(key: Key, scope: str) -> None:
     if scope not in key[2].split():
         raise Refused(403, f"This key lacks the scope {scope}.")
 

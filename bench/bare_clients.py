@@ -6,11 +6,10 @@ from typing import Any
 
 import msgspec
 
+from bare_databases import Postgresql, Sqlite
 from retainer.values.collation import sort_key
 from retainer.values.exact import DIGITS, decimal_text, utcnow
 
-PATH = "/api/public/v1/clients"
-SCOPE = "clients"
 PER_PAGE = 25
 ZEROS = re.compile(r"\{(0+)\}")
 
@@ -46,35 +45,112 @@ COLUMNS = ["id", "created_at", "updated_at", *NewClient.__struct_fields__[:-1]]
 CURRENCY, HOURLY_RATE, TAG_IDS = COLUMNS.index("currency"), COLUMNS.index("hourly_rate"), len(COLUMNS)
 Client = msgspec.defstruct("Client", [*COLUMNS, "tag_ids", "contacts_count", "projects_count", "sites_count"], gc=False)
 
-SELECT = f"""
-SELECT {", ".join(COLUMNS)},
-       (SELECT group_concat(tag_id) FROM clients_tags t WHERE t.account_id = c.account_id AND t.record_id = c.id),
-       (SELECT count(*) FROM external_contacts e WHERE e.account_id = c.account_id AND e.client_id = c.id),
-       (SELECT count(*) FROM projects p WHERE p.account_id = c.account_id AND p.client_id = c.id
-        AND p.is_template = 0),
-       (SELECT count(*) FROM sites s WHERE s.account_id = c.account_id AND s.client_id = c.id)
-FROM clients c"""
-READ = f"{SELECT} WHERE c.account_id = ? AND c.id = ?"
-LIST = f"{SELECT} WHERE c.account_id = ? ORDER BY c.name_sort, c.id LIMIT {PER_PAGE}"
-TOTAL = "SELECT count FROM totals WHERE account_id = ? AND name = 'clients'"
-NUMBER = "UPDATE series SET last = last + 1 WHERE account_id = ? AND name = 'clients' RETURNING last"
+DERIVED = (
+    "(SELECT {} FROM clients_tags t WHERE t.account_id = c.account_id AND t.record_id = c.id)",
+    "(SELECT count(*) FROM external_contacts e WHERE e.account_id = c.account_id AND e.client_id = c.id)",
+    "(SELECT count(*) FROM projects p WHERE p.account_id = c.account_id AND p.client_id = c.id AND NOT p.is_template)",
+    "(SELECT count(*) FROM sites s WHERE s.account_id = c.account_id AND s.client_id = c.id)",
+)
+READ = "SELECT {} FROM clients c WHERE c.account_id = ?1 AND c.id = ?2"
+TOTAL = "(SELECT count FROM totals WHERE account_id = ?1 AND name = 'clients')"
+LIST = f"SELECT {{}} FROM clients c WHERE c.account_id = ?1 ORDER BY c.name_sort, c.id LIMIT {PER_PAGE}"
+NUMBER = "UPDATE series SET last = last + 1 WHERE account_id = ?1 AND name = 'clients' RETURNING {}"
+TAKEN = "EXISTS (SELECT 1 FROM clients c WHERE c.account_id = ?1 AND c.number = ?2 || {} || ?4)"
 FIRST_NUMBER = "INSERT INTO series (account_id, name, last) VALUES (?, 'clients', 1)"
-TAKEN = "SELECT 1 FROM clients WHERE account_id = ? AND number = ?"
 WRITTEN = [*COLUMNS[1:], "name_folded", "name_sort", "search", "account_id"]
-INSERT = f"INSERT INTO clients ({', '.join(WRITTEN)}) VALUES ({', '.join('?' * len(WRITTEN))}) RETURNING id"
+INSERT = f"INSERT INTO clients ({', '.join(WRITTEN)}) VALUES ({', '.join('?' * len(WRITTEN))}) RETURNING {{}}"
 COUNT = """
 INSERT INTO totals (account_id, name, count) VALUES (?, 'clients', 1)
-ON CONFLICT (account_id, name) DO UPDATE SET count = count + 1"""
+ON CONFLICT (account_id, name) DO UPDATE SET count = totals.count + 1"""
 TAG = "INSERT INTO clients_tags (account_id, record_id, tag_id) VALUES (?, ?, ?)"
 
 encode = msgspec.json.Encoder().encode
-decode = msgspec.json.Decoder(NewClient).decode
 
 
-def read(connection: Any, account: int, client: int) -> bytes | None:
-    """A client, or None."""
-    row = connection.execute(READ, (account, client)).fetchone()
-    return None if row is None else encode(record(row))
+class Clients:
+    """The operations, in the words of one database."""
+
+    path = "/api/public/v1/clients"
+    scope = "clients"
+    decode = staticmethod(msgspec.json.Decoder(NewClient).decode)
+
+    def __init__(self, database: Sqlite | Postgresql) -> None:
+        self.database = database
+        columns = [*COLUMNS, DERIVED[0].format(database.id_list), *DERIVED[1:]]
+        taken = TAKEN.format(database.padded.format("?3", "last"))
+        self.select = database.statement(READ.format(database.row(columns)))
+        self.list = database.statement(LIST.format(database.row([*columns, TOTAL])))
+        self.number = database.statement(NUMBER.format(database.row(("last", taken))))
+        self.insertion = database.statement(INSERT.format(database.row(("id",))))
+        self.first_number, self.count, self.tag = map(database.statement, (FIRST_NUMBER, COUNT, TAG))
+
+    def read(self, connection: Any, account: int, client: int) -> bytes | None:
+        """A client, or None."""
+        row = self.database.one(connection, self.select, (account, client))
+        return None if row is None else encode(record(row))
+
+    def page(self, connection: Any, account: int, environ: dict[str, Any]) -> bytes:
+        """The first page by name, with the total."""
+        rows = self.database.all(connection, self.list, (account,))
+        total = rows[0][-1] if rows else 0
+        url = f"{environ['wsgi.url_scheme']}://{environ['HTTP_HOST']}{self.path}"
+        last = max(1, -(-total // PER_PAGE))
+        return encode(
+            {
+                "data": [record(row[:-1]) for row in rows],
+                "links": {
+                    "first": f"{url}?page=1",
+                    "last": f"{url}?page={last}",
+                    "prev": None,
+                    "next": f"{url}?page=2" if last > 1 else None,
+                },
+                "meta": {
+                    "current_page": 1,
+                    "from": 1 if rows else None,
+                    "last_page": last,
+                    "path": url,
+                    "per_page": PER_PAGE,
+                    "to": len(rows) if rows else None,
+                    "total": total,
+                },
+            }
+        )
+
+    def insert(self, connection: Any, key: Any, client: NewClient) -> tuple[int, bytes]:
+        """Write the row, its tags and the counter; return its id, and its JSON as it is read back."""
+        account, (currency, terms, pattern) = key[1], key[9:12]
+        now = utcnow()
+        client.currency = client.currency or currency
+        if client.payment_terms_days is None:
+            client.payment_terms_days = terms
+        if client.number is None:
+            client.number = self.next_number(connection, account, pattern)
+        rate = None if client.hourly_rate is None else int(client.hourly_rate.scaleb(DIGITS[client.currency]))
+        tax = None if client.tax_rate is None else decimal_text(client.tax_rate)
+        search = "\n".join(filter(None, (client.name, client.number, client.email, client.notes))).casefold()
+        values = [
+            *(now, now, client.name, client.number, client.status, client.email, client.invoice_email, client.phone),
+            *(client.website, client.address_line1, client.address_line2, client.city, client.region),
+            *(client.postal_code, client.country, client.vat_number, client.registration_number, client.currency),
+            *(rate, tax, client.payment_terms_days, client.notes, client.external_id),
+            *(client.name.casefold(), sort_key(client.name), search, account),
+        ]
+        (made,) = self.database.one(connection, self.insertion, values)
+        for tag in client.tag_ids:
+            connection.execute(self.tag, (account, made, tag))
+        connection.execute(self.count, (account,))
+        return made, encode(record(self.database.one(connection, self.select, (account, made))))
+
+    def next_number(self, connection: Any, account: int, pattern: str) -> str:
+        """The next number of the series that no client has."""
+        before, zeros, after = ZEROS.split(pattern)
+        is_taken = True
+        while is_taken:
+            row = self.database.one(connection, self.number, (account, before, len(zeros), after))
+            if row is None:
+                connection.execute(self.first_number, (account,))
+            last, is_taken = row or (1, False)
+        return f"{before}{last:0{len(zeros)}}{after}"
 
 
 def record(row: tuple[Any, ...]) -> Any:
@@ -84,73 +160,3 @@ def record(row: tuple[Any, ...]) -> Any:
     if units is not None:
         values[HOURLY_RATE] = Decimal(units).scaleb(-DIGITS[values[CURRENCY]])
     return Client(*values)
-
-
-def page(connection: Any, account: int, environ: dict[str, Any]) -> bytes:
-    """The first page by name; the total and the rows are of one moment."""
-    connection.execute("BEGIN")
-    try:
-        total = (connection.execute(TOTAL, (account,)).fetchone() or (0,))[0]
-        rows = connection.execute(LIST, (account,)).fetchall()
-    finally:
-        connection.execute("COMMIT")
-    url = f"{environ['wsgi.url_scheme']}://{environ['HTTP_HOST']}{PATH}"
-    last = max(1, -(-total // PER_PAGE))
-    return encode(
-        {
-            "data": [record(row) for row in rows],
-            "links": {
-                "first": f"{url}?page=1",
-                "last": f"{url}?page={last}",
-                "prev": None,
-                "next": f"{url}?page=2" if last > 1 else None,
-            },
-            "meta": {
-                "current_page": 1,
-                "from": 1 if rows else None,
-                "last_page": last,
-                "path": url,
-                "per_page": PER_PAGE,
-                "to": len(rows) if rows else None,
-                "total": total,
-            },
-        }
-    )
-
-
-def insert(connection: Any, key: tuple[Any, ...], client: NewClient) -> tuple[int, bytes]:
-    """Write the row, its tags and the counter; return its id, and its JSON as it is read back."""
-    account, (currency, terms, pattern) = key[1], key[9:12]
-    now = utcnow()
-    client.currency = client.currency or currency
-    if client.payment_terms_days is None:
-        client.payment_terms_days = terms
-    if client.number is None:
-        client.number = next_number(connection, account, pattern)
-    rate = None if client.hourly_rate is None else int(client.hourly_rate.scaleb(DIGITS[client.currency]))
-    tax = None if client.tax_rate is None else decimal_text(client.tax_rate)
-    search = "\n".join(filter(None, (client.name, client.number, client.email, client.notes))).casefold()
-    values = [
-        *(now, now, client.name, client.number, client.status, client.email, client.invoice_email, client.phone),
-        *(client.website, client.address_line1, client.address_line2, client.city, client.region),
-        *(client.postal_code, client.country, client.vat_number, client.registration_number, client.currency),
-        *(rate, tax, client.payment_terms_days, client.notes, client.external_id),
-        *(client.name.casefold(), sort_key(client.name), search, account),
-    ]
-    made = connection.execute(INSERT, values).fetchone()[0]
-    for tag in client.tag_ids:
-        connection.execute(TAG, (account, made, tag))
-    connection.execute(COUNT, (account,))
-    return made, encode(record(connection.execute(READ, (account, made)).fetchone()))
-
-
-def next_number(connection: Any, account: int, pattern: str) -> str:
-    """The next number of the series that no client has."""
-    while True:
-        row = connection.execute(NUMBER, (account,)).fetchone()
-        if row is None:
-            connection.execute(FIRST_NUMBER, (account,))
-        last = row[0] if row else 1
-        number = ZEROS.sub(lambda zeros: str(last).zfill(len(zeros[1])), pattern)  # noqa: B023
-        if connection.execute(TAKEN, (account, number)).fetchone() is None:
-            return number

@@ -5,10 +5,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from bare_databases import Postgresql, Sqlite
 from retainer.values.exact import DIGITS, local_day, utcnow
-
-PATH = "/api/public/v1/time-entries"
-SCOPE = "time"
 
 
 class NewEntry(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -33,12 +31,16 @@ BILLABLE, HOURLY_RATE, AMOUNT, CURRENCY = map(COLUMNS.index, ("billable", "hourl
 LATER = ["billing_status", "invoice_id", "invoice_line_id", "is_locked", "external_id"]
 Entry = msgspec.defstruct("Entry", [*COLUMNS[:-3], *LATER], gc=False)
 
+COST_RATE = """
+(SELECT amount FROM cost_rates r WHERE r.account_id = u.account_id AND r.user_id = u.id AND r.from_date <= ?
+ ORDER BY r.from_date DESC LIMIT 1)"""
+RELATED = (
+    *("u.hourly_rate", "a.hourly_rate", "a.currency", "p.id", "p.client_id", "p.status", "p.is_template"),
+    *("p.billing_type", "p.currency", "p.hourly_rate", "c.id", "c.status", "c.currency", "c.hourly_rate"),
+    COST_RATE,
+)
 CONTEXT = """
-SELECT u.hourly_rate, a.hourly_rate, a.currency,
-       p.id, p.client_id, p.status, p.is_template, p.billing_type, p.currency, p.hourly_rate,
-       c.id, c.status, c.currency, c.hourly_rate,
-       (SELECT amount FROM cost_rates r WHERE r.account_id = u.account_id AND r.user_id = u.id AND r.from_date <= ?
-        ORDER BY r.from_date DESC LIMIT 1)
+SELECT {}
 FROM users u JOIN accounts a ON a.id = u.account_id
 LEFT JOIN projects p ON p.account_id = u.account_id AND p.id = ?
 LEFT JOIN clients c ON c.account_id = u.account_id AND c.id = coalesce(p.client_id, ?)
@@ -47,10 +49,10 @@ WRITTEN = [
     *("account_id", "created_at", "updated_at", "client_id", "project_id", "user_id", "date", "duration_minutes"),
     *("billable", "description", "hourly_rate", "amount", "currency", "external_id", "search"),
 ]
-INSERT = f"INSERT INTO time_entries ({', '.join(WRITTEN)}) VALUES ({', '.join('?' * len(WRITTEN))}) RETURNING id"
+INSERT = f"INSERT INTO time_entries ({', '.join(WRITTEN)}) VALUES ({', '.join('?' * len(WRITTEN))}) RETURNING {{}}"
 COUNT = """
 INSERT INTO totals (account_id, name, count) VALUES (?, 'time_entries', 1)
-ON CONFLICT (account_id, name) DO UPDATE SET count = count + 1"""
+ON CONFLICT (account_id, name) DO UPDATE SET count = totals.count + 1"""
 COUNT_ON_PROJECT = """
 UPDATE projects SET tracked_minutes = tracked_minutes + ?1, billable_minutes = billable_minutes + ?2,
        unbilled_minutes = unbilled_minutes + ?2,
@@ -66,7 +68,7 @@ def sum_up(table: str, key: tuple[str, ...], sums: tuple[str, ...]) -> str:
     """The statement that adds to the sums of a year, a month and a day at once."""
     names = ("account_id", "span", *key, *sums)
     row = f"({', '.join('?' * len(names))})"
-    grown = ", ".join(f"{name} = {name} + excluded.{name}" for name in sums)
+    grown = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in sums)
     return f"""
 INSERT INTO {table} ({", ".join(names)}) VALUES {", ".join([row] * len(SPANS))}
 ON CONFLICT (account_id, span, {", ".join(key)}) DO UPDATE SET {grown}"""
@@ -74,67 +76,85 @@ ON CONFLICT (account_id, span, {", ".join(key)}) DO UPDATE SET {grown}"""
 
 SUM_PROJECT = sum_up("project_sums", ("client_id", "project_id", "currency"), PROJECT_SUMS)
 SUM_USER = sum_up("user_sums", ("user_id", "currency"), USER_SUMS)
-READ = f"SELECT {', '.join(COLUMNS)} FROM time_entries WHERE account_id = ? AND id = ?"
+READ = "SELECT {} FROM time_entries WHERE account_id = ? AND id = ?"
 
 encode = msgspec.json.Encoder().encode
-decode = msgspec.json.Decoder(NewEntry).decode
 
 
-def insert(connection: Any, key: tuple[Any, ...], entry: NewEntry) -> tuple[int, bytes]:
-    """Check what the entry refers to, price it, write the row, the counter and the sums; return its id and its JSON."""
-    account, (user, timezone) = key[1], key[12:]
-    now = utcnow()
-    date = entry.date or local_day(now, timezone)
-    user_rate, account_rate, account_currency, *found, cost_rate = connection.execute(
-        CONTEXT, (date, entry.project_id, entry.client_id, account, user)
-    ).fetchone()
-    project, project_client, project_status, is_template, billing_type, project_currency, project_rate = found[:7]
-    client, client_status, client_currency, client_rate = found[7:]
-    if entry.project_id is None and entry.client_id is None:
-        raise ValueError("Give client_id or project_id.")
-    if entry.project_id != project:
-        raise ValueError("There is no such project.")
-    if project is not None and entry.client_id not in {None, project_client}:
-        raise ValueError("The project belongs to another client.")
-    if entry.client_id is not None and client is None:
-        raise ValueError("There is no such client.")
-    if project_status == "archived" or is_template or client_status == "archived":
-        raise ValueError("The project or the client takes nothing new.")
-    if entry.billable and client is None:
-        raise ValueError("Time without a client is not billable.")
-    billable = entry.billable
-    if billable is None:
-        billable = client is not None and billing_type != "non_billable"
-    currency = client_currency or account_currency
-    if entry.hourly_rate is not None:
-        rate = int(entry.hourly_rate.scaleb(DIGITS[currency]))
-    else:
-        rates = (
-            (project_rate, project_currency),
-            (client_rate, client_currency),
-            (user_rate, account_currency),
-            (account_rate, account_currency),
+class TimeEntries:
+    """The operation, in the words of one database."""
+
+    path = "/api/public/v1/time-entries"
+    scope = "time"
+    decode = staticmethod(msgspec.json.Decoder(NewEntry).decode)
+
+    def __init__(self, database: Sqlite | Postgresql) -> None:
+        self.database = database
+        self.context = database.statement(CONTEXT.format(database.row(RELATED)))
+        self.insertion = database.statement(INSERT.format(database.row(("id",))))
+        self.select = database.statement(READ.format(database.row(COLUMNS)))
+        self.count, self.count_on_project = map(database.statement, (COUNT, COUNT_ON_PROJECT))
+        self.sum_project, self.sum_user = map(database.statement, (SUM_PROJECT, SUM_USER))
+
+    def insert(self, connection: Any, key: Any, entry: NewEntry) -> tuple[int, bytes]:
+        """Check what the entry refers to, price it, write the row, the counter and the sums; return its id and JSON."""
+        account, (user, timezone) = key[1], key[12:]
+        now = utcnow()
+        date = entry.date or local_day(now, timezone)
+        user_rate, account_rate, account_currency, *found, cost_rate = self.database.one(
+            connection, self.context, (date, entry.project_id, entry.client_id, account, user)
         )
-        rate = next((rate for rate, rate_currency in rates if rate is not None and rate_currency == currency), None)
-    amount = (2 * entry.duration_minutes * rate + 60) // 120 if billable and rate else 0
-    search = entry.description.casefold() if entry.description else None
-    values = (
-        *(account, now, now, client, project, user, date, entry.duration_minutes),
-        *(billable, entry.description, rate, amount, currency, entry.external_id, search),
-    )
-    made = connection.execute(INSERT, values).fetchone()[0]
-    connection.execute(COUNT, (account,))
-    if project is not None:
-        minutes = entry.duration_minutes
-        sums = (minutes, minutes if billable else 0, amount, currency, account, project)
-        connection.execute(COUNT_ON_PROJECT, sums)
-    minutes, spans = entry.duration_minutes, [date[:length] for length in SPANS]
-    of_user = (minutes, minutes if billable else 0, amount)
-    of_project = (*of_user, minutes * (cost_rate or 0), minutes if cost_rate is None else 0)
-    where = (client or 0, project or 0, currency)
-    connection.execute(SUM_PROJECT, [value for span in spans for value in (account, span, *where, *of_project)])
-    connection.execute(SUM_USER, [value for span in spans for value in (account, span, user, currency, *of_user)])
-    return made, encode(record(connection.execute(READ, (account, made)).fetchone()))
+        project, project_client, project_status, is_template, billing_type, project_currency, project_rate = found[:7]
+        client, client_status, client_currency, client_rate = found[7:]
+        if entry.project_id is None and entry.client_id is None:
+            raise ValueError("Give client_id or project_id.")
+        if entry.project_id != project:
+            raise ValueError("There is no such project.")
+        if project is not None and entry.client_id not in {None, project_client}:
+            raise ValueError("The project belongs to another client.")
+        if entry.client_id is not None and client is None:
+            raise ValueError("There is no such client.")
+        if project_status == "archived" or is_template or client_status == "archived":
+            raise ValueError("The project or the client takes nothing new.")
+        if entry.billable and client is None:
+            raise ValueError("Time without a client is not billable.")
+        billable = entry.billable
+        if billable is None:
+            billable = client is not None and billing_type != "non_billable"
+        currency = client_currency or account_currency
+        if entry.hourly_rate is not None:
+            rate = int(entry.hourly_rate.scaleb(DIGITS[currency]))
+        else:
+            rates = (
+                (project_rate, project_currency),
+                (client_rate, client_currency),
+                (user_rate, account_currency),
+                (account_rate, account_currency),
+            )
+            rate = next((rate for rate, rate_currency in rates if rate is not None and rate_currency == currency), None)
+        amount = (2 * entry.duration_minutes * rate + 60) // 120 if billable and rate else 0
+        search = entry.description.casefold() if entry.description else None
+        values = (
+            *(account, now, now, client, project, user, date, entry.duration_minutes),
+            *(billable, entry.description, rate, amount, currency, entry.external_id, search),
+        )
+        (made,) = self.database.one(connection, self.insertion, values)
+        connection.execute(self.count, (account,))
+        if project is not None:
+            minutes = entry.duration_minutes
+            sums = (minutes, minutes if billable else 0, amount, currency, account, project)
+            connection.execute(self.count_on_project, sums)
+        minutes, spans = entry.duration_minutes, [date[:length] for length in SPANS]
+        of_user = (minutes, minutes if billable else 0, amount)
+        of_project = (*of_user, minutes * (cost_rate or 0), minutes if cost_rate is None else 0)
+        where = (client or 0, project or 0, currency)
+        connection.execute(
+            self.sum_project, [value for span in spans for value in (account, span, *where, *of_project)]
+        )
+        connection.execute(
+            self.sum_user, [value for span in spans for value in (account, span, user, currency, *of_user)]
+        )
+        return made, encode(record(self.database.one(connection, self.select, (account, made))))
 
 
 def record(row: tuple[Any, ...]) -> Any:

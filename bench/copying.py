@@ -81,8 +81,8 @@ def main() -> None:
         wrong = []
         try:
             for address in addresses:
-                command = ["env", f"RETAINER_DATABASE_URL={address}", *RETAINER]
-                servers.append(start(kind(address), command, database, min(os.sched_getaffinity(0))))
+                core = min(os.sched_getaffinity(0))
+                servers.append(start(kind(address), RETAINER, database, core, address))
                 wait(servers[-1])
             wrong = differences(servers[:2], made) + differences(servers[::2], made)
         finally:

@@ -8,12 +8,13 @@ from typing import NamedTuple
 import msgspec
 
 import bare
-import bare_clients
-import bare_time
+from bare_clients import Clients
+from bare_databases import Sqlite
+from bare_time import TimeEntries
 from retainer.identity import accounts, keys, users
 from retainer.identity.keys import SCOPES
 from retainer.schema.migrations import migrate
-from retainer.store.engines import Sqlite
+from retainer.store import engines
 from retainer.store.tx import Store
 
 CLIENTS, CONTACTS, TAGS, PROJECTS, ENTRIES, KEYS = 10_000, 2_500, 12, 400, 20_000, 500
@@ -53,7 +54,7 @@ class Agency(NamedTuple):
 
 def open_agency(path: Path, count: int) -> Agency:
     """Make a database with one account, its admin and so many keys with all scopes."""
-    engine = Sqlite(path)
+    engine = engines.Sqlite(path)
     migrate(engine)
     store = Store(engine)
     details = accounts.AccountDetails(name="North Agency", plan="enterprise")
@@ -68,14 +69,15 @@ def open_agency(path: Path, count: int) -> Agency:
 def fill(path: Path) -> list[str]:
     """Make the database: one account with clients, contacts, tags, projects, time and keys; return the keys."""
     account, _, made = open_agency(path, KEYS)
-    connection = bare.connect(str(path))
-    caller = connection.execute(bare.KEY, (keys.digest(made[0]),)).fetchone()
+    database = Sqlite(str(path))
+    connection, clients, time = database.connect(), Clients(database), TimeEntries(database)
+    caller = database.one(connection, bare.key_statement(database), [keys.digest(made[0])])
     chance = random.Random(1)
     today = date.today()  # noqa: DTZ011
     connection.execute("BEGIN IMMEDIATE")
     connection.executemany(INSERT_TAG, [(account, f"Tag {n}", f"tag {n}") for n in range(TAGS)])
     for n in range(CLIENTS):
-        bare_clients.insert(connection, caller, bare_clients.decode(describe(chance, n)))
+        clients.insert(connection, caller, clients.decode(describe(chance, n)))
     rows = [(account, chance.randint(1, CLIENTS), f"bo.{n}@example.com") for n in range(CONTACTS)]
     connection.executemany(INSERT_CONTACT, rows)
     rates = [chance.choice((None, 9550, 12025)) for _ in range(PROJECTS)]
@@ -84,7 +86,7 @@ def fill(path: Path) -> list[str]:
     connection.executemany(INSERT_PROJECT, projects)
     for n in range(ENTRIES):
         day = today - timedelta(days=365 - 365 * n // ENTRIES)
-        bare_time.insert(connection, caller, bare_time.decode(describe_time(chance, date=day.isoformat())))
+        time.insert(connection, caller, time.decode(describe_time(chance, date=day.isoformat())))
     connection.execute("COMMIT")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()

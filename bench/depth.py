@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from data import work_done
+from databases import add_option, databases
 from depth_data import DAYS, PROJECTS, USERS, Made, client_of, fill
 from servers import RETAINER, Connection, Server, request, start, stop, wait
 
@@ -103,18 +104,19 @@ def main() -> None:
     options.add_argument("--small", type=int, default=10_000, help="time entries of the one database")
     options.add_argument("--large", type=int, default=1_000_000, help="time entries of the other")
     options.add_argument("--rounds", type=int, default=15, help="how often each kind of request is measured on each")
+    add_option(options)
     given = options.parse_args()
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[-1]})
     sizes = [given.small, given.large]
     servers: list[Server] = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, databases(given.database, cores[0]) as place:
         try:
             for name, size in zip(("small", "large"), sizes, strict=True):
                 database = Path(folder) / name / "retainer.db"
                 database.parent.mkdir()
                 made = fill(database, size)
-                servers.append(start(name, RETAINER, database, cores[0]))
+                servers.append(start(name, RETAINER, database, cores[0], place(database)))
                 servers[-1].requests = prepare(made)
                 wait(servers[-1])
             found = measure(servers, given.rounds)

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import bare
+from bare_databases import Sqlite
 from data import open_agency, work_done
 
 USERS, CLIENTS, PROJECTS, YEARS, KEYS = 50, 200, 500, 4, 100
@@ -58,7 +58,7 @@ class Made(NamedTuple):
 def fill(path: Path, count: int) -> Made:
     """Make a database with so many time entries."""
     account, admin, keys = open_agency(path, KEYS)
-    connection = bare.connect(str(path))
+    connection = Sqlite(str(path)).connect()
     for pragma in FAST:
         connection.execute(f"PRAGMA {pragma}")
     chance = random.Random(1)

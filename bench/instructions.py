@@ -101,8 +101,9 @@ def retainer(database: Path) -> Callable[..., Any]:
 def bare(database: Path) -> Callable[..., Any]:
     """The yardstick, in a process without anything that the application tells the driver."""
     from bare import Bare  # noqa: PLC0415
+    from bare_databases import Sqlite  # noqa: PLC0415
 
-    return Bare(str(database))
+    return Bare(Sqlite(str(database)))
 
 
 OPENED = {"Retainer": retainer, "bare": bare}

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from data import CLIENTS, KEYS, describe, describe_time, fill
+from databases import add_option, databases
 from servers import BARE, RETAINER, Connection, Server, request, start, stop, wait
 
 CONNECTIONS = 16
@@ -153,6 +154,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seconds", type=float, default=2.0, help="how long each server is measured at a time")
     options.add_argument("--rounds", type=int, default=5, help="how often each scenario is measured on each server")
+    add_option(options)
     given = options.parse_args()
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
@@ -160,14 +162,14 @@ def main() -> None:
     os.sched_setaffinity(0, {cores[-1]})
     servers: list[Server] = []
     turns: dict[str, list[tuple[Turn, Turn]]] = {scenario: [] for scenario in TARGETS}
-    with tempfile.TemporaryDirectory() as made:
+    with tempfile.TemporaryDirectory() as made, databases(given.database, cores[0]) as place:
         folder = Path(made)
         keys = fill(folder / "made.db")
         try:
             for name, command in (("Retainer", RETAINER), ("bare", BARE)):
                 database = folder / f"{name}.db"
                 shutil.copy(folder / "made.db", database)
-                servers.append(start(name, command, database, cores[0]))
+                servers.append(start(name, command, database, cores[0], place(database)))
                 servers[-1].requests = prepare(keys)
                 wait(servers[-1])
             compare(*servers)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-import bare
+import bare_databases
 from depth_data import DAYS, FAST, OLD, PROJECTS, STAMPS, USERS, client_of, put
 from retainer.identity.accounts import ACTING, operator
 from retainer.rollups import doctor
@@ -43,7 +43,7 @@ Row = tuple[Any, ...]
 
 def add_money(path: Path, count: int) -> None:
     """Add so many invoices, with what belongs to them, and expenses; then sum up every month."""
-    connection: sqlite3.Connection = bare.connect(str(path))
+    connection: sqlite3.Connection = bare_databases.Sqlite(str(path)).connect()
     for pragma in FAST:
         connection.execute(f"PRAGMA {pragma}")
     account = 1

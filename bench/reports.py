@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import load
+from databases import add_option, databases
 from depth import measure, prepare
 from depth_data import fill
 from report_data import add_money
@@ -66,12 +67,13 @@ def main() -> None:
     )
     options.add_argument("--large", type=int, default=1_000_000, help="time entries of the other")
     options.add_argument("--rounds", type=int, default=9, help="how often each report is measured on each")
+    add_option(options)
     given = options.parse_args()
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[-1]})
     sizes = [given.small, given.large]
     servers: list[Server] = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, databases(given.database, cores[0]) as place:
         try:
             for name, size, command in (
                 ("small", given.small, RETAINER),
@@ -83,7 +85,7 @@ def main() -> None:
                 database.parent.mkdir()
                 made = fill(database, size)
                 add_money(database, size // 20)
-                servers.append(start(name, command, database, cores[0]))
+                servers.append(start(name, command, database, cores[0], place(database)))
                 reads = name in {"small", "large"}
                 servers[-1].requests = asked(made.keys) if reads else {WRITE: prepare(made)[WRITE]}
                 wait(servers[-1])

@@ -14,6 +14,7 @@ from pathlib import Path
 from retainer.settings import BASE_PATH
 
 THREADS = 16
+CORES = os.sched_getaffinity(0)
 RETAINER = [sys.executable, "-m", "retainer", "serve", "--threads", str(THREADS), "--port"]
 BARE = [sys.executable, str(Path(__file__).resolve().with_name("bare.py")), str(THREADS)]
 
@@ -67,19 +68,20 @@ def request(method: str, path: str, key: str, body: bytes = b"") -> bytes:
     return head.encode() + b"\r\n" + body
 
 
-def start(name: str, command: list[str], database: Path, core: int) -> Server:
-    """Start a server of a database, pinned to a core, in a process group of its own."""
+def start(name: str, command: list[str], database: Path, core: int | None, address: str = "") -> Server:
+    """Start a server of a file, or of the database at an address, on a core or all, in a process group of its own."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
+    address = address or f"sqlite:///{database}"
     environment = {key: value for key, value in os.environ.items() if not key.startswith("RETAINER_")} | {
         "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
-        "BENCH_DATABASE": str(database),
+        "BENCH_DATABASE": address,
         "RETAINER_DATA_DIR": str(database.parent),
-        "RETAINER_DATABASE_URL": f"sqlite:///{database}",
+        "RETAINER_DATABASE_URL": address,
     }
     quiet, before = subprocess.DEVNULL, os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {core})
+    os.sched_setaffinity(0, CORES if core is None else {core})
     process = subprocess.Popen(
         [*command, str(port)], env=environment, cwd=database.parent, stdout=quiet, stderr=quiet, start_new_session=True
     )

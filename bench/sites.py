@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import bare
+import bare_databases
 from data import open_agency
 from depth import measure
 from depth_data import FAST, put
@@ -35,7 +35,7 @@ CHECKS = "INSERT INTO site_checks (account_id, site_id, checked_at, is_up) VALUE
 def fill(path: Path, sites: int, *, checked: bool) -> list[str]:
     """Make a database with so many sites; return its keys."""
     agency = open_agency(path, KEYS)
-    connection = bare.connect(str(path))
+    connection = bare_databases.Sqlite(str(path)).connect()
     for pragma in FAST:
         connection.execute(f"PRAGMA {pragma}")
     now = datetime.now(UTC)

@@ -47,8 +47,13 @@ def shown(value: Any) -> str:
 def opened() -> Store:
     """Return the store of the configured database, migrated to the newest schema."""
     engine = connect(settings.load().database)
-    migrate(engine)
+    migrate(engine, warn)
     return Store(engine)
+
+
+def warn(sentence: str) -> None:
+    """Print a sentence beside the result."""
+    typer.echo(sentence, err=True)
 
 
 def warnings(engine: Engine) -> list[str]:

@@ -7,19 +7,23 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from retainer import __version__, settings
-from retainer.cli.common import Json, opened, say, warnings
+from retainer.cli.common import Json, opened, say, warn, warnings
 from retainer.errors import Refusal
-from retainer.schema.migrations import current, head, migrate
+from retainer.schema.migrations import current, head, migrate, plan
 from retainer.settings import BASE_PATH
 from retainer.sites.monitor import pause
 from retainer.store.engines import connect
 from retainer.store.tx import Store
+
+if TYPE_CHECKING:
+    from retainer.server.log import Log
 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")]
@@ -31,6 +35,7 @@ Paused = Annotated[
     bool | None, typer.Option("--pause/--resume", help="Stop or resume checking in all processes, and end.")
 ]
 Repair = Annotated[bool, typer.Option("--repair", help="Write summaries anew that are not what their rows come to.")]
+Plan = Annotated[bool, typer.Option("--plan", help="Tell what would run and which tables it locks; run nothing.")]
 Out = Annotated[Path | None, typer.Option(help="The file to write; by default standard output.")]
 
 
@@ -93,8 +98,8 @@ def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) ->
 
     loaded = settings.load()
     engine = connect(loaded.database)
-    migrate(engine)
     log = Log(sys.stderr.buffer, engine)
+    migrate(engine, partial(log_now, log))
     store = Store(engine)
     if warning := pause.warning(store):
         log.warning(warning)
@@ -126,10 +131,23 @@ def watch(*, no_monitor: bool) -> None:
         os.environ["RETAINER_MONITOR"] = "no"
 
 
-def migrate_database(*, json: Json = False) -> None:
-    """Bring the database's schema up to date."""
-    before, after = migrate(connect(settings.load().database))
-    say({"before": before, "after": after}, json=json)
+def migrate_database(*, only_plan: Plan = False, json: Json = False) -> None:
+    """Bring the database's schema up to date. What locks a table is said before it begins."""
+    engine = connect(settings.load().database)
+    if not only_plan:
+        before, after = migrate(engine, warn)
+        say({"before": before, "after": after}, json=json)
+        return
+    before, migrations = plan(engine)
+    steps = [
+        {
+            "revision": migration.revision,
+            "what": migration.title,
+            "locks": [lock._asdict() if json else str(lock) for lock in migration.locks],
+        }
+        for migration in migrations
+    ]
+    say({"before": before, "after": head(), "migrations": steps}, json=json)
 
 
 def config(*, json: Json = False) -> None:
@@ -194,16 +212,22 @@ def run(host: str, port: int, workers: int, threads: int | None, ready: Callable
     loaded = settings.load()
     serving.check(loaded, workers)
     engine = connect(loaded.database)
-    migrate(engine)
+    log = Log(sys.stderr.buffer, engine)
+    migrate(engine, partial(log_now, log))
     messages = [*warnings(engine), pause.warning(Store(engine))]
     engine.close()
-    log = Log(sys.stderr.buffer, engine)
     for message in filter(None, messages):
         log.warning(message)
     if os.geteuid() == 0:
         log.warning("The server runs as root. Run it as a user of its own, who owns the data folder and nothing else.")
     log.flush()
     serving.serve(host=host, port=port, workers=workers, settings=loaded, log=log, ready=ready)
+
+
+def log_now(log: "Log", warning: str) -> None:
+    """Log a warning before something that takes long."""
+    log.warning(warning)
+    log.flush()
 
 
 def base_url(host: str, port: int) -> str:

@@ -1,7 +1,8 @@
 """Tags: the account's own words for grouping clients, contacts and more."""
 
+import json
 from functools import cache, partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
 from sqlalchemy import (
@@ -9,6 +10,7 @@ from sqlalchemy import (
     ColumnElement,
     Delete,
     Insert,
+    Select,
     Table,
     bindparam,
     delete,
@@ -26,7 +28,7 @@ from retainer.kernel.resource import Resource
 from retainer.schema import TAG_LINKS
 from retainer.schema.crm import tags
 from retainer.schema.filters import Where
-from retainer.store.engines.sql import comma_list
+from retainer.store.engines.sql import INTEGER, comma_list, is_listed, listed
 from retainer.store.records import Derived, RefersTo, split_ids
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
@@ -58,14 +60,17 @@ def _has_tag(table: Table, tag_ids: list[BindParameter[int]]) -> ColumnElement[b
 
 
 @cache
-def _add_tag(links: Table) -> Insert:
-    return insert(links).values(account_id=ACCOUNT, record_id=bindparam("record_id"), tag_id=bindparam("tag_id"))
+def _add_tags(links: Table) -> Insert:
+    added: Select[Any] = listed("tag_ids", INTEGER).add_columns(ACCOUNT, bindparam("record_id", type_=INTEGER))
+    return insert(links).from_select(("tag_id", "account_id", "record_id"), added)
 
 
 @cache
-def _remove_tag(links: Table) -> Delete:
-    same = (links.c.record_id == bindparam("record_id")) & (links.c.tag_id == bindparam("tag_id"))
-    return delete(links).where(same)
+def _remove_tags(links: Table) -> Delete:
+    return delete(links).where(
+        links.c.record_id == bindparam("record_id"),
+        is_listed(links.c.tag_id, listed("tag_ids", INTEGER).scalar_subquery()),
+    )
 
 
 TagIds = Annotated[
@@ -86,10 +91,10 @@ def set_tags(
     Raises `validation_failed` for tags that are not there.
     """
     links, wanted, current = links_of(table), set(tag_ids), set(before or ())
-    for tag_id in current - wanted:
-        tx.run(_remove_tag(links), record_id=record_id, tag_id=tag_id)
-    for tag_id in wanted - current:
-        write = partial(tx.change, _add_tag(links), record_id=record_id, tag_id=tag_id)
+    if removed := sorted(current - wanted):
+        tx.run(_remove_tags(links), record_id=record_id, tag_ids=json.dumps(removed))
+    if added := sorted(wanted - current):
+        write = partial(tx.change, _add_tags(links), record_id=record_id, tag_ids=json.dumps(added))
         tx.attempt(table, record, record_id, write)
     if before is not None and current != wanted:
         tx.touch(table, record_id)

@@ -29,7 +29,7 @@ from sqlalchemy import (
 from retainer.rollups import buckets
 from retainer.rollups.sources import SOURCES
 from retainer.schema.columns import among
-from retainer.store.engines.sql import INTEGER, insert_or_add, listed
+from retainer.store.engines.sql import INTEGER, insert_or_add, is_listed, listed
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 
@@ -87,9 +87,11 @@ def _sums(
     conditions = [table.c[name] == bindparam(name) for name in limits]
     if projects is not None:
         conditions.append(table.c.project_id.in_(projects))
-    added = select(*keys, *table.c[sums]).where(table.c.span.in_(listed("added")), *conditions)
+    added = select(*keys, *table.c[sums]).where(is_listed(table.c.span, listed("added").scalar_subquery()), *conditions)
     negated = (-table.c[name] for name in sums)
-    subtracted = select(*keys, *negated).where(table.c.span.in_(listed("subtracted")), *conditions)
+    subtracted = select(*keys, *negated).where(
+        is_listed(table.c.span, listed("subtracted").scalar_subquery()), *conditions
+    )
     columns = union_all(added, subtracted).subquery().c
     return select(*columns[by], *(func.sum(columns[name]) for name in sums)).group_by(*columns[by])
 

@@ -1,11 +1,13 @@
 """Migrations: upgrade the schema of a database once, under a lock, and only when it is behind."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, text
 
 from retainer.schema import metadata
+from retainer.schema.migrations.pending import Migration, announcements, pending
 from retainer.store.engines import Engine, Unavailable
 from retainer.store.tx import Store
 
@@ -25,15 +27,24 @@ def current(store: Store) -> str | None:
     return None if row is None else str(row[0])
 
 
-def migrate(engine: Engine) -> tuple[str | None, str]:
+def plan(engine: Engine) -> tuple[str | None, list[Migration]]:
+    """Return the revision of a database, and the migrations that it needs; a new one needs none, it gets its tables."""
+    before = current(Store(engine)) if engine.exists() else None
+    return before, [] if before in {None, head()} else pending(engine, MIGRATIONS, before)
+
+
+def migrate(engine: Engine, announce: Callable[[str], None] = lambda _: None) -> tuple[str | None, str]:
     """Upgrade the schema to the newest revision. Return the revisions before and after.
 
-    Raises Unavailable for a database that a newer version has written, and for files on network shares.
+    What locks a table is announced before anything begins. Raises Unavailable for a database that a newer version has
+    written, and for files on network shares.
     """
     engine.prepare_place()
-    store = Store(engine)
-    before, newest = current(store), head()
+    before, newest = current(Store(engine)), head()
     if before != newest:
+        if before is not None and before < newest:
+            for sentence in announcements(engine, pending(engine, MIGRATIONS, before)):
+                announce(sentence)
         with engine.schema_change() as connection:
             before = revision_of(connection)  # another process may have been here meanwhile
             if before is not None and before > newest:

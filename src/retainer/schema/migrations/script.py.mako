@@ -7,6 +7,7 @@ from retainer.store.engines.sql import DAY, FLAG, INSTANT, INTEGER
 
 revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}
+LOCKS: dict[str, str] = {}
 
 
 def upgrade() -> None:

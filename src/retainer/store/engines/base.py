@@ -46,6 +46,8 @@ class Engine(ABC):
     """Whether an INSERT must say RETURNING to make the new id known."""
     has_history: bool
     """Whether there are databases that were made before this version's tables, step by step."""
+    waits_for_schema: str
+    """What waits while a migration locks a table, of the name {}."""
     to_check: str
     """What a person checks when it cannot be used."""
     conflict: type[Exception]
@@ -121,6 +123,10 @@ class Engine(ABC):
     @abstractmethod
     def has_table(self, name: str) -> bool:
         """Whether the database has a table."""
+
+    @abstractmethod
+    def estimate_rows(self, name: str) -> int:
+        """About how many rows a table has; 0 when there is none."""
 
     @abstractmethod
     def exists(self) -> bool:

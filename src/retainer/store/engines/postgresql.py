@@ -25,12 +25,19 @@ SESSION = {
     "statement_timeout": "3500",
     "lock_timeout": "3500",
     "idle_in_transaction_session_timeout": "15000",
+    "max_parallel_workers_per_gather": "0",  # starting one takes longer than a statement of ours
 }
 WRITES, SCHEMA = 1382377, 1382378
 """The first halves of our advisory locks: one for the writes of each account, one for changes of the schema."""
 LOCK = "SELECT pg_advisory_xact_lock($1::INTEGER, $2::INTEGER)"
-SCHEMA_LOCK_SECONDS = 10
-"""The longest that a change of the schema waits for a table, and with it all who want the table after it."""
+SCHEMA_LOCK_SECONDS = 3
+"""The longest that a change of the schema waits for a table, and with it all requests that want the table after it:
+less than their own lock_timeout, so that they are not refused."""
+SCHEMA_LOCKED = (
+    "{}: for "
+    f"{SCHEMA_LOCK_SECONDS} seconds another transaction has used a table that is to be changed. Nothing was changed: "
+    "end that transaction (pg_stat_activity has it) or wait until it has ended, then run the command again."
+)
 
 
 class Postgresql(Engine):
@@ -41,6 +48,7 @@ class Postgresql(Engine):
     marker = "$"
     returns_ids = True
     has_history = False
+    waits_for_schema = "Requests that use {} wait meanwhile, and are answered 503 after 3 seconds."
     to_check = "the address, and whether the server runs"
     conflict = psycopg.IntegrityError
 
@@ -87,8 +95,10 @@ class Postgresql(Engine):
 
     def run(self, connection: Connection, text: str, values: Values) -> Cursor:
         """Run a statement with the values of $1, $2 and so on; in a transaction it is only sent."""
-        with translated():
+        try:
             cursor: Any = connection.execute(text, values)
+        except psycopg.Error as error:
+            raise translate_error(error) from error
         return cursor  # type: ignore[no-any-return]  # what cursor_factory makes
 
     def one(self, text: str, values: Values) -> Row | None:
@@ -109,7 +119,7 @@ class Postgresql(Engine):
         try:
             self._begin(connection, "READ COMMITTED READ WRITE")
             if account_id is not None:
-                self.run(connection, LOCK, [WRITES, account_id])
+                connection.send(LOCK, [WRITES, account_id])
         except BaseException:
             self.give_back(connection)
             raise
@@ -143,23 +153,26 @@ class Postgresql(Engine):
     def _begin(self, connection: Connection, mode: str) -> None:
         with translated():
             connection.enter_pipeline()
-            connection.execute(f"BEGIN ISOLATION LEVEL {mode}")
+            connection.send(f"BEGIN ISOLATION LEVEL {mode}", [])
 
     @contextlib.contextmanager
     def attempt(self, connection: Connection) -> Iterator[None]:
         """A block whose statements are undone when one of them raises `conflict`; the transaction goes on.
 
-        The block has to ask for the result of its last statement.
+        The block has to ask for the result of its last statement. The savepoint stays until the next attempt or the end
+        of the transaction, which need not be told that it is over.
         """
-        self.run(connection, "SAVEPOINT attempt", [])
+        if connection.has_savepoint:
+            connection.send("RELEASE attempt", [])
+        connection.send("SAVEPOINT attempt", [])
+        connection.has_savepoint = True
         try:
             yield
         except self.conflict:
             with translated():
                 connection.sync()
-            self.run(connection, "ROLLBACK TO attempt", [])
+            connection.send("ROLLBACK TO attempt", [])
             raise
-        self.run(connection, "RELEASE attempt", [])
 
     def count_changed(self, connection: Connection, cursor: Cursor) -> int:
         """How many rows a statement has changed; waits for it."""
@@ -177,13 +190,15 @@ class Postgresql(Engine):
         """A transaction in which tables are made and changed; one process at a time is in it, on any machine."""
         url = conninfo.make_conninfo(self.url, options="-c TimeZone=UTC", connect_timeout=CONNECT_SECONDS)
         with translated(), psycopg.connect(url) as driver:
-            driver.execute("SELECT pg_advisory_xact_lock(%s::INTEGER, 0)", [SCHEMA])
-            driver.execute(f"SET LOCAL lock_timeout = '{SCHEMA_LOCK_SECONDS}s'")
             engine = create_engine("postgresql+psycopg://", creator=lambda: driver, poolclass=NullPool)
             try:
-                with engine.begin() as connection:
+                with engine.begin() as connection:  # not before: making the first connection rolls back
+                    connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s::INTEGER, 0)", (SCHEMA,))
+                    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{SCHEMA_LOCK_SECONDS}s'")
                     yield connection
             except DBAPIError as error:
+                if isinstance(error.orig, errors.LockNotAvailable):
+                    raise Unavailable(SCHEMA_LOCKED.format(self.location)) from None
                 if isinstance(error.orig, psycopg.Error):
                     raise translate_error(error.orig) from error
                 raise
@@ -204,6 +219,11 @@ class Postgresql(Engine):
         """Whether the database has a table, where its search path finds it."""
         row = self.one("SELECT to_regclass($1) IS NOT NULL", [name])
         return bool(row and row[0])
+
+    def estimate_rows(self, name: str) -> int:
+        """How many rows a table had when it was last analyzed."""
+        row = self.one("SELECT greatest(reltuples, 0)::BIGINT FROM pg_class WHERE oid = to_regclass($1)", [name])
+        return int(row[0]) if row else 0
 
     def exists(self) -> bool:
         """Whether there is a database; without one, connecting says so."""

@@ -136,6 +136,26 @@ def listed(name: str, kind: Any = TEXT) -> Select[Any]:
     return select(value if kind is TEXT else cast(value, kind))
 
 
+class is_listed(FunctionElement[bool]):  # noqa: N801
+    """Whether a value is in a list that is bound as JSON: `is_listed(column, listed("ids").scalar_subquery())`."""
+
+    type = Boolean()
+    inherit_cache = True
+
+
+@compiles(is_listed)
+def _in_list(element: FunctionElement[bool], compiler: SQLCompiler, **options: Any) -> str:
+    value, values = (compiler.process(part, **options) for part in element.clauses)
+    return f"{value} IN {values}"
+
+
+@compiles(is_listed, "postgresql")
+def _equals_any(element: FunctionElement[bool], compiler: SQLCompiler, **options: Any) -> str:
+    """As an array, which the planner looks up in an index; a subquery it would join, and read the whole table."""
+    value, values = (compiler.process(part, **options) for part in element.clauses)
+    return f"{value} = ANY (ARRAY{values})"
+
+
 @compiles(functions.sum, "postgresql")
 def _whole_sum(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
     """PostgreSQL's sum of whole numbers is a decimal, whose quotients are not whole."""

@@ -56,6 +56,7 @@ class Sqlite(Engine):
     marker = "?"
     returns_ids = False  # RETURNING would make an INSERT a quarter dearer
     has_history = True
+    waits_for_schema = "Nothing can be written meanwhile."
     to_check = "the file and its disk"
     driver: Any = driver
     conflict = driver.IntegrityError
@@ -226,6 +227,11 @@ class Sqlite(Engine):
     def has_table(self, name: str) -> bool:
         """Whether the database has a table."""
         return self.one("SELECT name FROM sqlite_master WHERE name = ?1", [name]) is not None
+
+    def estimate_rows(self, name: str) -> int:
+        """How many rows a table has."""
+        found = self.one(f'SELECT count(*) FROM "{name}"', []) if self.has_table(name) else None
+        return int(found[0]) if found else 0
 
     def exists(self) -> bool:
         """Whether the file is there."""

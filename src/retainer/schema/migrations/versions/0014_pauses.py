@@ -7,6 +7,7 @@ from retainer.store.engines.sql import INSTANT, TEXT
 
 revision = "0014"
 down_revision = "0013"
+LOCKS: dict[str, str] = {}
 
 
 def upgrade() -> None:

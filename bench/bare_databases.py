@@ -1,0 +1,157 @@
+"""The databases of the yardstick: their connections and transactions, and the few words of SQL that differ."""
+
+import re
+import threading
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import Any, TypeVar
+
+import msgspec
+import psycopg
+from psycopg.types.numeric import Int8Dumper
+from pysqlite3 import dbapi2
+
+Written = TypeVar("Written")
+Values = tuple[Any, ...] | list[Any]
+
+PRAGMAS = (
+    "journal_mode=WAL",
+    "synchronous=FULL",
+    "foreign_keys=ON",
+    "trusted_schema=OFF",
+    "journal_size_limit=67108864",
+    "cache_size=-16384",
+    "mmap_size=268435456",
+)
+PLACE = re.compile(r"\?(\d*)")
+INSTANT = """to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+LOCK = "SELECT pg_advisory_xact_lock(1382377::INTEGER, $1::INTEGER)"  # so that an account's writes wait for each other
+decode = msgspec.json.decode
+
+
+class Sqlite:
+    """A file: a connection for each thread, one writer at a time."""
+
+    refused = dbapi2.IntegrityError
+    id_list = "group_concat(tag_id)"
+    padded = "printf('%0*d', {}, {})"
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.local = threading.local()
+        self.writing = threading.Lock()
+
+    def row(self, columns: Iterable[str]) -> str:
+        """The columns of a statement whose rows are read by `one` and `all`."""
+        return ", ".join(columns)
+
+    def statement(self, text: str) -> str:
+        """A statement with places for values as the driver wants them."""
+        return text
+
+    def lend(self) -> Any:
+        """A connection that nobody else uses."""
+        connection = getattr(self.local, "connection", None)
+        if connection is None:
+            connection = self.local.connection = self.connect()
+        return connection
+
+    def give_back(self, connection: Any) -> None:
+        """The thread keeps it."""
+
+    def connect(self) -> Any:
+        """A connection with the same promises as the product's."""
+        connection = dbapi2.connect(
+            self.path, timeout=5.0, isolation_level=None, check_same_thread=False, cached_statements=1024
+        )
+        for pragma in PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    def one(self, connection: Any, statement: str, values: Values) -> Any:
+        """The first row, or None."""
+        return connection.execute(statement, values).fetchone()
+
+    def all(self, connection: Any, statement: str, values: Values) -> list[Any]:
+        """All rows."""
+        rows: list[Any] = connection.execute(statement, values).fetchall()
+        return rows
+
+    def write(self, connection: Any, account: int, work: Callable[[], Written]) -> Written:  # noqa: ARG002
+        """Do this in one durable transaction."""
+        with self.writing:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                written = work()
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+        return written
+
+
+class Postgresql:
+    """A server: connections that are lent, statements that are only sent until the result of one is needed."""
+
+    refused = psycopg.IntegrityError
+    id_list = "string_agg(CAST(tag_id AS TEXT), ',')"
+    padded = "lpad(CAST({1} AS TEXT), greatest({0}::INTEGER, length(CAST({1} AS TEXT))), '0')"
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.idle: list[Any] = []
+
+    def row(self, columns: Iterable[str]) -> str:
+        """One JSON array, with which the driver is faster; instants with microseconds and `Z`."""
+        array = ", ".join(INSTANT.format(name) if name.endswith("_at") else name for name in columns)
+        return f"CAST(json_build_array({array}) AS TEXT)"
+
+    def statement(self, text: str) -> str:
+        """`?` and `?1` become `$1`."""
+        numbers = count(1)
+        return PLACE.sub(lambda place: f"${place[1] or next(numbers)}", text)
+
+    def lend(self) -> Any:
+        """A connection that nobody else uses."""
+        return self.idle.pop() if self.idle else self.connect()
+
+    def give_back(self, connection: Any) -> None:
+        """Let others use it."""
+        self.idle.append(connection)
+
+    def connect(self) -> Any:
+        """A connection set up like the product's."""
+        connection = psycopg.connect(
+            self.address, autocommit=True, cursor_factory=psycopg.RawCursor, prepare_threshold=2
+        )
+        connection.adapters.register_dumper(int, Int8Dumper)  # a statement is prepared for each type of its values
+        return connection
+
+    def one(self, connection: Any, statement: str, values: Values) -> Any:
+        """The first row, or None."""
+        found = connection.execute(statement, values).fetchone()
+        return found and decode(found[0])
+
+    def all(self, connection: Any, statement: str, values: Values) -> list[Any]:
+        """All rows."""
+        return [decode(row) for (row,) in connection.execute(statement, values).fetchall()]
+
+    def write(self, connection: Any, account: int, work: Callable[[], Written]) -> Written:
+        """Do this in one durable transaction, in which only results are waited for."""
+        with connection.pipeline() as pipeline:
+            connection.execute(BEGIN)
+            connection.execute(LOCK, [account])
+            try:
+                written = work()
+            except BaseException:
+                pipeline.sync()
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+        return written
+
+
+def database_of(address: str) -> Sqlite | Postgresql:
+    """The database that an address names, as the product's setting does."""
+    return Sqlite(address.removeprefix("sqlite:///")) if address.startswith("sqlite:") else Postgresql(address)
