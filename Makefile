@@ -7,7 +7,7 @@ DEVELOP := $(VENV)/.develop
 PYTEST := $(BIN)/pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test sure format lint types coverage bench instructions statements depth migration openapi map clean
+.PHONY: help run test browser sure format lint types coverage bench instructions statements depth migration examples openapi map clean
 
 help:  ## list what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -23,7 +23,10 @@ $(DEVELOP): $(READY)
 run: $(READY)  ## serve the demo: two lively agencies on the embedded database
 	$(BIN)/retainer demo
 
-test: $(DEVELOP)  ## run all tests, the random ones a fifth as long
+browser:
+	@sh tools/browser.sh
+
+test: $(DEVELOP) browser  ## run all tests, the random ones a fifth as long
 	$(PYTEST)
 
 format: $(DEVELOP)  ## format the code
@@ -38,7 +41,7 @@ types: $(DEVELOP)
 	$(BIN)/mypy
 	cd bench && MYPYPATH=.. ../$(BIN)/mypy --config-file ../pyproject.toml *.py
 
-coverage: $(DEVELOP)
+coverage: $(DEVELOP) browser
 	$(BIN)/coverage erase
 	RETAINER_TEST_LENGTH=full $(PYTEST) --cov --cov-report=term
 
@@ -58,6 +61,9 @@ statements: $(DEVELOP)  ## write and show the statements and round trips to Post
 depth: $(DEVELOP)  ## measure how answers slow down from 10,000 to 1,000,000 time entries; ON as for bench
 	$(BIN)/python bench/depth.py $(ON)
 
+examples: $(DEVELOP)  ## record the examples of the reference again
+	$(BIN)/pytest -q tests/test_examples.py --write-examples
+
 migration: $(DEVELOP)  ## write a new migration from the tables: make migration NAME="what changes"
 	$(BIN)/python tools/new_migration.py "$(NAME)"
 
@@ -68,4 +74,4 @@ map: $(DEVELOP)  ## write docs/code-map.md from the modules
 	$(BIN)/python -m tools.code_map
 
 clean:  ## remove what make has made
-	rm -rf $(VENV) data dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) data dist tests/browser/node_modules .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.browser import Browser, opened
 from tests.contract.cases import rows_of
 from tests.contract_checker import SCOPED, ContractChecker
 from tests.databases import Databases, PostgresqlDatabases, SqliteDatabases, path_of, postgresql
@@ -64,6 +65,13 @@ def valkey_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyP
 
 
 @pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A browser that many tests share."""
+    with opened(tmp_path_factory.mktemp("browser")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
 def prototype(sqlite_databases: SqliteDatabases) -> tuple[Path, dict[str, Any]]:
     """A migrated SQLite database with both agencies, to be copied; and who they are."""
     return path_of(sqlite_databases.prototype), sqlite_databases.agencies
@@ -96,6 +104,7 @@ def other_tenant(both: tuple[ApiClient, ApiClient]) -> ApiClient:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--write-statements", action="store_true", help="write the table of statements again")
+    parser.addoption("--write-examples", action="store_true", help="record the examples of the reference again")
 
 
 # The end of a run: what the document promises is what the tests have produced, but for what unproduced.tsv explains

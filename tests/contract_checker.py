@@ -60,7 +60,8 @@ class ContractChecker:
         """Fail when an answer is not as documented."""
         self.check_headers(answer)
         if answer.status >= 400 and method != "HEAD":
-            assert {"message", "code", "request_id"} <= set(answer.json), answer
+            assert {"message", "code", "request_id", "docs_url"} <= set(answer.json), answer
+            assert answer.json["docs_url"].endswith(f"/docs/errors#{answer.code}"), answer
         template = template_of(path)
         operation = documented()["paths"].get(template, {}).get(method.lower())
         if template is None or operation is None:

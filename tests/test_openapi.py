@@ -190,7 +190,7 @@ def test_each_error_is_named_once_and_every_refusal_refers_to_one():
 
 
 def test_members_of_an_error_that_some_codes_do_not_have_are_not_required():
-    fields = ["message", "code", "request_id"]
+    fields = ["message", "code", "request_id", "docs_url"]
     assert SCHEMAS["Error"]["required"] == list(SCHEMAS["Error"]["properties"]) == fields
     assert SCHEMAS["PlanError"]["required"] == [*fields, "plan"]
     assert SCHEMAS["ForbiddenError"]["required"] == SCHEMAS["ValidationError"]["required"] == fields

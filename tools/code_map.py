@@ -8,8 +8,20 @@ SRC = ROOT / "src" / "retainer"
 MAP = ROOT / "docs" / "code-map.md"
 LAYERS = (
     *("", "values", "store/engines", "store", "schema", "schema/migrations", "kernel", "identity", "rollups"),
-    *("shared", "crm", "billing", "work", "support", "sites", "sites/monitor", "reports", "openapi", "backup"),
-    *("traffic", "server", "demo", "cli"),
+    *(
+        "shared",
+        "crm",
+        "billing",
+        "work",
+        "support",
+        "sites",
+        "sites/monitor",
+        "reports",
+        "web",
+        "openapi",
+        "reference",
+    ),
+    *("backup", "traffic", "server", "demo", "cli"),
 )
 HEAD = """\
 # Code map

@@ -1,6 +1,6 @@
 """Read first: every resource of the API, the parts of a server put together, and the WSGI application."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -12,13 +12,14 @@ from retainer.kernel.pipeline import Pipeline
 from retainer.kernel.resource import Routes
 from retainer.limits import Limiter, SlidingWindow
 from retainer.openapi import page as openapi_page
+from retainer.reference import answers as reference
 from retainer.reports import overview, profitability, revenue, utilisation
+from retainer.server import site
 from retainer.server.compression import compressed
 from retainer.server.health import Health
 from retainer.server.housekeeping import Housekeeping, KeysUsed
 from retainer.server.log import Log
 from retainer.server.operations import STATUS_LINES, Operations, Page
-from retainer.server.site import Site
 from retainer.server.slots import BodyReader, RunningSlots
 from retainer.settings import BASE_PATH, PUBLIC, Settings
 from retainer.sites import sites
@@ -26,6 +27,7 @@ from retainer.store.engines import connect
 from retainer.store.tx import Store
 from retainer.support import ticket_replies, tickets
 from retainer.traffic.recorder import Recorder
+from retainer.web import assets
 from retainer.work import milestones, projects, tasks, time_entries
 
 if TYPE_CHECKING:
@@ -64,6 +66,15 @@ RESOURCES = [
 ROUTES = Routes(RESOURCES)
 """Which operation a request names; the same for every application of a process."""
 
+PAGES: Mapping[str, site.Page] = {
+    "assets": assets.answer,
+    "docs": partial(reference.answer, routes=ROUTES),
+    "llms.txt": partial(reference.answer_llms, routes=ROUTES),
+    "openapi.json": partial(openapi_page.answer, routes=ROUTES),
+    "openapi.yaml": partial(openapi_page.answer_yaml, routes=ROUTES),
+}
+"""What is answered outside the base path, by the first part of the path."""
+
 
 class App:
     """The application of a process: the parts of a server, put together.
@@ -92,8 +103,7 @@ class App:
             note_key_use=keys_used.note,
             read_body=BodyReader(self.running).read,
         )
-        pages = {"openapi.json": partial(openapi_page.answer, routes=ROUTES)}
-        self.site = Site(pages, self.limiter, self.log)
+        self.site = site.Site(PAGES, self.limiter, self.log)
         self.housekeeping = Housekeeping(
             self.store, self.limiter, self.log, keys_used, recorder, settings.request_log_days
         )

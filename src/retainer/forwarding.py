@@ -1,4 +1,4 @@
-"""The address of the client and the public address of the API, behind proxies."""
+"""The address of the client and the public address of the server, behind proxies."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any, NamedTuple
 
 from retainer.errors import Refusal
-from retainer.settings import BASE_PATH, Settings
+from retainer.settings import Settings
 
 Address = IPv4Address | IPv6Address
 NODE = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<four>[0-9.]+))(?::[0-9]+)?")
@@ -59,16 +59,14 @@ def group(address: Address | None) -> str:
     return str(address)
 
 
-def base_url(environ: Mapping[str, Any], settings: Settings) -> str:
-    """Return the public address of the API, without a slash at the end; trusted proxies may name another host."""
+def origin(environ: Mapping[str, Any], settings: Settings) -> str:
+    """Return the public address of the server, without a slash at the end; trusted proxies may name another host."""
     if settings.base_url:
-        return settings.base_url + BASE_PATH
-    if not settings.trusted_proxies:
-        return f"{environ['wsgi.url_scheme']}://{environ.get('HTTP_HOST') or 'localhost'}{BASE_PATH}"
-    hop = _client(environ, settings)[1]
+        return settings.base_url
+    hop = _client(environ, settings)[1] if settings.trusted_proxies else Hop("")
     scheme = hop.scheme if hop.scheme in {"http", "https"} else environ["wsgi.url_scheme"]
-    host = hop.host if is_host(hop.host) else environ.get("HTTP_HOST") or "localhost"
-    return f"{scheme}://{host}{BASE_PATH}"
+    host = next(filter(is_host, (hop.host, environ.get("HTTP_HOST", ""))), "localhost")
+    return f"{scheme}://{host}"
 
 
 def _client(environ: Mapping[str, Any], settings: Settings) -> tuple[Address | None, Hop]:

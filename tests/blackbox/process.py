@@ -125,7 +125,7 @@ def checked(answer: Answer, method: str = "GET") -> Answer:
         return answer
     assert answer.headers["content-type"] == "application/json; charset=utf-8", answer
     if answer.status >= 400:
-        assert {"message", "code", "request_id"} <= set(answer.json), answer
+        assert {"message", "code", "request_id", "docs_url"} <= set(answer.json), answer
         assert answer.json["request_id"] == answer.headers["x-request-id"], answer
     if answer.status == 401:
         assert answer.headers["www-authenticate"].startswith("Bearer"), answer

@@ -47,7 +47,9 @@ LAYERS = [
     "support",
     "sites",
     "reports",
+    "web",
     "openapi",
+    "reference",
     "backup",
     "traffic",
     "server.outages",
@@ -76,6 +78,7 @@ MOST_ANY = {
     "identity": 9,
     "kernel": 33,
     "openapi": 35,
+    "reference": 25,
     "reports": 18,
     "rollups": 27,
     "schema": 42,
@@ -84,6 +87,7 @@ MOST_ANY = {
     "store": 80,
     "traffic": 10,
     "values": 71,
+    "web": 2,
     "work": 7,
 }
 UNSCOPED = {

@@ -67,7 +67,7 @@ def test_a_read_of_tables_that_are_gone_is_500(api, operation):
 
 def says_that_the_database_is_out_of_reach(answer: Answer) -> None:
     assert (answer.status, answer.code) == (503, "unavailable"), answer
-    assert answer.json.keys() == {"message", "code", "request_id"}
+    assert answer.json.keys() == {"message", "code", "request_id", "docs_url"}
     assert "The database is out of reach." in answer.json["message"]
     assert int(answer.headers["retry-after"]) >= 1
 
@@ -77,4 +77,5 @@ def says_that_it_is_our_fault(answer: Answer) -> None:
     assert (answer.status, answer.code) == (500, "server_error"), answer
     number = answer.headers["x-request-id"]
     message = f"Something went wrong here. Report the request id {number} to the operator."
-    assert answer.json == {"message": message, "code": "server_error", "request_id": number}
+    docs_url = "http://agency.example/docs/errors#server_error"
+    assert answer.json == {"message": message, "code": "server_error", "request_id": number, "docs_url": docs_url}

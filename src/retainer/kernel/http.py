@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from retainer import forwarding
 from retainer.errors import Refusal
-from retainer.settings import Settings
+from retainer.settings import BASE_PATH, Settings
 
 NOTHING = frozenset({"", "0"})
 LARGEST_BODY = 1024 * 1024
@@ -72,9 +72,14 @@ class Request:
         return forwarding.group(forwarding.client_address(self.environ, self.settings))
 
     @property
+    def origin(self) -> str:
+        """The public address of the server, without a slash at the end."""
+        return forwarding.origin(self.environ, self.settings)
+
+    @property
     def base_url(self) -> str:
         """The public address of the API, without a slash at the end."""
-        return forwarding.base_url(self.environ, self.settings)
+        return self.origin + BASE_PATH
 
 
 def too_large() -> Refusal:

@@ -26,6 +26,7 @@ FIXED = [
     ("vary", "Authorization, X-Api-Key, Accept-Encoding"),
     ("x-content-type-options", "nosniff"),
 ]
+DOCS_OF_ERRORS = "/docs/errors"
 RETRIES = 3
 """So many times a write is tried again when the database undid it because of another one; it was not yet answered."""
 
@@ -144,7 +145,8 @@ def reply(operation: Operation, result: Any, request: Request) -> Response:
 
 def refuse(refusal: Refusal, request: Request) -> Response:
     """A refusal as a response: one shape, whatever the reason."""
-    members = {"message": refusal.message, "code": refusal.code, "request_id": request.id, **refusal.members}
+    members = {"message": refusal.message, "code": refusal.code, "request_id": request.id}
+    members |= {"docs_url": f"{request.origin}{DOCS_OF_ERRORS}#{refusal.code}", **refusal.members}
     return Response(refusal.status, [CONTENT, *refusal.headers.items()], encode(members))
 
 
@@ -171,7 +173,9 @@ def limit_anonymous(request: Request, refusal: Refusal, limiter: Limiter) -> tup
     return allowance, refusal
 
 
-def add_headers(response: Response, request: Request, allowance: Allowance) -> None:
+def add_headers(
+    response: Response, request: Request, allowance: Allowance, fixed: list[tuple[str, str]] = FIXED
+) -> None:
     """Add the headers that every response carries."""
     headers = response.headers
     headers += [
@@ -179,7 +183,7 @@ def add_headers(response: Response, request: Request, allowance: Allowance) -> N
         ("x-ratelimit-remaining", str(allowance.remaining)),
         ("x-ratelimit-reset", str(allowance.reset)),
         ("x-request-id", request.id),
-        *FIXED,
+        *fixed,
     ]
     if request.has_body:  # it stays unread, so that the connection cannot be used again
         headers.append(("connection", "close"))

@@ -189,7 +189,7 @@ class Routes:
         """The methods of a request's path, and the texts that stand for its ids. Raises `not_found`."""
         found: Any = self._router.find(request.path)
         if found is None:
-            raise Refusal("not_found", "There is nothing at this path. The paths of the API are in /openapi.json.")
+            raise Refusal("not_found", "There is nothing at this path. The paths of the API are at /docs.")
         methods, _, texts, _ = found
         return methods, texts
 

@@ -1,37 +1,54 @@
-"""The page /openapi.json: the document, with the address of the request."""
+"""The pages /openapi.json and /openapi.yaml: the document, with the address of the request."""
 
 from functools import lru_cache
 
 import msgspec
 
-from retainer.errors import Refusal, method_not_allowed
-from retainer.kernel import etag, pipeline
+from retainer.errors import Refusal
+from retainer.kernel import pipeline
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Routes
-from retainer.openapi.document import render
+from retainer.openapi.document import document as make_document
+from retainer.openapi.values import Json
 from retainer.settings import BASE_PATH
+from retainer.web.responses import document
 
-DOCUMENT = "/openapi.json"
-ALLOW = "GET, HEAD, OPTIONS"
+YAML = "application/yaml"
 ANYWHERE = "http://retainer.invalid"  # stands in the cached document for the address of the request
 
 
 def answer(request: Request, routes: Routes) -> Response:
-    """Return the document. Raises `not_found` and `method_not_allowed`."""
-    if request.path != DOCUMENT:
-        raise Refusal("not_found", f"There is nothing here. The document is at {DOCUMENT}, the API at {BASE_PATH}.")
-    if request.method == "OPTIONS":
-        return Response(204, [("allow", ALLOW)])
-    if request.method not in {"GET", "HEAD"}:
-        raise method_not_allowed(request.method, ALLOW)
-    body = rendered(routes).replace(msgspec.json.encode(ANYWHERE), msgspec.json.encode(request.base_url), 1)
-    tag = etag.of(body)
-    if etag.matches(request.header("IF_NONE_MATCH"), tag):
-        return Response(304, [("etag", tag)])
-    return Response(200, [pipeline.CONTENT, ("etag", tag)], body)
+    """Return the document as JSON. Raises `not_found` and `method_not_allowed`."""
+    check(request, "/openapi.json")
+    body = as_json(routes).replace(msgspec.json.encode(ANYWHERE), msgspec.json.encode(request.base_url), 1)
+    return document(request, pipeline.CONTENT[1], body)
+
+
+def answer_yaml(request: Request, routes: Routes) -> Response:
+    """Return the document as YAML. Raises `not_found` and `method_not_allowed`."""
+    check(request, "/openapi.yaml")
+    return document(request, YAML, as_yaml(routes).replace(ANYWHERE.encode(), request.base_url.encode(), 1))
+
+
+def check(request: Request, path: str) -> None:
+    """Refuse a path under that of the document."""
+    if request.path != path:
+        raise Refusal("not_found", f"There is nothing here. The document is at {path}, the API at {BASE_PATH}.")
 
 
 @lru_cache(maxsize=1)
-def rendered(routes: Routes) -> bytes:
-    """Return the document, for any address; cached, for rendering takes a tenth of a second."""
-    return render(routes.operations, ANYWHERE)
+def document_of(routes: Routes) -> Json:
+    """Return the document, for any address; kept, for making it takes a tenth of a second."""
+    return make_document(routes.operations, ANYWHERE)
+
+
+@lru_cache(maxsize=1)
+def as_json(routes: Routes) -> bytes:
+    """Return the document as JSON."""
+    return msgspec.json.encode(document_of(routes))
+
+
+@lru_cache(maxsize=1)
+def as_yaml(routes: Routes) -> bytes:
+    """Return the document as YAML."""
+    return msgspec.yaml.encode(document_of(routes))

@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from retainer.errors import STATUS, FieldErrors
 from retainer.identity.keys import Scope
+from retainer.kernel import pipeline
 from retainer.openapi.headers import always_and
 from retainer.openapi.schemas import Schemas
 from retainer.openapi.values import Json, said_of, schema_of
@@ -26,6 +27,7 @@ ADVICE = {
     503: "The database is out of reach, or too many bodies are awaited. Try again after Retry-After; a write with its "
     "Idempotency-Key, for it may have been done.",
 }
+DOCS_OF_ERRORS = f"https://agency.example{pipeline.DOCS_OF_ERRORS}"
 WITH_HEADERS = {401: ["WWW-Authenticate"], 409: ["Retry-After"], 429: ["Retry-After"], 503: ["Retry-After"]}
 BARE = {"api_disabled", "idempotency_key_reused"}
 """The codes whose error has only the fields that every error has."""
@@ -94,6 +96,11 @@ def _common_fields(codes: list[str]) -> Json:
         "message": Annotated[str, Meta(examples=[ADVICE[404]]), "What is wrong and what to do next, for a person."],
         "code": Annotated[code, "The reason, for programs: it never changes, where `message` may."],
         "request_id": Annotated[str, Meta(examples=["req_5f2b8c0d"]), "As in `X-Request-Id`; the logs know it."],
+        "docs_url": Annotated[
+            str,
+            Meta(examples=[f"{DOCS_OF_ERRORS}#not_found"], extra_json_schema={"format": "uri"}),
+            "The page of this server that says what the code means and what to do.",
+        ],
     }
 
 
@@ -113,7 +120,7 @@ def _response(status: int, named: Json) -> Json:
         for code in codes
     }
     for code, example in examples.items():
-        example["value"]["code"] = code
+        example["value"] |= {"code": code, "docs_url": f"{DOCS_OF_ERRORS}#{code}"}
     schema = {"$ref": f"#/components/schemas/{model.name}"}
     content = {"application/json": {"schema": schema, "examples": examples}}
     description = f"{ADVICE[status]} Codes: {', '.join(f'`{code}`' for code in codes)}."

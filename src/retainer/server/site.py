@@ -30,11 +30,12 @@ class Site:
             refusal = pipeline.to_refusal(error, request, self.log)
             allowance, refusal = pipeline.limit_anonymous(request, refusal, self.limiter)
             response = pipeline.refuse(refusal, request)
-        pipeline.add_headers(response, request, allowance)
+        said = {name for name, _ in response.headers}
+        pipeline.add_headers(response, request, allowance, [pair for pair in pipeline.FIXED if pair[0] not in said])
         self.log.request(request, response, None, None)
         return response
 
 
 def no_page(_: Request) -> Response:
     """Raise `not_found`, which says what there is."""
-    raise Refusal("not_found", f"There is nothing here. The API is at {BASE_PATH}, its reference at /openapi.json.")
+    raise Refusal("not_found", f"There is nothing here. The API is at {BASE_PATH}, its reference at /docs.")

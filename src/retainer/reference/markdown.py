@@ -1,0 +1,118 @@
+"""Markdown as HTML: headings with anchors, samples as tabs, methods as badges, code with its tokens marked."""
+
+import re
+from collections.abc import Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from pygments.lexers import get_lexer_by_name
+from pygments.token import Comment, Keyword, Name, String
+
+SECTION = "h2"
+"""The tag of headings that can be linked to."""
+ENDPOINT = re.compile(r"(GET|POST|PUT|PATCH|DELETE) (/\S*)")
+METHODS = {"GET": "info", "POST": "good", "PUT": "warn", "PATCH": "warn", "DELETE": "bad"}
+LANGUAGES = {"bash": "curl", "python": "Python", "javascript": "JavaScript"}
+TOKENS = {Name.Tag: "name", String: "string", Keyword: "name", Comment: "comment"}
+"""Which tokens of code are marked, as few as help the eye."""
+
+
+class Heading(NamedTuple):
+    """The heading of a section."""
+
+    text: str
+    anchor: str
+
+
+class Renderer(RendererHTML):
+    """Renders what is ours differently; everything else as Markdown says."""
+
+    def heading_open(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
+        """A heading, with an anchor if it is that of a section."""
+        token = tokens[index]
+        return f'<{token.tag} id="{slug(tokens[index + 1].content)}">' if token.tag == SECTION else f"<{token.tag}>"
+
+    def heading_close(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
+        """The link to the section itself."""
+        token, text = tokens[index], tokens[index - 1].content
+        label = escape(f"Link to {text.replace('`', '')}")
+        link = f' <a class="anchor" href="#{slug(text)}" aria-label="{label}">#</a>' if token.tag == SECTION else ""
+        return f"{link}</{token.tag}>\n"
+
+    def table_open(self, *_: Any) -> str:
+        """A table whose rows become blocks on narrow screens."""
+        return '<table class="stacked">\n'
+
+    def code_inline(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
+        """Code; a method with a path has its badge."""
+        endpoint = ENDPOINT.fullmatch(tokens[index].content)
+        if endpoint is None:
+            return f"<code>{escape(tokens[index].content, quote=False)}</code>"
+        method, path = endpoint.groups()
+        return f'<span class="badge {METHODS[method]}">{method}</span> <code>{escape(path, quote=False)}</code>'
+
+    def fence(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
+        """A block of code, or one tab of several that follow each other."""
+        token = tokens[index]
+        language = token.info.strip()
+        wrap = ' class="wrap"' if language == "json" else ""
+        code = f'<pre{wrap} tabindex="0"><code>{marked(token.content, language)}</code></pre>'
+        block = f'<div class="code">{code}</div>\n'
+        if language not in LANGUAGES or not is_one_of_several(tokens, index):
+            return block
+        first = not is_sample(tokens, index - 1)
+        group = env["groups"] = env.get("groups", 0) + first
+        name = f"sample-{group}"
+        chosen = " checked" if first else ""
+        return (
+            ('<fieldset class="tabs"><legend class="hidden">The same in</legend>\n' if first else "")
+            + f'<input type="radio" name="{name}" id="{name}-{language}" value="{language}"{chosen}>'
+            + f'<label for="{name}-{language}">{LANGUAGES[language]}</label>\n{block}'
+            + ("" if is_sample(tokens, index + 1) else "</fieldset>\n")
+        )
+
+
+MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enable("table")
+
+
+def html_of(text: str) -> str:
+    """Return a text as HTML."""
+    html: str = MARKDOWN.render(text, {})
+    return html
+
+
+def headings(text: str) -> list[Heading]:
+    """Return the headings of a text's sections."""
+    tokens = MARKDOWN.parse(text)
+    inlines = [tokens[place + 1] for place, token in enumerate(tokens) if token.nesting == 1 and token.tag == SECTION]
+    return [Heading(inline.content.replace("`", ""), slug(inline.content)) for inline in inlines]
+
+
+def slug(text: str) -> str:
+    """Return the anchor of a heading: its letters, digits and underscores, dashes between them."""
+    return re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-")
+
+
+def is_sample(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a block is code in a language of samples."""
+    return 0 <= index < len(tokens) and tokens[index].type == "fence" and tokens[index].info.strip() in LANGUAGES
+
+
+def is_one_of_several(tokens: Sequence[Token], index: int) -> bool:
+    """Whether samples in other languages stand beside a sample."""
+    return is_sample(tokens, index - 1) or is_sample(tokens, index + 1)
+
+
+def marked(code: str, language: str) -> str:
+    """Return code as HTML, its tokens marked; that of an unknown language as it is."""
+    if not language:
+        return escape(code, quote=False)
+    parts = []
+    for kind, text in get_lexer_by_name(language, ensurenl=False).get_tokens(code):
+        mark = next((TOKENS[parent] for parent in reversed(kind.split()) if parent in TOKENS), None)
+        plain = escape(text, quote=False)
+        parts.append(f'<span class="token-{mark}">{plain}</span>' if mark else plain)
+    return "".join(parts)

@@ -1,0 +1,125 @@
+"""Models: the fields of records and of what they hold, with the kind, the use and the meaning of each."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, get_args
+
+import msgspec
+
+from retainer.openapi.schemas import Field as Declared
+from retainer.openapi.schemas import fields_of, said_in, usual
+from retainer.openapi.values import Json, said_of, schema_of
+from retainer.reference.markdown import slug
+from retainer.values.reading import WritableField, unwrapped, writable_fields
+from retainer.values.records import Record
+
+FORMATS = {"date": "day", "date-time": "instant", "email": "email", "uri": "URL", "decimal": "decimal"}
+UPPER = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+class Field(NamedTuple):
+    """A field or a parameter: its kind, how it may be used, and what it means."""
+
+    name: str
+    kind: str
+    use: str
+    text: str
+
+
+class Model(NamedTuple):
+    """An object with fields; `is_sent` if bodies have it too."""
+
+    title: str
+    text: str
+    is_sent: bool
+    fields: list[Field]
+
+
+class Names:
+    """Refers to models by name, where the OpenAPI document has schemas."""
+
+    def answer(self, model: Any) -> Json:
+        """Return the reference to a model in an answer."""
+        return {"$ref": model.__name__}
+
+    def part(self, model: Any, field: str) -> Json:  # noqa: ARG002  # whatever field holds it
+        """Return the reference to a model in a body."""
+        return self.answer(model)
+
+    child = answer
+
+    def example(self, schema: Json) -> Any:  # examples were recorded
+        """Return no value."""
+
+
+NAMES = Names()
+
+
+def models_of(answered: Iterable[Any], sent: Iterable[Any]) -> list[Model]:
+    """Return all models that answers and bodies hold, in the order in which they are met."""
+    in_answers, in_bodies = dict.fromkeys(walk(answered)), dict.fromkeys(walk(sent))
+    return [described(model, is_sent=model in in_bodies) for model in in_answers | in_bodies]
+
+
+def walk(hints: Iterable[Any]) -> Iterator[Any]:
+    """Yield the models in some type hints, each once, and those in their fields."""
+    todo, seen = list(hints), set()
+    while todo:
+        bare, _ = unwrapped(todo.pop(0))
+        if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
+            if bare not in seen:
+                seen.add(bare)
+                yield bare
+                todo += [field.hint for field in fields_of(bare)]
+        else:
+            todo += get_args(bare)
+
+
+def described(model: Any, *, is_sent: bool) -> Model:
+    """Return a model as its page shows it."""
+    created = writable_fields(model, "Create") if is_sent else {}
+    updated = writable_fields(model, "Update") if is_sent and issubclass(model, Record) else {}
+    fields = []
+    for field in fields_of(model):
+        write = created.get(field.name) or updated.get(field.name)
+        schema = schema_of(field.hint, field.name, NAMES, sent=write is not None)
+        texts = (said_of(field.hint), schema.get("description", ""), usual(write) if write else "", words_of(schema))
+        text = " ".join(filter(None, texts))
+        fields.append(Field(field.name, kind_of(schema), use_of(field, write, is_sent=is_sent), text))
+    return Model(title_of(model.__name__), said_in(model), is_sent, fields)
+
+
+def use_of(field: Declared, write: WritableField | None, *, is_sent: bool) -> str:
+    """Return how a field may be used: whether it is required, only read, or only sent."""
+    if write is None:
+        use = "read-only" if is_sent else ""
+    elif write.required and not write.unless:
+        use = "required"
+    else:
+        use = "" if field.answered else "write-only"
+    return ", ".join(filter(None, (use, "not in lists" if field.single else "")))
+
+
+def kind_of(schema: Json) -> str:
+    """Return the kind of a value in words; a model is a link to its place on the page."""
+    if "anyOf" in schema:
+        return f"{kind_of(schema['anyOf'][0])} or null"
+    if "$ref" in schema:
+        title = title_of(schema["$ref"])
+        return f"[{title}](#{slug(title)})"
+    kinds: list[str] = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    word = (
+        f"array of {kind_of(schema['items'])}" if "items" in schema else FORMATS.get(schema.get("format", ""), kinds[0])
+    )
+    return f"{word} or null" if "null" in kinds else word
+
+
+def words_of(schema: Json) -> str:
+    """Return a sentence on the words that a value can be, if it can only be some."""
+    words = [f"`{word}`" for word in schema.get("enum", []) if word is not None]
+    return f"One of {', '.join(words)}." if words else ""
+
+
+def title_of(name: str) -> str:
+    """Return a name of a model or an operation in words."""
+    return UPPER.sub(" ", name).capitalize()

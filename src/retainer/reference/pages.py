@@ -1,0 +1,132 @@
+"""The pages of the reference: their texts in Markdown, from templates, declarations and examples."""
+
+import re
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from retainer.errors import STATUS
+from retainer.identity.accounts import PLANS
+from retainer.identity.keys import SCOPES
+from retainer.kernel import paging
+from retainer.kernel.resource import Routes
+from retainer.openapi import page as openapi_page
+from retainer.openapi.headers import GIVEN
+from retainer.reference import samples
+from retainer.reference.codes import ADVICE
+from retainer.reference.examples import ORIGIN, Example, examples, json_text
+from retainer.reference.markdown import Heading, headings, slug
+from retainer.reference.resources import EVERY_LIST, Resource, parameter_of, resources_of
+from retainer.web.pages import TEMPLATES, markup
+
+CHANGELOG = Path(__file__).parent / "changelog.md"
+GUIDE = ("keys", "lists", "writing", "values", "limits", "retries", "reports")
+
+
+class Page(NamedTuple):
+    """A page: its Markdown, of which the first heading is its title, and the group in which it is listed."""
+
+    path: str
+    group: str
+    text: str
+
+    @property
+    def title(self) -> str:
+        """The text of its first heading."""
+        return self.text.partition("\n")[0].removeprefix("# ")
+
+    @property
+    def twin(self) -> str:
+        """The path of the page as Markdown."""
+        return f"{self.path}/index.md" if self.path == START else f"{self.path}.md"
+
+    @property
+    def summary(self) -> str:
+        """Its first sentence."""
+        paragraph = next(part for part in self.text.split("\n\n") if part[0].isalpha()).replace("\n", " ")
+        return re.split(r"(?<=[.:]) (?=[A-Z])", paragraph)[0]
+
+    @property
+    def headings(self) -> list[Heading]:
+        """The headings of its sections."""
+        return headings(self.text)
+
+
+START = "/docs"
+
+
+@cache
+def pages_of(routes: Routes) -> dict[str, Page]:
+    """Return all pages by path, in the order in which they are listed; addresses are those of `ORIGIN`."""
+    document = openapi_page.document_of(routes)
+    resources = resources_of(routes, document)
+    shared = [parameter_of(document["components"]["parameters"][name]) for name in LISTED]
+    written = examples()
+    context = {
+        "origin": ORIGIN,
+        "resources": resources,
+        "errors": written.errors,
+        "advice": ADVICE,
+        "by_status": codes_by_status().items(),
+        "plans": PLANS.values(),
+        "headers": [(name, text) for name, (text, _) in GIVEN.items() if name.startswith("X-RateLimit")],
+        "every_list": shared,
+        "per_page": paging.PER_PAGE,
+        "largest_page": paging.LARGEST_PAGE,
+        "scopes": by_scope(resources),
+    }
+    shown = {"lists": "listTags", "reports": "getReportRevenueByClient"}
+    found = [page_of(START, "Guide", "start.md", context | {"example": written.operations["getMe"]})]
+    for name in GUIDE:
+        example = written.operations[shown[name]] if name in shown else None
+        found.append(page_of(f"{START}/{name}", "Guide", f"guide/{name}.md", context | {"example": example}))
+    found += [page_of(f"{START}/{name}", "Guide", f"{name}.md", context) for name in ("errors", "scopes")]
+    found += [page_of(each.path, "Resources", "resource.md", {"resource": each}) for each in resources]
+    found.append(Page(f"{START}/changelog", "More", CHANGELOG.read_text(encoding="utf-8")))
+    return {page.path: page for page in found}
+
+
+LISTED = sorted(EVERY_LIST - {"sort", "page", "per_page"})
+"""The filters that every list takes."""
+
+
+def page_of(path: str, group: str, template: str, context: dict[str, Any]) -> Page:
+    """Return a page from its template."""
+    text = markup(f"reference/{template}", samples=sample_blocks, json=json_text, **context)
+    return Page(path, group, re.sub(r"\n{3,}", "\n\n", text).strip() + "\n")
+
+
+def sample_blocks(example: Example) -> str:
+    """Return a request in all languages, as blocks of Markdown."""
+    return "\n\n".join(f"```{name}\n{write(example)}\n```" for name, write in samples.LANGUAGES.items())
+
+
+def codes_by_status() -> dict[str, list[str]]:
+    """Return the codes of each status, which is named as HTTP names it."""
+    found: dict[str, list[str]] = {}
+    for code, status in STATUS.items():
+        found.setdefault(f"{status} {HTTPStatus(status).phrase}", []).append(code)
+    return found
+
+
+def by_scope(resources: list[Resource]) -> list[tuple[str, list[Any]]]:
+    """Return each scope with the operations that need it, and the resources to which they belong."""
+    needed = [(entry.operation.scope, (resource, entry)) for resource in resources for entry in resource.entries]
+    return [(scope, [pair for name, pair in needed if name == scope]) for scope in SCOPES]
+
+
+def groups_of(pages: dict[str, Page]) -> dict[str, list[Page]]:
+    """Return the pages of each group."""
+    found: dict[str, list[Page]] = {}
+    for page in pages.values():
+        found.setdefault(page.group, []).append(page)
+    return found
+
+
+def cell(text: str) -> str:
+    """Return a text as a cell of a table has it."""
+    return text.replace("|", r"\|").replace("\n", " ")
+
+
+TEMPLATES.filters |= {"cell": cell, "slug": slug}

@@ -1,0 +1,135 @@
+"""Resources: what the page of each says, from the declarations, the OpenAPI document and the examples."""
+
+from typing import Any, NamedTuple, get_args
+
+from retainer.kernel.resource import Operation, Routes
+from retainer.openapi.values import Json
+from retainer.reference.examples import Example, examples
+from retainer.reference.markdown import slug
+from retainer.reference.models import Field, Model, kind_of, models_of, title_of, words_of
+
+EVERY_LIST = {"page", "per_page", "sort", "ids", "created_since", "created_before", "updated_since", "updated_before"}
+"""The parameters that all lists share; the page on lists describes them."""
+ALWAYS = {"400", "401", "402", "403", "429", "500", "503"}
+"""The statuses of refusals that every operation has; the page on errors describes them."""
+READING = {"validation_failed", "unknown_parameter"}
+"""The codes of 422 that an operation has which changes nothing."""
+ONLY_IN = {
+    "invalid_transition": {"Projects", "Quotes", "Invoices"},
+    "locked": {"Projects", "Milestones", "Tasks", "Time entries", "Expenses", "Quotes", "Invoices", "Credit notes"},
+    "already_billed": {"Invoices"},
+    "nothing_to_bill": {"Invoices"},
+    "not_owner": {"Time entries", "Expenses"},
+}
+"""The codes that only some resources have."""
+
+
+class Entry(NamedTuple):
+    """An operation as its page shows it; `sorts` are the fields by which a list can be sorted."""
+
+    title: str
+    operation: Operation
+    text: str
+    parameters: list[Field]
+    sorts: list[str]
+    headers: list[str]
+    body: str
+    required: list[str]
+    errors: dict[str, list[str]]
+    example: Example
+
+
+class Resource(NamedTuple):
+    """A resource: what it is, its operations, and its models."""
+
+    title: str
+    text: str
+    entries: list[Entry]
+    models: list[Model]
+
+    @property
+    def path(self) -> str:
+        """The path of its page."""
+        return f"/docs/api/{slug(self.title)}"
+
+    @property
+    def summary(self) -> str:
+        """Its first paragraph, on one line."""
+        return self.text.partition("\n\n")[0].replace("\n", " ")
+
+
+def resources_of(routes: Routes, document: Json) -> list[Resource]:
+    """Return all resources, in the order of the reference."""
+    found = []
+    for tag in document["tags"]:
+        operations = [operation for operation in routes.operations if operation.resource.tag == tag["name"]]
+        answered = [hint for operation in operations for hint in answered_by(operation)]
+        models = models_of(answered, [operation.body for operation in operations])
+        text = tag["description"].removeprefix(f"{tag['name']}: ")
+        entries = [entry(each, document) for each in operations]
+        found.append(Resource(tag["name"], text[0].upper() + text[1:], entries, models))
+    return found
+
+
+def answered_by(operation: Operation) -> list[Any]:
+    """Return the models of an operation's answer: what stands under `data`, and a `meta` of its own."""
+    parts = get_args(operation.answers)
+    return list(parts or [operation.answers])
+
+
+def entry(operation: Operation, document: Json) -> Entry:
+    """Return an operation as its page shows it."""
+    described = document["paths"][operation.path][operation.method.lower()]
+    parameters = [resolved(parameter, document) for parameter in described["parameters"]]
+    refusals = {status: codes_of(answer, document) for status, answer in described["responses"].items()}
+    refusals = {status: codes for status, codes in refusals.items() if codes and status not in ALWAYS}
+    refusals["422"] = [code for code in refusals["422"] if may_have(operation, code)]
+    schema = (
+        resolved(described["requestBody"]["content"]["application/json"]["schema"], document) if operation.body else {}
+    )
+    return Entry(
+        title_of(operation.id),
+        operation,
+        described["description"].rpartition("\n\n")[0],
+        [parameter_of(each) for each in parameters if each["in"] != "header" and each["name"] not in EVERY_LIST],
+        list(dict.fromkeys(name.removeprefix("-") for name in operation.query.sorts)) if operation.paged else [],
+        [each["name"] for each in parameters if each["in"] == "header"],
+        title_of(operation.body.__name__) if operation.body else "",
+        schema.get("required", []),
+        refusals,
+        examples().operations[operation.id],
+    )
+
+
+def may_have(operation: Operation, code: str) -> bool:
+    """Return whether an operation may be refused with a code of 422."""
+    if not operation.writes:
+        return code in READING
+    if code == "in_use" and operation.method != "DELETE":
+        return False
+    return operation.resource.tag in ONLY_IN.get(code, {operation.resource.tag})
+
+
+def codes_of(answer: Json, document: Json) -> list[str]:
+    """Return the codes of a response, if it is one of refusals."""
+    content = resolved(answer, document).get("content", {"application/json": {}})
+    return list(content["application/json"].get("examples", {}))
+
+
+def parameter_of(parameter: Json) -> Field:
+    """Return a parameter of a path or a query."""
+    schema = parameter["schema"]
+    item = schema.get("items", schema)
+    use = "in the path" if parameter["in"] == "path" else "several" if "items" in schema else ""
+    text = " ".join(filter(None, (parameter["description"], words_of(item))))
+    return Field(parameter["name"], kind_of(item), use, text)
+
+
+def resolved(node: Json, document: Json) -> Json:
+    """Return a node of the document, its references followed."""
+    while "$ref" in node:
+        found: Any = document
+        for part in node["$ref"].removeprefix("#/").split("/"):
+            found = found[part]
+        node = found
+    return node

@@ -1,0 +1,78 @@
+"""Samples: a request in curl, Python and JavaScript; tests run each as it stands."""
+
+import json
+from typing import Any
+from urllib.parse import parse_qsl
+
+from retainer.reference.examples import Example, json_text
+
+WIDTH = 72  # of values of Python that stand on one line
+
+
+def curl(example: Example) -> str:
+    """Return a request as a command of a shell."""
+    lines = [f'curl --fail-with-body "$RETAINER_URL{example.path}"']
+    if example.method != ("POST" if example.request else "GET"):
+        lines.append(f"--request {example.method}")
+    lines.append('--header "Authorization: Bearer $RETAINER_KEY"')
+    if example.request:
+        body = json_text(example.request).replace("'", r"'\''")
+        lines.append(f"--json '{body}'")
+    return " \\\n  ".join(lines)
+
+
+def python(example: Example) -> str:
+    """Return a request as a script of Python that uses requests."""
+    path, _, query = example.path.partition("?")
+    arguments = [
+        f"f\"{{os.environ['RETAINER_URL']}}{path}\"",
+        'headers={"Authorization": f"Bearer {os.environ[\'RETAINER_KEY\']}"}',
+        *([f"params={literal(dict(parse_qsl(query)), 1)}"] if query else []),
+        *([f"json={literal(example.request, 1)}"] if example.request else []),
+    ]
+    call = "".join(f"    {argument},\n" for argument in arguments)
+    lines = ["import os", "", "import requests", "", f"response = requests.{example.method.lower()}(\n{call})"]
+    lines.append("response.raise_for_status()")
+    return "\n".join(lines + (["print(response.json())"] if example.response else []))
+
+
+def javascript(example: Example) -> str:
+    """Return a request as a module of JavaScript, for Node.js and browsers."""
+    options = [f'method: "{example.method}"'] if example.method != "GET" else []
+    headers = ["Authorization: `Bearer ${process.env.RETAINER_KEY}`"]
+    if example.request:
+        headers.append('"Content-Type": "application/json"')
+    options.append(f"headers: {{ {', '.join(headers)} }}")
+    if example.request:
+        options.append(f"body: JSON.stringify({json_text(example.request)})".replace("\n", "\n  "))
+    inner = "".join(f"  {option},\n" for option in options)
+    lines = [f"const response = await fetch(`${{process.env.RETAINER_URL}}{example.path}`, {{\n{inner}}});"]
+    lines.append("if (!response.ok) throw new Error(await response.text());")
+    return "\n".join(lines + (["console.log(await response.json());"] if example.response else []))
+
+
+LANGUAGES = {"bash": curl, "python": python, "javascript": javascript}
+"""How a sample is written in each language, by the name that Markdown has for it."""
+
+
+def literal(value: Any, depth: int) -> str:
+    """Return a value of JSON as Python writes it, so deep within a call."""
+    flat = flat_literal(value)
+    if len(flat) + 4 * depth <= WIDTH or not isinstance(value, dict | list) or not value:
+        return flat
+    inner, outer = "    " * (depth + 1), "    " * depth
+    if isinstance(value, dict):
+        rows = [f"{json.dumps(key)}: {literal(item, depth + 1)}" for key, item in value.items()]
+    else:
+        rows = [literal(item, depth + 1) for item in value]
+    start, end = "{}" if isinstance(value, dict) else "[]"
+    return f"{start}\n" + "".join(f"{inner}{row},\n" for row in rows) + f"{outer}{end}"
+
+
+def flat_literal(value: Any) -> str:
+    """Return a value of JSON as Python writes it on one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)}: {flat_literal(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(flat_literal, value)) + "]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)

@@ -1,0 +1,48 @@
+"""Assets: style sheets, scripts and pictures, under addresses that name their content, so that browsers keep them."""
+
+import hashlib
+from mimetypes import guess_type
+from pathlib import Path
+from typing import NamedTuple
+
+import retainer
+from retainer.errors import Refusal
+from retainer.kernel.http import Request, Response
+from retainer.web.responses import document
+
+PACKAGE = Path(retainer.__file__).parent
+ROOT = "/assets/"
+FOR_EVER = ("cache-control", "public, max-age=31536000, immutable")
+
+
+class Asset(NamedTuple):
+    """A file as it is served."""
+
+    content_type: str
+    body: bytes
+
+
+PUBLISHED: dict[str, Asset] = {}
+"""What is served, by path."""
+
+
+def publish(file: Path) -> str:
+    """Serve a file from now on; return its path, which changes with its content."""
+    body = file.read_bytes()
+    path = f"{ROOT}{file.stem}.{hashlib.sha256(body).hexdigest()[:12]}{file.suffix}"
+    kind = guess_type(file.name)[0] or "application/octet-stream"
+    is_text = kind.startswith("text/") or kind.endswith(("+xml", "json"))
+    PUBLISHED[path] = Asset(f"{kind}; charset=utf-8" if is_text else kind, body)
+    return path
+
+
+ADDRESSES = {file.name: publish(file) for file in sorted(PACKAGE.glob("*/assets/*"))}
+"""The paths of the assets of all layers, by the names of their files."""
+
+
+def answer(request: Request) -> Response:
+    """Return an asset. Raises `not_found` and `method_not_allowed`."""
+    asset = PUBLISHED.get(request.path)
+    if asset is None:
+        raise Refusal("not_found", "There is no such asset. Load the page again: its assets may have changed.")
+    return document(request, asset.content_type, asset.body, FOR_EVER)

@@ -1,0 +1,38 @@
+"""Pages: templates of all layers, and their responses."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, PrefixLoader, StrictUndefined, select_autoescape
+
+from retainer.kernel.http import Request, Response
+from retainer.web.assets import ADDRESSES, PACKAGE
+from retainer.web.responses import HTML, document, protection
+
+TEMPLATES = Environment(
+    loader=PrefixLoader({folder.parent.name: FileSystemLoader(folder) for folder in PACKAGE.glob("*/templates")}),
+    autoescape=select_autoescape(disabled_extensions=("md", "txt"), default=True, default_for_string=True),
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+"""The templates of all layers: `console/sign_in.html` lies in `console/templates/`, and extends `web/base.html`."""
+TEMPLATES.globals["asset"] = ADDRESSES.__getitem__
+
+
+def markup(template: str, **context: Any) -> str:
+    """Return the HTML of a template."""
+    return TEMPLATES.get_template(template).render(context)
+
+
+def render(
+    request: Request, template: str, *, status: int = 200, headers: Iterable[tuple[str, str]] = (), **context: Any
+) -> Response:
+    """Return a page that was made for this request, as the answer to any method."""
+    body = markup(template, path=request.path, **context).encode()
+    return Response(status, [("content-type", HTML), *protection(), *headers], body)
+
+
+def page(request: Request, html: str, **policy: str) -> Response:
+    """Return a page that is the same for everybody, and can only be read. Raises `method_not_allowed`."""
+    return document(request, HTML, html.encode(), *protection(**policy))

@@ -1,0 +1,70 @@
+"""A browser for tests: Chromium without a window, and axe-core, which finds what keeps people from using a page."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+
+AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
+OPTIONS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars"),
+)
+SERIOUS = {"serious", "critical"}
+RUN_AXE = "axe.run(document, {resultTypes: ['violations']}).then(found => arguments[0](found.violations))"
+
+
+class Browser(Chrome):
+    """A browser in which pages are opened and examined."""
+
+    def show(self, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
+        """Let pages be seen on a screen of this size, by somebody who likes them dark or light."""
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+
+    def findings(self) -> list[str]:
+        """What axe finds serious on the open page, and all that the page has written to the console as wrong."""
+        self.execute_cdp_cmd(
+            "Runtime.evaluate", {"expression": AXE.read_text(encoding="utf-8")}
+        )  # no policy forbids it
+        found: list[dict[str, Any]] = self.execute_async_script(RUN_AXE)
+        axe = [
+            f"{finding['id']}: {finding['help']}: {node['html'][:200]}"
+            for finding in found
+            if finding["impact"] in SERIOUS
+            for node in finding["nodes"]
+        ]
+        return axe + [f"{entry['level']}: {entry['message']}" for entry in self.get_log("browser")]
+
+    def overflows(self) -> bool:
+        """Whether the open page is wider than the screen."""
+        width: int = self.execute_script("return document.documentElement.scrollWidth - innerWidth")
+        return width > 0
+
+
+@contextmanager
+def opened(profile: Path) -> Iterator[Browser]:
+    """A running browser with an empty profile; the test is skipped where there is none, but not in CI."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not chromium or not driver or not AXE.exists():
+        missing = "Chromium, its driver or axe-core is missing: sh tools/browser.sh installs them."
+        assert not os.environ.get("CI"), missing
+        pytest.skip(missing)
+    options = ChromeOptions()
+    options.binary_location = chromium
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    for option in (*OPTIONS, f"--user-data-dir={profile}"):
+        options.add_argument(option)
+    browser = Browser(options, Service(driver))  # with a driver that is named, Selenium downloads none
+    try:
+        yield browser
+    finally:
+        browser.quit()

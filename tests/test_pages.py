@@ -1,0 +1,134 @@
+"""What all pages for people share: their assets, headers and policy, told from responses and in a browser."""
+
+import io
+import re
+from pathlib import Path
+from threading import Thread
+from wsgiref.simple_server import WSGIRequestHandler, make_server
+
+import pytest
+
+from retainer.errors import Refusal
+from retainer.kernel.http import Request
+from retainer.settings import Settings
+from retainer.web import assets
+from retainer.web.pages import TEMPLATES, page, render
+
+SPECIMEN = (Path(__file__).parent / "browser" / "specimen.html").read_text(encoding="utf-8")
+
+
+def request(path: str = "/", method: str = "GET", **headers: str) -> Request:
+    environ = {
+        "REQUEST_METHOD": method,
+        "PATH_INFO": path,
+        "QUERY_STRING": "",
+        "HTTP_HOST": "agency.example",
+        "wsgi.url_scheme": "https",
+        **{f"HTTP_{name}": value for name, value in headers.items()},
+    }
+    return Request(environ, Settings())
+
+
+def specimen() -> str:
+    return TEMPLATES.from_string(SPECIMEN).render(heading="<Specimen> & more")
+
+
+def test_templates_escape_what_they_show_and_refuse_what_is_not_there():
+    assert "<h1>&lt;Specimen&gt; &amp; more</h1>" in specimen()
+    with pytest.raises(Exception, match="heading"):
+        TEMPLATES.from_string(SPECIMEN).render()
+
+
+def test_no_page_runs_or_loads_anything_but_what_is_ours():
+    headers = dict(page(request(), specimen()).headers)
+    assert headers["content-security-policy"].split("; ") == [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    ]
+    assert "connect-src 'self'" in dict(page(request(), "", connect_src="'self'").headers)["content-security-policy"]
+    addresses = re.findall(r'(?:src|href)="([^"#]*)"', specimen())
+    assert {address for address in addresses if not address.startswith("/")} == set()
+    assert not re.search(r"<script(?! src)|<style|\bstyle=|\bon\w+=", specimen())
+
+
+def test_a_page_that_did_not_change_is_304_and_can_only_be_read():
+    first = page(request(), specimen())
+    tag = dict(first.headers)["etag"]
+    again = page(request(IF_NONE_MATCH=tag), specimen())
+    assert (first.status, again.status, again.body) == (200, 304, b"")
+    assert "content-security-policy" in dict(again.headers)
+    assert page(request(method="OPTIONS"), specimen()) == (204, [("allow", "GET, HEAD, OPTIONS")], b"")
+    with pytest.raises(Refusal) as refused:
+        page(request(method="POST"), specimen())
+    assert refused.value.code == "method_not_allowed"
+
+
+def test_a_page_of_one_request_is_not_shared(monkeypatch):
+    monkeypatch.setattr(TEMPLATES, "get_template", TEMPLATES.from_string)
+    stored = ("cache-control", "no-store")
+    response = render(request(method="POST"), SPECIMEN, status=422, headers=[stored], heading="For you")
+    assert response.status == 422
+    assert stored in response.headers
+    assert "etag" not in dict(response.headers)
+
+
+def test_an_asset_is_kept_for_ever_under_an_address_that_names_its_content(tmp_path):
+    file = tmp_path / "note.css"
+    file.write_text("a { color: red }")
+    address = assets.publish(file)
+    response = assets.answer(request(address))
+    headers = dict(response.headers)
+    assert (response.status, response.body) == (200, file.read_bytes())
+    assert headers["content-type"] == "text/css; charset=utf-8"
+    assert headers["cache-control"] == "public, max-age=31536000, immutable"
+    file.write_text("a { color: blue }")
+    assert assets.publish(file) != address
+    for unknown in ("/assets/note.css", "/assets/", "/assets/../web/assets.py"):
+        with pytest.raises(Refusal) as refused:
+            assets.answer(request(unknown))
+        assert refused.value.code == "not_found"
+
+
+def test_the_headers_of_an_asset_on_its_way_out_say_once_how_long_it_may_be_kept(api):
+    sent: list[tuple[str, str]] = []
+    environ = request(assets.ADDRESSES["retainer.css"]).environ | {"SERVER_PROTOCOL": "HTTP/1.1"}
+    environ |= {"wsgi.input": io.BytesIO(), "wsgi.errors": io.StringIO()}
+    api.app(environ, lambda _, headers: sent.extend(headers))
+    assert [value for name, value in sent if name == "cache-control"] == ["public, max-age=31536000, immutable"]
+    assert ("x-content-type-options", "nosniff") in sent
+
+
+class Quiet(WSGIRequestHandler):
+    def log_message(self, *_) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def served():
+    """The address of a server of the specimen and the assets."""
+
+    def answer(environ, start_response):
+        asked = Request(environ, Settings())
+        is_asset = asked.path.startswith(assets.ROOT)
+        response = assets.answer(asked) if is_asset else page(asked, specimen())
+        start_response(f"{response.status} ", response.headers)
+        return [response.body]
+
+    with make_server("127.0.0.1", 0, answer, handler_class=Quiet) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_look_can_be_used_by_everybody(browser, served, width, dark):
+    browser.show(width=width, dark=dark)
+    browser.get(served)
+    assert browser.findings() == []
+    assert not browser.overflows()

@@ -1,0 +1,186 @@
+"""The reference at /docs: it says everything that there is, its links lead somewhere, and everybody can use it."""
+
+import io
+import re
+
+import pytest
+
+from retainer.app import ROUTES, App
+from retainer.errors import STATUS
+from retainer.identity.keys import SCOPES
+from retainer.openapi.page import document_of
+from retainer.reference import pages
+from retainer.reference.codes import ADVICE
+from retainer.reference.examples import examples
+from retainer.reference.pages import pages_of
+from retainer.reference.search import search
+from retainer.settings import Settings
+from tests.factories import Answer
+
+PAGES = pages_of(ROUTES)
+LARGEST_PAGE = 150_000
+HREF = re.compile(r'(?:href|src|action)="([^"]+)"')
+ID = re.compile(r' id="([^"]+)"')
+MORE = ("/docs/search?q=invoice", "/docs/try", "/docs/nothing")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Asks an application for a page."""
+    database = tmp_path_factory.mktemp("site") / "retainer.db"
+    app = App(Settings(database_url=f"sqlite:///{database}"), io.BytesIO())
+
+    def get(target, method="GET", **headers):
+        path, _, query = target.partition("?")
+        sent = []
+        environ = {
+            "REQUEST_METHOD": method,
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "SERVER_PROTOCOL": "HTTP/1.1",
+            "HTTP_HOST": "agency.example",
+            "wsgi.url_scheme": "https",
+            "wsgi.input": io.BytesIO(),
+            **{f"HTTP_{name}": value for name, value in headers.items()},
+        }
+        body = b"".join(app(environ, lambda *start: sent.extend(start)))
+        return Answer(int(sent[0].split()[0]), sent[1], body)
+
+    return get
+
+
+def text_of(answer):
+    return answer.body.decode()
+
+
+def test_there_is_a_page_for_each_resource_and_a_place_for_each_operation(site):
+    for operation in ROUTES.operations:
+        (page,) = [page for page in PAGES.values() if f"\n`{operation.method} {operation.path}` needs " in page.text]
+        scope = f"[`{operation.scope}`]" if operation.scope else "a valid key and no scope"
+        assert f"\n`{operation.method} {operation.path}` needs {scope}" in page.text
+        assert examples().operations[operation.id].path in page.text
+    assert {page.title for page in PAGES.values() if page.group == "Resources"} == {
+        operation.resource.tag for operation in ROUTES.operations
+    }
+
+
+def test_every_field_and_filter_of_the_document_is_on_the_page_of_its_resource():
+    document = document_of(ROUTES)
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            page = next(page for page in PAGES.values() if page.title == operation["tags"][0])
+            for parameter in operation["parameters"]:
+                name = parameter.get("name") or parameter["$ref"].rpartition("/")[2]
+                everywhere = PAGES["/docs/lists"].text
+                assert f"`{name}`" in page.text + everywhere, f"{method} {path}: {name}"
+            if "requestBody" in operation:
+                body = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+                for name in document["components"]["schemas"][body]["properties"]:
+                    assert f"\n| `{name}` | " in page.text, f"{method} {path}: {name}"
+
+
+def test_every_code_has_its_place_where_refusals_lead(site):
+    assert list(ADVICE) == list(STATUS)
+    html = text_of(site("/docs/errors"))
+    for code, status in STATUS.items():
+        assert f'id="{code}"' in html
+        assert examples().errors[code].status == status
+    refused = site("/nothing")
+    assert refused.json["docs_url"] == "https://agency.example/docs/errors#not_found"
+
+
+def test_every_scope_has_its_operations():
+    text = PAGES["/docs/scopes"].text
+    for scope in SCOPES:
+        part = text.partition(f"## `{scope}`\n")[2].partition("\n## ")[0]
+        needed = [operation for operation in ROUTES.operations if operation.scope == scope]
+        assert re.findall(r"`((?:GET|POST|PUT|PATCH|DELETE) [^`]+)`", part) == [str(operation) for operation in needed]
+
+
+@pytest.mark.parametrize("path", [*PAGES, *MORE])
+def test_a_page_is_small_and_its_links_lead_somewhere(site, path):
+    answer = site(path)
+    html = text_of(answer)
+    assert answer.status == (404 if path == "/docs/nothing" else 200)
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert len(answer.body) < LARGEST_PAGE
+    assert "retainer.invalid" not in html
+    assert not re.search(r"<script(?! src)|<style|\bstyle=|\bon\w+=\"", html)
+    assert len(ID.findall(html)) == len(set(ID.findall(html)))
+    for address in set(HREF.findall(html)):
+        target, _, anchor = address.partition("#")
+        if target.startswith("https://"):
+            assert target == "https://requests.readthedocs.io"
+            continue
+        there = site(target) if target else answer
+        assert target in {"", *MORE} or there.status == 200, address
+        assert not anchor or f'id="{anchor}"' in text_of(there), address
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_has_a_twin_in_markdown(site, path):
+    twin = site(PAGES[path].twin)
+    assert twin.headers["content-type"] == "text/markdown; charset=utf-8"
+    assert text_of(twin).startswith(f"# {PAGES[path].title}\n")
+    asked = site(path, ACCEPT="text/markdown")
+    assert asked.body == twin.body
+    assert asked.headers["vary"] == "Accept, Accept-Encoding"
+    assert "retainer.invalid" not in text_of(twin)
+    assert f"https://agency.example{PAGES[path].twin}" in text_of(site("/llms.txt"))
+
+
+def test_a_page_names_the_address_under_which_it_was_asked_for(site):
+    assert "RETAINER_URL=https://agency.example/api/public/v1" in text_of(site("/docs"))
+    other = text_of(site("/docs", HOST="other.example:8443"))
+    assert "RETAINER_URL=https://other.example:8443/api/public/v1" in other
+
+
+def test_a_page_that_did_not_change_is_304_and_can_only_be_read(site):
+    first = site("/docs/errors")
+    assert site("/docs/errors", IF_NONE_MATCH=first.headers["etag"]).status == 304
+    assert site("/docs/errors", method="POST").status == 405
+    assert site("/docs/errors", method="OPTIONS").headers["allow"] == "GET, HEAD, OPTIONS"
+    assert site("/docs/errors/").body == first.body
+
+
+def test_the_document_is_there_as_yaml_too(site):
+    yaml = pytest.importorskip("msgspec").yaml
+    answer = site("/openapi.yaml")
+    assert answer.headers["content-type"] == "application/yaml"
+    assert yaml.decode(answer.body) == site("/openapi.json").json
+    assert site("/openapi.yaml/x").status == 404
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("create invoice", "/docs/api/invoices#create-invoice"),
+        ("not_owner", "/docs/errors#not_owner"),
+        ("Idempotency-Key", "/docs/retries"),
+        ("duration_minutes", "/docs/api/time-entries#time-entry"),
+    ],
+)
+def test_the_search_finds_operations_codes_headers_and_fields(site, query, first):
+    found = [result.address for result in search(ROUTES, query)]
+    assert first in found[:5]
+    assert f'href="{first}"' in text_of(site(f"/docs/search?q={query.replace(' ', '+')}"))
+
+
+def test_the_search_shows_what_was_asked_as_text(site):
+    html = text_of(site("/docs/search?q=%3Cb%3Ebold"))
+    assert "Nothing has all the words of “&lt;b&gt;bold”" in html
+    assert search(ROUTES, "") == []
+    assert site("/docs/search?q=invoice", method="POST").status == 405
+
+
+def test_what_is_tried_talks_to_this_server_alone(site):
+    answer = site("/docs/try")
+    policy = answer.headers["content-security-policy"]
+    assert "connect-src 'self' https://agency.example;" in f"{policy};"
+    assert "unsafe" not in policy
+    script = next(address for address in HREF.findall(text_of(answer)) if "/try." in address and address.endswith("js"))
+    assert "persistAuthorization: false" in text_of(site(script))
+
+
+def test_the_changelog_is_that_of_the_repository():
+    assert pages.CHANGELOG.read_text(encoding="utf-8").startswith("# Changelog\n")
