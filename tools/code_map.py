@@ -21,7 +21,7 @@ LAYERS = (
         "openapi",
         "reference",
     ),
-    *("backup", "traffic", "server", "demo", "cli"),
+    *("reference", "backup", "traffic", "server", "demo", "cli"),
 )
 HEAD = """\
 # Code map

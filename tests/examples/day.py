@@ -10,6 +10,7 @@ from typing import Any
 from retainer.app import ROUTES
 from retainer.identity import accounts, keys, users
 from retainer.identity.accounts import AccountDetails
+from retainer.identity.admins import operator_of
 from retainer.identity.keys import SCOPES, KeyDetails
 from retainer.identity.users import UserDetails
 from retainer.kernel.resource import Operation
@@ -25,11 +26,12 @@ def open_studio(store: Store) -> dict[str, Any]:
     )
     admin = UserDetails(name="Lena Hartwig", email="lena@northlight.example", role="admin", cost_rate=Decimal(52))
     member = UserDetails(name="Jonas Weber", email="jonas@northlight.example", cost_rate=Decimal("41.50"))
-    account_id, admin_id, _ = users.open_account(store, about, admin)
-    member_id, _ = users.create_user(store, account_id, member)
-    accounts.switch_api(store, account_id, on=True)
-    key_id, key = keys.create_key(store, account_id, KeyDetails("Accounting sync", admin_id, list(SCOPES)))
-    _, lacking = keys.create_key(store, account_id, KeyDetails("Website form", member_id, ["clients:read"]))
+    account_id, admin_id = users.open_account(store, about, admin)
+    with store.begin(operator_of(store, account_id), write=True) as tx:
+        member_id = users.create_user(tx, member)
+        accounts.switch_api(tx, on=True)
+        key_id, key = keys.create_key(tx, KeyDetails("Accounting sync", admin_id, list(SCOPES)))
+        _, lacking = keys.create_key(tx, KeyDetails("Website form", member_id, ["clients:read"]))
     people = {"account_id": account_id, "admin_id": admin_id, "member_id": member_id}
     return people | {"key_id": key_id, "key": key, "lacking": lacking}
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from retainer.identity import accounts, keys
+from retainer.identity import keys
 from retainer.identity.keys import SCOPES, KeyDetails
 from retainer.kernel.http import LARGEST_BODY
 from retainer.kernel.idempotency import Attempt
@@ -38,7 +38,8 @@ def of_keys(api: ApiClient, studio: dict[str, Any]) -> Iterator[Answer]:
     """Send keys that were valid once."""
     for name, change in (("Revoked", "revoked_at"), ("Expired", "expires_at")):
         details = KeyDetails(name, studio["member_id"], ["clients:read"])
-        key_id, key = keys.create_key(api.store, studio["account_id"], details)
+        with api.operating() as tx:
+            key_id, key = keys.create_key(tx, details)
         api.sql(f"UPDATE api_keys SET {change} = $1 WHERE id = $2", "2026-03-16T09:30:00.000000Z", key_id)
         yield api.get("/clients", key=key)
     api.sql("UPDATE users SET is_active = 0 WHERE id = $1", studio["member_id"])
@@ -52,9 +53,9 @@ def of_the_account(api: ApiClient) -> Iterator[Answer]:
         api.sql("UPDATE accounts SET plan = $1, trial_ends_at = $2", "studio", trial_ends_at)
         yield api.get("/clients")
     api.sql("UPDATE accounts SET plan = $1", "agency")
-    accounts.switch_api(api.store, api.account_id, on=False)
+    api.switch_api(on=False)
     yield api.get("/clients")
-    accounts.switch_api(api.store, api.account_id, on=True)
+    api.switch_api(on=True)
 
 
 def of_repeated_writes(api: ApiClient) -> Iterator[Answer]:
@@ -79,7 +80,8 @@ def of_rules(api: ApiClient, studio: dict[str, Any]) -> Iterator[Answer]:
 
 def of_the_server(api: ApiClient) -> Iterator[Answer]:
     """Ask for too much, and ask when the server fails or its database is gone."""
-    key_id, busy = keys.create_key(api.store, api.account_id, KeyDetails("Busy", api.admin_id, ["clients:read"]))
+    with api.operating() as tx:
+        key_id, busy = keys.create_key(tx, KeyDetails("Busy", api.admin_id, ["clients:read"]))
     api.spend(f"key:{key_id}", 600)
     yield api.get("/clients", key=busy)
     key, pipeline = api.new_key(), api.app.pipeline

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from retainer.identity.accounts import operator_of
+from retainer.identity.admins import operator_of
 from retainer.traffic import requests
 from retainer.traffic.answered import Answered
 from retainer.traffic.recorder import Recorder

@@ -5,8 +5,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from retainer.cli.accounts import Account
-from retainer.cli.common import Json, opened, say, whole
+from retainer.cli.common import Account, Json, opened, say, whole
 from retainer.errors import invalid
 from retainer.identity.admins import operator_of
 from retainer.traffic.requests import Filter, LoggedRequest, list_requests

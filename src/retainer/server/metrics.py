@@ -17,12 +17,13 @@ from retainer.errors import STATUS
 from retainer.kernel.http import Response
 from retainer.kernel.resource import Routes
 from retainer.limits import Limiter
-from retainer.server.log import Answered, Line
+from retainer.server.log import Line
 from retainer.server.outages import Outages
 from retainer.server.slots import RunningSlots
 from retainer.sites.monitor.schedule import lateness
 from retainer.store.engines import Engine, Unavailable
 from retainer.store.tx import Store
+from retainer.traffic.answered import Answered
 
 PREFIX = "retainer_"
 STATUSES = sorted({200, 201, 204, 304, *STATUS.values()})
