@@ -68,7 +68,7 @@ def fill(former: Path, database: Path) -> list[str]:
     """Make the database as the former revision does, from which the working copy migrates its own; return the keys."""
     script = "import json, pathlib, sys, data; print(json.dumps(data.fill(pathlib.Path(sys.argv[1]))))"
     environment = os.environ | {"PYTHONPATH": str(former / "src")}
-    command = [sys.executable, "-c", script, database]
+    command = [sys.executable, "-c", script, str(database)]
     made = subprocess.run(command, cwd=former / "bench", env=environment, check=True, stdout=subprocess.PIPE)
     keys: list[str] = json.loads(made.stdout)
     return keys

@@ -17,7 +17,8 @@ from typing import Any
 from tests.databases import postgresql
 
 from retainer.identity import accounts, keys, users
-from retainer.identity.accounts import AccountDetails, operator_of
+from retainer.identity.accounts import AccountDetails
+from retainer.identity.admins import operator_of
 from retainer.identity.keys import SCOPES, KeyDetails
 from retainer.identity.users import UserDetails
 from retainer.schema.migrations import migrate
@@ -66,10 +67,11 @@ def requested(account_id: int, key_ids: list[int], place: int, count: int, chanc
 def fill(store: Store, count: int) -> tuple[int, list[int]]:
     """Write requests; return the account and its keys."""
     admin = UserDetails(name="Ana", email="ana@bench.example", role="admin")
-    account_id, user_id, _ = users.open_account(store, AccountDetails(name="Bench", plan="enterprise"), admin)
-    accounts.switch_api(store, account_id, on=True)
+    account_id, user_id = users.open_account(store, AccountDetails(name="Bench", plan="enterprise"), admin)
     details = KeyDetails("Bench", user_id, list(SCOPES))
-    key_ids = [keys.create_key(store, account_id, details)[0] for _ in range(KEYS)]
+    with store.begin(operator_of(store, account_id), write=True) as tx:
+        accounts.switch_api(tx, on=True)
+        key_ids = [keys.create_key(tx, details).id for _ in range(KEYS)]
     chance, recorder = random.Random(7), Recorder()
     for start in range(0, count, BATCH):
         recorder.add([requested(account_id, key_ids, n, count, chance) for n in range(start, start + BATCH)])
@@ -89,8 +91,9 @@ def writing(store: Store, account_id: int, key_ids: list[int]) -> str:
         recorder.write(store)
         used += time.process_time_ns() - began[0]
         passed += time.perf_counter_ns() - began[1]
-    each = BATCHES * BATCH * 1000
-    return f"Writing one took {used / each:.1f} us of the processor of this process, and {passed / each:.1f} us passed."
+    written = BATCHES * BATCH * 1000
+    took = f"{used / written:.1f} us of the processor of this process, and {passed / written:.1f} us passed"
+    return f"Writing one took {took}."
 
 
 def questions(key_ids: list[int], count: int) -> dict[str, Question]:
