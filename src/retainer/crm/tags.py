@@ -2,7 +2,7 @@
 
 import json
 from functools import cache, partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 from sqlalchemy import (
@@ -10,7 +10,6 @@ from sqlalchemy import (
     ColumnElement,
     Delete,
     Insert,
-    Select,
     Table,
     bindparam,
     delete,
@@ -61,7 +60,7 @@ def _has_tag(table: Table, tag_ids: list[BindParameter[int]]) -> ColumnElement[b
 
 @cache
 def _add_tags(links: Table) -> Insert:
-    added: Select[Any] = listed("tag_ids", INTEGER).add_columns(ACCOUNT, bindparam("record_id", type_=INTEGER))
+    added = listed("tag_ids", INTEGER).add_columns(ACCOUNT, bindparam("record_id", type_=INTEGER))
     return insert(links).from_select(("tag_id", "account_id", "record_id"), added)
 
 

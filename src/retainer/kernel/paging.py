@@ -164,7 +164,7 @@ def _rows(table: Table, model: type[Record], limits: Limits, sort: tuple[str, ..
     return records.rows.where(table.c.id.in_(ids)).order_by(*_order(records, sort, way, few=True))
 
 
-def _order(records: View, sort: tuple[str, ...], way: str, *, few: bool) -> Iterator[ColumnElement[Any]]:
+def _order(records: View, sort: tuple[str, ...], way: str, *, few: bool) -> Iterator[ColumnElement[object]]:
     """The order of a page; few rows are sorted at once, where an index in this order would meet all."""
     for part in (*sort, "-id" if sort[-1].startswith("-") else "id"):
         column = records.order(part.removeprefix("-"))

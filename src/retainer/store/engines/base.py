@@ -129,10 +129,6 @@ class Engine(ABC):
         """Whether the database has a table."""
 
     @abstractmethod
-    def estimate_rows(self, name: str) -> int:
-        """About how many rows a table has; 0 when there is none."""
-
-    @abstractmethod
     def exists(self) -> bool:
         """Whether there is a database to look at."""
 
@@ -164,3 +160,8 @@ class Engine(ABC):
         finally:
             self.give_back(connection)
         return row
+
+    def estimate_rows(self, name: str) -> int:
+        """About how many rows a table has; 0 when there is none. Counts them where that is quick."""
+        row = self.one(f'SELECT count(*) FROM "{name}"', []) if self.has_table(name) else None
+        return int(row[0]) if row else 0

@@ -97,7 +97,7 @@ class Postgresql(Engine):
     def run(self, connection: Connection, text: str, values: Values) -> Cursor:
         """Run a statement with the values of $1, $2 and so on; in a transaction it is only sent."""
         try:
-            cursor: Any = connection.execute(text, values)
+            cursor: Any = connection.run(text, values)
         except psycopg.Error as error:
             raise translate_error(error) from error
         return cursor  # type: ignore[no-any-return]  # what cursor_factory makes

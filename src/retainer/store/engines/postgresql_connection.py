@@ -58,12 +58,13 @@ class Connection(psycopg.Connection[Row]):
     """Of statements of which no results are kept; made once the connection knows our types."""
     _block: Any = None
 
-    def execute(self, query: Any, params: Any = None, **_: Any) -> Any:
+    def run(self, statement: str, values: Values) -> psycopg.Cursor[Row]:
         """Run a statement and return a cursor; outside a transaction always the same one, with the rows of the last.
 
         Making a cursor takes the driver a quarter of the time of a statement.
         """
-        return (self.single_cursor if self.sent is None else self.cursor()).execute(query, params)
+        cursor = self.single_cursor if self.sent is None else self.cursor()
+        return cursor.execute(statement, values)
 
     def send(self, statement: str, values: Values) -> None:
         """Run a statement whose result nobody reads. In a transaction it is only sent, and errors come later."""

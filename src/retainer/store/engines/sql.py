@@ -160,13 +160,13 @@ class is_listed(FunctionElement[bool]):  # noqa: N801
 
 
 @compiles(is_listed)
-def _in_list(element: FunctionElement[bool], compiler: SQLCompiler, **options: Any) -> str:
+def _in_list(element: FunctionElement[bool], compiler: SQLCompiler, **options: object) -> str:
     value, values = (compiler.process(part, **options) for part in element.clauses)
     return f"{value} IN {values}"
 
 
 @compiles(is_listed, "postgresql")
-def _equals_any(element: FunctionElement[bool], compiler: SQLCompiler, **options: Any) -> str:
+def _equals_any(element: FunctionElement[bool], compiler: SQLCompiler, **options: object) -> str:
     """As an array, which the planner looks up in an index; a subquery it would join, and read the whole table."""
     value, values = (compiler.process(part, **options) for part in element.clauses)
     return f"{value} = ANY (ARRAY{values})"

@@ -236,11 +236,6 @@ class Sqlite(Engine):
         """Whether the database has a table."""
         return self.one("SELECT name FROM sqlite_master WHERE name = ?1", [name]) is not None
 
-    def estimate_rows(self, name: str) -> int:
-        """How many rows a table has."""
-        found = self.one(f'SELECT count(*) FROM "{name}"', []) if self.has_table(name) else None
-        return int(found[0]) if found else 0
-
     def exists(self) -> bool:
         """Whether the file is there."""
         return self.path.exists()
