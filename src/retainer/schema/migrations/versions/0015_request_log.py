@@ -9,7 +9,8 @@ from retainer.store.engines.sql import INSTANT, INTEGER, TEXT
 
 revision = "0015"
 down_revision = "0014"
-LOCKS: dict[str, str] = {}
+REFERENCES = "lets new tables refer to it"
+LOCKS = {"accounts": REFERENCES, "api_keys": REFERENCES}
 
 SUMS = ("requests", "client_errors", "server_errors", "limited")
 

@@ -8,6 +8,7 @@ from retainer.store.engines.sql import INSTANT, INTEGER, NUMBERED, TEXT
 revision = "0016"
 down_revision = "0015"
 LOCKS = {
+    "accounts": "lets new tables refer to it",
     "users": "makes a column optional and adds an index",
     "api_keys": "adds columns and a reference",
     "audit_entries": "adds columns and fills them",
