@@ -206,7 +206,7 @@ def fill_columns(place: Place) -> None:
         for column in table.c:
             if place.run(f'SELECT count("{column.name}") FROM {table.name}') == [(0,)]:
                 target = column.info.get("target")
-                same = f"(SELECT min(id) FROM {target} WHERE account_id = {table.name}.account_id)"
+                same = f"(SELECT min(id) FROM {target} AS other WHERE other.account_id = {table.name}.account_id)"
                 value = same if target else "7" if isinstance(column.type, Integer) else f"'{MOMENT}'"
                 place.run(f"UPDATE {table.name} SET {column.name} = {value} {row}")
 

@@ -62,7 +62,8 @@ def misused(folder, *arguments):
 
 
 def test_an_account_is_created_with_its_first_admin(account):
-    assert set(account) == {"account_id", "user_id", "password", "key_id", "key"}
+    assert set(account) == {"account_id", "user_id", "password", "link", "key_id", "key"}
+    assert re.fullmatch(r"http://127\.0\.0\.1:8000/console/password\?token=[\w-]{43}", account["link"])
     assert isinstance(account["account_id"], int)
     assert isinstance(account["user_id"], int)
     assert len(account["password"]) >= 12
@@ -126,6 +127,38 @@ def test_keys_are_created_listed_without_their_values_and_revoked(folder, accoun
     assert (every["prefix"], every["last_four"]) == (made["key"][:8], made["key"][-4:])
     assert made["key"] not in json.dumps(listed)
     assert tell(folder, "key", "revoke", made["key_id"])["revoked_at"] is not None
+
+
+def test_keys_are_changed_rotated_and_searched(folder, account):
+    account_id = account["account_id"]
+    made = tell(folder, "key", "create", account_id, "--user", account["user_id"], "--name", "Shop", "--scopes", "all")
+    changed = tell(folder, "key", "set", made["key_id"], "--name", "Till", "--scopes", "clients:read")
+    assert (changed["name"], changed["scopes"]) == ("Till", ["clients:read"])
+    rotated = tell(folder, "key", "rotate", made["key_id"], "--hours", "2")
+    assert rotated["former_key_id"] == made["key_id"]
+    assert re.fullmatch(INSTANT, rotated["former_expires_at"])
+    found = tell(folder, "key", "list", account_id, "--q", "till", "--sort", "-id")["keys"]
+    assert [key["id"] for key in found] == [rotated["key_id"], made["key_id"]]
+    assert "rotated before" in refused(folder, "key", "rotate", made["key_id"])
+    assert "--hours: " in refused(folder, "key", "rotate", rotated["key_id"], "--hours", "10000")
+    assert "--status: " in refused(folder, "key", "list", account_id, "--status", "lost")
+
+
+def test_people_are_invited_by_links_and_the_audit_tells_of_it(folder, account):
+    account_id = account["account_id"]
+    invited = tell(folder, "user", "invite", account_id, "--name", "Eve", "--email", "eve@north.example")
+    assert set(invited) == {"user_id", "link", "expires_at"}
+    again = tell(folder, "user", "link", invited["user_id"])
+    assert again["link"] != invited["link"]
+    assert tell(folder, "session", "list", account_id) == {"sessions": []}
+    assert "There is no session 9999." in refused(folder, "session", "revoke", "9999")
+    page = tell(folder, "audit", "list", account_id, "--action", "link created", "--limit", "2")
+    assert [entry["target_name"] for entry in page["entries"]] == ["Eve", "Eve"]
+    (first,) = tell(folder, "audit", "list", account_id, "--action", "link created", "--cursor", page["next_cursor"])[
+        "entries"
+    ]
+    assert first["target_id"] == account["user_id"]
+    assert again["link"].partition("=")[2] not in json.dumps(page)
 
 
 def test_api_on_is_refused_without_a_plan_and_a_trial(folder):

@@ -82,6 +82,15 @@ def test_what_is_restored_is_what_was_backed_up(folder, elsewhere, file):
         assert client.get("/me").status == 401
 
 
+def test_no_link_of_a_backup_lets_anybody_in_after_it(folder, elsewhere):
+    (admin, *_) = tell(folder, "user", "list", 1)["users"]
+    tell(folder, "user", "link", admin["id"])
+    tell(folder, "backup", "with-link.tar.gz")
+    tell(elsewhere, "restore", folder / "with-link.tar.gz")
+    assert len(contents(database(folder))["password_links"]) == 1
+    assert contents(database(elsewhere))["password_links"] == []
+
+
 def test_a_check_reads_everything_and_writes_nothing(folder, elsewhere, file):
     said = tell(elsewhere, "restore", file, "--check")
     assert said == {"file": str(file), **json.loads(manifest_of(file)), "migrated_to": None, "wrong_sums": []}

@@ -17,7 +17,8 @@ HOUR_AGO = later(-3600)
 def busy(both):
     """An agency with requests in two hours, of two keys; beside another one with requests of its own."""
     api, other = both
-    second, _ = create_key(api.store, api.account_id, KeyDetails("Second", api.admin_id, ["clients:read"]))
+    with api.operating() as tx:
+        second, _ = create_key(tx, KeyDetails("Second", api.admin_id, ["clients:read"]))
     write(
         api,
         *(answered(api, time=later(n)) for n in range(5)),

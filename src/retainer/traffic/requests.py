@@ -17,7 +17,7 @@ from retainer.store.records import decode_row
 from retainer.store.tx import Tx
 from retainer.values.kinds import Id, Instant, Text191
 
-MOST_SEARCHED = 10_000
+MOST_SEARCHED = 5_000
 """How many requests one page looks at."""
 PLACE = requests.c["answered_at", "number"]
 LAST_CHARACTER = "\U0010ffff"

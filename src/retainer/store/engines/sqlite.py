@@ -28,6 +28,7 @@ from retainer.store.engines.bulk_sqlite import SqliteBulk
 from retainer.store.engines.files import NETWORK_FILE_SYSTEMS, file_system, make_private, private
 from retainer.store.engines.group_commit import GroupCommit
 from retainer.store.engines.sql import blocks, insertion
+from retainer.store.engines.sqlite_ids import keep_last_ids, last_ids
 
 try:
     from pysqlite3 import dbapi2 as driver
@@ -46,9 +47,6 @@ PRAGMAS = (
 STALE = {"IOERR", "CANTOPEN", "READONLY", "NOTADB", "CORRUPT"}  # no connection that was open then is used again
 OUT_OF_REACH = {"BUSY", "LOCKED", "FULL", "PROTOCOL", *STALE}
 ROOM = 1024 * 1024  # free bytes that SQLite needs for the files beside a database
-KEEP_LAST_ID = (
-    "INSERT INTO sqlite_sequence (name, seq) SELECT ?, ? WHERE EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?)"
-)
 
 
 class Sqlite(Engine):
@@ -207,12 +205,9 @@ class Sqlite(Engine):
                 raw: DriverConnection = connection.connection.driver_connection
                 raw.execute("PRAGMA foreign_keys=OFF")  # or a table that is rebuilt would take its children with it
                 with connection.begin():
-                    assigned = _last_ids(raw)
+                    assigned = last_ids(raw)
                     yield connection
-                    rebuilt = dict(_last_ids(raw))
-                    for name, last in assigned:  # a table that was rebuilt must not assign an id again
-                        raw.execute("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
-                        raw.execute(KEEP_LAST_ID, (name, max(last, rebuilt.get(name, 0)), name))
+                    keep_last_ids(raw, assigned)
                     broken = raw.execute("PRAGMA foreign_key_check").fetchall()
                     if broken:
                         message = f"The change of the schema left references to nothing: {broken[:5]}"
@@ -298,9 +293,3 @@ class Sqlite(Engine):
         idle, self._idle, self._open = self._idle, [], set()
         for connection in idle:
             self.give_back(connection)
-
-
-def _last_ids(connection: DriverConnection) -> list[tuple[str, int]]:
-    """Return the last id that each table has assigned."""
-    exists = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'").fetchone()
-    return connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall() if exists else []
