@@ -84,7 +84,7 @@ MOST_ANY = {
     "schema": 42,
     "server": 4,
     "sites": 3,
-    "store": 80,
+    "store": 73,
     "traffic": 10,
     "values": 71,
     "web": 2,
