@@ -25,6 +25,7 @@ from tests.contract.filler import NOW, Filler
 from tests.contract_checker import NoChecks
 from tests.databases import PostgresqlDatabases, SqliteDatabases, path_of
 from tests.factories import ApiClient, open_app
+from tests.traffic import common as traffic
 
 KINDS = ("sqlite", "postgresql")
 MOMENT = "2026-01-01T00:00:00.100000Z"
@@ -184,6 +185,7 @@ def filled(all_places, sqlite_databases) -> dict[str, Place]:
         north.post("/clients", {"name": "Twice", "notes": ODD.replace("\x01", "")}, headers={"Idempotency-Key": "a"})
         gone = north.make("/time-entries")["id"]
         assert north.delete(f"/time-entries/{gone}").status == 204
+        traffic.write(north, traffic.answered(north, status=422, record="/clients/1"))
     place = Place(url)
     account, site = place.run("SELECT account_id, id FROM sites")[0]
     (user,) = place.run(f"SELECT id FROM users WHERE account_id = {account}")[0]
@@ -393,7 +395,7 @@ FAULTS = [
     ("clients", "NEW.name := NEW.name || ' '", "clients has other texts"),
     ("clients", "NEW.payment_terms_days := 1", "clients has another sum of payment_terms_days"),
     ("clients", "NEW.created_at := NEW.created_at + interval '1 microsecond'", "clients has other texts"),
-    ("audit_entries", "IF NEW.details LIKE '%|%' THEN RETURN NULL; END IF", r"audit_entries has \d+ rows here and"),
+    ("audit_entries", "IF NEW.before LIKE '%|%' THEN RETURN NULL; END IF", r"audit_entries has \d+ rows here and"),
     ("clients", "RAISE EXCEPTION 'No room'", "No room"),
 ]
 

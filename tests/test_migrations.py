@@ -130,11 +130,26 @@ def test_what_is_billed_is_found_under_the_new_name_and_no_id_is_assigned_again(
     assert read(app, sequences) == [("allocations", 9)]
 
 
+ADDED = {
+    *("pauses", "requests", "request_hours", "operation_hours"),
+    *("sessions", "password_links", "sign_in_failures"),
+}
+FORMER = """
+ALTER TABLE users ALTER password_hash SET NOT NULL;
+DROP INDEX users_by_email_folded;
+ALTER TABLE api_keys DROP COLUMN last_used_address, DROP COLUMN replaced_by_id;
+ALTER TABLE audit_entries DROP COLUMN user_id, DROP COLUMN address, DROP COLUMN target, DROP COLUMN target_id,
+    DROP COLUMN target_name, DROP COLUMN before, DROP COLUMN after, ADD COLUMN details TEXT NOT NULL;
+"""
+"""What makes today's tables those of revision 0013, without the tables that were added since."""
+
+
 def test_a_postgresql_database_of_an_earlier_version_gets_what_a_new_one_has(postgresql_databases: PostgresqlDatabases):
     url = postgresql_databases.create()
     engine = connect(url)
     with engine.schema_change() as connection:
-        metadata.create_all(connection, tables=[table for table in metadata.sorted_tables if table.name != "pauses"])
+        metadata.create_all(connection, tables=[table for table in metadata.sorted_tables if table.name not in ADDED])
+        connection.exec_driver_sql(FORMER)
         command.stamp(migrations.configuration(connection), "0013")
     assert migrations.migrate(engine) == ("0013", migrations.head())
     engine.close()
