@@ -7,7 +7,7 @@ DEVELOP := $(VENV)/.develop
 PYTEST := $(BIN)/pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test browser sure format lint types coverage bench instructions statements depth migration examples openapi map clean
+.PHONY: help run test browser sure format lint types coverage bench instructions statements depth screenshots migration examples openapi map clean
 
 help:  ## list what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -63,6 +63,9 @@ depth: $(DEVELOP)  ## measure how answers slow down from 10,000 to 1,000,000 tim
 
 examples: $(DEVELOP)  ## record the examples of the reference again
 	$(BIN)/pytest -q tests/test_examples.py --write-examples
+
+screenshots: $(DEVELOP) browser  ## write pictures of the console's pages into docs/screenshots
+	$(BIN)/python tools/screenshots.py
 
 migration: $(DEVELOP)  ## write a new migration from the tables: make migration NAME="what changes"
 	$(BIN)/python tools/new_migration.py "$(NAME)"

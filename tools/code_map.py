@@ -21,7 +21,7 @@ LAYERS = (
         "openapi",
         "reference",
     ),
-    *("reference", "backup", "traffic", "server", "demo", "cli"),
+    *("reference", "backup", "traffic", "console", "server", "demo", "cli"),
 )
 HEAD = """\
 # Code map

@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from retainer.billing import credit_notes, expenses, invoice_lines, invoices, quote_lines, quotes
+from retainer.console.site import Console, root
 from retainer.crm import clients, contacts, tags
 from retainer.identity import access, me
 from retainer.kernel.http import Request
@@ -94,6 +95,7 @@ class App:
         self.metrics = measure(self, board, place) if board else None
         self.operations = Operations(self.pages(PUBLIC))
         self.is_closing = False
+        read_body = BodyReader(self.running).read
         self.pipeline = Pipeline(
             store=self.store,
             routes=ROUTES,
@@ -101,9 +103,10 @@ class App:
             log=self.log,
             access=access,
             note_key_use=keys_used.note,
-            read_body=BodyReader(self.running).read,
+            read_body=read_body,
         )
-        self.site = site.Site(PAGES, self.limiter, self.log)
+        console = Console(self.store, ROUTES.operations, read_body, self.log)
+        self.site = site.Site({**PAGES, "": root, "console": console.answer}, self.limiter, self.log)
         self.housekeeping = Housekeeping(
             self.store, self.limiter, self.log, keys_used, recorder, settings.request_log_days
         )

@@ -22,7 +22,8 @@ PER_DAY = (70, 35, 20, 10)
 """Requests on a working day, of the first key, the second and so on; the others make as few as the last."""
 BURST, LIMIT = 640, 600
 BURST_DAYS_AGO, BAD_NIGHT_DAYS_AGO = 6, 1
-KEYS = select(*api_keys.c["id", "user_id", "prefix", "scopes", "expires_at", "revoked_at"]).order_by(api_keys.c.id)
+SHOWN = api_keys.c["last_used_at", "id", "user_id", "prefix", "scopes", "expires_at", "revoked_at"]
+KEYS = select(*SHOWN).order_by(api_keys.c.id)
 
 
 class DemoKey(NamedTuple):
@@ -55,15 +56,16 @@ class Traffic:
             recorder.write(self.store)
 
     def keys(self) -> list[DemoKey]:
-        """Return the keys that can call something."""
+        """Return the keys that can call something, without those that nobody has used for long."""
+        start = as_instant(self.now - timedelta(days=DAYS))
         with self.store.begin(self.actor, write=False) as tx:
             rows = tx.all(KEYS)
         keys = []
-        for key_id, user_id, prefix, scopes, *ends in rows:
+        for last_used_at, key_id, user_id, prefix, scopes, *ends in rows:
             operations = [each for each in callable_operations() if each.scope in scopes.split()]
             until = min([self.now, *(datetime.fromisoformat(end) for end in ends if end)])
             address = f"198.51.100.{self.chance.randint(1, 254)}"
-            if operations:
+            if operations and not (last_used_at and last_used_at < start):
                 keys.append(DemoKey(key_id, user_id, prefix, operations, until, address))
         return keys
 

@@ -1,6 +1,7 @@
 """Pages: templates of all layers, and their responses."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, PrefixLoader, StrictUndefined, select_autoescape
@@ -9,6 +10,7 @@ from retainer.kernel.http import Request, Response
 from retainer.web.assets import ADDRESSES, PACKAGE
 from retainer.web.responses import HTML, document, protection
 
+NO_EXCEPTIONS: Mapping[str, str] = MappingProxyType({})
 TEMPLATES = Environment(
     loader=PrefixLoader({folder.parent.name: FileSystemLoader(folder) for folder in PACKAGE.glob("*/templates")}),
     autoescape=select_autoescape(disabled_extensions=("md", "txt"), default=True, default_for_string=True),
@@ -26,11 +28,17 @@ def markup(template: str, **context: Any) -> str:
 
 
 def render(
-    request: Request, template: str, *, status: int = 200, headers: Iterable[tuple[str, str]] = (), **context: Any
+    request: Request,
+    template: str,
+    *,
+    status: int = 200,
+    headers: Iterable[tuple[str, str]] = (),
+    policy: Mapping[str, str] = NO_EXCEPTIONS,
+    **context: Any,
 ) -> Response:
     """Return a page that was made for this request, as the answer to any method."""
     body = markup(template, path=request.path, **context).encode()
-    return Response(status, [("content-type", HTML), *protection(), *headers], body)
+    return Response(status, [("content-type", HTML), *protection(**policy), *headers], body)
 
 
 def page(request: Request, html: str, **policy: str) -> Response:

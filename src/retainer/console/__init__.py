@@ -1,0 +1,1 @@
+"""The console: the account's API settings as pages for its admins."""

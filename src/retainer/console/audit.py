@@ -1,0 +1,61 @@
+"""The page of the audit: every action of admins and operators, with before and after."""
+
+from datetime import date
+
+import msgspec
+
+from retainer.console import forms, words
+from retainer.console.forms import Form
+from retainer.console.requests import link_with
+from retainer.console.visit import Visit
+from retainer.errors import Refusal
+from retainer.identity import audit, users
+from retainer.identity.audit import ACTIONS, AuditEntry, AuditFilter
+from retainer.kernel.http import Response
+from retainer.store.tx import Tx
+
+PAGES = {"key": "/keys/{}", "user": "/people/{}", "payment": "", "account": "", "session": ""}
+"""Where the target of an action is found."""
+
+
+def show_list(tx: Tx, visit: Visit) -> Response:
+    """Actions, filtered, newest first."""
+    query = visit.query
+    filters = with_days(forms.read_filters(AuditFilter, query), query, tx.actor.timezone)
+    try:
+        page = audit.list_entries(tx, filters, cursor=query.text("cursor") or None)
+    except Refusal:
+        page = audit.list_entries(tx, filters)
+    return visit.show(
+        "audit",
+        page=page,
+        actions=ACTIONS,
+        users=users.list_users(tx),
+        is_filtered=filters != AuditFilter(),
+        next_link=page.next_cursor and link_with(visit, cursor=page.next_cursor),
+        page_of=page_of,
+        changes_of=changes_of,
+    )
+
+
+def with_days(filters: AuditFilter, query: Form, timezone: str) -> AuditFilter:
+    """Return the filter with the days that were chosen, both of them included, as instants."""
+    days = {}
+    for name, end in (("from", words.day_start), ("to", words.day_end)):
+        if text := query.text(name):
+            try:
+                days[name] = end(date.fromisoformat(text).isoformat(), timezone)
+            except (ValueError, OverflowError):
+                query.errors[name] = ["Must be a day, like 2026-03-10."]
+    return msgspec.structs.replace(filters, since=days.get("from"), until=days.get("to"))
+
+
+def page_of(entry: AuditEntry) -> str:
+    """Return the path of what an action was done to; empty where there is no page."""
+    return PAGES.get(entry.target, "").format(entry.target_id)
+
+
+def changes_of(entry: AuditEntry) -> list[tuple[str, object, object]]:
+    """Return the fields of an action, before and after."""
+    before, after = entry.before or {}, entry.after or {}
+    return [(name, before.get(name), after.get(name)) for name in {**before, **after}]

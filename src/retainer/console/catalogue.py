@@ -1,0 +1,134 @@
+"""The catalogue of records: what kinds there are, how each is read, and how they refer to each other.
+
+It follows from the declarations of the API: records are read here by the same functions, as the admin who looks.
+"""
+
+from typing import Any, NamedTuple, get_args
+
+from sqlalchemy import Table
+
+from retainer.errors import Refusal
+from retainer.kernel.paging import Page, Paged
+from retainer.kernel.query import parameters
+from retainer.kernel.resource import Operation, read_id
+from retainer.store.constraints import reference_columns, singular
+from retainer.store.tx import Tx
+from retainer.values.records import Record
+
+NAMES = ("name", "subject", "title", "url", "description", "body")
+"""The fields of which the first that has a value is what people call a record."""
+LONGEST_LABEL = 80
+
+
+class Kind(NamedTuple):
+    """A kind of record: the operations of the API that list it, and read one."""
+
+    name: str
+    table: Table
+    listing: Operation
+    reading: Operation | None
+    parent: Table | None
+
+    @property
+    def title(self) -> str:
+        """Return the kind as a heading."""
+        return self.table.name.replace("_", " ").capitalize()
+
+    @property
+    def noun(self) -> str:
+        """Return what one of the kind is called."""
+        return singular(self.table)
+
+    def get(self, tx: Tx, record_id: int) -> Record:
+        """Return a record. Raises `not_found`."""
+        if self.reading is None:
+            raise Refusal("not_found", f"A {self.noun} has no page: it is shown with what it is part of.")
+        record: Record = self.reading.handler(tx, record_id)
+        return record
+
+    def page(self, tx: Tx, asked: dict[str, str], *, number: int = 1, size: int = 25, within: int = 0) -> Paged[Record]:
+        """Return a page of the list, filtered as its query parameters would, within a parent where there is one."""
+        known = parameters(self.listing.query)
+        values = {known[name].field: known[name].read(text) for name, text in asked.items() if name in known}
+        page = Page(number, size, self.listing.query.sorts[:1], "", "")
+        parent = [within] if self.parent is not None else []
+        listed: Paged[Record] = self.listing.handler(tx, *parent, self.listing.query(**values), page)
+        return listed
+
+
+class Relation(NamedTuple):
+    """Records that refer to another: their kind, and by which field; none where they are listed within it."""
+
+    kind: Kind
+    field: str | None
+
+
+class Catalogue:
+    """The kinds of records that have a table and a list."""
+
+    def __init__(self, operations: list[Operation]) -> None:
+        lists = [operation for operation in operations if operation.paged and operation.resource.table is not None]
+        details = {
+            operation.resource.path: operation
+            for operation in operations
+            if operation.method == "GET" and not operation.paged and _reads_one(operation)
+        }
+        self.kinds = {
+            operation.path.strip("/"): Kind(
+                operation.path.strip("/").replace("/", "-"),
+                operation.resource.table,
+                operation,
+                details.get(operation.resource.path),
+                operation.resource.parent,
+            )
+            for operation in lists
+            if operation.resource.table is not None and operation.path == operation.resource.path
+        }
+        self.by_table = {kind.table.name: kind for kind in self.kinds.values() if kind.reading is not None}
+
+    def find(self, name: str) -> Kind:
+        """Return a kind by its name in paths. Raises `not_found`."""
+        kind = self.kinds.get(name)
+        if kind is None or kind.reading is None:
+            raise Refusal("not_found", "There is no such kind of record.")
+        return kind
+
+    def relations(self, table: Table) -> list[Relation]:
+        """Return which records refer to those of a table."""
+        found = []
+        for kind in self.kinds.values():
+            if kind.parent is table:
+                found.append(Relation(kind, None))
+            elif kind.parent is None:
+                known = parameters(kind.listing.query)
+                names = [name for name, to in reference_columns(kind.table) if to is table and name in known]
+                found += [Relation(kind, name) for name in names]
+        return found
+
+    def references(self, kind: Kind) -> dict[str, Table]:
+        """Return the fields of a kind that refer to others."""
+        return dict(reference_columns(kind.table))
+
+
+def label_of(record: Record) -> str:
+    """Return what people call a record: its number and name, or what comes nearest to a name."""
+    name = next((str(text) for field in NAMES if (text := getattr(record, field, None))), "")
+    number = getattr(record, "number", None)
+    parts = [str(number)] if number is not None else []
+    if name:
+        parts.append(name if len(name) <= LONGEST_LABEL else f"{name[: LONGEST_LABEL - 1]}…")
+    return " · ".join(parts) or f"{record.id}"
+
+
+def record_id_of(text: str, kind: Kind) -> int:
+    """Return the id of a path. Raises `not_found`."""
+    return read_id(text, kind.table)
+
+
+def _reads_one(operation: Operation) -> bool:
+    """Whether an operation takes nothing but the id of the record."""
+    is_plain = (
+        operation.path == f"{operation.resource.path}/{{{operation.parameters[-1]}}}" if operation.parameters else False
+    )
+    model: Any = operation.record
+    return is_plain and isinstance(model, type) and issubclass(model, Record) and not get_args(model)

@@ -1,0 +1,107 @@
+"""Forms: what a browser has sent, read by the same rules as bodies and options, and shown again with its errors."""
+
+from collections.abc import Sequence
+from types import NoneType
+from typing import Any, TypeVar, get_args, get_type_hints
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from retainer.errors import FieldErrors, Refusal, invalid
+from retainer.values.parameters import WHOLE
+from retainer.values.reading import complete, read_fields, unwrapped, writable_fields
+
+T = TypeVar("T", bound=msgspec.Struct)
+CONTENT_TYPE = "application/x-www-form-urlencoded"
+MOST_FIELDS = 200
+
+
+class Form:
+    """The fields of a form or a query as they were typed, and what is wrong with them."""
+
+    def __init__(self, pairs: Sequence[tuple[str, str]] = ()) -> None:
+        self.texts: dict[str, list[str]] = {}
+        for name, text in pairs:
+            self.texts.setdefault(name, []).append(text)
+        self.errors: FieldErrors = {}
+        self.message = ""
+        self.status = 200
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.texts
+
+    def text(self, name: str, default: object = "") -> str:
+        """Return what was typed into a field, or the default where the form was not sent or has no such field."""
+        if name in self.texts:
+            return self.texts[name][-1].strip()
+        return "" if default is None else str(default)
+
+    def texts_of(self, name: str) -> list[str]:
+        """Return all that was chosen in a field."""
+        return self.texts.get(name, [])
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Note why the form was refused."""
+        self.errors = refusal.members.get("errors", {})
+        self.message = "" if self.errors else refusal.message
+        self.status = refusal.status
+
+
+def parse(text: str) -> Form:
+    """Return the fields of an encoded form or query. Raises `bad_request`."""
+    try:
+        return Form(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS))
+    except ValueError:
+        raise Refusal("bad_request", f"The form cannot be read: send at most {MOST_FIELDS} fields in UTF-8.") from None
+
+
+def read_new(model: type[T], form: Form, **others: object) -> T:
+    """Return the record that a form describes; fields left blank have their defaults. `others` are not typed.
+
+    Raises `validation_failed` with the errors of all fields.
+    """
+    errors: FieldErrors = {}
+    sent = {name: value for name, value in sent_by(model, form).items() if value != ""} | others
+    record = complete(model, read_fields(model, sent, errors), sent, errors)
+    if errors:
+        raise invalid(errors)
+    return record
+
+
+def read_changes(model: type[msgspec.Struct], form: Form) -> dict[str, Any]:
+    """Return the fields that a form changes; one that is blank is null. Raises `validation_failed`."""
+    errors: FieldErrors = {}
+    values = read_fields(model, sent_by(model, form), errors)
+    if errors:
+        raise invalid(errors)
+    return values
+
+
+def read_filters(model: type[T], form: Form) -> T:
+    """Return what a list is limited to; a filter that cannot be read is noted in the form, and left out."""
+    sent = {name: value for name, value in sent_by(model, form).items() if value != ""}
+    values = read_fields(model, sent, form.errors)
+    return model(**values)
+
+
+def sent_by(model: type[msgspec.Struct], form: Form) -> dict[str, Any]:
+    """Return the fields of a type that a form has, as JSON would have them: a browser sends text alone."""
+    hints = get_type_hints(model, include_extras=True)
+    sent: dict[str, Any] = {}
+    for name, field in writable_fields(model).items():
+        kind = _bare(hints[field.name])
+        if kind is list:
+            sent[name] = form.texts_of(name)
+        elif name in form:
+            text = form.text(name)
+            sent[name] = int(text) if kind is int and WHOLE.fullmatch(text) else text
+    return sent
+
+
+def _bare(hint: Any) -> Any:
+    """Return the plain type of a declared kind, null aside."""
+    bare = unwrapped(hint)[0]
+    inner = [part for part in get_args(bare) if part is not NoneType]
+    if NoneType in get_args(bare):
+        return _bare(inner[0])
+    return list if getattr(bare, "__origin__", None) is list else bare

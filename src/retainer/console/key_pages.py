@@ -1,0 +1,140 @@
+"""The pages of keys: the list, one key, and how it is changed, rotated and revoked."""
+
+from datetime import date
+from itertools import groupby
+
+import msgspec
+
+from retainer.console import charts, forms, scopes, words
+from retainer.console.visit import Visit
+from retainer.errors import invalid
+from retainer.identity import accounts, key_changes, key_list, users
+from retainer.identity.accounts import PLANS
+from retainer.identity.key_changes import KeyChanges, Rotation
+from retainer.identity.key_list import Key, KeyFilter
+from retainer.kernel.http import Response
+from retainer.kernel.resource import read_id
+from retainer.schema.identity import api_keys
+from retainer.schema.requests import HOUR
+from retainer.store.tx import Tx
+from retainer.traffic import counts, requests
+from retainer.traffic.counts import OperationCounts
+from retainer.values.exact import instant_after
+
+DAYS = 30
+RECENT = 10
+HOURS = {0: "at once", 1: "1 hour", 24: "24 hours", 72: "3 days", 168: "7 days"}
+"""For how long the former key can remain valid."""
+
+
+def show_list(tx: Tx, visit: Visit) -> Response:
+    """All keys, filtered and sorted; active ones unless others are asked for."""
+    query = visit.query
+    asked = query.text("status", "active")
+    every = key_list.list_keys(tx)
+    filters = forms.read_filters(KeyFilter, query)
+    filters = msgspec.structs.replace(filters, status=None if asked == "all" else filters.status or "active")
+    if filters.sort.removeprefix("-") not in key_list.ORDERS or "sort" not in query:
+        filters = msgspec.structs.replace(filters, sort="-created_at")
+    lines = counts.usage(tx, DAYS)
+    return visit.show(
+        "keys",
+        keys=key_list.list_keys(tx, filters),
+        has_any=bool(every),
+        remarkable=[key for key in every if key.warnings],
+        filters=filters,
+        sums={status: sum(key.status == status for key in every) for status in ("active", "expired", "revoked")},
+        lines={key.id: charts.usage_line(lines.get(key.id, [0] * DAYS)) for key in every},
+        users=users.list_users(tx),
+        api_enabled=accounts.get_account(tx)["api_enabled"],
+        in_words=words.scopes_in_words,
+    )
+
+
+def show(tx: Tx, visit: Visit) -> Response:
+    """A key: what it may do, what it has done."""
+    key = key_of(tx, visit)
+    by_day = counts.by_day(tx, DAYS, key.id)
+    plan = PLANS[accounts.get_account(tx)["plan"]]
+    return visit.show(
+        "key",
+        key=key,
+        chart=charts.by_status({day_label(day): each for day, each in by_day.items()}),
+        operations=counts.operations(tx, instant_after(tx.now, -key_list.UNUSED), key.id)[:RECENT],
+        recent=requests.list_requests(tx, requests.Filter(key_id=key.id), limit=RECENT).requests,
+        ceiling=plan.requests_per_minute,
+        in_words=words.scopes_in_words,
+        names={key.id: key.name},
+        hour_of=hour_of,
+        has_been_used=key.last_used_at is not None,
+    )
+
+
+def show_edit(tx: Tx, visit: Visit) -> Response:
+    """The form that changes name and scopes."""
+    key = key_of(tx, visit)
+    return visit.show("key_edit", key=key, matrix=scopes.matrix(), chosen=scopes.chosen(visit, key.scopes))
+
+
+def edit(tx: Tx, visit: Visit) -> Response:
+    """Change name and scopes. Raises `not_found`, `locked`, `validation_failed`."""
+    key = key_of(tx, visit)
+    changed = key_changes.change_key(tx, key.id, forms.read_changes(KeyChanges, visit.form))
+    return visit.go(f"/keys/{key.id}", f"{changed.name} is changed. It counts from the next request on.")
+
+
+def show_rotate(tx: Tx, visit: Visit) -> Response:
+    """The form that rotates a key."""
+    key = key_of(tx, visit)
+    return visit.show("key_rotate", key=key, last_hour=counts.last_hour(tx).get(key.id, 0), hours=HOURS)
+
+
+def rotate(tx: Tx, visit: Visit) -> Response:
+    """Create the new key, and show it. Raises `not_found`, `locked`, `api_disabled`, `validation_failed`."""
+    key = key_of(tx, visit)
+    new = key_changes.rotate_key(tx, key.id, forms.read_new(Rotation, visit.form))
+    visit.reveal("new-key", f"/keys/{new.id}/created", new.value)
+    return visit.go(f"/keys/{new.id}/created")
+
+
+def show_revoke(tx: Tx, visit: Visit) -> Response:
+    """What stops when a key is revoked."""
+    key = key_of(tx, visit)
+    hour_ago = instant_after(tx.now, -key_list.RECENT)
+    recent = requests.list_requests(tx, requests.Filter(key_id=key.id, since=hour_ago))
+    sums = [
+        (operation, len(list(same)))
+        for operation, same in groupby(sorted(request.operation or "other" for request in recent.requests))
+    ]
+    return visit.show(
+        "key_revoke",
+        key=key,
+        last_hour=counts.last_hour(tx).get(key.id, 0),
+        is_recent=key.last_used_at is not None and key.last_used_at >= hour_ago,
+        operations=sorted(sums, key=lambda pair: -pair[1])[:5],
+    )
+
+
+def revoke(tx: Tx, visit: Visit) -> Response:
+    """Revoke a key, once its name was typed. Raises `not_found` and `validation_failed`."""
+    key = key_of(tx, visit)
+    if visit.form.text("confirmation").casefold() != key.name.casefold():
+        raise invalid({"confirmation": [f"Type the name of the key to confirm: {key.name}"]})
+    key_changes.revoke_key(tx, key.id)
+    return visit.go(f"/keys/{key.id}", f"{key.name} is revoked. It stopped at once, and for ever.", kind="warn")
+
+
+def key_of(tx: Tx, visit: Visit) -> Key:
+    """Return the key of the path. Raises `not_found`."""
+    return key_list.get_key(tx, read_id(visit.texts["key"], api_keys))
+
+
+def hour_of(operation: OperationCounts) -> str:
+    """Return the instant at which the last hour of an operation began."""
+    return f"{operation.last_hour[:HOUR]}:00:00.000000Z"
+
+
+def day_label(day: str) -> str:
+    """Return a day as the label of a bar, like `Sun 22 Nov`."""
+    at = date.fromisoformat(day)
+    return f"{at:%a} {at.day} {at:%b}"

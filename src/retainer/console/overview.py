@@ -1,0 +1,74 @@
+"""The overview: the API's switch, the plan, and how the account's keys fare."""
+
+from datetime import datetime, timedelta
+
+from retainer.console import charts, words
+from retainer.console.visit import Visit
+from retainer.errors import invalid
+from retainer.identity import accounts, key_list
+from retainer.identity.accounts import PLANS
+from retainer.kernel.http import Response
+from retainer.store.tx import Tx
+from retainer.traffic import counts, requests
+from retainer.values.exact import instant_after
+
+CONFIRMATION = "switch off"
+DAY = timedelta(hours=23)
+RECENT_FAILURES = 5
+
+
+def show(tx: Tx, visit: Visit) -> Response:
+    """What an admin wants to know first."""
+    account = accounts.get_account(tx)
+    keys = key_list.list_keys(tx)
+    by_hour = counts.by_hour(tx, instant_after(tx.now, -DAY), tx.now)
+    timezone = account["timezone"]
+    return visit.show(
+        "overview",
+        account=account,
+        plan=PLANS[account["plan"]],
+        is_included=includes_api(account["plan"], account["trial_ends_at"], tx.now),
+        keys=keys,
+        live=key_list.live_keys(tx),
+        remarkable=[key for key in keys if key.warnings],
+        chart=charts.by_status({hour_label(hour, timezone): each for hour, each in by_hour.items()}),
+        failures=requests.list_requests(
+            tx, requests.Filter(status="5xx", since=instant_after(tx.now, -DAY)), limit=RECENT_FAILURES
+        ).requests,
+        names={key.id: key.name for key in keys},
+    )
+
+
+def show_switch(tx: Tx, visit: Visit) -> Response:
+    """What happens when the API is switched, before it is."""
+    account = accounts.get_account(tx)
+    return visit.show(
+        "switch",
+        account=account,
+        live=key_list.live_keys(tx),
+        last_hour=counts.last_hour(tx),
+        confirmation=CONFIRMATION,
+    )
+
+
+def switch(tx: Tx, visit: Visit) -> Response:
+    """Switch the API; off only when that was typed. Raises `validation_failed`, `plan_required`, `trial_ended`."""
+    if visit.form.text("on"):
+        accounts.switch_api(tx, on=True)
+        return visit.go("", "The API is on. Keys work from the next request on.")
+    if visit.form.text("confirmation").casefold() != CONFIRMATION:
+        raise invalid({"confirmation": [f"Type {CONFIRMATION} to confirm."]})
+    live = key_list.live_keys(tx).keys
+    accounts.switch_api(tx, on=False)
+    return visit.go("", f"The API is off. {words.count(len(live), 'key')} stopped.", kind="warn")
+
+
+def includes_api(plan: str, trial_ends_at: str | None, now: str) -> bool:
+    """Whether the plan, or a trial that runs, includes the API."""
+    return PLANS[plan].has_api or (trial_ends_at is not None and now < trial_ends_at)
+
+
+def hour_label(hour: str, timezone: str) -> str:
+    """Return an hour as the label of a bar, like `22 Nov, 14:00`."""
+    at = datetime.fromisoformat(hour).astimezone(words.zone(timezone))
+    return f"{at.day} {at:%b, %H:%M}"

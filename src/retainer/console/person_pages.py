@@ -1,0 +1,87 @@
+"""The pages of one person: details and rates, the link that sets a password, deactivation."""
+
+from typing import Any
+
+from retainer.console import forms, words
+from retainer.console.visit import ROOT, Visit
+from retainer.errors import invalid
+from retainer.identity import key_list, password_links, sessions, users
+from retainer.identity.key_list import KeyFilter
+from retainer.identity.users import UserDetails
+from retainer.kernel.http import Response
+from retainer.kernel.resource import read_id
+from retainer.schema import identity as schema
+from retainer.store.tx import Tx
+from retainer.traffic import counts
+from retainer.work import cost_rates
+
+
+def show(tx: Tx, visit: Visit) -> Response:
+    """A person, and the form that changes what is known of them."""
+    user = user_of(tx, visit)
+    return visit.show(
+        "person",
+        user=user,
+        is_self=user["id"] == visit.admin.user_id,
+        keys=key_list.list_keys(tx, KeyFilter(user_id=user["id"])),
+        sessions=[session for session in sessions.list_sessions(tx) if session.user_id == user["id"]],
+        today=tx.today,
+    )
+
+
+def edit(tx: Tx, visit: Visit) -> Response:
+    """Change a person. Raises `not_found`, `validation_failed`."""
+    user, form = user_of(tx, visit), visit.form
+    if not form.text("cost_rate"):
+        form.texts.pop("cost_rate", None)
+        form.texts.pop("cost_rate_from", None)
+    elif not form.text("cost_rate_from"):
+        form.texts.pop("cost_rate_from", None)
+    form.texts.pop("password", None)
+    changed = cost_rates.change_user(tx, user["id"], forms.read_changes(UserDetails, form))
+    return visit.go(f"/people/{user['id']}", f"{changed['name']} is changed.")
+
+
+def show_link(tx: Tx, visit: Visit) -> Response:
+    """The new link, this once; without one, the button that makes it."""
+    user = user_of(tx, visit)
+    link = visit.cookies.take("new-link", f"{ROOT}/people/{user['id']}/link")
+    return visit.show("person_link", user=user, link=link, days=password_links.VALID.days)
+
+
+def create_link(tx: Tx, visit: Visit) -> Response:
+    """Make a link with which a person sets a password. Raises `not_found`, `validation_failed`."""
+    user = user_of(tx, visit)
+    link = password_links.create(tx, user["id"])
+    visit.reveal("new-link", f"/people/{user['id']}/link", link.url(visit.request.origin))
+    return visit.go(f"/people/{user['id']}/link")
+
+
+def show_deactivate(tx: Tx, visit: Visit) -> Response:
+    """What stops when a person is deactivated."""
+    user = user_of(tx, visit)
+    live = key_list.live_keys(tx, user_id=user["id"])
+    return visit.show("person_deactivate", user=user, live=live, last_hour=counts.last_hour(tx))
+
+
+def deactivate(tx: Tx, visit: Visit) -> Response:
+    """Deactivate a person, whose keys and sessions stop at once. Raises `not_found`, `validation_failed`."""
+    user = user_of(tx, visit)
+    keys = key_list.live_keys(tx, user_id=user["id"]).keys
+    if keys and visit.form.text("confirmation").casefold() != str(user["name"]).casefold():
+        raise invalid({"confirmation": [f"Type the name to confirm: {user['name']}"]})
+    cost_rates.change_user(tx, user["id"], {"is_active": False})
+    stopped = f" {words.count(len(keys), 'key')} stopped." if keys else ""
+    return visit.go(f"/people/{user['id']}", f"{user['name']} is deactivated.{stopped}", kind="warn")
+
+
+def activate(tx: Tx, visit: Visit) -> Response:
+    """Activate a person again. Raises `not_found`."""
+    user = user_of(tx, visit)
+    cost_rates.change_user(tx, user["id"], {"is_active": True})
+    return visit.go(f"/people/{user['id']}", f"{user['name']} is active again, and so are their keys.")
+
+
+def user_of(tx: Tx, visit: Visit) -> dict[str, Any]:
+    """Return the user of the path. Raises `not_found`."""
+    return users.get_user(tx, read_id(visit.texts["user"], schema.users))

@@ -1,0 +1,24 @@
+"""The page of the admin who is signed in: changing the password."""
+
+from retainer.console.visit import Visit
+from retainer.errors import invalid
+from retainer.identity import sign_in
+from retainer.kernel.http import Response
+from retainer.store.tx import Store
+
+
+def show(_: Store, visit: Visit) -> Response:
+    """Who is signed in, and the form that changes the password."""
+    return visit.show("profile")
+
+
+def change_password(store: Store, visit: Visit) -> Response:
+    """Change the password; all other sessions end. Raises `validation_failed`, `rate_limited`."""
+    form = visit.form
+    current, password, again = (
+        form.texts_of(name)[-1] if name in form else "" for name in ("current", "password", "again")
+    )
+    if password != again:
+        raise invalid({"again": ["Differs from the password above. Type the same twice."]})
+    sign_in.change_password(store, visit.admin, current, password)
+    return visit.go("/profile", "Your password is changed. All your other sessions have ended.")

@@ -1,0 +1,176 @@
+"""The pages of records, to be read alone: their fields, what refers to them, and the requests that wrote them."""
+
+import re
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlencode
+
+import msgspec
+
+from retainer.console import words
+from retainer.console.catalogue import Catalogue, Kind, label_of, record_id_of
+from retainer.console.visit import Visit
+from retainer.errors import Refusal
+from retainer.identity import key_list, users
+from retainer.kernel.http import Response
+from retainer.kernel.query import parameters
+from retainer.store.tx import Tx
+from retainer.traffic.requests import requests_of_record
+from retainer.values.parameters import WHOLE
+from retainer.values.records import Record
+
+PER_PAGE = 25
+SHOWN_RELATED = 5
+REQUESTS = 5
+LONG = 100
+"""Characters from which on a text is a paragraph."""
+INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?Z")
+HIDDEN = {"id"}
+
+
+class Value(NamedTuple):
+    """A value as a page shows it: as text, as a moment, as a link, as rows of a table, or as nothing."""
+
+    kind: Literal["text", "long", "moment", "link", "rows", "none"]
+    text: str = ""
+    link: str = ""
+    moment: words.Moment | None = None
+    rows: list[dict[str, "Value"]] = []
+
+
+class Related(NamedTuple):
+    """Records that refer to one: how many, the first of them, and where all are."""
+
+    kind: Kind
+    title: str
+    total: int
+    records: list[tuple[str, str]]
+    """Label and path, which is empty where there is no page."""
+    link: str
+
+
+def show(tx: Tx, visit: Visit) -> Response:
+    """A record. Raises `not_found`."""
+    catalogue = visit.catalogue
+    kind = catalogue.find(visit.texts["kind"])
+    record = kind.get(tx, record_id_of(visit.texts["record"], kind))
+    reader = Reader(tx, visit, catalogue)
+    written_by = requests_of_record(tx, kind.name, record.id, REQUESTS)
+    return visit.show(
+        "record",
+        kind=kind,
+        record=record,
+        label=label_of(record),
+        fields=[pair for pair in reader.fields(record, catalogue.references(kind)) if pair[1].kind != "none"],
+        empty=[name for name, value in reader.fields(record, {}) if value.kind == "none"],
+        related=[each for each in related_to(tx, catalogue, kind, record) if each.total],
+        written_by=written_by,
+        names={key.id: key.name for key in key_list.list_keys(tx)} if written_by else {},
+    )
+
+
+def show_list(tx: Tx, visit: Visit) -> Response:
+    """The records of a kind, by what they refer to. Raises `not_found`."""
+    kind = visit.catalogue.find(visit.texts["kind"])
+    known = parameters(kind.listing.query)
+    asked = {name: texts[-1] for name, texts in visit.query.texts.items() if name in known and texts[-1]}
+    number = visit.query.text("page", "1")
+    page = int(number) if WHOLE.fullmatch(number) and int(number) else 1
+    try:
+        listed = kind.page(tx, asked, number=page, size=PER_PAGE)
+    except ValueError as error:
+        raise Refusal("not_found", f"The records cannot be listed like that: {error}") from None
+    others = {"previous": page - 1 if page > 1 else 0, "next": page + 1 if page < listed.meta.last_page else 0}
+    return visit.show(
+        "records",
+        kind=kind,
+        listed=listed,
+        rows=[(label_of(record), record) for record in listed.data],
+        asked=asked,
+        links={name: urlencode({**asked, "page": other}) for name, other in others.items() if other},
+    )
+
+
+def related_to(tx: Tx, catalogue: Catalogue, kind: Kind, record: Record) -> list[Related]:
+    """Return what refers to a record."""
+    found = []
+    for other, field in catalogue.relations(kind.table):
+        asked = {field: str(record.id)} if field else {}
+        listed = other.page(tx, asked, size=SHOWN_RELATED, within=record.id)
+        path = f"/records/{other.name}" if other.reading else ""
+        title = (
+            other.title if field in {None, f"{kind.noun.replace(' ', '_')}_id"} else f"{other.title} ({spoken(field)})"
+        )
+        found.append(
+            Related(
+                other,
+                title,
+                listed.meta.total,
+                [(label_of(each), path and f"{path}/{each.id}") for each in listed.data],
+                f"{path}?{urlencode(asked)}" if path and listed.meta.total > SHOWN_RELATED else "",
+            )
+        )
+    return found
+
+
+class Reader:
+    """Reads the fields of records as pages show them; looks up what they refer to, each once."""
+
+    def __init__(self, tx: Tx, visit: Visit, catalogue: Catalogue) -> None:
+        self.tx, self.visit, self.catalogue = tx, visit, catalogue
+        self._labels: dict[tuple[str, int], str] = {}
+        self._users: dict[int, str] | None = None
+
+    def fields(self, record: msgspec.Struct, references: dict[str, Any]) -> list[tuple[str, Value]]:
+        """Return the fields of a record with their names as people read them."""
+        return [
+            (spoken(name), self.value(getattr(record, name, None), references.get(name)))
+            for name in record.__struct_fields__
+            if name not in HIDDEN
+        ]
+
+    def value(self, value: Any, target: Any = None) -> Value:
+        """Return a value; an id that refers to another record as a link to it."""
+        if value is None or value in ("", []):
+            return Value("none")
+        if target is not None and isinstance(value, int):
+            return self.link(target.name, value)
+        if isinstance(value, msgspec.Struct) or (isinstance(value, list) and isinstance(value[0], msgspec.Struct)):
+            return self.rows(value if isinstance(value, list) else [value])
+        if isinstance(value, str) and INSTANT.fullmatch(value):
+            return Value("moment", moment=self.visit.moment(value))
+        text = text_of(value)
+        return Value("long" if "\n" in text or len(text) > LONG else "text", text)
+
+    def rows(self, records: list[msgspec.Struct]) -> Value:
+        """Return what is part of a record as rows, without the columns in which none has a value."""
+        rows = [self.fields(record, {}) for record in records]
+        used = {name for row in rows for name, each in row if each.kind != "none"}
+        return Value("rows", rows=[{name: each for name, each in row if name in used} for row in rows])
+
+    def link(self, table: str, record_id: int) -> Value:
+        """Return a link to a record that another refers to."""
+        if table == "users":
+            if self._users is None:
+                self._users = {user["id"]: user["name"] for user in users.list_users(self.tx)}
+            return Value("link", self._users.get(record_id, str(record_id)), f"/people/{record_id}")
+        kind = self.catalogue.by_table.get(table)
+        if kind is None:
+            return Value("text", str(record_id))
+        if (table, record_id) not in self._labels:
+            self._labels[table, record_id] = label_of(kind.get(self.tx, record_id))
+        return Value("link", self._labels[table, record_id], f"/records/{kind.name}/{record_id}")
+
+
+def text_of(value: Any) -> str:
+    """Return a plain value as people read it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Decimal):
+        return f"{value:,f}"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def spoken(name: str) -> str:
+    """Return the name of a field as people read it."""
+    return name.removesuffix("_id").replace("_", " ").capitalize()

@@ -1,0 +1,68 @@
+"""The scope matrix: what keys can be allowed, by resource and level, and the presets for what people connect."""
+
+from typing import NamedTuple
+
+from retainer.console.visit import Visit
+from retainer.identity.keys import SCOPE_RESOURCES, SCOPES
+
+READ = tuple(scope for scope in SCOPES if scope.endswith(":read"))
+COVERED = {
+    "clients": "Clients, their contacts and tags",
+    "projects": "Projects, milestones and templates",
+    "tasks": "Tasks of projects",
+    "time": "Time entries",
+    "invoices": "Quotes, invoices and credit notes",
+    "expenses": "Expenses",
+    "tickets": "Tickets and replies",
+    "sites": "Sites, plugins and uptime",
+    "reports": "The five reports",
+}
+
+
+class Row(NamedTuple):
+    """A resource, what it covers, and the scopes for it; reports cannot be written."""
+
+    name: str
+    covers: str
+    read: str
+    write: str | None
+
+
+class Preset(NamedTuple):
+    """Scopes for a purpose."""
+
+    name: str
+    title: str
+    scopes: tuple[str, ...]
+
+
+PRESETS = (
+    Preset("read", "Read everything", READ),
+    Preset("time", "Time tracking", ("clients:read", "projects:read", "tasks:read", "time:read", "time:write")),
+    Preset(
+        "billing",
+        "Billing",
+        (
+            *("clients:read", "projects:read", "time:read"),
+            *("invoices:read", "invoices:write", "expenses:read", "expenses:write"),
+        ),
+    ),
+    Preset("reporting", "Reporting", ("clients:read", "projects:read", "reports:read")),
+)
+
+
+def matrix() -> list[Row]:
+    """Return the rows of the matrix."""
+    names = [*SCOPE_RESOURCES, *(scope.partition(":")[0] for scope in SCOPES if scope.startswith("reports"))]
+    return [
+        Row(name, COVERED[name], f"{name}:read", f"{name}:write" if f"{name}:write" in SCOPES else None)
+        for name in names
+    ]
+
+
+def chosen(visit: Visit, held: list[str] | None = None) -> set[str]:
+    """Return the scopes that are ticked: those of a preset, else those that were sent, else those that are held."""
+    for preset in PRESETS:
+        if visit.typed.text("preset") == preset.name:
+            return set(preset.scopes)
+    return set(visit.typed.texts_of("scopes") if visit.typed.texts else held or [])

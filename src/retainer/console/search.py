@@ -1,0 +1,29 @@
+"""The page of the search over clients, projects, invoices and tickets."""
+
+from retainer.console.catalogue import label_of
+from retainer.console.visit import Visit
+from retainer.errors import Refusal
+from retainer.kernel.http import Response
+from retainer.store.tx import Tx
+from retainer.traffic import requests
+
+KINDS = ("clients", "projects", "invoices", "tickets")
+SHOWN = 8
+
+
+def show(tx: Tx, visit: Visit) -> Response:
+    """What is found for a text; a request id leads to its request."""
+    text = visit.query.text("q")
+    if text:
+        logged = requests.list_requests(tx, requests.Filter(request_id=text), limit=1).requests
+        if logged:
+            return visit.go(f"/requests/{logged[0].position}")
+    found = []
+    for name in KINDS if text else ():
+        kind = visit.catalogue.find(name)
+        try:
+            listed = kind.page(tx, {"q": text}, size=SHOWN)
+        except (ValueError, Refusal):
+            break
+        found.append((kind, listed.meta.total, [(label_of(record), record) for record in listed.data]))
+    return visit.show("search", text=text, found=found, total=sum(total for _, total, _ in found))

@@ -1,0 +1,34 @@
+"""The page of sessions: who is signed in, from where, and ending it."""
+
+from retainer.console.visit import Visit
+from retainer.identity import sessions
+from retainer.kernel.http import Response
+from retainer.kernel.resource import read_id
+from retainer.schema import identity as schema
+from retainer.store.tx import Tx
+
+
+def show_list(tx: Tx, visit: Visit) -> Response:
+    """The sessions of all admins that are not over."""
+    return visit.show("sessions", sessions=sessions.list_sessions(tx), browser_in_words=browser_in_words)
+
+
+def end(tx: Tx, visit: Visit) -> Response:
+    """End a session at once. Raises `not_found`."""
+    session_id = read_id(visit.texts["session"], schema.sessions)
+    sessions.end(tx, session_id)
+    if session_id == visit.admin.session_id:
+        return visit.go("/sign-in", "You are signed out.")
+    return visit.go("/sessions", "The session has ended.")
+
+
+def browser_in_words(user_agent: str | None) -> str:
+    """Return the browser and system that a user agent names, as far as is known: `Firefox on Linux`."""
+    text = user_agent or ""
+    browsers = {"Edg/": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "Chrome/": "Chrome", "Safari/": "Safari"}
+    systems = {"iPhone": "iPhone", "iPad": "iPad", "Android": "Android", "Windows": "Windows", "Mac OS": "macOS"}
+    browser = next((name for mark, name in browsers.items() if mark in text), "")
+    system = next((name for mark, name in {**systems, "Linux": "Linux"}.items() if mark in text), "")
+    if browser and system:
+        return f"{browser} on {system}"
+    return browser or system or text[:60] or "Unknown browser"

@@ -1,0 +1,80 @@
+"""Signing in, setting a password by a link, and signing out."""
+
+from retainer import forwarding
+from retainer.console.cookies import SESSION
+from retainer.console.visit import ROOT, Visit, quoted
+from retainer.errors import invalid
+from retainer.identity import password_links, sessions
+from retainer.identity import sign_in as identity
+from retainer.identity.sign_in import Browser, SignedIn
+from retainer.kernel.http import Response
+from retainer.store.tx import Store, Tx
+from retainer.values.kinds import LARGEST_INTEGER
+
+COOKIE_SECONDS = int(sessions.KNOWN.total_seconds())
+
+
+def show(_: Store, visit: Visit) -> Response:
+    """The form to sign in; whoever is signed in already goes on."""
+    if visit.signed_in is not None and not visit.form.texts:
+        return visit.go(destination(visit))
+    return visit.show("sign_in", accounts=[])
+
+
+def sign_in(store: Store, visit: Visit) -> Response:
+    """Sign in, and go to the page that was asked for; ask for the account where the password fits several."""
+    form = visit.form
+    errors = {name: ["Is required."] for name in ("email", "password") if not form.text(name)}
+    if errors:
+        raise invalid(errors)
+    account = form.text("account")
+    account_id = int(account) if account.isdecimal() and int(account) <= LARGEST_INTEGER else None
+    password = form.texts_of("password")[-1]
+    result = identity.sign_in(store, form.text("email"), password, browser_of(visit), account_id=account_id)
+    if isinstance(result, SignedIn):
+        return begin(visit, result, destination(visit))
+    return visit.show("sign_in", accounts=result)
+
+
+def show_password(store: Store, visit: Visit) -> Response:
+    """The form to set a password, for who has a link. Raises `not_found`."""
+    token = visit.typed.text("token")
+    return visit.show("password", invitee=password_links.find(store, token), token=token)
+
+
+def set_password(store: Store, visit: Visit) -> Response:
+    """Set the password and sign in; other sessions of the user end."""
+    form = visit.form
+    password, again = (form.texts_of(name)[-1] if name in form else "" for name in ("password", "again"))
+    if password != again:
+        raise invalid({"again": ["Differs from the password above. Type the same twice."]})
+    signed_in = identity.set_password(store, form.text("token"), password, browser_of(visit))
+    return begin(visit, signed_in, "", "Your password is set, and you are signed in.")
+
+
+def sign_out(tx: Tx, visit: Visit) -> Response:
+    """End the session; its cookie stays, by which the browser is known."""
+    if visit.admin.session_id is not None:
+        sessions.end(tx, visit.admin.session_id)
+    return visit.go("/sign-in", "You are signed out.")
+
+
+def begin(visit: Visit, signed_in: SignedIn, path: str, notice: str = "") -> Response:
+    """Give the browser its session, and lead to a page."""
+    visit.cookies.put(SESSION, signed_in.token, seconds=COOKIE_SECONDS)
+    return visit.go(path, notice)
+
+
+def browser_of(visit: Visit) -> Browser:
+    """Return from where a request comes."""
+    request = visit.request
+    address = forwarding.shown(request.environ, request.settings)
+    return Browser(address, request.header("USER_AGENT"), visit.cookies.get(SESSION), request.address)
+
+
+def destination(visit: Visit) -> str:
+    """Return the page of the console that was asked for before; nothing outside of it is taken."""
+    asked = visit.form.text("next") or visit.query.text("next")
+    path, separator, query = asked.partition("?")
+    is_ours = path.startswith("/") and not path.startswith(("//", "/\\")) and f"{ROOT}{path}".isprintable()
+    return quoted(path) + separator + query if is_ours and query.isprintable() and query.isascii() else ""

@@ -1,0 +1,269 @@
+"""The console in a real browser: the way of an admin from the first link on, and no page runs what people wrote."""
+
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from types import NoneType
+from typing import TypeVar, get_args, get_type_hints
+
+import pytest
+from msgspec import Meta
+from selenium.common.exceptions import WebDriverException
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.wait import WebDriverWait
+
+from retainer.identity import password_links
+from retainer.values.reading import unwrapped, writable_fields
+from tests.browser import Browser
+from tests.console.serving import serving
+from tests.console.test_key_pages import recorded
+from tests.console.test_pages import fill, paths
+from tests.console.visitor import PASSWORD, admin_of
+from tests.contract.cases import OPERATIONS
+from tests.databases import only_sqlite
+from tests.factories import ApiClient
+
+pytestmark = only_sqlite
+T = TypeVar("T")
+
+
+class Screen:
+    """A browser on the console of an agency."""
+
+    def __init__(self, browser: Browser, site: str) -> None:
+        self.browser, self.site = browser, site
+
+    def open(self, path: str) -> None:
+        self.browser.get(self.site + path)
+
+    def until(self, look: Callable[[Browser], T]) -> T:
+        """What is there once a page has come that may still be on its way."""
+        found: T = WebDriverWait(self.browser, 20, ignored_exceptions=[WebDriverException]).until(look)
+        return found
+
+    def find(self, selector: str) -> WebElement:
+        return self.until(lambda browser: browser.find_element(By.CSS_SELECTOR, selector))
+
+    def press(self, words: str) -> None:
+        """Press the link or button with these words."""
+        path = f"//*[self::a or self::button][normalize-space()='{words}']"
+        self.until(lambda browser: browser.find_element(By.XPATH, path)).click()
+
+    def type(self, **fields: str) -> None:
+        for name, text in fields.items():
+            field = self.find(f"[name={name}]")
+            field.clear()
+            field.send_keys(text)
+
+    def says(self, words: str) -> bool:
+        """Whether the page says something, or the one that is on its way."""
+        return self.until(lambda browser: words in browser.find_element(By.TAG_NAME, "main").text)
+
+
+@pytest.fixture
+def screen(api: ApiClient, browser: Browser) -> Iterator[Screen]:
+    """A browser that nobody has signed in with."""
+    browser.show()
+    with serving(api.app) as site:
+        browser.get(site)
+        browser.delete_all_cookies()
+        yield Screen(browser, site)
+
+
+def call(site: str, key: str, path: str) -> int:
+    """Call the API as an integration does."""
+    asked = urllib.request.Request(f"{site}/api/public/v1{path}", headers={"Authorization": f"Bearer {key}"})
+    try:
+        with urllib.request.urlopen(asked, timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return int(error.code)
+
+
+def test_an_admin_goes_from_the_first_link_to_the_last_key(api, screen):
+    with api.operating() as tx:
+        link = password_links.create(tx, api.admin_id)
+    screen.browser.get(link.url(screen.site))
+    screen.type(password=PASSWORD, again=PASSWORD)
+    screen.press("Set password and sign in")
+    screen.press("Switch off…")
+    screen.type(confirmation="switch off")
+    screen.press("Switch the API off")
+    assert screen.says("The API is off")
+    screen.press("Switch on")
+    assert screen.says("The API is on")
+
+    screen.open("/console/keys")
+    screen.press("Create key")
+    screen.type(name="Zapier")
+    screen.press("Time tracking")
+    ticked = screen.browser.find_elements(By.CSS_SELECTOR, "input[name=scopes]:checked")
+    assert [box.get_attribute("value") for box in ticked][-1] == "time:write"
+    screen.find("main form button.primary").click()
+    key = screen.find(".copied pre").text
+    assert screen.says("Waiting for the first call")
+    assert call(screen.site, key, "/clients") == 200
+    line = screen.find(".first-call.arrived")
+    assert line.text == "The first call has arrived. The key works."
+    assert line.value_of_css_property("color") == "rgba(23, 112, 63, 1)"
+
+    screen.press("I have stored it")
+    assert key not in screen.browser.page_source
+    recorded(api)
+    screen.open("/console/requests")
+    screen.find("main td a[href*='/requests/']").click()
+    assert screen.says("Zapier")
+    assert screen.says("/clients")
+
+    screen.press("Zapier")
+    screen.press("Rotate…")
+    screen.press("Rotate key")
+    rotated = screen.find(".copied pre").text
+    assert {call(screen.site, each, "/clients") for each in (key, rotated)} == {200}
+    screen.press("I have stored it")
+    screen.press("Revoke…")
+    screen.type(confirmation="Zapier")
+    screen.press("Revoke key")
+    assert screen.says("stopped at once")
+    assert (call(screen.site, key, "/clients"), call(screen.site, rotated, "/clients")) == (200, 401)
+
+    screen.press("Sign out")
+    assert screen.says("You are signed out.")
+    screen.open("/console/keys")
+    assert screen.find("h1").text == "Sign in"
+    assert screen.browser.current_url.endswith("/console/sign-in?next=/keys")
+
+
+def enter(screen: Screen, api: ApiClient) -> None:
+    """Sign in as the admin."""
+    visitor = admin_of(api)
+    token = visitor.cookies["retainer-session"]
+    screen.browser.add_cookie({"name": "retainer-session", "value": token, "path": "/"})
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_every_page_can_be_used_by_everybody(api, screen, dark):
+    screen.open("/console/sign-in")
+    assert screen.browser.findings() == []
+    enter(screen, api)
+    for path in paths(fill(api)):
+        if path.endswith("/first-call"):
+            continue
+        screen.browser.show(width=390 if dark else 1280, dark=dark)
+        screen.open(path)
+        assert screen.browser.findings() == [], path
+        assert not screen.browser.overflows(), path
+
+
+def test_a_slash_goes_to_the_search(api, screen):
+    enter(screen, api)
+    screen.open("/console")
+    screen.find("body").send_keys("/")
+    assert screen.browser.switch_to.active_element.get_attribute("name") == "q"
+
+
+# What people wrote is shown, and never run
+
+OPENINGS = ("", "'>", '">', "</title>", "</textarea>", "</script>", "-->", "]]>", "`>", "\u2028")
+SCRIPTS = (
+    "<script>ran()</script>",
+    "<img src=x onerror=ran()>",
+    "<svg onload=ran()>",
+    "<svg><script href='data:,ran()'/></svg>",
+    "<body onload=ran()>",
+    "<iframe srcdoc='<script>parent.ran()</script>'></iframe>",
+    "<a href='javascript:ran()'>x</a>",
+    "<input autofocus onfocus=ran()>",
+    "<details open ontoggle=ran()>",
+    "<math href='javascript:ran()'>x</math>",
+    "<style>@import 'javascript:ran()'</style>",
+    "<meta http-equiv=refresh content='0;url=javascript:ran()'>",
+    "{{ ran() }}",
+    "{% raw %}{{ ran() }}{% endraw %}",
+    "${ran()}",
+    "' autofocus onfocus='ran()",
+    '" autofocus onfocus="ran()',
+    "javascript:ran()",
+    "&lt;script&gt;ran()&lt;/script&gt;",
+    "<scr<script>ipt>ran()</scr</script>ipt>",
+)
+STRINGS = [opening + script for opening in OPENINGS for script in SCRIPTS]
+COLLECTIONS = (
+    "/clients",
+    "/external-contacts",
+    "/projects",
+    "/tasks",
+    "/tickets",
+    "/tags",
+    "/expenses",
+    "/time-entries",
+)
+DOCUMENTS = ("/invoices", "/quotes", "/sites")
+UNIQUE = {"external_id", "number"}
+WATCH = """
+window.runs = 0;
+window.ran = () => { window.runs++; };
+window.violations = 0;
+document.addEventListener("securitypolicyviolation", () => { window.violations++; });
+"""
+
+
+def limits_of(collection: str) -> dict[str, int]:
+    """The text fields that a new record of a collection takes, and how many characters each."""
+    (created,) = [each for each in OPERATIONS if (each.method, each.path) == ("POST", collection)]
+    limits = {}
+    for name, hint in get_type_hints(created.body, include_extras=True).items():
+        bare, metas = unwrapped(hint)
+        inner, more = unwrapped(next((part for part in get_args(bare) if part is not NoneType), bare))
+        lengths = [meta.max_length for meta in (*metas, *more) if isinstance(meta, Meta) and meta.max_length]
+        if inner is str and lengths and name in writable_fields(created.body):
+            limits[name] = lengths[0]
+    return limits
+
+
+def store(api: ApiClient, strings: list[str]) -> list[str]:
+    """Write each string into a text field, and something into each text field that there is; return their pages."""
+    pages, place = [], 0
+    for collection in (*COLLECTIONS, *DOCUMENTS):
+        limits = limits_of(collection)
+        for _ in range(len(strings) // 8 if collection == "/clients" else 2):
+            fields = {}
+            for name, limit in limits.items():
+                text = strings[place % len(strings)] + (str(place) if name in UNIQUE else "")
+                fields[name] = text if len(text) <= limit else f"<b onclick=ran()>{place}"
+                place += 1
+            answer = api.create(collection, **fields)
+            assert answer.status == 201, answer
+            pages.append(f"/console/records{collection}/{answer.data['id']}")
+    assert place > len(strings)
+    for text in strings[:20]:
+        api.get(f"/clients/{urllib.parse.quote(text)}")
+    return pages
+
+
+def test_no_page_runs_what_people_wrote(api, screen):
+    assert len(STRINGS) == len(set(STRINGS)) == 200
+    visitor = admin_of(api)
+    for place, text in enumerate(STRINGS[:40]):
+        visitor.submit("/console/keys/new", name=text[:100], scopes=["clients:read"])
+        visitor.submit("/console/people/new", name=text, email=f"person{place}@people.example")
+    pages = store(api, STRINGS)
+    texts = fill(api)
+    enter(screen, api)
+    screen.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
+    searched = [f"/console/search?q={urllib.parse.quote(text)}" for text in STRINGS[::10]]
+    keys = [f"/console/keys/{key}" for (key,) in api.sql("SELECT id FROM api_keys ORDER BY id DESC LIMIT 20")]
+    sent = [f"/console/keys/new?name={urllib.parse.quote(text)}" for text in STRINGS[::20]]
+    seen = ""
+    for path in [*paths(texts), *pages, *searched, *keys, *sent, "/console/keys?status=all"]:
+        if path.endswith("/first-call"):
+            continue
+        screen.open(path)
+        runs, violations = json.loads(screen.browser.execute_script("return JSON.stringify([runs, violations])"))
+        assert (runs, violations) == (0, 0), path
+        seen += screen.browser.find_element(By.TAG_NAME, "body").text
+    for text in STRINGS[:20]:
+        assert text.strip() in seen, "it is shown as it was written"

@@ -1,0 +1,169 @@
+"""Keys as admins see them: created, shown once, used, changed, rotated, revoked."""
+
+import re
+
+import pytest
+
+from retainer.identity import key_list, keys
+from retainer.identity.keys import KeyDetails
+
+NEW = "/console/keys/new"
+
+
+def made(visitor, **fields):
+    chosen = {"name": "Zapier", "scopes": ["clients:read", "time:write"]} | fields
+    return visitor.submit(NEW, **chosen)
+
+
+def value_of(page) -> str:
+    return re.search(r"rtn_\w{38}", page.html)[0]
+
+
+def key_of(api, name: str = "Zapier") -> key_list.Key:
+    with api.operating() as tx:
+        return next(key for key in key_list.list_keys(tx, key_list.KeyFilter(sort="-created_at")) if key.name == name)
+
+
+def recorded(api) -> None:
+    """Let the server write what it keeps beside requests."""
+    api.app.log.flush()
+    api.app.housekeeping.recorder.write(api.store)
+    api.app.housekeeping.keys_used.write(api.store)
+
+
+def test_a_new_key_is_shown_once_and_works(api, visitor):
+    shown = made(visitor)
+    value = value_of(shown)
+    assert api.get("/clients", key=value).status == 200
+    assert f'curl -H "Authorization: Bearer {value}" http://agency.example/api/public/v1/me' in shown.text
+    again = visitor.get(f"/console/keys/{key_of(api).id}/created")
+    assert "cannot be shown again" in again.text
+    assert "rtn_" not in again.html
+    assert value not in visitor.get("/console/keys").html
+    assert value[-4:] in visitor.get("/console/keys").text
+
+
+def test_the_first_call_of_a_new_key_is_seen(api, visitor):
+    value, path = value_of(made(visitor)), f"/console/keys/{key_of(api).id}"
+    assert "Waiting for the first call" in visitor.get(f"{path}/created").text
+    assert visitor.get(f"{path}/first-call").html == '{"has_arrived":false}'
+    api.get("/me", key=value)
+    recorded(api)
+    assert visitor.get(f"{path}/first-call").html == '{"has_arrived":true}'
+    assert "The first call has arrived." in visitor.get(f"{path}/created").text
+    assert "/me" in visitor.get(path).text
+
+
+def test_all_that_is_wrong_with_a_form_is_said_at_its_fields_and_what_was_typed_is_kept(visitor):
+    form = {"name": " ", "user_id": "0", "expiry": "day", "expiry_day": "2020-01-01", "scopes": []}
+    refused = visitor.post(NEW, form)
+    assert refused.status == 422
+    for name in ("name", "user_id", "expiry_day", "scopes"):
+        assert f'id="{name}-error"' in refused.html
+    kept = visitor.post(NEW, form | {"name": "Looker", "user_id": "99999", "scopes": ["sites:write"]})
+    assert 'value="Looker"' in kept.html
+    assert 'value="sites:write" checked' in kept.html
+    assert 'value="2020-01-01"' in kept.html
+
+
+def test_a_preset_fills_the_matrix_without_script_and_keeps_what_was_typed(visitor):
+    page = visitor.get(f"{NEW}?name=Looker&expiry=30&preset=reporting&scopes=sites:write")
+    ticked = set(re.findall(r'name="scopes" value="([\w:]+)" checked', page.html))
+    assert ticked == {"clients:read", "projects:read", "reports:read"}
+    assert 'value="Looker"' in page.html
+    assert 'name="expiry" value="30" checked' in page.html
+
+
+@pytest.mark.parametrize(("expiry", "days"), [("7", 7), ("365", 365), ("never", None)])
+def test_a_key_expires_when_it_was_said(api, visitor, expiry, days):
+    made(visitor, expiry=expiry)
+    key = key_of(api)
+    assert (key.expires_at is None) == (days is None)
+    if days is not None:
+        assert key.expires_at[:10] > key.created_at[:10]
+
+
+def test_a_key_expires_when_its_last_day_has_ended_in_the_zone_of_the_account(api, visitor):
+    api.set_account({"timezone": "America/New_York"})
+    made(visitor, expiry="day", expiry_day="2099-07-01")
+    assert key_of(api).expires_at == "2099-07-02T04:00:00.000000Z"
+
+
+def test_keys_are_filtered_and_sorted(api, visitor):
+    made(visitor, name="Zebra")
+    made(visitor, name="Ant", user_id=str(api.member_id))
+    rows = re.findall(r'<th scope="row"><a [^>]*>(.*?)</a>', visitor.get("/console/keys?sort=name").html)
+    assert rows == sorted(rows)
+    assert {"Zebra", "Ant"} <= set(rows)
+    assert "Zebra" not in visitor.get(f"/console/keys?user_id={api.member_id}").text
+    assert "No key is like that." in visitor.get("/console/keys?q=nowhere").text
+    assert "No key is like that." in visitor.get("/console/keys?status=revoked").text
+    assert visitor.get("/console/keys?status=odd&sort=odd&user_id=x").status in {200, 422}
+
+
+def test_name_and_scopes_are_changed_and_told_in_the_audit(api, visitor):
+    made(visitor)
+    path = f"/console/keys/{key_of(api).id}"
+    assert 'value="time:write" checked' in visitor.get(f"{path}/edit").html
+    changed = visitor.submit(f"{path}/edit", leave=("scopes",), name="Zapier two", scopes=["tickets:read"])
+    assert "Zapier two is changed." in changed.text
+    assert key_of(api, "Zapier two").scopes == ["tickets:read"]
+    audit = visitor.get("/console/audit?action=key+changed").text
+    assert "clients:read" in audit
+    assert "tickets:read" in audit
+    none = visitor.submit(f"{path}/edit", leave=("scopes",))
+    assert "Choose at least one." in none.text
+
+
+def test_a_rotated_key_works_beside_the_new_one_for_the_time_that_was_chosen(api, visitor):
+    former = value_of(made(visitor))
+    path = f"/console/keys/{key_of(api).id}"
+    new = value_of(visitor.submit(f"{path}/rotate", hours="1"))
+    assert {api.get("/clients", key=key).status for key in (former, new)} == {200}
+    assert "takes its place" in visitor.get(path).text
+    assert "was rotated before" in visitor.submit(f"{path}/rotate").text
+    at_once = value_of(made(visitor, name="Other"))
+    visitor.submit(f"/console/keys/{key_of(api, 'Other').id}/rotate", hours="0")
+    assert api.get("/clients", key=at_once).code == "expired_key"
+
+
+def test_a_key_is_revoked_when_its_name_was_typed_and_says_who_uses_it(api, visitor):
+    value = value_of(made(visitor))
+    for _ in range(3):
+        api.get("/clients", key=value)
+    recorded(api)
+    path = f"/console/keys/{key_of(api).id}/revoke"
+    assert "3 requests in the last hour" in visitor.get(path).text
+    assert "listClients" in visitor.get(path).text
+    unsure = visitor.submit(path, confirmation="zap")
+    assert unsure.status == 422
+    assert api.get("/clients", key=value).status == 200
+    assert "Zapier is revoked." in visitor.submit(path, confirmation="zapier").text
+    assert api.get("/clients", key=value).code == "revoked_key"
+    assert "/revoke" not in visitor.get(path.removesuffix("/revoke")).html
+
+
+def test_keys_wait_for_the_switch(api, visitor):
+    with api.operating() as tx:
+        keys.create_key(tx, KeyDetails("Busy", api.admin_id, ["clients:read"]))
+    api.get("/clients")
+    recorded(api)
+    page = visitor.get("/console/switch")
+    assert "2 keys stop working" in page.text
+    assert "Used in the last hour" in page.text
+    assert "Type switch off to confirm." in visitor.submit("/console/switch", confirmation="yes").text
+    assert "The API is off. 2 keys stopped." in visitor.submit("/console/switch", confirmation="Switch off").text
+    assert api.get("/clients").code == "api_disabled"
+    assert "Switch it on" in visitor.get(NEW).text
+    refused = visitor.post(NEW, {"name": "A", "user_id": str(api.admin_id), "scopes": "clients:read"})
+    assert "The API is off." in refused.text
+    assert "The API is on." in visitor.submit("/console/switch").text
+    assert api.get("/clients").status == 200
+
+
+def test_the_api_is_not_switched_on_without_a_plan(api, visitor):
+    visitor.submit("/console/switch", confirmation="switch off")
+    api.set_account({"plan": "solo", "trial_ends_at": "2020-01-01T00:00:00Z"})
+    refused = visitor.submit("/console/switch")
+    assert "The trial ended on 2020-01-01" in refused.text
+    assert "ended 1 Jan 2020" in visitor.get("/console").text

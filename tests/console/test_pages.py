@@ -1,0 +1,248 @@
+"""The pages of the console: what they show, to whom, and what they lead to."""
+
+import re
+
+import pytest
+
+from retainer.console.pages import PLACES, Action
+from retainer.identity import audit, key_list, password_links, sessions, users
+from tests.console.test_key_pages import made, recorded, value_of
+from tests.console.visitor import PASSWORD, Visitor, admin_of
+from tests.factories import ApiClient
+
+RECORDS = ("clients", "projects", "invoices", "tickets", "tasks", "time-entries", "expenses", "quotes", "sites")
+
+
+def fill(api: ApiClient) -> dict[str, str]:
+    """Make a record of each kind, and requests of a key; return what stands in paths of pages."""
+    ids = {kind: str(api.make(f"/{kind}")["id"]) for kind in RECORDS}
+    recorded(api)
+    (position,) = [f"{at}.{number}" for at, number in api.sql("SELECT answered_at, number FROM requests LIMIT 1")]
+    with api.operating() as tx:
+        session = sessions.list_sessions(tx)[0].id
+    texts = {"key": api.key_id, "user": api.member_id, "session": session, "position": position}
+    return {name: str(text) for name, text in texts.items()} | {
+        f"records/{kind}": number for kind, number in ids.items()
+    }
+
+
+def paths(texts: dict[str, str]) -> list[str]:
+    """The paths of all pages for admins."""
+    found = []
+    for path, place in PLACES.items():
+        if path in {"/records/{kind}", "/records/{kind}/{record}"}:
+            ids = [name for name in texts if name.startswith("records/")]
+            found += [f"/{name}" if path == "/records/{kind}" else f"/{name}/{texts[name]}" for name in ids]
+        elif not isinstance(place, Action) and path not in {"/sign-in", "/password"}:
+            found.append(re.sub(r"\{(\w+)\}", lambda name: texts[name[1]], path))
+    return [f"/console{path}" for path in found]
+
+
+def test_every_page_is_there_leads_nowhere_wrong_and_is_not_kept(api, visitor):
+    seen, asked = set(), paths(fill(api))
+    assert len(asked) > 35
+    while asked:
+        path = asked.pop()
+        seen.add(path)
+        page = visitor.get(path)
+        assert page.status == 200, path
+        assert page.headers["cache-control"] == "no-store"
+        if page.headers["content-type"].startswith("text/html"):
+            assert "'unsafe-inline'" not in page.headers["content-security-policy"]
+            assert not re.search(r"<script(?! src)|<style|\bstyle=|\bon\w+=", page.html), path
+            assert page.title.endswith(" · Retainer")
+            assert len(re.findall("<h1", page.html)) == 1, path
+            asked += [link for link in set(page.links) - seen - set(asked) if "?" not in link]
+
+
+def test_what_belongs_to_another_account_is_404_on_every_page(both):
+    north, south = both
+    admin_of(north)
+    visitor, texts = admin_of(south), fill(north)
+    checked = 0
+    for path in paths(texts):
+        if re.search(r"\d", path):
+            page = visitor.get(path)
+            assert (page.status, page.title) == (404, "There is nothing here · Retainer"), path
+            checked += 1
+    for path, place in PLACES.items():
+        if place.act is not None and "{" in path:
+            filled = re.sub(r"\{(\w+)\}", lambda name: texts[name[1]], path)
+            assert visitor.post(f"/console{filled}", {"confirmation": "Test", "name": "A"}).status == 404, path
+            checked += 1
+    assert checked > 20
+    with north.operating() as tx:
+        assert key_list.get_key(tx, north.key_id).status == "active"
+        assert users.get_user(tx, north.member_id)["is_active"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/nowhere", "/keys/0", "/keys/x", "/keys/9007199254740993", "/records/users/1", "/requests/x"]
+)
+def test_what_is_nowhere_is_a_page_that_says_so(visitor, path):
+    page = visitor.get(f"/console{path}")
+    assert (page.status, page.title) == (404, "There is nothing here · Retainer")
+
+
+def test_a_failure_of_ours_is_a_page_with_the_request_id(visitor, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("nobody should read this")
+
+    monkeypatch.setattr(key_list, "list_keys", fail)
+    page = visitor.call("GET", "/console/keys", may_fail=True)
+    assert page.status == 500
+    assert page.headers["x-request-id"] in page.text
+    assert "nobody should read this" not in page.html
+
+
+def test_the_overview_says_what_the_account_has(api, visitor):
+    for _ in range(3):
+        api.get("/clients")
+    api.get("/nowhere")
+    recorded(api)
+    text = visitor.get("/console").text
+    assert "The API is on" in text
+    assert "1 key works, 1 of them was used in the last hour." in text
+    assert "4 requests" in text
+    assert "1 refused" in text
+    assert "http://agency.example/api/public/v1" in text
+
+
+def test_requests_are_filtered_and_shown_one_by_one(api, visitor):
+    client = api.make("/clients")
+    api.get("/clients/999999")
+    recorded(api)
+    log = visitor.get("/console/requests")
+    assert "POST /clients" in log.text
+    assert "/clients/999999" in log.text
+    refused = visitor.get("/console/requests?status=4xx").text
+    assert "/clients/999999" in refused
+    assert "POST /clients" not in refused
+    assert "No request is like that." in visitor.get("/console/requests?method=DELETE").text
+    assert "/clients/999999" not in visitor.get("/console/requests?method=POST").text
+    assert "/clients/999999" in visitor.get("/console/requests?path=/clients/9").text
+    assert visitor.get("/console/requests?key_id=x&status=odd&after=odd&span=odd").status == 422
+    posted = next(link for link in visitor.get("/console/requests?method=POST").links if "/requests/" in link)
+    request = visitor.get(posted)
+    assert f"/clients/{client['id']}" in request.text
+    assert "curl -X POST" in request.text
+    assert api.key not in request.html
+
+
+def test_the_log_goes_on_behind_its_first_page(api, visitor):
+    for _ in range(51):
+        api.get("/tags")
+    recorded(api)
+    first = visitor.get("/console/requests")
+    (older,) = [link for link in first.links if "after=" in link]
+    second = visitor.get(older)
+    assert second.text.count("GET /tags") == 1
+    assert "Older" not in second.text
+
+
+def test_people_are_added_invited_changed_deactivated_and_activated(api, visitor):
+    added = visitor.submit("/console/people/new", name="Mia Member", email="mia@north.example", hourly_rate="90.00")
+    assert "Mia Member is added." in added.text
+    taken = visitor.submit("/console/people/new", name="Mia", email="MIA@north.example")
+    assert "has this address" in taken.text
+    invited = visitor.submit("/console/people/new", name="Ada Admin", email="ada@north.example", role="admin")
+    link = re.search(r"http://agency\.example(/console/password\?token=[\w-]+)", invited.html)[1]
+    assert "token=" not in visitor.get(invited.headers.get("location", "/console/people")).html
+    guest = Visitor(api.app)
+    assert "Welcome, Ada Admin" in guest.get(link).text
+    assert (
+        "Your password is set" in guest.submit(link, action="/console/password", password=PASSWORD, again=PASSWORD).text
+    )
+    person = f"/console/people/{api.member_id}"
+    changed = visitor.submit(person, weekly_capacity_minutes="1200", hourly_rate="", cost_rate="41.50")
+    assert "is changed." in changed.text
+    with api.operating() as tx:
+        user = users.get_user(tx, api.member_id)
+    assert (user["weekly_capacity_minutes"], user["hourly_rate"]) == (1200, None)
+    wrong = visitor.submit(person, weekly_capacity_minutes="a lot", target_percent="101")
+    assert wrong.html.count('aria-invalid="true"') == 2
+    assert 'value="a lot"' in wrong.html
+    key = value_of(made(visitor, user_id=str(api.member_id)))
+    name = user["name"]
+    assert f"1 key of {name} stops at once" in visitor.get(f"{person}/deactivate").text
+    assert visitor.submit(f"{person}/deactivate", confirmation="no").status == 422
+    assert "is deactivated. 1 key stopped." in visitor.submit(f"{person}/deactivate", confirmation=name).text
+    assert api.get("/me", key=key).code == "user_deactivated"
+    assert "is active again" in visitor.follow(visitor.post(f"{person}/activate")).text
+    assert api.get("/me", key=key).status == 200
+
+
+def test_admins_do_not_shut_themselves_out(api, visitor):
+    person = f"/console/people/{api.admin_id}"
+    assert "/deactivate" not in visitor.get(person).html
+    assert "You cannot deactivate yourself." in visitor.submit(f"{person}/deactivate", confirmation="Ana Admin").text
+    assert "You cannot give up your own role." in visitor.submit(person, role="member").text
+
+
+def test_a_link_for_a_new_password_is_shown_once(api, visitor):
+    path = f"/console/people/{api.admin_id}/link"
+    made_link = visitor.submit(path)
+    token = re.search(r"token=([\w-]+)", made_link.html)[1]
+    assert password_links.find(api.store, token).user_id == api.admin_id
+    assert token not in visitor.get(path).html
+    refused = visitor.submit(f"/console/people/{api.member_id}/link")
+    assert "is no admin" in refused.text
+
+
+def test_the_audit_tells_who_did_what_from_where(api, visitor):
+    visitor.submit("/console/switch", confirmation="switch off")
+    page = visitor.get("/console/audit?action=API+switched+off")
+    assert "Ana Admin" in page.text
+    assert "from 203.0.113.7" in page.text
+    assert "signed in" not in page.text.replace("Action Any", "").split("Apply")[1]
+    assert "Nothing like that was done." in visitor.get("/console/audit?to=2020-01-01").text
+    assert visitor.get("/console/audit?cursor=odd&from=odd&user_id=odd").status == 422
+    with api.operating() as tx:
+        for _ in range(audit.PAGE + 1):
+            audit.note(tx, "account changed", audit.Target("account", 1, "North"), before={"a": 1}, after={"a": 2})
+    (older,) = [link for link in visitor.get("/console/audit").links if "cursor=" in link]
+    assert "signed in" in visitor.get(older).text
+
+
+def test_sessions_are_listed_and_ended(api, visitor):
+    other = Visitor(api.app, "198.51.100.9")
+    other.sign_in("ana@north.example")
+    page = visitor.get("/console/sessions")
+    assert "Firefox on Linux" in page.text
+    assert "198.51.100.9" in page.text
+    ends = re.findall(r'action="(/console/sessions/\d+/end)"', page.html)
+    assert len(ends) == 2
+    own = re.search(r"this one.*?action=\"([^\"]+)\"", page.html, re.DOTALL)[1]
+    visitor.post(next(end for end in ends if end != own))
+    assert other.get("/console").status == 303
+    assert visitor.post(own).location == "/console/sign-in"
+
+
+def test_search_finds_records_by_name_and_number_and_requests_by_id(api, visitor):
+    client = api.make("/clients", name="Überall Optik")
+    page = visitor.get("/console/search?q=%C3%BCberall")
+    assert f"/console/records/clients/{client['id']}" in page.links
+    assert "Nothing is called" in visitor.get("/console/search?q=nowhere").text
+    assert visitor.get(f"/console/search?q={'x' * 300}").status == 200
+    answer = api.get("/clients")
+    recorded(api)
+    found = visitor.get(f"/console/search?q={answer.headers['x-request-id']}")
+    assert "/console/requests/" in found.location
+
+
+def test_a_record_shows_its_relations_and_the_request_that_wrote_it(api, visitor):
+    client = api.make("/clients", name="Bergmann Optik", notes="First line\nsecond line")
+    project = api.make("/projects", client_id=client["id"], name="Website")
+    answer = api.patch(f"/clients/{client['id']}", {"city": "Leipzig"})
+    recorded(api)
+    page = visitor.get(f"/console/records/clients/{client['id']}")
+    assert page.title.endswith("Bergmann Optik · Retainer")
+    assert "PATCH" in page.text
+    assert f"/console/records/projects/{project['id']}" in page.links
+    assert "Leipzig" in page.text
+    request = visitor.get(next(link for link in page.links if "/requests/" in link))
+    assert answer.headers["x-request-id"] in request.text
+    assert f"/console/records/clients/{client['id']}" in visitor.get(f"/console/records/projects/{project['id']}").links
+    listed = visitor.get(f"/console/records/projects?client_id={client['id']}")
+    assert "1 project" in listed.text
+    assert visitor.get("/console/records/projects?client_id=odd").status == 404

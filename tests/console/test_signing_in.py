@@ -1,0 +1,163 @@
+"""Who gets into the console, how, and how that ends."""
+
+import re
+
+import pytest
+
+from retainer.identity import password_links, users
+from tests.console.visitor import PASSWORD, Visitor, admin_of
+
+FORM = {"email": "ana@north.example", "password": PASSWORD}
+
+
+def link_of(api, user_id: int) -> str:
+    with api.operating() as tx:
+        return password_links.create(tx, user_id).url("http://agency.example").removeprefix("http://agency.example")
+
+
+def test_whoever_is_not_signed_in_is_led_to_the_form_and_back(api):
+    admin_of(api)
+    stranger = Visitor(api.app)
+    asked = stranger.get("/console/keys?status=all&sort=name")
+    assert (asked.status, asked.location) == (303, "/console/sign-in?next=/keys%3Fstatus%3Dall%26sort%3Dname")
+    form = stranger.get(asked.location)
+    assert form.title == "Sign in · Retainer"
+    led = stranger.submit(asked.location, action="/console/sign-in", email="ana@north.example", password=PASSWORD)
+    assert led.title == "Keys · Retainer"
+
+
+@pytest.mark.parametrize(
+    "elsewhere", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)"]
+)
+def test_nobody_is_led_to_another_site(api, elsewhere):
+    admin_of(api)
+    assert Visitor(api.app).sign_in("ana@north.example", next=elsewhere).location == "/console"
+
+
+def test_what_does_not_match_is_said_at_the_form_which_keeps_the_email(api):
+    admin_of(api)
+    visitor = Visitor(api.app)
+    refused = visitor.sign_in("ana@north.example", "not the password")
+    assert refused.status == 422
+    assert "Email and password do not match." in refused.text
+    assert 'value="ana@north.example"' in refused.html
+    assert "not the password" not in refused.html
+    missing = visitor.post("/console/sign-in", {"email": "", "password": ""})
+    assert missing.text.count("Is required.") == 4, "twice on top, and once at each field"
+    assert visitor.get("/console").status == 303
+
+
+def test_a_session_is_out_of_reach_of_scripts_and_other_hosts(api):
+    admin_of(api)
+    plain = Visitor(api.app).sign_in("ana@north.example").headers["set-cookie"]
+    assert re.fullmatch(r"retainer-session=[\w-]{43}; Path=/; Max-Age=7776000; HttpOnly; SameSite=Lax", plain)
+    secure = Visitor(api.app).post("/console/sign-in", FORM, **{"wsgi.url_scheme": "https"}).headers["set-cookie"]
+    assert re.fullmatch(
+        r"__Host-retainer-session=[\w-]{43}; Path=/; Max-Age=7776000; HttpOnly; SameSite=Lax; Secure", secure
+    )
+
+
+def test_signing_out_ends_the_session_for_good(api):
+    visitor = admin_of(api)
+    kept = dict(visitor.cookies)
+    assert "You are signed out." in visitor.follow(visitor.post("/console/sign-out")).text
+    visitor.cookies = kept
+    assert visitor.get("/console").location == "/console/sign-in"
+
+
+@pytest.mark.parametrize("change", [{"is_active": False}, {"role": "member"}])
+def test_who_is_deactivated_or_no_admin_any_more_is_locked_out_at_once(api, change):
+    visitor = admin_of(api)
+    assert visitor.get("/console").status == 200
+    api.set_user(api.admin_id, change)
+    assert visitor.get("/console").location == "/console/sign-in"
+    lost = visitor.post("/console/keys/new", {"name": "Zapier"})
+    assert lost.location == "/console/sign-in"
+    assert "nothing was done" in visitor.get(lost.location).text
+    assert visitor.sign_in("ana@north.example").status == 422
+
+
+def test_a_link_sets_the_password_once_and_signs_in(api):
+    visitor, path = Visitor(api.app), link_of(api, api.admin_id)
+    form = visitor.get(path)
+    assert "ana@north.example" in form.html
+    short = visitor.submit(path, action="/console/password", password="short", again="short")
+    assert short.status == 422
+    assert "12" in short.text
+    differing = visitor.submit(path, action="/console/password", password=PASSWORD, again="another password")
+    assert "Differs" in differing.text
+    done = visitor.submit(path, action="/console/password", password=PASSWORD, again=PASSWORD)
+    assert "Your password is set" in done.text
+    assert done.title == "API · Retainer"
+    used = Visitor(api.app).get(path)
+    assert (used.status, "used" in used.text) == (404, True)
+
+
+def test_a_new_password_ends_the_other_sessions(api):
+    visitor = admin_of(api)
+    other = Visitor(api.app)
+    other.sign_in("ana@north.example")
+    wrong = visitor.submit("/console/profile", current="wrong", password="eleven red doors", again="eleven red doors")
+    assert "Is not your password." in wrong.text
+    fields = {"current": PASSWORD, "password": "eleven red doors", "again": "eleven red doors"}
+    assert "Your password is changed." in visitor.submit("/console/profile", **fields).text
+    assert visitor.get("/console").status == 200
+    assert other.get("/console").status == 303
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"HTTP_SEC_FETCH_SITE": "cross-site"},
+        {"HTTP_SEC_FETCH_SITE": "same-site"},
+        {"HTTP_SEC_FETCH_SITE": "none"},
+        {"HTTP_SEC_FETCH_SITE": None},
+        {"HTTP_SEC_FETCH_SITE": None, "HTTP_ORIGIN": "http://evil.example"},
+        {"HTTP_SEC_FETCH_SITE": None, "HTTP_ORIGIN": "null"},
+        {"HTTP_SEC_FETCH_SITE": "cross-site", "HTTP_ORIGIN": "http://agency.example"},
+    ],
+)
+def test_forms_of_other_sites_do_nothing(api, headers):
+    visitor = admin_of(api)
+    refused = visitor.post("/console/sign-out", **headers)
+    assert (refused.status, "another site" in refused.text) == (403, True)
+    assert visitor.get("/console").status == 200
+    assert (
+        visitor.post("/console/sign-out", HTTP_SEC_FETCH_SITE=None, HTTP_ORIGIN="http://agency.example").status == 303
+    )
+
+
+def test_a_session_is_no_key_and_a_key_no_session(api):
+    visitor = admin_of(api)
+    token = visitor.cookies["retainer-session"]
+    assert api.get("/me", key=token).status == 401
+    assert api.get("/me", key=None, headers={"Cookie": f"retainer-session={token}"}).status == 401
+    visitor.cookies = {"retainer-session": api.key}
+    assert visitor.get("/console", HTTP_AUTHORIZATION=f"Bearer {api.key}").status == 303
+
+
+def test_an_email_of_several_accounts_chooses_one(both):
+    north, south = both
+    admin_of(north), admin_of(south)
+    with south.operating() as tx:
+        users.change_user(tx, south.admin_id, {"email": "ana@north.example"})
+    visitor = Visitor(north.app)
+    choice = visitor.sign_in("ana@north.example")
+    assert (choice.status, "fit 2 accounts" in choice.text) == (200, True)
+    visitor.sign_in("ana@north.example", account=str(south.account_id))
+    assert "South" in visitor.get("/console").html
+
+
+def test_the_root_leads_people_to_the_console_and_says_404_to_clients(api):
+    visitor = Visitor(api.app)
+    assert (visitor.get("/").status, visitor.get("/").location) == (302, "/console")
+    refused = visitor.get("/", HTTP_ACCEPT="application/json")
+    assert (refused.status, '"not_found"' in refused.html) == (404, True)
+
+
+def test_forms_that_are_too_large_or_none_are_refused(api):
+    visitor = Visitor(api.app)
+    assert visitor.post("/console/sign-in", {"email": "x" * 70_000}).status == 413
+    assert visitor.call("POST", "/console/sign-in", b"{}", CONTENT_TYPE="application/json").status == 415
+    assert visitor.call("POST", "/console/sign-in", b"&".join([b"a=1"] * 300)).status == 400
+    assert visitor.call("DELETE", "/console/sign-in").headers["allow"] == "GET, HEAD, POST"

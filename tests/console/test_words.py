@@ -1,0 +1,61 @@
+"""How instants, scopes and figures read to a person."""
+
+import pytest
+
+from retainer.console import charts, words
+from retainer.identity.keys import SCOPES
+from retainer.traffic.counts import Counts
+
+NOW = "2026-03-10T12:00:00.000000Z"
+
+
+@pytest.mark.parametrize(
+    ("instant", "told"),
+    [
+        ("2026-03-10T12:00:04.000000Z", "just now"),
+        ("2026-03-10T11:59:15.000000Z", "45 seconds ago"),
+        ("2026-03-10T11:57:00.000000Z", "3 minutes ago"),
+        ("2026-03-10T13:00:00.000000Z", "in 1 hour"),
+        ("2026-03-08T12:00:00.000000Z", "2 days ago"),
+        ("2025-12-10T12:00:00.000000Z", "3 months ago"),
+        ("2020-03-10T12:00:00.000000Z", "6 years ago"),
+    ],
+)
+def test_how_far_an_instant_is(instant, told):
+    assert words.distance(instant, NOW) == told
+
+
+def test_an_instant_is_told_in_the_zone_of_the_account():
+    at = words.moment("2026-03-10T23:30:05.000000Z", "Europe/Berlin", NOW)
+    assert (at.text, at.day, at.second) == ("11 Mar 2026, 00:30", "11 Mar 2026", "11 Mar, 00:30:05")
+    assert words.day_end("2026-03-29", "Europe/Berlin") == "2026-03-29T22:00:00.000000Z"
+    assert words.day_start("2026-03-29", "Europe/Berlin") == "2026-03-28T23:00:00.000000Z"
+
+
+@pytest.mark.parametrize(
+    ("scopes", "told"),
+    [
+        (list(SCOPES), "Reads and writes everything."),
+        ([scope for scope in SCOPES if ":read" in scope], "Reads everything, writes nothing."),
+        (["clients:read"], "Reads clients."),
+        (
+            ["time:write", "time:read", "clients:read", "tasks:read", "sites:write"],
+            "Reads and writes time. Reads clients and tasks. Writes, without reading, sites.",
+        ),
+    ],
+)
+def test_scopes_are_told_in_sentences(scopes, told):
+    assert words.scopes_in_words(scopes) == told
+
+
+def test_the_parts_of_a_bar_stand_on_each_other_and_the_least_failure_is_seen():
+    day = Counts(requests=1000, client_errors=300, server_errors=1, limited=100, busiest_minute=40)
+    chart = charts.by_status({"Monday": day, "Tuesday": Counts(requests=500)})
+    assert (chart.most, chart.width, chart.total.requests) == (1000, 20, 1500)
+    assert [(part.kind, part.y, part.height) for part in chart.bars[0].parts] == [
+        ("good", 31, 69),
+        ("warn", 11, 20),
+        ("limited", 1, 10),
+        ("bad", 0, 3),
+    ]
+    assert charts.usage_line([0, 1, 1000]).heights == [0, 2, 20]

@@ -1,0 +1,160 @@
+"""A visitor of the console: a browser without a screen, which keeps cookies and sends forms."""
+
+import io
+import re
+from html import unescape
+from html.parser import HTMLParser
+from http.cookies import SimpleCookie
+from typing import Any, NamedTuple, cast
+from urllib.parse import urlencode, urlsplit
+from wsgiref.validate import validator
+
+from retainer.app import App
+from retainer.identity import passwords, users
+from tests.factories import ApiClient
+
+PASSWORD = "seven quiet lanterns"
+HASH = passwords.hash_password(PASSWORD)
+
+
+class Page(NamedTuple):
+    """What was answered."""
+
+    status: int
+    headers: dict[str, str]
+    html: str
+
+    @property
+    def text(self) -> str:
+        """What a person reads in the main part."""
+        main = self.html.partition("<main")[2].partition(">")[2].partition("</main>")[0]
+        return " ".join(unescape(re.sub(r"<[^>]*>", " ", main)).split())
+
+    @property
+    def title(self) -> str:
+        return unescape(self.html.partition("<title>")[2].partition("</title>")[0])
+
+    @property
+    def location(self) -> str:
+        return self.headers["location"]
+
+    @property
+    def links(self) -> list[str]:
+        return [unescape(link) for link in re.findall(r'href="(/console[^"#]*)"', self.html)]
+
+
+class Fields(HTMLParser):
+    """The fields of a page's forms as a browser would send them: by the action of the form."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.forms: dict[str, list[tuple[str, str]]] = {}
+        self.form = self.select = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "form":
+            self.form = given.get("action") or ""
+            self.forms.setdefault(self.form, [])
+        name, value = given.get("name") or "", given.get("value") or ""
+        ticked = given.get("type") not in {"checkbox", "radio"} or "checked" in given
+        if tag == "input" and name and ticked:
+            self.forms[self.form].append((name, value))
+        if tag == "select":
+            self.select = name
+        if tag == "option" and "selected" in given:
+            self.forms[self.form].append((self.select, value))
+
+
+class Visitor:
+    """Somebody with a browser."""
+
+    def __init__(self, app: App, address: str = "203.0.113.7") -> None:
+        self.app, self.address = app, address
+        self.cookies: dict[str, str] = {}
+
+    def call(
+        self, method: str, path: str, body: bytes | None = None, *, may_fail: bool = False, **headers: Any
+    ) -> Page:
+        """Send a request as a browser does from a page of the console; headers by their WSGI names."""
+        parts = urlsplit(path)
+        environ: dict[str, Any] = {
+            "REQUEST_METHOD": method,
+            "SCRIPT_NAME": "",
+            "PATH_INFO": parts.path,
+            "QUERY_STRING": parts.query,
+            "SERVER_NAME": "agency.example",
+            "SERVER_PORT": "80",
+            "SERVER_PROTOCOL": "HTTP/1.1",
+            "REMOTE_ADDR": self.address,
+            "HTTP_HOST": "agency.example",
+            "HTTP_ACCEPT": "text/html,*/*",
+            "HTTP_COOKIE": "; ".join(f"{name}={value}" for name, value in self.cookies.items()),
+            "HTTP_SEC_FETCH_SITE": "same-origin",
+            "HTTP_USER_AGENT": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+            "wsgi.version": (1, 0),
+            "wsgi.url_scheme": "http",
+            "wsgi.input": io.BytesIO(body or b""),
+            "wsgi.errors": io.StringIO(),
+            "wsgi.multithread": True,
+            "wsgi.multiprocess": False,
+            "wsgi.run_once": False,
+        }
+        if body is not None:
+            environ |= {"CONTENT_LENGTH": str(len(body)), "CONTENT_TYPE": "application/x-www-form-urlencoded"}
+        environ = {name: value for name, value in (environ | headers).items() if value is not None}
+        seen: list[Any] = []
+        answered: Any = validator(self.app)(environ, lambda status, sent, _=None: seen.append((status, sent)))
+        try:
+            html = b"".join(answered).decode()
+        finally:
+            answered.close()
+        status, sent = seen[0]
+        for name, value in sent:
+            if name == "set-cookie":
+                self._keep(value)
+        page = Page(int(status.split()[0]), {name.lower(): value for name, value in sent}, html)
+        assert page.status < 500 or may_fail, self.failure()
+        return page
+
+    def get(self, path: str, **headers: Any) -> Page:
+        return self.call("GET", path, **headers)
+
+    def post(self, path: str, form: Any = (), **headers: Any) -> Page:
+        return self.call("POST", path, urlencode(form, doseq=True).encode(), **headers)
+
+    def submit(self, path: str, *, action: str = "", leave: tuple[str, ...] = (), **fields: Any) -> Page:
+        """Open a page, fill its form in, and send it as it then is; follow the redirect."""
+        action = action or path
+        form = [pair for pair in Fields(self.get(path).html).forms[action] if pair[0] not in {*fields, *leave}]
+        return self.follow(self.post(action, [*form, *fields.items()]))
+
+    def follow(self, page: Page) -> Page:
+        return self.get(page.location) if page.status == 303 else page
+
+    def sign_in(self, email: str, password: str = PASSWORD, **fields: str) -> Page:
+        return self.post("/console/sign-in", {"email": email, "password": password, **fields})
+
+    def failure(self) -> str:
+        """The last failure that the server has logged."""
+        self.app.log.flush()
+        stream = cast(io.BytesIO, self.app.log.stream).getvalue()
+        return b"\n".join(line for line in stream.splitlines() if b'"failure"' in line)[-4000:].decode()
+
+    def _keep(self, cookie: str) -> None:
+        for name, morsel in SimpleCookie(cookie).items():
+            if morsel["max-age"] == "0":
+                self.cookies.pop(name, None)
+            else:
+                self.cookies[name] = morsel.coded_value
+
+
+def admin_of(api: ApiClient, address: str = "203.0.113.7") -> Visitor:
+    """The admin of an agency, signed in."""
+    with api.operating() as tx:
+        users.set_password(tx, api.admin_id, "Ana Admin", HASH)
+        email = users.get_user(tx, api.admin_id)["email"]
+    visitor = Visitor(api.app, address)
+    assert visitor.sign_in(email).location == "/console"
+    return visitor

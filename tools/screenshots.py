@@ -1,0 +1,104 @@
+"""Write pictures of the console's pages on the demo: each light, dark and narrow, into docs/screenshots.
+
+Run by `make screenshots`; needs Chromium, which `sh tools/browser.sh` installs.
+"""
+
+import base64
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from selenium.webdriver.common.by import By
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from tests.browser import Browser, opened
+
+FOLDER = Path(__file__).parent.parent / "docs" / "screenshots"
+LOOKS = {"light": (1280, False), "dark": (1280, True), "narrow": (390, False)}
+TALLEST = 1600
+PAGES = {
+    "overview": "",
+    "switch": "/switch",
+    "keys": "/keys",
+    "new-key": "/keys/new?name=Zapier&preset=time",
+    "key": "/keys/1",
+    "edit-key": "/keys/4/edit",
+    "rotate-key": "/keys/4/rotate",
+    "revoke-key": "/keys/4/revoke",
+    "requests": "/requests?span=30d",
+    "people": "/people",
+    "person": "/people/2",
+    "deactivate": "/people/2/deactivate",
+    "audit": "/audit",
+    "sessions": "/sessions",
+    "search": "/search?q=optik",
+    "records": "/records/invoices",
+    "client": "/records/clients/1",
+    "profile": "/profile",
+    "nowhere": "/nowhere",
+}
+
+
+@contextmanager
+def demo() -> Iterator[dict[str, str]]:
+    """A running demo: the address of its console, and who signs in."""
+    with socket.socket() as free, tempfile.TemporaryDirectory() as folder:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        command = [sys.executable, "-m", "retainer", "demo", "--json", "--no-monitor", "--port", str(port)]
+        environment = os.environ | {"RETAINER_DATA_DIR": folder}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as process:
+            assert process.stdout is not None
+            try:
+                yield json.loads(process.stdout.readline())
+            finally:
+                process.terminate()
+
+
+def sign_in(browser: Browser, access: dict[str, str]) -> None:
+    """Sign in, with a picture of the form."""
+    browser.get(access["console"])
+    picture(browser, "sign-in")
+    for name in ("email", "password"):
+        browser.find_element(By.NAME, name).send_keys(access[name])
+    browser.find_element(By.CSS_SELECTOR, "button.primary").click()
+
+
+def picture(browser: Browser, name: str) -> None:
+    """Write pictures of the open page in every look."""
+    for look, (width, dark) in LOOKS.items():
+        browser.show(width=width, height=800, dark=dark)
+        height = min(TALLEST, browser.execute_script("return document.documentElement.scrollHeight"))
+        browser.show(width=width, height=height, dark=dark)
+        shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]
+        (FOLDER / f"{name}-{look}.png").write_bytes(base64.b64decode(shot))
+
+
+def create_key(browser: Browser, console: str) -> None:
+    """Create a key, for a picture of the page that shows it."""
+    browser.get(f"{console}/keys/new?name=Zapier&preset=time")
+    browser.find_element(By.CSS_SELECTOR, "main form button.primary").click()
+    picture(browser, "new-key-created")
+
+
+def main() -> None:
+    """Write all pictures."""
+    FOLDER.mkdir(exist_ok=True)
+    with demo() as access, tempfile.TemporaryDirectory() as profile, opened(Path(profile)) as browser:
+        sign_in(browser, access)
+        for name, path in PAGES.items():
+            browser.get(access["console"] + path)
+            picture(browser, name)
+        create_key(browser, access["console"])
+    print(f"{len(list(FOLDER.glob('*.png')))} pictures in {FOLDER}")
+
+
+if __name__ == "__main__":
+    main()
