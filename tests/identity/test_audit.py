@@ -39,6 +39,10 @@ def test_changes_are_noted_with_the_fields_that_changed_and_only_when_some_did(a
     )
     api.set_user(api.member_id, {"is_active": False})
     assert newest(api) == ("user deactivated", "user", api.member_id, None, None)
+    api.add_user("Eve", cost_rate=Decimal(30))
+    assert newest(api)[4]["name"] == "Eve"
+    assert newest(api)[4]["cost_rate"] == "30.00"
+    assert newest(api)[4].keys() & {"id", "account_id", "created_at", "password", "password_hash"} == set()
     count = len(entries(api))
     api.set_account({"plan": "scale"})
     api.switch_api(on=False)

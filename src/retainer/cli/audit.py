@@ -44,7 +44,7 @@ def line(entry: AuditEntry) -> dict[str, str | None]:
     """Return an entry as a row for a person."""
     return {
         "at": entry.created_at[:19],
-        "who": entry.user_name or "-",
+        "who": entry.user_name or ("nobody" if entry.action == "sign-in failed" else "operator"),
         "address": entry.address,
         "action": entry.action,
         "what": f"{entry.target} {entry.target_id} {entry.target_name}",

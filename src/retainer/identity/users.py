@@ -90,8 +90,9 @@ def create_user(tx: Tx, details: UserDetails, password_hash: str | None = None) 
     fields = msgspec.structs.asdict(details)
     values = _user_values(tx, 0, fields) | {"is_active": True, "password_hash": password_hash}
     user_id = tx.add(users, values)
-    _set_cost_rate(tx, user_id, fields)
-    audit.note(tx, "user created", Target("user", user_id, details.name), after=get_user(tx, user_id))
+    _, cost_rate = _set_cost_rate(tx, user_id, fields)
+    chosen = {name: value for name, value in get_user(tx, user_id).items() if name in fields}
+    audit.note(tx, "user created", Target("user", user_id, details.name), after=chosen | cost_rate)
     return user_id
 
 
