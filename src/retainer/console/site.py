@@ -15,6 +15,7 @@ from retainer.kernel import pipeline
 from retainer.kernel.http import Request, Response
 from retainer.kernel.pipeline import RETRIES, RequestLog
 from retainer.kernel.resource import Operation
+from retainer.server.site import no_page
 from retainer.store.engines import TransientConflict
 from retainer.store.tx import Store
 from retainer.values.exact import utcnow
@@ -141,6 +142,4 @@ def root(request: Request) -> Response:
     """Lead a person to the console. Raises `not_found` for clients of the API, which do not ask for a page."""
     if "text/html" in (request.header("ACCEPT") or "") and request.path == "/":
         return redirect(302, ROOT)
-    raise Refusal(
-        "not_found", "There is nothing here. The console is at /console, the API's reference at /openapi.json."
-    )
+    return no_page(request)
