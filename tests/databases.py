@@ -61,6 +61,7 @@ class Databases(ABC):
     def close(self) -> None:
         """End the use of all databases that were opened."""
         for app in self.opened:
+            app.log.outages.stop()
             app.store.engine.close()
             self.discard(app.settings.database)
         self.opened.clear()

@@ -17,6 +17,8 @@ from tests.length import length
 FIGURES = ("amount_paid", "amount_credited", "balance_due", "refund_due")
 LINE = {"description": "Design", "unit_price": "100", "tax_rate": "19"}  # 119.00 with tax
 
+REMOVED = audit_entries.c.action == "payment removed"
+
 
 def issued(api, *lines, **members):
     return api.make("/invoices", status="sent", lines=list(lines or [LINE]), **members)
@@ -175,12 +177,12 @@ def test_all_that_was_known_of_a_removed_payment_is_kept_in_the_audit(api, other
     invoice = issued(api)
     known = pay(api, invoice, "119", **expected).data["payments"][0]
     remove(api, invoice, 0)
-    wanted = audit_entries.c["account_id", "action", "details", "created_at"]
+    wanted = audit_entries.c["account_id", "before", "created_at"]
     with api.store.unscoped("a test looks at the table") as tx:
-        rows = tx.all(select(*wanted))
-    ((account_id, action, details, created_at),) = rows
-    assert (account_id, action) == (api.account_id, "payment removed")
-    assert json.loads(details) == known
+        rows = tx.all(select(*wanted).where(REMOVED))
+    ((account_id, before, created_at),) = rows
+    assert account_id == api.account_id
+    assert json.loads(before) == known
     assert created_at == now(api, invoice)["updated_at"]
     assert now(other_tenant, foreign)["payments"] == theirs
 
@@ -191,12 +193,12 @@ def test_of_a_payment_that_is_not_there_nothing_is_removed(api):
     api.remove_payment(payment)
     before = now(api, invoice)
     for unknown in (payment, 10**15):
-        with pytest.raises(Refusal, match=f"no payment {unknown}") as refusal:
+        with pytest.raises(Refusal, match="no such payment") as refusal:
             api.remove_payment(unknown)
         assert refusal.value.code == "not_found"
     assert now(api, invoice) == before
     with api.store.unscoped("a test looks at the table") as tx:
-        assert len(tx.all(select(audit_entries.c.id))) == 1
+        assert len(tx.all(select(audit_entries.c.id).where(REMOVED))) == 1
 
 
 DIGITS = {"EUR": 2, "JPY": 0, "KWD": 3}

@@ -37,7 +37,8 @@ SOURCE = Path(retainer.__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-m", "retainer"]
 PATIENCE = 60
 LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
-LIVING_COLUMNS = {"last_used_at"}
+LIVING_COLUMNS = {"last_used_at", "last_used_address"}
+REQUEST_LOG = {"requests", "request_hours", "operation_hours"}
 Database = Path | str
 """The file of an embedded database, or the address of another."""
 
@@ -406,10 +407,10 @@ def query(database: Database, statement: str) -> list[tuple[Any, ...]]:
 
 
 def contents(database: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row of every table, but for the columns that reads may change."""
-    names = [name for (name,) in query(database, "SELECT name FROM sqlite_master WHERE type = 'table'")]
+    """Every row of every table, but for what reads may change: when keys were used, and the request log."""
+    names = {name for (name,) in query(database, "SELECT name FROM sqlite_master WHERE type = 'table'")}
     found = {}
-    for name in names:
+    for name in names - REQUEST_LOG:
         columns = [row[1] for row in query(database, f"PRAGMA table_info({name})") if row[1] not in LIVING_COLUMNS]
         found[name] = sorted(query(database, f"SELECT {', '.join(columns)} FROM {name}"), key=repr)
     return found

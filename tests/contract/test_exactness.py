@@ -69,6 +69,7 @@ ALLOWED = {
     ("server/outages.py", "", "literal"): SECONDS,
     ("server/outages.py", "__init__", "literal"): SECONDS,
     ("server/outages.py", "_await_end", "float"): SECONDS,
+    ("server/outages.py", "_end", "float"): SECONDS,
     ("server/workers.py", "", "math"): SECONDS,
     ("server/workers.py", "Worker", "float"): SECONDS,
     ("server/workers.py", "__init__", "float"): SECONDS,

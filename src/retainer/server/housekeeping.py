@@ -88,6 +88,7 @@ class Housekeeping:
         """End the thread, then write what is left."""
         self._stopped.set()
         self._thread.join(timeout=5)
+        self.log.outages.stop()
         self._try("noting used keys", lambda: self.keys_used.write(self.store))
         self.log.flush()
         self._try("writing the request log", lambda: self._record(self.recorder.finish))

@@ -29,6 +29,8 @@ class Outages:
         self.is_on = False
         self.errors = 0
         self._newest = 0.0
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
     def note(self, error: Unavailable) -> None:
@@ -44,12 +46,24 @@ class Outages:
         self.log.outage(f"{message} Check {self.engine.to_check}.", is_over=False)
         self.log.flush()
         began = self._newest, self.errors - 1
-        threading.Thread(target=self._await_end, args=began, name="outage", daemon=True).start()
+        self._thread = threading.Thread(target=self._await_end, args=began, name="outage", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look for the end of an outage no longer, before the database's connections are closed."""
+        self._stopped.set()
+        if self._thread:
+            self._thread.join()
 
     def _await_end(self, began: float, errors_before: int) -> None:
-        time.sleep(QUIET_SECONDS)
-        while not self._is_over():
-            time.sleep(CHECK_SECONDS)
+        wait = float(QUIET_SECONDS)
+        while not self._stopped.wait(wait):
+            if self._is_over():
+                self._end(began, errors_before)
+                return
+            wait = CHECK_SECONDS
+
+    def _end(self, began: float, errors_before: int) -> None:
         with self._lock:
             self.is_on = False
             failed = self.errors - errors_before
