@@ -272,7 +272,7 @@ def test_a_backup_of_an_older_version_is_migrated(elsewhere, tmp_path):
 
 
 DAMAGES = {
-    "PRAGMA foreign_keys=OFF; UPDATE users SET account_id = 999": "a row of users refers to one of accounts",
+    "PRAGMA foreign_keys=OFF; UPDATE users SET account_id = 999": "a row of api_keys refers to one of users",
     "PRAGMA writable_schema=ON; DELETE FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL": "it is corrupt",
 }
 
