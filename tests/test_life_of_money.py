@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from hypothesis.stateful import run_state_machine_as_test as run
 from sqlalchemy import select
 
-from retainer.identity.admins import ACTING, operator
+from retainer.identity.admins import operator_of
 from retainer.rollups import doctor
 from retainer.schema.billing import credit_note_shares as shares
 from tests.conftest import CONTRACT_CHECKER
@@ -102,8 +102,7 @@ class Life(RuleBasedStateMachine):
         self.api = ApiClient(app, CONTRACT_CHECKER, agency)
         self.reader = ApiClient(app, NoChecks(), agency)
         self.api.set_account({"plan": "enterprise"})
-        with self.api.store.unscoped("who acts") as tx:
-            self.owner = tx.one(select(*ACTING).where(ACTING.id == self.api.account_id))
+        self.operator = operator_of(self.api.store, self.api.account_id)
         self.model, self.turn, self.ids, self.read, self.touched = Agency(), 0, set(), {}, []
         self.model.now = START.replace("Z", ".000000Z")
 
@@ -635,7 +634,7 @@ class Life(RuleBasedStateMachine):
         self.touched = []
         late = {invoice.id for invoice in model.invoices if invoice.is_overdue}
         assert {row["id"] for row in self.reader.get("/invoices", {"status": "overdue", "per_page": 100}).data} == late
-        with self.api.store.begin(operator(*self.owner), write=False) as tx:
+        with self.api.store.begin(self.operator, write=False) as tx:
             tx.snapshot()
             assert doctor.mismatched(tx) == []
         assert_balanced(rows, [self.read[invoice] for invoice in model.invoices if invoice in self.read])

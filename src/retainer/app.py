@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO
+from threading import Event
+from typing import TYPE_CHECKING, Any
 
 from retainer.billing import credit_notes, expenses, invoice_lines, invoices, quote_lines, quotes
 from retainer.console.site import Console, root
@@ -17,9 +18,9 @@ from retainer.reference import answers as reference
 from retainer.reports import overview, profitability, revenue, utilisation
 from retainer.server import site
 from retainer.server.compression import compressed
-from retainer.server.health import Health
+from retainer.server.health import Flag, Health
 from retainer.server.housekeeping import Housekeeping, KeysUsed
-from retainer.server.log import Log
+from retainer.server.log import Log, Stream
 from retainer.server.operations import STATUS_LINES, Operations, Page
 from retainer.server.slots import BodyReader, RunningSlots
 from retainer.settings import BASE_PATH, PUBLIC, Settings
@@ -80,21 +81,28 @@ PAGES: Mapping[str, site.Page] = {
 class App:
     """The application of a process: the parts of a server, put together.
 
-    `operations` are the pages for machines beside the API. Figures go to a `place` on a board, if there is one. While
-    `is_closing`, clients are asked to close their connections.
+    `operations` are the pages for machines beside the API. Figures go to a `place` on a board, if there is one.
+    When the process `is_leaving` or the server `is_stopping`, clients are asked to close their connections.
     """
 
-    def __init__(self, settings: Settings, log: BinaryIO, board: "Board | None" = None, place: int = 0) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        log: Stream,
+        is_stopping: Flag | None = None,
+        board: "Board | None" = None,
+        place: int = 0,
+    ) -> None:
         self.settings = settings
+        self.is_stopping, self.is_leaving = is_stopping or Event(), False
         self.store = Store(connect(settings.database))
         recorder = Recorder()
         self.log = Log(log, self.store.engine, recorder if settings.request_log_days else None)
         self.running = RunningSlots(settings.threads)
         self.limiter, keys_used = limiter_of(settings, self.log), KeysUsed()
-        self.health = Health(self.store, self.limiter, uses_valkey=bool(settings.valkey_url))
+        self.health = Health(self.store, self.limiter, self.is_stopping, uses_valkey=bool(settings.valkey_url))
         self.metrics = measure(self, board, place) if board else None
         self.operations = Operations(self.pages(PUBLIC))
-        self.is_closing = False
         read_body = BodyReader(self.running).read
         self.pipeline = Pipeline(
             store=self.store,
@@ -122,7 +130,7 @@ class App:
         request = Request(environ, self.settings)
         with self.running:
             response = compressed(request, (self.pipeline if is_api else self.site).answer(request))
-        if self.is_closing and CLOSE not in response.headers:
+        if (self.is_leaving or self.is_stopping.is_set()) and CLOSE not in response.headers:
             response.headers.append(CLOSE)
         start_response(STATUS_LINES[response.status], response.headers)
         return [] if request.method == "HEAD" else [response.body]

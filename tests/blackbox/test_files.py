@@ -11,7 +11,7 @@ import pytest
 
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite
-from tests.blackbox.process import at_once, command, opened, prepared, running, tell
+from tests.blackbox.process import at_once, command, opened, prepared, running, tell, until
 from tests.factories import open_agency
 from tests.length import length
 
@@ -55,6 +55,11 @@ def test_what_a_command_makes_is_for_its_owner_alone_and_what_is_there_stays_as_
     tell(tmp_path, "migrate")
     assert mode(tmp_path / "data") == 0o750
     assert set(modes(tmp_path / "data").values()) == {"0o600"}
+
+
+def logged(server, status):
+    lines = [json.loads(line) for line in server.log().splitlines() if line.endswith("}")]
+    return sum(line["event"] == "request" and line["status"] == status for line in lines)
 
 
 def warnings(folder):
@@ -158,5 +163,6 @@ def test_writers_together_on_a_full_disk_are_told_what_became_of_them(full_disk)
         assert len(refused) > 16
         (disk / "rest").unlink()
         assert stored() == acknowledged
+        until(lambda: logged(server, 503) == len(refused), "the log says what it had no room for")
         acknowledged |= {answer.data["name"] for answer in at_once(16, lambda number: write(f"{number} again"))}
         assert stored() == acknowledged

@@ -95,12 +95,12 @@ def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) ->
     if paused is not None:
         switch(paused=paused, json=json)
         return
-    from retainer.server.log import Log  # noqa: PLC0415
+    from retainer.server.log import Log, standard_error  # noqa: PLC0415
     from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415  # only this command and the server need it
 
     loaded = settings.load()
     engine = connect(loaded.database)
-    log = Log(sys.stderr.buffer, engine)
+    log = Log(standard_error(), engine)
     migrate(engine, partial(log_now, log))
     store = Store(engine)
     if warning := pause.warning(store):
@@ -207,14 +207,14 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
 def run(host: str, port: int, workers: int, threads: int | None, ready: Callable[[], None]) -> None:
     """Migrate if needed, then serve until SIGTERM or SIGINT; `ready` is called once requests are answered."""
     from retainer.server import serving  # noqa: PLC0415  # other commands need no HTTP server
-    from retainer.server.log import Log  # noqa: PLC0415
+    from retainer.server.log import Log, standard_error  # noqa: PLC0415
 
     if threads is not None:
         os.environ["RETAINER_THREADS"] = str(threads)
     loaded = settings.load()
     serving.check(loaded, workers)
     engine = connect(loaded.database)
-    log = Log(sys.stderr.buffer, engine)
+    log = Log(standard_error(), engine)
     migrate(engine, partial(log_now, log))
     messages = [*warnings(engine), pause.warning(Store(engine))]
     engine.close()

@@ -1,6 +1,5 @@
 """Signing in, setting a password by a link, and signing out."""
 
-from retainer import forwarding
 from retainer.console.cookies import SESSION
 from retainer.console.visit import ROOT, Visit, quoted
 from retainer.errors import invalid
@@ -68,8 +67,7 @@ def begin(visit: Visit, signed_in: SignedIn, path: str, notice: str = "") -> Res
 def browser_of(visit: Visit) -> Browser:
     """Return from where a request comes."""
     request = visit.request
-    address = forwarding.shown(request.environ, request.settings)
-    return Browser(address, request.header("USER_AGENT"), visit.cookies.get(SESSION), request.address)
+    return Browser(request.shown_address, request.header("USER_AGENT"), visit.cookies.get(SESSION), request.address)
 
 
 def destination(visit: Visit) -> str:

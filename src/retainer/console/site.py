@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from retainer import forwarding
 from retainer.console import cross_site, forms
 from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import SESSION, Cookies
@@ -64,8 +63,7 @@ class Console:
             return _problem(visit, 403, sentence)
         token = visit.cookies.get(SESSION)
         if token is not None:
-            address = forwarding.shown(request.environ, request.settings)
-            visit.signed_in = sessions.admin_of(self.store, token, address)
+            visit.signed_in = sessions.admin_of(self.store, token, request.shown_address)
         found = find(path)
         if visit.signed_in is None and not (found and isinstance(found[0], Door) and found[0].is_public):
             return _to_sign_in(visit, path)

@@ -33,7 +33,7 @@ class Request:
     Only named headers are ever read: the WSGI environ also holds the process environment.
     """
 
-    __slots__ = ("began", "environ", "has_body", "id", "method", "path", "query", "settings")
+    __slots__ = ("began", "environ", "has_body", "id", "method", "path", "query", "settings", "shown_address")
 
     def __init__(self, environ: dict[str, Any], settings: Settings) -> None:
         self.began = time.perf_counter_ns()
@@ -43,6 +43,7 @@ class Request:
         self.method: str = environ["REQUEST_METHOD"]
         self.path: str = environ["PATH_INFO"]
         self.query: str = environ["QUERY_STRING"]
+        self.shown_address = forwarding.shown(environ, settings)
         self.id: str = environ.get("HTTP_X_REQUEST_ID", "")
         if not self.id or not REQUEST_ID.fullmatch(self.id):
             self.id = new_request_id()

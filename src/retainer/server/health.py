@@ -2,6 +2,7 @@
 
 import threading
 import time
+from typing import Protocol
 
 import msgspec
 
@@ -18,6 +19,13 @@ DEADLINE_SECONDS = 1
 OK = "ok"
 
 encode = msgspec.json.Encoder().encode
+
+
+class Flag(Protocol):
+    """What is set once, perhaps by another process."""
+
+    def is_set(self) -> bool:
+        """Whether it was set."""
 
 
 class Check:
@@ -53,13 +61,13 @@ class Check:
 
 
 class Health:
-    """Whether a process lives, and whether it is ready for requests. `is_stopping` is set when it is about to end.
+    """Whether a process lives, and whether it is ready for requests. `is_stopping` says that it is about to end.
 
     A newer schema is fine: while a newer version is rolled out, its migrations run beside servers of this one.
     """
 
-    def __init__(self, store: Store, limiter: Limiter, *, uses_valkey: bool) -> None:
-        self.is_stopping = False
+    def __init__(self, store: Store, limiter: Limiter, is_stopping: Flag, *, uses_valkey: bool) -> None:
+        self.is_stopping = is_stopping
         self._store, self._limiter, self._uses_valkey = store, limiter, uses_valkey
         self._newest_schema = head()
         self._check: Check | None = None
@@ -74,7 +82,7 @@ class Health:
 
         Without Valkey requests are limited in each process alone, which is no reason to answer none.
         """
-        if self.is_stopping:
+        if self.is_stopping.is_set():
             return reply(503, {"status": "stopping"})
         with self._lock:
             if self._check is None or self._check.is_stale:

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 
 from sqlalchemy import and_, bindparam, delete, update
 
-from retainer import forwarding
 from retainer.identity import expiry
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
@@ -41,8 +40,7 @@ class KeysUsed:
 
     def note(self, caller: Caller, request: Request) -> None:
         """Remember that a key was used now."""
-        address = forwarding.shown(request.environ, request.settings)
-        self._used[caller.account_id, caller.key_id] = time.time(), address
+        self._used[caller.account_id, caller.key_id] = time.time(), request.shown_address
 
     def write(self, store: Store) -> None:
         """Write the times that are due."""

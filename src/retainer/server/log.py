@@ -1,5 +1,6 @@
 """The log: one JSON object a line, for each request, failure and warning."""
 
+import sys
 import threading
 import time
 import traceback
@@ -7,11 +8,10 @@ from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import Protocol
 
 import msgspec
 
-from retainer import forwarding
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
@@ -25,6 +25,20 @@ encode_lines = msgspec.json.Encoder().encode_lines
 
 AT_ONCE = 12
 """Lines that are written together: usually less than a pipe takes whole, for several processes may write into one."""
+MOST_UNWRITTEN = 1000
+"""So many pieces of lines are kept while they cannot be written; then new ones are lost."""
+
+
+class Stream(Protocol):
+    """Where lines are written, without a buffer that would keep what a full disk refuses."""
+
+    def write(self, data: bytes, /) -> int | None:
+        """Write, and return how much was taken; None for nothing."""
+
+
+def standard_error() -> Stream:
+    """Return standard error without its buffer."""
+    return open(sys.stderr.fileno(), "wb", buffering=0, closefd=False)
 
 
 class BackedUp(msgspec.Struct, gc=False, tag_field="event", tag="backup"):
@@ -77,14 +91,15 @@ Line = Answered | BackedUp | Failed | Warned | Noted | Outage
 class Log:
     """JSON lines, kept until `flush` writes them, so that no request waits for a terminal or a disk.
 
-    It knows the outages of a database. `count` is called with all lines that are written, a recorder gets those
-    of requests.
+    It knows the outages of a database. `count` is called with all lines, a recorder gets those of requests.
     """
 
-    def __init__(self, stream: BinaryIO, engine: Engine, recorder: Recorder | None = None) -> None:
+    def __init__(self, stream: Stream, engine: Engine, recorder: Recorder | None = None) -> None:
         self.outages = Outages(engine, self)
         self.count: Callable[[list[Line]], None] = lambda _: None
         self._lines: deque[Line] = deque()
+        self._unwritten: deque[bytes] = deque()
+        self._lost = 0
         self._writing = threading.Lock()
         self.stream = stream
         self.recorder = recorder
@@ -104,7 +119,7 @@ class Log:
                 caller.user_id if caller else None,
                 caller.key_id if caller else None,
                 caller.prefix if caller else None,
-                forwarding.shown(request.environ, request.settings),
+                request.shown_address,
                 written_record(request, response, operation) if operation and operation.writes else None,
             )
         )
@@ -140,12 +155,32 @@ class Log:
         self._lines.append(Outage(datetime.now(UTC), state, message, level))
 
     def flush(self) -> None:
-        """Write the lines that were kept."""
+        """Write the lines that were kept; what cannot be written, as on a full disk, waits for the next call."""
         with self._writing:
+            if self._lost and len(self._unwritten) < MOST_UNWRITTEN:
+                self.warning(f"{self._lost} lines of the log are missing here: they could not be written.")
+                self._lost = 0
             lines = [self._lines.popleft() for _ in range(len(self._lines))]
             self.count(lines)
             if self.recorder is not None:
                 self.recorder.add([line for line in lines if isinstance(line, Answered)])
             for start in range(0, len(lines), AT_ONCE):
-                self.stream.write(encode_lines(lines[start : start + AT_ONCE]))
-                self.stream.flush()
+                together = lines[start : start + AT_ONCE]
+                if len(self._unwritten) < MOST_UNWRITTEN:
+                    self._unwritten.append(encode_lines(together))
+                else:
+                    self._lost += len(together)
+            self._write()
+
+    def _write(self) -> None:
+        """Write until something is not taken whole: a request that has something to log must not fail for that."""
+        while self._unwritten:
+            piece = self._unwritten[0]
+            try:
+                taken = self.stream.write(piece) or 0
+            except OSError:
+                return
+            if taken < len(piece):
+                self._unwritten[0] = piece[taken:]
+                return
+            self._unwritten.popleft()

@@ -8,7 +8,7 @@ from retainer import settings as configuration
 from retainer.app import ROUTES
 from retainer.server import systemd, worker
 from retainer.server.log import Log
-from retainer.server.workers import Workers
+from retainer.server.workers import SharedFlag, Workers
 from retainer.settings import NOWHERE, PUBLIC, Settings, SettingsError
 from retainer.store.engines import connect
 
@@ -29,11 +29,12 @@ class Server:
         self.settings, self.workers, self.listener, self._ready = settings, workers, listener, ready
         places = {settings.health, settings.metrics} - {PUBLIC, NOWHERE}
         self.private = {place: listen(*configuration.host_and_port(place)) for place in sorted(places)}
+        self.is_stopping = SharedFlag()
         self.board = None if settings.metrics == NOWHERE else new_board(workers + 1)  # one more while one is renewed
 
     def work(self, place: int, ready: Callable[[], None]) -> None:
         """Do the work of a worker, in its process, until SIGTERM; call `ready` when requests can be answered."""
-        worker.work(self.listener, self.private, self.board, place, ready)
+        worker.work(self.listener, self.private, self.is_stopping, self.board, place, ready)
 
     def started(self) -> None:
         """Tell who started the server that requests are answered."""
@@ -57,6 +58,10 @@ class Server:
         if self.board:
             self.board.parts[place].leave()
             self.board.parts[place]["worker_deaths"] += died
+
+    def prepare_to_stop(self) -> None:
+        """Let all workers say that the server is about to end."""
+        self.is_stopping.set()
 
     def stop(self) -> None:
         """Take no more connections."""

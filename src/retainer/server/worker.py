@@ -22,9 +22,10 @@ from granian.server import MPServer
 from retainer import settings as configuration
 from retainer.app import App
 from retainer.server.connections import MOST_CONNECTIONS, ConnectionGuard
+from retainer.server.log import standard_error
 from retainer.server.operations import Operations, OperationsServer
 from retainer.server.slots import threads
-from retainer.server.workers import LEAVE, LEAVE_SECONDS, STOPPING
+from retainer.server.workers import LEAVE, LEAVE_SECONDS, SharedFlag
 
 if TYPE_CHECKING:
     from retainer.server.metrics import Board
@@ -47,6 +48,7 @@ LOGGING: dict[str, Any] = {
 def work(
     listener: socket.socket,
     private: Mapping[str, socket.socket],
+    is_stopping: SharedFlag,
     board: "Board | None",
     place: int,
     ready: Callable[[], None],
@@ -55,7 +57,7 @@ def work(
 
     `private` are the sockets for pages beside the API, by the addresses that the settings name.
     """
-    app = App(configuration.load(), sys.stderr.buffer, board, place)
+    app = App(configuration.load(), standard_error(), is_stopping, board, place)
     with ExitStack() as chores:
         app.housekeeping.start()
         chores.callback(app.housekeeping.stop)
@@ -72,7 +74,7 @@ def work(
             OperationsServer(sock, Operations(app.pages(address))).start()
         gc.freeze()  # objects made so far live as long as the process: no collection need visit them
         gc.set_threshold(20_000, 20, 50)
-        heed(app, guard)
+        heed_leave(app, guard)
         ready()
         http_server(app.settings.threads).run(app, listener)
 
@@ -109,8 +111,8 @@ def http_server(running: int) -> HttpServer:
     )
 
 
-def heed(app: App, guard: ConnectionGuard) -> None:
-    """Do what the main process tells with signals: leave requests to other workers, or prepare for the end of all."""
+def heed_leave(app: App, guard: ConnectionGuard) -> None:
+    """On the signal LEAVE, leave requests to other workers, and then end."""
 
     def leave() -> None:
         if sys.platform == "linux":
@@ -118,14 +120,10 @@ def heed(app: App, guard: ConnectionGuard) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     def on_leave(*_: object) -> None:
-        app.is_closing = True
+        app.is_leaving = True
         threading.Thread(target=leave, name="leave", daemon=True).start()
 
-    def on_stopping(*_: object) -> None:
-        app.is_closing = app.health.is_stopping = True
-
     signal.signal(LEAVE, on_leave)
-    signal.signal(STOPPING, on_stopping)
 
 
 def start_monitor(app: App) -> Callable[[], None]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
+from mmap import mmap
 from multiprocessing import connection, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
@@ -23,8 +24,8 @@ DRAIN_SECONDS = 15  # the longest that requests in flight may take after that
 PAUSE_SECONDS = 1  # lie between the starts of two workers that replace dead ones
 MOST_DEATHS = 10  # in DEATHS_SECONDS, before the server ends: its workers cannot live
 DEATHS_SECONDS = 60
-LEAVE, STOPPING = signal.SIGUSR1, signal.SIGUSR2
-"""What ready workers are told: to leave requests to others and then end, and that the server is about to end."""
+LEAVE = signal.SIGUSR1
+"""Asks a worker to leave requests to others, and then to end."""
 SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
 FORK = get_context("fork")  # this process has one thread, and workers inherit its sockets and shared memory
@@ -45,8 +46,26 @@ class Server(Protocol):
     def ended(self, place: int, *, died: bool) -> None:
         """Note that a worker has ended: as it was asked to, or by itself."""
 
+    def prepare_to_stop(self) -> None:
+        """Let all workers say that the server is about to end."""
+
     def stop(self) -> None:
         """Take no more connections."""
+
+
+class SharedFlag:
+    """A flag that the main process sets for all its workers at once, in memory that they inherit."""
+
+    def __init__(self) -> None:
+        self._memory = mmap(-1, 1)
+
+    def set(self) -> None:
+        """Set the flag, for good."""
+        self._memory[0] = 1
+
+    def is_set(self) -> bool:
+        """Whether the flag was set."""
+        return self._memory[0] == 1
 
 
 @dataclass(eq=False)
@@ -61,16 +80,12 @@ class Worker:
     is_ending: bool = False
     kill_at: float = field(default_factory=lambda: time.monotonic() + START_SECONDS)
 
-    def tell(self, how: signal.Signals) -> None:
-        """Send it a signal, if it lives."""
-        if self.process.is_alive():
-            os.kill(self.process.ident or 0, how)
-
     def end(self, how: signal.Signals, seconds: float) -> None:
-        """Tell it to end, and give it so much time."""
+        """Ask it with a signal to end, and give it so much time."""
         self.is_ending = True
         self.kill_at = time.monotonic() + seconds
-        self.tell(how)
+        if self.process.is_alive():
+            os.kill(self.process.ident or 0, how)
 
 
 class Workers:
@@ -195,9 +210,7 @@ class Workers:
             self._is_stopping, self._stop_at = True, -inf
         else:
             self._is_stopping, self._stop_at = True, time.monotonic() + self.stop_delay
-            for worker in self._workers:
-                if worker.is_ready:
-                    worker.tell(STOPPING)
+            self.server.prepare_to_stop()
 
     def _renew(self) -> None:
         if self._is_stopping:
