@@ -14,6 +14,9 @@ from databases import databases
 from load import TARGETS, measure, prepare
 from servers import RETAINER, Server, start, stop, wait
 
+THREADS = 8
+"""For each process: all of them together take fewer connections than PostgreSQL has."""
+
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
@@ -33,7 +36,7 @@ def main() -> None:
         try:
             for count in given.workers:
                 command = ["env", f"RETAINER_VALKEY_URL=valkey://127.0.0.1:{valkey.port}/0", *RETAINER[:4]]
-                command += ["--no-monitor", "--workers", str(count), *RETAINER[4:]]
+                command += ["--no-monitor", "--workers", str(count), "--threads", str(THREADS), "--port"]
                 servers.append(start(f"{count} worker{'s' * (count > 1)}", command, database, None, address))
                 servers[-1].requests = prepare(keys)
                 wait(servers[-1])

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 from weakref import WeakKeyDictionary
 
 import psycopg
@@ -27,6 +27,8 @@ only_sqlite = pytest.mark.parametrize("both", ["sqlite"], indirect=True)
 """For tests of what only SQLite has: its file, its locks, its statements."""
 only_postgresql = pytest.mark.parametrize("both", ["postgresql"], indirect=True)
 """For tests of what only PostgreSQL has: writers at the same time, connections that are lost."""
+any_database = pytest.mark.parametrize("both", ["sqlite"], indirect=True)
+"""For tests of what no database decides, like the order of checks and the syntax of requests: they run once."""
 SETTINGS = ("fsync = off", "synchronous_commit = off", "full_page_writes = off", "autovacuum = off")
 """What is answered is asked here, not what survives a loss of power."""
 PATIENCE = 60
@@ -148,10 +150,14 @@ class SqliteDatabases(Databases):
 
 
 class PostgresqlDatabases(Databases):
-    """Databases of one server. Making one takes a tenth of a second, so most tests share one, restored for each."""
+    """Databases of one server. Making one takes a tenth of a second, so most tests share one, restored for each.
+
+    Connections from which databases are looked at stay open: a new one reads the catalog anew.
+    """
 
     def __init__(self, server: PostgresServer) -> None:
         self.server = server
+        self.looking: dict[str, psycopg.Connection[Any]] = {}
         with self.admin() as admin:
             for setting in SETTINGS:
                 admin.execute(f"ALTER SYSTEM SET {setting}")
@@ -175,15 +181,27 @@ class PostgresqlDatabases(Databases):
             admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name_of(url)])
         return self.create(name_of(url))
 
+    def ask(self, url: str, statement: LiteralString) -> list[Any]:
+        """Run a statement in a transaction of its own, on a connection that stays open."""
+        try:
+            return self.looking[url].execute(statement).fetchall()
+        except (KeyError, psycopg.OperationalError):  # a test may have ended all connections
+            self.look_no_longer(url)
+            self.looking[url] = psycopg.connect(url, autocommit=True, options="-c lock_timeout=10s")
+            return self.looking[url].execute(statement).fetchall()
+
+    def look_no_longer(self, *urls: str) -> None:
+        """Close the connections that stay open, to some databases or to all."""
+        for url in urls or [*self.looking]:
+            if connection := self.looking.pop(url, None):
+                connection.close()
+
     def fresh(self) -> str:
-        with psycopg.connect(self.shared) as connection:
-            connection.execute("SET lock_timeout = '10s'")
-            connection.execute("SELECT prototype.restore()")
+        self.ask(self.shared, "SELECT prototype.restore()")
         return self.shared
 
     def commits(self, app: App) -> Any:
-        with psycopg.connect(app.settings.database) as connection:
-            return sorted(connection.execute(NEWEST_CHANGES).fetchall())
+        return sorted(self.ask(app.settings.database, NEWEST_CHANGES))
 
     @contextmanager
     def out_of_reach(self, app: App) -> Iterator[None]:
@@ -218,6 +236,7 @@ class PostgresqlDatabases(Databases):
     def discard(self, url: str) -> None:
         """The shared database is restored for the next test."""
         if url != self.shared:
+            self.look_no_longer(url)
             with self.admin() as admin:
                 admin.execute(f"DROP DATABASE IF EXISTS {name_of(url)} WITH (FORCE)")
 
@@ -301,6 +320,8 @@ def postgresql(folder: Path) -> Iterator[PostgresqlDatabases]:
     place = Path(tempfile.mkdtemp(dir=folder))
     try:
         with get_server(place, cleanup_mode="stop") as server:
-            yield PostgresqlDatabases(server)
+            databases = PostgresqlDatabases(server)
+            yield databases
+            databases.look_no_longer()
     finally:
         shutil.rmtree(place)

@@ -9,6 +9,7 @@ from tests.contract.cases import (
     BODIES,
     BY_ID,
     DELETES,
+    LISTS,
     OPERATIONS,
     PATHS,
     READS,
@@ -36,20 +37,29 @@ from tests.contract.checks import (
     switched_off,
     without_plan,
 )
+from tests.databases import any_database
 
 HUGE = {"Content-Length": str(1024 * 1024 + 1), "Content-Type": "application/json"}
 
 
+@any_database
 @each(OPERATIONS)
 def test_who_does_not_get_in_is_refused_and_changes_nothing(api, operation):
     callers_are_refused(api, operation, *AUTH_FAILURES)
 
 
+@pytest.mark.parametrize("failure", AUTH_FAILURES)
+def test_every_reason_to_refuse_a_caller_is_found_in_both_databases(api, failure):
+    callers_are_refused(api, LISTS[0], failure)
+
+
+@any_database
 @each(SCOPED)
 def test_a_key_with_every_scope_but_the_needed_one_is_refused_by_name(api, operation):
     scope_is_required(api, operation, [scope for scope in SCOPES if scope != operation.scope])
 
 
+@any_database
 @each(
     [operation for operation in SCOPED if not operation.writes and operation.scope.replace("read", "write") in SCOPES]
 )
@@ -57,6 +67,7 @@ def test_the_scope_to_write_does_not_include_the_scope_to_read(api, operation):
     scope_is_required(api, operation, [operation.scope.replace("read", "write")])
 
 
+@any_database
 @each(SCOPED)
 def test_of_all_scopes_only_the_declared_one_opens_an_operation(api, operation):
     only_its_scope_opens(api, operation)
@@ -197,6 +208,7 @@ def test_5_the_limit_comes_before_an_unknown_path(api):
     assert api.get("/no-such-path").status == 429
 
 
+@any_database
 @pytest.mark.parametrize("path", PATHS)
 def test_6_an_undefined_method_comes_before_a_missing_scope(api, path):
     concrete = sample(api, PATHS[path][0]).path
@@ -205,6 +217,7 @@ def test_6_an_undefined_method_comes_before_a_missing_scope(api, path):
         assert api.call(method, concrete, key=api.new_key(lacking)).status == 405
 
 
+@any_database
 @each(SCOPED)
 def test_7_a_missing_scope_comes_before_an_unknown_parameter(api, operation):
     request = sample(api, operation)
@@ -213,6 +226,7 @@ def test_7_a_missing_scope_comes_before_an_unknown_parameter(api, operation):
     assert send(api, request, query="no_such=1").code == "unknown_parameter"
 
 
+@any_database
 @each(BY_ID)
 def test_8_an_unknown_parameter_comes_before_a_missing_record(api, operation):
     request = sample(api, operation)
@@ -222,6 +236,7 @@ def test_8_an_unknown_parameter_comes_before_a_missing_record(api, operation):
     succeeds(send(api, request))
 
 
+@any_database
 @each([*UPDATES, *DELETES])
 def test_9_a_missing_record_comes_before_another_state(api, operation):
     request = sample(api, operation)
@@ -229,6 +244,7 @@ def test_9_a_missing_record_comes_before_another_state(api, operation):
     assert send(api, request, headers=OTHER_STATE).status == 412
 
 
+@any_database
 @each(UPDATES)
 def test_10_another_state_comes_before_a_faulty_body(api, operation):
     request = sample(api, operation)
@@ -241,6 +257,7 @@ def test_10_another_state_comes_before_a_faulty_body(api, operation):
     succeeds(send(api, request))
 
 
+@any_database
 @each([operation for operation in BODIES if operation.parameters])
 def test_a_missing_record_comes_before_a_faulty_body(api, operation):
     request = sample(api, operation)
@@ -249,6 +266,7 @@ def test_a_missing_record_comes_before_a_faulty_body(api, operation):
     assert send(api, request, raw=b"{").status == 400
 
 
+@any_database
 @each(READS)
 def test_head_is_refused_like_get(api, operation):
     request = sample(api, operation)

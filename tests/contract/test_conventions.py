@@ -58,6 +58,7 @@ from tests.contract.checks import (
     unknown_parameter_is_refused,
     wrong_kinds_are_refused,
 )
+from tests.databases import any_database
 
 CREATED_LISTS = [operation for operation in LISTS if operation.path in map(home, CREATES)]
 SORTS = [
@@ -69,6 +70,7 @@ SORTS = [
 # Paths and methods
 
 
+@any_database
 @pytest.mark.parametrize("path", PATHS)
 def test_a_method_that_a_path_does_not_take_is_405_with_those_it_takes(api, path):
     concrete = sample(api, PATHS[path][0]).path
@@ -82,6 +84,7 @@ def test_a_method_that_a_path_does_not_take_is_405_with_those_it_takes(api, path
     assert commits(api) == before
 
 
+@any_database
 @pytest.mark.parametrize("path", PATHS)
 def test_options_answers_the_methods_of_a_path(api, path):
     answer = api.call("OPTIONS", sample(api, PATHS[path][0]).path)
@@ -89,6 +92,7 @@ def test_options_answers_the_methods_of_a_path(api, path):
     assert answer.headers["allow"].split(", ") == paths_and_methods(path)[0]
 
 
+@any_database
 @each(READS)
 def test_head_is_get_without_the_body(api, operation):
     request = sample(api, operation)
@@ -99,6 +103,7 @@ def test_head_is_get_without_the_body(api, operation):
     assert int(head.headers["content-length"]) == len(get.body)
 
 
+@any_database
 @pytest.mark.parametrize(
     "path", ["", "/", "/nothing", "/clients/1/nothing", "/clients//", "/Clients", "/clients/", "/%"]
 )
@@ -133,11 +138,13 @@ def test_what_is_no_id_is_no_record(api, operation):
 # Query parameters
 
 
+@any_database
 @each(OPERATIONS)
 def test_an_unknown_query_parameter_is_refused_and_the_valid_ones_are_named(api, operation):
     unknown_parameter_is_refused(api, operation)
 
 
+@any_database
 @each(LISTS)
 def test_bad_values_of_parameters_are_refused_each_by_its_name(api, operation):
     path = sample(api, operation).path
@@ -155,6 +162,7 @@ def test_bad_values_of_parameters_are_refused_each_by_its_name(api, operation):
     assert set(api.get(path, wrong | {"no_such": 1}).errors) == {*wrong, "no_such"}
 
 
+@any_database
 @each(LISTS)
 def test_a_parameter_that_is_sent_twice_is_a_list_or_refused(api, operation):
     path = sample(api, operation).path
@@ -382,6 +390,7 @@ def test_an_idempotency_key_means_nothing_to_a_read(api):
 # Bodies
 
 
+@any_database
 @pytest.mark.parametrize(
     "path",
     [path for path, operations in PATHS.items() if {"PUT", "PATCH"} <= {operation.method for operation in operations}],
@@ -402,6 +411,7 @@ def test_members_left_out_keep_their_value(api, operation):
     assert answer.data | {"updated_at": ""} == request.record | {"updated_at": ""}
 
 
+@any_database
 @each(BODIES)
 def test_an_unknown_member_is_refused_with_the_nearest_known_name(api, operation):
     request = sample(api, operation)
@@ -414,21 +424,25 @@ def test_an_unknown_member_is_refused_with_the_nearest_known_name(api, operation
     succeeds(send(api, request))
 
 
+@any_database
 @each(BODIES)
 def test_read_only_members_are_accepted_and_ignored(api, operation):
     read_only_members_are_ignored(api, operation)
 
 
+@any_database
 @each(BODIES)
 def test_json_that_is_ambiguous_or_broken_is_400(api, operation):
     malformed_is_refused(api, operation)
 
 
+@any_database
 @each(BODIES)
 def test_a_value_of_a_wrong_kind_is_refused(api, operation):
     wrong_kinds_are_refused(api, operation)
 
 
+@any_database
 @each(BODIES)
 def test_all_faulty_and_all_missing_members_are_named_at_once(api, operation):
     faults_are_named_at_once(api, operation)
@@ -461,6 +475,7 @@ def test_blank_text_is_null_where_null_is_allowed_and_text_is_trimmed(api, opera
         assert given[0] == given[1], name
 
 
+@any_database
 @each(BODIES)
 def test_a_body_of_another_media_type_is_415(api, operation):
     request = sample(api, operation)
@@ -474,6 +489,7 @@ def test_a_body_of_another_media_type_is_415(api, operation):
     succeeds(send(api, request, raw=raw, headers={"Content-Type": "Application/JSON; charset=utf-8"}))
 
 
+@any_database
 @each(BODIES)
 def test_a_body_over_one_mebibyte_is_413_and_one_of_just_that_is_read(api, operation):
     request = sample(api, operation)
@@ -487,6 +503,7 @@ def test_a_body_over_one_mebibyte_is_413_and_one_of_just_that_is_read(api, opera
     succeeds(send(api, request, raw=full))
 
 
+@any_database
 @each([operation for operation in WRITES if not operation.body])
 def test_a_body_over_one_mebibyte_is_413_where_none_is_taken_too(api, operation):
     request = sample(api, operation)
@@ -500,6 +517,7 @@ def test_a_body_over_one_mebibyte_is_413_where_none_is_taken_too(api, operation)
 # Headers
 
 
+@any_database
 @each(OPERATIONS)
 def test_a_request_that_does_not_name_one_host_is_400(api, operation):
     request = sample(api, operation)
@@ -527,6 +545,7 @@ def test_request_ids_that_are_made_differ(api):
     assert len({api.get("/me").headers["x-request-id"] for _ in range(50)}) == 50
 
 
+@any_database
 @each(OPERATIONS)
 def test_every_answer_says_that_it_is_private_and_depends_on_the_key(api, operation):
     request = sample(api, operation)
@@ -571,6 +590,7 @@ def test_over_the_ceiling_is_429_with_the_seconds_to_wait_and_other_keys_go_on(a
     ceiling_holds(api, other_tenant)
 
 
+@any_database
 @each(OPERATIONS)
 def test_every_operation_is_limited_and_a_refused_one_changes_nothing(api, operation):
     request = sample(api, operation)
