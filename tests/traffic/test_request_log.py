@@ -93,8 +93,9 @@ def test_the_newest_requests_that_wrote_a_record_are_found(api, other_tenant):
     assert [request.answered_at for request in found] == [later(n) for n in range(11, 1, -1)]
 
 
+MADE_HERE = f"req_{int(datetime.fromisoformat(NOON).timestamp() * 1000):012x}{7:012x}"
 ROWS = [
-    {},
+    {"request_id": MADE_HERE},
     {"status": 404, "path": "/clients/9", "operation": "getClient"},
     {"status": 500, "method": "POST", "request_id": "broken-1"},
     {"status": 304},
@@ -116,6 +117,11 @@ ROWS = [
         ({"operation": "getClient"}, [1]),
         ({"request_id": "broken-1"}, [2]),
         ({"request_id": "broken-1", "status": "4xx"}, []),
+        ({"request_id": MADE_HERE}, [0]),
+        ({"request_id": MADE_HERE, "status": "2xx"}, [0]),
+        ({"request_id": MADE_HERE, "status": "4xx"}, []),
+        ({"request_id": MADE_HERE[:-1] + "8"}, []),
+        ({"request_id": "req_" + "f" * 24}, []),
         ({"status": "4xx", "path": "/clients"}, [1]),
         ({"since": later(1), "until": later(3)}, [2, 1]),
         ({"since": later(1), "method": "GET"}, [4, 3, 1]),

@@ -3,6 +3,7 @@
 import random
 import re
 import time
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from retainer import forwarding
@@ -11,12 +12,20 @@ from retainer.settings import BASE_PATH, Settings
 
 NOTHING = frozenset({"", "0"})
 LARGEST_BODY = 1024 * 1024
-REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+NEW_ID = re.compile(r"req_(0[0-9a-f]{11})[0-9a-f]{12}")
+SENT_ID = re.compile(r"(?!req_.{24}$)[A-Za-z0-9._-]{1,64}")
+"""Which ids of callers are taken: none as long as those that are made here, which say when that was."""
 
 
 def new_request_id() -> str:
-    """Return a label, no secret; it begins with the time, so that an index of labels grows at its end."""
+    """Return a label, no secret; it begins with the time."""
     return f"req_{time.time_ns() // 1_000_000:012x}{random.getrandbits(48):012x}"
+
+
+def made_at(request_id: str) -> datetime | None:
+    """Return when a request id was made here; None for one that a caller has sent."""
+    found = NEW_ID.fullmatch(request_id)
+    return datetime.fromtimestamp(int(found[1], 16) / 1000, UTC) if found else None
 
 
 class Response(NamedTuple):
@@ -45,7 +54,7 @@ class Request:
         self.query: str = environ["QUERY_STRING"]
         self.shown_address = forwarding.shown(environ, settings)
         self.id: str = environ.get("HTTP_X_REQUEST_ID", "")
-        if not self.id or not REQUEST_ID.fullmatch(self.id):
+        if not self.id or not SENT_ID.fullmatch(self.id):
             self.id = new_request_id()
 
     def header(self, name: str) -> str | None:

@@ -1,6 +1,6 @@
 """Requests: the request log and its sums, and the responses to writes with an Idempotency-Key."""
 
-from sqlalchemy import Column, Index, LargeBinary
+from sqlalchemy import Boolean, Column, Index, LargeBinary, literal_column
 
 from retainer.schema.columns import instant, integer, keyed_table, ref, sparse, text
 
@@ -8,6 +8,9 @@ HOUR = len("2026-03-10T09")
 """How many characters of an instant name its hour."""
 SUMS = ("requests", "client_errors", "server_errors", "limited")
 """What is counted of requests: all, those answered 400 to 499, from 500 on, and 429."""
+
+HAS_SENT_ID = literal_column("(substr(request_id, 1, 4) <> 'req_' OR length(request_id) <> 28)", Boolean)
+"""Whether the caller has sent a request's id; one that was made here says when that was, and needs no index."""
 
 idempotency_keys = keyed_table(
     "idempotency_keys",
@@ -37,8 +40,15 @@ requests = keyed_table(
     text("address", optional=True),
     text("record", optional=True),
     Index("requests_by_key_id", "account_id", "key_id", "answered_at", "number"),
-    Index("requests_by_operation", "account_id", "operation", "answered_at", "number"),
-    Index("requests_by_request_id", "account_id", "request_id"),
+    Index(
+        "requests_by_request_id",
+        "account_id",
+        "request_id",
+        "answered_at",
+        "number",
+        sqlite_where=HAS_SENT_ID,
+        postgresql_where=HAS_SENT_ID,
+    ),
     sparse("requests", "record", "answered_at", "number"),
     sparse("requests", "failure_class", "answered_at", "number"),
     key=("answered_at", "number"),

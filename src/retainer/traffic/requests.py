@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Literal
 
@@ -10,15 +10,19 @@ import msgspec
 from sqlalchemy import ColumnElement, Select, and_, bindparam, select, tuple_
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
-from retainer.schema.requests import requests
+from retainer.kernel.http import made_at
+from retainer.schema.requests import HAS_SENT_ID, requests
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import json_row
 from retainer.store.records import decode_row
 from retainer.store.tx import Tx
+from retainer.values.exact import as_instant
 from retainer.values.kinds import Id, Instant, Text191
 
 MOST_SEARCHED = 5_000
 """How many requests one page looks at."""
+LONGEST_REQUEST, EARLIEST = timedelta(minutes=1), timedelta(seconds=1)
+"""A request whose id was made here is looked for from its making on, and a second before it."""
 PLACE = requests.c["answered_at", "number"]
 LAST_CHARACTER = "\U0010ffff"
 POSITION = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{6}Z)\.([0-9]{1,18})")
@@ -84,18 +88,20 @@ class Page(msgspec.Struct, frozen=True):
 RANGE: dict[str, Condition] = {
     "since": lambda c: c.answered_at >= bindparam("since"),
     "until": lambda c: c.answered_at < bindparam("until"),
+    "made": lambda c: c.answered_at.between(bindparam("made"), bindparam("made_end")),
     "number": lambda c: tuple_(c.answered_at, c.number) < tuple_(bindparam("answered_at"), bindparam("number")),
 }
 """Conditions that are part of the order."""
 INDEXED: dict[str, Condition] = {
-    "request_id": lambda c: c.request_id == bindparam("request_id"),
+    "sent_id": lambda c: and_(c.request_id == bindparam("request_id"), HAS_SENT_ID),
     "5xx": lambda c: c.failure_class == 5,
     "4xx": lambda c: c.failure_class == 4,
-    "operation": lambda c: c.operation == bindparam("operation"),
     "key_id": lambda c: c.key_id == bindparam("key_id"),
 }
 """Conditions with an index each, in the order of the log; that which should leave fewest rows first."""
 COMPARED: dict[str, Condition] = INDEXED | {
+    "made": lambda c: c.request_id == bindparam("request_id"),
+    "operation": lambda c: c.operation == bindparam("operation"),
     "2xx": lambda c: c.status.between(200, 299),
     "3xx": lambda c: c.status.between(300, 399),
     "method": lambda c: c.method == bindparam("method"),
@@ -111,6 +117,9 @@ def list_requests(tx: Tx, wanted: Filter, *, after: str | None = None, limit: in
     values = {name: value for name, value in msgspec.structs.asdict(wanted).items() if value is not None}
     if after is not None:
         values |= position_of(after)
+    if wanted.request_id is not None:
+        made = made_at(wanted.request_id)
+        values |= {"sent_id": True} if made is None else answered_around(made)
     page, last = _search(frozenset({*values, values.pop("status", "")}))
     values |= {"limit": limit + 1, "most": MOST_SEARCHED, "path_end": f"{wanted.path}{LAST_CHARACTER}"}
     tx.snapshot()
@@ -124,6 +133,11 @@ def list_requests(tx: Tx, wanted: Filter, *, after: str | None = None, limit: in
 def requests_of_record(tx: Tx, kind: str, record_id: int, limit: int = 10) -> list[LoggedRequest]:
     """Return the newest requests that have written a record, or a part of it: `invoices`, 5."""
     return [_read(row) for row in tx.all(OF_RECORD, record=f"/{kind}/{record_id}", limit=limit)]
+
+
+def answered_around(began: datetime) -> dict[str, Any]:
+    """Return between which moments a request was answered that began then; a clock may have been set back."""
+    return {"made": as_instant(began - EARLIEST), "made_end": as_instant(began + LONGEST_REQUEST)}
 
 
 def position_of(text: str) -> dict[str, Any]:

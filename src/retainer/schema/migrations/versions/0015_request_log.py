@@ -14,6 +14,12 @@ LOCKS = {"accounts": REFERENCES, "api_keys": REFERENCES}
 
 SUMS = ("requests", "client_errors", "server_errors", "limited")
 
+SPARSE = {
+    "request_id": "(substr(request_id, 1, 4) <> 'req_' OR length(request_id) <> 28)",
+    "failure_class": "failure_class IS NOT NULL",
+    "record": "record IS NOT NULL",
+}
+
 
 def upgrade() -> None:
     create(
@@ -33,16 +39,13 @@ def upgrade() -> None:
         sa.Column("record", TEXT, nullable=True),
     )
     op.create_index("requests_by_key_id", "requests", ["account_id", "key_id", "answered_at", "number"])
-    op.create_index("requests_by_operation", "requests", ["account_id", "operation", "answered_at", "number"])
-    op.create_index("requests_by_request_id", "requests", ["account_id", "request_id"])
-    for name in ("failure_class", "record"):
-        present = sa.text(f"{name} IS NOT NULL")
+    for name, present in SPARSE.items():
         op.create_index(
             f"requests_by_{name}",
             "requests",
             ["account_id", name, "answered_at", "number"],
-            sqlite_where=present,
-            postgresql_where=present,
+            sqlite_where=sa.text(present),
+            postgresql_where=sa.text(present),
         )
     create(
         "request_hours",
