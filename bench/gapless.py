@@ -24,6 +24,7 @@ from typing import Any
 
 from tests.blackbox.process import Answer, Server, children, free_port, prepared, query, start, unsound, until
 from tests.databases import postgresql
+from tests.valkey_process import ValkeyProcess
 
 from retainer.settings import BASE_PATH
 
@@ -187,8 +188,8 @@ def run(
 ) -> tuple[Book, dict[str, Any]]:
     """Issue so many invoices and one more in each series, with so many writers, and kill a server so many times.
 
-    Several servers need a database that the settings name. Return what was acknowledged, with whatever is wrong, and
-    the figures of what is there.
+    Several servers, of two workers each, need a PostgreSQL and a Valkey that the settings name. Return what was
+    acknowledged, with whatever is wrong, and the figures of what is there.
     """
     book = Book()
     running: list[Server] = []
@@ -196,7 +197,7 @@ def run(
         for number in range(servers):
             place = folder / str(number)
             place.mkdir()
-            running.append(start(place if settings else prepared(place), port=free_port(), **settings))
+            running.append(started(place if settings else prepared(place), free_port(), settings))
         agencies = [running[0].agency(name, "enterprise") for name in ACCOUNTS]
         callers = [Writer(book, running[n // 2 % servers], agencies[n % len(agencies)], n) for n in range(writers)]
         for caller in callers[: len(agencies)]:
@@ -222,6 +223,11 @@ def run(
     return book, verify(running[0], book, drafts=writers + len(agencies))
 
 
+def started(folder: Path, port: int, settings: dict[str, str]) -> Server:
+    """Start a server, of two workers where they can share a database."""
+    return start(folder, "--workers", 2 if settings else 1, port=port, **settings)
+
+
 def arrived(book: Book, enough: int, work: list[Future[None]]) -> Callable[[], bool]:
     """Whether enough invoices are issued, or a writer has ended."""
     return lambda: len(book.acknowledged["invoices"]) >= enough or any(each.done() for each in work)
@@ -234,7 +240,7 @@ def killed(server: Server, *, whole: bool) -> Server:
             os.kill(pid, signal.SIGKILL)
         return server
     server.kill()
-    return start(server.folder, port=server.port, **server.settings)
+    return started(server.folder, server.port, server.settings)
 
 
 def verify(server: Server, book: Book, *, drafts: int) -> dict[str, Any]:
@@ -294,16 +300,18 @@ def main() -> int:
     options.add_argument("--issued", type=int, default=10_000, help="invoices in each of both runs")
     options.add_argument("--writers", type=int, default=50)
     options.add_argument("--kills", type=int, default=8, help="in the second run")
-    options.add_argument("--servers", type=int, default=1, help="several share a PostgreSQL that is made for them")
+    options.add_argument("--servers", type=int, default=1, help="several share what is made for them")
     given = options.parse_args()
     wrong = 0
     for kills in (0, given.kills):
         with contextlib.ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            settings = {}
+            settings: dict[str, str] = {}
             if given.servers > 1:
                 databases = stack.enter_context(postgresql(folder))
-                settings["RETAINER_DATABASE_URL"] = databases.create()
+                valkey = ValkeyProcess(folder)
+                stack.callback(valkey.kill)
+                settings = {"RETAINER_DATABASE_URL": databases.create(), "RETAINER_VALKEY_URL": valkey.url}
             began = time.monotonic()
             book, figures = run(
                 folder, given.issued, writers=given.writers, kills=kills, servers=given.servers, **settings

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from tests.blackbox.process import Answer, Server, query, running, unsound, until
+from tests.blackbox.process import Answer, Servers, query, running_together, unsound, until
 from tests.postgresql_process import PostgresqlProcess, postgresql_process
+from tests.valkey_process import ValkeyProcess
 
 from retainer.settings import BASE_PATH
 
@@ -54,13 +55,13 @@ class Book:
 class Load:
     """Callers who read and write until they are told to end; a write is sent again until it is acknowledged."""
 
-    def __init__(self, server: Server, book: Book) -> None:
-        self.server, self.book = server, book
+    def __init__(self, servers: Servers, book: Book) -> None:
+        self.servers, self.book = servers, book
         self.ended = threading.Event()
         self.latest = [0.0] * (2 * CALLERS)  # when each caller's latest successful request began
-        agencies = [server.agency(f"Agency{next(NUMBERS)}", "enterprise") for _ in range(2)]
+        agencies = [servers.agency(f"Agency{next(NUMBERS)}", "enterprise") for _ in range(2)]
         book.accounts += [agency["account_id"] for agency in agencies]
-        self.keys = [server.new_key(agencies[number // 2 % 2]) for number in range(2 * CALLERS)]
+        self.keys = [servers.new_key(agencies[number // 2 % 2]) for number in range(2 * CALLERS)]
         self.threads = [threading.Thread(target=self.call, args=(number,)) for number in range(2 * CALLERS)]
 
     def __enter__(self) -> Self:
@@ -82,7 +83,7 @@ class Load:
 
     def read(self, number: int) -> None:
         """Read, one thing after another."""
-        with self.server.client(self.keys[number]) as client:
+        with self.servers.client(self.keys[number]) as client:
             for path in itertools.cycle(("/me", "/clients?per_page=5", "/reports/overview")):
                 if self.ended.wait(PAUSE_SECONDS):
                     return
@@ -90,7 +91,7 @@ class Load:
 
     def write(self, number: int) -> None:
         """Create clients; note what is acknowledged."""
-        with self.server.client(self.keys[number]) as client:
+        with self.servers.client(self.keys[number]) as client:
             for turn in itertools.count():
                 name = f"{number}-{turn}"
 
@@ -228,10 +229,10 @@ def cycle(load: Load, database: PostgresqlProcess, kind: str) -> Cycle:
     )
 
 
-def verify(server: Server, book: Book) -> None:
+def verify(servers: Servers, book: Book) -> None:
     """Compare what is there with what was acknowledged: nothing is lost, and nothing is there twice."""
     ids = ", ".join(str(account) for account in book.accounts)
-    rows = query(server.database, f"SELECT name, id, number, account_id FROM clients WHERE account_id IN ({ids})")
+    rows = query(servers.database, f"SELECT name, id, number, account_id FROM clients WHERE account_id IN ({ids})")
     here = {name: (record_id, number) for name, record_id, number, _ in rows}
     if here != book.acknowledged or len(here) != len(rows):
         book.wrong.append(f"not as acknowledged: {here.items() ^ book.acknowledged.items()}, {len(rows)} rows")
@@ -239,26 +240,31 @@ def verify(server: Server, book: Book) -> None:
         numbers = sorted(row[2] for row in rows if row[3] == account)
         if numbers != [f"C-{number:04}" for number in range(1, len(numbers) + 1)]:
             book.wrong.append(f"numbers of account {account} have gaps: {numbers}")
-    book.wrong += map(str, unsound(server.database))
+    book.wrong += map(str, unsound(servers.database))
 
 
 @contextlib.contextmanager
-def started(folder: Path) -> Iterator[tuple[Server, PostgresqlProcess]]:
-    """A server with a PostgreSQL of its own."""
-    with postgresql_process(folder) as database:
-        place = Path(tempfile.mkdtemp(dir=folder))
-        with running(place, "--no-monitor", RETAINER_DATABASE_URL=database.url) as server:
-            yield server, database
+def started(folder: Path) -> Iterator[tuple[Servers, PostgresqlProcess]]:
+    """Two servers of two workers each, with a PostgreSQL and a Valkey of their own."""
+    valkey = ValkeyProcess(Path(tempfile.mkdtemp(dir=folder)))
+    try:
+        with postgresql_process(folder) as database:
+            place = Path(tempfile.mkdtemp(dir=folder))
+            addresses = {"RETAINER_DATABASE_URL": database.url, "RETAINER_VALKEY_URL": valkey.url}
+            with running_together(place, 2, **addresses) as servers:
+                yield servers, database
+    finally:
+        valkey.kill()
 
 
-def run(server: Server, database: PostgresqlProcess, kinds: list[str], cycles: int) -> tuple[Book, list[Cycle]]:
+def run(servers: Servers, database: PostgresqlProcess, kinds: list[str], cycles: int) -> tuple[Book, list[Cycle]]:
     """Run so many outages of each kind; return what was acknowledged, with what is wrong of it."""
-    book, processes = Book(), server.processes()
-    with Load(server, book) as load:
+    book, processes = Book(), servers.processes()
+    with Load(servers, book) as load:
         found = [cycle(load, database, kind) for _ in range(cycles) for kind in kinds if not book.wrong]
-    if server.processes() != processes:
-        book.wrong.append(f"The server was replaced: {processes}, {server.processes()}")
-    verify(server, book)
+    if servers.processes() != processes:
+        book.wrong.append(f"A worker was replaced: {processes}, {servers.processes()}")
+    verify(servers, book)
     return book, found
 
 

@@ -72,11 +72,16 @@ def fill(store: Store, count: int) -> tuple[int, list[int]]:
     with store.begin(operator_of(store, account_id), write=True) as tx:
         accounts.switch_api(tx, on=True)
         key_ids = [keys.create_key(tx, details).id for _ in range(KEYS)]
+    log_requests(store, account_id, key_ids, count)
+    return account_id, key_ids
+
+
+def log_requests(store: Store, account_id: int, key_ids: list[int], count: int) -> None:
+    """Write requests of an account's keys."""
     chance, recorder = random.Random(7), Recorder()
     for start in range(0, count, BATCH):
         recorder.add([requested(account_id, key_ids, n, count, chance) for n in range(start, start + BATCH)])
         recorder.write(store)
-    return account_id, key_ids
 
 
 def writing(store: Store, account_id: int, key_ids: list[int]) -> str:

@@ -253,10 +253,10 @@ class Server:
 
 
 class Servers:
-    """Servers of one database, on ports of their own: each new caller gets the next of them."""
+    """Servers of one database, on ports of their own, with so many workers each; each new caller gets the next."""
 
-    def __init__(self, *each: Server) -> None:
-        self.each = each
+    def __init__(self, *each: Server, workers: int = 1) -> None:
+        self.each, self.workers = each, workers
         self._turns = itertools.cycle(each)
         self.database = each[0].database
         self.agency, self.new_key, self.tell = each[0].agency, each[0].new_key, each[0].tell
@@ -264,9 +264,13 @@ class Servers:
     def client(self, key: str | None = None, address: str = "127.0.0.1") -> Client:
         return next(self._turns).client(key, address)
 
+    def processes(self) -> list[int]:
+        """The process ids of all servers and their workers."""
+        return [pid for server in self.each for pid in server.processes()]
+
     def clients(self, key: str) -> list[Client]:
-        """A client of each server."""
-        return [server.client(key) for server in self.each]
+        """Clients of each server, so many that hardly a worker is left out."""
+        return [server.client(key) for server in self.each for _ in range(4 if self.workers > 1 else 1)]
 
 
 def children(pid: int) -> list[int]:
@@ -352,14 +356,17 @@ def answers(server: Server) -> bool:
 
 @contextlib.contextmanager
 def running_together(folder: Path, count: int, **settings: str) -> Iterator[Servers]:
-    """Servers of the database that the settings name, which are ended with the block; each has a folder of its own."""
+    """Servers of the PostgreSQL and the Valkey that the settings name, of two workers each, ended with the block.
+
+    Each has a folder of its own.
+    """
     with contextlib.ExitStack() as stack:
         servers = []
         for number in range(count):
             place = folder / f"server{number}"
             place.mkdir()
-            servers.append(stack.enter_context(running(place, "--no-monitor", **settings)))
-        yield Servers(*servers)
+            servers.append(stack.enter_context(running(place, "--no-monitor", "--workers", 2, **settings)))
+        yield Servers(*servers, workers=2)
 
 
 @contextlib.contextmanager

@@ -9,10 +9,7 @@ import time
 import pytest
 
 from retainer.limits import WINDOW_SECONDS
-from retainer.store.engines import connect
-from retainer.store.tx import Store
-from tests import factories
-from tests.blackbox.process import at_once, command, prepared, running, until
+from tests.blackbox.process import Servers, at_once, command, prepared, running, running_together, until
 from tests.length import length
 from tests.valkey_process import ValkeyProcess
 
@@ -31,45 +28,52 @@ def process(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory, process):
-    """A server with a Valkey."""
+def one_server(tmp_path_factory, process):
+    """A server of the embedded database with a Valkey."""
     folder = prepared(tmp_path_factory.mktemp("server"))
     with running(folder, "--no-monitor", RETAINER_VALKEY_URL=process.url) as server:
-        yield server
+        yield Servers(server)
 
 
-@pytest.fixture
-def two_servers(tmp_path, process, postgresql_databases):
-    """Two servers with one PostgreSQL and a number of the Valkey that no other has; and the store of the database."""
+@pytest.fixture(scope="module")
+def two_servers(tmp_path_factory, process, postgresql_databases):
+    """Two servers of two workers each with one PostgreSQL and the Valkey."""
     url = postgresql_databases.copy(postgresql_databases.prototype)
-    store = Store(connect(url))
-    with contextlib.ExitStack() as stack:
-        stack.callback(store.engine.close)
-        servers = []
-        for name in ("first", "second"):
-            folder = tmp_path / name
-            folder.mkdir()
-            addresses = {"RETAINER_DATABASE_URL": url, "RETAINER_VALKEY_URL": process.url.replace("/0", "/1")}
-            servers.append(stack.enter_context(running(folder, "--no-monitor", **addresses)))
-        yield servers, store
+    addresses = {"RETAINER_DATABASE_URL": url, "RETAINER_VALKEY_URL": process.url}
+    with running_together(tmp_path_factory.mktemp("servers"), 2, **addresses) as servers:
+        yield servers
+    postgresql_databases.discard(url)
 
 
-def changes(server):
-    """What the log says of Valkey, in its order."""
-    return re.findall(rf'"message":"({LOST}|{BACK})', server.log())
+@pytest.fixture(autouse=True)
+def nothing_counted(process):
+    """The ids of keys are the same in both databases: what was counted for one must not count for the other."""
+    process.client.flushall()
 
 
-def until_shared(server):
-    until(lambda: changes(server)[-1:] != [LOST], "requests are limited together")
+@pytest.fixture(params=["one_server", "two_servers"])
+def servers(request):
+    """The one server, and the two."""
+    return request.getfixturevalue(request.param)
+
+
+def changes(servers):
+    """What the log of each server says of Valkey, in its order."""
+    return [re.findall(rf'"message":"({LOST}|{BACK})', server.log()) for server in servers.each]
+
+
+def until_shared(servers):
+    """Wait until each process has said of each outage that it is over."""
+    until(lambda: all(said.count(LOST) == said.count(BACK) for said in changes(servers)), "limits are shared")
 
 
 @contextlib.contextmanager
-def load(server, open_agency):
+def load(servers, open_agency):
     """Callers who go on and on during the block, with much room; yields their answers, none of which is a 5xx."""
     answers, ended = [], threading.Event()
 
     def calling(key):
-        with server.client(key) as client:
+        with servers.client(key) as client:
             while not ended.wait(0.01):
                 answers.append(client.get("/me"))
 
@@ -90,9 +94,9 @@ def until_more(answers):
     until(lambda: len(answers) > before + CALLERS * 20, "there is load")
 
 
-def admitted(server, agency):
+def admitted(servers, agency):
     """Send requests until one is refused; return how many were admitted."""
-    with server.client(agency["key"]) as client:
+    with servers.client(agency["key"]) as client:
         answers = list(itertools.takewhile(lambda answer: answer.status == 200, iter(lambda: client.get("/me"), None)))
         refused = client.get("/me")
     assert refused.status == 429
@@ -100,8 +104,8 @@ def admitted(server, agency):
     return len(answers)
 
 
-def is_counted(server, process, agency):
-    with server.client(agency["key"]) as client:
+def is_counted(servers, process, agency):
+    with servers.client(agency["key"]) as client:
         assert client.get("/me").status == 200
     return f"key:{agency['key_id']}" in process.windows()
 
@@ -132,56 +136,57 @@ def flushed(process):
 
 
 @pytest.mark.parametrize("outage", [killed, hung, restarted, flushed])
-def test_an_outage_fails_no_request_and_lifts_no_limit(server, process, open_agency, outage):
-    until_shared(server)
+def test_an_outage_fails_no_request_and_lifts_no_limit(servers, process, open_agency, outage):
+    until_shared(servers)
     agency, later = open_agency("agency"), open_agency("agency")
     began = time.monotonic()
-    with load(server, open_agency) as answers:
+    with load(servers, open_agency) as answers:
         until_more(answers)
         course = outage(process)
         next(course)
         until_more(answers)
-        count = admitted(server, agency)
+        count = admitted(servers, agency)
         next(course, None)
-        until_shared(server)
-        until(lambda: is_counted(server, process, later), "requests are counted together")
-        with server.client(agency["key"]) as client:
+        until_shared(servers)
+        until(lambda: is_counted(servers, process, later), "requests are counted together")
+        with servers.client(agency["key"]) as client:
             count += client.get("/me").status == 200
         windows = 1 + (time.monotonic() - began) // 60
-    assert count <= 600 * windows
+    assert count <= 600 * windows * servers.workers, "during the outage each worker limits for itself"
     assert {answer.status for answer in answers} <= {200, 429}
-    assert changes(server) == [LOST, BACK] * (len(changes(server)) // 2), "each change is said once"
+    for said in changes(servers):
+        alternate = [LOST, BACK] * (len(said) // 2)
+        assert sorted(said) == sorted(alternate), "each change is said once"
+        assert servers.workers > 1 or said == alternate
 
 
 def send_at_once(servers, key):
     """Send requests over many connections, to each server in turn; return their answers."""
 
-    def call(number):
-        with servers[number % len(servers)].client(key) as client:
+    def call(_):
+        with servers.client(key) as client:
             return [client.get("/me") for _ in range(REQUESTS)]
 
     return list(itertools.chain(*at_once(CONNECTIONS, call)))
 
 
 def test_of_a_thousand_requests_at_once_two_servers_admit_exactly_six_hundred(two_servers):
-    servers, store = two_servers
     undisturbed = 0
     for turn in range(length(50)):
-        for server in servers:
-            until_shared(server)
-        agency = factories.open_agency(store, f"Agency{turn}", "agency")
-        before, began = [changes(server) for server in servers], time.monotonic()
-        answers = send_at_once(servers, agency["key"])
+        until_shared(two_servers)
+        agency = two_servers.agency(f"Agency{turn}", "agency")
+        before, began = changes(two_servers), time.monotonic()
+        answers = send_at_once(two_servers, agency["key"])
         assert {answer.status for answer in answers} <= {200, 429}
-        if [changes(server) for server in servers] == before and time.monotonic() - began < WINDOW_SECONDS:
+        if changes(two_servers) == before and time.monotonic() - began < WINDOW_SECONDS:
             remaining = sorted(answer.remaining for answer in answers if answer.status == 200)
             assert remaining == list(range(600)), "each is handed out once"
             undisturbed += 1
     assert undisturbed, "Valkey was lost in every turn"
 
 
-def test_addresses_of_refused_callers_are_counted_in_valkey_too(server, process, address):
-    with server.client("rtn_wrong", address) as client:
+def test_addresses_of_refused_callers_are_counted_in_valkey_too(servers, process, address):
+    with servers.client("rtn_wrong", address) as client:
         until(
             lambda: client.get("/me").status == 401 and f"address:{address}" in process.windows(),
             "the address is counted",
@@ -192,7 +197,7 @@ def test_a_server_starts_without_valkey_says_so_and_shows_no_password(tmp_path):
     with running(prepared(tmp_path), "--no-monitor", RETAINER_VALKEY_URL=NOBODY) as server:
         began = time.monotonic()
         assert admitted(server, server.agency("North", "agency")) <= 600 * (1 + (time.monotonic() - began) // 60)
-        until(lambda: changes(server) == [LOST], "the log says so")
+        until(lambda: changes(Servers(server)) == [[LOST]], "the log says so")
         assert "s3cret" not in server.log()
     result = command(tmp_path, "doctor", RETAINER_VALKEY_URL=NOBODY)
     assert "valkey_url" in result.out.lower()

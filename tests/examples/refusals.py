@@ -15,7 +15,7 @@ UNKNOWN = "rtn_000000000000000000000000000000000GJ9s"
 
 def refusals(api: ApiClient, studio: dict[str, Any]) -> Iterator[Answer]:
     """Provoke every refusal of the catalogue once, in the order in which requests are validated."""
-    yield api.call("POST", "/tags", raw=b'{"name": "Care plan",}')
+    yield api.call("POST", "/tags", raw=b'{"name": "Care plan"')
     yield api.get("/tags", headers={"Host": "agency.example,other.example"})
     yield api.get("/clients", key=None)
     yield api.get("/clients", key=UNKNOWN)

@@ -42,9 +42,7 @@ class Prober:
     def __init__(self, opened: Sequence[Network], at_once: int) -> None:
         self.opened = opened
         limits = httpx2.Limits(max_connections=at_once, max_keepalive_connections=0)
-        self._transport = httpx2.AsyncHTTPTransport(
-            verify=ssl.create_default_context(), trust_env=False, limits=limits, retries=0
-        )
+        self._transport = httpx2.AsyncHTTPTransport(verify=_as_browsers(), trust_env=False, limits=limits, retries=0)
 
     async def look(self, due: Due) -> Finding:
         """Probe a site; failures are findings, too."""
@@ -123,6 +121,13 @@ def end_of_certificate(response: httpx2.Response) -> str | None:
     connection = response.extensions["network_stream"].get_extra_info("ssl_object")
     end = connection.getpeercert().get("notAfter") if connection is not None else None
     return as_instant(datetime.fromtimestamp(ssl.cert_time_to_seconds(end), UTC)) if end else None
+
+
+def _as_browsers() -> ssl.SSLContext:
+    """Return a context that takes the certificates that browsers take; from Python 3.13 on, the usual is stricter."""
+    context = ssl.create_default_context()
+    context.verify_flags = ssl.VerifyFlags.VERIFY_X509_TRUSTED_FIRST
+    return context
 
 
 def is_of_certificate(error: BaseException | None) -> bool:

@@ -1,0 +1,87 @@
+"""Measure the pages that people open: python -m bench.pages [--requests N] [--rounds N].
+
+All pages of the console and the reference on the demo, then those that read the request log when it holds a million
+requests. Each line is the first answer, and the median and the slowest of those that follow, in milliseconds.
+"""
+
+import argparse
+import re
+import statistics
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import urlencode
+
+from bench.request_log import log_requests
+from tests.blackbox.process import Client, Server, prepared, query, running
+from tools.screenshots import PAGES
+
+from retainer.demo import fill
+from retainer.demo.administration import Access
+from retainer.store.engines import connect
+from retainer.store.tx import Store
+
+AT_MOST = 50
+LOGGED = ("", "/keys", "/keys/1", "/requests", "/requests?span=30d", "/requests?status=5xx", "/records/clients/1")
+LINKS = re.compile(rb'href="(/docs[^"#]*)"')
+FORM = {"Content_Type": "application/x-www-form-urlencoded", "Sec_Fetch_Site": "same-origin"}
+
+
+def signed_in(client: Client, access: Access) -> str:
+    """Sign in; return the cookie of the session."""
+    body = urlencode({"email": access.email, "password": access.password}).encode()
+    answer = client.send("POST", "/console/sign-in", body, **FORM)
+    return answer.headers["set-cookie"].partition(";")[0]
+
+
+def taken(client: Client, path: str, cookie: str, rounds: int) -> list[float]:
+    """Open a page so many times; return the milliseconds of each."""
+    found = []
+    for _ in range(rounds):
+        began = time.perf_counter_ns()
+        answer = client.send("GET", path, Cookie=cookie)
+        found.append((time.perf_counter_ns() - began) / 1e6)
+        assert answer.status in {200, 404}, (path, answer)
+    return found
+
+
+def measure(server: Server, access: Access, paths: Iterable[str], rounds: int) -> list[str]:
+    """Print what pages take; return those that take too long."""
+    slow = []
+    with server.client() as client:
+        cookie = signed_in(client, access)
+        for path in paths:
+            first, *others = taken(client, path, cookie, rounds + 1)
+            median = statistics.median(others)
+            print(f"{path:<52}{first:>8.1f}{median:>8.1f}{max(others):>8.1f}")
+            slow += [path] * (median > AT_MOST)
+    return slow
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--requests", type=int, default=1_000_000)
+    options.add_argument("--rounds", type=int, default=15)
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = prepared(Path(name))
+        store = Store(connect(f"sqlite:///{folder / 'data' / 'retainer.db'}"))
+        access = fill(store)
+        print(f"{'milliseconds':<52}{'first':>8}{'median':>8}{'slowest':>8}")
+        with running(folder, "--no-monitor") as server:
+            with server.client() as client:
+                reference = sorted({path.decode() for path in LINKS.findall(client.send("GET", "/docs").body)})
+            slow = measure(server, access, [*(f"/console{path}" for path in PAGES.values()), *reference], given.rounds)
+        keys = query(server.database, "SELECT account_id, id FROM api_keys ORDER BY id")
+        account_id = keys[0][0]
+        log_requests(store, account_id, [key for account, key in keys if account == account_id], given.requests)
+        print(f"\nwith {given.requests:,} requests in the log")
+        with running(folder, "--no-monitor") as server:
+            slow += measure(server, access, [f"/console{path}" for path in LOGGED], given.rounds)
+    print(f"\nabove {AT_MOST} ms: {', '.join(slow) or 'none'}")
+    return 1 if slow else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
