@@ -39,7 +39,6 @@ lint: $(DEVELOP)
 
 types: $(DEVELOP)
 	$(BIN)/mypy
-	cd bench && MYPYPATH=.. ../$(BIN)/mypy --config-file ../pyproject.toml *.py
 
 coverage: $(DEVELOP) browser
 	$(BIN)/coverage erase
@@ -48,24 +47,24 @@ coverage: $(DEVELOP) browser
 sure: lint types coverage  ## all that must hold before a push: format, lint, types, tests at full length, coverage
 
 bench: $(DEVELOP)  ## measure the server against bench/bare.py; ON="--database postgresql" for the other database
-	$(BIN)/python bench/load.py $(ON)
-	$(BIN)/python bench/reports.py $(ON)
+	$(BIN)/python -m bench.load $(ON)
+	$(BIN)/python -m bench.reports $(ON)
 
 instructions: $(DEVELOP)  ## count the instructions of a request against bench/bare.py; needs valgrind
-	$(BIN)/python bench/instructions.py
+	$(BIN)/python -m bench.instructions
 
 statements: $(DEVELOP)  ## write and show the statements and round trips to PostgreSQL of each operation
 	$(BIN)/pytest -q tests/contract/test_statements.py --write-statements
-	@cut -f 1-3 tests/contract/statements.tsv | expand -t 52,64
+	@cut -f 1-4 tests/contract/statements.tsv | expand -t 52,64,78
 
 depth: $(DEVELOP)  ## measure how answers slow down from 10,000 to 1,000,000 time entries; ON as for bench
-	$(BIN)/python bench/depth.py $(ON)
+	$(BIN)/python -m bench.depth $(ON)
 
 examples: $(DEVELOP)  ## record the examples of the reference again
 	$(BIN)/pytest -q tests/test_examples.py --write-examples
 
 screenshots: $(DEVELOP) browser  ## write pictures of the console's pages into docs/screenshots
-	$(BIN)/python tools/screenshots.py
+	$(BIN)/python -m tools.screenshots
 
 migration: $(DEVELOP)  ## write a new migration from the tables: make migration NAME="what changes"
 	$(BIN)/python tools/new_migration.py "$(NAME)"

@@ -18,9 +18,9 @@ from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
-from bare_clients import Clients
-from bare_databases import Postgresql, Sqlite, database_of
-from bare_time import TimeEntries
+from bench.bare_clients import Clients
+from bench.bare_databases import Postgresql, Sqlite, database_of
+from bench.bare_time import TimeEntries
 from retainer.limits import SlidingWindow
 from retainer.values.exact import utcnow
 
@@ -182,7 +182,7 @@ def require(key: Key, scope: str) -> None:
 
 
 def main() -> None:
-    """Serve the database of BENCH_DATABASE: python bench/bare.py THREADS PORT."""
+    """Serve the database of BENCH_DATABASE: python -m bench.bare THREADS PORT."""
     server = Granian(
         "bare:create",
         factory=True,

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from bare_databases import Postgresql, Sqlite
+from bench.bare_databases import Postgresql, Sqlite
 from retainer.values.collation import sort_key
 from retainer.values.exact import DIGITS, decimal_text, utcnow
 

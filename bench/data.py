@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import msgspec
 
-import bare
-from bare_clients import Clients
-from bare_databases import Sqlite
-from bare_time import TimeEntries
+from bench import bare
+from bench.bare_clients import Clients
+from bench.bare_databases import Sqlite
+from bench.bare_time import TimeEntries
 from retainer.identity import accounts, keys, users
 from retainer.identity.admins import operator_of
 from retainer.identity.keys import SCOPES

@@ -1,4 +1,4 @@
-"""Measure how answers slow down as time entries grow: python bench/depth.py [--small N] [--large N] [--rounds N]."""
+"""Measure how answers slow down as time entries grow: python -m bench.depth [--small N] [--large N] [--rounds N]."""
 
 import argparse
 import itertools
@@ -13,10 +13,10 @@ from pathlib import Path
 
 import msgspec
 
-from data import work_done
-from databases import add_option, databases
-from depth_data import DAYS, PROJECTS, USERS, Made, client_of, fill
-from servers import RETAINER, Connection, Server, request, start, stop, wait
+from bench.data import work_done
+from bench.databases import add_option, databases
+from bench.depth_data import DAYS, PROJECTS, USERS, Made, client_of, fill
+from bench.servers import RETAINER, Connection, Server, request, start, stop, wait
 
 PER_PAGE = 25
 WARM_SECONDS, TURN_SECONDS, TIMEOUT_SECONDS = 0.5, 0.1, 120

@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bare_databases import Sqlite
-from data import open_agency, work_done
+from bench.bare_databases import Sqlite
+from bench.data import open_agency, work_done
 
 USERS, CLIENTS, PROJECTS, YEARS, KEYS = 50, 200, 500, 4, 100
 DAYS = 365 * YEARS

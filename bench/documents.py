@@ -1,4 +1,4 @@
-"""Compare what documents come to with fractions: python bench/documents.py [--documents N] [--seed N]."""
+"""Compare what documents come to with fractions: python -m bench.documents [--documents N] [--seed N]."""
 
 # What the rules complete is still None here.
 # mypy: disable-error-code="arg-type, assignment"
@@ -20,10 +20,6 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import bindparam, delete, insert
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent.parent))
-
 from tests import money_reference as reference
 from tests.contract_checker import ContractChecker
 from tests.factories import ApiClient, new_store, open_agency, open_app

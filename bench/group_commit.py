@@ -1,4 +1,4 @@
-"""Measure what it brings that writers share flushes of the disk: python bench/group_commit.py --before REVISION.
+"""Measure what it brings that writers share flushes of the disk: python -m bench.group_commit --before REVISION.
 
 Serves the working copy and a former revision of it, each on a database of its own, in turns: 16 writers and one alone,
 on the disk as it is and with every flush made slower. Prints writes a second of both, and after / before, the median of
@@ -23,9 +23,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from data import describe, describe_time
-from load import drive
-from servers import RETAINER, Server, request, start, stop, wait
+from bench.data import describe, describe_time
+from bench.load import drive
+from bench.servers import RETAINER, Server, request, start, stop, wait
 
 WRITERS = (1, 16)
 TARGETS = {(16, True): 5.0, (16, False): 1.0, (1, True): 1.0, (1, False): 1.0}

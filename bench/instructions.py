@@ -1,4 +1,4 @@
-"""Count the instructions of a request in one process, without HTTP: python bench/instructions.py [--requests N].
+"""Count the instructions of a request in one process, without HTTP: python -m bench.instructions [--requests N].
 
 Valgrind's callgrind counts what the process does, the same on a busy machine as on a quiet one. Retainer and the
 yardstick (bare.py) answer the same requests; each pair of counts is one line, beside its ratio and what it may be.
@@ -34,7 +34,7 @@ SUMMARY = re.compile(r"^summary: (\d+)", re.MULTILINE)  # the totals also hold w
 
 def requests(count: int) -> dict[str, list[tuple[str, str, str]]]:
     """Return the requests of each scenario, as many as are needed: method, path and body."""
-    from data import CLIENTS, ENTRIES, describe, describe_time  # noqa: PLC0415
+    from bench.data import CLIENTS, ENTRIES, describe, describe_time  # noqa: PLC0415
 
     chance = random.Random(3)
     many = range(count)
@@ -100,8 +100,8 @@ def retainer(database: Path) -> Callable[..., Any]:
 
 def bare(database: Path) -> Callable[..., Any]:
     """The yardstick, in a process without anything that the application tells the driver."""
-    from bare import Bare  # noqa: PLC0415
-    from bare_databases import Sqlite  # noqa: PLC0415
+    from bench.bare import Bare  # noqa: PLC0415
+    from bench.bare_databases import Sqlite  # noqa: PLC0415
 
     return Bare(Sqlite(str(database)))
 
@@ -121,7 +121,7 @@ def count(side: str, database: Path, key: str, each: int) -> dict[str, float]:
     copy = shutil.copy(database, folder / "bench.db")
     shutil.copy(database.with_name(REQUESTS), folder)
     valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", "--quiet"]
-    command = [sys.executable, __file__, "--child", side, "--database", str(copy), "--key", key]
+    command = [sys.executable, "-m", "bench.instructions", "--child", side, "--database", str(copy), "--key", key]
     environment = os.environ | {"PYTHONHASHSEED": "0"}
     subprocess.run([*valgrind, *command], check=True, env=environment)
     found = {}
@@ -163,7 +163,7 @@ def main() -> None:
             "valgrind is missing, which counts the instructions: install it, for example apt install valgrind."
         )
     with tempfile.TemporaryDirectory() as made:
-        from data import fill  # noqa: PLC0415
+        from bench.data import fill  # noqa: PLC0415
 
         database = Path(made) / "made.db"
         key = fill(database)[0]

@@ -1,4 +1,4 @@
-"""Measure Retainer against the hand-written yardstick: python bench/load.py [--seconds S] [--rounds N]."""
+"""Measure Retainer against the hand-written yardstick: python -m bench.load [--seconds S] [--rounds N]."""
 
 import argparse
 import contextlib
@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from data import CLIENTS, KEYS, describe, describe_time, fill
-from databases import add_option, databases
-from servers import BARE, RETAINER, Connection, Server, request, start, stop, wait
+from bench.data import CLIENTS, KEYS, describe, describe_time, fill
+from bench.databases import add_option, databases
+from bench.servers import BARE, RETAINER, Connection, Server, request, start, stop, wait
 
 CONNECTIONS = 16
 TARGETS = {"read one": 0.70, "list 25 with total": 0.75, "create": 0.70, "create time entry": 0.65}
@@ -72,13 +72,18 @@ def drive(port: int, requests: Iterator[bytes], seconds: float, count: int = CON
 
 
 def measure(server: Server, scenario: str, seconds: float) -> Turn:
-    """One turn: the server runs while the other is stopped; the first tenth is not counted."""
-    os.killpg(server.process.pid, signal.SIGCONT)
+    """One turn; the first tenth is not counted."""
     drive(server.port, server.requests[scenario], seconds / 10)
     began, server_cpu, load_cpu = time.perf_counter(), cpu_seconds(server), time.process_time()
     answered = drive(server.port, server.requests[scenario], seconds)
     wall = time.perf_counter() - began
-    turn = Turn(answered, wall, cpu_seconds(server) - server_cpu, time.process_time() - load_cpu)
+    return Turn(answered, wall, cpu_seconds(server) - server_cpu, time.process_time() - load_cpu)
+
+
+def measure_alone(server: Server, scenario: str, seconds: float) -> Turn:
+    """One turn: the server runs while the others are stopped. Each has a database of its own, for it may hold locks."""
+    os.killpg(server.process.pid, signal.SIGCONT)
+    turn = measure(server, scenario, seconds)
     os.killpg(server.process.pid, signal.SIGSTOP)
     return turn
 
@@ -177,7 +182,7 @@ def main() -> None:
                 os.killpg(server.process.pid, signal.SIGSTOP)
             for _ in range(given.rounds):
                 for scenario in TARGETS:
-                    first, second = (measure(server, scenario, given.seconds) for server in servers)
+                    first, second = (measure_alone(server, scenario, given.seconds) for server in servers)
                     turns[scenario].append((first, second))
         finally:
             for server in servers:

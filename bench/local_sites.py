@@ -1,4 +1,4 @@
-"""Sites to be checked: they answer every request and write down when it came. python bench/local_sites.py PORT FILE."""
+"""Sites to be checked: they answer every request and write down when it came. python -m bench.local_sites PORT FILE."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Measure the monitor within `serve`: python bench/monitor.py [--sites N] [--minutes M] [--rounds R].
+"""Measure the monitor within `serve`: python -m bench.monitor [--sites N] [--minutes M] [--rounds R].
 
 First how late 1,000 local sites with an interval of 60 seconds are checked, seen from those sites, by a server on one
 core that answers requests all the while. Then what the API answers with the monitor and without, in turns.
@@ -20,10 +20,10 @@ from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from data import fill
-from load import drive, measure, prepare
+from bench.data import fill
+from bench.load import drive, measure_alone, prepare
+from bench.servers import RETAINER, Server, start, stop, wait
 from retainer.values.exact import as_instant
-from servers import RETAINER, Server, start, stop, wait
 
 INTERVAL = 60
 INSERT = """
@@ -88,9 +88,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         keys = fill(folder / "made.db")
-        sites = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("local_sites.py")), str(port), "seen"], cwd=folder
-        )
+        sites = subprocess.Popen([sys.executable, "-m", "bench.local_sites", str(port), str(folder / "seen")])
         try:
             on_time(folder, keys, port, given.sites, given.minutes, cores[0])
             side_by_side(folder, keys, port, given.sites, given.rounds, cores[0])
@@ -142,7 +140,7 @@ def side_by_side(folder: Path, keys: list[str], port: int, sites: int, rounds: i
             os.killpg(server.process.pid, signal.SIGSTOP)
         for _ in range(rounds):
             for scenario, found in ratios.items():
-                first, second = (measure(server, scenario, 3.0) for server in servers)
+                first, second = (measure_alone(server, scenario, 3.0) for server in servers)
                 found.append(first.rate / second.rate)
     finally:
         for server in servers:

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlencode
 
-from bench.request_log import log_requests
 from tests.blackbox.process import Client, Server, prepared, query, running
 from tools.screenshots import PAGES
 
+from bench.request_log import log_requests
 from retainer.demo import fill
 from retainer.demo.administration import Access
 from retainer.store.engines import connect

@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlalchemy import select
 
-import bare_databases
-from depth_data import DAYS, FAST, OLD, PROJECTS, STAMPS, USERS, client_of, put
+from bench import bare_databases
+from bench.depth_data import DAYS, FAST, OLD, PROJECTS, STAMPS, USERS, client_of, put
 from retainer.identity.admins import ACTING, operator
 from retainer.rollups import doctor
 from retainer.store.engines import Sqlite

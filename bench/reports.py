@@ -1,4 +1,4 @@
-"""Measure the reports as an account grows, and what they cost those who record time: python bench/reports.py."""
+"""Measure the reports as an account grows, and what they cost those who record time: python -m bench.reports."""
 
 import argparse
 import itertools
@@ -11,18 +11,18 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import load
-from databases import add_option, databases
-from depth import measure, prepare
-from depth_data import fill
-from report_data import add_money
-from servers import RETAINER, Server, request, start, stop, wait
+from bench import load
+from bench.databases import add_option, databases
+from bench.depth import measure, prepare
+from bench.depth_data import fill
+from bench.report_data import add_money
+from bench.servers import RETAINER, Server, request, start, stop, wait
 
 NAMES = ("overview", "revenue-by-client", "revenue-by-month", "utilisation", "project-profitability")
 YEAR_MS, ALWAYS_MS, GROWTH, COST = 50, 150, 3.0, 0.85
 WRITE, SECONDS = "POST /time-entries", 2.0
 LONGEST = 1095  # days before today
-WITHOUT = [sys.executable, str(Path(__file__).resolve().with_name("without_reports.py"))]
+WITHOUT = [sys.executable, "-m", "bench.without_reports"]
 
 
 def asked(keys: list[str]) -> dict[str, Iterator[bytes]]:
@@ -54,7 +54,7 @@ def cost(servers: list[Server], rounds: int) -> None:
     """Print how many entries a second each of two servers records, with 16 connections; they take turns."""
     for server in servers:
         os.killpg(server.process.pid, signal.SIGSTOP)
-    turns = [[load.measure(server, WRITE, SECONDS).rate for server in servers] for _ in range(rounds)]
+    turns = [[load.measure_alone(server, WRITE, SECONDS).rate for server in servers] for _ in range(rounds)]
     without, with_them = (statistics.median(column) for column in zip(*turns, strict=True))
     ratio = statistics.median(second / first for first, second in turns)
     print(f"time entries a second: {with_them:.0f} with the sums, {without:.0f} without; {ratio:.3f} (target {COST})")

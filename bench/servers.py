@@ -16,7 +16,7 @@ from retainer.settings import BASE_PATH
 THREADS = 16
 CORES = os.sched_getaffinity(0)
 RETAINER = [sys.executable, "-m", "retainer", "serve", "--threads", str(THREADS), "--port"]
-BARE = [sys.executable, str(Path(__file__).resolve().with_name("bare.py")), str(THREADS)]
+BARE = [sys.executable, "-m", "bench.bare", str(THREADS)]
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Measure what a month of checks costs a list of sites: python bench/sites.py [--sites N] [--rounds N].
+"""Measure what a month of checks costs a list of sites: python -m bench.sites [--sites N] [--rounds N].
 
 One server has sites that were checked every minute for 30 days, the other the same sites without any check.
 """
@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import bare_databases
-from data import open_agency
-from depth import measure
-from depth_data import FAST, put
+from bench import bare_databases
+from bench.data import open_agency
+from bench.depth import measure
+from bench.depth_data import FAST, put
+from bench.servers import RETAINER, Server, request, start, stop, wait
 from retainer.sites import uptime
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
 from retainer.values.exact import as_instant
-from servers import RETAINER, Server, request, start, stop, wait
 
 DAYS, KEYS, EVERY = 30, 100, 60
 SITE = (

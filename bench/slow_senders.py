@@ -1,4 +1,4 @@
-"""Measure what slow senders of one account cost another: python bench/slow_senders.py [--seconds S] [--rounds N].
+"""Measure what slow senders of one account cost another: python -m bench.slow_senders [--seconds S] [--rounds N].
 
 Prints p50 and p99 of the other account's reads and writes on a quiet server and with bodies that never arrive, and the
 ratio of the p99. Slow figures do not fail: the exit status is 0.
@@ -15,13 +15,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench.servers import RETAINER, Connection, request, start, stop, wait
 from retainer.identity import accounts, keys, users
 from retainer.identity.admins import operator_of
 from retainer.identity.keys import SCOPES
 from retainer.schema.migrations import migrate
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
-from servers import RETAINER, Connection, request, start, stop, wait
 
 TARGET = 3.0
 BURDENS = {"12 senders over 2 keys": (12, 2), "60 senders of 1 key": (60, 1), "60 senders over 6 keys": (60, 6)}

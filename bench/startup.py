@@ -1,4 +1,4 @@
-"""Measure a start on a migrated database: python bench/startup.py [--times N].
+"""Measure a start on a migrated database: python -m bench.startup [--times N].
 
 Prints the seconds to the first answer (median), and the memory of all its processes together.
 """

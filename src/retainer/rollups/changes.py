@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
-from typing import Any
 
 from sqlalchemy import Column, Table, bindparam
 from sqlalchemy.sql import visitors
+from sqlalchemy.sql.dml import UpdateBase
 
 from retainer.rollups import project_totals, summaries
 from retainer.rollups.sources import BALANCES, BILLED_TIME, TIME, Source
 from retainer.schema.work import projects
+from retainer.store.engines.sql import combined
 from retainer.store.tx import Tx
 from retainer.values.records import Record
 
@@ -57,18 +58,19 @@ def changing_project(tx: Tx, project_ids: list[int]) -> Iterator[None]:
 
 
 def _apply(tx: Tx, source: Source, feeds: tuple[Table, ...], by: str, record_id: int, sign: int) -> None:
-    for statement in _statements(source, feeds, by):
+    for statement in _statements(source, feeds, by, is_combined=tx.engine.combines_writes):
         tx.run(statement, record_id=record_id, sign=sign)
 
 
 @cache
-def _statements(source: Source, feeds: tuple[Table, ...], by: str) -> list[Any]:
+def _statements(source: Source, feeds: tuple[Table, ...], by: str, *, is_combined: bool) -> list[UpdateBase]:
     rows = source.rows.where(source.rows.selected_columns[by] == bindparam("record_id"))
     is_one = source.has_one_row and by == "record_id"
-    return [
+    statements: list[UpdateBase] = [
         project_totals.adding(rows) if table is projects else summaries.adding(table, rows, is_one=is_one)
         for table in feeds
     ]
+    return [combined(*statements)] if is_combined else statements
 
 
 @cache

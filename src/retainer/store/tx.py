@@ -6,13 +6,14 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import Table, bindparam, insert, or_, select, update
+from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.elements import ClauseElement
 
 from retainer.errors import BodyErrors, FieldErrors, Refusal, not_found
 from retainer.store import constraints
 from retainer.store.constraints import MISSING, singular
 from retainer.store.engines.base import DriverCursor, Engine, Row
-from retainer.store.engines.sql import insert_or_add
+from retainer.store.engines.sql import INTEGER, TEXT, combined, insert_or_add
 from retainer.store.records import R, folds, view
 from retainer.store.statements import Statements, statements_of
 from retainer.store.tables import ACCOUNT, totals
@@ -46,10 +47,13 @@ class Tx(BodyErrors, Transaction):
     A reading transaction is one statement, which needs no BEGIN; whoever needs more asks for a `snapshot` first.
     """
 
-    def __init__(self, engine: Engine, statements: Statements, actor: Actor, *, write: bool) -> None:
+    def __init__(
+        self, engine: Engine, statements: Statements, actor: Actor, *, write: bool, may_repeat: bool = False
+    ) -> None:
         BodyErrors.__init__(self)
         Transaction.__init__(self, engine, statements, actor.account_id, write=write)
         self.actor = actor
+        self.may_repeat = may_repeat
         self.if_match: str | None = None
         self._used = False
 
@@ -103,7 +107,10 @@ class Tx(BodyErrors, Transaction):
         return self.attempt(table, record, None, partial(self.put, table, values))
 
     def put(self, table: Table, values: Columns) -> int:
-        """Write a new row with values that were validated before; return its id."""
+        """Write a new row with values that were validated before, and count it; return its id."""
+        if self.engine.combines_writes:
+            counted = {"now": self.now, "counted": table.name, "change": 1}
+            return self.engine.new_id(self.execute(_insert_counted(table, tuple(values)), values | counted))
         row_id = self.add(table, values)
         self.count(table, 1)
         return row_id
@@ -156,7 +163,7 @@ class Tx(BodyErrors, Transaction):
     def count(self, table: Table, change: int) -> None:
         """Keep the counter of a table after rows were added or removed."""
         if change:
-            self.run(COUNT, name=table.name, count=change)
+            self.run(COUNT, counted=table.name, change=change)
 
     def check(self, table: Table, model: type[msgspec.Struct], values: Columns, exclude_id: int | None) -> None:
         """Note the errors of references and unique values among these, which may be some of a body's fields.
@@ -181,13 +188,14 @@ class Tx(BodyErrors, Transaction):
     def attempt(self, table: Table, record: Record, exclude_id: int | None, write: Callable[[], int]) -> int:
         """Write a record, or what belongs to it; every error of the body is raised here.
 
-        The database itself refuses references to nothing and values that are taken: why is asked when it does.
+        The database itself refuses references to nothing and values that are taken: why is asked when it does. May
+        raise TransientConflict in a transaction that may be repeated.
         """
         if self.errors:
             self.check(table, type(record), msgspec.structs.asdict(record), exclude_id)
             self.raise_errors()
         try:
-            with self.engine.attempt(self.connection):
+            with self.engine.attempt(self.connection, may_repeat=self.may_repeat):
                 return write()
         except self.engine.conflict:
             self.check(table, type(record), msgspec.structs.asdict(record), exclude_id)
@@ -211,9 +219,12 @@ class Store:
         self.engine = engine
         self.statements = statements_of(engine.dialect, engine.marker)
 
-    def begin(self, actor: Actor, *, write: bool) -> Tx:
-        """Return a transaction of the actor's account; leaving its block commits, an exception rolls back."""
-        return Tx(self.engine, self.statements, actor, write=write)
+    def begin(self, actor: Actor, *, write: bool, may_repeat: bool = False) -> Tx:
+        """Return a transaction of the actor's account; leaving its block commits, an exception rolls back.
+
+        Who says `may_repeat` runs it again after a TransientConflict, the last time without.
+        """
+        return Tx(self.engine, self.statements, actor, write=write, may_repeat=may_repeat)
 
     def unscoped(self, reason: str, *, write: bool = False) -> UnscopedTx:  # noqa: ARG002
         """Return a transaction over all accounts: for operators' commands and housekeeping."""
@@ -231,12 +242,12 @@ class Store:
         return self.engine.one(text, [values[name] for name in names])
 
 
-COUNTED: list[Any] = [ACCOUNT, bindparam("name"), bindparam("count")]
+COUNTED: list[Any] = [ACCOUNT, bindparam("counted", type_=TEXT), bindparam("change", type_=INTEGER)]
 COUNT = insert_or_add(totals, select(*COUNTED), ("count",))
 
 
 @cache
-def _insert(table: Table, names: tuple[str, ...], *, returns_id: bool) -> Any:
+def _insert(table: Table, names: tuple[str, ...], *, returns_id: bool) -> UpdateBase:
     values: Columns = {name: bindparam(name) for name in names}
     stamps: Columns = {"created_at": bindparam("now"), "updated_at": bindparam("now")}
     statement = insert(table).values(account_id=ACCOUNT, **stamps, **values)
@@ -244,12 +255,17 @@ def _insert(table: Table, names: tuple[str, ...], *, returns_id: bool) -> Any:
 
 
 @cache
-def _update(table: Table, names: tuple[str, ...]) -> Any:
+def _insert_counted(table: Table, names: tuple[str, ...]) -> UpdateBase:
+    return combined(_insert(table, names, returns_id=True), COUNT)
+
+
+@cache
+def _update(table: Table, names: tuple[str, ...]) -> UpdateBase:
     values: Columns = {name: bindparam(name, type_=table.c[name].type) for name in names}
     changed = or_(*(table.c[name].is_distinct_from(value) for name, value in values.items()))
     return update(table).where(table.c.id == bindparam("row_id"), changed).values(updated_at=bindparam("now"), **values)
 
 
 @cache
-def _touch(table: Table) -> Any:
+def _touch(table: Table) -> UpdateBase:
     return update(table).where(table.c.id == bindparam("row_id")).values(updated_at=bindparam("now"))

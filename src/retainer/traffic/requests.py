@@ -135,7 +135,7 @@ def requests_of_record(tx: Tx, kind: str, record_id: int, limit: int = 10) -> li
     return [_read(row) for row in tx.all(OF_RECORD, record=f"/{kind}/{record_id}", limit=limit)]
 
 
-def answered_around(began: datetime) -> dict[str, Any]:
+def answered_around(began: datetime) -> dict[str, str]:
     """Return between which moments a request was answered that began then; a clock may have been set back."""
     return {"made": as_instant(began - EARLIEST), "made_end": as_instant(began + LONGEST_REQUEST)}
 

@@ -44,6 +44,8 @@ class Engine(ABC):
     """What stands before the number of a bound value in a statement: `?1` or `$1`."""
     returns_ids: bool
     """Whether an INSERT must say RETURNING to make the new id known."""
+    combines_writes: bool
+    """Whether one statement can write into several tables, which spares those across a network."""
     has_history: bool
     """Whether there are databases that were made before this version's tables, step by step."""
     waits_for_schema: str
@@ -101,8 +103,11 @@ class Engine(ABC):
         """End a reading transaction, and take its connection back."""
 
     @abstractmethod
-    def attempt(self, connection: DriverConnection) -> AbstractContextManager[None]:
-        """A block whose statements are undone when one of them raises `conflict`; the transaction goes on."""
+    def attempt(self, connection: DriverConnection, *, may_repeat: bool) -> AbstractContextManager[None]:
+        """A block whose statements are undone when one of them raises `conflict`; the transaction goes on.
+
+        With `may_repeat` it need not go on, as its user will run it again. May raise TransientConflict.
+        """
 
     @abstractmethod
     def count_changed(self, connection: DriverConnection, cursor: DriverCursor) -> int:

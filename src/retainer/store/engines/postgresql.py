@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import psycopg as dialects
 from sqlalchemy.exc import DBAPIError
 
 from retainer.settings import SettingsError
-from retainer.store.engines.base import Engine, OutcomeUnknown, Row, Unavailable, Values
+from retainer.store.engines.base import Engine, OutcomeUnknown, Row, TransientConflict, Unavailable, Values
 from retainer.store.engines.bulk_postgresql import PostgresqlBulk
 from retainer.store.engines.postgresql_connection import Connection, Cursor, translate_error, translated
 from retainer.store.engines.postgresql_pool import Pool
@@ -48,6 +48,7 @@ class Postgresql(Engine):
     dialect: Dialect = dialects.PGDialect_psycopg(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
     marker = "$"
     returns_ids = True
+    combines_writes = True
     has_history = False
     waits_for_schema = "Requests that use {} wait meanwhile, and are answered 503 after 3 seconds."
     to_check = "the address, and whether the server runs"
@@ -168,12 +169,19 @@ class Postgresql(Engine):
             connection.send(f"BEGIN ISOLATION LEVEL {mode}", [])
 
     @contextlib.contextmanager
-    def attempt(self, connection: Connection) -> Iterator[None]:
+    def attempt(self, connection: Connection, *, may_repeat: bool) -> Iterator[None]:
         """A block whose statements are undone when one of them raises `conflict`; the transaction goes on.
 
         The block has to ask for the result of its last statement. The savepoint stays until the next attempt or the end
-        of the transaction, which need not be told that it is over.
+        of the transaction, which need not be told that it is over. What may be repeated needs none: most writes are
+        refused by no table, and are a statement shorter.
         """
+        if may_repeat:
+            try:
+                yield
+            except self.conflict as error:
+                raise TransientConflict(str(error)) from error
+            return
         if connection.has_savepoint:
             connection.send("RELEASE attempt", [])
         connection.send("SAVEPOINT attempt", [])

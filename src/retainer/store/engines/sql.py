@@ -24,6 +24,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import functions
 from sqlalchemy.sql.compiler import DDLCompiler, SQLCompiler
+from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TIMESTAMP, BigInteger, Boolean, Date, DateTime, Integer, Text
 
@@ -209,6 +210,11 @@ def insert_or_add(table: Table, rows: Select[Any], sums: tuple[str, ...]) -> Ins
     statement = postgresql.insert(table).from_select([*key, *sums], rows.where(true()))  # or ON is a join
     grown = {name: table.c[name] + statement.excluded[name] for name in sums}
     return statement.on_conflict_do_update(index_elements=key, set_=grown)  # SQLite says it in the same words
+
+
+def combined(statement: UpdateBase, *others: UpdateBase) -> UpdateBase:
+    """One statement that also writes what others write; none of them sees what another has written."""
+    return statement.add_cte(*(other.cte(f"also_{number}") for number, other in enumerate(others, 1)))
 
 
 def blocks(rows: list[Row]) -> Iterator[list[Row]]:

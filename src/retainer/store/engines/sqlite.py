@@ -56,6 +56,7 @@ class Sqlite(Engine):
     dialect = sqlite.dialect(paramstyle="numeric_dollar")
     marker = "?"
     returns_ids = False  # RETURNING would make an INSERT a quarter dearer
+    combines_writes = False
     has_history = True
     waits_for_schema = "Nothing can be written meanwhile."
     to_check = "the file and its disk"
@@ -155,7 +156,7 @@ class Sqlite(Engine):
         """End a reading transaction, and take its connection back."""
         self.end(connection, commit=False)
 
-    def attempt(self, connection: DriverConnection) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002
+    def attempt(self, connection: DriverConnection, *, may_repeat: bool) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002
         """A block as any other: a statement that is refused has changed nothing."""
         return contextlib.nullcontext()
 

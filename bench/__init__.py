@@ -1,0 +1,1 @@
+"""What measures the product; see README.md."""
