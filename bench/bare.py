@@ -184,7 +184,7 @@ def require(key: Key, scope: str) -> None:
 def main() -> None:
     """Serve the database of BENCH_DATABASE: python -m bench.bare THREADS PORT."""
     server = Granian(
-        "bare:create",
+        "bench.bare:create",
         factory=True,
         interface=Interfaces.WSGI,
         address="127.0.0.1",

@@ -26,7 +26,7 @@ from retainer.store.engines import connect
 from retainer.store.tx import Store, Tx
 from retainer.traffic import counts
 from retainer.traffic.answered import Answered
-from retainer.traffic.recorder import BATCH, Recorder
+from retainer.traffic.recorder import BATCH, RequestRecorder
 from retainer.traffic.requests import Filter, list_requests, requests_of_record
 from retainer.values.exact import as_instant, utcnow
 
@@ -78,7 +78,7 @@ def fill(store: Store, count: int) -> tuple[int, list[int]]:
 
 def log_requests(store: Store, account_id: int, key_ids: list[int], count: int) -> None:
     """Write requests of an account's keys."""
-    chance, recorder = random.Random(7), Recorder()
+    chance, recorder = random.Random(7), RequestRecorder()
     for start in range(0, count, BATCH):
         recorder.add([requested(account_id, key_ids, n, count, chance) for n in range(start, start + BATCH)])
         recorder.write(store)
@@ -86,7 +86,7 @@ def log_requests(store: Store, account_id: int, key_ids: list[int], count: int) 
 
 def writing(store: Store, account_id: int, key_ids: list[int]) -> str:
     """Write what a busy server writes every two seconds, and say what a request costs."""
-    chance, recorder, used, passed = random.Random(8), Recorder(), 0, 0
+    chance, recorder, used, passed = random.Random(8), RequestRecorder(), 0, 0
     for _ in range(BATCHES):
         batch = [requested(account_id, key_ids, n, BATCH, chance) for n in range(BATCH)]
         for each in batch:

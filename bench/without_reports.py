@@ -1,4 +1,4 @@
-"""Retainer without the sums that reports read, for the price of keeping them: without_reports.py PORT."""
+"""Retainer without the sums that reports read, for the price of keeping them: python -m bench.without_reports PORT."""
 
 import sys
 

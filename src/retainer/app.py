@@ -28,7 +28,7 @@ from retainer.sites import sites
 from retainer.store.engines import connect
 from retainer.store.tx import Store
 from retainer.support import ticket_replies, tickets
-from retainer.traffic.recorder import Recorder
+from retainer.traffic.recorder import RequestRecorder
 from retainer.web import assets
 from retainer.work import milestones, projects, tasks, time_entries
 
@@ -96,7 +96,7 @@ class App:
         self.settings = settings
         self.is_stopping, self.is_leaving = is_stopping or Event(), False
         self.store = Store(connect(settings.database))
-        recorder = Recorder()
+        recorder = RequestRecorder()
         self.log = Log(log, self.store.engine, recorder if settings.request_log_days else None)
         self.running = RunningSlots(settings.threads)
         self.limiter, keys_used = limiter_of(settings, self.log), KeysUsed()
@@ -147,9 +147,9 @@ class App:
 
 def measure(app: App, board: "Board", place: int) -> "MetricsPage":
     """Let an application keep its figures in its part of a board; return the page of all."""
-    from retainer.server.metrics import MetricsPage, Recorder  # noqa: PLC0415  # its library is loaded where it is used
+    from retainer.server.metrics import MetricsPage, MetricsRecorder  # noqa: PLC0415  # its library is loaded where it is used
 
-    recorder = Recorder(board.parts[place], app.running, app.store.engine, app.limiter, app.log.outages)
+    recorder = MetricsRecorder(board.parts[place], app.running, app.store.engine, app.limiter, app.log.outages)
     recorder.record([])
     app.log.count = recorder.record
     return MetricsPage(board, app.store)

@@ -120,6 +120,14 @@ def test_the_last_use_has_its_moment_and_address(api):
     assert (key.last_used_at, key.last_used_address) == ("2026-03-10T09:00:00.000000Z", "127.0.0.1")
 
 
+def test_a_server_that_notes_an_earlier_use_does_not_turn_back_what_another_has_noted(api):
+    api.get("/me")
+    later = "2026-03-10T09:00:00.000001Z"
+    api.sql("UPDATE api_keys SET last_used_at = $1 WHERE id = $2", later, api.key_id)
+    api.app.housekeeping.keys_used.write(api.store)
+    assert get(api, api.key_id).last_used_at == later
+
+
 def test_keys_are_filtered_searched_and_sorted(api, clock):
     create(api, "Zebra", expires_at="2026-03-11T00:00:00.000000Z")
     create(api, "Älva", expires_at="2026-03-10T12:00:00.000000Z")

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from functools import partial
 
 import psycopg
 import pytest
@@ -23,6 +24,7 @@ END $$;
 CREATE CONSTRAINT TRIGGER undone AFTER INSERT OR UPDATE ON {table} DEFERRABLE INITIALLY {moment}
 FOR EACH ROW EXECUTE FUNCTION undo();
 """
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 
 
 @pytest.fixture
@@ -77,6 +79,8 @@ def test_a_write_that_is_undone_again_and_again_is_refused_for_now_and_leaves_no
     with undone(database, "clients", 1000, moment) as tries:
         answer = api.post("/clients", {"name": "Bergmann"}, headers={"Idempotency-Key": "k"})
         assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "unavailable", "2")
+        assert answer.json["message"].startswith("Others are writing the same.")
+        assert not api.app.log.outages.is_on, "the database can be used"
         assert tries() == RETRIES + 1
     assert api.get("/clients").data == []
     assert api.post("/clients", {"name": "Bergmann"}, headers={"Idempotency-Key": "k"}).data["number"] == "C-0001"
@@ -91,13 +95,12 @@ def test_a_deadlock_with_another_program_is_survived_and_what_that_has_changed_i
     body = api.recipe("/invoices") | {"lines": [{"time_entry_ids": [entry]}]}
     answers = []
     request = threading.Thread(target=lambda: answers.append(api.post("/invoices", body)))
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
     turn = "SELECT pg_advisory_xact_lock(%s::INTEGER, %s::INTEGER)"
     with psycopg.connect(api.app.settings.database) as other:
         other.execute("SET deadlock_timeout = '1min'")  # so that it is the request that finds the deadlock
         other.execute("LOCK TABLE invoice_lines IN SHARE MODE")
         request.start()
-        until(lambda: database.execute(waiting).fetchone() == (1,), "the request waits for the table")
+        until(lambda: database.execute(WAITING).fetchone() == (1,), "the request waits for the table")
         other.execute(turn, [WRITES, api.account_id])  # which it gets once the request was undone
         other.execute("UPDATE time_entries SET duration_minutes = 120, amount = 18000 WHERE id = %s", [entry])
         other.commit()
@@ -106,3 +109,21 @@ def test_a_deadlock_with_another_program_is_survived_and_what_that_has_changed_i
     assert answer.status == 201, answer
     (line,) = answer.data["lines"]
     assert (line["quantity"], line["amount"]) == ("2", "180.00")
+
+
+def test_servers_note_the_same_keys_in_the_same_order_so_that_none_waits_in_a_circle(api, database):
+    second, noted = api.new_key(["clients:read"]), []
+    for key in (second, api.key):
+        assert api.get("/me", key=key).status == 200
+    write = partial(api.app.housekeeping.keys_used.write, api.store)
+    note = threading.Thread(target=lambda: noted.append(write()))
+    ids = [key_id for (key_id,) in api.sql("SELECT id FROM api_keys WHERE account_id = $1 ORDER BY id", api.account_id)]
+    with psycopg.connect(api.app.settings.database) as other:
+        other.execute("SET deadlock_timeout = '1min'")
+        other.execute("UPDATE api_keys SET name = name WHERE id = %s", [ids[0]])
+        note.start()
+        until(lambda: database.execute(WAITING).fetchone() == (1,), "the notes wait for the key")
+        other.execute("UPDATE api_keys SET name = name WHERE id = %s", [ids[-1]])
+        other.commit()
+    note.join(timeout=60)
+    assert noted == [None]

@@ -1,7 +1,9 @@
 """The connections of a process to PostgreSQL, when there are none to be had."""
 
+import contextlib
 import threading
 
+import psycopg
 import pytest
 
 from retainer.store.engines import Unavailable, connect
@@ -12,12 +14,12 @@ def threads():
     return [thread.name for thread in threading.enumerate() if thread.name == "postgresql"]
 
 
-def test_the_first_is_told_why_the_others_nothing_and_one_thread_tries_until_the_engine_is_closed():
+def test_all_are_told_why_and_one_thread_tries_until_the_engine_is_closed():
     engine = connect(f"postgresql://127.0.0.1:{free_port()}/agency")
     with pytest.raises(Unavailable, match="refused"):
         engine.connection()
     for _ in range(8):
-        with pytest.raises(Unavailable, match=r"PostgreSQL is out of reach\."):
+        with pytest.raises(Unavailable, match=r"PostgreSQL is out of reach: .*refused"):
             engine.connection()
     assert threads() == ["postgresql"]
     engine.close()
@@ -53,4 +55,21 @@ def test_when_one_connection_is_found_ended_the_idle_ones_are_not_lent_again(pos
         admin.execute("SELECT pg_terminate_backend(pid, 10000) FROM unnest(%s::integer[]) AS pid", [processes])
     assert engine.one("SELECT 1", []) == (1,), "on a new connection"
     assert all(connection.closed for connection in lent)
+    engine.close()
+
+
+def test_a_transaction_that_failed_in_the_middle_of_its_statements_costs_no_connection(postgresql_databases):
+    engine = connect(postgresql_databases.prototype)
+    idle = engine.connection()
+    connection = engine.begin_write(None)
+    engine.give_back(idle)
+    for statement in ("SELECT 1/0", *["SELECT 1"] * 50):
+        with contextlib.suppress(psycopg.Error):
+            connection.run(statement, [])
+    engine.end_write(connection, commit=False)
+    assert not connection.closed
+    assert {engine.connection(), engine.connection()} == {connection, idle}
+    for lent in (connection, idle):
+        assert engine.run(lent, "SELECT 2", []).fetchone() == (2,)
+        engine.give_back(lent)
     engine.close()

@@ -7,7 +7,7 @@ import msgspec
 from retainer.identity.admins import operator_of
 from retainer.traffic import requests
 from retainer.traffic.answered import Answered
-from retainer.traffic.recorder import Recorder
+from retainer.traffic.recorder import RequestRecorder
 from retainer.traffic.requests import Filter
 from retainer.values.exact import as_instant
 
@@ -39,7 +39,7 @@ def later(seconds, start=NOON):
 
 
 def write(api, *batch):
-    writing = Recorder()
+    writing = RequestRecorder()
     writing.add(batch)
     writing.finish(api.store)
 

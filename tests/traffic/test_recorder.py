@@ -9,7 +9,7 @@ from retainer.schema.requests import operation_hours, request_hours
 from retainer.schema.requests import requests as table
 from retainer.store.engines import OutcomeUnknown, Unavailable
 from retainer.traffic import counts, recorder, retention
-from retainer.traffic.recorder import Recorder
+from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import utcnow
 from tests.traffic.common import NOON, answered, asked, later, listed, write
 
@@ -44,7 +44,7 @@ class Failing:
 
 def test_while_the_database_is_away_requests_wait_the_oldest_are_lost_and_counted(api, monkeypatch):
     monkeypatch.setattr(recorder, "MOST_WAITING", 10)
-    waiting = Recorder()
+    waiting = RequestRecorder()
     waiting.add([answered(api, time=later(n)) for n in range(8)])
     with pytest.raises(Unavailable):
         waiting.write(Failing(api.store, Unavailable("away")))
@@ -60,7 +60,7 @@ def test_while_the_database_is_away_requests_wait_the_oldest_are_lost_and_counte
 
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_batch_whose_commit_was_not_confirmed_is_written_once(api, is_there):
-    unsure = Recorder()
+    unsure = RequestRecorder()
     unsure.add([answered(api, time=later(n)) for n in range(3)])
     for _ in range(2):
         with pytest.raises(OutcomeUnknown):
@@ -72,7 +72,7 @@ def test_a_batch_whose_commit_was_not_confirmed_is_written_once(api, is_there):
 
 def test_a_batch_that_the_database_refuses_is_lost_and_counted_and_the_next_is_written(api, monkeypatch):
     monkeypatch.setattr(recorder, "BATCH", 2)
-    writing = Recorder()
+    writing = RequestRecorder()
     writing.add([answered(api, key_id=999), answered(api), answered(api, time=later(1)), answered(api, time=later(2))])
     with pytest.raises(api.store.engine.conflict):
         writing.write(api.store)

@@ -14,7 +14,7 @@ from retainer.kernel.resource import Operation
 from retainer.schema.identity import api_keys
 from retainer.store.tx import Actor, Store
 from retainer.traffic.answered import RECORD, Answered
-from retainer.traffic.recorder import Recorder
+from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import as_instant
 
 DAYS = 30
@@ -47,7 +47,7 @@ class Traffic:
 
     def request(self) -> None:
         """Write the log of the last month."""
-        recorder = Recorder()
+        recorder = RequestRecorder()
         for place, key in enumerate(self.keys()):
             requests = [*self.everyday(key, PER_DAY[min(place, len(PER_DAY) - 1)])]
             if place == 0:

@@ -156,10 +156,10 @@ def to_refusal(error: Exception, request: Request, log: RequestLog) -> Refusal:
         return error
     log.report(request, error)
     if isinstance(error, Unavailable):
-        sentence = (
-            "The database is out of reach. Try again in a few seconds; an Idempotency-Key makes that safe for writes."
-        )
-        return Refusal("unavailable", sentence, headers={"Retry-After": "2"})
+        is_busy = isinstance(error, TransientConflict)
+        reason = "Others are writing the same." if is_busy else "The database is out of reach."
+        advice = "Try again in a few seconds; an Idempotency-Key makes that safe for writes."
+        return Refusal("unavailable", f"{reason} {advice}", headers={"Retry-After": "2"})
     return Refusal("server_error", f"Something went wrong here. Report the request id {request.id} to the operator.")
 
 

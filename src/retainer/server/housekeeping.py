@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from sqlalchemy import and_, bindparam, delete, update
+from sqlalchemy import and_, bindparam, delete, or_, update
 
 from retainer.identity import expiry
 from retainer.kernel.caller import Caller
@@ -19,7 +19,7 @@ from retainer.schema.requests import idempotency_keys
 from retainer.server.log import Log
 from retainer.store.tx import Store
 from retainer.traffic import retention
-from retainer.traffic.recorder import Recorder
+from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import as_instant
 
 LOG_SECONDS = 0.1
@@ -27,7 +27,8 @@ NOTE_SECONDS = 2.0
 SWEEP_SECONDS = 60.0
 SUMS_SECONDS = 3600.0
 THIS = and_(api_keys.c.account_id == bindparam("account"), api_keys.c.id == bindparam("key"))
-USED = update(api_keys).where(THIS).values(last_used_at=bindparam("at"), last_used_address=bindparam("address"))
+BEFORE = or_(api_keys.c.last_used_at.is_(None), api_keys.c.last_used_at < bindparam("at"))
+USED = update(api_keys).where(THIS, BEFORE).values(last_used_at=bindparam("at"), last_used_address=bindparam("address"))
 OLD = delete(idempotency_keys).where(idempotency_keys.c.created_at <= bindparam("before"))
 
 
@@ -45,16 +46,15 @@ class KeysUsed:
     def write(self, store: Store) -> None:
         """Write the times that are due."""
         now = time.time()
-        due = {key: use for key, use in list(self._used.items()) if now - self._written.get(key, 0) >= 60}
+        due = {key: use for key, use in sorted(self._used.copy().items()) if now - self._written.get(key, 0) >= 60}
         if not due:
             return
         with store.unscoped("keys of all accounts were used", write=True) as tx:
-            for key, (used, address) in due.items():
-                account_id, key_id = key
+            for (account_id, key_id), (used, address) in due.items():  # in the order in which all servers lock them
                 at = as_instant(datetime.fromtimestamp(used, UTC))
                 tx.run(USED, account=account_id, key=key_id, at=at, address=address)
-                self._written[key] = now
         for key, use in due.items():
+            self._written[key] = now
             if self._used.get(key) == use:
                 del self._used[key]
 
@@ -69,7 +69,13 @@ class Housekeeping:
     """A thread that does the chores of a serving process until it is stopped."""
 
     def __init__(
-        self, store: Store, limiter: Limiter, log: Log, keys_used: KeysUsed, recorder: Recorder, request_log_days: int
+        self,
+        store: Store,
+        limiter: Limiter,
+        log: Log,
+        keys_used: KeysUsed,
+        recorder: RequestRecorder,
+        request_log_days: int,
     ) -> None:
         self.store, self.limiter, self.log, self.keys_used = store, limiter, log, keys_used
         self.recorder, self.request_log_days = recorder, request_log_days

@@ -16,9 +16,9 @@ from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
 from retainer.server.outages import Outages
-from retainer.store.engines import Engine, Unavailable
+from retainer.store.engines import Engine, TransientConflict, Unavailable
 from retainer.traffic.answered import Answered, written_record
-from retainer.traffic.recorder import Recorder
+from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import utcnow
 
 encode_lines = msgspec.json.Encoder().encode_lines
@@ -94,7 +94,7 @@ class Log:
     It knows the outages of a database. `count` is called with all lines, a recorder gets those of requests.
     """
 
-    def __init__(self, stream: Stream, engine: Engine, recorder: Recorder | None = None) -> None:
+    def __init__(self, stream: Stream, engine: Engine, recorder: RequestRecorder | None = None) -> None:
         self.outages = Outages(engine, self)
         self.count: Callable[[list[Line]], None] = lambda _: None
         self._lines: deque[Line] = deque()
@@ -136,7 +136,10 @@ class Log:
 
     def report(self, what: Request | str, error: Exception) -> None:
         """Log an error with its stack; one of the database as part of an outage, which is two lines."""
-        if isinstance(error, Unavailable):
+        if isinstance(error, TransientConflict):
+            during = what if isinstance(what, str) else f"{what.method} {what.path}"
+            self.warning(f"Another transaction was in the way of {during} ({' '.join(str(error).split())}).")
+        elif isinstance(error, Unavailable):
             self.outages.note(error)
         else:
             self.failure(what, error)

@@ -105,7 +105,7 @@ class Part:
             self._cells[place] = 0
 
 
-class Recorder:
+class MetricsRecorder:
     """Keeps the figures of a worker: from the lines of the log, beside the requests."""
 
     def __init__(self, part: Part, running: RunningSlots, engine: Engine, limiter: Limiter, outages: Outages) -> None:

@@ -52,7 +52,7 @@ KEEP_BUSIEST = (
 )
 
 
-class Recorder:
+class RequestRecorder:
     """Requests of this process that are not in the database yet."""
 
     def __init__(self) -> None:

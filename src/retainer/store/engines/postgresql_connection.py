@@ -1,18 +1,20 @@
 """A connection to PostgreSQL: it waits for no reply for ever, and its values and errors are ours."""
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 from psycopg import errors
 from psycopg.adapt import Loader
-from psycopg.pq import PipelineStatus, TransactionStatus
+from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import TextLoader
 
 from retainer.store.engines.base import Row, TransientConflict, Unavailable, Values
 
+logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it warns of is an error of ours as well
 REPLY_SECONDS = 4
 """The longest that a reply of the server is waited for; then the connection is closed."""
 
@@ -102,11 +104,14 @@ class Connection(psycopg.Connection[Row]):
     def end(self, statement: str) -> None:
         """End a transaction of which nothing is to stay; a connection on which that fails is closed."""
         try:
-            if self.sent is not None and self.sent.status == PipelineStatus.ABORTED:
-                self.sync()
-            self.execute(statement)
-            self.exit_pipeline()
-        except psycopg.Error:
+            try:
+                self.execute(statement)
+            finally:
+                self.exit_pipeline()
+        except psycopg.Error:  # of a statement before, after which the server has run no other of the pipeline
+            with contextlib.suppress(psycopg.Error):
+                self.execute(statement)
+        if not self.is_reusable():
             self.close()
 
 

@@ -4,7 +4,7 @@ import contextlib
 import threading
 
 from retainer.store.engines.base import Unavailable
-from retainer.store.engines.postgresql_connection import Connection, open_connection
+from retainer.store.engines.postgresql_connection import REPLY_SECONDS, Connection, open_connection
 
 PAUSE_SECONDS = 0.1
 """From the loss of the server, and from each attempt that failed, to the next attempt to connect."""
@@ -21,6 +21,7 @@ class Pool:
         self._conninfo = conninfo
         self.idle: list[Connection] = []
         self.count = 0
+        self._reason = ""
         self._generation = 0
         self._lock = threading.Lock()
         self._is_back = threading.Event()  # another one for each loss; who waits for it ends when it is set
@@ -32,11 +33,11 @@ class Pool:
             return self.idle.pop()
         except IndexError:  # all are lent
             if not self._is_back.is_set():
-                raise Unavailable("PostgreSQL is out of reach.") from None
+                raise Unavailable(f"PostgreSQL is out of reach: {self._reason}") from None
         try:
             return self._open()
-        except Unavailable:
-            self._lose()
+        except Unavailable as error:
+            self._lose(str(error))
             raise
 
     def give_back(self, connection: Connection) -> None:
@@ -49,7 +50,7 @@ class Pool:
         if connection.closed:
             self._renew(connection.generation)
             if connection.has_timed_out:
-                self._lose()
+                self._lose(f"It has not answered for {REPLY_SECONDS} seconds.")
         connection.close()
 
     def close(self) -> None:
@@ -76,10 +77,11 @@ class Pool:
         for connection in idle:
             connection.close()
 
-    def _lose(self) -> None:
+    def _lose(self, reason: str) -> None:
         """Refuse new connections until a thread has got one."""
         with self._lock:
             if self._is_back.is_set():
+                self._reason = reason
                 self._is_back = threading.Event()
                 threading.Thread(
                     target=self._await_return, args=(self._is_back,), name="postgresql", daemon=True
