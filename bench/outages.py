@@ -23,12 +23,14 @@ from tests.postgresql_process import PostgresqlProcess, postgresql_process
 from tests.valkey_process import ValkeyProcess
 
 from retainer.settings import BASE_PATH
+from retainer.store.engines.postgresql_connection import REPLY_SECONDS
 
 NUMBERS = itertools.count(1)
 CALLERS = 8  # of each kind
 PAUSE_SECONDS = 0.04  # between two requests of a caller, so that no limit is reached
 DOWN_SECONDS = 2.0
-HUNG_SECONDS = 7.0  # longer than a reply is waited for
+NOTICED_SECONDS = REPLY_SECONDS + 0.5  # after which each worker knows that PostgreSQL hangs: one does not tell another
+HUNG_SECONDS = 8.0
 REFUSED_SECONDS, LONGEST_SECONDS, RETURN_SECONDS = 1.0, 5.0, 2.0  # what is allowed
 
 
@@ -187,7 +189,7 @@ class Cycle:
     longest: float
     """The longest request."""
     longest_refusal: float
-    """The longest request that was refused; while PostgreSQL hangs, of those that began after the first refusal."""
+    """The longest request that was refused; while PostgreSQL hangs, of those that began when each worker knew."""
     first_success: float
     """From the return of PostgreSQL to the first success of a request that began then."""
     all_succeed: float
@@ -216,8 +218,7 @@ def cycle(load: Load, database: PostgresqlProcess, kind: str) -> Cycle:
     requests = book.requests[before:]
     refused = [request for request in requests if request.status == 503]
     if kind == "hung":
-        opened = min((request.ended for request in refused), default=down)
-        refused = [request for request in refused if request.began > opened]
+        refused = [request for request in refused if request.began > down + NOTICED_SECONDS]
     good = [request.ended for request in requests if request.began > back and request.status < 300]
     return Cycle(
         kind,

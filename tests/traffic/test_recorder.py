@@ -87,6 +87,36 @@ def test_more_requests_than_a_batch_are_all_written(api):
     assert asked(api, counts.by_key, NOON)[api.key_id].requests == 2345
 
 
+class FailingLater:
+    """A store whose database is away after so many transactions."""
+
+    def __init__(self, store, transactions):
+        self.store, self.left = store, transactions
+
+    def unscoped(self, reason, *, write):
+        self.left -= 1
+        if self.left < 0:
+            raise Unavailable("away")
+        return self.store.unscoped(reason, write=write)
+
+
+def test_busiest_minutes_are_committed_a_few_at_a_time_so_that_servers_do_not_wait_long_for_each_other(
+    api, monkeypatch
+):
+    monkeypatch.setattr(recorder, "MOST_LOCKED", 2)
+    writing = RequestRecorder()
+    writing.add([answered(api, time=later(60 * n)) for n in range(1, 6) for _ in range(n)])
+
+    def busiest():
+        return asked(api, counts.by_key, NOON)[api.key_id].busiest_minute
+
+    with pytest.raises(Unavailable):
+        writing.finish(FailingLater(api.store, 2))
+    assert busiest() == 2
+    writing.finish(api.store)
+    assert busiest() == 5
+
+
 def test_several_servers_write_at_once_and_the_sums_are_those_of_all(both):
     api, other = both
 

@@ -22,6 +22,8 @@ from retainer.values.exact import LAST_DAY, as_instant, utcnow
 BATCH = 5000
 MOST_WAITING = 20_000
 """So many requests wait while the database is out of reach, at less than a kilobyte each; then the oldest are lost."""
+MOST_LOCKED = 20
+"""So many keys have their busiest minutes counted in one transaction, whose end other servers wait for."""
 LONGEST_PATH, LONGEST_METHOD = 500, 20
 KEY = re.compile(r"rtn_[0-9A-Za-z]+")
 MINUTE = len("2026-03-10T09:30")
@@ -108,14 +110,15 @@ class RequestRecorder:
 
     def _keep_busiest(self, store: Store, before: str) -> None:
         """Count the requests of minutes that are over: each server once, after its own are there, the last one all."""
-        over = {each for each in self._minutes if each[2] < before}
-        if over:
+        over = sorted(each for each in self._minutes if each[2] < before)  # in the order in which all servers lock them
+        for first in range(0, len(over), MOST_LOCKED):
+            part = over[first : first + MOST_LOCKED]
             with store.unscoped("the busiest minutes of keys", write=True) as tx:
-                for account_id, key_id, minute in sorted(over):  # in the order in which all servers lock them
+                for account_id, key_id, minute in part:
                     start = f"{minute}:00.000000Z"
                     end = as_instant(datetime.fromisoformat(start) + timedelta(minutes=1))
                     tx.run(KEEP_BUSIEST, account=account_id, key=key_id, hour=minute[:HOUR], start=start, end=end)
-            self._minutes -= over
+            self._minutes.difference_update(part)
 
     def _next(self) -> None:
         self._number += len(self._batch)
