@@ -71,7 +71,7 @@ class Book:
     refused: Counter[str] = field(default_factory=Counter)
     answers: Counter[int] = field(default_factory=Counter)
     hung_up: Counter[str] = field(default_factory=Counter)
-    unanswered: int = 0
+    unanswered: list[str] = field(default_factory=list)
     replayed: int = 0
     wrong: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -159,9 +159,9 @@ class Writer:
         while time.monotonic() < end:
             try:
                 answer = self.client.send(method, BASE_PATH + path, body, Idempotency_Key=key, **headers)
-            except (OSError, http.client.HTTPException):
+            except (OSError, http.client.HTTPException) as error:
                 with self.book.lock:
-                    self.book.unanswered += 1
+                    self.book.unanswered.append(f"{method} {path}: {error!r}")
             else:
                 with self.book.lock:
                     self.book.answers[answer.status] += 1
@@ -210,6 +210,7 @@ def run(
                 running[kill % servers] = killed(running[kill % servers], whole=kill // servers % 2 == 0)
             book.wrong += [f"A writer ended: {done.exception()}" for done in work if done.exception()]
         for caller in callers[: len(agencies)]:
+            caller.client.close()  # it may have had nothing to do for longer than a server keeps a connection
             caller.issue(0)
             caller.issue(2)  # the other year: a number that was taken last and lost is a gap now
         for caller in callers:
@@ -219,7 +220,7 @@ def run(
         for server in running:
             server.kill()
     if book.unanswered and not kills:
-        book.wrong.append(f"{book.unanswered} requests were not answered by a server that ran on.")
+        book.wrong.append(f"These were not answered by a server that ran on: {book.unanswered}")
     return book, verify(running[0], book, drafts=writers + len(agencies))
 
 
@@ -284,7 +285,7 @@ def report(book: Book, figures: dict[str, Any]) -> None:
     rows += [("credit notes", figures["credit_notes"]), ("refused", refused)]
     rows += [(f"  {kind}", count) for kind, count in sorted(book.refused.items())]
     rows += [(f"hung up {way}", count) for way, count in sorted(book.hung_up.items())]
-    rows += [("sent, not answered, sent again", book.unanswered), ("answered as the first time", book.replayed)]
+    rows += [("sent, not answered, sent again", len(book.unanswered)), ("answered as the first time", book.replayed)]
     rows += [(f"answered {status}", count) for status, count in sorted(book.answers.items())]
     for (prefix, account, year), count in figures["series"].items():
         rows += [(f"account {account}: {prefix}-{year}-0001 to {prefix}-{year}-{count:04}", count)]
