@@ -7,6 +7,7 @@ import pytest
 import time_machine
 
 from retainer import demo
+from retainer.identity import key_list
 from retainer.identity.admins import operator_of
 from retainer.schema.migrations import migrate
 from retainer.traffic import counts
@@ -65,10 +66,20 @@ def test_the_request_log_has_a_month_a_limit_that_was_met_and_a_bad_minute(agenc
         tx.snapshot()
         month = counts.by_day(tx, 30)
         failed = list_requests(tx, Filter(status="5xx")).requests
-        written = list_requests(tx, Filter(method="POST")).requests
+        written = list_requests(tx, Filter(method="PATCH")).requests
     assert len([day for day in month.values() if day.requests]) >= 28
     assert 1500 < sum(day.requests for day in month.values()) < 6000
     assert max(day.busiest_minute for day in month.values()) > 600
     assert sum(day.limited for day in month.values()) == 40
     assert {request.status for request in failed} == {503}
     assert any(request.record for request in written)
+
+
+def test_the_keys_were_last_used_when_the_request_log_says(agency):
+    with agency.store.begin(operator_of(agency.store, 1), write=False) as tx:
+        tx.snapshot()
+        for key in key_list.list_keys(tx):
+            newest = list_requests(tx, Filter(key_id=key.id), limit=1).requests
+            if newest:
+                assert (key.last_used_at, key.last_used_address) == (newest[0].answered_at, newest[0].address)
+                assert key.created_at < newest[0].answered_at

@@ -164,7 +164,7 @@ def test_people_are_added_invited_changed_deactivated_and_activated(api, visitor
     assert 'value="a lot"' in wrong.html
     key = value_of(made(visitor, user_id=str(api.member_id)))
     name = user["name"]
-    assert f"1 key of {name} stops at once" in visitor.get(f"{person}/deactivate").text
+    assert f"1 key that acts as {name} stops at once" in visitor.get(f"{person}/deactivate").text
     assert visitor.submit(f"{person}/deactivate", confirmation="no").status == 422
     assert "is deactivated. 1 key stopped." in visitor.submit(f"{person}/deactivate", confirmation=name).text
     assert api.get("/me", key=key).code == "user_deactivated"
@@ -231,7 +231,10 @@ def test_search_finds_records_by_name_and_number_and_requests_by_id(api, visitor
 
 
 def test_a_record_shows_its_relations_and_the_request_that_wrote_it(api, visitor):
-    client = api.make("/clients", name="Bergmann Optik", notes="First line\nsecond line")
+    tags = [api.make("/tags", name=name)["id"] for name in ("Retail", "Care plan")]
+    client = api.make(
+        "/clients", name="Bergmann Optik", notes="First line\nsecond line", tag_ids=tags, vat_number="DE1"
+    )
     project = api.make("/projects", client_id=client["id"], name="Website")
     answer = api.patch(f"/clients/{client['id']}", {"city": "Leipzig"})
     recorded(api)
@@ -240,6 +243,8 @@ def test_a_record_shows_its_relations_and_the_request_that_wrote_it(api, visitor
     assert "PATCH" in page.text
     assert f"/console/records/projects/{project['id']}" in page.links
     assert "Leipzig" in page.text
+    assert "VAT number DE1" in page.text
+    assert "Tags Care plan, Retail" in page.text
     request = visitor.get(next(link for link in page.links if "/requests/" in link))
     assert answer.headers["x-request-id"] in request.text
     assert f"/console/records/clients/{client['id']}" in visitor.get(f"/console/records/projects/{project['id']}").links

@@ -1,11 +1,13 @@
 """The pages of records, to be read alone: their fields, what refers to them, and the requests that wrote them."""
 
+import json
 import re
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
+from sqlalchemy import select
 
 from retainer.console import words
 from retainer.console.catalogue import Catalogue, Kind, label_of, record_id_of
@@ -14,6 +16,8 @@ from retainer.errors import Refusal
 from retainer.identity import key_list, users
 from retainer.kernel.http import Response
 from retainer.kernel.query import parameters
+from retainer.schema.crm import tags
+from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
 from retainer.traffic.requests import requests_of_record
 from retainer.values.parameters import WHOLE
@@ -26,6 +30,23 @@ LONG = 100
 """Characters from which on a text is a paragraph."""
 INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?Z")
 HIDDEN = {"id"}
+SPOKEN = {
+    "address_line1": "Address, line 1",
+    "address_line2": "Address, line 2",
+    "external_id": "External id",
+    "php_version": "PHP version",
+    "receipt_url": "Receipt, URL",
+    "ssl_expires_at": "SSL expires at",
+    "tag_ids": "Tags",
+    "url": "URL",
+    "vat_number": "VAT number",
+    "wp_update_version": "WordPress update",
+    "wp_version": "WordPress version",
+}
+"""Fields whose names are not the words of what they hold."""
+TAG_NAMES = (
+    select(tags.c.name).where(is_listed(tags.c.id, listed("ids", INTEGER).scalar_subquery())).order_by(tags.c.name)
+)
 
 
 class Value(NamedTuple):
@@ -124,10 +145,16 @@ class Reader:
     def fields(self, record: msgspec.Struct, references: dict[str, Any]) -> list[tuple[str, Value]]:
         """Return the fields of a record with their names as people read them."""
         return [
-            (spoken(name), self.value(getattr(record, name, None), references.get(name)))
+            (spoken(name), self.field(name, getattr(record, name, None), references))
             for name in record.__struct_fields__
             if name not in HIDDEN
         ]
+
+    def field(self, name: str, value: Any, references: dict[str, Any]) -> Value:
+        """Return the value of a field; tags by their names."""
+        if name == "tag_ids":
+            value = [tag for (tag,) in self.tx.all(TAG_NAMES, ids=json.dumps(value))] if value else None
+        return self.value(value, references.get(name))
 
     def value(self, value: Any, target: Any = None) -> Value:
         """Return a value; an id that refers to another record as a link to it."""
@@ -173,4 +200,4 @@ def text_of(value: Any) -> str:
 
 def spoken(name: str) -> str:
     """Return the name of a field as people read it."""
-    return name.removesuffix("_id").replace("_", " ").capitalize()
+    return SPOKEN.get(name) or name.removesuffix("_id").replace("_", " ").capitalize()

@@ -67,12 +67,12 @@ def administer(tx: Tx, today: date, team: list[UserDetails]) -> tuple[list[int],
     ago(80)
     end = instant_after(tx.now, timedelta(days=89))
     reports = make(KeyDetails, name="Reporting dashboard", user_id=admin_id, scopes=DASHBOARD, expires_at=end)
-    reporting = keys.create_key(tx, reports)
+    keys.create_key(tx, reports)
     ago(1)
-    rotated = key_changes.rotate_key(tx, tracking.id, Rotation(hours=72))
+    key_changes.rotate_key(tx, tracking.id, Rotation(hours=72))
     demo = keys.create_key(tx, make(KeyDetails, name="Demo", user_id=admin_id, scopes=list(SCOPES)))
-    for key_id, days in ((website.id, 120), (imported.id, 290), (tracking.id, 1), (reporting.id, 0), (rotated.id, 0)):
-        used = min(instant_after(_noon(today), -timedelta(days=days)), utcnow())
+    for key_id, days in ((website.id, 120), (imported.id, 290)):
+        used = instant_after(_noon(today), -timedelta(days=days))
         tx.set(api_keys, key_id, {"last_used_at": used, "last_used_address": SERVER})
     return people, demo.value
 

@@ -22,17 +22,18 @@ PER_DAY = (70, 35, 20, 10)
 """Requests on a working day, of the first key, the second and so on; the others make as few as the last."""
 BURST, LIMIT = 640, 600
 BURST_DAYS_AGO, BAD_NIGHT_DAYS_AGO = 6, 1
-SHOWN = api_keys.c["last_used_at", "id", "user_id", "prefix", "scopes", "expires_at", "revoked_at"]
+SHOWN = api_keys.c["last_used_at", "id", "user_id", "prefix", "scopes", "created_at", "expires_at", "revoked_at"]
 KEYS = select(*SHOWN).order_by(api_keys.c.id)
 
 
 class DemoKey(NamedTuple):
-    """A key, and until when it could be used."""
+    """A key, and from when until when it could be used."""
 
     id: int
     user_id: int
     prefix: str
     operations: list[Operation]
+    since: datetime
     until: datetime
     address: str
 
@@ -52,8 +53,13 @@ class Traffic:
             requests = [*self.everyday(key, PER_DAY[min(place, len(PER_DAY) - 1)])]
             if place == 0:
                 requests += [*self.burst(key), *self.bad_night(key)]
-            recorder.add(sorted(requests, key=lambda answered: answered.time))
+            requests.sort(key=lambda answered: answered.time)
+            recorder.add(requests)
             recorder.write(self.store)
+            if requests:
+                with self.store.begin(self.actor, write=True) as tx:
+                    used = {"last_used_at": requests[-1].time, "last_used_address": key.address}
+                    tx.set(api_keys, key.id, used)
 
     def keys(self) -> list[DemoKey]:
         """Return the keys that can call something, without those that nobody has used for long."""
@@ -61,12 +67,13 @@ class Traffic:
         with self.store.begin(self.actor, write=False) as tx:
             rows = tx.all(KEYS)
         keys = []
-        for last_used_at, key_id, user_id, prefix, scopes, *ends in rows:
+        for last_used_at, key_id, user_id, prefix, scopes, created_at, *ends in rows:
             operations = [each for each in callable_operations() if each.scope in scopes.split()]
             until = min([self.now, *(datetime.fromisoformat(end) for end in ends if end)])
             address = f"198.51.100.{self.chance.randint(1, 254)}"
             if operations and not (last_used_at and last_used_at < start):
-                keys.append(DemoKey(key_id, user_id, prefix, operations, until, address))
+                since = datetime.fromisoformat(created_at)
+                keys.append(DemoKey(key_id, user_id, prefix, operations, since, until, address))
         return keys
 
     def everyday(self, key: DemoKey, per_day: int) -> Iterator[Answered]:
@@ -78,7 +85,7 @@ class Traffic:
                 minutes = int(self.chance.triangular(7 * 60, 20 * 60, 11 * 60))
                 moment = datetime.combine(day, time(), zone) + timedelta(minutes=minutes)
                 moment += timedelta(microseconds=self.chance.randrange(60_000_000))
-                if moment < key.until:
+                if key.since <= moment < key.until:
                     operation = self.chance.choice(key.operations)
                     if operation.writes and self.chance.random() < 0.6:  # who writes reads more
                         operation = key.operations[0]
@@ -112,11 +119,7 @@ class Traffic:
         table = operation.resource.parent if operation.resource.parent is not None else operation.resource.table
         for parameter in operation.parameters:
             path = path.replace(f"{{{parameter}}}", str(self.chance.choice(self.ids_of(table))))
-        record = None
-        if operation.writes and status < 300 and table is not None:
-            made = f"{path}/{self.chance.choice(self.ids_of(table))}" if operation.created else path
-            found = RECORD.match(made)
-            record = found and found[0]
+        found = RECORD.match(path) if operation.writes and status < 300 else None
         return Answered(
             time=as_instant(moment),
             request_id=f"req_{int(moment.timestamp()) * 1000:012x}{self.chance.getrandbits(48):012x}",
@@ -130,7 +133,7 @@ class Traffic:
             key_id=key.id,
             key=key.prefix,
             address=key.address,
-            record=record,
+            record=found and found[0],
         )
 
     def ids_of(self, table: Table | None) -> list[int]:
