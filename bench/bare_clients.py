@@ -81,8 +81,8 @@ class Clients:
         self.select = database.statement(READ.format(database.row(columns)))
         self.list = database.statement(LIST.format(database.row([*columns, TOTAL])))
         self.number = database.statement(NUMBER.format(database.row(("last", taken))))
-        self.insertion = database.statement(INSERT.format(database.row(("id",))))
-        self.first_number, self.count, self.tag = map(database.statement, (FIRST_NUMBER, COUNT, TAG))
+        self.insertion = database.combined(INSERT.format(database.row(("id",))), COUNT)
+        self.first_number, self.tag = map(database.statement, (FIRST_NUMBER, TAG))
 
     def read(self, connection: Any, account: int, client: int) -> bytes | None:
         """A client, or None."""
@@ -135,10 +135,9 @@ class Clients:
             *(rate, tax, client.payment_terms_days, client.notes, client.external_id),
             *(client.name.casefold(), sort_key(client.name), search, account),
         ]
-        (made,) = self.database.one(connection, self.insertion, values)
+        (made,) = self.database.first(self.database.run(connection, self.insertion, values, (account,)))
         for tag in client.tag_ids:
             connection.execute(self.tag, (account, made, tag))
-        connection.execute(self.count, (account,))
         return made, encode(record(self.database.one(connection, self.select, (account, made))))
 
     def next_number(self, connection: Any, account: int, pattern: str) -> str:

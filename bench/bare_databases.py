@@ -50,6 +50,19 @@ class Sqlite:
         """A statement with places for values as the driver wants them."""
         return text
 
+    def combined(self, *texts: str) -> list[str]:
+        """Statements that write one after another."""
+        return list(texts)
+
+    def run(self, connection: Any, combined: Any, *values: Values) -> Any:
+        """Run statements with the values of each; return the cursor of the first."""
+        first, *_ = [connection.execute(text, each) for text, each in zip(combined, values, strict=True)]
+        return first
+
+    def first(self, cursor: Any) -> Any:
+        """The first row, or None."""
+        return cursor.fetchone()
+
     def lend(self) -> Any:
         """A connection that nobody else uses."""
         connection = getattr(self.local, "connection", None)
@@ -112,6 +125,27 @@ class Postgresql:
         numbers = count(1)
         return PLACE.sub(lambda place: f"${place[1] or next(numbers)}", text)
 
+    def combined(self, *texts: str) -> str:
+        """One statement that writes what several do; its values are those of each in turn."""
+        parts, before = [], 0
+        for text in texts:
+            numbers = count(1)
+            places = [int(place or next(numbers)) for place in PLACE.findall(text)]
+            each = iter(places)
+            parts.append(PLACE.sub(lambda _, each=each, before=before: f"${before + next(each)}", text))  # type: ignore[misc]
+            before += max(places)
+        main, *others = parts
+        return f"WITH {', '.join(f'also_{n} AS ({text})' for n, text in enumerate(others, 1))} {main}"
+
+    def run(self, connection: Any, combined: Any, *values: Values) -> Any:
+        """Run such a statement with the values of each part; return its cursor."""
+        return connection.execute(combined, [value for each in values for value in each])
+
+    def first(self, cursor: Any) -> Any:
+        """The first row, or None."""
+        found = cursor.fetchone()
+        return found and decode(found[0])
+
     def lend(self) -> Any:
         """A connection that nobody else uses."""
         return self.idle.pop() if self.idle else self.connect()
@@ -130,8 +164,7 @@ class Postgresql:
 
     def one(self, connection: Any, statement: str, values: Values) -> Any:
         """The first row, or None."""
-        found = connection.execute(statement, values).fetchone()
-        return found and decode(found[0])
+        return self.first(connection.execute(statement, values))
 
     def all(self, connection: Any, statement: str, values: Values) -> list[Any]:
         """All rows."""

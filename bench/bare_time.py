@@ -91,10 +91,10 @@ class TimeEntries:
     def __init__(self, database: Sqlite | Postgresql) -> None:
         self.database = database
         self.context = database.statement(CONTEXT.format(database.row(RELATED)))
-        self.insertion = database.statement(INSERT.format(database.row(("id",))))
+        self.insertion = database.combined(INSERT.format(database.row(("id",))), COUNT)
         self.select = database.statement(READ.format(database.row(COLUMNS)))
-        self.count, self.count_on_project = map(database.statement, (COUNT, COUNT_ON_PROJECT))
-        self.sum_project, self.sum_user = map(database.statement, (SUM_PROJECT, SUM_USER))
+        self.sums = database.combined(SUM_PROJECT, SUM_USER)
+        self.sums_and_project = database.combined(COUNT_ON_PROJECT, SUM_PROJECT, SUM_USER)
 
     def insert(self, connection: Any, key: Any, entry: NewEntry) -> tuple[int, bytes]:
         """Check what the entry refers to, price it, write the row, the counter and the sums; return its id and JSON."""
@@ -138,22 +138,18 @@ class TimeEntries:
             *(account, now, now, client, project, user, date, entry.duration_minutes),
             *(billable, entry.description, rate, amount, currency, entry.external_id, search),
         )
-        (made,) = self.database.one(connection, self.insertion, values)
-        connection.execute(self.count, (account,))
-        if project is not None:
-            minutes = entry.duration_minutes
-            sums = (minutes, minutes if billable else 0, amount, currency, account, project)
-            connection.execute(self.count_on_project, sums)
+        (made,) = self.database.first(self.database.run(connection, self.insertion, values, (account,)))
         minutes, spans = entry.duration_minutes, [date[:length] for length in SPANS]
         of_user = (minutes, minutes if billable else 0, amount)
         of_project = (*of_user, minutes * (cost_rate or 0), minutes if cost_rate is None else 0)
         where = (client or 0, project or 0, currency)
-        connection.execute(
-            self.sum_project, [value for span in spans for value in (account, span, *where, *of_project)]
-        )
-        connection.execute(
-            self.sum_user, [value for span in spans for value in (account, span, user, currency, *of_user)]
-        )
+        by_project = [value for span in spans for value in (account, span, *where, *of_project)]
+        by_user = [value for span in spans for value in (account, span, user, currency, *of_user)]
+        if project is None:
+            self.database.run(connection, self.sums, by_project, by_user)
+        else:
+            on_project = (*of_user, currency, account, project)
+            self.database.run(connection, self.sums_and_project, on_project, by_project, by_user)
         return made, encode(record(self.database.one(connection, self.select, (account, made))))
 
 

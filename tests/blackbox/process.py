@@ -358,8 +358,9 @@ def answers(server: Server) -> bool:
 def running_together(folder: Path, count: int, **settings: str) -> Iterator[Servers]:
     """Servers of the PostgreSQL and the Valkey that the settings name, of two workers each, ended with the block.
 
-    Each has a folder of its own.
+    Each has a folder of its own, and fewer threads than usual: PostgreSQL has connections for two such pairs.
     """
+    settings = {"RETAINER_THREADS": "8", **settings}
     with contextlib.ExitStack() as stack:
         servers = []
         for number in range(count):
