@@ -73,3 +73,29 @@ def test_a_transaction_that_failed_in_the_middle_of_its_statements_costs_no_conn
         assert engine.run(lent, "SELECT 2", []).fetchone() == (2,)
         engine.give_back(lent)
     engine.close()
+
+
+@pytest.mark.parametrize("is_attempt", [False, True])
+def test_a_statement_that_was_to_be_prepared_after_one_that_failed_is_prepared_again(postgresql_databases, is_attempt):
+    engine = connect(postgresql_databases.prototype)
+
+    def use(*statements):
+        """Run statements in a transaction that is rolled back; the last may fail for another's sake."""
+        connection = engine.begin_write(None)
+        try:
+            with engine.attempt(connection, may_repeat=False) if is_attempt else contextlib.nullcontext():
+                for statement in statements[:-1]:
+                    connection.run(statement, [])
+                return connection.run(statements[-1], []).fetchall()
+        finally:
+            engine.end_write(connection, commit=False)
+
+    taken = "INSERT INTO accounts SELECT * FROM accounts"
+    with pytest.raises(engine.conflict):
+        use(taken, "SELECT 0")
+    use("SELECT 3")
+    use("SELECT 3")
+    with pytest.raises(engine.conflict):
+        use(taken, "SELECT 3")
+    assert use("SELECT 3") == [(3,)]
+    engine.close()

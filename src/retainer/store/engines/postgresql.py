@@ -189,8 +189,9 @@ class Postgresql(Engine):
         try:
             yield
         except self.conflict:
-            with translated():
+            with contextlib.suppress(psycopg.Error):  # of what followed it, if that was not answered before
                 connection.sync()
+            connection.prepare_again()
             connection.send("ROLLBACK TO attempt", [])
             raise
 

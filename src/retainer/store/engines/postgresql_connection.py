@@ -101,6 +101,13 @@ class Connection(psycopg.Connection[Row]):
         if self.sent is not None:
             self.sent.sync()
 
+    def prepare_again(self) -> None:
+        """Let all statements be prepared anew, after one has failed in the pipeline.
+
+        The server has not prepared those that followed it, though the driver believes so, and would name them for ever.
+        """
+        self._prepared.clear()
+
     def end(self, statement: str) -> None:
         """End a transaction of which nothing is to stay; a connection on which that fails is closed."""
         try:
@@ -109,6 +116,7 @@ class Connection(psycopg.Connection[Row]):
             finally:
                 self.exit_pipeline()
         except psycopg.Error:  # of a statement before, after which the server has run no other of the pipeline
+            self.prepare_again()
             with contextlib.suppress(psycopg.Error):
                 self.execute(statement)
         if not self.is_reusable():
