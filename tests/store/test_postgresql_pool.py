@@ -1,6 +1,8 @@
 """The connections of a process to PostgreSQL, when there are none to be had."""
 
 import contextlib
+import gc
+import socket
 import threading
 
 import psycopg
@@ -27,6 +29,25 @@ def test_all_are_told_why_and_one_thread_tries_until_the_engine_is_closed():
     with pytest.raises(Unavailable, match="refused"):
         engine.connection()
     engine.close()
+
+
+def test_an_attempt_to_connect_that_takes_too_long_leaves_no_connection_behind(fast_path):
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(fast_path / ".s.PGSQL.5432"))
+        silent.listen()
+        engine = connect(f"postgresql:///agency?host={fast_path}")
+        gc.disable()
+        try:
+            with pytest.raises(Unavailable, match="timeout"):
+                engine.connection()
+            engine.close()
+            caller, _ = silent.accept()
+            caller.settimeout(10)
+            with caller:
+                while caller.recv(4096):  # until it is closed there
+                    pass
+        finally:
+            gc.enable()
 
 
 def test_connections_that_were_lent_before_a_close_are_closed_when_they_are_given_back(postgresql_databases):

@@ -128,6 +128,7 @@ def open_connection(conninfo: str) -> Connection:
     try:
         connection = Connection.connect(conninfo, autocommit=True, cursor_factory=Cursor, prepare_threshold=2)
     except psycopg.Error as error:
+        error.__traceback__ = None  # which keeps an attempt that took too long open until garbage is collected
         raise Unavailable(str(error)) from error
     connection.prepared_max = 1000
     connection.adapters.register_dumper(int, Int8Dumper)
