@@ -145,16 +145,14 @@ class Reader:
     def fields(self, record: msgspec.Struct, references: dict[str, Any]) -> list[tuple[str, Value]]:
         """Return the fields of a record with their names as people read them."""
         return [
-            (spoken(name), self.field(name, getattr(record, name, None), references))
-            for name in record.__struct_fields__
+            (spoken(name), self.tags(value) if name == "tag_ids" else self.value(value, references.get(name)))
+            for name, value in msgspec.structs.asdict(record).items()
             if name not in HIDDEN
         ]
 
-    def field(self, name: str, value: Any, references: dict[str, Any]) -> Value:
-        """Return the value of a field; tags by their names."""
-        if name == "tag_ids":
-            value = [tag for (tag,) in self.tx.all(TAG_NAMES, ids=json.dumps(value))] if value else None
-        return self.value(value, references.get(name))
+    def tags(self, ids: list[int]) -> Value:
+        """Return tags by their names."""
+        return self.value([name for (name,) in self.tx.all(TAG_NAMES, ids=json.dumps(ids))] if ids else None)
 
     def value(self, value: Any, target: Any = None) -> Value:
         """Return a value; an id that refers to another record as a link to it."""
