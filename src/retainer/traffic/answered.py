@@ -6,6 +6,7 @@ import msgspec
 
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
+from retainer.settings import BASE_PATH
 
 RECORD = re.compile(r"/[a-z-]+/[1-9][0-9]*")
 
@@ -42,6 +43,6 @@ def written_record(request: Request, response: Response, operation: Operation | 
     headers = dict(response.headers)
     if "idempotency-replayed" in headers:
         return None
-    path = headers.get("location", "").removeprefix(request.base_url) if operation.created else request.path
+    path = headers.get("location", "").partition(BASE_PATH)[2] if operation.created else request.path
     found = RECORD.match(path)
     return found and found[0]
