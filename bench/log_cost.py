@@ -43,9 +43,9 @@ def main() -> None:
             for scenario in READS:
                 rates, costs = [], []
                 for _ in range(given.rounds):
-                    logged, bare = (measure_alone(server, scenario, given.seconds) for server in servers)
-                    rates.append(logged.rate / bare.rate)
-                    costs.append(logged.server / logged.answered * bare.answered / bare.server)
+                    logged, unlogged = (measure_alone(server, scenario, given.seconds) for server in servers)
+                    rates.append(logged.rate / unlogged.rate)
+                    costs.append(logged.server / logged.answered * unlogged.answered / unlogged.server)
                 print(f"{scenario:<24}{statistics.median(rates):>12.3f}{AT_LEAST:>10}{statistics.median(costs):>13.3f}")
         finally:
             for server in servers:

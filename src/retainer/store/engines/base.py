@@ -45,7 +45,7 @@ class Engine(ABC):
     returns_ids: bool
     """Whether an INSERT must say RETURNING to make the new id known."""
     combines_writes: bool
-    """Whether one statement can write into several tables, which spares those across a network."""
+    """Whether one statement can write into several tables: across a network, fewer statements cost less."""
     has_history: bool
     """Whether there are databases that were made before this version's tables, step by step."""
     waits_for_schema: str

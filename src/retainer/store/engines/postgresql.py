@@ -173,8 +173,8 @@ class Postgresql(Engine):
         """A block whose statements are undone when one of them raises `conflict`; the transaction goes on.
 
         The block has to ask for the result of its last statement. The savepoint stays until the next attempt or the end
-        of the transaction, which need not be told that it is over. What may be repeated needs none: most writes are
-        refused by no table, and are a statement shorter.
+        of the transaction, which need not be told that it is over. What may be repeated has no savepoint: hardly any
+        write is refused, and without one it is a statement shorter.
         """
         if may_repeat:
             try:
