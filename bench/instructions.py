@@ -28,6 +28,10 @@ NOTHING = "nothing"
 REQUESTS = "requests.json"
 CREATES = {"update client": "create client", "update time entry": "create time entry"}
 UPDATE_TARGET = 1.5
+LINES, LOGGED = "write log lines", "and the request log"
+LOG_TARGET = 0.03
+WRITTEN = 800
+"""So many reads are logged at once: two servings with the other requests are less than a minute's limit."""
 TRIGGER = re.compile(r"^desc: Trigger: (.*)$", re.MULTILINE)
 SUMMARY = re.compile(r"^summary: (\d+)", re.MULTILINE)  # the totals also hold what ran before the counts were zeroed
 
@@ -89,6 +93,26 @@ def child(side: str, database: Path, key: str) -> None:
         for request in made[WARM:]:
             send(app, key, *request)
         control(f"--dump={scenario}")
+    if side == "Retainer":
+        log_reads(app, key, scenarios["read one"])
+
+
+def log_reads(app: Any, key: str, reads: list[tuple[str, str, str]]) -> None:
+    """Write the log lines of reads, without the request log and with it."""
+    recorder = app.log.recorder
+    for scenario, each, reads_at_once in (
+        (NOTHING, recorder, WARM),
+        (LINES, None, WRITTEN),
+        (LOGGED, recorder, WRITTEN),
+    ):
+        for place in range(reads_at_once):
+            send(app, key, *reads[place % len(reads)])
+        app.log.recorder = each
+        control("--zero")
+        app.log.flush()
+        if each is not None:
+            each.write(app.store)
+        control(f"--dump={scenario}" if scenario != NOTHING else "--zero")
 
 
 def retainer(database: Path) -> Callable[..., Any]:
@@ -128,11 +152,13 @@ def count(side: str, database: Path, key: str, each: int) -> dict[str, float]:
     for part in folder.glob("out.*"):
         text = part.read_text(encoding="utf-8", errors="replace")
         trigger = TRIGGER.search(text)
-        scenario = next((name for name in (NOTHING, *TARGETS, *CREATES) if trigger and trigger[1].endswith(name)), None)
+        names = (NOTHING, *TARGETS, *CREATES, LINES, LOGGED)
+        scenario = next((name for name in names if trigger and trigger[1].endswith(name)), None)
         if scenario:
             found[scenario] = int(SUMMARY.findall(text)[-1])
     overhead = found.pop(NOTHING)
-    return {scenario: (total - overhead) / each for scenario, total in found.items()}
+    counts = {name: WRITTEN if name in (LINES, LOGGED) else each for name in found}
+    return {scenario: (total - overhead) / counts[scenario] for scenario, total in found.items()}
 
 
 def report(ours: dict[str, float], theirs: dict[str, float]) -> None:
@@ -146,6 +172,8 @@ def report(ours: dict[str, float], theirs: dict[str, float]) -> None:
         name = f"{other / 1000:.0f}" if scenario in theirs else "(create)"
         ratio = f"{instructions / other:.2f}"
         print(line.format(scenario, f"{instructions / 1000:.0f}", name, ratio, f"{target:.2f}"))
+    logged, read = ours[LOGGED] - ours[LINES], ours["read one"]
+    print(line.format("log a read", f"{logged / 1000:.1f}", "(read)", f"{logged / read:.3f}", f"{LOG_TARGET:.2f}"))
 
 
 def main() -> None:

@@ -26,11 +26,11 @@ from retainer.store.engines import connect
 from retainer.store.tx import Store, Tx
 from retainer.traffic import counts
 from retainer.traffic.answered import Answered
-from retainer.traffic.recorder import BATCH, RequestRecorder
+from retainer.traffic.recorder import RequestRecorder
 from retainer.traffic.requests import Filter, list_requests, requests_of_record
 from retainer.values.exact import as_instant, utcnow
 
-DAYS, KEYS, ROUNDS, BATCHES = 30, 10, 15, 30
+DAYS, KEYS, ROUNDS, BATCHES, BATCH = 30, 10, 15, 30, 5000
 OPERATIONS = (
     "listClients",
     "getClient",

@@ -131,7 +131,7 @@ def test_what_is_billed_is_found_under_the_new_name_and_no_id_is_assigned_again(
 
 
 ADDED = {
-    *("pauses", "requests", "request_hours", "operation_hours"),
+    *("pauses", "request_hours", "operation_hours", "request_blocks", "request_terms"),
     *("sessions", "password_links", "sign_in_failures"),
 }
 FORMER = """

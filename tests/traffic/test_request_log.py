@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from retainer.traffic import recorder, requests
+from retainer.traffic import requests
+from retainer.traffic.answered import LONGEST_PATH
 from tests.traffic.common import NOON, answered, asked, later, listed, write
 
 
@@ -53,7 +54,7 @@ def test_a_path_that_no_database_takes_is_logged_all_the_same(api):
     api.get("/clients")
     first, second = logged(api)
     assert first.path.startswith("/clients/\ufffdxxx")
-    assert len(first.path) == recorder.LONGEST_PATH
+    assert len(first.path) == LONGEST_PATH
     assert second.path == "/clients"
 
 

@@ -16,7 +16,8 @@ from retainer.kernel.http import Response
 from retainer.store.tx import Tx
 from retainer.traffic import counts
 from retainer.traffic import requests as traffic
-from retainer.traffic.requests import Filter, LoggedRequest, Page
+from retainer.traffic.blocks import LoggedRequest
+from retainer.traffic.requests import Filter, Page
 from retainer.values.exact import instant_after
 
 PER_PAGE = 50
@@ -86,7 +87,7 @@ def find_request(tx: Tx, position: str) -> LoggedRequest:
     except ValueError:
         at = None
     if at is not None:
-        following = f"{at['answered_at']}.{at['number'] + 1}"
+        following = f"{at[0]}.{at[1] + 1}"
         found = traffic.list_requests(tx, Filter(), after=following, limit=1).requests
         if found and found[0].position == position:
             return found[0]

@@ -14,13 +14,15 @@ NOTHING = frozenset({"", "0"})
 LARGEST_BODY = 1024 * 1024
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NEW_ID = re.compile(r"req_(0[0-9a-f]{11})[0-9a-f]{12}")
+MADE, MADE_LENGTH = "req_", len("req_") + 24
+"""How an id begins that was made here, and how long it is; none that a caller sends is like that."""
 SENT_ID = re.compile(r"(?!req_.{24}$)[A-Za-z0-9._-]{1,64}")
-"""Which ids of callers are taken: none as long as those that are made here, which say when that was."""
+"""Which ids of callers are taken."""
 
 
 def new_request_id() -> str:
     """Return a label, no secret; it begins with the time."""
-    return f"req_{time.time_ns() // 1_000_000:012x}{random.getrandbits(48):012x}"
+    return f"{MADE}{time.time_ns() // 1_000_000:012x}{random.getrandbits(48):012x}"
 
 
 def made_at(request_id: str) -> datetime | None:

@@ -2,15 +2,15 @@
 
 from sqlalchemy import Boolean, Column, Index, LargeBinary, literal_column
 
-from retainer.schema.columns import instant, integer, keyed_table, ref, sparse, text
+from retainer.schema.columns import instant, integer, keyed_table, ref, text
 
-HOUR = len("2026-03-10T09")
-"""How many characters of an instant name its hour."""
+HOUR, SECOND = len("2026-03-10T09"), len("2026-03-10T09:30:05")
+"""How many characters of an instant name its hour and its second."""
 SUMS = ("requests", "client_errors", "server_errors", "limited")
 """What is counted of requests: all, those answered 400 to 499, from 500 on, and 429."""
 
-HAS_SENT_ID = literal_column("(substr(request_id, 1, 4) <> 'req_' OR length(request_id) <> 28)", Boolean)
-"""Whether the caller has sent a request's id; one that was made here says when that was, and needs no index."""
+HAS_FAILED = {name: literal_column(f"({name} > 0)", Boolean) for name in ("client_errors", "server_errors")}
+"""Whether a block has requests that failed, as the indexes of those blocks say it."""
 
 idempotency_keys = keyed_table(
     "idempotency_keys",
@@ -25,38 +25,42 @@ idempotency_keys = keyed_table(
     key=("key_id", "value"),
 )
 
-requests = keyed_table(
-    "requests",
-    instant("answered_at"),
+request_blocks = keyed_table(
+    "request_blocks",
+    text("second"),
     integer("number"),
     *ref("key_id", "api_keys", on_delete="cascade"),
-    text("request_id"),
-    text("method"),
-    text("path"),
-    text("operation", optional=True),
-    integer("status"),
-    integer("failure_class", optional=True),
-    integer("duration_us"),
-    text("address", optional=True),
-    text("record", optional=True),
-    Index("requests_by_key_id", "account_id", "key_id", "answered_at", "number"),
-    Index(
-        "requests_by_request_id",
-        "account_id",
-        "request_id",
-        "answered_at",
-        "number",
-        sqlite_where=HAS_SENT_ID,
-        postgresql_where=HAS_SENT_ID,
+    integer("requests"),
+    integer("client_errors"),
+    integer("server_errors"),
+    text("content"),
+    Index("request_blocks_by_key_id", "account_id", "key_id", "second", "number", "requests"),
+    *(
+        Index(
+            f"request_blocks_by_{name}",
+            *("account_id", "second", "number", "key_id", "requests"),
+            sqlite_where=some,
+            postgresql_where=some,
+        )
+        for name, some in HAS_FAILED.items()
     ),
-    sparse("requests", "record", "answered_at", "number"),
-    sparse("requests", "failure_class", "answered_at", "number"),
-    key=("answered_at", "number"),
+    key=("second", "number"),
 )
-"""Each request of a key of the account, and the path of the record that it has written, like `/clients/17`.
+"""Requests of a key that were answered in the same second, like `2026-03-10T09:30:05`, and written together.
 
-`number` tells those of the same microsecond apart; `failure_class` is the first digit of a status from 400 on.
+`content` has them as JSON; the first has this `number`, and each that follows the next one.
 """
+
+request_terms = keyed_table(
+    "request_terms",
+    text("term"),
+    text("second"),
+    integer("number"),
+    Index("request_terms_by_second", "account_id", "second"),
+    key=("term", "second", "number"),
+)
+"""What blocks are looked up by, for requests that have it: the id that the caller sent, or the path of the record that
+was written, like `/clients/17`."""
 
 request_hours = keyed_table(
     "request_hours",

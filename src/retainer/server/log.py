@@ -17,7 +17,7 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
 from retainer.server.outages import Outages
 from retainer.store.engines import Engine, TransientConflict, Unavailable
-from retainer.traffic.answered import Answered, written_record
+from retainer.traffic.answered import LONGEST_METHOD, Answered, shown_path, written_record
 from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import utcnow
 
@@ -110,8 +110,8 @@ class Log:
             Answered(
                 utcnow(),
                 request.id,
-                request.method,
-                request.path,
+                request.method[:LONGEST_METHOD],
+                shown_path(request.path),
                 response.status,
                 (time.perf_counter_ns() - request.began) // 1000 / 1000,
                 operation.id if operation else None,

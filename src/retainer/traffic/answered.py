@@ -8,6 +8,8 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
 
+LONGEST_PATH, LONGEST_METHOD = 500, 20
+KEY = re.compile(r"rtn_[0-9A-Za-z]+")
 RECORD = re.compile(r"/[a-z-]+/[1-9][0-9]*")
 
 
@@ -31,6 +33,12 @@ class Answered(msgspec.Struct, gc=False, tag_field="event", tag="request"):
     address: str | None
     record: str | None
     level: str = "info"
+
+
+def shown_path(path: str) -> str:
+    """Return a path that is not too long, and does not hold a key by mistake."""
+    path = path[:LONGEST_PATH].replace("\0", "\ufffd")
+    return KEY.sub("rtn_***", path) if "rtn_" in path else path
 
 
 def written_record(request: Request, response: Response, operation: Operation | None) -> str | None:

@@ -7,55 +7,25 @@ from functools import cache
 from typing import Any, Literal
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, and_, bindparam, select, tuple_
-from sqlalchemy.sql.base import ReadOnlyColumnCollection
+from sqlalchemy import ColumnElement, FromClause, Select, and_, bindparam, case, func, literal_column, select, true
 
 from retainer.kernel.http import made_at
-from retainer.schema.requests import HAS_SENT_ID, requests
-from retainer.store.engines.base import Row
-from retainer.store.engines.sql import json_row
-from retainer.store.records import decode_row
+from retainer.schema.requests import HAS_FAILED, SECOND, request_blocks, request_terms
 from retainer.store.tx import Tx
-from retainer.values.exact import as_instant
+from retainer.traffic.blocks import LoggedRequest, requests_of
+from retainer.values.exact import LAST_DAY, as_instant
 from retainer.values.kinds import Id, Instant, Text191
 
 MOST_SEARCHED = 5_000
-"""How many requests one page looks at."""
+"""A page looks at no more requests than these and the others of the last second."""
+MOST_BLOCKS = 1_000
+"""A second has fewer blocks than this: one for each key and server, or two."""
 LONGEST_REQUEST, EARLIEST = timedelta(minutes=1), timedelta(seconds=1)
 """A request whose id was made here is looked for from its making on, and a second before it."""
-PLACE = requests.c["answered_at", "number"]
-LAST_CHARACTER = "\U0010ffff"
 POSITION = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{6}Z)\.([0-9]{1,18})")
-Columns = ReadOnlyColumnCollection[str, Any]
-Condition = Callable[[Columns], ColumnElement[bool]]
 
 StatusClass = Literal["2xx", "3xx", "4xx", "5xx"]
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-
-
-class LoggedRequest(msgspec.Struct, frozen=True):
-    """A request that a key has made: no query, no body, no header but the request id; the duration in microseconds.
-
-    `record` is the path of the record that it has written: `/time-entries/17`. What is part of a record, like a line or
-    a milestone, counts as that record: `/invoices/5`.
-    """
-
-    answered_at: str
-    number: int
-    key_id: int
-    request_id: str
-    method: str
-    path: str
-    operation: str | None
-    status: int
-    duration_us: int
-    address: str | None
-    record: str | None
-
-    @property
-    def position(self) -> str:
-        """Where it stands in the log, for `Page.next` and links."""
-        return f"{self.answered_at}.{self.number}"
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,28 +55,32 @@ class Page(msgspec.Struct, frozen=True):
     searched_to: str | None
 
 
-RANGE: dict[str, Condition] = {
-    "since": lambda c: c.answered_at >= bindparam("since"),
-    "until": lambda c: c.answered_at < bindparam("until"),
-    "made": lambda c: c.answered_at.between(bindparam("made"), bindparam("made_end")),
-    "number": lambda c: tuple_(c.answered_at, c.number) < tuple_(bindparam("answered_at"), bindparam("number")),
+BLOCK = request_blocks.c
+BLOCKS: dict[str, ColumnElement[bool]] = {
+    "all": true(),
+    "of a key": BLOCK.key_id == bindparam("key_id"),
+    "4xx": HAS_FAILED["client_errors"],
+    "5xx": HAS_FAILED["server_errors"],
+    "with a term": request_terms.c.term == bindparam("term"),
+    "with an id made here": and_(BLOCK.second >= bindparam("made"), BLOCK.content.contains(bindparam("request_id"))),
 }
-"""Conditions that are part of the order."""
-INDEXED: dict[str, Condition] = {
-    "sent_id": lambda c: and_(c.request_id == bindparam("request_id"), HAS_SENT_ID),
-    "5xx": lambda c: c.failure_class == 5,
-    "4xx": lambda c: c.failure_class == 4,
-    "key_id": lambda c: c.key_id == bindparam("key_id"),
+"""Which blocks are looked at. Each has an index in the order of the log, or is a span of it."""
+SUM_OF_NEWER_SECONDS = "sum(counted) OVER (ORDER BY second DESC GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+EXACT = {"key_id", "since", "until", "position"}
+"""What is asked for without looking at a request in vain."""
+MATCHES: dict[str, Callable[[LoggedRequest, Any], bool]] = {
+    "key_id": lambda request, key_id: request.key_id == key_id,
+    "status": lambda request, status_class: request.status // 100 == int(status_class[0]),
+    "method": lambda request, method: request.method == method,
+    "path": lambda request, prefix: request.path.startswith(prefix),
+    "operation": lambda request, operation: request.operation == operation,
+    "request_id": lambda request, request_id: request.request_id == request_id,
+    "record": lambda request, record: request.record == record,
+    "since": lambda request, instant: request.answered_at >= instant,
+    "until": lambda request, instant: request.answered_at < instant,
+    "position": lambda request, position: (request.answered_at, request.number) < position,
 }
-"""Conditions with an index each, in the order of the log; that which should leave fewest rows first."""
-COMPARED: dict[str, Condition] = INDEXED | {
-    "made": lambda c: c.request_id == bindparam("request_id"),
-    "operation": lambda c: c.operation == bindparam("operation"),
-    "2xx": lambda c: c.status.between(200, 299),
-    "3xx": lambda c: c.status.between(300, 399),
-    "method": lambda c: c.method == bindparam("method"),
-    "path": lambda c: and_(c.path >= bindparam("path"), c.path < bindparam("path_end")),
-}
+"""Whether a request is one that is asked for."""
 
 
 def list_requests(tx: Tx, wanted: Filter, *, after: str | None = None, limit: int = 50) -> Page:
@@ -114,77 +88,94 @@ def list_requests(tx: Tx, wanted: Filter, *, after: str | None = None, limit: in
 
     Raises ValueError for a position that is none.
     """
-    values = {name: value for name, value in msgspec.structs.asdict(wanted).items() if value is not None}
+    asked = {name: value for name, value in msgspec.structs.asdict(wanted).items() if value is not None}
     if after is not None:
-        values |= position_of(after)
-    if wanted.request_id is not None:
-        made = made_at(wanted.request_id)
-        values |= {"sent_id": True} if made is None else answered_around(made)
-    page, last = _search(frozenset({*values, values.pop("status", "")}))
-    values |= {"limit": limit + 1, "most": MOST_SEARCHED, "path_end": f"{wanted.path}{LAST_CHARACTER}"}
-    tx.snapshot()
-    found = [_read(row) for row in tx.all(page, **values)]
-    if len(found) > limit:
-        return Page(found[:limit], found[limit - 1].position, None)
-    end = tx.one(last, **values) if last is not None else None
-    return Page(found, None, None) if end is None else Page(found, f"{end[0]}.{end[1]}", end[0])
+        asked["position"] = position_of(after)
+    return _search(tx, asked, limit)
 
 
 def requests_of_record(tx: Tx, kind: str, record_id: int, limit: int = 10) -> list[LoggedRequest]:
     """Return the newest requests that have written a record, or a part of it: `invoices`, 5."""
-    return [_read(row) for row in tx.all(OF_RECORD, record=f"/{kind}/{record_id}", limit=limit)]
+    return _search(tx, {"record": f"/{kind}/{record_id}"}, limit).requests
 
 
-def answered_around(began: datetime) -> dict[str, str]:
-    """Return between which moments a request was answered that began then; a clock may have been set back."""
-    return {"made": as_instant(began - EARLIEST), "made_end": as_instant(began + LONGEST_REQUEST)}
-
-
-def position_of(text: str) -> dict[str, Any]:
-    """Return the values of a position in the log. Raises ValueError when it is none."""
+def position_of(text: str) -> tuple[str, int]:
+    """Return a position in the log as an instant and a number. Raises ValueError when it is none."""
     found = POSITION.fullmatch(text)
     if not found:
         raise ValueError(f"{text} is no position in the request log: take the `next` of a page.")
     datetime.fromisoformat(found[1])
-    return {"answered_at": found[1], "number": int(found[2])}
+    return found[1], int(found[2])
+
+
+def _search(tx: Tx, asked: dict[str, Any], limit: int) -> Page:
+    """Return the newest requests that match all that is asked, found in the fewest blocks that one index gives."""
+    index, values = _blocks_of(asked)
+    values["before"] = min(values.get("before", LAST_DAY), asked.get("until", LAST_DAY), *asked.get("position", ())[:1])
+    most = limit + 1 if asked.keys() <= EXACT else MOST_SEARCHED
+    tx.snapshot()
+    blocks = tx.all(_page(index), **values, partial=values["before"][:SECOND], most=most, blocks=most + MOST_BLOCKS)
+    matches = [(MATCHES[name], value) for name, value in asked.items()]
+    found = [
+        request
+        for _, *block in blocks
+        for request in requests_of(*block)
+        if all(is_match(request, value) for is_match, value in matches)
+    ]
+    found.sort(key=lambda request: (request.answered_at, request.number), reverse=True)
+    if len(found) > limit:
+        return Page(found[:limit], found[limit - 1].position, None)
+    oldest = blocks[-1][0] if blocks else ""
+    if oldest <= asked.get("since", "") or tx.one(_older(index), **values | {"before": oldest}) is None:
+        return Page(found, None, None)
+    searched_to = f"{oldest}.000000Z"
+    return Page(found, f"{searched_to}.0", searched_to)
+
+
+def _blocks_of(asked: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return which BLOCKS to look at for what is asked, and the values to find them by."""
+    if "record" in asked:
+        return "with a term", {"term": asked["record"]}
+    if "request_id" in asked:
+        made = made_at(asked["request_id"])
+        if made is None:
+            return "with a term", {"term": asked["request_id"]}
+        return "with an id made here", {"request_id": asked["request_id"], **answered_around(made)}
+    if asked.get("status") in {"4xx", "5xx"}:
+        return asked["status"], {}
+    if "key_id" in asked:
+        return "of a key", {"key_id": asked["key_id"]}
+    return "all", {}
+
+
+def answered_around(made: datetime) -> dict[str, str]:
+    """Return between which seconds a request was answered whose id was made then; a clock may have been set back."""
+    return {"made": as_instant(made - EARLIEST)[:SECOND], "before": as_instant(made + LONGEST_REQUEST)}
+
+
+def _newest(index: str, *columns: ColumnElement[Any]) -> Select[Any]:
+    """Select blocks up to a moment, the newest first: those of the second in which it lies, too."""
+    tables: FromClause = request_blocks
+    order = request_blocks.c
+    if index == "with a term":
+        order = request_terms.c
+        tables = request_terms.join(request_blocks, and_(order.second == BLOCK.second, order.number == BLOCK.number))
+    blocks = select(*columns).select_from(tables).where(BLOCKS[index], order.second < bindparam("before"))
+    return blocks.order_by(order.second.desc(), order.number.desc())
 
 
 @cache
-def _search(names: frozenset[str]) -> tuple[Select[Any], Select[Any] | None]:
-    """Return how to find the requests that meet the conditions of these names, and the last that is looked at.
-
-    One index is followed, and the rows along it are compared with the other conditions: at most MOST_SEARCHED, so that
-    no search takes long, whatever there is. Where nothing is compared, every row is found: there is no last one.
-    """
-    along = next((name for name in INDEXED if name in names), None)
-    others = [condition(requests.c) for name, condition in COMPARED.items() if name in names and name != along]
-    conditions = [condition(requests.c) for name, condition in RANGE.items() if name in names]
-    conditions += [INDEXED[along](requests.c)] if along else []
-    places = select(*PLACE).where(*conditions).order_by(*_newest(requests.c))  # the index has all of it
-    if not others:
-        return _rows_at(places.limit(bindparam("limit"))), None
-    page = _rows_at(places.limit(bindparam("most")), *others).limit(bindparam("limit"))
-    return page, places.limit(1).offset(bindparam("most") - 1)
+def _page(index: str) -> Select[Any]:
+    """Select blocks, and whole seconds of them, until they have so many requests: second, number, key and content."""
+    counted = case((BLOCK.second < bindparam("partial"), BLOCK.requests), else_=0).label("counted")
+    places = _newest(index, BLOCK.second, BLOCK.number, BLOCK.key_id, counted).limit(bindparam("blocks")).subquery()
+    newer: ColumnElement[int] = func.coalesce(literal_column(SUM_OF_NEWER_SECONDS), 0).label("newer")
+    page = select(*places.c["second", "number", "key_id"], newer).subquery()
+    content = select(BLOCK.content).where(BLOCK.second == page.c.second, BLOCK.number == page.c.number)
+    shown = select(page.c.second, page.c.number, page.c.key_id, content.scalar_subquery())
+    return shown.where(page.c.newer < bindparam("most")).order_by(page.c.second.desc(), page.c.number.desc())
 
 
-def _rows_at(places: Select[Any], *conditions: ColumnElement[bool]) -> Select[Any]:
-    """Return the requests at these places of the log that meet conditions; a join might be made by reading them all."""
-    place = places.subquery()
-    here = (requests.c.answered_at == place.c.answered_at, requests.c.number == place.c.number)
-    row = json_row(*(requests.c[name] for name in LoggedRequest.__struct_fields__))
-    found = select(
-        *place.c, select(row.label("row")).where(*here, *conditions).scalar_subquery().label("row")
-    ).subquery()
-    return select(found.c.row).where(found.c.row.is_not(None)).order_by(*_newest(found.c))
-
-
-def _newest(columns: Columns) -> list[ColumnElement[Any]]:
-    return [columns.answered_at.desc(), columns.number.desc()]
-
-
-def _read(row: Row) -> LoggedRequest:
-    return LoggedRequest(*decode_row(row[0]))
-
-
-_WRITING = select(*PLACE).where(requests.c.record == bindparam("record")).order_by(*_newest(requests.c))
-OF_RECORD = _rows_at(_WRITING.limit(bindparam("limit")))
+@cache
+def _older(index: str) -> Select[Any]:
+    return _newest(index, BLOCK.second).limit(1)

@@ -5,33 +5,35 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import Delete, Table, bindparam, delete, func, select
 
 from retainer.schema.identity import accounts
-from retainer.schema.requests import HOUR, operation_hours, request_hours, requests
-from retainer.store.engines.sql import INSTANT
+from retainer.schema.requests import HOUR, SECOND, operation_hours, request_blocks, request_hours, request_terms
 from retainer.store.tx import Store
 from retainer.values.exact import as_instant
 
 BATCH = 1000
+"""So many blocks of an account are deleted in one transaction, and all others of the last second."""
 SUMS_DAYS = 90
 """For how long sums are kept, or for as long as requests when that is longer."""
 
-OF_ACCOUNT = requests.c.account_id == bindparam("account")
 OLD = select(accounts.c.id).where(
-    select(requests.c.number)
-    .where(requests.c.account_id == accounts.c.id, requests.c.answered_at < bindparam("before"))
+    select(request_blocks.c.number)
+    .where(request_blocks.c.account_id == accounts.c.id, request_blocks.c.second < bindparam("before"))
     .exists()
 )
 LAST_OF_BATCH = (
-    select(requests.c.answered_at)
-    .where(OF_ACCOUNT)
-    .order_by(requests.c.answered_at)
-    .limit(1)
-    .offset(bindparam("batch"))
-).scalar_subquery()
-DELETE = delete(requests).where(
-    OF_ACCOUNT,
-    requests.c.answered_at < bindparam("before", type_=INSTANT),
-    requests.c.answered_at < func.coalesce(LAST_OF_BATCH, bindparam("before", type_=INSTANT)),
+    select(request_blocks.c.second)
+    .where(request_blocks.c.account_id == bindparam("account"), request_blocks.c.second < bindparam("before"))
+    .order_by(request_blocks.c.second, request_blocks.c.number)
+    .limit(bindparam("batch"))
+    .subquery()
 )
+UNTIL = select(func.max(LAST_OF_BATCH.c.second))
+
+
+def _delete_until(table: Table) -> Delete:
+    return delete(table).where(table.c.account_id == bindparam("account"), table.c.second <= bindparam("until"))
+
+
+DELETE_BLOCKS, DELETE_TERMS = _delete_until(request_blocks), _delete_until(request_terms)
 
 
 def _delete_sums(table: Table) -> Delete:
@@ -43,14 +45,17 @@ ACCOUNTS = select(accounts.c.id)
 
 
 def delete_requests(store: Store, days: int) -> int:
-    """Delete a batch of each account's requests that are older than so many days; return how many were deleted."""
-    before = as_instant(datetime.now(UTC) - timedelta(days=days))
+    """Delete a batch of each account's blocks that are older than so many days; return how many were deleted."""
+    before = as_instant(datetime.now(UTC) - timedelta(days=days))[:SECOND]
     deleted = 0
     with store.unscoped("old requests of all accounts") as tx:
         accounts_with_old = tx.all(OLD, before=before)
     for (account_id,) in accounts_with_old:
         with store.unscoped("old requests of an account", write=True) as tx:
-            deleted += tx.change(DELETE, account=account_id, before=before, batch=BATCH)
+            until = tx.value(UNTIL, account=account_id, before=before, batch=BATCH)
+            if until is not None:  # or another server was faster
+                tx.run(DELETE_TERMS, account=account_id, until=until)
+                deleted += tx.change(DELETE_BLOCKS, account=account_id, until=until)
     return deleted
 
 
