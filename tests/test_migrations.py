@@ -10,6 +10,8 @@ from alembic import command
 from retainer.app import App
 from retainer.schema import metadata, migrations
 from retainer.store.engines import Sqlite, connect
+from retainer.store.engines.postgresql import Postgresql
+from retainer.traffic.blocks import LoggedRequest, requests_of
 from tests.databases import PostgresqlDatabases
 from tests.factories import open_app
 
@@ -128,6 +130,71 @@ def test_what_is_billed_is_found_under_the_new_name_and_no_id_is_assigned_again(
     assert read(app, "SELECT name, count FROM totals WHERE name IN ('billings', 'allocations')") == [("allocations", 1)]
     sequences = "SELECT name, seq FROM sqlite_sequence WHERE name IN ('billings', 'allocations')"
     assert read(app, sequences) == [("allocations", 9)]
+
+
+LOGGED = """
+INSERT INTO requests (account_id, answered_at, number, key_id, request_id, method, path, operation, status,
+    failure_class, duration_us, address, record) VALUES
+    (1, '2026-03-10T09:00:00.000001Z', 8, 4, 'sent-1', 'GET', '/tags', 'listTags', 200, NULL, 1234, '::1', NULL),
+    (1, '2026-03-10T09:00:00.900000Z', 3, 4, 'req_019cd79e4600000000000007', 'PATCH', '/tags/5', 'updateTag', 200, NULL,
+        2000, NULL, '/tags/5'),
+    (1, '2026-03-10T09:00:00.500000Z', 5, 9, 'sent-1', 'GET', '/tags', NULL, 429, 4, 70, '::1', NULL),
+    (2, '2026-03-10T09:00:01.000000Z', 5, 6, 'sent-1', 'GET', '/tags', 'listTags', 503, 5, 70, '::1', NULL)
+"""
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_requests_are_in_blocks_from_then_on(database: str, tmp_path: Path, postgresql_databases: PostgresqlDatabases):
+    path = tmp_path / "old.db"
+    path.touch()
+    engine = connect(f"sqlite:///{path}" if database == "sqlite" else postgresql_databases.create())
+    with engine.schema_change() as connection:
+        if isinstance(engine, Postgresql):
+            connection.exec_driver_sql("CREATE TABLE sqlite_sequence (name TEXT, seq BIGINT)")
+        migrations.upgrade(connection, "0016")
+    if isinstance(engine, Sqlite):
+        for account_id in (1, 2):
+            put(engine, "accounts", id=account_id)
+            put(engine, "users", id=account_id, account_id=account_id)
+        for account_id, key_id in ((1, 4), (1, 9), (2, 6)):
+            put(engine, "api_keys", id=key_id, account_id=account_id, user_id=account_id, hash=str(key_id))
+    with engine.schema_change() as connection:
+        if isinstance(engine, Postgresql):
+            connection.exec_driver_sql("SET LOCAL session_replication_role = replica")  # it asks for no account
+        connection.exec_driver_sql(LOGGED)
+        migrations.upgrade(connection, "0017")
+        columns = "account_id, second, number, key_id, requests, client_errors, server_errors, content"
+        rows = list(connection.exec_driver_sql(f"SELECT {columns} FROM request_blocks ORDER BY number"))
+        terms = list(connection.exec_driver_sql("SELECT account_id, term, second, number FROM request_terms"))
+    engine.close()
+    first, second = "2026-03-10T09:00:00", "2026-03-10T09:00:01"
+    assert [tuple(row[:-1]) for row in rows] == [
+        (1, first, 0, 4, 2, 0, 0),
+        (1, first, 2, 9, 1, 1, 0),
+        (2, second, 3, 6, 1, 0, 1),
+    ]
+    assert sorted(map(tuple, terms)) == [
+        (1, "/tags/5", first, 0),
+        (1, "sent-1", first, 0),
+        (1, "sent-1", first, 2),
+        (2, "sent-1", second, 3),
+    ]
+    requests = [request for row in rows for request in requests_of(row[2], row[3], row[-1])]
+    assert min(requests, key=lambda request: request.answered_at) == LoggedRequest(
+        "2026-03-10T09:00:00.000001Z",
+        requests[0].number,
+        4,
+        "sent-1",
+        "GET",
+        "/tags",
+        "listTags",
+        200,
+        1234,
+        "::1",
+        None,
+    )
+    assert [request.record for request in requests if request.record] == ["/tags/5"]
+    assert sorted(request.status for request in requests) == [200, 200, 429, 503]
 
 
 ADDED = {

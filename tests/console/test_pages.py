@@ -6,6 +6,7 @@ import pytest
 
 from retainer.console.pages import PLACES, Action
 from retainer.identity import audit, key_list, password_links, sessions, users
+from retainer.traffic.requests import Filter, list_requests
 from tests.console.test_key_pages import made, recorded, value_of
 from tests.console.visitor import PASSWORD, Visitor, admin_of
 from tests.factories import ApiClient
@@ -17,8 +18,8 @@ def fill(api: ApiClient) -> dict[str, str]:
     """Make a record of each kind, and requests of a key; return what stands in paths of pages."""
     ids = {kind: str(api.make(f"/{kind}")["id"]) for kind in RECORDS}
     recorded(api)
-    (position,) = [f"{at}.{number}" for at, number in api.sql("SELECT answered_at, number FROM requests LIMIT 1")]
     with api.operating() as tx:
+        position = list_requests(tx, Filter(), limit=1).requests[0].position
         session = sessions.list_sessions(tx)[0].id
     texts = {"key": api.key_id, "user": api.member_id, "session": session, "position": position}
     return {name: str(text) for name, text in texts.items()} | {

@@ -1,9 +1,11 @@
 """Requests reach the log in batches, and admins find them there: by filters, page by page, and by record."""
 
+import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from retainer.identity.keys import KeyDetails, create_key
 from retainer.traffic import requests
 from retainer.traffic.answered import LONGEST_PATH
 from tests.traffic.common import NOON, answered, asked, later, listed, write
@@ -138,6 +140,75 @@ def test_filters_narrow_the_log(api, other_tenant, wanted, found):
     assert page.next is None
     assert listed(api, key_id=key, **wanted) == page
     assert listed(api, key_id=other_tenant.key_id, **wanted).requests == []
+
+
+def one_by_one(chance, keys, count=400):
+    """Requests of several keys, a few seconds long, each at a moment of its own, in any order."""
+    moments = chance.sample(range(12_000_000), count)
+    return [
+        {
+            "time": later(moment / 1_000_000),
+            "key_id": chance.choice(keys),
+            "request_id": f"sent-{chance.randint(1, 40)}",
+            "method": chance.choice(("GET", "POST")),
+            "path": chance.choice(("/clients", "/clients/1", "/tags")),
+            "status": chance.choices((200, 304, 404, 500), (80, 10, 9, 1))[0],
+            "operation": chance.choice(("listClients", "getClient", None)),
+            "record": chance.choice((None, "/clients/1")),
+        }
+        for moment in moments
+    ]
+
+
+def expected(requests, wanted):
+    """The moments of those that are asked for, newest first, found by looking at each."""
+
+    def is_found(each):
+        status = wanted.get("status", str(each["status"]))[0] == str(each["status"])[0]
+        span = wanted.get("since", "") <= each["time"] < wanted.get("until", "9")
+        same = all(
+            each[name] == wanted[name] for name in ("key_id", "method", "operation", "request_id") if name in wanted
+        )
+        return status and span and same and each["path"].startswith(wanted.get("path", ""))
+
+    return sorted((each["time"] for each in requests if is_found(each)), reverse=True)
+
+
+@pytest.mark.parametrize("most", [requests.MOST_SEARCHED, 30])
+def test_every_search_finds_what_looking_at_each_request_finds(api, monkeypatch, most):
+    monkeypatch.setattr(requests, "MOST_SEARCHED", most)
+    chance = random.Random(most)
+    with api.operating() as tx:
+        other_key = create_key(tx, KeyDetails("Other", api.admin_id, ["clients:read"])).id
+    made = one_by_one(chance, [api.key_id, other_key])
+    for start in range(0, len(made), 100):  # four servers, or one in four turns
+        write(api, *(answered(api, **each) for each in made[start : start + 100]))
+    values = {
+        "key_id": (api.key_id, other_key),
+        "status": ("2xx", "3xx", "4xx", "5xx"),
+        "method": ("GET", "POST", "PUT"),
+        "path": ("/clients", "/clients/", "/sites"),
+        "operation": ("listClients", "getTag"),
+        "request_id": ("sent-1", "sent-2", "sent-99"),
+        "since": (later(2.5), later(3)),
+        "until": (later(8.25), later(9)),
+    }
+    found_some = 0
+    for turn in range(60):
+        wanted = {name: chance.choice(values[name]) for name in chance.sample(sorted(values), turn % 4)}
+        limit, seen, after, turns = chance.choice((7, 50)), [], None, 0
+        while turns == 0 or after:
+            page = listed(api, after=after, limit=limit, **wanted)
+            assert len(page.requests) <= limit
+            seen += [request.answered_at for request in page.requests]
+            after, turns = page.next, turns + 1
+            assert turns < 100
+        assert seen == expected(made, wanted), wanted
+        found_some += bool(seen)
+    assert found_some > 30
+    records = [each["time"] for each in made if each["record"]]
+    found = asked(api, requests.requests_of_record, "clients", 1, limit=25)
+    assert [request.answered_at for request in found] == sorted(records, reverse=True)[:25]
 
 
 def test_pages_follow_each_other_without_gap_or_repetition_while_requests_arrive(api):

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -23,10 +23,10 @@ encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(list[Stored]).decode
 
 
-class Sums(dict[tuple[Any, ...], list[int]]):
+class Sums(dict[tuple[int | str, ...], list[int]]):
     """The SUMS of requests by what they have in common."""
 
-    def add(self, key: tuple[Any, ...], status: int, count: int) -> None:
+    def add(self, key: tuple[int | str, ...], status: int, count: int) -> None:
         """Count so many requests that were answered with a status."""
         kinds = (True, 400 <= status < 500, status >= 500, status == 429)
         known = self.get(key, ZEROS)

@@ -18,7 +18,7 @@ TIME = {
     "postgresql": """to_char(answered_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')""",
 }
 ARRAY = {"sqlite": "json_group_array(json_array({}))", "postgresql": "CAST(json_agg(json_build_array({})) AS TEXT)"}
-FIELDS = "request_id, method, path, operation, status, duration_us, address, record"
+FIELDS = "request_id, method, path, operation, status, duration_us / 1000.0, address, record"
 SENT = "(substr(request_id, 1, 4) <> 'req_' OR length(request_id) <> 28)"
 
 
