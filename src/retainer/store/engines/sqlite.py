@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection as SchemaConnection
 from sqlalchemy import NullPool, Table, create_engine, event
 from sqlalchemy.dialects import sqlite
+from sqlalchemy.sql import quoted_name
 
 from retainer.settings import SettingsError
 from retainer.store.engines.base import (
@@ -38,6 +39,7 @@ except ImportError:  # the wheel exists for Linux only; elsewhere the standard m
 # The driver looks for an adapter of every value but numbers and texts: without one, at five times the cost of a text.
 driver.register_adapter(type(None), {None: None}.get)  # as a function of the interpreter, not of ours
 driver.register_adapter(bool, int)
+driver.register_adapter(quoted_name, str)  # a table's name, under which its rows are counted
 
 OLDEST_SAFE = (3, 51, 3)  # before it, two connections that write or checkpoint at once can corrupt a WAL database
 PRAGMAS = (
