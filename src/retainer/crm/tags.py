@@ -1,10 +1,10 @@
 """Tags: the account's own words for grouping clients, contacts and more."""
 
-import json
 from functools import cache, partial
 from typing import Annotated
 
 from msgspec import Meta
+from msgspec.json import encode
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
@@ -91,9 +91,9 @@ def set_tags(
     """
     links, wanted, current = links_of(table), set(tag_ids), set(before or ())
     if removed := sorted(current - wanted):
-        tx.run(_remove_tags(links), record_id=record_id, tag_ids=json.dumps(removed))
+        tx.run(_remove_tags(links), record_id=record_id, tag_ids=encode(removed).decode())
     if added := sorted(wanted - current):
-        write = partial(tx.change, _add_tags(links), record_id=record_id, tag_ids=json.dumps(added))
+        write = partial(tx.change, _add_tags(links), record_id=record_id, tag_ids=encode(added).decode())
         tx.attempt(table, record, record_id, write)
     if before is not None and current != wanted:
         tx.touch(table, record_id)
