@@ -19,7 +19,7 @@ class Prepared(NamedTuple):
     names: list[str]
     """The names of the values at the places 1, 2 and so on; one that is used twice has one place."""
     constants: dict[str, Any]
-    """The values that it brings along."""
+    """The values that it brings along; all others must be given."""
 
 
 class Statements:
@@ -40,7 +40,8 @@ class Statements:
                 known.clear()
             compiled: Any = (scoped(statement) if scope else statement).compile(dialect=self.dialect)
             text = compiled.string.replace("$", self.marker)
-            prepared = known[statement] = Prepared(text, compiled.positiontup, dict(compiled.params))
+            constants = {name: bind.value for name, bind in compiled.binds.items() if not bind.required}
+            prepared = known[statement] = Prepared(text, compiled.positiontup, constants)
         return prepared
 
 

@@ -16,10 +16,10 @@ metadata = MetaData(
 
 ACCOUNT = bindparam("account_id", type_=INTEGER)
 """The account of the transaction, bound in every statement."""
-TODAY = bindparam("today", type_=DAY)
-"""The current day in the account's time zone, bound in every statement that uses it."""
-NOW = bindparam("moment", type_=INSTANT)
-"""The moment of the transaction, bound in every statement that uses it."""
+TODAY = bindparam("today", None, type_=DAY)
+"""The current day in the account's time zone, bound in every statement that uses it, in place of the None."""
+NOW = bindparam("moment", None, type_=INSTANT)
+"""The moment of the transaction, bound likewise."""
 
 
 totals = Table(
