@@ -63,10 +63,12 @@ def origin(environ: Mapping[str, Any], settings: Settings) -> str:
     """Return the public address of the server, without a slash at the end; trusted proxies may name another host."""
     if settings.base_url:
         return settings.base_url
-    hop = _client(environ, settings)[1] if settings.trusted_proxies else Hop("")
-    scheme = hop.scheme if hop.scheme in {"http", "https"} else environ["wsgi.url_scheme"]
-    host = next(filter(is_host, (hop.host, environ.get("HTTP_HOST", ""))), "localhost")
-    return f"{scheme}://{host}"
+    scheme, host = environ["wsgi.url_scheme"], environ.get("HTTP_HOST", "")
+    if settings.trusted_proxies:
+        hop = _client(environ, settings)[1]
+        scheme = hop.scheme if hop.scheme in {"http", "https"} else scheme
+        host = hop.host if is_host(hop.host) else host
+    return f"{scheme}://{host if is_host(host) else 'localhost'}"
 
 
 def _client(environ: Mapping[str, Any], settings: Settings) -> tuple[Address | None, Hop]:
