@@ -63,7 +63,7 @@ def prepare(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
         tx.error("issue_date", f"Must not be before the invoice's, which is {issued}.")
     crediting.compute_totals(tx, note, invoice)
     note.applied_amount, note.refundable_amount = Decimal(0), note.total  # until recompute_balance applies it
-    note.number = next_number(tx, "credit_notes", tx.value(PATTERN), credit_notes.c.number, note.issue_date)
+    note.number = next_number(tx, credit_notes, tx.value(PATTERN), note.issue_date)
     return note
 
 

@@ -38,7 +38,7 @@ def issue(tx: Tx, invoice: Invoice) -> None:
     invoice.client_snapshot = ClientSnapshot(*client)
     invoice.issue_date = invoice.issue_date or tx.today
     invoice.due_date = invoice.due_date or day_after(invoice.issue_date, terms)
-    invoice.number = next_number(tx, "invoices", tx.value(PATTERN), invoices.c.number, invoice.issue_date)
+    invoice.number = next_number(tx, invoices, tx.value(PATTERN), invoice.issue_date)
     invoice.status, invoice.sent_at = "sent", tx.now
     if invoice.total == 0:
         invoice.status, invoice.paid_at = "paid", tx.now

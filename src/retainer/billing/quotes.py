@@ -99,7 +99,7 @@ def prepare(tx: Tx, quote: Quote, before: Quote | None = None) -> Quote:
     if quote.status in NEED_LINES and former == "draft" and not quote.lines and tx.readable("lines"):
         tx.error("status", f"A quote without lines cannot be {quote.status}. Add a line first.")
     if quote.number is None:
-        quote.number = next_number(tx, "quotes", tx.value(PATTERN), quotes.c.number, quote.issue_date)
+        quote.number = next_number(tx, quotes, tx.value(PATTERN), quote.issue_date)
     if quote.status == "draft":
         quote.sent_at = quote.accepted_at = quote.declined_at = None
     elif quote.status in STAMPED and quote.status != former:

@@ -110,7 +110,7 @@ def fill_defaults(tx: Tx, client: Client) -> Client:
     client.currency = client.currency or tx.actor.currency
     if client.payment_terms_days is None:
         client.payment_terms_days = tx.actor.payment_terms_days
-    client.number = client.number or next_number(tx, "clients", tx.actor.client_number_pattern, clients.c.number)
+    client.number = client.number or next_number(tx, clients, tx.actor.client_number_pattern)
     return client
 
 

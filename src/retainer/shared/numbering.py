@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from sqlalchemy import Column, Integer, Update, bindparam, insert, select, update
+from sqlalchemy import Integer, Table, Update, bindparam, insert, select, update
 
 from retainer.schema.identity import series
 from retainer.store.engines.sql import INTEGER, TEXT, zero_padded
@@ -25,19 +25,20 @@ def increment_series(tx: Tx, name: str, first: int = 1) -> int:
     return last
 
 
-def next_number(tx: Tx, name: str, pattern: str, numbers: Column[str], day: str | None = None) -> str:
-    """Return the next number of a series that no row has in the column `numbers`.
+def next_number(tx: Tx, table: Table, pattern: str, day: str | None = None) -> str:
+    """Return the next number of a table's series that none of its rows has.
 
     `{0000}` in the pattern is the number with at least its digits, `{YYYY}` the year of the day, else of today; a
     pattern with the year begins anew each year. A number may be taken: people may have given it by hand, or changed
     the pattern.
     """
+    name = table.name
     if "{YYYY}" in pattern:
         year = (day or tx.today)[:4]
         name, pattern = f"{name}:{year}", pattern.replace("{YYYY}", year)
     prefix, zeros, suffix = ZEROS.split(pattern)
     written = {"series": name, "prefix": prefix, "width": len(zeros), "suffix": suffix}
-    statement = _next_number(numbers)
+    statement = _next_number(table)
     row = tx.one(statement, **written)
     if row is None:
         tx.run(FIRST, series=name, first=0)
@@ -47,8 +48,9 @@ def next_number(tx: Tx, name: str, pattern: str, numbers: Column[str], day: str 
 
 
 @cache
-def _next_number(numbers: Column[str]) -> Update:
+def _next_number(table: Table) -> Update:
     """Increment a series; return its last number, and whether a row has it as its number already."""
     number = bindparam("prefix", type_=TEXT) + zero_padded(series.c.last, bindparam("width", type_=Integer))
-    taken = select(numbers).where(numbers == number + bindparam("suffix", type_=TEXT)).correlate(series).exists()
+    written = number + bindparam("suffix", type_=TEXT)
+    taken = select(table.c.number).where(table.c.number == written).correlate(series).exists()
     return NEXT.returning(taken)
