@@ -71,6 +71,11 @@ def test_changes_reach_the_account_only(statements, api, other_tenant):
     assert other_tenant.get("/external-contacts").json["meta"]["total"] == 2
 
 
+def test_a_value_that_was_forgotten_is_an_error_and_no_null(statements, api):
+    with api.store.begin(actor(api), write=True) as tx, pytest.raises(KeyError, match="town"):
+        tx.change(update(clients).values(city=bindparam("town")))
+
+
 def test_an_exception_undoes_everything_counters_too(api):
     with pytest.raises(ZeroDivisionError), api.store.begin(actor(api), write=True) as tx:
         tx.insert(clients, record("N-1")) // 0
