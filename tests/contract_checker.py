@@ -119,8 +119,9 @@ def unlimited_text(text: str, names: tuple[str, ...]) -> list[str]:
     """The same of a statement's text and the names of the values that ?1, ?2 and so on stand for, or $1::BIGINT."""
     statement = re.sub(r"[?$](\d+)(?:::\w+)?", lambda place: f":{names[int(place[1]) - 1]}", text)
     parts = [part for found in FROM.findall(statement) for part in ", ".join(filter(None, found)).split(", ")]
-    tables = [part.split(" AS ") for part in parts]
-    found = [name for name in tables if name[0] not in {"json_each", "json_array_elements_text"}]
+    tables = [part.split(" AS ") for part in parts if part]
+    others = {"json_each", "json_array_elements_text", *re.findall(r"(?:WITH|,) (\w+) AS\s*\(", statement)}
+    found = [name for name in tables if name[0] not in others]
     tenants = [name[-1] for name in found if metadata.tables[name[0]].info.get("tenant")]
     returned = statement.partition(" RETURNING ")[2]  # where SQLite's columns are named without their table
     if "AND account_id = :account_id" in returned:

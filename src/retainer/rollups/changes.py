@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 
-from sqlalchemy import Column, Table, bindparam
+from sqlalchemy import Column, Table, bindparam, column, table
 from sqlalchemy.sql import visitors
 from sqlalchemy.sql.dml import UpdateBase
 
@@ -65,12 +65,17 @@ def _apply(tx: Tx, source: Source, feeds: tuple[Table, ...], by: str, record_id:
 @cache
 def _statements(source: Source, feeds: tuple[Table, ...], by: str, *, is_combined: bool) -> list[UpdateBase]:
     rows = source.rows.where(source.rows.selected_columns[by] == bindparam("record_id"))
+    changed = table("changed", *(column(each.name, each.type) for each in rows.selected_columns))
     is_one = source.has_one_row and by == "record_id"
     statements: list[UpdateBase] = [
-        project_totals.adding(rows) if table is projects else summaries.adding(table, rows, is_one=is_one)
-        for table in feeds
+        project_totals.adding(changed, is_one=is_one)
+        if feed is projects
+        else summaries.adding(feed, changed, is_one=is_one)
+        for feed in feeds
     ]
-    return [combined(*statements)] if is_combined else statements
+    if is_combined:  # the rows are read once for all of them
+        return [combined(statements[0].add_cte(rows.cte("changed")), *statements[1:])]
+    return [statement.add_cte(rows.cte("changed")) for statement in statements]
 
 
 @cache

@@ -7,7 +7,20 @@ than the project's are not in its totals, and nothing is unbilled where a fee co
 from decimal import Decimal
 from typing import Any, Protocol
 
-from sqlalchemy import ColumnElement, Select, Update, bindparam, case, func, literal, or_, select, union_all, update
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    Update,
+    bindparam,
+    case,
+    func,
+    literal,
+    or_,
+    select,
+    union_all,
+    update,
+)
 
 from retainer.rollups.sources import SOURCES
 from retainer.schema.columns import among
@@ -49,28 +62,34 @@ def init_totals(project: HasTotals) -> None:
     project.billable_amount = project.unbilled_amount = project.invoiced_amount = Decimal(0)
 
 
-def adding(rows: Select[Any]) -> Update:
+def adding(rows: FromClause, *, is_one: bool) -> Update:
     """Return the statement that adds rows of a source to the totals of their projects, with the bound sign."""
-    columns = rows.subquery().c
     values: dict[str, Any] = {}
     for name in FORMULAS:
-        total = _total(name, columns)
+        total = _total(name, rows.c)
         if total is not None:
-            of_project = select(total).where(columns.project_id == projects.c.id).scalar_subquery()
-            added = SIGN * func.coalesce(of_project, 0)
+            added = SIGN * (total if is_one else _sum(rows, total))
             values[name] = projects.c[name] + (
                 case((is_covered(projects), 0), else_=added) if name in UNLESS_COVERED else added
             )
-    return update(projects).values(values).where(projects.c.id.in_(select(columns.project_id)))
+    project_id = rows.c.project_id
+    statement = update(projects).values(values)
+    return statement.where(projects.c.id == project_id if is_one else projects.c.id.in_(select(project_id)))
+
+
+def _sum(rows: FromClause, total: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The sum of a total over the rows of a project."""
+    of_project = select(func.sum(total)).where(rows.c.project_id == projects.c.id)
+    return func.coalesce(of_project.scalar_subquery(), 0)
 
 
 def _total(name: str, columns: Any) -> ColumnElement[Any] | None:
-    """The sum of what figures add to a total of their project; None when they have no say in it."""
+    """What figures of a row add to a total of its project; None when they have no say in it."""
     terms: list[Any] = [sign * columns[figure] for figure, sign in FORMULAS[name].items() if figure in columns]
     if not terms:
         return None
     figure: ColumnElement[Any] = sum(terms[1:], terms[0])
-    return func.sum(case((columns.currency == projects.c.currency, figure), else_=0) if name in IN_CURRENCY else figure)
+    return case((columns.currency == projects.c.currency, figure), else_=0) if name in IN_CURRENCY else figure
 
 
 def _expected() -> Select[Any]:
@@ -86,7 +105,7 @@ def _expected() -> Select[Any]:
     union = union_all(*selects).subquery()
     totals = []
     for name in FORMULAS:
-        total = func.coalesce(_total(name, union.c), 0)
+        total = func.coalesce(func.sum(_total(name, union.c)), 0)
         totals.append((case((is_covered(projects), 0), else_=total) if name in UNLESS_COVERED else total).label(name))
     joined = projects.outerjoin(union, union.c.project_id == projects.c.id)
     return select(projects.c.id, *totals).select_from(joined).group_by(*projects.c["account_id", "id"])

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import (
     Delete,
+    FromClause,
     Insert,
     Integer,
     Select,
@@ -96,7 +97,7 @@ def _sums(
     return select(*columns[by], *(func.sum(columns[name]) for name in sums)).group_by(*columns[by])
 
 
-def adding(table: Table, rows: Select[Any], *, is_one: bool) -> Insert:
+def adding(table: Table, rows: FromClause, *, is_one: bool) -> Insert:
     """Return the statement that adds rows of a source to a summary, with the bound sign."""
     key, sums = _names(table)
     spanned = _spanned(table, rows)
@@ -142,14 +143,14 @@ def _all(table: Table) -> list[Select[Any]]:
         if table in source.feeds:
             rows = source.rows
             conditions = [among(rows.selected_columns.status, source.statuses)] if source.statuses else []
-            selects.append(_spanned(table, rows.where(*conditions)))
+            selects.append(_spanned(table, rows.where(*conditions).subquery()))
     return selects
 
 
-def _spanned(table: Table, rows: Select[Any]) -> Select[Any]:
+def _spanned(table: Table, rows: FromClause) -> Select[Any]:
     """Select the rows of a source with the bound sign, once for each span that contains their day."""
     (_, *keys), sums = _names(table)
-    columns = rows.subquery().c
+    columns = rows.c
     lengths = union_all(*(select(literal(length, Integer).label("length")) for length in buckets.LENGTHS)).subquery()
     span = func.substr(cast(columns.day, Text), 1, lengths.c.length).label("span")
     signed = [(SIGN * columns[name] if name in columns else ZERO).label(name) for name in sums]
