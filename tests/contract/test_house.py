@@ -87,7 +87,7 @@ MOST_ANY = {
     "server": 4,
     "sites": 3,
     "store": 70,
-    "traffic": 9,
+    "traffic": 8,
     "values": 71,
     "web": 2,
     "work": 7,

@@ -146,7 +146,7 @@ def test_old_requests_are_deleted_a_batch_at_a_time_and_newer_ones_stay(both, mo
     monkeypatch.setattr(retention, "BATCH", 10)
     api, now = both[0], utcnow()
     for each in both:
-        write(each, *(answered(each, time=later(-86400 * n - 1, now), request_id=f"sent-{n}") for n in range(40)))
+        write(each, *(answered(each, time=later(-86400 * n - 11, now), request_id=f"sent-{n}") for n in range(40)))
     deleted = [retention.delete_requests(api.store, 30) for _ in range(3)]
     assert deleted == [20, 0, 0]
     assert kept(api) == 60

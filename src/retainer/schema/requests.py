@@ -1,16 +1,13 @@
 """Requests: the request log and its sums, and the responses to writes with an Idempotency-Key."""
 
-from sqlalchemy import Boolean, Column, Index, LargeBinary, literal_column
+from sqlalchemy import Column, Index, LargeBinary
 
 from retainer.schema.columns import instant, integer, keyed_table, ref, text
 
-HOUR, SECOND = len("2026-03-10T09"), len("2026-03-10T09:30:05")
-"""How many characters of an instant name its hour and its second."""
+HOUR, PERIOD = len("2026-03-10T09"), len("2026-03-10T09:30:0")
+"""How many characters of an instant name its hour and its period, which is ten seconds."""
 SUMS = ("requests", "client_errors", "server_errors", "limited")
 """What is counted of requests: all, those answered 400 to 499, from 500 on, and 429."""
-
-HAS_FAILED = {name: literal_column(f"({name} > 0)", Boolean) for name in ("client_errors", "server_errors")}
-"""Whether a block has requests that failed, as the indexes of those blocks say it."""
 
 idempotency_keys = keyed_table(
     "idempotency_keys",
@@ -27,26 +24,15 @@ idempotency_keys = keyed_table(
 
 request_blocks = keyed_table(
     "request_blocks",
-    text("second"),
+    text("period"),
     integer("number"),
     *ref("key_id", "api_keys", on_delete="cascade"),
     integer("requests"),
-    integer("client_errors"),
-    integer("server_errors"),
     text("content"),
-    Index("request_blocks_by_key_id", "account_id", "key_id", "second", "number", "requests"),
-    *(
-        Index(
-            f"request_blocks_by_{name}",
-            *("account_id", "second", "number", "key_id", "requests"),
-            sqlite_where=some,
-            postgresql_where=some,
-        )
-        for name, some in HAS_FAILED.items()
-    ),
-    key=("second", "number"),
+    Index("request_blocks_by_key_id", "account_id", "key_id", "period", "number", "requests"),
+    key=("period", "number"),
 )
-"""Requests of a key that were answered in the same second, like `2026-03-10T09:30:05`, and written together.
+"""Requests of a key that were answered in ten seconds, like `2026-03-10T09:30:0`, and written together.
 
 `content` has them as JSON; the first has this `number`, and each that follows the next one.
 """
@@ -54,13 +40,12 @@ request_blocks = keyed_table(
 request_terms = keyed_table(
     "request_terms",
     text("term"),
-    text("second"),
+    text("period"),
     integer("number"),
-    Index("request_terms_by_second", "account_id", "second"),
-    key=("term", "second", "number"),
+    Index("request_terms_by_period", "account_id", "period"),
+    key=("term", "period", "number"),
 )
-"""What blocks are looked up by, for requests that have it: the id that the caller sent, or the path of the record that
-was written, like `/clients/17`."""
+"""What blocks are looked up by: ids that callers sent, records that were written, like `/clients/17`, `4xx`, `5xx`."""
 
 request_hours = keyed_table(
     "request_hours",

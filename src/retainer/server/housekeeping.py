@@ -112,7 +112,7 @@ class Housekeeping:
         self._has_old_requests = retention.delete_requests(self.store, self.request_log_days) > 0
 
     def _run(self) -> None:
-        noted = swept = summed = time.monotonic()
+        noted = recorded = swept = summed = time.monotonic()
         while not self._stopped.wait(LOG_SECONDS):
             now = time.monotonic()
             if os.getppid() != self._parent:  # the main process was killed: nobody else would stop this one
@@ -120,9 +120,11 @@ class Housekeeping:
             if now - noted >= NOTE_SECONDS:
                 noted = now
                 self._try("noting used keys", lambda: self.keys_used.write(self.store))
-                self._try("writing the request log", lambda: self._record(self.recorder.write))
                 if self._has_old_requests:
                     self._try("deleting old requests", self._delete_requests)
+            if self.recorder.is_due(now - recorded):
+                recorded = now
+                self._try("writing the request log", lambda: self._record(self.recorder.write))
             if now - swept >= SWEEP_SECONDS:
                 swept = now
                 self.limiter.sweep()

@@ -25,6 +25,8 @@ encode_lines = msgspec.json.Encoder().encode_lines
 
 AT_ONCE = 12
 """Lines that are written together: usually less than a pipe takes whole, for several processes may write into one."""
+IN_CACHE = 10 * AT_ONCE
+"""Lines that the processor still has in its caches when the second reader looks at them."""
 MOST_UNWRITTEN = 1000
 """So many pieces of lines are kept while they cannot be written; then new ones are lost."""
 
@@ -165,15 +167,20 @@ class Log:
                 self._lost = 0
             lines = [self._lines.popleft() for _ in range(len(self._lines))]
             self.count(lines)
-            if self.recorder is not None:
-                self.recorder.add([line for line in lines if isinstance(line, Answered)])
-            for start in range(0, len(lines), AT_ONCE):
-                together = lines[start : start + AT_ONCE]
-                if len(self._unwritten) < MOST_UNWRITTEN:
-                    self._unwritten.append(encode_lines(together))
-                else:
-                    self._lost += len(together)
+            for start in range(0, len(lines), IN_CACHE):
+                self._keep(lines[start : start + IN_CACHE])
             self._write()
+
+    def _keep(self, lines: list[Line]) -> None:
+        """Encode lines for the stream, and hand those of requests to the recorder."""
+        for start in range(0, len(lines), AT_ONCE):
+            together = lines[start : start + AT_ONCE]
+            if len(self._unwritten) < MOST_UNWRITTEN:
+                self._unwritten.append(encode_lines(together))
+            else:
+                self._lost += len(together)
+        if self.recorder is not None:
+            self.recorder.add([line for line in lines if isinstance(line, Answered)])
 
     def _write(self) -> None:
         """Write until something is not taken whole: a request that has something to log must not fail for that."""

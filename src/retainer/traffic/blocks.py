@@ -1,26 +1,28 @@
-"""Blocks: how the request log keeps requests, those of a key in a second together, as JSON arrays."""
+"""Blocks: how the request log keeps requests, those of a key in ten seconds together, as JSON arrays."""
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from retainer.kernel.http import MADE, MADE_LENGTH
-from retainer.schema.requests import HOUR, SUMS
+from retainer.schema.requests import HOUR, PERIOD, SUMS
 from retainer.store.engines.base import Row
 from retainer.traffic.answered import Answered
 
 MINUTE = len("2026-03-10T09:30")
 """How many characters of an instant name its minute."""
-Groups = dict[tuple[int | None, str, int | None, str | None, int], list[Answered]]
-"""Requests by account, second, key, operation and status: there are few, and nothing is looked up for each request."""
-ZEROS = [0] * len(SUMS)
+Block = tuple[int, str, int]
+"""An account, a period of ten seconds, and a key."""
 Minute = tuple[int, int, str]
 """A minute of a key of an account."""
-Stored = tuple[str, str, str, str, str | None, int, float, str | None, str | None]
+Stored = tuple[str, str, str, float, str | None]
+"""The end of the moment, the request id, the path, the duration in milliseconds, and the record that was written."""
+Content = list[tuple[str, str | None, int, str | None, list[Stored]]]
+"""The requests of a block by method, operation, status and address."""
 encode = msgspec.json.Encoder().encode
-decode = msgspec.json.Decoder(list[Stored]).decode
+decode = msgspec.json.Decoder(Content).decode
 
 
 class Sums(dict[tuple[int | str, ...], list[int]]):
@@ -28,9 +30,14 @@ class Sums(dict[tuple[int | str, ...], list[int]]):
 
     def add(self, key: tuple[int | str, ...], status: int, count: int) -> None:
         """Count so many requests that were answered with a status."""
-        kinds = (True, 400 <= status < 500, status >= 500, status == 429)
-        known = self.get(key, ZEROS)
-        self[key] = [sum_ + count * kind for sum_, kind in zip(known, kinds, strict=True)]
+        sums = self.get(key)
+        if sums is None:
+            sums = self[key] = [0] * len(SUMS)
+        sums[0] += count
+        if status >= 400:
+            sums[1] += count * (status < 500)
+            sums[2] += count * (status >= 500)
+            sums[3] += count * (status == 429)
 
     def as_rows(self) -> str:
         """Return sums with their keys as the rows of a statement, in the order in which all servers lock them."""
@@ -74,46 +81,70 @@ class LoggedRequest(msgspec.Struct, frozen=True):
         return f"{self.answered_at}.{self.number}"
 
 
-def batch_of(groups: Groups, number: int) -> Batch:
-    """Return how requests are written, numbered from `number` on; those without a key are left out."""
-    blocks: dict[tuple[int, str, int], list[Answered]] = defaultdict(list)
-    of_blocks, hours, operations = Sums(), Sums(), Sums()
-    for (account_id, second, key_id, operation, status), requests in groups.items():
-        if account_id is not None and key_id is not None:
-            count, hour = len(requests), second[:HOUR]
-            blocks[account_id, second, key_id] += requests
-            of_blocks.add((account_id, second, key_id), status, count)
+class Blocks:
+    """Requests that will be written, each encoded at once, while the processor has it in its caches."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self._groups: dict[tuple[int, str, int, str, str | None, int, str | None], list[bytes]] = {}
+        self._terms: dict[Block, set[str]] = defaultdict(set)
+
+    def add(self, answered: list[Answered]) -> None:
+        """Add the requests that have a key, the others belong to no account."""
+        waiting, period, added = self._groups, "-", 0
+        for r in answered:
+            if r.account_id is None or r.key_id is None:
+                continue
+            if not r.time.startswith(period):
+                period = r.time[:PERIOD]
+            group = r.account_id, period, r.key_id, r.method, r.operation, r.status, r.address
+            stored = encode((r.time[PERIOD:], r.request_id, r.path, r.duration_ms, r.record))
+            try:
+                waiting[group].append(stored)
+            except KeyError:
+                waiting[group] = [stored]
+            added += 1
+            if r.record is not None:
+                self._terms[group[:3]].add(r.record)
+            if len(r.request_id) != MADE_LENGTH or r.request_id[:4] != MADE:
+                self._terms[group[:3]].add(r.request_id)
+        self.requests += added
+
+    def drop_oldest(self) -> int:
+        """Forget some requests, the oldest; return how many."""
+        dropped = len(self._groups.pop(next(iter(self._groups))))
+        self.requests -= dropped
+        return dropped
+
+    def batch(self, number: int) -> Batch:
+        """Return how the requests are written, numbered from `number` on."""
+        contents: dict[Block, list[tuple[Any, ...]]] = defaultdict(list)
+        counts: dict[Block, int] = defaultdict(int)
+        hours, operations = Sums(), Sums()
+        for group, stored in self._groups.items():
+            account_id, period, key_id, method, operation, status, address = group
+            block, count, hour = (account_id, period, key_id), len(stored), period[:HOUR]
+            contents[block].append((method, operation, status, address, msgspec.Raw(b"[%b]" % b",".join(stored))))
+            counts[block] += count
+            if status >= 400:
+                self._terms[block].add(f"{status // 100}xx")
             hours.add((account_id, key_id, hour), status, count)
             if operation is not None:
                 operations.add((account_id, key_id, operation, hour), status, count)
-    first, rows, terms = number, [], []
-    for block, requests in blocks.items():
-        account_id, second, key_id = block
-        rows.append((account_id, second, number, key_id, *of_blocks[block][:3], content_of(requests)))
-        terms += [(account_id, term, second, number) for term in terms_of(requests)]
-        number += len(requests)
-    minutes = {(account_id, key_id, second[:MINUTE]) for account_id, second, key_id in blocks}
-    return Batch(number - first, rows, terms, hours.as_rows(), operations.as_rows(), minutes)
+        rows, terms = [], []
+        for block, content in contents.items():
+            account_id, period, key_id = block
+            rows.append((account_id, period, number, key_id, counts[block], encode(content).decode()))
+            terms += [(account_id, term, period, number) for term in self._terms.get(block, ())]
+            number += counts[block]
+        minutes = {(account_id, key_id, period[:MINUTE]) for account_id, period, key_id in contents}
+        return Batch(self.requests, rows, terms, hours.as_rows(), operations.as_rows(), minutes)
 
 
-def content_of(requests: list[Answered]) -> str:
-    """Return the content of a block: what is `Stored` of each request."""
-    stored: list[Stored] = [
-        (r.time, r.request_id, r.method, r.path, r.operation, r.status, r.duration_ms, r.address, r.record)
-        for r in requests
-    ]
-    return encode(stored).decode()
-
-
-def terms_of(requests: list[Answered]) -> set[str]:
-    """Return what a block is looked up by: ids that callers sent, and records that were written."""
-    records = {r.record for r in requests if r.record is not None}
-    return records | {r.request_id for r in requests if len(r.request_id) != MADE_LENGTH or r.request_id[:4] != MADE}
-
-
-def requests_of(number: int, key_id: int, content: str) -> Iterator[LoggedRequest]:
+def requests_of(period: str, number: int, key_id: int, content: str) -> Iterator[LoggedRequest]:
     """Yield the requests of a block."""
-    for place, stored in enumerate(decode(content), number):
-        answered_at, request_id, method, path, operation, status, ms, address, record = stored
-        request = key_id, request_id, method, path, operation, status, round(ms * 1000), address, record
-        yield LoggedRequest(answered_at, place, *request)
+    for method, operation, status, address, group in decode(content):
+        for moment, request_id, path, ms, record in group:
+            request = key_id, request_id, method, path, operation, status, round(ms * 1000), address, record
+            yield LoggedRequest(period + moment, number, *request)
+            number += 1

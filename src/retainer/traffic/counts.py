@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Select, bindparam, func, literal_column, select
 
-from retainer.schema.requests import HOUR, SECOND, SUMS, operation_hours, request_blocks, request_hours
+from retainer.schema.requests import HOUR, PERIOD, SUMS, operation_hours, request_blocks, request_hours
 from retainer.store.tx import Tx
 from retainer.values.exact import as_instant, day_after, local_day
 
@@ -50,7 +50,7 @@ KEY = (request_blocks.c.key_id + literal_column("0")).label(
     "key_id"
 )  # no column: the hour is read, not an index by key
 LAST_HOUR = (
-    select(KEY, func.sum(request_blocks.c.requests)).where(request_blocks.c.second >= bindparam("since")).group_by(KEY)
+    select(KEY, func.sum(request_blocks.c.requests)).where(request_blocks.c.period >= bindparam("since")).group_by(KEY)
 )
 SUMMED = [func.sum(operation_hours.c[name]).label(name) for name in SUMS]
 
@@ -98,7 +98,7 @@ def by_key(tx: Tx, since: str) -> dict[int, Counts]:
 def last_hour(tx: Tx) -> dict[int, int]:
     """Return how many requests each key has made in the last 60 minutes; keys that made none are left out."""
     since = as_instant(datetime.fromisoformat(tx.now) - timedelta(hours=1))
-    return dict(tx.all(LAST_HOUR, since=since[:SECOND]))
+    return dict(tx.all(LAST_HOUR, since=since[:PERIOD]))
 
 
 def operations(tx: Tx, since: str, key_id: int | None = None, operation: str | None = None) -> list[OperationCounts]:

@@ -5,17 +5,20 @@ import threading
 
 from sqlalchemy import bindparam, func, select, update
 
-from retainer.schema.requests import HOUR, SECOND, SUMS, operation_hours, request_blocks, request_hours, request_terms
+from retainer.schema.requests import HOUR, SUMS, operation_hours, request_blocks, request_hours, request_terms
 from retainer.store.engines import OutcomeUnknown, Unavailable
 from retainer.store.engines.sql import insert_or_add, listed_rows
 from retainer.store.transaction import UnscopedTx
 from retainer.store.tx import Store
 from retainer.traffic.answered import Answered
-from retainer.traffic.blocks import Batch, Groups, Minute, batch_of
+from retainer.traffic.blocks import Batch, Blocks, Minute
 from retainer.values.exact import LAST_DAY, utcnow
 
-MOST_WAITING = 50_000
-"""So many requests wait while the database is out of reach, at less than a kilobyte each; then the oldest are lost."""
+QUIET_SECONDS, BUSY_SECONDS = 2.0, 5.0
+"""How often requests are written: rarely when there are more than FEW, for each time costs something for each key."""
+FEW = 1000
+MOST_WAITING = 100_000
+"""So many requests wait while the database is out of reach, at some 200 bytes each; then the oldest are lost."""
 MOST_LOCKED = 20
 """So many keys have their busiest minutes counted in one transaction, whose end other servers wait for."""
 
@@ -25,12 +28,12 @@ ADD_TO_HOURS = insert_or_add(
 ADD_TO_OPERATION_HOURS = insert_or_add(
     operation_hours, listed_rows("rows", [*operation_hours.primary_key, *operation_hours.c[SUMS]]), SUMS
 )
-FIRST = (request_blocks.c.account_id == bindparam("account"), request_blocks.c.second == bindparam("second"))
+FIRST = (request_blocks.c.account_id == bindparam("account"), request_blocks.c.period == bindparam("period"))
 PRESENT = select(request_blocks.c.number).where(*FIRST, request_blocks.c.number == bindparam("number"))
 IN_MINUTE = (
     select(func.sum(request_blocks.c.requests))
     .where(request_blocks.c.account_id == bindparam("account"), request_blocks.c.key_id == bindparam("key"))
-    .where(request_blocks.c.second >= bindparam("start"), request_blocks.c.second <= bindparam("end"))
+    .where(request_blocks.c.period >= bindparam("start"), request_blocks.c.period <= bindparam("end"))
     .scalar_subquery()
 )
 THIS_HOUR = (
@@ -48,8 +51,7 @@ class RequestRecorder:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # held for a moment, for what waits
-        self._waiting: Groups = {}
-        self._count = 0
+        self._waiting = Blocks()
         self._batch: Batch | None = None
         self._number = random.getrandbits(48)  # of the next request; another process has others
         self._is_unsure = False
@@ -57,20 +59,15 @@ class RequestRecorder:
         self._minutes: set[Minute] = set()
 
     def add(self, answered: list[Answered]) -> None:
-        """Keep requests until they are written; those without a key will not be, for they belong to no account."""
+        """Keep requests until they are written."""
         with self._lock:
-            waiting = self._waiting
-            for each in answered:
-                group = each.account_id, each.time[:SECOND], each.key_id, each.operation, each.status
-                try:
-                    waiting[group].append(each)
-                except KeyError:
-                    waiting[group] = [each]
-            self._count += len(answered)
-            while self._count > MOST_WAITING:
-                lost = len(waiting.pop(next(iter(waiting))))
-                self._count -= lost
-                self._lost += lost
+            self._waiting.add(answered)
+            while self._waiting.requests > MOST_WAITING:
+                self._lost += self._waiting.drop_oldest()
+
+    def is_due(self, seconds: float) -> bool:
+        """Whether what waits should be written, when it was written so many seconds ago."""
+        return seconds >= (BUSY_SECONDS if self._waiting.requests > FEW else QUIET_SECONDS)
 
     def write(self, store: Store) -> None:
         """Write what waits. Raises what the database raises: when it was out of reach, the same is tried again."""
@@ -103,10 +100,10 @@ class RequestRecorder:
     def _take(self) -> Batch | None:
         """Make a batch of all that waits; None for nothing."""
         with self._lock:
-            waiting, self._waiting, self._count = self._waiting, {}, 0
-        batch = batch_of(waiting, self._number)
-        self._number += batch.requests
-        self._batch = batch if batch.requests else None
+            waiting, self._waiting = self._waiting, Blocks()
+        if waiting.requests:
+            self._batch = waiting.batch(self._number)
+            self._number += self._batch.requests
         return self._batch
 
     def _keep_busiest(self, store: Store, before: str) -> None:
@@ -116,15 +113,15 @@ class RequestRecorder:
             part = over[first : first + MOST_LOCKED]
             with store.unscoped("the busiest minutes of keys", write=True) as tx:
                 for account_id, key_id, minute in part:
-                    seconds = {"start": f"{minute}:00", "end": f"{minute}:59"}
-                    tx.run(KEEP_BUSIEST, account=account_id, key=key_id, hour=minute[:HOUR], **seconds)
+                    periods = {"start": f"{minute}:0", "end": f"{minute}:5"}
+                    tx.run(KEEP_BUSIEST, account=account_id, key=key_id, hour=minute[:HOUR], **periods)
             self._minutes.difference_update(part)
 
 
 def is_written(tx: UnscopedTx, batch: Batch) -> bool:
     """Whether a batch was written, though the commit was not confirmed: all of it or nothing."""
-    account_id, second, number, *_ = batch.blocks[0]
-    return tx.one(PRESENT, account=account_id, second=second, number=number) is not None
+    account_id, period, number, *_ = batch.blocks[0]
+    return tx.one(PRESENT, account=account_id, period=period, number=number) is not None
 
 
 def insert(tx: UnscopedTx, batch: Batch) -> None:

@@ -7,19 +7,17 @@ from functools import cache
 from typing import Any, Literal
 
 import msgspec
-from sqlalchemy import ColumnElement, FromClause, Select, and_, bindparam, case, func, literal_column, select, true
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, literal_column, select, true
 
 from retainer.kernel.http import made_at
-from retainer.schema.requests import HAS_FAILED, SECOND, request_blocks, request_terms
+from retainer.schema.requests import PERIOD, request_blocks, request_terms
 from retainer.store.tx import Tx
 from retainer.traffic.blocks import LoggedRequest, requests_of
 from retainer.values.exact import LAST_DAY, as_instant
 from retainer.values.kinds import Id, Instant, Text191
 
 MOST_SEARCHED = 5_000
-"""A page looks at no more requests than these and the others of the last second."""
-MOST_BLOCKS = 1_000
-"""A second has fewer blocks than this: one for each key and server, or two."""
+"""A page looks at no more requests than these and the others of the last ten seconds."""
 LONGEST_REQUEST, EARLIEST = timedelta(minutes=1), timedelta(seconds=1)
 """A request whose id was made here is looked for from its making on, and a second before it."""
 POSITION = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{6}Z)\.([0-9]{1,18})")
@@ -59,13 +57,11 @@ BLOCK = request_blocks.c
 BLOCKS: dict[str, ColumnElement[bool]] = {
     "all": true(),
     "of a key": BLOCK.key_id == bindparam("key_id"),
-    "4xx": HAS_FAILED["client_errors"],
-    "5xx": HAS_FAILED["server_errors"],
     "with a term": request_terms.c.term == bindparam("term"),
-    "with an id made here": and_(BLOCK.second >= bindparam("made"), BLOCK.content.contains(bindparam("request_id"))),
+    "with an id made here": and_(BLOCK.period >= bindparam("made"), BLOCK.content.contains(bindparam("request_id"))),
 }
 """Which blocks are looked at. Each has an index in the order of the log, or is a span of it."""
-SUM_OF_NEWER_SECONDS = "sum(counted) OVER (ORDER BY second DESC GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+SUM_OF_NEWER = "sum(requests) OVER (ORDER BY period DESC ROWS UNBOUNDED PRECEDING) - requests"
 EXACT = {"key_id", "since", "until", "position"}
 """What is asked for without looking at a request in vain."""
 MATCHES: dict[str, Callable[[LoggedRequest, Any], bool]] = {
@@ -114,11 +110,11 @@ def _search(tx: Tx, asked: dict[str, Any], limit: int) -> Page:
     values["before"] = min(values.get("before", LAST_DAY), asked.get("until", LAST_DAY), *asked.get("position", ())[:1])
     most = limit + 1 if asked.keys() <= EXACT else MOST_SEARCHED
     tx.snapshot()
-    blocks = tx.all(_page(index), **values, partial=values["before"][:SECOND], most=most, blocks=most + MOST_BLOCKS)
+    blocks = tx.all(_page(index), **values, partial=values["before"][:PERIOD], most=most)
     matches = [(MATCHES[name], value) for name, value in asked.items()]
     found = [
         request
-        for _, *block in blocks
+        for block in blocks
         for request in requests_of(*block)
         if all(is_match(request, value) for is_match, value in matches)
     ]
@@ -128,7 +124,7 @@ def _search(tx: Tx, asked: dict[str, Any], limit: int) -> Page:
     oldest = blocks[-1][0] if blocks else ""
     if oldest <= asked.get("since", "") or tx.one(_older(index), **values | {"before": oldest}) is None:
         return Page(found, None, None)
-    searched_to = f"{oldest}.000000Z"
+    searched_to = f"{oldest}0.000000Z"
     return Page(found, f"{searched_to}.0", searched_to)
 
 
@@ -142,7 +138,7 @@ def _blocks_of(asked: dict[str, Any]) -> tuple[str, dict[str, Any]]:
             return "with a term", {"term": asked["request_id"]}
         return "with an id made here", {"request_id": asked["request_id"], **answered_around(made)}
     if asked.get("status") in {"4xx", "5xx"}:
-        return asked["status"], {}
+        return "with a term", {"term": asked["status"]}
     if "key_id" in asked:
         return "of a key", {"key_id": asked["key_id"]}
     return "all", {}
@@ -150,32 +146,31 @@ def _blocks_of(asked: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def answered_around(made: datetime) -> dict[str, str]:
     """Return between which seconds a request was answered whose id was made then; a clock may have been set back."""
-    return {"made": as_instant(made - EARLIEST)[:SECOND], "before": as_instant(made + LONGEST_REQUEST)}
+    return {"made": as_instant(made - EARLIEST)[:PERIOD], "before": as_instant(made + LONGEST_REQUEST)}
 
 
-def _newest(index: str, *columns: ColumnElement[Any]) -> Select[Any]:
-    """Select blocks up to a moment, the newest first: those of the second in which it lies, too."""
-    tables: FromClause = request_blocks
-    order = request_blocks.c
-    if index == "with a term":
-        order = request_terms.c
-        tables = request_terms.join(request_blocks, and_(order.second == BLOCK.second, order.number == BLOCK.number))
-    blocks = select(*columns).select_from(tables).where(BLOCKS[index], order.second < bindparam("before"))
-    return blocks.order_by(order.second.desc(), order.number.desc())
+def _select(index: str, *columns: ColumnElement[Any]) -> Select[Any]:
+    """Select from some BLOCKS."""
+    if index != "with a term":
+        return select(*columns).where(BLOCKS[index])
+    here = request_terms.c.period == BLOCK.period, request_terms.c.number == BLOCK.number
+    return select(*columns).select_from(request_terms.join(request_blocks, and_(*here))).where(BLOCKS[index])
 
 
 @cache
 def _page(index: str) -> Select[Any]:
-    """Select blocks, and whole seconds of them, until they have so many requests: second, number, key and content."""
-    counted = case((BLOCK.second < bindparam("partial"), BLOCK.requests), else_=0).label("counted")
-    places = _newest(index, BLOCK.second, BLOCK.number, BLOCK.key_id, counted).limit(bindparam("blocks")).subquery()
-    newer: ColumnElement[int] = func.coalesce(literal_column(SUM_OF_NEWER_SECONDS), 0).label("newer")
-    page = select(*places.c["second", "number", "key_id"], newer).subquery()
-    content = select(BLOCK.content).where(BLOCK.second == page.c.second, BLOCK.number == page.c.number)
-    shown = select(page.c.second, page.c.number, page.c.key_id, content.scalar_subquery())
-    return shown.where(page.c.newer < bindparam("most")).order_by(page.c.second.desc(), page.c.number.desc())
+    """Select the newest blocks: those of whole periods until they have so many requests, and of the one cut in part."""
+    period = request_terms.c.period if index == "with a term" else BLOCK.period
+    whole = _select(index, BLOCK.period, BLOCK.requests).where(period < bindparam("partial"))
+    counted = whole.order_by(period.desc()).limit(bindparam("most")).subquery()
+    newer: ColumnElement[int] = literal_column(SUM_OF_NEWER)
+    summed = select(counted.c.period, newer.label("newer")).subquery()
+    oldest = select(func.coalesce(func.min(summed.c.period), "")).where(summed.c.newer < bindparam("most"))
+    page = _select(index, BLOCK.period, BLOCK.number, BLOCK.key_id, BLOCK.content)
+    here = period < bindparam("before"), period >= oldest.scalar_subquery()
+    return page.where(*here).order_by(period.desc())
 
 
 @cache
 def _older(index: str) -> Select[Any]:
-    return _newest(index, BLOCK.second).limit(1)
+    return _select(index, BLOCK.number).where(BLOCK.period < bindparam("before")).limit(1)

@@ -5,32 +5,32 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import Delete, Table, bindparam, delete, func, select
 
 from retainer.schema.identity import accounts
-from retainer.schema.requests import HOUR, SECOND, operation_hours, request_blocks, request_hours, request_terms
+from retainer.schema.requests import HOUR, PERIOD, operation_hours, request_blocks, request_hours, request_terms
 from retainer.store.tx import Store
 from retainer.values.exact import as_instant
 
 BATCH = 1000
-"""So many blocks of an account are deleted in one transaction, and all others of the last second."""
+"""So many blocks of an account are deleted in one transaction, and all others of the last period."""
 SUMS_DAYS = 90
 """For how long sums are kept, or for as long as requests when that is longer."""
 
 OLD = select(accounts.c.id).where(
     select(request_blocks.c.number)
-    .where(request_blocks.c.account_id == accounts.c.id, request_blocks.c.second < bindparam("before"))
+    .where(request_blocks.c.account_id == accounts.c.id, request_blocks.c.period < bindparam("before"))
     .exists()
 )
 LAST_OF_BATCH = (
-    select(request_blocks.c.second)
-    .where(request_blocks.c.account_id == bindparam("account"), request_blocks.c.second < bindparam("before"))
-    .order_by(request_blocks.c.second, request_blocks.c.number)
+    select(request_blocks.c.period)
+    .where(request_blocks.c.account_id == bindparam("account"), request_blocks.c.period < bindparam("before"))
+    .order_by(request_blocks.c.period, request_blocks.c.number)
     .limit(bindparam("batch"))
     .subquery()
 )
-UNTIL = select(func.max(LAST_OF_BATCH.c.second))
+UNTIL = select(func.max(LAST_OF_BATCH.c.period))
 
 
 def _delete_until(table: Table) -> Delete:
-    return delete(table).where(table.c.account_id == bindparam("account"), table.c.second <= bindparam("until"))
+    return delete(table).where(table.c.account_id == bindparam("account"), table.c.period <= bindparam("until"))
 
 
 DELETE_BLOCKS, DELETE_TERMS = _delete_until(request_blocks), _delete_until(request_terms)
@@ -46,7 +46,7 @@ ACCOUNTS = select(accounts.c.id)
 
 def delete_requests(store: Store, days: int) -> int:
     """Delete a batch of each account's blocks that are older than so many days; return how many were deleted."""
-    before = as_instant(datetime.now(UTC) - timedelta(days=days))[:SECOND]
+    before = as_instant(datetime.now(UTC) - timedelta(days=days))[:PERIOD]
     deleted = 0
     with store.unscoped("old requests of all accounts") as tx:
         accounts_with_old = tx.all(OLD, before=before)

@@ -1,4 +1,4 @@
-"""The request log in blocks: the requests of a key in a second are one row, which costs far less to write."""
+"""The request log in blocks: the requests of a key in ten seconds are one row, which costs far less to write."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -17,21 +17,24 @@ TIME = {
     "sqlite": "answered_at",
     "postgresql": """to_char(answered_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')""",
 }
-ARRAY = {"sqlite": "json_group_array(json_array({}))", "postgresql": "CAST(json_agg(json_build_array({})) AS TEXT)"}
-FIELDS = "request_id, method, path, operation, status, duration_us / 1000.0, address, record"
-SENT = "(substr(request_id, 1, 4) <> 'req_' OR length(request_id) <> 28)"
+ARRAY = {"sqlite": "json_array({})", "postgresql": "json_build_array({})"}
+ALL = {"sqlite": "json_group_array({})", "postgresql": "json_agg({})"}
+STORED = {"sqlite": "json(stored)", "postgresql": "stored"}
+TERMS = {
+    "request_id": "(substr(request_id, 1, 4) <> 'req_' OR length(request_id) <> 28)",
+    "record": "record IS NOT NULL",
+    "CAST(failure_class AS TEXT) || 'xx'": "failure_class IS NOT NULL",
+}
 
 
 def upgrade() -> None:
     create(
         "request_blocks",
-        ("second", "number"),
-        sa.Column("second", TEXT, nullable=False),
+        ("period", "number"),
+        sa.Column("period", TEXT, nullable=False),
         sa.Column("number", INTEGER, nullable=False),
         sa.Column("key_id", INTEGER, nullable=False),
         sa.Column("requests", INTEGER, nullable=False),
-        sa.Column("client_errors", INTEGER, nullable=False),
-        sa.Column("server_errors", INTEGER, nullable=False),
         sa.Column("content", TEXT, nullable=False),
         sa.ForeignKeyConstraint(
             ["account_id", "key_id"],
@@ -41,50 +44,44 @@ def upgrade() -> None:
     )
     create(
         "request_terms",
-        ("term", "second", "number"),
+        ("term", "period", "number"),
         sa.Column("term", TEXT, nullable=False),
-        sa.Column("second", TEXT, nullable=False),
+        sa.Column("period", TEXT, nullable=False),
         sa.Column("number", INTEGER, nullable=False),
     )
     fill()
     op.create_index(
-        "request_blocks_by_key_id", "request_blocks", ["account_id", "key_id", "second", "number", "requests"]
+        "request_blocks_by_key_id", "request_blocks", ["account_id", "key_id", "period", "number", "requests"]
     )
-    for name in ("client_errors", "server_errors"):
-        some = sa.text(f"({name} > 0)")
-        columns = ["account_id", "second", "number", "key_id", "requests"]
-        op.create_index(
-            f"request_blocks_by_{name}", "request_blocks", columns, sqlite_where=some, postgresql_where=some
-        )
-    op.create_index("request_terms_by_second", "request_terms", ["account_id", "second"])
+    op.create_index("request_terms_by_period", "request_terms", ["account_id", "period"])
     op.drop_table("requests")
 
 
 def fill() -> None:
-    """Put the requests of a key in a second into a block, and number them all anew."""
+    """Put the requests of a key in a period into a block, and number them all anew."""
     database = op.get_bind().dialect.name
-    time = TIME[database]
+    time, array, all_of = TIME[database], ARRAY[database], ALL[database]
+    block, alike = "account_id, key_id, period", "method, operation, status, address"
+    stored = array.format("substr(time, 19), request_id, path, duration_us / 1000.0, record")
     op.execute(
-        f"CREATE TEMPORARY TABLE logged AS SELECT account_id, key_id, substr({time}, 1, 19) AS second, "
-        f"count(*) AS requests, sum(CASE WHEN failure_class = 4 THEN 1 ELSE 0 END) AS client_errors, "
-        f"sum(CASE WHEN failure_class = 5 THEN 1 ELSE 0 END) AS server_errors, "
-        f"{ARRAY[database].format(f'{time}, {FIELDS}')} AS content "
-        f"FROM requests GROUP BY account_id, key_id, substr({time}, 1, 19)"
+        f"CREATE TEMPORARY TABLE logged AS SELECT {block}, sum(requests) AS requests, "
+        f"CAST({all_of.format(array.format(f'{alike}, {STORED[database]}'))} AS TEXT) AS content FROM ("
+        f"SELECT {block}, {alike}, count(*) AS requests, {all_of.format(stored)} AS stored FROM ("
+        f"SELECT requests.*, {time} AS time, substr({time}, 1, 18) AS period FROM requests) AS timed "
+        f"GROUP BY {block}, {alike}) AS alike GROUP BY {block}"
     )
     op.execute(
-        "INSERT INTO request_blocks (account_id, second, number, key_id, requests, client_errors, server_errors, "
-        "content) SELECT account_id, second, sum(requests) OVER (ORDER BY account_id, second, key_id) - requests, "
-        "key_id, requests, client_errors, server_errors, content FROM logged"
+        "INSERT INTO request_blocks (account_id, period, number, key_id, requests, content) SELECT account_id, period, "
+        "sum(requests) OVER (ORDER BY account_id, period, key_id) - requests, key_id, requests, content FROM logged"
     )
     op.execute("DROP TABLE logged")
-    for term, present in (("request_id", SENT), ("record", "record IS NOT NULL")):
+    for term, present in TERMS.items():
         op.execute(
-            "INSERT INTO request_terms (account_id, term, second, number) "
-            f"SELECT DISTINCT old.account_id, old.{term}, b.second, b.number FROM requests AS old "
-            "JOIN request_blocks AS b ON b.account_id = old.account_id AND b.key_id = old.key_id "
-            f"AND b.second = substr({time.replace('answered_at', 'old.answered_at')}, 1, 19) "
-            f"WHERE {present.replace('request_id', 'old.request_id').replace('record', 'old.record')} "
-            "ON CONFLICT DO NOTHING"
+            "INSERT INTO request_terms (account_id, term, period, number) "
+            f"SELECT DISTINCT timed.account_id, {term}, blocks.period, blocks.number "
+            f"FROM (SELECT requests.*, substr({time}, 1, 18) AS in_period FROM requests WHERE {present}) AS timed "
+            "JOIN request_blocks AS blocks ON blocks.account_id = timed.account_id AND blocks.key_id = timed.key_id "
+            "AND blocks.period = timed.in_period WHERE true ON CONFLICT DO NOTHING"
         )
 
 
