@@ -86,6 +86,16 @@ def test_a_batch_that_the_database_refuses_is_lost_and_counted_and_the_next_is_w
     assert kept(api) == 2
 
 
+def test_a_busy_server_writes_more_at_once(api):
+    waiting = RequestRecorder()
+    waiting.add([answered(api)])
+    assert not waiting.is_due(recorder.QUIET_SECONDS - 0.1)
+    assert waiting.is_due(recorder.QUIET_SECONDS)
+    waiting.add([answered(api)] * recorder.FEW)
+    assert not waiting.is_due(recorder.BUSY_SECONDS - 0.1)
+    assert waiting.is_due(recorder.BUSY_SECONDS)
+
+
 def test_many_requests_are_all_written(api):
     write(api, *(answered(api, time=later(n)) for n in range(2345)))
     assert kept(api) == 2345
