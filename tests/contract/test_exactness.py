@@ -78,6 +78,7 @@ ALLOWED = {
     ("traffic/answered.py", "Answered", "float"): SECONDS,
     ("traffic/blocks.py", "", "float"): SECONDS,
     ("traffic/blocks.py", "requests_of", "rounding"): SECONDS,
+    ("traffic/recorder.py", "is_due", "float"): SECONDS,
     ("store/engines/postgresql_connection.py", "wait", "float"): SECONDS,
     ("store/engines/postgresql_pool.py", "", "literal"): SECONDS,
     ("backup/schedule.py", "_run", "float"): SECONDS,

@@ -20,7 +20,7 @@ def kinds(statement):
     also = [" ".join(filter(None, groups)) for groups in ALSO.findall(statement)]
     while INNER.search(statement):
         statement = INNER.sub("", statement)
-    written = re.match(rf"(?:WITH also_1 .*?)?(?:{WRITTEN})", statement, re.DOTALL)
+    written = re.match(rf"(?:WITH \w+ AS .*?)?(?:{WRITTEN})", statement, re.DOTALL)
     if written:
         return [" ".join(filter(None, written.groups())), *also]
     table = READ.search(statement)
@@ -99,4 +99,10 @@ def test_statements_are_told_by_what_they_do_first():
     assert kinds("WITH also_1 AS (INSERT INTO totals (n) VALUES (1)) UPDATE tags SET n = 1 WHERE id IN (SELECT 1)") == [
         "UPDATE tags",
         "INSERT totals",
+    ]
+    assert kinds(
+        "WITH changed AS (SELECT 1 FROM tasks), also_1 AS (INSERT INTO totals (n) SELECT 1 FROM changed) UPDATE tags"
+    ) == ["UPDATE tags", "INSERT totals"]
+    assert kinds("WITH changed AS (SELECT id FROM tasks) INSERT INTO tags (id) SELECT id FROM changed") == [
+        "INSERT tags"
     ]

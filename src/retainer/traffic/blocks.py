@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,6 +21,8 @@ Stored = tuple[str, str, str, float, str | None]
 """The end of the moment, the request id, the path, the duration in milliseconds, and the record that was written."""
 Content = list[tuple[str, str | None, int, str | None, list[Stored]]]
 """The requests of a block by method, operation, status and address."""
+Encoded = tuple[str, str | None, int, str | None, msgspec.Raw]
+"""One of them, with its requests as JSON."""
 encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(Content).decode
 
@@ -118,7 +120,7 @@ class Blocks:
 
     def batch(self, number: int) -> Batch:
         """Return how the requests are written, numbered from `number` on."""
-        contents: dict[Block, list[tuple[Any, ...]]] = defaultdict(list)
+        contents: dict[Block, list[Encoded]] = defaultdict(list)
         counts: dict[Block, int] = defaultdict(int)
         hours, operations = Sums(), Sums()
         for group, stored in self._groups.items():

@@ -14,7 +14,7 @@ from retainer.traffic.answered import Answered
 from retainer.traffic.blocks import Batch, Blocks, Minute
 from retainer.values.exact import LAST_DAY, utcnow
 
-QUIET_SECONDS, BUSY_SECONDS = 2.0, 5.0
+QUIET_SECONDS, BUSY_SECONDS = 2, 5
 """How often requests are written: rarely when there are more than FEW, for each time costs something for each key."""
 FEW = 1000
 MOST_WAITING = 100_000
