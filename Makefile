@@ -49,6 +49,7 @@ sure: lint types coverage  ## all that must hold before a push: format, lint, ty
 bench: $(DEVELOP)  ## measure the server against bench/bare.py; ON="--database postgresql" for the other database
 	$(BIN)/python -m bench.load $(ON)
 	$(BIN)/python -m bench.reports $(ON)
+	$(BIN)/python -m bench.log_cost
 
 instructions: $(DEVELOP)  ## count the instructions of a request against bench/bare.py; needs valgrind
 	$(BIN)/python -m bench.instructions
