@@ -89,6 +89,6 @@ def test_days_are_those_of_the_accounts_zone(api, zone):
     today, yesterday = asked(api, lambda tx: tx.today), list(days)[1]
     assert list(days)[-1] == today
     assert days[yesterday].requests in {23, 24, 25}
-    assert 1 <= days[today].requests <= 25
+    assert days[today].requests <= 25  # 0 in the half hour after midnight, where the hour began on the day before
     assert asked(api, counts.usage, 3) == {api.key_id: [each.requests for each in days.values()]}
     assert asked(api, counts.by_day, 3, key_id=api.key_id) == days
