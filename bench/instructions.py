@@ -31,7 +31,7 @@ UPDATE_TARGET = 1.5
 LINES, LOGGED = "write log lines", "and the request log"
 LOG_TARGET = 0.03
 WRITTEN = 1000
-"""So many reads are logged at once: two servings with the other requests are less than a minute's limit."""
+"""So many reads are logged at once: twice, and with the other requests, that is less than the limit of a minute."""
 TRIGGER = re.compile(r"^desc: Trigger: (.*)$", re.MULTILINE)
 SUMMARY = re.compile(r"^summary: (\d+)", re.MULTILINE)  # the totals also hold what ran before the counts were zeroed
 
@@ -100,19 +100,17 @@ def child(side: str, database: Path, key: str) -> None:
 def log_reads(app: Any, key: str, reads: list[tuple[str, str, str]]) -> None:
     """Write the log lines of reads, without the request log and with it."""
     recorder = app.log.recorder
-    for scenario, each, reads_at_once in (
-        (NOTHING, recorder, WARM),
-        (LINES, None, WRITTEN),
-        (LOGGED, recorder, WRITTEN),
-    ):
-        for place in range(reads_at_once):
+    app.log.flush()
+    recorder.write(app.store)  # so that the statements are prepared
+    for scenario, each in ((LINES, None), (LOGGED, recorder)):
+        for place in range(WRITTEN):
             send(app, key, *reads[place % len(reads)])
         app.log.recorder = each
         control("--zero")
         app.log.flush()
         if each is not None:
             each.write(app.store)
-        control(f"--dump={scenario}" if scenario != NOTHING else "--zero")
+        control(f"--dump={scenario}")
 
 
 def retainer(database: Path) -> Callable[..., Any]:
@@ -157,8 +155,10 @@ def count(side: str, database: Path, key: str, each: int) -> dict[str, float]:
         if scenario:
             found[scenario] = int(SUMMARY.findall(text)[-1])
     overhead = found.pop(NOTHING)
-    counts = {name: WRITTEN if name in (LINES, LOGGED) else each for name in found}
-    return {scenario: (total - overhead) / counts[scenario] for scenario, total in found.items()}
+    return {
+        scenario: (total - overhead) / (WRITTEN if scenario in {LINES, LOGGED} else each)
+        for scenario, total in found.items()
+    }
 
 
 def report(ours: dict[str, float], theirs: dict[str, float]) -> None:

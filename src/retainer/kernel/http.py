@@ -13,11 +13,11 @@ from retainer.settings import BASE_PATH, Settings
 NOTHING = frozenset({"", "0"})
 LARGEST_BODY = 1024 * 1024
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-NEW_ID = re.compile(r"req_(0[0-9a-f]{11})[0-9a-f]{12}")
 MADE, MADE_LENGTH = "req_", len("req_") + 24
-"""How an id begins that was made here, and how long it is; none that a caller sends is like that."""
-SENT_ID = re.compile(r"(?!req_.{24}$)[A-Za-z0-9._-]{1,64}")
-"""Which ids of callers are taken."""
+"""How an id begins that was made here, and how long it is."""
+NEW_ID = re.compile(rf"{MADE}(0[0-9a-f]{{11}})[0-9a-f]{{12}}")
+SENT_ID = re.compile(rf"(?!{MADE}.{{24}}$)[A-Za-z0-9._-]{{1,64}}")
+"""Which ids of callers are taken: none that looks as if it was made here."""
 
 
 def new_request_id() -> str:

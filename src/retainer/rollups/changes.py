@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 
-from sqlalchemy import Column, Table, bindparam, column, table
+from sqlalchemy import Column, Table, TableClause, bindparam, column
 from sqlalchemy.sql import visitors
 from sqlalchemy.sql.dml import UpdateBase
 
@@ -65,7 +65,7 @@ def _apply(tx: Tx, source: Source, feeds: tuple[Table, ...], by: str, record_id:
 @cache
 def _statements(source: Source, feeds: tuple[Table, ...], by: str, *, is_combined: bool) -> list[UpdateBase]:
     rows = source.rows.where(source.rows.selected_columns[by] == bindparam("record_id"))
-    changed = table("changed", *(column(each.name, each.type) for each in rows.selected_columns))
+    changed = TableClause("changed", *(column(each.name, each.type) for each in rows.selected_columns))
     is_one = source.has_one_row and by == "record_id"
     statements: list[UpdateBase] = [
         project_totals.adding(changed, is_one=is_one)

@@ -1,4 +1,4 @@
-"""A request and how it was answered, as a line of the log and as a row of the request log."""
+"""A request and how it was answered: a line of the log, and what the request log keeps."""
 
 import re
 

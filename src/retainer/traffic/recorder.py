@@ -28,8 +28,11 @@ ADD_TO_HOURS = insert_or_add(
 ADD_TO_OPERATION_HOURS = insert_or_add(
     operation_hours, listed_rows("rows", [*operation_hours.primary_key, *operation_hours.c[SUMS]]), SUMS
 )
-FIRST = (request_blocks.c.account_id == bindparam("account"), request_blocks.c.period == bindparam("period"))
-PRESENT = select(request_blocks.c.number).where(*FIRST, request_blocks.c.number == bindparam("number"))
+PRESENT = select(request_blocks.c.number).where(
+    request_blocks.c.account_id == bindparam("account"),
+    request_blocks.c.period == bindparam("period"),
+    request_blocks.c.number == bindparam("number"),
+)
 IN_MINUTE = (
     select(func.sum(request_blocks.c.requests))
     .where(request_blocks.c.account_id == bindparam("account"), request_blocks.c.key_id == bindparam("key"))

@@ -19,7 +19,7 @@ from retainer.values.kinds import Id, Instant, Text191
 MOST_SEARCHED = 5_000
 """A page looks at no more requests than these and the others of the last ten seconds."""
 LONGEST_REQUEST, EARLIEST = timedelta(minutes=1), timedelta(seconds=1)
-"""A request whose id was made here is looked for from its making on, and a second before it."""
+"""A request whose id was made here is looked for from its making on, and a second earlier: clocks may be set back."""
 POSITION = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{6}Z)\.([0-9]{1,18})")
 
 StatusClass = Literal["2xx", "3xx", "4xx", "5xx"]
@@ -136,17 +136,13 @@ def _blocks_of(asked: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         made = made_at(asked["request_id"])
         if made is None:
             return "with a term", {"term": asked["request_id"]}
-        return "with an id made here", {"request_id": asked["request_id"], **answered_around(made)}
+        span = {"made": as_instant(made - EARLIEST)[:PERIOD], "before": as_instant(made + LONGEST_REQUEST)}
+        return "with an id made here", {"request_id": asked["request_id"], **span}
     if asked.get("status") in {"4xx", "5xx"}:
         return "with a term", {"term": asked["status"]}
     if "key_id" in asked:
         return "of a key", {"key_id": asked["key_id"]}
     return "all", {}
-
-
-def answered_around(made: datetime) -> dict[str, str]:
-    """Return between which seconds a request was answered whose id was made then; a clock may have been set back."""
-    return {"made": as_instant(made - EARLIEST)[:PERIOD], "before": as_instant(made + LONGEST_REQUEST)}
 
 
 def _select(index: str, *columns: ColumnElement[Any]) -> Select[Any]:
