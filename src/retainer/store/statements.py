@@ -1,9 +1,13 @@
-"""Statements: limited to the account when they are prepared, so that no author can forget it, and compiled once."""
+"""Statements: limited to the account when they are prepared, so that no author can forget it, and compiled once.
+
+What an author writes as a value is a constant, and stands in the text: bound, it would cost the driver and the
+database something with every run. What differs from request to request is a `bindparam` with a name.
+"""
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Alias, Dialect, Join, Table, and_
+from sqlalchemy import Alias, BindParameter, Dialect, Join, Table, and_, literal, literal_column
 from sqlalchemy.sql import visitors
 from sqlalchemy.sql.elements import ClauseElement
 
@@ -19,7 +23,7 @@ class Prepared(NamedTuple):
     names: list[str]
     """The names of the values at the places 1, 2 and so on; one that is used twice has one place."""
     constants: dict[str, Any]
-    """The values that it brings along; all others must be given."""
+    """The values that it brings along: what the compiler adds, and None for those that a transaction knows."""
 
 
 class Statements:
@@ -38,10 +42,11 @@ class Statements:
         if prepared is None:
             if len(known) >= MOST_TEXTS:  # filters and orders can be combined without end
                 known.clear()
-            compiled: Any = (scoped(statement) if scope else statement).compile(dialect=self.dialect)
-            text = compiled.string.replace("$", self.marker)
-            constants = {name: bind.value for name, bind in compiled.binds.items() if not bind.required}
-            prepared = known[statement] = Prepared(text, compiled.positiontup, constants)
+            whole = with_constants(scoped(statement) if scope else statement, self.dialect)
+            compiled: Any = whole.compile(dialect=self.dialect)
+            names, binds = compiled.positiontup, compiled.binds
+            constants = {name: binds[name].value for name in names if not binds[name].required}
+            prepared = known[statement] = Prepared(compiled.string.replace("$", self.marker), names, constants)
         return prepared
 
 
@@ -75,6 +80,18 @@ def scoped(statement: ClauseElement) -> ClauseElement:
 
     visits = {"select": select, "join": join, "update": change, "delete": change}
     return visitors.cloned_traverse(statement, {}, visits)
+
+
+def with_constants(statement: ClauseElement, dialect: Dialect) -> ClauseElement:
+    """Return the statement with its constants in the text: whole numbers, and texts that look like no place."""
+
+    def constant(element: object, **_: object) -> ClauseElement | None:
+        if not isinstance(element, BindParameter) or not element.unique or type(element.value) not in {int, str}:
+            return None
+        text = str(literal(element.value).compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+        return None if "$" in text else literal_column(text, element.type)
+
+    return cast("ClauseElement", visitors.replacement_traverse(statement, {}, constant))
 
 
 def _leftmost(source: Any) -> list[Table]:
