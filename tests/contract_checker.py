@@ -120,7 +120,7 @@ def unlimited_text(text: str, names: tuple[str, ...]) -> list[str]:
     statement = re.sub(r"[?$](\d+)(?:::\w+)?", lambda place: f":{names[int(place[1]) - 1]}", text)
     parts = [part for found in FROM.findall(statement) for part in ", ".join(filter(None, found)).split(", ")]
     tables = [part.split(" AS ") for part in parts if part]
-    others = {"json_each", "json_array_elements_text", *re.findall(r"(?:WITH|,) (\w+) AS\s*\(", statement)}
+    others = {"json_each", "json_array_elements_text", *re.findall(r"(?:WITH|,)\s+(\w+) AS\s*\(", statement)}
     found = [name for name in tables if name[0] not in others]
     tenants = [name[-1] for name in found if metadata.tables[name[0]].info.get("tenant")]
     returned = statement.partition(" RETURNING ")[2]  # where SQLite's columns are named without their table

@@ -9,7 +9,7 @@ from tests.factories import ApiClient
 
 NAME = "statements.tsv"
 WRITTEN = r"(INSERT) INTO (\w+)|(UPDATE) (\w+)|(DELETE) FROM (\w+)"
-ALSO = re.compile(rf"\balso_\d+ AS\s+\((?:{WRITTEN})")
+ALSO = re.compile(rf"\b(?:also_\d+|inserted) AS\s+\((?:{WRITTEN})")
 READ = re.compile(r"FROM (\w+)")
 INNER = re.compile(r"\([^()]*\)")
 AGAIN = f"Write {NAME} again: pytest tests/contract/test_statements.py --write-statements"
@@ -24,6 +24,8 @@ def kinds(statement):
     if written:
         return [" ".join(filter(None, written.groups())), *also]
     table = READ.search(statement)
+    if table and table[1] == "inserted":  # the id of what a part has inserted
+        return also
     return [f"SELECT {table[1]}" if table else "SELECT"]
 
 
@@ -103,6 +105,10 @@ def test_statements_are_told_by_what_they_do_first():
     assert kinds(
         "WITH changed AS (SELECT 1 FROM tasks), also_1 AS (INSERT INTO totals (n) SELECT 1 FROM changed) UPDATE tags"
     ) == ["UPDATE tags", "INSERT totals"]
+    assert kinds(
+        "WITH inserted AS (INSERT INTO tags (n) VALUES (1)), also_1 AS (INSERT INTO totals (n) VALUES (1)) "
+        "SELECT id FROM inserted"
+    ) == ["INSERT tags", "INSERT totals"]
     assert kinds("WITH changed AS (SELECT id FROM tasks) INSERT INTO tags (id) SELECT id FROM changed") == [
         "INSERT tags"
     ]

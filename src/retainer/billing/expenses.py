@@ -157,9 +157,8 @@ def compute_amounts(tx: Tx, expense: Expense) -> None:
 
 def record(tx: Tx, expense: Expense) -> int:
     """Write a new expense; return its id."""
-    expense_id = tx.insert(expenses, prepare(tx, expense, None, relations.sent_fields(expense)))
-    changes.added(tx, EXPENSES, expense_id)
-    return expense_id
+    prepared = prepare(tx, expense, None, relations.sent_fields(expense))
+    return changes.insert(tx, EXPENSES, expenses, prepared)
 
 
 api = Resource("/expenses", tag="Expenses", scope="expenses", table=expenses)

@@ -86,7 +86,7 @@ def check_repeated(tx: Tx, payment: Payment, earlier: Payment, *, in_full: bool)
 
 def record(tx: Tx, payment: Payment) -> None:
     """Write a payment that was validated, and what it leaves due of its invoice."""
-    changes.added(tx, PAYMENTS, tx.insert(payments, payment))
+    changes.insert(tx, PAYMENTS, payments, payment)
     balance.recompute_balance(tx, payment.invoice_id, by_payment=True)
 
 

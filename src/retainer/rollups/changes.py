@@ -2,18 +2,29 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache
+from functools import cache, partial
+from typing import cast
 
-from sqlalchemy import Column, Table, TableClause, bindparam, column
+from sqlalchemy import Column, FromClause, HasCTE, Table, bindparam
 from sqlalchemy.sql import visitors
 from sqlalchemy.sql.dml import UpdateBase
+from sqlalchemy.sql.elements import ClauseElement
 
 from retainer.rollups import project_totals, summaries
-from retainer.rollups.sources import BALANCES, BILLED_TIME, TIME, Source
+from retainer.rollups.sources import BALANCES, BILLED_TIME, TIME, Source, negated
 from retainer.schema.work import projects
-from retainer.store.engines.sql import combined
+from retainer.store.engines.sql import Part, combined, rows_of
 from retainer.store.tx import Tx
 from retainer.values.records import Record
+
+
+def insert(tx: Tx, source: Source, table: Table, record: Record) -> int:
+    """Write a new record and what its row adds; return its id. Raises `validation_failed` with every error."""
+    if tx.engine.combines_writes:
+        return tx.insert(table, record, _of_inserted(source, table))
+    record_id = tx.insert(table, record)
+    added(tx, source, record_id)
+    return record_id
 
 
 def added(tx: Tx, source: Source, record_id: int) -> None:
@@ -58,24 +69,39 @@ def changing_project(tx: Tx, project_ids: list[int]) -> Iterator[None]:
 
 
 def _apply(tx: Tx, source: Source, feeds: tuple[Table, ...], by: str, record_id: int, sign: int) -> None:
-    for statement in _statements(source, feeds, by, is_combined=tx.engine.combines_writes):
-        tx.run(statement, record_id=record_id, sign=sign)
+    for statement in _statements(source, feeds, by, sign, is_combined=tx.engine.combines_writes):
+        tx.run(statement, record_id=record_id)
 
 
 @cache
-def _statements(source: Source, feeds: tuple[Table, ...], by: str, *, is_combined: bool) -> list[UpdateBase]:
-    rows = source.rows.where(source.rows.selected_columns[by] == bindparam("record_id"))
-    changed = TableClause("changed", *(column(each.name, each.type) for each in rows.selected_columns))
-    is_one = source.has_one_row and by == "record_id"
-    statements: list[UpdateBase] = [
-        project_totals.adding(changed, is_one=is_one)
-        if feed is projects
-        else summaries.adding(feed, changed, is_one=is_one)
-        for feed in feeds
-    ]
+def _statements(source: Source, feeds: tuple[Table, ...], by: str, sign: int, *, is_combined: bool) -> list[UpdateBase]:
+    rows = source.rows if sign == 1 else negated(source)
+    rows = rows.where(source.rows.selected_columns[by] == bindparam("record_id"))
+    changed, is_one = rows_of("changed", rows.selected_columns), source.has_one_row and by == "record_id"
+    statements = [_adding(feed, changed, is_one=is_one) for feed in feeds]
     if is_combined:  # the rows are read once for all of them
         return [combined(statements[0].add_cte(rows.cte("changed")), *statements[1:])]
     return [statement.add_cte(rows.cte("changed")) for statement in statements]
+
+
+@cache
+def _of_inserted(source: Source, table: Table) -> tuple[Part, ...]:
+    """The parts of a statement that add up the rows which another part of it has inserted into a table."""
+    inserted = rows_of("inserted", table.c)
+
+    def replace(element: object, **_: object) -> ClauseElement | None:
+        if element is table:
+            return inserted
+        return inserted.c[element.name] if isinstance(element, Column) and element.table is table else None
+
+    rows = cast("HasCTE", visitors.replacement_traverse(source.rows, {}, replace))
+    changed = rows_of("changed", source.rows.selected_columns)
+    return rows.cte("changed"), *(_adding(feed, changed, is_one=source.has_one_row) for feed in source.feeds)
+
+
+def _adding(feed: Table, changed: FromClause, *, is_one: bool) -> UpdateBase:
+    adding = project_totals.adding if feed is projects else partial(summaries.adding, feed)
+    return adding(changed, is_one=is_one)
 
 
 @cache

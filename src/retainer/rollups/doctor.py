@@ -33,7 +33,7 @@ def inspect(store: Store, *, repair: bool) -> list[str]:
 
 def mismatched(tx: Tx) -> list[str]:
     """Return the names of the sums that differ from what their rows come to; any is a bug."""
-    names = [table.name for table in SUMMARIES if tx.one(summaries.difference(table), sign=1)]
+    names = [table.name for table in SUMMARIES if tx.one(summaries.difference(table))]
     names += ["project totals"] if tx.one(project_totals.DIFFERENCES) else []
     return names + [f"count of {table.name}" for table in counted() if _miscount(tx, table)]
 
@@ -43,7 +43,7 @@ def rebuild(tx: Tx) -> None:
     for table in SUMMARIES:
         clear, fill = summaries.rebuilding(table)
         tx.run(clear)
-        tx.run(fill, sign=1)
+        tx.run(fill)
     project_totals.rebuild(tx)
     for table in counted():
         tx.count(table, _miscount(tx, table))

@@ -41,7 +41,6 @@ FORMULAS = {
 IN_CURRENCY = ("billable_amount", "unbilled_amount", "invoiced_amount")
 UNLESS_COVERED = ("unbilled_minutes", "unbilled_amount")
 FIGURES = tuple(dict.fromkeys(name for figures in FORMULAS.values() for name in figures))
-SIGN = bindparam("sign", type_=INTEGER)
 ZERO = literal(0, INTEGER)
 
 
@@ -63,12 +62,12 @@ def init_totals(project: HasTotals) -> None:
 
 
 def adding(rows: FromClause, *, is_one: bool) -> Update:
-    """Return the statement that adds rows of a source to the totals of their projects, with the bound sign."""
-    values: dict[str, Any] = {}
+    """Return the statement that adds rows of a source to the totals of their projects."""
+    values: dict[str, object] = {}
     for name in FORMULAS:
         total = _total(name, rows.c)
         if total is not None:
-            added = SIGN * (total if is_one else _sum(rows, total))
+            added = total if is_one else _sum(rows, total)
             values[name] = projects.c[name] + (
                 case((is_covered(projects), 0), else_=added) if name in UNLESS_COVERED else added
             )
@@ -85,7 +84,8 @@ def _sum(rows: FromClause, total: ColumnElement[Any]) -> ColumnElement[Any]:
 
 def _total(name: str, columns: Any) -> ColumnElement[Any] | None:
     """What figures of a row add to a total of its project; None when they have no say in it."""
-    terms: list[Any] = [sign * columns[figure] for figure, sign in FORMULAS[name].items() if figure in columns]
+    figures = [(columns[name], sign) for name, sign in FORMULAS[name].items() if name in columns]
+    terms: list[Any] = [column if sign == 1 else -column for column, sign in figures]
     if not terms:
         return None
     figure: ColumnElement[Any] = sum(terms[1:], terms[0])

@@ -35,6 +35,10 @@ class Source(NamedTuple):
     """Whether a record has one row at most, so that there is nothing to group."""
 
 
+KEYS = {"record_id", "day", "client_id", "project_id", "user_id", "currency", "status"}
+"""The columns of the rows of sources that are no figures."""
+
+
 COST_RATE = (
     select(cost_rates.c.amount)
     .where(cost_rates.c.user_id == time_entries.c.user_id, cost_rates.c.from_date <= time_entries.c.date)
@@ -226,3 +230,10 @@ SOURCES = (
     *(TIME, BILLED_TIME, EXPENSES, BILLED_EXPENSES, INVOICES, INVOICE_LINES, CREDIT_NOTES, CREDIT_NOTE_SHARES),
     *(PAYMENTS, BALANCES),
 )
+
+
+def negated(source: Source) -> Select[Any]:
+    """The rows of a source with the opposite figures: what is added when they go."""
+    columns = source.rows.selected_columns
+    opposite = (each if each.name in KEYS else (-each).label(each.name) for each in columns)
+    return source.rows.with_only_columns(*opposite)

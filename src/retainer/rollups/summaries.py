@@ -36,11 +36,11 @@ from retainer.store.tx import Tx
 
 Days = tuple[str | None, str]
 """The first and the last day of a period; without a first one, all days until the last."""
+Names = tuple[str, ...]
 Sums = dict[tuple[Any, ...], list[int]]
 """Lists of sums by the key of a summary."""
 
 ZERO = literal(0, INTEGER)
-SIGN = bindparam("sign", type_=INTEGER)
 
 
 def read(
@@ -98,19 +98,21 @@ def _sums(
 
 
 def adding(table: Table, rows: FromClause, *, is_one: bool) -> Insert:
-    """Return the statement that adds rows of a source to a summary, with the bound sign."""
+    """Return the statement that adds rows of a source to a summary: the figures that they have."""
     key, sums = _names(table)
-    spanned = _spanned(table, rows)
+    sums = tuple(name for name in sums if name in rows.c)
+    spanned = _spanned(table, rows, sums)
     if is_one:  # which spares the sorting of groups
         return insert_or_add(table, select(ACCOUNT, *spanned.subquery().c[(*key, *sums)]), sums)
-    return insert_or_add(table, _totals(table, [spanned]), sums)
+    return insert_or_add(table, _totals(key, sums, [spanned]), sums)
 
 
 @cache
 def rebuilding(table: Table) -> tuple[Delete, Insert]:
     """Return the statements that clear a summary, and that fill it from its rows."""
     key, sums = _names(table)
-    return delete(table), insert(table).from_select(("account_id", *key, *sums), _totals(table, _all(table)))
+    totals = _totals(key, sums, _all(table))
+    return delete(table), insert(table).from_select(("account_id", *key, *sums), totals)
 
 
 @cache
@@ -118,18 +120,17 @@ def difference(table: Table) -> Select[Any]:
     """Select a row if the stored sums, subtracted from those of the rows, leave a difference."""
     key, sums = _names(table)
     stored = select(*table.c[key], *(-table.c[name] for name in sums))
-    return _totals(table, [*_all(table), stored]).limit(1)
+    return _totals(key, sums, [*_all(table), stored]).limit(1)
 
 
-def _names(table: Table) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _names(table: Table) -> tuple[Names, Names]:
     """Return the names of the key columns of a summary, without the account, and of its sums."""
     key = tuple(column.name for column in table.primary_key if column.name != "account_id")
     return key, tuple(column.name for column in table.c if column.info.get("sum"))
 
 
-def _totals(table: Table, selects: list[Select[Any]]) -> Select[Any]:
+def _totals(key: Names, sums: Names, selects: list[Select[Any]]) -> Select[Any]:
     """Sum rows by the key of a summary; groups of zeros are left out."""
-    key, sums = _names(table)
     columns = union_all(*selects).subquery().c
     totals = [func.sum(columns[name]) for name in sums]
     groups = select(ACCOUNT, *columns[key], *totals).group_by(*columns[key])
@@ -143,16 +144,16 @@ def _all(table: Table) -> list[Select[Any]]:
         if table in source.feeds:
             rows = source.rows
             conditions = [among(rows.selected_columns.status, source.statuses)] if source.statuses else []
-            selects.append(_spanned(table, rows.where(*conditions).subquery()))
+            selects.append(_spanned(table, rows.where(*conditions).subquery(), _names(table)[1]))
     return selects
 
 
-def _spanned(table: Table, rows: FromClause) -> Select[Any]:
-    """Select the rows of a source with the bound sign, once for each span that contains their day."""
-    (_, *keys), sums = _names(table)
+def _spanned(table: Table, rows: FromClause, sums: Names) -> Select[Any]:
+    """Select the rows of a source with these sums, once for each span that contains their day."""
+    _, *keys = _names(table)[0]
     columns = rows.c
     lengths = union_all(*(select(literal(length, Integer).label("length")) for length in buckets.LENGTHS)).subquery()
     span = func.substr(cast(columns.day, Text), 1, lengths.c.length).label("span")
-    signed = [(SIGN * columns[name] if name in columns else ZERO).label(name) for name in sums]
+    figures = [columns.get(name, ZERO).label(name) for name in sums]
     referred = [func.coalesce(columns[key], 0).label(key) if key != "currency" else columns[key] for key in keys]
-    return select(span, *referred, *signed)
+    return select(span, *referred, *figures)

@@ -13,7 +13,7 @@ from retainer.errors import BodyErrors, FieldErrors, Refusal, not_found
 from retainer.store import constraints
 from retainer.store.constraints import MISSING, singular
 from retainer.store.engines.base import DriverCursor, Engine, Row
-from retainer.store.engines.sql import INTEGER, TEXT, combined, insert_or_add
+from retainer.store.engines.sql import INTEGER, TEXT, Part, combined, insert_or_add, rows_of
 from retainer.store.records import R, folds, view
 from retainer.store.statements import Statements, statements_of
 from retainer.store.tables import ACCOUNT, totals
@@ -101,16 +101,19 @@ class Tx(BodyErrors, Transaction):
         if self.one(constraints.exists(table), id=record_id) is None:
             raise not_found(singular(table))
 
-    def insert(self, table: Table, record: Record) -> int:
-        """Write a new row with the record's fields; return its id. Raises `validation_failed` with every error."""
-        values = self._values(table, record)
-        return self.attempt(table, record, None, partial(self.put, table, values))
+    def insert(self, table: Table, record: Record, parts: tuple[Part, ...] = ()) -> int:
+        """Write a new row with the record's fields; return its id. Raises `validation_failed` with every error.
 
-    def put(self, table: Table, values: Columns) -> int:
-        """Write a new row with values that were validated before, and count it; return its id."""
+        With an engine that combines writes, `parts` read the row as `inserted`, and are written with it.
+        """
+        values = self._values(table, record)
+        return self.attempt(table, record, None, partial(self.put, table, values, parts))
+
+    def put(self, table: Table, values: Columns, parts: tuple[Part, ...] = ()) -> int:
+        """Write a new row with values that were validated before, and count it; return its id. `parts` as above."""
         if self.engine.combines_writes:
             counted = {"now": self.now, "counted": table.name, "change": 1}
-            return self.engine.new_id(self.execute(_insert_counted(table, tuple(values)), values | counted))
+            return self.engine.new_id(self.execute(_insert_combined(table, tuple(values), parts), values | counted))
         row_id = self.add(table, values)
         self.count(table, 1)
         return row_id
@@ -255,8 +258,11 @@ def _insert(table: Table, names: tuple[str, ...], *, returns_id: bool) -> Update
 
 
 @cache
-def _insert_counted(table: Table, names: tuple[str, ...]) -> UpdateBase:
-    return combined(_insert(table, names, returns_id=True), COUNT)
+def _insert_combined(table: Table, names: tuple[str, ...], parts: tuple[Part, ...]) -> ClauseElement:
+    if not parts:
+        return combined(_insert(table, names, returns_id=True), COUNT)
+    inserted = _insert(table, names, returns_id=False).returning(*table.c).cte("inserted")
+    return combined(select(rows_of("inserted", table.c).c.id), inserted, COUNT, *parts)
 
 
 @cache

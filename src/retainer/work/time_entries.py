@@ -175,10 +175,9 @@ def check_open(tx: Tx, entry: TimeEntry, context: Context, sent_relations: list[
 def record_time(tx: Tx, entry: TimeEntry) -> int:
     """Write a new time entry, add it to the sums of project and reports, and return its id."""
     prepared, rate_is_sent = prepare(tx, entry, None, relations.sent_fields(entry))
-    entry_id = tx.insert(time_entries, prepared)
+    entry_id = changes.insert(tx, TIME, time_entries, prepared)
     if rate_is_sent:
         tx.run(SET_RATE_SOURCE, entry=entry_id, is_sent=True)
-    changes.added(tx, TIME, entry_id)
     return entry_id
 
 

@@ -3,19 +3,24 @@
 SQLite's form of a function is the default: SQLAlchemy also looks at parts of a statement, without a dialect.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import (
+    CTE,
     Column,
+    ColumnElement,
+    HasCTE,
     Insert,
     PrimaryKeyConstraint,
     Select,
     Table,
+    TableClause,
     UniqueConstraint,
     bindparam,
     cast,
+    column,
     literal_column,
     select,
     true,
@@ -212,9 +217,20 @@ def insert_or_add(table: Table, rows: Select[Any], sums: tuple[str, ...]) -> Ins
     return statement.on_conflict_do_update(index_elements=key, set_=grown)  # SQLite says it in the same words
 
 
-def combined(statement: UpdateBase, *others: UpdateBase) -> UpdateBase:
-    """One statement that also writes what others write; none of them sees what another has written."""
-    return statement.add_cte(*(other.cte(f"also_{number}") for number, other in enumerate(others, 1)))
+Combined = TypeVar("Combined", bound=HasCTE)
+Part = UpdateBase | CTE
+"""A part of a statement: it writes, or selects what others read by its name."""
+
+
+def combined(statement: Combined, *parts: Part) -> Combined:
+    """One statement that also does what others do; none of them sees what another has written."""
+    numbered = (part if isinstance(part, CTE) else part.cte(f"also_{n}") for n, part in enumerate(parts, 1))
+    return statement.add_cte(*numbered)
+
+
+def rows_of(name: str, columns: Iterable[ColumnElement[object]]) -> TableClause:
+    """The rows that a part of a statement selects or returns, by its name."""
+    return TableClause(name, *(column(each.name, each.type) for each in columns))
 
 
 def blocks(rows: list[Row]) -> Iterator[list[Row]]:
