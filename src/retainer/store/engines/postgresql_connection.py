@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -56,6 +57,8 @@ class Connection(psycopg.Connection[Row]):
     """The pipeline of the transaction that has begun: statements that were sent without waiting for their results."""
     has_savepoint = False
     """Whether the transaction has the savepoint of an attempt."""
+    turn: "threading.Lock | None" = None
+    """What other writes of its account wait for in this process, until it is given back."""
     single_cursor: psycopg.Cursor[Row]
     """Of statements of which no results are kept; made once the connection knows our types."""
     _block: Any = None
