@@ -81,11 +81,7 @@ class Bare:
             request_id = f"req_{random.getrandbits(96):024x}"
         headers = [*FIXED, ("x-request-id", request_id)]
         try:
-            connection = self.database.lend()
-            try:
-                status, body = self.answer(connection, environ, headers)
-            finally:
-                self.database.give_back(connection)
+            status, body = self.answer(environ, headers)
         except Refused as refusal:
             status, message = refusal.args
             body = encode({"message": message, "request_id": request_id})
@@ -93,9 +89,10 @@ class Bare:
         start_response(STATUS[status], headers)
         return [body]
 
-    def answer(self, connection: Any, environ: dict[str, Any], headers: list[tuple[str, str]]) -> tuple[int, bytes]:
+    def answer(self, environ: dict[str, Any], headers: list[tuple[str, str]]) -> tuple[int, bytes]:
         """The status and the body; adds the headers that tell of them."""
-        key = self.database.one(connection, self.key, [hashlib.sha256(credential(environ)).hexdigest()])
+        of_key = [hashlib.sha256(credential(environ)).hexdigest()]
+        key = self.database.lent(self.database.one, self.key, of_key)
         rate_limit = admit(key)
         allowance = self.window.hit(f"key:{key[0]}", rate_limit)
         headers += (
@@ -109,28 +106,26 @@ class Bare:
         if method == "POST" and path in self.creates:
             resource = self.creates[path]
             require(key, f"{resource.scope}:write")
-            made, data = self.create(connection, key, resource, environ)
+            made, data = self.create(key, resource, environ)
             place = f"{environ['wsgi.url_scheme']}://{environ['HTTP_HOST']}{path}/{made}"
             headers += (("etag", tag_of(data)), ("location", place))
             return 201, b'{"data":%b}' % data
         if method == "GET" and path == Clients.path and not environ["QUERY_STRING"]:
             require(key, "clients:read")
-            return 200, self.clients.page(connection, key[1], environ)
+            return 200, self.database.lent(self.clients.page, key[1], environ)
         if method == "GET" and path.startswith(ONE_CLIENT) and path[len(ONE_CLIENT) :].isdecimal():
             require(key, "clients:read")
-            client = self.clients.read(connection, key[1], int(path[len(ONE_CLIENT) :]))
+            client = self.database.lent(self.clients.read, key[1], int(path[len(ONE_CLIENT) :]))
             if client is not None:
                 headers.append(("etag", tag_of(client)))
                 return 200, b'{"data":%b}' % client
         raise Refused(404, "There is nothing here.")
 
-    def create(
-        self, connection: Any, key: Key, resource: Clients | TimeEntries, environ: dict[str, Any]
-    ) -> tuple[int, bytes]:
+    def create(self, key: Key, resource: Clients | TimeEntries, environ: dict[str, Any]) -> tuple[int, bytes]:
         """Insert a record in one durable transaction; return its id, and the record as it was written."""
         try:
             given: Any = resource.decode(environ["wsgi.input"].read())
-            return self.database.write(connection, key[1], lambda: resource.insert(connection, key, given))
+            return self.database.write(key[1], lambda connection: resource.insert(connection, key, given))
         except (msgspec.MsgspecError, self.database.refused, ValueError) as error:
             raise Refused(422, str(error)) from None
 

@@ -11,7 +11,7 @@ import psycopg
 from psycopg.types.numeric import Int8Dumper
 from pysqlite3 import dbapi2
 
-Written = TypeVar("Written")
+Result = TypeVar("Result")
 Values = tuple[Any, ...] | list[Any]
 
 PRAGMAS = (
@@ -63,15 +63,12 @@ class Sqlite:
         """The first row, or None."""
         return cursor.fetchone()
 
-    def lend(self) -> Any:
-        """A connection that nobody else uses."""
+    def lent(self, work: Callable[..., Result], *values: Any) -> Result:
+        """Do this with the connection of the thread."""
         connection = getattr(self.local, "connection", None)
         if connection is None:
             connection = self.local.connection = self.connect()
-        return connection
-
-    def give_back(self, connection: Any) -> None:
-        """The thread keeps it."""
+        return work(connection, *values)
 
     def connect(self) -> Any:
         """A connection with the same promises as the product's."""
@@ -91,17 +88,21 @@ class Sqlite:
         rows: list[Any] = connection.execute(statement, values).fetchall()
         return rows
 
-    def write(self, connection: Any, account: int, work: Callable[[], Written]) -> Written:  # noqa: ARG002
+    def write(self, account: int, work: Callable[[Any], Result]) -> Result:  # noqa: ARG002
         """Do this in one durable transaction."""
         with self.writing:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                written = work()
-                connection.execute("COMMIT")
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
-        return written
+            return self.lent(self.transact, work)
+
+    def transact(self, connection: Any, work: Callable[[Any], Result]) -> Result:
+        """Do this between BEGIN and COMMIT."""
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            result = work(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        return result
 
 
 class Postgresql:
@@ -114,6 +115,7 @@ class Postgresql:
     def __init__(self, address: str) -> None:
         self.address = address
         self.idle: list[Any] = []
+        self.turns: dict[int, threading.Lock] = {}
 
     def row(self, columns: Iterable[str]) -> str:
         """One JSON array, with which the driver is faster; instants with microseconds and `Z`."""
@@ -146,13 +148,13 @@ class Postgresql:
         found = cursor.fetchone()
         return found and decode(found[0])
 
-    def lend(self) -> Any:
-        """A connection that nobody else uses."""
-        return self.idle.pop() if self.idle else self.connect()
-
-    def give_back(self, connection: Any) -> None:
-        """Let others use it."""
-        self.idle.append(connection)
+    def lent(self, work: Callable[..., Result], *values: Any) -> Result:
+        """Do this with a connection that nobody else uses."""
+        connection = self.idle.pop() if self.idle else self.connect()
+        try:
+            return work(connection, *values)
+        finally:
+            self.idle.append(connection)
 
     def connect(self) -> Any:
         """A connection set up like the product's."""
@@ -170,19 +172,24 @@ class Postgresql:
         """All rows."""
         return [decode(row) for (row,) in connection.execute(statement, values).fetchall()]
 
-    def write(self, connection: Any, account: int, work: Callable[[], Written]) -> Written:
-        """Do this in one durable transaction, in which only results are waited for."""
+    def write(self, account: int, work: Callable[[Any], Result]) -> Result:
+        """Do this in one durable transaction; others of the account wait before they have a connection."""
+        with self.turns.setdefault(account, threading.Lock()):
+            return self.lent(self.transact, account, work)
+
+    def transact(self, connection: Any, account: int, work: Callable[[Any], Result]) -> Result:
+        """Do this between BEGIN and COMMIT, where only results are waited for."""
         with connection.pipeline() as pipeline:
             connection.execute(BEGIN)
             connection.execute(LOCK, [account])
             try:
-                written = work()
+                result = work(connection)
             except BaseException:
                 pipeline.sync()
                 connection.execute("ROLLBACK")
                 raise
             connection.execute("COMMIT")
-        return written
+        return result
 
 
 def database_of(address: str) -> Sqlite | Postgresql:

@@ -91,10 +91,10 @@ class TimeEntries:
     def __init__(self, database: Sqlite | Postgresql) -> None:
         self.database = database
         self.context = database.statement(CONTEXT.format(database.row(RELATED)))
-        self.insertion = database.combined(INSERT.format(database.row(("id",))), COUNT)
+        insertion = INSERT.format(database.row(("id",)))
+        self.insertion = database.combined(insertion, COUNT, SUM_PROJECT, SUM_USER)
+        self.insertion_on_project = database.combined(insertion, COUNT, COUNT_ON_PROJECT, SUM_PROJECT, SUM_USER)
         self.select = database.statement(READ.format(database.row(COLUMNS)))
-        self.sums = database.combined(SUM_PROJECT, SUM_USER)
-        self.sums_and_project = database.combined(COUNT_ON_PROJECT, SUM_PROJECT, SUM_USER)
 
     def insert(self, connection: Any, key: Any, entry: NewEntry) -> tuple[int, bytes]:
         """Check what the entry refers to, price it, write the row, the counter and the sums; return its id and JSON."""
@@ -138,7 +138,6 @@ class TimeEntries:
             *(account, now, now, client, project, user, date, entry.duration_minutes),
             *(billable, entry.description, rate, amount, currency, entry.external_id, search),
         )
-        (made,) = self.database.first(self.database.run(connection, self.insertion, values, (account,)))
         minutes, spans = entry.duration_minutes, [date[:length] for length in SPANS]
         of_user = (minutes, minutes if billable else 0, amount)
         of_project = (*of_user, minutes * (cost_rate or 0), minutes if cost_rate is None else 0)
@@ -146,10 +145,12 @@ class TimeEntries:
         by_project = [value for span in spans for value in (account, span, *where, *of_project)]
         by_user = [value for span in spans for value in (account, span, user, currency, *of_user)]
         if project is None:
-            self.database.run(connection, self.sums, by_project, by_user)
+            written = self.database.run(connection, self.insertion, values, (account,), by_project, by_user)
         else:
             on_project = (*of_user, currency, account, project)
-            self.database.run(connection, self.sums_and_project, on_project, by_project, by_user)
+            parts = (values, (account,), on_project, by_project, by_user)
+            written = self.database.run(connection, self.insertion_on_project, *parts)
+        (made,) = self.database.first(written)
         return made, encode(record(self.database.one(connection, self.select, (account, made))))
 
 

@@ -1,7 +1,7 @@
 import threading
 
 import pytest
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import bindparam, delete, func, literal, select, update
 
 from retainer.crm.clients import Client
 from retainer.errors import Refusal
@@ -53,6 +53,18 @@ def test_every_select_is_limited_to_the_account_however_deep(statements, api):
         assert len(tx.all(select(other.c.id).where(other.c.id.in_(select(clients.c.id))))) == 2
         with pytest.raises(TypeError, match="joins"):
             tx.all(select(clients.c.id).join(external_contacts, external_contacts.c.client_id != clients.c.id))
+
+
+@pytest.mark.parametrize("text", ["it's", "100 % of ''", ":id", "?1", "$1", "back\\slash", "-- no comment", "ä\n"])
+def test_a_constant_of_a_statement_means_itself_beside_what_is_bound(api, text):
+    made = api.sql("UPDATE clients SET name = $1 WHERE id = $2 RETURNING id", text, api.make("/clients")["id"])
+    wanted = select(literal(text), literal(-7), clients.c.name).where(
+        clients.c.name == text, clients.c.id > -1, clients.c.id == bindparam("id")
+    )
+    with api.store.begin(actor(api), write=False) as tx:
+        assert tx.all(wanted, id=made[0][0]) == [(text, -7, text)]
+    names = api.store.statements.prepare(wanted, scope=True).names
+    assert len(names) == (4 if "$" in text else 2), "the account and the id; a text that looks like a place is bound"
 
 
 def test_a_statement_that_was_run_over_all_accounts_is_still_limited_within_one(statements, api):

@@ -94,9 +94,11 @@ class Postgresql(Engine):
     def give_back(self, connection: Connection) -> None:
         """Take back what was lent: for the next user, if its last transaction ended in order."""
         turn, connection.turn = connection.turn, None
-        self._pool.give_back(connection)
-        if turn is not None:
-            turn.release()
+        try:
+            self._pool.give_back(connection)
+        finally:
+            if turn is not None:
+                turn.release()
 
     def close(self) -> None:
         """Close what is idle, and later what is lent: none may be open when a process forks."""
