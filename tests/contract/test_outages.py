@@ -27,7 +27,8 @@ def test_a_database_that_is_out_of_reach_is_503_until_it_is_back(api, operation)
     request = sample(api, operation)
     before = commits(api)
     with api.databases.out_of_reach(api.app):
-        says_that_the_database_is_out_of_reach(send(api, request, headers=ONCE))
+        says_that_it_cannot_be_done_now(send(api, request, headers=ONCE), "The database is out of reach.")
+    assert api.app.log.outages.is_on
     assert commits(api) == before
     assert "idempotency-replayed" not in succeeds(send(api, request, headers=ONCE)).headers
 
@@ -36,9 +37,11 @@ def test_a_write_that_waits_too_long_for_another_is_503_while_reads_go_on(api):
     request = sample(api, next(iter(WRITES)))
     with held_writes(api, patience=0):
         before = commits(api)
-        says_that_the_database_is_out_of_reach(send(api, request, headers=ONCE))
+        says_that_it_cannot_be_done_now(send(api, request, headers=ONCE), "Others are writing the same.")
         assert commits(api) == before
         succeeds(api.get("/me"))
+    outages = api.app.log.outages
+    assert (outages.is_on, outages.errors) == (False, 0), "the database is there"
     assert "idempotency-replayed" not in succeeds(send(api, request, headers=ONCE)).headers
 
 
@@ -65,10 +68,10 @@ def test_a_read_of_tables_that_are_gone_is_500(api, operation):
     succeeds(send(api, request))
 
 
-def says_that_the_database_is_out_of_reach(answer: Answer) -> None:
+def says_that_it_cannot_be_done_now(answer: Answer, reason: str) -> None:
     assert (answer.status, answer.code) == (503, "unavailable"), answer
     assert answer.json.keys() == {"message", "code", "request_id", "docs_url"}
-    assert "The database is out of reach." in answer.json["message"]
+    assert answer.json["message"].startswith(f"{reason} Try again in a few seconds"), answer
     assert int(answer.headers["retry-after"]) >= 1
 
 

@@ -127,3 +127,9 @@ def test_servers_note_the_same_keys_in_the_same_order_so_that_none_waits_in_a_ci
         other.commit()
     note.join(timeout=60)
     assert noted == [None]
+
+
+def test_a_write_that_waits_too_long_for_others_of_its_account_holds_up_no_other_account(api, other_tenant):
+    with api.databases.held_writes(api.app, api.account_id, patience=0):
+        assert api.post("/clients", {"name": "Acme"}).status == 503
+        assert other_tenant.make("/clients")

@@ -16,7 +16,7 @@ from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
 from retainer.server.outages import Outages
-from retainer.store.engines import Engine, TransientConflict, Unavailable
+from retainer.store.engines import Busy, Engine, Unavailable
 from retainer.traffic.answered import LONGEST_METHOD, Answered, shown_path, written_record
 from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import utcnow
@@ -138,7 +138,7 @@ class Log:
 
     def report(self, what: Request | str, error: Exception) -> None:
         """Log an error with its stack; one of the database as part of an outage, which is two lines."""
-        if isinstance(error, TransientConflict):
+        if isinstance(error, Busy):
             during = what if isinstance(what, str) else f"{what.method} {what.path}"
             self.warning(f"Another transaction was in the way of {during} ({' '.join(str(error).split())}).")
         elif isinstance(error, Unavailable):

@@ -30,7 +30,11 @@ class OutcomeUnknown(Unavailable):
     """A commit failed otherwise than for want of room: what it was to make durable may be there or not."""
 
 
-class TransientConflict(Unavailable):
+class Busy(Unavailable):
+    """Other transactions were in the way for too long. The database is there, and answers others."""
+
+
+class TransientConflict(Busy):
     """The database undid the transaction because of another one; the same again may succeed."""
 
 

@@ -5,7 +5,7 @@ import time
 from collections import deque
 from typing import Any, NoReturn, Protocol
 
-from retainer.store.engines.base import WAIT_SECONDS, DriverConnection, OutcomeUnknown, Unavailable
+from retainer.store.engines.base import WAIT_SECONDS, Busy, DriverConnection, OutcomeUnknown, Unavailable
 
 GROUP_SECONDS = 0.05  # an older group takes nobody in: those in it have waited long enough
 
@@ -113,7 +113,7 @@ class GroupCommit:
             with self._lock:
                 if turn in self._queue:  # or it was handed over just now
                     self._queue.remove(turn)
-                    raise Unavailable("Other writes took too long.")
+                    raise Busy("Other writes took too long.")
 
     def _pass_turn(self) -> None:
         with self._lock:

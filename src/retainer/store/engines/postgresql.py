@@ -25,7 +25,7 @@ CONNECT_SECONDS = 2
 SESSION = {
     "TimeZone": "UTC",
     "statement_timeout": "3500",
-    "lock_timeout": "3500",
+    "lock_timeout": "3250",  # before the statement's, so that waiting for others is no outage
     "idle_in_transaction_session_timeout": "15000",
     "max_parallel_workers_per_gather": "0",  # starting one takes longer than a statement of ours
 }

@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import TextLoader
 
-from retainer.store.engines.base import Row, TransientConflict, Unavailable, Values
+from retainer.store.engines.base import Busy, Row, TransientConflict, Unavailable, Values
 
 logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it warns of is an error of ours as well
 REPLY_SECONDS = 4
@@ -154,6 +154,8 @@ def translate_error(error: psycopg.Error) -> Exception:
     """What a driver's error means to callers: another transaction, out of reach, or the error that it is."""
     if isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected)):
         return TransientConflict(str(error))
+    if isinstance(error, errors.LockNotAvailable):
+        return Busy(str(error))
     if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)):
         return Unavailable(str(error))
     return error

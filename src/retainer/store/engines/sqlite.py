@@ -17,6 +17,7 @@ from sqlalchemy.sql import quoted_name
 from retainer.settings import SettingsError
 from retainer.store.engines.base import (
     WAIT_SECONDS,
+    Busy,
     DriverConnection,
     DriverCursor,
     Engine,
@@ -47,7 +48,7 @@ PRAGMAS = (
     *("journal_size_limit=67108864", "cache_size=-16384", "mmap_size=268435456"),
 )
 STALE = {"IOERR", "CANTOPEN", "READONLY", "NOTADB", "CORRUPT"}  # no connection that was open then is used again
-OUT_OF_REACH = {"BUSY", "LOCKED", "FULL", "PROTOCOL", *STALE}
+OUT_OF_REACH = {"LOCKED", "FULL", "PROTOCOL", *STALE}
 ROOM = 1024 * 1024  # free bytes that SQLite needs for the files beside a database
 
 
@@ -90,10 +91,12 @@ class Sqlite(Engine):
         return len(self._open), len(self._idle)
 
     def translate_error(self, error: Exception) -> Exception:
-        """What a driver's error means to callers: out of reach, or the programming error that it is."""
+        """What a driver's error means to callers: others are in the way, out of reach, or our fault."""
         _, name, *_ = *str(getattr(error, "sqlite_errorname", "")).split("_"), ""
         if name in STALE:
             self.close()
+        if name == "BUSY":  # another process has written for too long
+            return Busy(str(error))
         return Unavailable(str(error)) if name in OUT_OF_REACH else error
 
     def connect(self) -> DriverConnection:
