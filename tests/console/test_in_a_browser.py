@@ -1,6 +1,8 @@
 """The console in a real browser: the way of an admin from the first link on, and no page runs what people wrote."""
 
 import json
+import threading
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -156,6 +158,28 @@ def test_every_page_can_be_used_by_everybody(api, screen, dark):
         screen.open(path)
         assert screen.browser.findings() == [], path
         assert not screen.browser.overflows(), path
+
+
+def test_who_presses_twice_creates_one_key(api, screen):
+    enter(screen, api)
+    count, is_held = "SELECT count(*) FROM api_keys", threading.Event()
+    before = api.sql(count)[0][0]
+
+    def hold():
+        with api.store.unscoped("nobody is answered before both are sent", write=True):
+            is_held.set()
+            time.sleep(0.6)
+
+    screen.open("/console/keys/new")
+    screen.type(name="Zapier")
+    screen.press("Time tracking")
+    button, holding = screen.find("main form button.primary"), threading.Thread(target=hold)
+    holding.start()
+    assert is_held.wait(10)
+    screen.browser.execute_script("arguments[0].click(); setTimeout(() => arguments[0].click(), 200)", button)
+    assert screen.find(".copied pre").text.startswith("rtn_")
+    holding.join(timeout=10)
+    assert api.sql(count)[0][0] == before + 1
 
 
 def test_a_slash_goes_to_the_search(api, screen):

@@ -47,6 +47,16 @@ def test_what_does_not_match_is_said_at_the_form_which_keeps_the_email(api):
     assert visitor.get("/console").status == 303
 
 
+def test_who_has_failed_often_is_asked_to_wait_in_words_and_in_a_header(api):
+    admin_of(api)
+    visitor = Visitor(api.app)
+    answers = [visitor.sign_in("ana@north.example", "not the password") for _ in range(6)]
+    assert [answer.status for answer in answers] == [422] * 5 + [429]
+    assert int(answers[-1].headers["retry-after"]) >= 1
+    assert "Try again in" in answers[-1].text
+    assert answers[0].headers.get("retry-after") is None
+
+
 def test_a_session_is_out_of_reach_of_scripts_and_other_hosts(api):
     admin_of(api)
     plain = Visitor(api.app).sign_in("ana@north.example").headers["set-cookie"]

@@ -80,6 +80,7 @@ ALLOWED = {
     ("traffic/blocks.py", "requests_of", "rounding"): SECONDS,
     ("traffic/recorder.py", "is_due", "float"): SECONDS,
     ("store/engines/postgresql_connection.py", "wait", "float"): SECONDS,
+    ("store/engines/postgresql.py", "", "literal"): SECONDS,
     ("store/engines/postgresql_pool.py", "", "literal"): SECONDS,
     ("backup/schedule.py", "_run", "float"): SECONDS,
     ("backup/workplace.py", "workplace", "division"): NO_FIGURES,

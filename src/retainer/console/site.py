@@ -49,9 +49,7 @@ class Console:
             return self._answer(visit)
         except Exception as error:  # noqa: BLE001  # any error is a page
             refusal = pipeline.to_refusal(error, request, self.log)
-            headers = list(refusal.headers.items())
-            response = _problem(visit, refusal.status, refusal.message)
-            return response._replace(headers=response.headers + headers)
+            return _with_headers(_problem(visit, refusal.status, refusal.message), refusal)
 
     def _answer(self, visit: Visit) -> Response:
         request = visit.request
@@ -98,7 +96,7 @@ class Console:
             if isinstance(place, Action) or refusal.status not in ON_THE_FORM:
                 raise
             visit.form.refuse(refusal)
-        return self._show(place, visit)
+            return _with_headers(self._show(place, visit), refusal)
 
     def _write(self, act: Handler, visit: Visit) -> Response:
         for _ in range(RETRIES):
@@ -119,6 +117,11 @@ class Console:
             raise Refusal("unsupported_media_type", f"Forms are sent as {forms.CONTENT_TYPE}.")
         body = self.read_body(request, NOBODY if admin is None else admin.account_id)
         return forms.parse(body.decode(errors="replace"))
+
+
+def _with_headers(response: Response, refusal: Refusal) -> Response:
+    """Return a response that also says what a refusal says in headers, as how long to wait."""
+    return response._replace(headers=[*response.headers, *refusal.headers.items()])
 
 
 def _to_sign_in(visit: Visit, path: str) -> Response:

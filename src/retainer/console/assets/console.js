@@ -14,6 +14,15 @@ document.addEventListener("change", ({ target }) => {
   if (target.id === "expiry_day") document.querySelector("input[name=expiry][value=day]").checked = true;
 });
 
+// A form is sent once, however often its button is pressed; after five seconds again, for whoever has stopped the page.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.method !== "post") return;
+  if ("sent" in form.dataset) event.preventDefault();
+  form.dataset.sent = "";
+  setTimeout(() => { delete form.dataset.sent; }, 5000);
+});
+
 // The line below a new key turns green when its first call has arrived: asked every two seconds, for ten minutes.
 const line = document.querySelector(".first-call:not(.arrived)");
 if (line) {
