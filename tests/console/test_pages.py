@@ -96,6 +96,15 @@ def test_a_failure_of_ours_is_a_page_with_the_request_id(visitor, monkeypatch):
     assert "nobody should read this" not in page.html
 
 
+def test_a_database_that_is_out_of_reach_is_a_page_that_says_what_to_do(api, visitor):
+    with api.databases.out_of_reach(api.app):
+        page = visitor.call("GET", "/console/keys", may_fail=True)
+    assert (page.status, page.headers["retry-after"]) == (503, "2")
+    assert "Try again in a few seconds; after a form look first whether it was done." in page.text
+    assert "Idempotency" not in page.text
+    assert visitor.get("/console/keys").status == 200
+
+
 def test_the_overview_says_what_the_account_has(api, visitor):
     for _ in range(3):
         api.get("/clients")

@@ -31,6 +31,7 @@ HEADINGS = {
     429: "Too many attempts",
     503: "Out of reach for a moment",
 }
+WAIT = "The server cannot do this now. Try again in a few seconds; after a form look first whether it was done."
 
 
 class Console:
@@ -49,7 +50,8 @@ class Console:
             return self._answer(visit)
         except Exception as error:  # noqa: BLE001  # any error is a page
             refusal = pipeline.to_refusal(error, request, self.log)
-            return _with_headers(_problem(visit, refusal.status, refusal.message), refusal)
+            sentence = WAIT if refusal.code == "unavailable" else refusal.message
+            return _with_headers(_problem(visit, refusal.status, sentence), refusal)
 
     def _answer(self, visit: Visit) -> Response:
         request = visit.request
