@@ -7,6 +7,7 @@ import threading
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from retainer.store.engines import Unavailable, connect, postgresql
 from tests.blackbox.process import free_port, until
@@ -172,3 +173,29 @@ def test_a_turn_is_given_back_when_there_is_no_connection(monkeypatch):
         with pytest.raises(Unavailable, match="refused"):
             engine.begin_write(1)
     engine.close()
+
+
+def test_a_database_that_cannot_hold_every_name_is_refused(postgresql_databases):
+    with postgresql_databases.admin() as admin:
+        admin.execute("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+        try:
+            engine = postgresql.Postgresql(make_conninfo(postgresql_databases.prototype, dbname="latin"))
+            with pytest.raises(Unavailable, match=r"has the encoding LATIN1.* Make one with createdb --encoding=UTF8"):
+                engine.connection()
+            engine.close()
+        finally:
+            admin.execute("DROP DATABASE latin")
+
+
+def test_a_user_without_rights_is_told_of_them(postgresql_databases):
+    with postgresql_databases.admin() as admin:
+        admin.execute("CREATE ROLE lowly LOGIN")
+        try:
+            engine = postgresql.Postgresql(make_conninfo(postgresql_databases.prototype, user="lowly"))
+            with pytest.raises(Unavailable, match="permission denied"):
+                engine.one("SELECT name FROM accounts", [])
+            with pytest.raises(Unavailable, match="permission denied"), engine.schema_change() as connection:
+                connection.exec_driver_sql("CREATE TABLE mine (id INTEGER)")
+            engine.close()
+        finally:
+            admin.execute("DROP ROLE lowly")

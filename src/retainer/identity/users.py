@@ -74,8 +74,9 @@ def open_account(
         trial_end = details.trial_ends_at or instant_after(unscoped.now, timedelta(days=TRIAL_DAYS))
         values = account_values(msgspec.structs.asdict(details), details.currency)
         values |= {"api_enabled": False, "trial_ends_at": trial_end}
-        new_account = insert(accounts).values(created_at=unscoped.now, updated_at=unscoped.now, **values)
-        account_id: int = unscoped.value(new_account.returning(accounts.c.id))
+        values |= {"created_at": unscoped.now, "updated_at": unscoped.now}
+        new_account = insert(accounts).values({name: bindparam(name) for name in values})
+        account_id: int = unscoped.value(new_account.returning(accounts.c.id), **values)
         actor = operator(
             account_id, details.currency, details.timezone, details.payment_terms_days, details.client_number_pattern
         )

@@ -83,12 +83,16 @@ def scoped(statement: ClauseElement) -> ClauseElement:
 
 
 def with_constants(statement: ClauseElement, dialect: Dialect) -> ClauseElement:
-    """Return the statement with its constants in the text: whole numbers, and texts that look like no place."""
+    """Return the statement with its constants in the text: whole numbers, and texts.
+
+    Those with a dollar stay bound: the marker of places is put in place of every dollar.
+    """
 
     def constant(element: object, **_: object) -> ClauseElement | None:
         if not isinstance(element, BindParameter) or not element.unique or type(element.value) not in {int, str}:
             return None
         text = str(literal(element.value).compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+        text = f"({text})" if text.startswith("-") else text  # two of these signs begin a comment
         return None if "$" in text else literal_column(text, element.type)
 
     return cast("ClauseElement", visitors.replacement_traverse(statement, {}, constant))

@@ -24,6 +24,7 @@ CONNECT_SECONDS = 2
 """The longest that a connection is waited for; the driver takes no less."""
 SESSION = {
     "TimeZone": "UTC",
+    "standard_conforming_strings": "on",  # constants are quoted as the standard says
     "statement_timeout": "3500",
     "lock_timeout": "3250",  # before the statement's, so that waiting for others is no outage
     "idle_in_transaction_session_timeout": "15000",
@@ -32,7 +33,7 @@ SESSION = {
 WRITES, SCHEMA = 1382377, 1382378
 """The first halves of our advisory locks: one for the writes of each account, one for changes of the schema."""
 LOCK = "SELECT pg_advisory_xact_lock($1::INTEGER, $2::INTEGER)"
-TURN_SECONDS = 0.5
+TURN_SECONDS = 0.25
 """The longest that a write waits in its process for others of its account; after that it waits at the server."""
 SCHEMA_LOCK_SECONDS = 3
 """The longest that a change of the schema waits for a table, and with it all requests that want the table after it:
@@ -54,7 +55,7 @@ class Postgresql(Engine):
     combines_writes = True
     has_history = False
     waits_for_schema = "Requests that use {} wait meanwhile, and are answered 503 after 3 seconds."
-    to_check = "the address, and whether the server runs"
+    to_check = "the address, whether the server runs, and the rights of its user"
     conflict = psycopg.IntegrityError
 
     def __init__(self, url: str) -> None:

@@ -16,6 +16,12 @@ from psycopg.types.string import TextLoader
 from retainer.store.engines.base import Busy, Row, TransientConflict, Unavailable, Values
 
 logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it warns of is an error of ours as well
+OUT_OF_REACH = (
+    *(psycopg.OperationalError, psycopg.InterfaceError),
+    *(errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege),
+)
+"""Errors that are no fault of a statement's: the way there, a standby, rights that an operator has to grant."""
+ENCODING = "UTF8"
 REPLY_SECONDS = 4
 """The longest that a reply of the server is waited for; then the connection is closed."""
 
@@ -133,6 +139,11 @@ def open_connection(conninfo: str) -> Connection:
     except psycopg.Error as error:
         error.__traceback__ = None  # which keeps an attempt that took too long open until garbage is collected
         raise Unavailable(str(error)) from error
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != ENCODING:
+        connection.close()
+        advice = f"Make one with createdb --encoding={ENCODING} --template=template0."
+        raise Unavailable(f"The database has the encoding {encoding}, which cannot hold every name. {advice}")
     connection.prepared_max = 1000
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.adapters.register_loader("date", TextLoader)
@@ -156,6 +167,6 @@ def translate_error(error: psycopg.Error) -> Exception:
         return TransientConflict(str(error))
     if isinstance(error, errors.LockNotAvailable):
         return Busy(str(error))
-    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)):
+    if isinstance(error, OUT_OF_REACH):
         return Unavailable(str(error))
     return error

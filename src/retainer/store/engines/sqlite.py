@@ -48,7 +48,7 @@ PRAGMAS = (
     *("journal_size_limit=67108864", "cache_size=-16384", "mmap_size=268435456"),
 )
 STALE = {"IOERR", "CANTOPEN", "READONLY", "NOTADB", "CORRUPT"}  # no connection that was open then is used again
-OUT_OF_REACH = {"LOCKED", "FULL", "PROTOCOL", *STALE}
+OUT_OF_REACH = {"BUSY", "LOCKED", "FULL", "PROTOCOL", *STALE}
 ROOM = 1024 * 1024  # free bytes that SQLite needs for the files beside a database
 
 
@@ -95,9 +95,8 @@ class Sqlite(Engine):
         _, name, *_ = *str(getattr(error, "sqlite_errorname", "")).split("_"), ""
         if name in STALE:
             self.close()
-        if name == "BUSY":  # another process has written for too long
-            return Busy(str(error))
-        return Unavailable(str(error)) if name in OUT_OF_REACH else error
+        kind = Busy if name == "BUSY" else Unavailable
+        return kind(str(error)) if name in OUT_OF_REACH else error
 
     def connect(self) -> DriverConnection:
         """A new connection with every promise switched on: durable commits, foreign keys, no trusted schema."""
