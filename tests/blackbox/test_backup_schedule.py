@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -17,7 +18,7 @@ OFTEN = "0.0003"  # a bit more than a second
 
 @pytest.fixture
 def folder(tmp_path):
-    return prepared(tmp_path)
+    return with_agency(tmp_path, "South")
 
 
 @pytest.fixture
@@ -80,6 +81,22 @@ def test_one_that_was_missed_is_made_at_the_start_and_none_before_it_is_due(fold
         assert server.stop() == 0
     assert names(kept) == [missed, recent, future]
     assert lines(server, "backup") == [made]
+
+
+def test_a_database_without_accounts_is_not_backed_up_and_pushes_no_backup_out(tmp_path, kept):
+    """It may be a new one, made where a disk is not mounted."""
+    kept.mkdir()
+    good = [named(datetime.now(UTC) - timedelta(hours=hours)) for hours in (49, 25)]
+    for name in good:
+        (kept / name).write_text("of many accounts")
+    with scheduled(prepared(tmp_path), kept, OFTEN, "2") as server:
+        (said,) = [line["message"] for line in lines(server, "warning") if "account" in line["message"]]
+        assert "has no account. Open one with retainer account create; if there were some, check" in said
+        time.sleep(2.5)
+        assert (names(kept), lines(server, "backup"), lines(server, "failure")) == (good, [], [])
+        with_agency(tmp_path)
+        until(lambda: lines(server, "backup"), "there is something to keep")
+        assert server.stop() == 0
 
 
 def test_a_failure_is_a_line_of_the_log_and_the_server_goes_on(folder, kept):

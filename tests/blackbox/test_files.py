@@ -11,6 +11,7 @@ import pytest
 
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite
+from tests.blackbox.backups import with_agency
 from tests.blackbox.process import at_once, command, opened, prepared, running, tell, until
 from tests.factories import open_agency
 from tests.length import length
@@ -68,7 +69,7 @@ def warnings(folder):
 
 
 def test_a_server_says_in_its_log_what_others_could_read_and_that_it_runs_as_root(tmp_path):
-    with running(prepared(tmp_path)):
+    with running(with_agency(tmp_path)):
         before = warnings(tmp_path)
     assert len(before) == (os.geteuid() == 0)
     assert all("runs as root" in line for line in before)

@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import random
 import signal
 import subprocess
@@ -114,6 +115,17 @@ def test_a_database_that_is_not_empty_is_replaced_only_when_told_so_and_then_kep
     former = folder / tell(folder, "restore", file, "--force")["former_database"]
     assert contents(former) == before
     assert [name for (name,) in query(database(folder), "SELECT name FROM accounts")] == ["North"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_what_root_restores_belongs_to_the_owner_of_what_it_replaces_or_of_the_folder(folder, elsewhere, file):
+    os.chown(database(folder), 65534, 65533)
+    tell(folder, "restore", file, "--force")
+    (elsewhere / "data").mkdir(mode=0o700)
+    os.chown(elsewhere / "data", 65532, 65531)
+    tell(elsewhere, "restore", file)
+    owners = [(each.stat().st_uid, each.stat().st_gid) for each in (database(folder), database(elsewhere))]
+    assert owners == [(65534, 65533), (65532, 65531)]
 
 
 def test_what_only_the_log_of_the_former_database_has_is_kept_with_it(folder, file):

@@ -4,11 +4,11 @@ import contextlib
 import os
 from pathlib import Path
 
-from sqlalchemy import select, text
+from sqlalchemy import text
 
 from retainer.backup import BackupError, Progress
 from retainer.backup.workplace import move, sync
-from retainer.schema.identity import accounts
+from retainer.identity.accounts import has_accounts
 from retainer.schema.migrations import current
 from retainer.store.engines import Sqlite, Unavailable
 from retainer.store.tx import Store
@@ -17,7 +17,6 @@ from retainer.values.exact import utcnow
 PAGES = 256  # copied at a time
 FIRST_READ = text("SELECT count(*) FROM sqlite_master")
 ANYTHING = text("SELECT name FROM sqlite_master")
-ANY_ACCOUNT = select(accounts.c.id)
 
 
 def snapshot(database: Path, copy: Path, progress: Progress) -> str:
@@ -69,8 +68,9 @@ def is_empty(database: Path) -> bool:
     engine = Sqlite(database)
     try:
         store = Store(engine)
-        anything = ANYTHING if current(store) is None else ANY_ACCOUNT
-        return store.unscoped_one("whether there is anything to lose", anything) is None
+        if current(store) is None:
+            return store.unscoped_one("whether there is anything to lose", ANYTHING) is None
+        return not has_accounts(store)
     except Unavailable:
         return False
     finally:
@@ -82,6 +82,9 @@ def replace(database: Path, new: Path, former: Path) -> None:
 
     At every moment a whole database has the name. Raises Unavailable when a process has the old one open.
     """
+    if os.geteuid() == 0:  # for a server that runs as another user
+        owner = (database if database.exists() else database.parent).stat()
+        os.chown(new, owner.st_uid, owner.st_gid)
     sync(new)
     with Sqlite(database).held() if database.exists() else contextlib.nullcontext():
         if database.exists():

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from retainer.backup.create import create
+from retainer.backup.embedded import is_empty
 from retainer.backup.workplace import Busy, workplace
 
 STAMP = "%Y%m%dT%H%M%SZ"
@@ -37,7 +38,7 @@ class Schedule:
     """Backs up a database in a thread of its own that gives way to others, and deletes what is no longer kept.
 
     When one is due follows from the names of those that are there, so that one that was missed is made at the start.
-    Only files of the schedule's own names are counted and deleted.
+    Only files of the schedule's own names are counted and deleted. A database without accounts is not backed up.
     """
 
     def __init__(self, database: Path, folder: Path, every: timedelta, keep: int, journal: Journal) -> None:
@@ -81,6 +82,8 @@ class Schedule:
         made = self._made_until(now)
         if made and (next_at := max(made) + self.every) > now:
             return next_at - now
+        if is_empty(self.database):  # where a disk is not mounted, there is a new one: it would push out the good ones
+            return self.every
         file = self.folder / f"{self._beginning}{now.strftime(STAMP)}{END}"
         create(self.database, file, self._give_up_when_stopped)
         made[now] = file

@@ -16,10 +16,11 @@ import typer
 from retainer import __version__, settings
 from retainer.cli.common import Json, opened, say, site, warn, warnings
 from retainer.errors import Refusal
+from retainer.identity.accounts import has_accounts
 from retainer.schema.migrations import current, head, migrate, plan
 from retainer.settings import BASE_PATH
 from retainer.sites.monitor import pause
-from retainer.store.engines import connect
+from retainer.store.engines import Engine, connect
 from retainer.store.tx import Store
 
 if TYPE_CHECKING:
@@ -216,7 +217,7 @@ def run(host: str, port: int, workers: int, threads: int | None, ready: Callable
     engine = connect(loaded.database)
     log = Log(standard_error(), engine)
     migrate(engine, partial(log_now, log))
-    messages = [*warnings(engine), pause.warning(Store(engine))]
+    messages = [*warnings(engine), pause.warning(Store(engine)), without_accounts(engine)]
     engine.close()
     for message in filter(None, messages):
         log.warning(message)
@@ -224,6 +225,14 @@ def run(host: str, port: int, workers: int, threads: int | None, ready: Callable
         log.warning("The server runs as root. Run it as a user of its own, who owns the data folder and nothing else.")
     log.flush()
     serving.serve(host=host, port=port, workers=workers, settings=loaded, log=log, ready=ready)
+
+
+def without_accounts(engine: Engine) -> str | None:
+    """Return a warning when there is nobody to serve: the database may be a new one, made where a disk is missing."""
+    if has_accounts(Store(engine)):
+        return None
+    advice = "Open one with retainer account create; if there were some, check that the disk is mounted."
+    return f"{engine.location} has no account. {advice}"
 
 
 def log_now(log: "Log", warning: str) -> None:

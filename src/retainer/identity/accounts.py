@@ -71,6 +71,11 @@ def list_accounts(store: Store) -> list[Fields]:
         return [_shown(row) for row in tx.all(ALL)]
 
 
+def has_accounts(store: Store) -> bool:
+    """Return whether there is any account."""
+    return store.unscoped_one("whether there is any account", select(accounts.c.id)) is not None
+
+
 def get_account(tx: Tx) -> Fields:
     """Return the account."""
     return _shown(tx.one(MINE) or ())
