@@ -314,7 +314,9 @@ def if_match_guards(api: ApiClient, operation: Operation) -> None:
     answer = send(api, request, headers=OTHER_STATE)
     assert (answer.status, answer.code) == (412, "precondition_failed"), answer
     weak = send(api, request, headers={"If-Match": f"W/{state}"})
-    assert weak.status == 412, "If-Match compares strongly"
+    assert (weak.status, "without W/" in weak.json["message"]) == (412, True), "If-Match compares strongly"
+    unquoted = send(api, request, headers={"If-Match": state.strip('"')})
+    assert (unquoted.status, "in its quotes" in unquoted.json["message"]) == (412, True), unquoted
     assert commits(api) == before
     for good in (state, "*", f'"x", {state}'):
         succeeds(send(db_copy(api), request, headers={"If-Match": good}))

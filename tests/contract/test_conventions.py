@@ -113,6 +113,15 @@ def test_an_unknown_path_is_404(api, path):
     assert (answer.status, answer.code) == (404, "not_found")
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_slash_at_the_end_is_404_and_named(api, method):
+    for path in ("/clients/", "/clients/1/", "/time-entries/?page=1"):
+        answer = api.call(method, path, {"name": "Acme"} if method == "POST" else None)
+        message = "There is nothing at this path. Leave out the slash at its end."
+        assert (answer.status, answer.code, answer.json["message"]) == (404, "not_found", message), path
+    assert "slash" not in api.call(method, "/nowhere/").json["message"]
+
+
 @each([operation for operation in ONES if operation.parameters])
 def test_what_is_no_id_is_no_record(api, operation):
     request = sample(api, operation)

@@ -187,9 +187,12 @@ class Routes:
 
     def find(self, request: Request) -> tuple["Methods", dict[str, str]]:
         """The methods of a request's path, and the texts that stand for its ids. Raises `not_found`."""
-        found: Any = self._router.find(request.path)
+        path = request.path
+        found: Any = None if path.endswith("/") else self._router.find(path)
         if found is None:
-            raise Refusal("not_found", "There is nothing at this path. The paths of the API are at /docs.")
+            is_near = path.endswith("/") and self._router.find(path.rstrip("/")) is not None
+            advice = "Leave out the slash at its end." if is_near else "The paths of the API are at /docs."
+            raise Refusal("not_found", f"There is nothing at this path. {advice}")
         methods, _, texts, _ = found
         return methods, texts
 

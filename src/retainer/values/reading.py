@@ -213,7 +213,8 @@ def _list(read_item: Read, meta: msgspec.Meta, placeholder: Callable[[], Any]) -
             return _note(errors, path, f"Must be a list{empty}.")
         low, high = meta.min_length or 0, meta.max_length
         if len(value) < low or (high is not None and len(value) > high):
-            return _note(errors, path, f"Must have {low} to {high} entries; this has {len(value)}.")
+            wanted = f"at least {low}" if high is None else f"{low} to {high}"
+            return _note(errors, path, f"Must have {wanted} entries; this has {len(value)}.")
         items = [read_item(item, f"{path}.{position}", errors) for position, item in enumerate(value)]
         return [placeholder() if item is INVALID else item for item in items]
 
