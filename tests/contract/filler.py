@@ -60,7 +60,7 @@ OBSERVED = {
     "ssl_expires_at": (None, "2026-04-01T00:00:00.000000Z", "2026-06-30T12:00:00.000000Z"),
 }
 """What only the monitor writes, in the columns of sites."""
-THREADS = (
+THREADS: tuple[list[dict[str, Any]], ...] = (
     [],
     [{"author_type": "contact"}],
     [{"is_internal": True}],
