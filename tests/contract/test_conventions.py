@@ -115,7 +115,7 @@ def test_an_unknown_path_is_404(api, path):
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_slash_at_the_end_is_404_and_named(api, method):
-    for path in ("/clients/", "/clients/1/", "/time-entries/?page=1"):
+    for path in ("/clients/", "/clients/1/", "/time-entries/"):
         answer = api.call(method, path, {"name": "Acme"} if method == "POST" else None)
         message = "There is nothing at this path. Leave out the slash at its end."
         assert (answer.status, answer.code, answer.json["message"]) == (404, "not_found", message), path
