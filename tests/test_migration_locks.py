@@ -85,13 +85,11 @@ def test_a_migration_that_waits_for_a_transaction_gives_up_and_can_run_again(beh
 
 
 def test_every_migration_declares_what_it_locks(postgresql_databases):
-    """From 0014 on; the earlier ones run on SQLite alone."""
     engine = connect(postgresql_databases.create())
-    with engine.schema_change() as connection:
-        connection.execute(text("CREATE TABLE sqlite_sequence (name TEXT, seq BIGINT)"))
-        migrations.upgrade(connection, "0013")
     undeclared = {}
-    for migration in migrations.pending(engine, migrations.MIGRATIONS, "0013"):
+    with engine.schema_change() as connection:
+        migrations.upgrade(connection, migrations.FIRST)
+    for migration in migrations.pending(engine, migrations.MIGRATIONS, migrations.FIRST):
         with engine.schema_change() as connection:
             before = set(connection.execute(text(TABLES)).scalars())
             migrations.upgrade(connection, migration.revision)

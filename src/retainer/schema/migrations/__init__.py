@@ -12,6 +12,9 @@ from retainer.store.engines import Engine, Unavailable
 from retainer.store.tx import Store
 
 MIGRATIONS = Path(__file__).parent
+FIRST = "0018"
+"""The first revision that migrations start from. Earlier ones were never released."""
+FROM_BEFORE = "run the version that wrote it, or start with a new database."
 
 
 def head() -> str:
@@ -34,22 +37,24 @@ def plan(engine: Engine) -> tuple[str | None, list[Migration]]:
 
 
 def migrate(engine: Engine, announce: Callable[[str], None] = lambda _: None) -> tuple[str | None, str]:
-    """Upgrade the schema to the newest revision. Return the revisions before and after.
+    """Create the tables of an empty database, or upgrade the schema. Return the revisions before and after.
 
-    What locks a table is announced before anything begins. Raises Unavailable for a database that a newer version has
-    written, and for files on network shares.
+    What locks a table is announced before anything begins. Raises Unavailable for a database that a newer version or
+    one from before the first release has written, and for files on network shares.
     """
     engine.prepare_place()
     before, newest = current(Store(engine)), head()
     if before != newest:
-        if before is not None and before < newest:
+        if before is not None and FIRST <= before < newest:
             for sentence in announcements(engine, pending(engine, MIGRATIONS, before)):
                 announce(sentence)
         with engine.schema_change() as connection:
             before = revision_of(connection)  # another process may have been here meanwhile
             if before is not None and before > newest:
                 raise Unavailable(f"The database has revision {before}, newer than {newest}: run the newer version.")
-            if before is None and not engine.has_history:
+            if before is not None and before < FIRST:
+                raise Unavailable(f"The database has revision {before}, from before the first release: {FROM_BEFORE}")
+            if before is None:
                 create(connection, newest)
             elif before != newest:
                 upgrade(connection, newest)

@@ -37,7 +37,7 @@ def pending(engine: Engine, folder: Path, before: str | None) -> list[Migration]
     scripts = list(ScriptDirectory(str(folder)).iterate_revisions("head", before or "base"))
     found = []
     for script in reversed(scripts):
-        declared: dict[str, str] = getattr(script.module, "LOCKS", {})  # the first 13 have none
+        declared: dict[str, str] = getattr(script.module, "LOCKS", {})
         locks = [Lock(table, why, engine.estimate_rows(table)) for table, why in declared.items()]
         found.append(Migration(script.revision, script.doc.removesuffix("."), locks))
     return found

@@ -50,8 +50,6 @@ class Engine(ABC):
     """Whether an INSERT must say RETURNING to make the new id known."""
     combines_writes: bool
     """Whether one statement can write into several tables: across a network, fewer statements cost less."""
-    has_history: bool
-    """Whether there are databases that were made before this version's tables, step by step."""
     waits_for_schema: str
     """What waits while a migration locks a table, of the name {}."""
     to_check: str

@@ -53,7 +53,6 @@ class Postgresql(Engine):
     marker = "$"
     returns_ids = True
     combines_writes = True
-    has_history = False
     waits_for_schema = "Requests that use {} wait meanwhile, and are answered 503 after 3 seconds."
     to_check = "the address, whether the server runs, and the rights of its user"
     conflict = psycopg.IntegrityError

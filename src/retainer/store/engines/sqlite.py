@@ -60,7 +60,6 @@ class Sqlite(Engine):
     marker = "?"
     returns_ids = False  # RETURNING would make an INSERT a quarter dearer
     combines_writes = False
-    has_history = True
     waits_for_schema = "Nothing can be written meanwhile."
     to_check = "the file and its disk"
     driver: Any = driver
