@@ -13,7 +13,7 @@ from retainer.schema import metadata
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Engine, Sqlite
 from retainer.store.engines.postgresql import Postgresql
-from retainer.store.statements import Prepared, statements_of
+from retainer.store.statements import Prepared, Statements, statements_of
 
 if TYPE_CHECKING:
     from tests.factories import Answer
@@ -129,17 +129,24 @@ def unlimited_text(text: str, names: tuple[str, ...]) -> list[str]:
     return [name for name in tenants if f"{name}.account_id = :account_id" not in statement]
 
 
-class CheckedStatements(dict[Any, Prepared]):
-    """Statements as they were prepared, and the texts among them that are not limited to one account."""
+class CheckedStatements:
+    """Prepares statements, and keeps the texts among them that are not limited to one account."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, statements: Statements) -> None:
         self.wrong: list[str] = []
+        self.prepare = statements.of_account
+        self.prepared = functools.lru_cache(4096)(self._checked)
 
-    def __setitem__(self, statement: Any, prepared: Prepared) -> None:
-        super().__setitem__(statement, prepared)
+    def _checked(self, statement: Any) -> Prepared:
+        prepared = self.prepare(statement)
         if unlimited(prepared):
             self.wrong.append(prepared.text)
+        return prepared
+
+    def clear(self) -> None:
+        """Let all statements be prepared again."""
+        self.prepare.cache_clear()
+        self.prepared.cache_clear()
 
     def check(self) -> None:
         """Fail when a statement that was prepared since the last look is not limited; all are prepared anew then."""
@@ -153,9 +160,11 @@ class AllCheckedStatements:
     """The statements of all databases."""
 
     def __init__(self, *engines: type[Engine]) -> None:
-        self.of_engines = [CheckedStatements() for _ in engines]
-        for engine, checked in zip(engines, self.of_engines, strict=True):
-            statements_of(engine.dialect, engine.marker).scoped = checked
+        self.of_engines = []
+        for engine in engines:
+            statements = statements_of(engine.dialect, engine.marker)
+            self.of_engines.append(CheckedStatements(statements))
+            statements.of_account = self.of_engines[-1].prepared
 
     def clear(self) -> None:
         """Let all statements be prepared again."""

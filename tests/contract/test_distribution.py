@@ -131,7 +131,8 @@ BY_ID: list[tuple[str, ClauseElement, bool]] = [
 
 @pytest.mark.parametrize(("table", "statement", "scope"), BY_ID, ids=lambda value: str(value)[:40])
 def test_a_row_is_found_by_account_and_id_through_the_primary_key(full, table, statement, scope):
-    text = statements_of(Postgresql.dialect, "$").prepare(statement, scope=scope).text
+    statements = statements_of(Postgresql.dialect, "$")
+    text = (statements.of_account if scope else statements.of_all)(statement).text
     with psycopg.RawCursor(full) as cursor:
         rows = cursor.execute(f"EXPLAIN (GENERIC_PLAN) {text}").fetchall()
     plan = "\n".join(line for (line,) in rows)

@@ -161,6 +161,49 @@ def test_no_file_is_longer_than_350_lines(path):
     assert lines(path) <= 350
 
 
+DECLARED = {
+    *("Table", "type[Record]", "type[Query]", "type[Struct]", "type[msgspec.Struct]"),
+    *("Routes", "Source", "Dialect", "bool", "tuple[Table, ...]", "tuple[Part, ...]"),
+}
+"""What the program declares: as many as there are in its text, whatever is requested."""
+BOUNDED = {
+    "billing/documents.py:_children": "the parents of lines, payments and credit notes",
+    "crm/currency.py:_amount_statements": "the conditions are constants",
+    "openapi/schemas.py:fields_of": "the models of the document",
+    "reference/answers.py:html_page": "pages that exist; KeyError is not kept",
+    "reports/overview.py:_answered": "subsets of the report's three filters",
+    "reports/overview.py:_counts": "subsets of the report's three filters",
+    "reports/utilisation.py:_worked": "subsets of the report's three filters",
+    "rollups/changes.py:_statements": "columns and signs that callers name",
+    "rollups/summaries.py:_sums": "columns that reports name, and subsets of their three filters",
+    "store/engines/sql.py:insertion": "three sizes of blocks",
+    "store/statements.py:statements_of": "two dialects, each with its marker",
+    "store/tx.py:_insert": "the columns of a table, in one order",
+    "store/tx.py:_insert_combined": "the columns of a table, in one order",
+    "traffic/counts.py:_operations": "subsets of three names",
+    "traffic/requests.py:_older": "the names of three indexes",
+    "traffic/requests.py:_page": "the names of three indexes",
+    "values/reading.py:read_only": "two uses: Create and Change",
+    "values/reading.py:writable_fields": "two uses: Create and Change",
+    "work/propagation.py:_count_entries": "two nouns",
+    "work/propagation.py:_update_tasks": "the members that tasks inherit",
+    "work/templates.py:_select_by": "the parents of milestones and tasks",
+}
+"""What bounds a cache whose arguments are not all declared; all others are least-recently-used caches of a size."""
+
+
+def test_a_cache_that_a_request_can_fill_has_a_bound():
+    unbounded = set()
+    for path in FILES:
+        for node in ast.walk(tree(path)):
+            if not isinstance(node, ast.FunctionDef) or "cache" not in map(ast.unparse, node.decorator_list):
+                continue
+            kinds = {ast.unparse(each.annotation) for each in [*node.args.args, *node.args.kwonlyargs]}
+            if kinds - DECLARED:
+                unbounded.add(f"{name_of(path)}:{node.name}")
+    assert unbounded == BOUNDED.keys(), "use lru_cache with a maxsize, or say what bounds it"
+
+
 @each_file([path for path in FILES if path.name != "__init__.py" or path.parent != SRC])
 def test_a_layer_imports_only_from_below(path):
     own_layer = layer_of(name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", "."))

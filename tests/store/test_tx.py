@@ -1,13 +1,14 @@
 import threading
 
 import pytest
-from sqlalchemy import bindparam, delete, func, literal, select, update
+from sqlalchemy import Select, bindparam, delete, func, literal, select, update
 
 from retainer.crm.clients import Client
 from retainer.errors import Refusal
 from retainer.schema.crm import clients, external_contacts
 from retainer.schema.identity import users
 from retainer.store.engines import Unavailable
+from retainer.store.statements import MAX_PREPARED, Deferred
 from retainer.store.tables import totals
 from retainer.store.tx import Actor
 from tests.databases import only_sqlite
@@ -63,7 +64,7 @@ def test_a_constant_of_a_statement_means_itself_beside_what_is_bound(api, text):
     )
     with api.store.begin(actor(api), write=False) as tx:
         assert tx.all(wanted, id=made[0][0]) == [(text, -7, text)]
-    names = api.store.statements.prepare(wanted, scope=True).names
+    names = api.store.statements.of_account(wanted).names
     assert len(names) == (4 if "$" in text else 2), "the account and the id; a text that looks like a place is bound"
 
 
@@ -151,3 +152,23 @@ def test_what_others_refer_to_is_not_deleted_and_the_relation_is_named(api):
     assert refused.value.code == "in_use"
     assert refused.value.members["errors"] == {"api_keys": ["Move or delete 1 api key first."]}
     assert api.get("/me").status == 200
+
+
+def test_the_least_recently_used_statements_of_lists_give_way(api):
+    statements, built = api.store.statements, []
+
+    def build(number: int) -> Select[int]:
+        built.append(number)
+        return select(clients.c.id).where(clients.c.id > number)
+
+    first = statements.of_all(Deferred(build, (0,)))
+    assert statements.of_all(Deferred(build, (0,))) is first
+    for number in range(1, MAX_PREPARED):
+        statements.of_all(Deferred(build, (number,)))
+    statements.of_all(Deferred(build, (0,)))
+    assert built == [*range(MAX_PREPARED)], "each was built once"
+    statements.of_all(Deferred(build, (MAX_PREPARED,)))
+    statements.of_all(Deferred(build, (0,)))
+    assert len(built) == MAX_PREPARED + 1, "the one that was used last has stayed"
+    statements.of_all(Deferred(build, (1,)))
+    assert built[-1] == 1, "the one that was not used for longest has gone"

@@ -1,7 +1,7 @@
 """Lists: which page is asked for, in which order, and the answer with its links and totals (contract 1.4 and 1.6)."""
 
 from collections.abc import Iterator
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Select, Table, bindparam, func, null, sele
 from retainer.kernel.http import Request
 from retainer.kernel.query import Filter, Signature, conditions, parameters, read_pairs, read_values, signature_of
 from retainer.store.records import R, View, view
+from retainer.store.statements import Deferred
 from retainer.store.tables import totals
 from retainer.store.tx import Tx
 from retainer.values.parameters import read_number, read_sort
@@ -92,17 +93,19 @@ def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, *
     total, offset = 0, (page.number - 1) * page.size
     rows: list[tuple[Any, ...]] = []
     if page.number == 1:
-        rows = tx.all(_rows(table, model, limits, page.sort, page.size, "first"), **values)
+        rows = tx.all(Deferred(_rows, (table, model, limits, page.sort, page.size, "first")), **values)
         total = rows[0][-1] or 0 if rows else 0
     else:
         tx.snapshot()
-        total = tx.value(_total(table, limits), **values) or 0
+        total = tx.value(Deferred(_total, (table, limits)), **values) or 0
         size = min(page.size, total - offset)
         behind = total - offset - size
         if size > 0 and behind < offset:
-            rows = tx.all(_rows(table, model, limits, page.sort, size, "backward"), offset=behind, **values)[::-1]
+            rows = tx.all(
+                Deferred(_rows, (table, model, limits, page.sort, size, "backward")), offset=behind, **values
+            )[::-1]
         elif size > 0:
-            rows = tx.all(_rows(table, model, limits, page.sort, size, "forward"), offset=offset, **values)
+            rows = tx.all(Deferred(_rows, (table, model, limits, page.sort, size, "forward")), offset=offset, **values)
     read = view(table, model).read
     return _paged([read(row) for row in rows], page, offset, total)
 
@@ -136,7 +139,6 @@ def _limits(table: Table, limits: Limits) -> list[ColumnElement[bool]]:
     return [*(table.c[name] == bindparam(name) for name in within), *conditions(table, model, signature)]
 
 
-@lru_cache(maxsize=1024)
 def _total(table: Table, limits: Limits) -> Select[Any]:
     """How many rows pass; without filters that is read from the counter, for counting takes time as rows grow."""
     left_out = limits[0].left_out
@@ -146,7 +148,6 @@ def _total(table: Table, limits: Limits) -> Select[Any]:
     return select(func.count()).select_from(table).where(*_limits(table, limits))
 
 
-@lru_cache(maxsize=1024)
 def _rows(table: Table, model: type[Record], limits: Limits, sort: tuple[str, ...], size: int, way: str) -> Select[Any]:
     """The rows of a page, `forward` or `backward`, and behind each of the `first` page the total.
 

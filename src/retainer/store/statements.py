@@ -4,7 +4,8 @@ What an author writes as a value is a constant, and stands in the text: bound, i
 database something with every run. What differs from request to request is a `bindparam` with a name.
 """
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple, cast
 
 from sqlalchemy import Alias, BindParameter, Dialect, Join, Table, and_, literal, literal_column
@@ -13,7 +14,25 @@ from sqlalchemy.sql.elements import ClauseElement
 
 from retainer.store.tables import ACCOUNT
 
-MOST_TEXTS = 1024  # each takes some 100 KB
+MAX_PREPARED = 1024
+"""Statements whose text is kept for each dialect: some 400 are constants of the program, the rest are lists.
+
+A prepared statement of a list takes about 5 KB. Filters and orders can be combined without end, so the least recently
+used one gives way.
+"""
+
+
+class Deferred(NamedTuple):
+    """A statement that is built only when its text is not known: by a function of hashable arguments.
+
+    A statement that SQLAlchemy has built takes some 100 KB, its text a twentieth of that.
+    """
+
+    build: Callable[..., ClauseElement]
+    arguments: tuple[object, ...]
+
+
+Statement = ClauseElement | Deferred
 
 
 class Prepared(NamedTuple):
@@ -32,22 +51,18 @@ class Statements:
     def __init__(self, dialect: Dialect, marker: str) -> None:
         self.dialect = dialect
         self.marker = marker
-        self.scoped: dict[ClauseElement, Prepared] = {}
-        self.unscoped: dict[ClauseElement, Prepared] = {}
+        self.of_account = lru_cache(MAX_PREPARED)(partial(self._prepare, scope=True))
+        """Return a statement for the driver, limited to the account."""
+        self.of_all = lru_cache(MAX_PREPARED)(partial(self._prepare, scope=False))
+        """Return a statement for the driver, over all accounts."""
 
-    def prepare(self, statement: ClauseElement, *, scope: bool) -> Prepared:
-        """Return a statement for the driver, limited to the account when `scope` is set."""
-        known = self.scoped if scope else self.unscoped
-        prepared = known.get(statement)
-        if prepared is None:
-            if len(known) >= MOST_TEXTS:  # filters and orders can be combined without end
-                known.clear()
-            whole = with_constants(scoped(statement) if scope else statement, self.dialect)
-            compiled: Any = whole.compile(dialect=self.dialect)
-            names, binds = compiled.positiontup, compiled.binds
-            constants = {name: binds[name].value for name in names if not binds[name].required}
-            prepared = known[statement] = Prepared(compiled.string.replace("$", self.marker), names, constants)
-        return prepared
+    def _prepare(self, statement: Statement, *, scope: bool) -> Prepared:
+        built = statement.build(*statement.arguments) if isinstance(statement, Deferred) else statement
+        whole = with_constants(scoped(built) if scope else built, self.dialect)
+        compiled: Any = whole.compile(dialect=self.dialect)
+        names, binds = compiled.positiontup, compiled.binds
+        constants = {name: binds[name].value for name in names if not binds[name].required}
+        return Prepared(compiled.string.replace("$", self.marker), names, constants)
 
 
 @cache

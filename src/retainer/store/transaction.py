@@ -4,10 +4,9 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 from sqlalchemy import Table
-from sqlalchemy.sql.elements import ClauseElement
 
 from retainer.store.engines.base import DriverConnection, DriverCursor, Engine, Row
-from retainer.store.statements import Statements
+from retainer.store.statements import Statement, Statements
 from retainer.values.exact import utcnow
 
 
@@ -55,25 +54,25 @@ class Transaction(ABC):
             self.is_snapshot = True
 
     @abstractmethod
-    def execute(self, statement: ClauseElement, values: dict[str, Any]) -> DriverCursor:
+    def execute(self, statement: Statement, values: dict[str, Any]) -> DriverCursor:
         """Run a statement and return the driver's cursor."""
 
-    def all(self, statement: ClauseElement, **values: Any) -> list[Row]:
+    def all(self, statement: Statement, **values: Any) -> list[Row]:
         """Return every row of a statement."""
         rows: list[Row] = self.execute(statement, values).fetchall()
         return rows
 
-    def one(self, statement: ClauseElement, **values: Any) -> Row | None:
+    def one(self, statement: Statement, **values: Any) -> Row | None:
         """Return the first row of a statement, if it has any."""
         row: Row | None = self.execute(statement, values).fetchone()
         return row
 
-    def value(self, statement: ClauseElement, **values: Any) -> Any:
+    def value(self, statement: Statement, **values: Any) -> Any:
         """Return the first column of the first row, or None."""
         row = self.one(statement, **values)
         return row[0] if row else None
 
-    def run(self, statement: ClauseElement, **values: Any) -> None:
+    def run(self, statement: Statement, **values: Any) -> None:
         """Change rows; nobody waits for how many, so a database across a network is told with what comes next."""
         self.execute(statement, values)
 
@@ -81,7 +80,7 @@ class Transaction(ABC):
         """Insert many rows, each with the values of a table's columns as declared."""
         self.engine.insert_rows(self.connection, table, rows)
 
-    def change(self, statement: ClauseElement, **values: Any) -> int:
+    def change(self, statement: Statement, **values: Any) -> int:
         """Change rows; return how many."""
         return self.engine.count_changed(self.connection, self.execute(statement, values))
 
@@ -94,8 +93,8 @@ class UnscopedTx(Transaction):
         self.snapshot()
         return self
 
-    def execute(self, statement: ClauseElement, values: dict[str, Any]) -> DriverCursor:
+    def execute(self, statement: Statement, values: dict[str, Any]) -> DriverCursor:
         """Run a statement over all accounts and return the driver's cursor."""
-        text, names, constants = self.statements.prepare(statement, scope=False)
+        text, names, constants = self.statements.of_all(statement)
         values = constants | values
         return self.engine.run(self.connection, text, [values[name] for name in names])

@@ -1,7 +1,7 @@
 """Tx: one account, one transaction, which cannot see another account's rows; and the store, which begins them."""
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ from retainer.store.constraints import MISSING, singular
 from retainer.store.engines.base import DriverCursor, Engine, Row
 from retainer.store.engines.sql import INTEGER, TEXT, Part, combined, insert_or_add, rows_of
 from retainer.store.records import R, folds, view
-from retainer.store.statements import Statements, statements_of
+from retainer.store.statements import Statement, Statements, statements_of
 from retainer.store.tables import ACCOUNT, totals
 from retainer.store.transaction import Transaction, UnscopedTx
 from retainer.values.collation import folded_text
@@ -62,13 +62,13 @@ class Tx(BodyErrors, Transaction):
         """The day it is in the account's zone."""
         return local_day(self.now, self.actor.timezone)
 
-    def execute(self, statement: ClauseElement, values: Columns) -> DriverCursor:
+    def execute(self, statement: Statement, values: Columns) -> DriverCursor:
         """Run a statement within the account and return the driver's cursor."""
         if not self.writes and not self.is_snapshot:
             if self._used:
                 raise RuntimeError("A second statement would see another state of the database: tx.snapshot() first.")
             self._used = True
-        text, names, constants = self.statements.prepare(statement, scope=True)
+        text, names, constants = self.statements.of_account(statement)
         values = constants | values
         values["account_id"] = self.actor.account_id
         if "today" in constants:
@@ -239,9 +239,9 @@ class Store:
         part.connection, part.now = tx.connection, tx.now
         return part
 
-    def unscoped_one(self, reason: str, statement: ClauseElement, **values: Any) -> Row | None:  # noqa: ARG002
+    def unscoped_one(self, reason: str, statement: Statement, **values: Any) -> Row | None:  # noqa: ARG002
         """Return one row of one statement over all accounts: for finding out whose request this is."""
-        text, names, _ = self.statements.prepare(statement, scope=False)
+        text, names, _ = self.statements.of_all(statement)
         return self.engine.one(text, [values[name] for name in names])
 
 
@@ -265,7 +265,7 @@ def _insert_combined(table: Table, names: tuple[str, ...], parts: tuple[Part, ..
     return combined(select(rows_of("inserted", table.c).c.id), inserted, COUNT, *parts)
 
 
-@cache
+@lru_cache(maxsize=1024)  # forms may name any of the fields of a user
 def _update(table: Table, names: tuple[str, ...]) -> UpdateBase:
     values: Columns = {name: bindparam(name, type_=table.c[name].type) for name in names}
     changed = or_(*(table.c[name].is_distinct_from(value) for name, value in values.items()))

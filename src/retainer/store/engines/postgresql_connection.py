@@ -25,6 +25,9 @@ ENCODING = "UTF8"
 REPLY_SECONDS = 4
 """The longest that a reply of the server is waited for; then the connection is closed."""
 
+PREPARED = 128
+"""Statements that a connection keeps prepared; the driver keeps their texts, the server their plans."""
+
 
 class InstantLoader(Loader):
     """A moment as text, RFC 3339 with microseconds and `Z`."""
@@ -144,7 +147,7 @@ def open_connection(conninfo: str) -> Connection:
         connection.close()
         advice = f"Make one with createdb --encoding={ENCODING} --template=template0."
         raise Unavailable(f"The database has the encoding {encoding}, which cannot hold every name. {advice}")
-    connection.prepared_max = 1000
+    connection.prepared_max = PREPARED
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.adapters.register_loader("date", TextLoader)
     connection.adapters.register_loader("timestamptz", InstantLoader)

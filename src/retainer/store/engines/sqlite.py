@@ -47,6 +47,8 @@ PRAGMAS = (
     *("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"),
     *("journal_size_limit=67108864", "cache_size=-16384", "mmap_size=268435456"),
 )
+CACHED_STATEMENTS = 64
+"""Compiled statements that a connection keeps; each takes some 13 KB, and there may be a connection for each thread."""
 STALE = {"IOERR", "CANTOPEN", "READONLY", "NOTADB", "CORRUPT"}  # no connection that was open then is used again
 OUT_OF_REACH = {"BUSY", "LOCKED", "FULL", "PROTOCOL", *STALE}
 ROOM = 1024 * 1024  # free bytes that SQLite needs for the files beside a database
@@ -102,7 +104,11 @@ class Sqlite(Engine):
         if not self.path.exists():  # it would be made anew, and empty; a URI that forbids that makes every read slower
             raise Unavailable(f"The database {self.path} is not there. Check that its disk is.")
         connection = driver.connect(
-            str(self.path), timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=1024
+            str(self.path),
+            timeout=WAIT_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=CACHED_STATEMENTS,
         )
         for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
