@@ -155,6 +155,6 @@ def test_a_valkey_is_named_by_its_address_and_the_password_is_not_shown(url, see
 
 def test_a_valkey_without_its_library_stops_with_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "valkey", None)
-    with pytest.raises(SettingsError, match=r'RETAINER_VALKEY_URL .* pip install "retainer\[valkey\]"'):
+    with pytest.raises(SettingsError, match=r'RETAINER_VALKEY_URL .* pip install "valkey\[libvalkey\]>=6.2"'):
         load({"RETAINER_VALKEY_URL": "valkey://cache.example"}, MISSING_FILE)
     assert load({}, MISSING_FILE).valkey_url == ""

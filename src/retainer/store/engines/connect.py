@@ -15,6 +15,6 @@ def connect(url: str) -> Engine:
     try:
         from retainer.store.engines.postgresql import Postgresql  # noqa: PLC0415  # its driver is an extra
     except ImportError as error:
-        advice = 'pip install "retainer[postgres]"'
-        raise Unavailable(f"PostgreSQL needs its driver, which is missing ({error}): {advice}") from None
+        advice = 'Install it: pip install "psycopg[binary]>=3.3"'
+        raise Unavailable(f"The driver of PostgreSQL is not installed ({error}). {advice}") from None
     return Postgresql(url)
