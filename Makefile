@@ -7,7 +7,7 @@ DEVELOP := $(VENV)/.develop
 PYTEST := $(BIN)/pytest -n 3 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test browser sure format lint types coverage bench instructions statements depth screenshots migration examples openapi map clean
+.PHONY: help run test browser sure format lint types coverage bench instructions statements depth screenshots migration tables examples openapi map clean
 
 help:  ## list what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -60,6 +60,9 @@ statements: $(DEVELOP)  ## write and show the statements and round trips to Post
 
 depth: $(DEVELOP)  ## measure how answers slow down from 10,000 to 1,000,000 time entries; ON as for bench
 	$(BIN)/python -m bench.depth $(ON)
+
+tables: $(DEVELOP)  ## write the first migration from the tables, until the first release
+	$(BIN)/python -m tools.first_migration
 
 examples: $(DEVELOP)  ## record the examples of the reference again
 	$(BIN)/pytest -q tests/test_examples.py --write-examples

@@ -59,7 +59,8 @@ def _valkey_url(text: str) -> str:
         raise ValueError
     if find_spec("valkey") is None:
         raise SettingsError(
-            'RETAINER_VALKEY_URL needs a library that is not installed. Install it: pip install "valkey[libvalkey]>=6.2"'
+            "RETAINER_VALKEY_URL needs a library that is not installed. "
+            'Install it: pip install "valkey[libvalkey]>=6.2"'
         )
     return text
 

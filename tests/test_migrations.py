@@ -1,0 +1,70 @@
+"""The migrations lead to the tables that a new database is created with."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from retainer.schema import metadata, migrations
+from retainer.store.engines import Engine, Sqlite, Unavailable, connect
+from retainer.store.tx import Store
+from tests.databases import PostgresqlDatabases
+
+COLUMNS = """
+SELECT table_name, column_name, data_type, collation_name, is_nullable, column_default
+FROM information_schema.columns WHERE table_schema = 'public'"""
+CONSTRAINTS = """
+SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid <> 0"""
+INDEXES = "SELECT tablename, indexdef FROM pg_indexes WHERE schemaname = 'public'"
+
+
+def migrated(engine: Engine) -> Engine:
+    """A database that all migrations have run on, one after another."""
+    engine.prepare_place()
+    with engine.schema_change() as connection:
+        migrations.upgrade(connection, migrations.head())
+    return engine
+
+
+def created(engine: Engine) -> Engine:
+    """A database that was created from the tables."""
+    migrations.migrate(engine)
+    return engine
+
+
+def test_migrations_lead_to_the_tables_on_sqlite(tmp_path: Path):
+    def described(engine: Engine) -> set[tuple[str, str]]:
+        connection: Any = engine.connection()
+        rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+        return {(name, re.sub(r"\s", "", sql)) for name, sql in rows}
+
+    engines = [Sqlite(tmp_path / "migrated.db"), Sqlite(tmp_path / "created.db")]
+    assert described(migrated(engines[0])) == described(created(engines[1]))
+    assert len(described(engines[0])) > len(metadata.tables)
+
+
+def test_migrations_lead_to_the_tables_on_postgresql(postgresql_databases: PostgresqlDatabases):
+    def described(url: str) -> list[set[tuple[Any, ...]]]:
+        with psycopg.connect(url) as connection:
+            return [set(connection.execute(statement).fetchall()) for statement in (COLUMNS, CONSTRAINTS, INDEXES)]
+
+    url = postgresql_databases.create()
+    migrated(connect(url)).close()
+    found, expected = described(url), described(postgresql_databases.prototype)
+    assert found == expected
+    assert all(found)
+
+
+@pytest.mark.parametrize(
+    ("revision", "advice"), [("0017", "from before the first release"), ("9001", "run the newer version")]
+)
+def test_a_database_of_another_time_is_left_alone(revision: str, advice: str, tmp_path: Path):
+    engine = created(Sqlite(tmp_path / "retainer.db"))
+    connection = engine.connection()
+    connection.execute("UPDATE alembic_version SET version_num = ?", [revision])
+    engine.give_back(connection)
+    with pytest.raises(Unavailable, match=f"revision {revision}, .*{advice}"):
+        migrations.migrate(engine)
+    assert migrations.current(Store(engine)) == revision
