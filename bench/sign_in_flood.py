@@ -1,8 +1,9 @@
 """Measure what a flood of sign-ins costs others: python -m bench.sign_in_flood [--seconds S] [--database KIND].
 
-Twenty anonymous clients post sign-ins, each time with another email, from one address and then from twenty. Prints how
-many tries of an admin with the right password succeed meanwhile, p50 and p99 of another tenant's writes, alone and
-meanwhile, the rows that the flood leaves, and how it was answered. Slow figures do not fail: the exit status is 0.
+Twenty anonymous clients post sign-ins, each time with another email, from one address and then from twenty; before
+that they ask for a page that does not exist, which shows what as many cheap requests cost on this machine. Prints how
+many tries of an admin with the right password succeed meanwhile, p50 and p99 of another tenant's writes, the rows that
+the flood leaves, and how it was answered. Slow figures do not fail: the exit status is 0.
 """
 
 import argparse
@@ -32,31 +33,41 @@ from retainer.store.tx import Store
 CLIENTS, TRIES = 20, 20
 PASSWORD, ADMIN = "seven quiet lanterns", "203.0.113.9"
 BEHIND_A_PROXY = ["env", "RETAINER_TRUSTED_PROXIES=127.0.0.1", *RETAINER]
+FLOODS = [
+    ("alone", "", 0),
+    ("404, 19 addresses", "/nothing", CLIENTS - 1),
+    ("one address", "/console/sign-in", 1),
+    ("20 addresses", "/console/sign-in", CLIENTS),
+]
 OTHERS = {"tags", "sessions", "request_blocks", "request_terms", "request_hours", "operation_hours"}
 """Tables into which the other tenant, the admin and the request log write."""
 
 
-def sign_in(connection: http.client.HTTPConnection, address: str, email: str, password: str) -> int:
+def sign_in(
+    connection: http.client.HTTPConnection, address: str, email: str, password: str, path: str = "/console/sign-in"
+) -> int:
     """Post the form of a sign-in from an address; return the status."""
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
     form = urlencode({"email": email, "password": password})
-    connection.request("POST", "/console/sign-in", form, headers | {"X-Forwarded-For": address})
+    connection.request("POST", path, form, headers | {"X-Forwarded-For": address})
     response = connection.getresponse()
     response.read()
     return response.status
 
 
-def flood(port: int, addresses: int, seconds: float, answered: "multiprocessing.SimpleQueue[Counter[int]]") -> None:
+def flood(
+    port: int, path: str, addresses: int, seconds: float, answered: "multiprocessing.SimpleQueue[Counter[int]]"
+) -> None:
     """Post sign-ins from so many addresses, in a process of its own; put how many were answered with each status."""
     end = time.monotonic() + seconds
 
     def client(number: int) -> Counter[int]:
         connection, found = http.client.HTTPConnection("127.0.0.1", port, timeout=60), Counter[int]()
-        address = f"198.51.100.{number % addresses}"
+        address = f"198.51.{addresses}.{number % addresses}"
         for turn in itertools.count():
             if time.monotonic() >= end:
                 return found
-            found[sign_in(connection, address, f"{number}.{turn}@{addresses}.example", "a wrong password")] += 1
+            found[sign_in(connection, address, f"{number}.{turn}@flood.example", "a wrong password", path)] += 1
         return found
 
     with ThreadPoolExecutor(CLIENTS) as pool:
@@ -89,24 +100,30 @@ def main() -> None:
     add_option(options)
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder, databases(given.database, None) as place:
-        path = Path(folder) / "retainer.db"
-        engine = Sqlite(path)
+        file = Path(folder) / "retainer.db"
+        engine = Sqlite(file)
         migrate(engine)
         open_account(Store(engine), "agency", 1)
         stream = writes(open_account(Store(engine), "other", 200))
         with Store(engine).unscoped("the admin has a password", write=True) as tx:
-            tx.run(users.update().where(users.c.email == "ana@agency.example").values(password_hash=hash_password(PASSWORD)))
+            tx.run(
+                users.update()
+                .where(users.c.email == "ana@agency.example")
+                .values(password_hash=hash_password(PASSWORD))
+            )
         engine.close()
-        address = place(path)
-        server = start("Retainer", BEHIND_A_PROXY, path, None, address)
+        address = place(file)
+        server = start("Retainer", BEHIND_A_PROXY, file, None, address)
         try:
             wait(server)
             measure(server.port, {"write": stream}, 1)
             print(f"{'':<20}{'signed in':>10}{'p50 ms':>9}{'p99 ms':>9}{'rows':>7}  answers to the flood")
-            for name, addresses in {"alone": 0, "from one address": 1, "from 20 addresses": CLIENTS}.items():
+            for name, path, addresses in FLOODS:
                 before, tried = count_rows(address), list[int]()
                 answers: multiprocessing.SimpleQueue[Counter[int]] = multiprocessing.SimpleQueue()
-                attack = multiprocessing.Process(target=flood, args=(server.port, addresses, given.seconds, answers))
+                attack = multiprocessing.Process(
+                    target=flood, args=(server.port, path, addresses, given.seconds, answers)
+                )
                 admin = threading.Thread(target=try_to_sign_in, args=(server.port, given.seconds, tried))
                 if addresses:
                     attack.start()

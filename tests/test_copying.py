@@ -42,7 +42,6 @@ PLACED: list[tuple[str, dict[str, Any]]] = [
     ("audit_entries", {"action": "test", "target": "key", "target_id": 1, "target_name": "", "before": ODD}),
     ("sessions", {"hash": "a", "last_used_at": MOMENT}),
     ("password_links", {"hash": "b", "expires_at": MOMENT}),
-    ("sign_in_failures", {"subject": "email:c", "count": 2, "retry_at": MOMENT}),
     ("pauses", {"name": "monitor", "since": MOMENT, "reason": "A rehearsal"}),
 ]
 """What no request makes, for the first site, user and account."""

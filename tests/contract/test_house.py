@@ -101,7 +101,6 @@ UNSCOPED = {
     "identity/sessions.py",
     "identity/password_links.py",
     "identity/sign_in.py",
-    "identity/throttle.py",
     "identity/expiry.py",
     "sites/monitor/loop.py",
     "sites/monitor/pause.py",
