@@ -7,9 +7,10 @@ import time
 import pytest
 
 from retainer.settings import BASE_PATH
-from tests.blackbox.process import at_once, checked, drained, parsed, query, statuses
+from tests.blackbox.process import Client, at_once, checked, drained, parsed, query, statuses
 
 DEADLINE = 30
+FORM = "application/x-www-form-urlencoded"
 HEAD = f"POST {BASE_PATH}/tags HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 
 
@@ -82,6 +83,15 @@ def test_who_has_no_slot_left_is_refused_at_once_and_can_still_read(server, open
         assert checked(answer).status == 201, "the slots are given to those who come first"
     with server.client(slow["key"]) as client:
         assert client.post("/tags", {"name": "Free again"}).status == 201
+
+
+def test_slow_forms_of_one_address_hold_up_no_sign_in_from_another(server):
+    lines = ("POST /console/sign-in HTTP/1.1", "Host: x", "Sec-Fetch-Site: same-origin", f"Content-Type: {FORM}")
+    begun = "\r\n".join((*lines, "Content-Length: 1000", "", "email=")).encode()
+    with connections(server, [begun] * 150), Client(server.port, address="127.0.0.2") as elsewhere:
+        headers = {"Content_Type": FORM, "Sec_Fetch_Site": "same-origin"}
+        refused = elsewhere.send("POST", "/console/sign-in", b"email=a%40x.example&password=wrong", **headers)
+    assert refused.status == 422, "nobody has this email, but the form was read"
 
 
 def test_many_writes_at_once_of_one_account_all_find_a_slot(server, agency):

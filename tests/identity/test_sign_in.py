@@ -1,46 +1,21 @@
 """Signing in: who gets in, what ends a session, and how many may try how often."""
 
 import threading
-import time
-from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
+from datetime import timedelta
 
 import pytest
-import time_machine
 
 from retainer.errors import Refusal
-from retainer.identity import audit, expiry, failures, password_links, passwords, sessions, sign_in, users
+from retainer.identity import audit, expiry, password_links, passwords, sessions, sign_in, users
 from retainer.identity.audit import AuditFilter
 from retainer.identity.sign_in import Browser, SignedIn
 from retainer.identity.users import UserDetails
+from tests.identity.conftest import PASSWORD
 
-NOW = datetime(2026, 3, 10, 9, 0, tzinfo=UTC)
 OFFICE = Browser("203.0.113.1", "Firefox")
 ELSEWHERE = Browser("198.51.100.1")
-PASSWORD, OTHER = "a long enough password", "another long password"
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """Hashes of the same kind that take a hundredth of the time and memory."""
-    hasher = passwords.PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
-    monkeypatch.setattr(passwords, "HASHER", hasher)
-    monkeypatch.setattr(passwords, "DUMMY_HASH", hasher.hash("nobody's"))
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """A clock that stands still; waits are measured by it too."""
-    monkeypatch.setattr(failures, "time", SimpleNamespace(monotonic=time.time))
-    with time_machine.travel(NOW, tick=False) as clock:
-        yield clock
-
-
-@pytest.fixture
-def admin(clock, api):
-    """The email of an admin with a password, who has not signed in."""
-    api.set_user(api.admin_id, {"password_hash": passwords.hash_password(PASSWORD)})
-    return "ana@north.example"
+OTHER = "another long password"
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 def enter(api, email, password=PASSWORD, browser=OFFICE, **options) -> SignedIn:
