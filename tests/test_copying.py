@@ -17,7 +17,7 @@ from retainer.copying import TABLES, copy
 from retainer.rollups import doctor
 from retainer.schema import metadata, migrations
 from retainer.store.engines import Sqlite, Unavailable, connect
-from retainer.store.engines.bulk import Contents
+from retainer.store.engines.bulk import Bulk, Contents
 from retainer.store.engines.bulk_postgresql import PostgresqlBulk
 from retainer.store.engines.bulk_sqlite import SqliteBulk
 from retainer.values.kinds import LARGEST_INTEGER
@@ -226,6 +226,18 @@ def test_every_row_is_copied_as_it_is(filled, places, source, target):
     expected, found = filled["sqlite"].rows(), copied.rows()
     for name, rows in expected.items():
         assert found[name] == rows, name
+
+
+@each_way
+def test_every_row_of_every_block_is_copied(filled, places, source, target, monkeypatch):
+    monkeypatch.setattr(Bulk, "block_rows", 3)
+    copied, told = places.new(target), []
+    assert (
+        duplicate(filled[source], copied, lambda what, done, _: what == "Rows" and told.append(done)).rows == told[-1]
+    )
+    assert len(told) > 2 * len(TABLES), "many have several blocks"
+    assert copied.rows() == filled["sqlite"].rows()
+    assert sorted(told) == told
 
 
 @each_way

@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 from valkey import Valkey
 from valkey.commands.core import Script
@@ -98,15 +97,16 @@ class SharedWindow:
         """Return a script that `run` takes; Valkey is sent its text when it does not know it."""
         return self._client.register_script(text)
 
-    def run(self, script: Script, key: str, *arguments: int) -> Any:
+    def run(self, script: Script, key: str, *arguments: int) -> list[int] | None:
         """Return what a script answers for a key; None while Valkey is out of reach."""
         if not self.is_shared:
             return None
         try:
-            return script([PREFIX + key], arguments)
+            answer: list[int] | None = script([PREFIX + key], arguments)
         except Exception as error:  # noqa: BLE001  # whatever is wrong with Valkey, no request fails because of it
             self._lose(error)
             return None
+        return answer
 
     def sweep(self) -> None:
         """Forget the keys whose window is empty; those in Valkey expire by themselves."""

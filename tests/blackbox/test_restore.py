@@ -259,6 +259,23 @@ def test_a_damaged_or_foreign_file_is_refused_in_words_and_changes_nothing(folde
     assert files(elsewhere) == []
 
 
+@pytest.mark.parametrize(
+    "claims", [{"sha256": "0" * 64}, {"database_bytes": 4096}], ids=lambda claims: next(iter(claims))
+)
+def test_a_database_that_is_not_the_one_of_its_manifest_is_refused(tmp_path, claims):
+    """The seal is right: whoever wrote the file put another database into it."""
+    content = tmp_path / "content.db"
+    content.write_bytes(b"a database, more or less" * 500)
+    file = packed(content, tmp_path / "b.tar.gz", **claims)
+    accepted = []
+    with pytest.raises(BackupError, match=r"b\.tar\.gz is damaged: "):
+        archive.unpack(file, tmp_path / "unpacked.db", accepted.append, lambda *_: None)
+    assert accepted, "it could be read"
+    true = packed(content, tmp_path / "true.tar.gz")
+    archive.unpack(true, tmp_path / "true.db", accepted.append, lambda *_: None)
+    assert (tmp_path / "true.db").read_bytes() == content.read_bytes()
+
+
 def test_a_backup_of_a_newer_version_is_refused_before_it_is_unpacked(folder, elsewhere, tmp_path):
     newer = packed(database(folder), tmp_path / "newer", schema="9999", version="9.0")
     said = refused(elsewhere, "restore", newer, "--check")

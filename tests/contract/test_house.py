@@ -77,7 +77,7 @@ MOST_ANY = {
     "console": 13,
     "crm": 2,
     "demo": 12,
-    "identity": 9,
+    "identity": 8,
     "kernel": 33,
     "openapi": 35,
     "reference": 25,
