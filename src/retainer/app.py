@@ -25,7 +25,7 @@ from retainer.server.health import Flag, Health
 from retainer.server.housekeeping import Housekeeping, KeysUsed
 from retainer.server.log import Log, Stream
 from retainer.server.operations import STATUS_LINES, Operations, Page
-from retainer.server.slots import BodyReader, RunningSlots
+from retainer.server.slots import FORM_SLOTS, BodyReader, RunningSlots
 from retainer.settings import BASE_PATH, PUBLIC, Settings
 from retainer.sites import sites
 from retainer.store.engines import connect
@@ -118,7 +118,8 @@ class App:
             note_key_use=keys_used.note,
             read_body=read_body,
         )
-        console = Console(self.store, ROUTES.operations, read_body, self.log, self.throttle)
+        read_form = BodyReader(self.running, FORM_SLOTS).read
+        console = Console(self.store, ROUTES.operations, read_body, read_form, self.log, self.throttle)
         self.site = site.Site({**PAGES, "": root, "console": console.answer}, self.limiter, self.log)
         self.housekeeping = Housekeeping(
             self.store, (self.limiter, failures), self.log, keys_used, recorder, settings.request_log_days

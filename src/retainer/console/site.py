@@ -40,11 +40,13 @@ class Console:
         self,
         store: Store,
         operations: list[Operation],
-        read_body: Callable[[Request, int | str], bytes],
+        read_body: Callable[[Request, int], bytes],
+        read_form: Callable[[Request, str], bytes],
         log: RequestLog,
         throttle: Throttle,
     ) -> None:
-        self.store, self.read_body, self.log, self.throttle = store, read_body, log, throttle
+        self.store, self.log, self.throttle = store, log, throttle
+        self.read_body, self.read_form = read_body, read_form
         self.catalogue = Catalogue(operations)
 
     def answer(self, request: Request) -> Response:
@@ -121,7 +123,10 @@ class Console:
             raise Refusal("body_too_large", f"The form is larger than {LARGEST_FORM // 1024} KiB. Write less.")
         if request.has_body and request.environ.get("CONTENT_TYPE", "").partition(";")[0] != forms.CONTENT_TYPE:
             raise Refusal("unsupported_media_type", f"Forms are sent as {forms.CONTENT_TYPE}.")
-        body = self.read_body(request, request.networks[-1] if admin is None else admin.account_id)
+        if admin is None:
+            body = self.read_form(request, request.networks[-1])
+        else:
+            body = self.read_body(request, admin.account_id)
         return forms.parse(body.decode(errors="replace"))
 
 

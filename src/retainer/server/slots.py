@@ -12,6 +12,8 @@ from retainer.identity.hashing_queue import MAX_WAITING
 from retainer.kernel.http import Request
 
 BODY_SLOTS = 128  # so many threads may wait for bodies, and so many MiB may unfinished bodies take
+FORM_SLOTS = 32
+"""Number of threads that may wait for forms of those who are not signed in: they take no slot of an account."""
 
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -69,7 +71,7 @@ class RunningSlots:
 class BodyReader:
     """Slots for waiting for bodies. A sender may hold as many as are still free, so that none can take all.
 
-    Senders are accounts, and networks of those who have not signed in.
+    Senders are accounts, or networks where nobody is signed in.
     """
 
     def __init__(self, running: RunningSlots, slots: int = BODY_SLOTS) -> None:
@@ -130,4 +132,4 @@ def is_whole(request: Request, body: bytes) -> bool:
 
 def threads(running: int) -> int:
     """Return how many threads a server needs so that some are free whatever is sent; they start when needed."""
-    return BODY_SLOTS + MAX_WAITING + 2 * running
+    return BODY_SLOTS + FORM_SLOTS + MAX_WAITING + 2 * running
