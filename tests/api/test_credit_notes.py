@@ -426,6 +426,16 @@ def test_the_last_credit_takes_all_that_is_left_of_each_rate_and_each_project(ap
     assert by_rate(*notes) == by_rate(invoice)
 
 
+def test_the_last_credit_takes_what_is_left_of_each_project_whichever_lines_it_names(api):
+    client = api.make("/clients")["id"]
+    shop, blog = (api.make("/projects", client_id=client)["id"] for _ in range(2))
+    invoice = issued(api, LINE | {"project_id": shop}, LINE | {"project_id": blog}, client_id=client)  # 100.00 each
+    assert credited_of_projects(api, credit(api, invoice, amount="119").data) == {shop: 5000, blog: 5000}
+    last = credit(api, invoice, lines=[part(invoice, 0, "10")]).data
+    assert now(api, invoice)["amount_credited"] == invoice["total"]
+    assert credited_of_projects(api, last) == {shop: 5000, blog: 5000}, "the line alone would be 100.00 of the shop"
+
+
 def test_lines_without_a_project_count_for_that_of_the_invoice(api):
     client = api.make("/clients")["id"]
     shop, blog = (api.make("/projects", client_id=client)["id"] for _ in range(2))

@@ -4,12 +4,14 @@ import threading
 
 import pytest
 
+from retainer import limits
 from retainer.forwarding import networks, parse_address
-from retainer.identity import passwords, sign_in, users
+from retainer.identity import failures, passwords, sign_in, users
 from retainer.identity.sign_in import Browser
 from retainer.identity.users import UserDetails
 from retainer.limits import ADDRESS_RATE_LIMIT, hit_address
-from tests.blackbox.process import until
+from retainer.server import housekeeping
+from tests.blackbox.process import PATIENCE, until
 from tests.databases import any_database
 from tests.identity.conftest import PASSWORD
 from tests.identity.test_sign_in import ELSEWHERE, OFFICE, enter, fail, refusal
@@ -132,6 +134,18 @@ def test_an_attempt_that_came_to_nothing_for_reasons_of_ours_is_not_counted(api,
                 enter(api, admin)
     assert remaining(api, OFFICE) == ADDRESS_RATE_LIMIT
     enter(api, admin)
+
+
+@any_database
+def test_the_chores_of_a_server_drop_windows_and_failures_that_are_over(api, admin, monkeypatch):
+    app = api.app
+    fail(api, admin)
+    monkeypatch.setattr(housekeeping, "SWEEP_SECONDS", 0)
+    monkeypatch.setattr(failures, "TTL", -PATIENCE)
+    monkeypatch.setattr(limits, "WINDOW_SECONDS", -PATIENCE)
+    app.housekeeping.start()
+    until(lambda: not (app.throttle.failures._counted or app.limiter._hits), "they are dropped")  # noqa: SLF001
+    app.housekeeping.stop()
 
 
 @any_database
