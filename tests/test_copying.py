@@ -345,6 +345,17 @@ def test_a_database_with_rows_is_not_copied_into(filled, places, source, target)
 
 
 @each_kind
+def test_one_row_of_any_table_is_enough_not_to_be_copied_into(filled, places, kind):
+    place = places.new(kind)
+    with opened(place) as engine:
+        migrations.migrate(engine)
+    place.run(f"INSERT INTO pauses (name, since, reason) VALUES ('monitor', '{MOMENT}', 'A rehearsal')")
+    with pytest.raises(Unavailable, match=r"is not empty, it has pauses\."):
+        duplicate(filled["sqlite"], place)
+    assert len(place.run("SELECT name FROM pauses")) == 1
+
+
+@each_kind
 def test_the_tables_of_another_program_are_left_alone(filled, places, kind):
     other = places.new(kind)
     if kind == "sqlite":

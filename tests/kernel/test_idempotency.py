@@ -39,6 +39,12 @@ def test_another_request_under_the_same_value_is_refused(api, path, body):
     assert [len(api.get(listed).data) for listed in ("/tags", "/clients")] == [1, 0]
 
 
+def test_the_same_body_to_the_same_path_by_another_method_is_another_request(api):
+    path, headers = f"/tags/{api.make('/tags')['id']}", {"Idempotency-Key": "k"}
+    assert api.patch(path, {"name": "B"}, headers=headers).status == 200
+    assert api.put(path, {"name": "B"}, headers=headers).code == "idempotency_key_reused"
+
+
 def test_a_refused_write_is_tried_again_under_its_key(api):
     body = {"name": "A", "client_number": 1}
     assert api.post("/tags", body, headers={"Idempotency-Key": "k"}).status == 422
@@ -70,4 +76,6 @@ def test_a_second_request_while_the_first_runs_is_told_to_wait(api):
     with attempt:
         answer = api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"})
         assert (answer.status, answer.code, answer.headers["retry-after"]) == (409, "idempotency_in_progress", "1")
+        other = api.post("/tags", {"name": "B"}, key=api.new_key(), headers={"Idempotency-Key": "k"})
+        assert other.status == 201, "the value is that of one key"
     assert api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"}).status == 201
