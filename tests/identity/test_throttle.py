@@ -188,6 +188,19 @@ def test_who_waits_for_a_hash_takes_no_slot_of_requests(api, admin):
     assert answered
 
 
+@pytest.mark.parametrize("change", [{"is_active": False}, {"role": "member"}, {"password_hash": "another"}])
+def test_what_ends_the_right_to_sign_in_counts_while_the_password_is_hashed(api, admin, change):
+    queue, answered = api.app.throttle.queue, []
+    with queue.turn("a", is_known=False), queue.turn("b", is_known=False):
+        thread = threading.Thread(target=lambda: answered.append(refusal(enter, api, admin).code))
+        thread.start()
+        until(lambda: queue.waiting == 1, "it knows the user, and waits")
+        api.set_user(api.admin_id, change)
+    thread.join()
+    assert answered == ["validation_failed"]
+    assert api.sql("SELECT id FROM sessions") == []
+
+
 @any_database
 def test_links_and_changes_of_passwords_wait_for_their_hashes_as_known_ones(api, admin):
     queue = api.app.throttle.queue
