@@ -28,7 +28,7 @@ from retainer.schema.migrations import migrate
 from retainer.store.engines import Sqlite, connect
 from retainer.store.tx import Store
 
-CLIENTS, TRIES = 20, 20
+CLIENTS = TRIES = 20
 EMAIL, PASSWORD, SIGN_IN = "ana@agency.example", "seven quiet lanterns", "/console/sign-in"
 BEHIND_A_PROXY = ["env", "RETAINER_TRUSTED_PROXIES=127.0.0.1", *RETAINER]
 FLOODS = {"alone": ("", 0), "404": ("/nothing", 19), "1 address": (SIGN_IN, 1), "20 addresses": (SIGN_IN, 20)}
@@ -39,8 +39,8 @@ OTHERS = {"tags", "sessions", "request_blocks", "request_terms", "request_hours"
 def post(connection: http.client.HTTPConnection, path: str, address: str, email: str, password: str) -> int:
     """Post the form of a sign-in from an address; return the status."""
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
-    form = urlencode({"email": email, "password": password})
-    connection.request("POST", path, form, headers | {"X-Forwarded-For": address})
+    headers["X-Forwarded-For"] = address
+    connection.request("POST", path, urlencode({"email": email, "password": password}), headers)
     with connection.getresponse() as response:
         response.read()
         return response.status
@@ -81,26 +81,25 @@ def count_rows(address: str) -> int:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--seconds", type=float, default=12.0, help="how long each flood takes")
+    options.add_argument("--seconds", type=float, default=12.0)
     add_option(options)
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder, databases(given.database, None) as place:
         file = Path(folder) / "retainer.db"
-        engine = Sqlite(file)
-        store = Store(engine)
-        migrate(engine)
+        store = Store(Sqlite(file))
+        migrate(store.engine)
         open_account(store, "agency", 1)
         stream = writes(open_account(store, "other", 200))
         with store.unscoped("the admin has a password", write=True) as tx:
             tx.run(users.update().where(users.c.email == EMAIL).values(password_hash=hash_password(PASSWORD)))
-        engine.close()
+        store.engine.close()
         address = place(file)
         server = start("Retainer", BEHIND_A_PROXY, file, None, address)
         try:
             wait(server)
             print(f"{'':<20}{'signed in':>10}{'p50 ms':>9}{'p99 ms':>9}{'rows':>7}  answers to the flood")
             for name, (path, addresses) in FLOODS.items():
-                before, tried, answers = count_rows(address), list[int](), multiprocessing.SimpleQueue[Counter[int]]()
+                before, tried, answers = count_rows(address), list[int](), multiprocessing.SimpleQueue()
                 arguments = server.port, path, addresses, given.seconds, answers
                 attack = multiprocessing.Process(target=flood, args=arguments)
                 admin = threading.Thread(target=sign_in, args=(server.port, given.seconds, tried))
