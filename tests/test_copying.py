@@ -17,7 +17,7 @@ from retainer.copying import TABLES, copy
 from retainer.rollups import doctor
 from retainer.schema import metadata, migrations
 from retainer.store.engines import Sqlite, Unavailable, connect
-from retainer.store.engines.bulk import Contents
+from retainer.store.engines.bulk import Bulk, Contents
 from retainer.store.engines.bulk_postgresql import PostgresqlBulk
 from retainer.store.engines.bulk_sqlite import SqliteBulk
 from retainer.values.kinds import LARGEST_INTEGER
@@ -42,7 +42,6 @@ PLACED: list[tuple[str, dict[str, Any]]] = [
     ("audit_entries", {"action": "test", "target": "key", "target_id": 1, "target_name": "", "before": ODD}),
     ("sessions", {"hash": "a", "last_used_at": MOMENT}),
     ("password_links", {"hash": "b", "expires_at": MOMENT}),
-    ("sign_in_failures", {"subject": "email:c", "count": 2, "retry_at": MOMENT}),
     ("pauses", {"name": "monitor", "since": MOMENT, "reason": "A rehearsal"}),
 ]
 """What no request makes, for the first site, user and account."""
@@ -230,6 +229,18 @@ def test_every_row_is_copied_as_it_is(filled, places, source, target):
 
 
 @each_way
+def test_every_row_of_every_block_is_copied(filled, places, source, target, monkeypatch):
+    monkeypatch.setattr(Bulk, "block_rows", 3)
+    copied, told = places.new(target), []
+    assert (
+        duplicate(filled[source], copied, lambda what, done, _: what == "Rows" and told.append(done)).rows == told[-1]
+    )
+    assert len(told) > 2 * len(TABLES), "many have several blocks"
+    assert copied.rows() == filled["sqlite"].rows()
+    assert sorted(told) == told
+
+
+@each_way
 def test_ids_continue_after_the_last_that_was_assigned(filled, places, source, target):
     copied = places.copy(filled[source], target)
     assert copied.last_ids() == filled["sqlite"].last_ids()
@@ -331,6 +342,17 @@ def test_a_database_with_rows_is_not_copied_into(filled, places, source, target)
     with pytest.raises(Unavailable, match=r"is not empty, it has accounts.*Name a new one, or one that is empty\."):
         duplicate(filled[source], full)
     assert full.rows() == before
+
+
+@each_kind
+def test_one_row_of_any_table_is_enough_not_to_be_copied_into(filled, places, kind):
+    place = places.new(kind)
+    with opened(place) as engine:
+        migrations.migrate(engine)
+    place.run(f"INSERT INTO pauses (name, since, reason) VALUES ('monitor', '{MOMENT}', 'A rehearsal')")
+    with pytest.raises(Unavailable, match=r"is not empty, it has pauses\."):
+        duplicate(filled["sqlite"], place)
+    assert len(place.run("SELECT name FROM pauses")) == 1
 
 
 @each_kind

@@ -9,6 +9,9 @@ from retainer.billing import credit_notes, expenses, invoice_lines, invoices, qu
 from retainer.console.site import Console, root
 from retainer.crm import clients, contacts, tags
 from retainer.identity import access, me
+from retainer.identity.failures import Failures, LocalFailures
+from retainer.identity.hashing_queue import HashingQueue
+from retainer.identity.throttle import Throttle
 from retainer.kernel.http import Request
 from retainer.kernel.pipeline import Pipeline
 from retainer.kernel.resource import Routes
@@ -22,7 +25,7 @@ from retainer.server.health import Flag, Health
 from retainer.server.housekeeping import Housekeeping, KeysUsed
 from retainer.server.log import Log, Stream
 from retainer.server.operations import STATUS_LINES, Operations, Page
-from retainer.server.slots import BodyReader, RunningSlots
+from retainer.server.slots import FORM_SLOTS, BodyReader, RunningSlots
 from retainer.settings import BASE_PATH, PUBLIC, Settings
 from retainer.sites import sites
 from retainer.store.engines import connect
@@ -99,7 +102,9 @@ class App:
         recorder = RequestRecorder()
         self.log = Log(log, self.store.engine, recorder if settings.request_log_days else None)
         self.running = RunningSlots(settings.threads)
-        self.limiter, keys_used = limiter_of(settings, self.log), KeysUsed()
+        self.limiter, failures = create_counters(settings, self.log)
+        self.throttle = Throttle(self.limiter, failures, HashingQueue(self.running.left))
+        keys_used = KeysUsed()
         self.health = Health(self.store, self.limiter, self.is_stopping, uses_valkey=bool(settings.valkey_url))
         self.metrics = measure(self, board, place) if board else None
         self.operations = Operations(self.pages(PUBLIC))
@@ -113,10 +118,11 @@ class App:
             note_key_use=keys_used.note,
             read_body=read_body,
         )
-        console = Console(self.store, ROUTES.operations, read_body, self.log)
+        read_form = BodyReader(self.running, FORM_SLOTS).read
+        console = Console(self.store, ROUTES.operations, read_body, read_form, self.log, self.throttle)
         self.site = site.Site({**PAGES, "": root, "console": console.answer}, self.limiter, self.log)
         self.housekeeping = Housekeeping(
-            self.store, self.limiter, self.log, keys_used, recorder, settings.request_log_days
+            self.store, (self.limiter, failures), self.log, keys_used, recorder, settings.request_log_days
         )
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -155,10 +161,13 @@ def measure(app: App, board: "Board", place: int) -> "MetricsPage":
     return MetricsPage(board, app.store)
 
 
-def limiter_of(settings: Settings, log: Log) -> Limiter:
-    """Return what counts requests: for all servers together if the settings name a Valkey, else in this process."""
+def create_counters(settings: Settings, log: Log) -> tuple[Limiter, Failures]:
+    """Return what counts requests and failures to sign in: for all servers together, in Valkey, or for this process."""
     if not settings.valkey_url:
-        return SlidingWindow()
-    from retainer.limits_valkey import SharedWindow  # noqa: PLC0415  # its library is installed where it is used
+        return SlidingWindow(), LocalFailures()
+    # The library of these is installed where it is used.
+    from retainer.identity.failures_valkey import SharedFailures  # noqa: PLC0415
+    from retainer.limits_valkey import SharedWindow  # noqa: PLC0415
 
-    return SharedWindow(settings.valkey_url, log.warning)
+    window = SharedWindow(settings.valkey_url, log.warning)
+    return window, SharedFailures(window)

@@ -54,9 +54,14 @@ def shown(environ: Mapping[str, Any], settings: Settings) -> str | None:
 
 def group(address: Address | None) -> str:
     """Return the key under which requests of an address are counted: for IPv6, the whole /64 network."""
+    return networks(address)[0]
+
+
+def networks(address: Address | None) -> tuple[str, ...]:
+    """Return an address as it is counted; for IPv6, what one customer has at least (/64) and a site at most (/48)."""
     if address is not None and address.version == 6:
-        return str(ip_network(f"{address}/64", strict=False))
-    return str(address)
+        return tuple(str(ip_network(f"{address}/{length}", strict=False)) for length in (64, 48))
+    return (str(address),)
 
 
 def origin(environ: Mapping[str, Any], settings: Settings) -> str:

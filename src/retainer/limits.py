@@ -43,6 +43,11 @@ class Limiter(Protocol):
         """Forget the keys whose window is empty."""
 
 
+def hit_address(limiter: Limiter, address: str, *, charge: bool) -> Allowance:
+    """Count a refused request of an address if there is room, and return the state of the address's window."""
+    return limiter.hit(f"address:{address}", ADDRESS_RATE_LIMIT, charge=charge)
+
+
 class SlidingWindow:
     """An exact moving window in memory: no span of 60 seconds admits more than the limit.
 

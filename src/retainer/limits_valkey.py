@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 
 from valkey import Valkey
+from valkey.commands.core import Script
 
 from retainer.limits import WINDOW_SECONDS, Allowance, SlidingWindow
 
@@ -69,41 +70,51 @@ class SharedWindow:
         self._client = Valkey.from_url(
             url, socket_timeout=timeout, socket_connect_timeout=timeout, lib_name=None, lib_version=None, **tls
         )
-        self._script = self._client.register_script(SCRIPT)
+        self._script = self.register(SCRIPT)
         self._warn = warn
         self._local = SlidingWindow()
         self._lock = threading.Lock()
         self.is_shared = True
         try:
             self._try()
-        except Exception as error:  # noqa: BLE001  # as in `hit`
+        except Exception as error:  # noqa: BLE001  # as in `run`
             self._lose(error)
 
     def hit(self, key: str, limit: int, *, charge: bool = True) -> Allowance:
         """Count a request if there is room, and return the state of the window, atomically."""
         local = self._local.hit(key, limit, charge=charge)
-        if local.retry_after is not None or not self.is_shared:
+        if local.retry_after is not None:
             return local
+        answer = self.run(self._script, key, limit, int(charge), WINDOW_SECONDS)
+        if answer is None:
+            return local
+        count, reset, wait = answer
+        if wait:
+            self._local.refund(key)
+        return Allowance(limit, max(0, limit - count), reset, wait or None)
+
+    def register(self, text: str) -> Script:
+        """Return a script that `run` takes; Valkey is sent its text when it does not know it."""
+        return self._client.register_script(text)
+
+    def run(self, script: Script, key: str, *arguments: int) -> list[int] | None:
+        """Return what a script answers for a key; None while Valkey is out of reach."""
+        if not self.is_shared:
+            return None
         try:
-            shared = self._ask(key, limit, charge=charge)
+            answer: list[int] | None = script([PREFIX + key], arguments)
         except Exception as error:  # noqa: BLE001  # whatever is wrong with Valkey, no request fails because of it
             self._lose(error)
-            return local
-        if shared.retry_after is not None:
-            self._local.refund(key)
-        return shared
+            return None
+        return answer
 
     def sweep(self) -> None:
         """Forget the keys whose window is empty; those in Valkey expire by themselves."""
         self._local.sweep()
 
-    def _ask(self, key: str, limit: int, *, charge: bool) -> Allowance:
-        count, reset, wait = self._script([PREFIX + key], [limit, int(charge), WINDOW_SECONDS])
-        return Allowance(limit, max(0, limit - count), reset, wait or None)
-
     def _try(self) -> None:
         """Do what a request does, writing included: a Valkey that is full or only read from is of no use."""
-        self._ask("attempt", UNLIMITED, charge=True)
+        self._script([f"{PREFIX}attempt"], [UNLIMITED, 1, WINDOW_SECONDS])
 
     def _lose(self, error: Exception) -> None:
         """Limit in this process until Valkey answers again."""

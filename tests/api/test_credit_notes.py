@@ -403,6 +403,39 @@ def test_what_a_credit_takes_back_is_known_for_each_project(api):
     assert credited_of_projects(api, note) == {shop: 4701, blog: 1176, None: 605}
 
 
+def test_the_last_credit_of_a_line_takes_what_rounding_has_left(api):
+    invoice = issued(api, LINE | {"quantity": "3", "unit_price": "0.1667", "tax_rate": "0"})  # 0.50
+    amounts = [credit(api, invoice, lines=[part(invoice, 0, "1")]).data["total"] for _ in range(3)]
+    assert amounts == ["0.17", "0.17", "0.16"]
+    assert now(api, invoice)["amount_credited"] == invoice["total"] == "0.50"
+
+
+def test_the_last_credit_takes_all_that_is_left_of_each_rate_and_each_project(api):
+    client = api.make("/clients")["id"]
+    projects = [api.make("/projects", client_id=client)["id"] for _ in range(3)]
+    lines = [
+        LINE | {"quantity": "1", "unit_price": price, "tax_rate": rate, "project_id": project}
+        for price, rate, project in zip(("0.05", "0.04", "0.02"), ("19", "7", "0"), projects, strict=True)
+    ]
+    invoice = issued(api, *lines, client_id=client)
+    taken = Counter()
+    notes = [credit(api, invoice, **members).data for members in ({"amount": "0.04"}, {"amount": "0.03"}, {})]
+    for note in notes:
+        taken.update(credited_of_projects(api, note))
+    assert taken == dict(zip(projects, (5, 4, 2), strict=True))
+    assert by_rate(*notes) == by_rate(invoice)
+
+
+def test_the_last_credit_takes_what_is_left_of_each_project_whichever_lines_it_names(api):
+    client = api.make("/clients")["id"]
+    shop, blog = (api.make("/projects", client_id=client)["id"] for _ in range(2))
+    invoice = issued(api, LINE | {"project_id": shop}, LINE | {"project_id": blog}, client_id=client)  # 100.00 each
+    assert credited_of_projects(api, credit(api, invoice, amount="119").data) == {shop: 5000, blog: 5000}
+    last = credit(api, invoice, lines=[part(invoice, 0, "10")]).data
+    assert now(api, invoice)["amount_credited"] == invoice["total"]
+    assert credited_of_projects(api, last) == {shop: 5000, blog: 5000}, "the line alone would be 100.00 of the shop"
+
+
 def test_lines_without_a_project_count_for_that_of_the_invoice(api):
     client = api.make("/clients")["id"]
     shop, blog = (api.make("/projects", client_id=client)["id"] for _ in range(2))

@@ -7,17 +7,19 @@ import io
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import tarfile
 import time
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 from sqlalchemy import text
 
 from retainer import __version__
-from retainer.backup import BackupError, archive
+from retainer.backup import BackupError, archive, restore
 from retainer.backup.archive import Manifest
 from retainer.schema import migrations
 from retainer.store.engines import Sqlite
@@ -257,6 +259,35 @@ def test_a_damaged_or_foreign_file_is_refused_in_words_and_changes_nothing(folde
         assert expected in refused(elsewhere, "restore", tmp_path / "bad", *([] if number % 2 else ["--check"]))
     assert "There is no file" in refused(elsewhere, "restore", tmp_path / "none")
     assert files(elsewhere) == []
+
+
+@pytest.mark.parametrize(
+    "claims", [{"sha256": "0" * 64}, {"database_bytes": 4096}], ids=lambda claims: next(iter(claims))
+)
+def test_a_database_that_is_not_the_one_of_its_manifest_is_refused(tmp_path, claims):
+    """The seal is right: whoever wrote the file put another database into it."""
+    content = tmp_path / "content.db"
+    content.write_bytes(b"a database, more or less" * 500)
+    file = packed(content, tmp_path / "b.tar.gz", **claims)
+    accepted = []
+    with pytest.raises(BackupError, match=r"b\.tar\.gz is damaged: "):
+        archive.unpack(file, tmp_path / "unpacked.db", accepted.append, lambda *_: None)
+    assert accepted, "it could be read"
+    true = packed(content, tmp_path / "true.tar.gz")
+    archive.unpack(true, tmp_path / "true.db", accepted.append, lambda *_: None)
+    assert (tmp_path / "true.db").read_bytes() == content.read_bytes()
+
+
+@pytest.mark.parametrize(("spare", "is_refused"), [(0, False), (-1, True)])
+def test_a_backup_is_unpacked_only_where_there_is_room_for_it_twice(tmp_path, monkeypatch, spare, is_refused):
+    content = tmp_path / "content.db"
+    content.write_bytes(b"no database, but that is found later" * 100)
+    file = packed(content, tmp_path / "b.tar.gz")
+    free = 2 * content.stat().st_size + spare
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    with pytest.raises(BackupError, match="has room for" if is_refused else "no sound database"):
+        restore.check(file, tmp_path, lambda *_: None)
+    assert (tmp_path / "restored.db").exists() != is_refused
 
 
 def test_a_backup_of_a_newer_version_is_refused_before_it_is_unpacked(folder, elsewhere, tmp_path):

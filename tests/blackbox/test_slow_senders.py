@@ -7,9 +7,10 @@ import time
 import pytest
 
 from retainer.settings import BASE_PATH
-from tests.blackbox.process import at_once, checked, drained, parsed, query, statuses
+from tests.blackbox.process import Client, at_once, checked, drained, parsed, query, statuses
 
 DEADLINE = 30
+FORM = "application/x-www-form-urlencoded"
 HEAD = f"POST {BASE_PATH}/tags HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 
 
@@ -23,12 +24,14 @@ def unfinished(key):
 
 
 @contextlib.contextmanager
-def connections(server, requests):
-    """Connections that have sent these bytes and stay as they are until the block ends."""
+def connections(server, requests, addresses=1):
+    """Connections from some addresses that have sent these bytes and stay as they are until the block ends."""
     with contextlib.ExitStack() as stack:
         links = []
-        for sent in requests:
-            links.append(stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=10)))
+        for number, sent in enumerate(requests):
+            source = (f"127.0.0.{1 + number % addresses}", 0)
+            link = socket.create_connection(("127.0.0.1", server.port), timeout=10, source_address=source)
+            links.append(stack.enter_context(link))
             links[-1].sendall(sent)
         time.sleep(0.3)  # the server has read their headers
         yield links
@@ -82,6 +85,24 @@ def test_who_has_no_slot_left_is_refused_at_once_and_can_still_read(server, open
         assert checked(answer).status == 201, "the slots are given to those who come first"
     with server.client(slow["key"]) as client:
         assert client.post("/tags", {"name": "Free again"}).status == 201
+
+
+UNFINISHED_FORM = (
+    f"POST /console/sign-in HTTP/1.1\r\nHost: x\r\nSec-Fetch-Site: same-origin\r\nContent-Type: {FORM}\r\n"
+    "Content-Length: 1000\r\n\r\nemail="
+).encode()
+
+
+def test_slow_forms_from_many_addresses_hold_up_no_account(server, agency):
+    with connections(server, [UNFINISHED_FORM] * 200, 20), server.client(agency["key"]) as client:
+        assert statuses([client.post("/tags", {"name": f"Tag {number}"}) for number in range(5)]) == {201: 5}
+
+
+def test_slow_forms_of_one_address_hold_up_no_sign_in_from_another(server):
+    with connections(server, [UNFINISHED_FORM] * 150), Client(server.port, address="127.0.0.2") as elsewhere:
+        headers = {"Content_Type": FORM, "Sec_Fetch_Site": "same-origin"}
+        refused = elsewhere.send("POST", "/console/sign-in", b"email=a%40x.example&password=wrong", **headers)
+    assert refused.status == 422, "nobody has this email, but the form was read"
 
 
 def test_many_writes_at_once_of_one_account_all_find_a_slot(server, agency):

@@ -1,10 +1,12 @@
 """Who gets into the console, how, and how that ends."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
-from retainer.identity import password_links, users
+from retainer.identity import failures, password_links, users
+from retainer.limits import ADDRESS_RATE_LIMIT
 from tests.console.visitor import PASSWORD, Visitor, admin_of
 
 FORM = {"email": "ana@north.example", "password": PASSWORD}
@@ -47,7 +49,8 @@ def test_what_does_not_match_is_said_at_the_form_which_keeps_the_email(api):
     assert visitor.get("/console").status == 303
 
 
-def test_who_has_failed_often_is_asked_to_wait_in_words_and_in_a_header(api):
+def test_who_has_failed_often_is_asked_to_wait_in_words_and_in_a_header(api, monkeypatch):
+    monkeypatch.setattr(failures, "time", SimpleNamespace(monotonic=lambda: 0.0))  # a hash may take longer than a wait
     admin_of(api)
     visitor = Visitor(api.app)
     answers = [visitor.sign_in("ana@north.example", "not the password") for _ in range(6)]
@@ -55,6 +58,20 @@ def test_who_has_failed_often_is_asked_to_wait_in_words_and_in_a_header(api):
     assert int(answers[-1].headers["retry-after"]) >= 1
     assert "Try again in" in answers[-1].text
     assert answers[0].headers.get("retry-after") is None
+
+
+def test_refused_sign_ins_use_up_what_their_address_may_send(api):
+    admin_of(api)
+    visitor, elsewhere = Visitor(api.app), Visitor(api.app, "198.51.100.1")
+    for number in (1, 2):
+        refused = visitor.sign_in(f"{number}@x.example")
+        assert (refused.status, refused.headers["x-ratelimit-remaining"]) == (422, str(ADDRESS_RATE_LIMIT - number))
+    for _ in range(ADDRESS_RATE_LIMIT - 2):
+        visitor.get("/nothing", HTTP_ACCEPT="application/json")
+    refused = visitor.sign_in("ana@north.example")
+    assert (refused.status, refused.headers["x-ratelimit-remaining"]) == (429, "0")
+    assert int(refused.headers["retry-after"]) >= 1
+    assert elsewhere.sign_in("ana@north.example").status == 303
 
 
 def test_a_session_is_out_of_reach_of_scripts_and_other_hosts(api):

@@ -1,46 +1,25 @@
 """Signing in: who gets in, what ends a session, and how many may try how often."""
 
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
-import time_machine
 
 from retainer.errors import Refusal
 from retainer.identity import audit, expiry, password_links, passwords, sessions, sign_in, users
 from retainer.identity.audit import AuditFilter
 from retainer.identity.sign_in import Browser, SignedIn
 from retainer.identity.users import UserDetails
+from tests.identity.conftest import PASSWORD
 
-NOW = datetime(2026, 3, 10, 9, 0, tzinfo=UTC)
 OFFICE = Browser("203.0.113.1", "Firefox")
 ELSEWHERE = Browser("198.51.100.1")
-PASSWORD, OTHER = "a long enough password", "another long password"
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """Hashes of the same kind that take a hundredth of the time and memory."""
-    hasher = passwords.PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
-    monkeypatch.setattr(passwords, "HASHER", hasher)
-    monkeypatch.setattr(passwords, "NOBODYS", hasher.hash("nobody's"))
-
-
-@pytest.fixture
-def clock():
-    with time_machine.travel(NOW, tick=False) as clock:
-        yield clock
-
-
-@pytest.fixture
-def admin(clock, api):
-    """The email of an admin with a password, who has not signed in."""
-    api.set_user(api.admin_id, {"password_hash": passwords.hash_password(PASSWORD)})
-    return "ana@north.example"
+OTHER = "another long password"
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 def enter(api, email, password=PASSWORD, browser=OFFICE, **options) -> SignedIn:
-    result = sign_in.sign_in(api.store, email, password, browser, **options)
+    result = sign_in.sign_in(api.store, api.app.throttle, email, password, browser, **options)
     assert isinstance(result, SignedIn), result
     return result
 
@@ -119,7 +98,7 @@ def test_an_email_of_several_accounts_names_the_account_only_when_the_password_f
     assert enter(api, admin).admin.account_id == api.account_id
     assert enter(api, admin, OTHER).admin.account_id == other_tenant.account_id
     other_tenant.sql("UPDATE users SET password_hash = (SELECT password_hash FROM users WHERE id = $1)", api.admin_id)
-    choices = sign_in.sign_in(api.store, admin, PASSWORD, OFFICE)
+    choices = sign_in.sign_in(api.store, api.app.throttle, admin, PASSWORD, OFFICE)
     assert choices == [(api.account_id, "North"), (other_tenant.account_id, "South")]
     for account_id, _ in choices:
         assert enter(api, admin, account_id=account_id).admin.account_id == account_id
@@ -170,13 +149,13 @@ def test_the_loss_of_role_or_access_ends_sessions_and_links_for_good(api, admin,
 
 def test_a_new_password_ends_all_other_sessions(api, admin):
     first, second = enter(api, admin), enter(api, admin)
-    sign_in.change_password(api.store, second.admin, PASSWORD, OTHER)
+    sign_in.change_password(api.store, api.app.throttle, second.admin, PASSWORD, OTHER)
     assert (who(api, first.token), bool(who(api, second.token))) == (None, True)
     assert refusal(enter, api, admin).code == "validation_failed"
     enter(api, admin, OTHER)
-    refused = refusal(sign_in.change_password, api.store, second.admin, PASSWORD, OTHER)
+    refused = refusal(sign_in.change_password, api.store, api.app.throttle, second.admin, PASSWORD, OTHER)
     assert "current" in refused.members["errors"]
-    refused = refusal(sign_in.change_password, api.store, second.admin, OTHER, "elevenchars")
+    refused = refusal(sign_in.change_password, api.store, api.app.throttle, second.admin, OTHER, "elevenchars")
     assert "password" in refused.members["errors"]
     api.set_user(api.admin_id, {"password_hash": passwords.hash_password(PASSWORD)})
     assert who(api, second.token) is None, "by the operator, all of them"
@@ -214,11 +193,11 @@ def test_a_link_sets_a_password_once_and_signs_in(api, clock):
         user_id, link = users.invite(tx, UserDetails("Eve", "eve@north.example", "admin"))
     invitee = password_links.find(api.store, link.token)
     assert (invitee.user_id, invitee.email, invitee.has_password) == (user_id, "eve@north.example", False)
-    short = refusal(sign_in.set_password, api.store, link.token, "elevenchars", OFFICE)
+    short = refusal(sign_in.set_password, api.store, api.app.throttle, link.token, "elevenchars", OFFICE)
     assert "12 to 1000 characters" in str(short)
-    token, signed_in = sign_in.set_password(api.store, link.token, PASSWORD, OFFICE)
+    token, signed_in = sign_in.set_password(api.store, api.app.throttle, link.token, PASSWORD, OFFICE)
     assert who(api, token).user_id == signed_in.user_id == user_id
-    assert refusal(sign_in.set_password, api.store, link.token, OTHER, OFFICE).code == "not_found"
+    assert refusal(sign_in.set_password, api.store, api.app.throttle, link.token, OTHER, OFFICE).code == "not_found"
     enter(api, "eve@north.example")
     told = [(entry.action, entry.user_id) for entry in actions(api)]
     assert told[:5] == [
@@ -249,7 +228,7 @@ def test_of_two_who_use_a_link_at_once_one_sets_the_password(api, monkeypatch):
 
     def attempt(password):
         try:
-            sign_in.set_password(api.store, link.token, password, OFFICE)
+            sign_in.set_password(api.store, api.app.throttle, link.token, password, OFFICE)
             results.append(password)
         except Refusal as refused:
             results.append(refused.code)
@@ -339,14 +318,6 @@ def test_many_attempts_at_once_are_all_counted(api, admin):
     assert results.count("validation_failed") == 5, results
 
 
-def test_too_many_hashes_at_once_are_refused_and_not_counted(api, admin, monkeypatch):
-    monkeypatch.setattr(passwords, "_places", threading.BoundedSemaphore(1))
-    with passwords._turn():  # noqa: SLF001
-        for _ in range(9):
-            assert refusal(enter, api, admin).code == "unavailable"
-    enter(api, admin)
-
-
 def test_a_hash_with_former_parameters_is_made_anew(api, clock):
     old = passwords.PasswordHasher(time_cost=2, memory_cost=32, parallelism=1).hash(PASSWORD)
     api.set_user(api.admin_id, {"password_hash": old})
@@ -361,21 +332,20 @@ def test_a_hash_with_former_parameters_is_made_anew(api, clock):
 
 def test_what_is_over_is_forgotten_in_its_time(api, admin, clock):
     enter(api, admin)
-    fail(api, admin)
     with api.operating() as tx:
         password_links.create(tx, api.admin_id)
     expiry.forget_expired(api.store)
-    assert counts(api) == {"sessions": 1, "password_links": 1, "sign_in_failures": 3}
+    assert counts(api) == {"sessions": 1, "password_links": 1}
     clock.shift(timedelta(days=7))
     expiry.forget_expired(api.store)
-    assert counts(api) == {"sessions": 1, "password_links": 0, "sign_in_failures": 0}
+    assert counts(api) == {"sessions": 1, "password_links": 0}
     clock.shift(timedelta(days=90))
     expiry.forget_expired(api.store)
     assert counts(api)["sessions"] == 0
 
 
 def counts(api):
-    names = ("sessions", "password_links", "sign_in_failures")
+    names = ("sessions", "password_links")
     return {name: api.sql(f"SELECT count(*) FROM {name}")[0][0] for name in names}
 
 

@@ -1,3 +1,4 @@
+import pytest
 import time_machine
 
 from retainer.kernel.idempotency import Attempt
@@ -12,6 +13,57 @@ def test_a_key_is_kept_for_a_day_and_then_free_again(api):
     assert "idempotency-replayed" not in again.headers
 
 
+def test_what_is_repeated_under_a_key_is_answered_as_the_first_time_and_done_once(api):
+    first, again = (api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"}) for _ in range(2))
+    assert (again.status, again.body) == (first.status, first.body)
+    assert (again.headers["idempotency-replayed"], again.headers["location"]) == ("true", first.headers["location"])
+    assert "idempotency-replayed" not in first.headers
+    assert len(api.get("/tags").data) == 1
+
+
+def test_the_value_of_one_request_means_nothing_to_another_key_of_the_account_or_to_another_account(both):
+    api, other = both
+    mine = api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"})
+    for sender, key in ((api, api.new_key()), (other, other.key)):
+        answer = sender.post("/tags", {"name": "B"}, key=key, headers={"Idempotency-Key": "k"})
+        assert (answer.status, answer.data["name"]) == (201, "B")
+        assert "idempotency-replayed" not in answer.headers
+    assert api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"}).body == mine.body
+
+
+@pytest.mark.parametrize(("path", "body"), [("/tags", {"name": "B"}), ("/clients", {"name": "A"})])
+def test_another_request_under_the_same_value_is_refused(api, path, body):
+    api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"})
+    answer = api.post(path, body, headers={"Idempotency-Key": "k"})
+    assert (answer.status, answer.code) == (422, "idempotency_key_reused")
+    assert [len(api.get(listed).data) for listed in ("/tags", "/clients")] == [1, 0]
+
+
+def test_the_same_body_to_the_same_path_by_another_method_is_another_request(api):
+    path, headers = f"/tags/{api.make('/tags')['id']}", {"Idempotency-Key": "k"}
+    assert api.patch(path, {"name": "B"}, headers=headers).status == 200
+    assert api.put(path, {"name": "B"}, headers=headers).code == "idempotency_key_reused"
+
+
+def test_a_refused_write_is_tried_again_under_its_key(api):
+    body = {"name": "A", "client_number": 1}
+    assert api.post("/tags", body, headers={"Idempotency-Key": "k"}).status == 422
+    assert api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"}).status == 201
+
+
+@pytest.mark.parametrize("value", ["", "x" * 256, "a b", "\x7f"])
+def test_a_value_that_is_none_is_refused_and_the_longest_is_taken(api, value):
+    assert api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": value}).code == "bad_request"
+    assert api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "~" * 255}).status == 201
+
+
+def test_the_value_is_free_for_a_second_request_when_the_first_has_failed(api):
+    attempt = Attempt(api.key_id, "k", "fingerprint")
+    with pytest.raises(ValueError, match="broken"), attempt:
+        raise ValueError("broken")
+    assert api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"}).status == 201
+
+
 def test_old_keys_are_forgotten_and_young_ones_stay(api):
     api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"})
     assert forget_answers(api.store) == 0
@@ -24,4 +76,6 @@ def test_a_second_request_while_the_first_runs_is_told_to_wait(api):
     with attempt:
         answer = api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"})
         assert (answer.status, answer.code, answer.headers["retry-after"]) == (409, "idempotency_in_progress", "1")
+        other = api.post("/tags", {"name": "B"}, key=api.new_key(), headers={"Idempotency-Key": "k"})
+        assert other.status == 201, "the value is that of one key"
     assert api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"}).status == 201

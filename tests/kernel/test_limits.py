@@ -134,6 +134,17 @@ def test_the_window_moves_on_with_each_hit_however_many_have_left_it(counting):
         clock.wait(60)
 
 
+def test_memory_holds_no_window_that_is_empty():
+    with in_memory() as (clock, window):
+        window.hit("a", 1)
+        window.hit("looked at", 1, charge=False)
+        clock.wait(30)
+        window.hit("b", 1)
+        clock.wait(30)
+        window.sweep()
+        assert [*window._hits] == ["b"]  # noqa: SLF001
+
+
 def test_a_wall_clock_that_jumps_neither_locks_out_nor_lets_in():
     with in_memory() as (clock, window):
         for _ in range(3):

@@ -20,5 +20,5 @@ def change_password(store: Store, visit: Visit) -> Response:
     )
     if password != again:
         raise invalid({"again": ["Differs from the password above. Type the same twice."]})
-    sign_in.change_password(store, visit.admin, current, password)
+    sign_in.change_password(store, visit.throttle, visit.admin, current, password)
     return visit.go("/profile", "Your password is changed. All your other sessions have ended.")

@@ -29,7 +29,9 @@ def sign_in(store: Store, visit: Visit) -> Response:
     account = form.text("account")
     account_id = int(account) if account.isdecimal() and int(account) <= LARGEST_INTEGER else None
     password = form.texts_of("password")[-1]
-    result = identity.sign_in(store, form.text("email"), password, browser_of(visit), account_id=account_id)
+    result = identity.sign_in(
+        store, visit.throttle, form.text("email"), password, browser_of(visit), account_id=account_id
+    )
     if isinstance(result, SignedIn):
         return begin(visit, result, destination(visit))
     return visit.show("sign_in", accounts=result)
@@ -47,7 +49,7 @@ def set_password(store: Store, visit: Visit) -> Response:
     password, again = (form.texts_of(name)[-1] if name in form else "" for name in ("password", "again"))
     if password != again:
         raise invalid({"again": ["Differs from the password above. Type the same twice."]})
-    signed_in = identity.set_password(store, form.text("token"), password, browser_of(visit))
+    signed_in = identity.set_password(store, visit.throttle, form.text("token"), password, browser_of(visit))
     return begin(visit, signed_in, "", "Your password is set, and you are signed in.")
 
 
@@ -67,7 +69,7 @@ def begin(visit: Visit, signed_in: SignedIn, path: str, notice: str = "") -> Res
 def browser_of(visit: Visit) -> Browser:
     """Return from where a request comes."""
     request = visit.request
-    return Browser(request.shown_address, request.header("USER_AGENT"), visit.cookies.get(SESSION), request.address)
+    return Browser(request.shown_address, request.header("USER_AGENT"), visit.cookies.get(SESSION), request.networks)
 
 
 def destination(visit: Visit) -> str:

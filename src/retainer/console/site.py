@@ -10,6 +10,7 @@ from retainer.console.pages import Action, Door, Handler, Page, Place, find
 from retainer.console.visit import ROOT, Visit, quoted, redirect
 from retainer.errors import Refusal, method_not_allowed
 from retainer.identity import sessions
+from retainer.identity.throttle import Throttle
 from retainer.kernel import pipeline
 from retainer.kernel.http import Request, Response
 from retainer.kernel.pipeline import RETRIES, RequestLog
@@ -20,8 +21,6 @@ from retainer.store.tx import Store
 from retainer.values.exact import utcnow
 
 LARGEST_FORM = 64 * 1024
-NOBODY = 0
-"""The account of forms that are sent before anybody is signed in; they wait for their bodies together."""
 ON_THE_FORM = frozenset({402, 403, 422, 429})
 """The statuses of refusals that are shown with the form that was sent, not on a page of their own."""
 HEADINGS = {
@@ -38,14 +37,21 @@ class Console:
     """Answers everything below /console."""
 
     def __init__(
-        self, store: Store, operations: list[Operation], read_body: Callable[[Request, int], bytes], log: RequestLog
+        self,
+        store: Store,
+        operations: list[Operation],
+        read_body: Callable[[Request, int], bytes],
+        read_form: Callable[[Request, str], bytes],
+        log: RequestLog,
+        throttle: Throttle,
     ) -> None:
-        self.store, self.read_body, self.log = store, read_body, log
+        self.store, self.log, self.throttle = store, log, throttle
+        self.read_body, self.read_form = read_body, read_form
         self.catalogue = Catalogue(operations)
 
     def answer(self, request: Request) -> Response:
         """Return a page or a redirect; whatever goes wrong is a page as well."""
-        visit = Visit(request, self.catalogue, Cookies(request), {}, Form(), Form(), utcnow())
+        visit = Visit(request, self.catalogue, Cookies(request), {}, Form(), Form(), utcnow(), self.throttle)
         try:
             return self._answer(visit)
         except Exception as error:  # noqa: BLE001  # any error is a page
@@ -117,7 +123,10 @@ class Console:
             raise Refusal("body_too_large", f"The form is larger than {LARGEST_FORM // 1024} KiB. Write less.")
         if request.has_body and request.environ.get("CONTENT_TYPE", "").partition(";")[0] != forms.CONTENT_TYPE:
             raise Refusal("unsupported_media_type", f"Forms are sent as {forms.CONTENT_TYPE}.")
-        body = self.read_body(request, NOBODY if admin is None else admin.account_id)
+        if admin is None:
+            body = self.read_form(request, request.networks[-1])
+        else:
+            body = self.read_body(request, admin.account_id)
         return forms.parse(body.decode(errors="replace"))
 
 

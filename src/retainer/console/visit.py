@@ -10,6 +10,7 @@ from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import Cookies
 from retainer.console.forms import Form
 from retainer.identity.admins import Admin
+from retainer.identity.throttle import Throttle
 from retainer.kernel.http import Request, Response
 from retainer.web.pages import render
 from retainer.web.responses import HTML
@@ -39,6 +40,7 @@ class Visit(msgspec.Struct):
     form: Form
     """What was sent by POST; on the page of a form that was refused, with its errors."""
     now: str
+    throttle: Throttle
     signed_in: Admin | None = None
 
     @property

@@ -1,21 +1,15 @@
-"""Expiry: sessions, links and counted failures that are over are deleted; after a restore, none of them is valid."""
-
-from datetime import timedelta
+"""Expiry: sessions and links that are over are deleted; after a restore, none of them is valid."""
 
 from sqlalchemy import bindparam, delete
 
 from retainer.identity.sessions import KNOWN
-from retainer.schema.identity import password_links, sessions, sign_in_failures
+from retainer.schema.identity import password_links, sessions
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tx import Store
 from retainer.values.exact import instant_after
 
-FAILURES_COUNT = timedelta(days=1)
-"""So long after the last one, failures to sign in are forgotten."""
-
 OLD_SESSIONS = delete(sessions).where(sessions.c.last_used_at <= bindparam("before", type_=INSTANT))
 OLD_LINKS = delete(password_links).where(password_links.c.expires_at <= bindparam("before", type_=INSTANT))
-OLD_FAILURES = delete(sign_in_failures).where(sign_in_failures.c.retry_at <= bindparam("before", type_=INSTANT))
 
 
 def forget_expired(store: Store) -> None:
@@ -23,11 +17,10 @@ def forget_expired(store: Store) -> None:
     with store.unscoped("what is over is of no account's interest", write=True) as tx:
         tx.run(OLD_SESSIONS, before=instant_after(tx.now, -KNOWN))
         tx.run(OLD_LINKS, before=tx.now)
-        tx.run(OLD_FAILURES, before=instant_after(tx.now, -FAILURES_COUNT))
 
 
 def end_everything(store: Store) -> None:
     """End all sessions and links: a restored database does not know which of them have ended since."""
     with store.unscoped("a restored database is that of all accounts", write=True) as tx:
-        for table in (sessions, password_links, sign_in_failures):
+        for table in (sessions, password_links):
             tx.run(delete(table))

@@ -6,10 +6,10 @@ from msgspec.structs import replace
 from sqlalchemy import bindparam, or_, select
 
 from retainer.errors import FieldErrors, Refusal, invalid
-from retainer.identity import audit, password_links, passwords, sessions, throttle, users
+from retainer.identity import audit, password_links, passwords, sessions, users
 from retainer.identity.admins import ACTING, IS_ADMIN, Admin, operator
 from retainer.identity.audit import Target
-from retainer.identity.throttle import Charge, Subject
+from retainer.identity.throttle import Charge, Origin, Throttle
 from retainer.schema import identity as schema
 from retainer.schema.identity import accounts
 from retainer.store.engines.base import Row
@@ -26,8 +26,8 @@ class Browser(NamedTuple):
     user_agent: str | None = None
     last_token: str | None = None
     """The token of the cookie, also when its session has ended: the browser is known by it."""
-    network: str | None = None
-    """The address as it is counted; for IPv6 its network."""
+    networks: tuple[str, ...] = ()
+    """The address as it is counted; for IPv6 its networks, the smallest first."""
 
 
 class SignedIn(NamedTuple):
@@ -82,40 +82,39 @@ HASH = select(schema.users.c.password_hash).where(schema.users.c.id == bindparam
 
 
 def sign_in(
-    store: Store, email: str, password: str, browser: Browser, *, account_id: int | None = None
+    store: Store, throttle: Throttle, email: str, password: str, browser: Browser, *, account_id: int | None = None
 ) -> SignedIn | list[AccountChoice]:
     """Sign an admin in; return the accounts to choose from when email and password fit several and none is named.
 
-    Raises `validation_failed` when they fit none, in the same words and time whatever is wrong, and `rate_limited`
-    after too many failures: of the email from anywhere or of the address, but of a known browser only its own.
+    Raises `validation_failed` when they fit none, in the same words and time whatever is wrong, `rate_limited` after
+    too many failures (of the email from anywhere or of the network, but of a known browser only its own), and
+    `unavailable` when too many wait for their passwords to be hashed.
     """
     folded, password = fold_email(email), password.strip()  # as when it was set
-    charged = throttle.charge(store, subjects_of(store, folded, browser))
-    with store.unscoped("an email may have users in several accounts") as tx:
-        found = [_user(row) for row in tx.all(BY_EMAIL, email=folded, account=account_id)]
-    try:
-        fitting = [user for user in found if user.can_sign_in and passwords.matches(user.password_hash, password)]
-        if not any(user.can_sign_in for user in found):
-            passwords.matches(None, password)
-    except Refusal:
-        throttle.take_back(store, charged)
-        raise
-    if not fitting:
-        note_failure(store, found, charged, browser)
-        raise mismatch()
-    throttle.forgive(store, charged)
+    origin = origin_of(store, folded, browser)
+    with throttle.attempt(folded, origin) as charge:
+        with store.unscoped("an email may have users in several accounts") as tx:
+            found = [_user(row) for row in tx.all(BY_EMAIL, email=folded, account=account_id)]
+        with throttle.turn(origin):
+            fitting = fitting_users(found, password)
+            newer = renewed_hash(fitting, password)
+        if not fitting:
+            note_failure(store, found, charge, browser)
+            raise mismatch()
     if len(fitting) > 1:
         return [AccountChoice(user.operator.account_id, user.account_name) for user in fitting]
-    return begin(store, fitting[0], password, browser)
+    return begin(store, fitting[0], newer, browser)
 
 
-def set_password(store: Store, token: str, password: str, browser: Browser) -> SignedIn:
+def set_password(store: Store, throttle: Throttle, token: str, password: str, browser: Browser) -> SignedIn:
     """Set the password of a link's user and sign in; other sessions of the user end, the link is used up.
 
     Raises `not_found` for a link that cannot be used, `validation_failed` for a password that is too short.
     """
     invitee = password_links.find(store, token)
-    password_hash = passwords.hash_password(read_new_password(password))
+    password = read_new_password(password)
+    with throttle.turn_of_user(invitee.user_id):
+        password_hash = passwords.hash_password(password)
     user = find_user(store, invitee.email, invitee.account_id)
     with store.begin(acting(user, browser), write=True) as tx:
         password_links.use_up(tx, token)
@@ -123,28 +122,42 @@ def set_password(store: Store, token: str, password: str, browser: Browser) -> S
         return start_session(tx, user, browser)
 
 
-def change_password(store: Store, admin: Admin, current: str, password: str) -> None:
+def change_password(store: Store, throttle: Throttle, admin: Admin, current: str, password: str) -> None:
     """Change the admin's own password; all other sessions end. Raises `validation_failed`, `rate_limited`."""
     password = read_new_password(password)
-    charged = throttle.charge(store, [throttle.of_browser(admin.session_id or 0)])
-    user = find_user(store, admin.email, admin.account_id)
-    if not passwords.matches(user.password_hash, current.strip()):
-        raise invalid({"current": ["Is not your password."]})
-    throttle.forgive(store, charged)
-    password_hash = passwords.hash_password(password)
+    origin = Origin((str(admin.address),), admin.session_id)
+    with throttle.attempt(admin.email, origin):
+        user = find_user(store, admin.email, admin.account_id)
+        with throttle.turn(origin):
+            is_right = passwords.matches(user.password_hash, current.strip())
+            password_hash = passwords.hash_password(password) if is_right else ""
+        if not is_right:
+            raise invalid({"current": ["Is not your password."]})
     with store.begin(admin, write=True) as tx:
         users.set_password(tx, user.id, user.name, password_hash)
 
 
-def begin(store: Store, user: User, password: str, browser: Browser) -> SignedIn:
+def fitting_users(found: list[User], password: str) -> list[User]:
+    """Return the users who can sign in with a password; that takes as long when there is none."""
+    candidates = [user for user in found if user.can_sign_in]
+    if not candidates:
+        passwords.matches(None, password)
+    return [user for user in candidates if passwords.matches(user.password_hash, password)]
+
+
+def renewed_hash(fitting: list[User], password: str) -> str | None:
+    """Return a new hash of the only fitting user's password if the stored one was made with former parameters."""
+    is_outdated = len(fitting) == 1 and passwords.is_outdated(fitting[0].password_hash or "")
+    return passwords.hash_password(password) if is_outdated else None
+
+
+def begin(store: Store, user: User, newer_hash: str | None, browser: Browser) -> SignedIn:
     """Begin the session of a user whose password was right, unless that has changed meanwhile."""
-    outdated = passwords.is_outdated(user.password_hash or "")
-    newer = passwords.hash_password(password) if outdated else user.password_hash
     with store.begin(acting(user, browser), write=True) as tx:
         if tx.value(HASH, id=user.id) != user.password_hash:
             raise mismatch()
-        if outdated:
-            tx.set(schema.users, user.id, {"password_hash": newer})
+        if newer_hash is not None:
+            tx.set(schema.users, user.id, {"password_hash": newer_hash})
         return start_session(tx, user, browser)
 
 
@@ -155,24 +168,25 @@ def start_session(tx: Tx, user: User, browser: Browser) -> SignedIn:
     return SignedIn(token, replace(acting(user, browser), session_id=session_id))
 
 
-def subjects_of(store: Store, email: str, browser: Browser) -> list[Subject]:
-    """Return whose failures count: those of a browser that was signed in with this email, or of email and address."""
+def origin_of(store: Store, email: str, browser: Browser) -> Origin:
+    """Return from where an attempt comes, with the session of a browser that was signed in with this email."""
+    networks = browser.networks or (str(browser.address),)
     if browser.last_token is not None:
         known = store.unscoped_one(
             "was this browser signed in", KNOWN_BROWSER, hash=sessions.digest(browser.last_token)
         )
         if known is not None and known[1] == email:
-            return [throttle.of_browser(known[0])]
-    return [throttle.of_email(email), throttle.of_address(browser.network or str(browser.address))]
+            return Origin(networks, known[0])
+    return Origin(networks)
 
 
-def note_failure(store: Store, found: list[User], charged: Charge, browser: Browser) -> None:
+def note_failure(store: Store, found: list[User], charge: Charge, browser: Browser) -> None:
     """Tell the accounts of the users with an email, in their audit, of failures so many that the next has to wait."""
-    if not charged.is_waiting:
+    if not charge.is_waiting:
         return
     for user in found:
         with store.begin(replace(user.operator, address=browser.address), write=True) as tx:
-            audit.note(tx, "sign-in failed", Target("user", user.id, user.name), after={"failures": charged.failures})
+            audit.note(tx, "sign-in failed", Target("user", user.id, user.name), after={"failures": charge.failures})
 
 
 def acting(user: User, browser: Browser) -> Admin:

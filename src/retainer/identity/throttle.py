@@ -1,113 +1,110 @@
-"""The throttle of signing in: failures are counted in the database, and many make the next attempt wait.
+"""The throttle of signing in: what is tried, and when; nothing that it counts is written to the database.
 
-Nobody is locked out: who tries to guess a password from elsewhere makes others wait who come from elsewhere too, but
-not a browser that was signed in before, which has a count of its own.
+Nobody is locked out: failures from elsewhere make other attempts from elsewhere wait, but not a browser that was signed
+in before, which has a count and a place in the queue of its own.
 """
 
 import hashlib
-import math
-from datetime import datetime, timedelta
-from typing import Any, NamedTuple
-
-from sqlalchemy import bindparam, delete, literal_column, select, update
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import NamedTuple
 
 from retainer.errors import Refusal
-from retainer.schema.identity import sign_in_failures
-from retainer.store.engines.sql import INSTANT, INTEGER, TEXT, insert_or_add
-from retainer.store.tx import Store
-from retainer.values.exact import instant_after
+from retainer.identity.failures import Failures
+from retainer.identity.hashing_queue import HashingQueue
+from retainer.limits import Limiter, hit_address
 
-LONGEST_WAIT = 900
-"""Seconds."""
+FREE = 5
+FREE_OF_NETWORKS = (20, 100)
+"""Failures of an address (IPv6: of a /64 network) after which the next attempt waits, and of a /48 network."""
 
 
-class Subject(NamedTuple):
-    """Whose failures are counted together, and how many of them make nobody wait."""
+class Origin(NamedTuple):
+    """From where an attempt comes."""
 
-    name: str
-    free: int
+    networks: tuple[str, ...]
+    """The address; for IPv6 its /64 network and its /48 network."""
+    session_id: int | None = None
+    """The session by which the browser is known, if it was signed in before with the email that it sends."""
 
 
 class Charge(NamedTuple):
     """An attempt that was counted as a failure before it is known to be one, so that many at once are all counted."""
 
-    subjects: list[Subject]
     failures: int
-    """How many the first of the subjects has now."""
-    is_waiting: bool
-    """Whether the next attempt has to wait."""
+    """Number of failures of the browser, if it is known, else of the email."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the next attempt has to wait."""
+        return self.failures >= FREE
 
 
-def of_browser(session_id: int) -> Subject:
-    """Return the subject of a browser that was signed in before."""
-    return Subject(f"session:{session_id}", 5)
+class Throttle:
+    """Decides which attempts are tried, before anything is hashed or written."""
+
+    def __init__(self, limiter: Limiter, failures: Failures, queue: HashingQueue) -> None:
+        self.limiter, self.failures, self.queue = limiter, failures, queue
+
+    @contextmanager
+    def attempt(self, email: str, origin: Origin) -> Iterator[Charge]:
+        """A block that tries a folded email; success forgets its failures, `validation_failed` is one more.
+
+        After any other error nothing is counted. Refusals are charged to the address, as those of the API are. Raises
+        `rate_limited` when the address, the email or the known browser has to wait.
+        """
+        address = origin.networks[0]
+        try:
+            if origin.session_id is None and hit_address(self.limiter, address, charge=False).remaining == 0:
+                hit_address(self.limiter, address, charge=True).admit()
+            main, networks = _subjects(email, origin)
+            with self._charged([*networks, main]) as failures:
+                yield Charge(failures)
+            self.failures.forget(main[0])
+        except Refusal as refusal:
+            if refusal.status < 500:
+                hit_address(self.limiter, address, charge=True)
+            raise
+        for name, _ in networks:  # of which others may be: only this attempt was none
+            self.failures.take_back(name)
+
+    def turn(self, origin: Origin) -> AbstractContextManager[None]:
+        """Return a block that hashes. Raises `rate_limited` and `unavailable` when too many wait for that."""
+        is_known = origin.session_id is not None
+        return self.queue.turn(f"session:{origin.session_id}" if is_known else origin.networks[-1], is_known=is_known)
+
+    def turn_of_user(self, user_id: int) -> AbstractContextManager[None]:
+        """Return a block that hashes the password of a user who has a link. Raises like `turn`."""
+        return self.queue.turn(f"user:{user_id}", is_known=True)
+
+    @contextmanager
+    def _charged(self, subjects: list[tuple[str, int]]) -> Iterator[int]:
+        """A block whose subjects have one failure more; yield how many the last one has."""
+        looks = [self.failures.hit(name, free, charge=False) for name, free in subjects]
+        max(looks, key=lambda count: count.wait).admit()
+        charged: list[str] = []
+        failures = 0
+        try:
+            for name, free in subjects:
+                count = self.failures.hit(name, free)
+                count.admit()
+                charged.append(name)
+                failures = count.failures
+            yield failures
+        except BaseException as error:
+            if not (isinstance(error, Refusal) and error.code == "validation_failed"):
+                for name in charged:
+                    self.failures.take_back(name)
+            raise
 
 
-def of_email(email: str) -> Subject:
-    """Return the subject of a folded email, known or not; what was typed there is not stored."""
-    return Subject(f"email:{hashlib.sha256(email.encode(errors='replace')).hexdigest()}", 5)
+def _subjects(email: str, origin: Origin) -> tuple[tuple[str, int], list[tuple[str, int]]]:
+    """Return whose failures are counted, and how many are free: the browser or the email, and the networks.
 
-
-def of_address(address: str) -> Subject:
-    """Return the subject of an address or network, behind which several people may be."""
-    return Subject(f"address:{address}", 20)
-
-
-_this = sign_in_failures.c.subject == bindparam("subject")
-FAILURE: list[Any] = [bindparam("subject", type_=TEXT), literal_column("1", INTEGER)]
-ADD = insert_or_add(sign_in_failures, select(*FAILURE), ("count",))
-STATE = select(*sign_in_failures.c["count", "retry_at"]).where(_this)
-WAIT = update(sign_in_failures).where(_this).values(retry_at=bindparam("at", type_=INSTANT))
-FORGIVE = delete(sign_in_failures).where(_this)
-TAKE_BACK = (
-    update(sign_in_failures)
-    .where(_this)
-    .values(count=sign_in_failures.c.count - 1, retry_at=bindparam("at", type_=INSTANT))
-)
-
-
-def charge(store: Store, subjects: list[Subject]) -> Charge:
-    """Count an attempt as a failure. Raises `rate_limited` when one of the subjects has to wait; then none is counted.
-
-    All attempts take the subjects in the same order, so that none waits for another that waits for it.
+    What was typed as an email is not kept. A browser that is known does not wait for its network.
     """
-    with store.unscoped("who signs in is not known yet", write=True) as tx:
-        counts = []
-        for subject in subjects:
-            tx.run(ADD, subject=subject.name)
-            count, retry_at = tx.one(STATE, subject=subject.name) or (1, None)
-            if retry_at is not None and retry_at > tx.now:
-                raise _refusal(tx.now, retry_at)
-            tx.run(WAIT, subject=subject.name, at=instant_after(tx.now, wait_after(count, subject.free)))
-            counts.append(count)
-        return Charge(subjects, counts[0], counts[0] >= subjects[0].free)
-
-
-def forgive(store: Store, charged: Charge) -> None:
-    """Forget the failures of who signed in; of an address this attempt alone, for others may be behind it."""
-    with store.unscoped("as in charge", write=True) as tx:
-        for subject in charged.subjects:
-            if subject.name.startswith("address:"):
-                tx.run(TAKE_BACK, subject=subject.name, at=tx.now)
-            else:
-                tx.run(FORGIVE, subject=subject.name)
-
-
-def take_back(store: Store, charged: Charge) -> None:
-    """Undo a charge, for an attempt that came to nothing for reasons of ours."""
-    with store.unscoped("as in charge", write=True) as tx:
-        for subject in charged.subjects:
-            tx.run(TAKE_BACK, subject=subject.name, at=tx.now)
-
-
-def wait_after(failures: int, free: int) -> timedelta:
-    """Return for how long nothing is tried after so many failures: a second at first, then twice as long each time."""
-    beyond = failures - free
-    return timedelta(seconds=min(2 ** min(beyond, 20), LONGEST_WAIT) if beyond >= 0 else 0)
-
-
-def _refusal(now: str, retry_at: str) -> Refusal:
-    seconds = (datetime.fromisoformat(retry_at) - datetime.fromisoformat(now)).total_seconds()
-    wait = max(1, math.ceil(seconds))
-    message = f"Too many failed attempts to sign in. Try again in {wait} seconds, or ask for a link to set a password."
-    return Refusal("rate_limited", message, headers={"Retry-After": str(wait)})
+    if origin.session_id is not None:
+        return (f"session:{origin.session_id}", FREE), []
+    digest = hashlib.sha256(email.encode(errors="replace")).hexdigest()
+    networks = zip(origin.networks, FREE_OF_NETWORKS, strict=False)
+    return (f"email:{digest}", FREE), [(f"network:{network}", free) for network, free in networks]

@@ -85,6 +85,11 @@ class Request:
         return forwarding.group(forwarding.client_address(self.environ, self.settings))
 
     @property
+    def networks(self) -> tuple[str, ...]:
+        """The caller's address as it is counted, and for IPv6 the larger network that it is part of."""
+        return forwarding.networks(forwarding.client_address(self.environ, self.settings))
+
+    @property
     def origin(self) -> str:
         """The public address of the server, without a slash at the end."""
         return forwarding.origin(self.environ, self.settings)

@@ -13,7 +13,7 @@ from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.paging import Paged
 from retainer.kernel.resource import Call, Operation, Routes, WithMeta
-from retainer.limits import ADDRESS_RATE_LIMIT, Allowance, Limiter
+from retainer.limits import Allowance, Limiter, hit_address
 from retainer.store.engines import Busy, TransientConflict, Unavailable
 from retainer.store.tx import Store, Tx
 from retainer.values.records import Record
@@ -164,7 +164,7 @@ def to_refusal(error: Exception, request: Request, log: RequestLog) -> Refusal:
 
 def limit_anonymous(request: Request, refusal: Refusal, limiter: Limiter) -> tuple[Allowance, Refusal]:
     """The figures of a caller who did not get in; a refusal is charged to the address, an error of ours is not."""
-    allowance = limiter.hit(f"address:{request.address}", ADDRESS_RATE_LIMIT, charge=refusal.status < 500)
+    allowance = hit_address(limiter, request.address, charge=refusal.status < 500)
     try:
         allowance.admit()
     except Refusal as limited:

@@ -15,7 +15,7 @@ from retainer.schema.columns import (
     text,
     unique,
 )
-from retainer.store.engines.sql import INTEGER, KEYED, NUMBERED, TEXT
+from retainer.store.engines.sql import INTEGER, NUMBERED, TEXT
 from retainer.store.tables import metadata
 
 accounts = Table(
@@ -93,16 +93,6 @@ password_links = tenant_table(
     Index("password_links_unique_hash", "hash", unique=True),
 )
 """Links with which users set a password, once; a new one replaces the last."""
-
-sign_in_failures = Table(
-    "sign_in_failures",
-    metadata,
-    Column("subject", TEXT, primary_key=True),
-    integer("count"),
-    instant("retry_at", optional=True),
-    **KEYED,
-)
-"""Who may not try to sign in before when: an email, an address or a known browser, of whichever account."""
 
 audit_entries = tenant_table(
     "audit_entries",

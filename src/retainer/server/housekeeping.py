@@ -4,8 +4,9 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import Protocol
 
 from sqlalchemy import and_, bindparam, delete, or_, update
 
@@ -13,7 +14,6 @@ from retainer.identity import expiry
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
 from retainer.kernel.idempotency import KEEP
-from retainer.limits import Limiter
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import idempotency_keys
 from retainer.server.log import Log
@@ -30,6 +30,13 @@ THIS = and_(api_keys.c.account_id == bindparam("account"), api_keys.c.id == bind
 BEFORE = or_(api_keys.c.last_used_at.is_(None), api_keys.c.last_used_at < bindparam("at"))
 USED = update(api_keys).where(THIS, BEFORE).values(last_used_at=bindparam("at"), last_used_address=bindparam("address"))
 OLD = delete(idempotency_keys).where(idempotency_keys.c.created_at <= bindparam("before"))
+
+
+class Counter(Protocol):
+    """Counts requests or failures in memory."""
+
+    def sweep(self) -> None:
+        """Forget what does not count any more."""
 
 
 class KeysUsed:
@@ -71,13 +78,13 @@ class Housekeeping:
     def __init__(
         self,
         store: Store,
-        limiter: Limiter,
+        counters: Sequence[Counter],
         log: Log,
         keys_used: KeysUsed,
         recorder: RequestRecorder,
         request_log_days: int,
     ) -> None:
-        self.store, self.limiter, self.log, self.keys_used = store, limiter, log, keys_used
+        self.store, self.counters, self.log, self.keys_used = store, counters, log, keys_used
         self.recorder, self.request_log_days = recorder, request_log_days
         self._has_old_requests = False
         self._parent = os.getppid()
@@ -127,7 +134,8 @@ class Housekeeping:
                 self._try("writing the request log", lambda: self._record(self.recorder.write))
             if now - swept >= SWEEP_SECONDS:
                 swept = now
-                self.limiter.sweep()
+                for counter in self.counters:
+                    counter.sweep()
                 self._try("forgetting old idempotency keys", lambda: forget_answers(self.store))
                 self._try("deleting old requests", self._delete_requests)
                 self._try("forgetting old sessions", lambda: expiry.forget_expired(self.store))

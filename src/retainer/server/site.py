@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from retainer.errors import Refusal
 from retainer.kernel import pipeline
 from retainer.kernel.http import Request, Response
-from retainer.limits import ADDRESS_RATE_LIMIT, Limiter
+from retainer.limits import Limiter, hit_address
 from retainer.server.log import Log
 from retainer.settings import BASE_PATH
 
@@ -23,9 +23,9 @@ class Site:
         """Answer with the headers of the API and the rate limit of the address, to which refusals are charged."""
         try:
             request.check()
-            allowance = self.limiter.hit(f"address:{request.address}", ADDRESS_RATE_LIMIT, charge=False)
             page = self.pages.get(request.path[1:].partition("/")[0], no_page)
             response = page(request)
+            allowance = hit_address(self.limiter, request.address, charge=False)  # pages charge refusals of their own
         except Exception as error:  # noqa: BLE001  # any error is answered as a refusal
             refusal = pipeline.to_refusal(error, request, self.log)
             allowance, refusal = pipeline.limit_anonymous(request, refusal, self.limiter)

@@ -2,13 +2,18 @@
 
 import threading
 from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import msgspec
 
 from retainer.errors import Refusal
+from retainer.identity.hashing_queue import MAX_WAITING
 from retainer.kernel.http import Request
 
 BODY_SLOTS = 128  # so many threads may wait for bodies, and so many MiB may unfinished bodies take
+FORM_SLOTS = 32
+"""Number of threads that may wait for forms of those who are not signed in: they take no slot of an account."""
 
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -48,6 +53,15 @@ class RunningSlots:
             else:
                 self.free += 1
 
+    @contextmanager
+    def left(self) -> Iterator[None]:
+        """A block that works without a slot, for it waits for something else than a processor or the database."""
+        self.leave()
+        try:
+            yield
+        finally:
+            self.enter()
+
     __enter__ = enter
 
     def __exit__(self, *_: object) -> None:
@@ -55,48 +69,50 @@ class RunningSlots:
 
 
 class BodyReader:
-    """Slots for waiting for bodies. An account may hold as many as are still free, so that none can take all."""
+    """Slots for waiting for bodies. A sender may hold as many as are still free, so that none can take all.
+
+    Senders are accounts, or networks where nobody is signed in.
+    """
 
     def __init__(self, running: RunningSlots, slots: int = BODY_SLOTS) -> None:
         self.running = running
         self.free = slots
-        self._taken: Counter[int] = Counter()
+        self._taken: Counter[int | str] = Counter()
         self._lock = threading.Lock()
 
-    def read(self, request: Request, account_id: int) -> bytes:
+    def read(self, request: Request, sender: int | str) -> bytes:
         """Return the whole body; other requests run while this one waits for it.
 
         Raises `body_too_large`, `bad_request` when the connection or the time for the body ended before it did, and
-        `unavailable` when the account has no slot.
+        `unavailable` when the sender has no slot.
         """
         if not request.has_body:
             return b""
-        self._take(account_id)
-        self.running.leave()
-        try:
-            body = request.read()
-        finally:
-            self._give_back(account_id)
-            self.running.enter()
+        self._take(sender)
+        with self.running.left():
+            try:
+                body = request.read()
+            finally:
+                self._give_back(sender)
         if not is_whole(request, body):
             request.has_body = True
             raise Refusal("bad_request", "The body ended before all of it had arrived. Send the request again, faster.")
         return body
 
-    def _take(self, account_id: int) -> None:
+    def _take(self, sender: int | str) -> None:
         with self._lock:
-            if self._taken[account_id] >= self.free:
+            if self._taken[sender] >= self.free:
                 message = "Too many requests of this account wait for their bodies. Send each body whole and at once."
                 raise Refusal("unavailable", message, headers={"Retry-After": "1"})
-            self._taken[account_id] += 1
+            self._taken[sender] += 1
             self.free -= 1
 
-    def _give_back(self, account_id: int) -> None:
+    def _give_back(self, sender: int | str) -> None:
         with self._lock:
             self.free += 1
-            self._taken[account_id] -= 1
-            if not self._taken[account_id]:
-                del self._taken[account_id]
+            self._taken[sender] -= 1
+            if not self._taken[sender]:
+                del self._taken[sender]
 
 
 def is_whole(request: Request, body: bytes) -> bool:
@@ -116,4 +132,4 @@ def is_whole(request: Request, body: bytes) -> bool:
 
 def threads(running: int) -> int:
     """Return how many threads a server needs so that some are free whatever is sent; they start when needed."""
-    return BODY_SLOTS + 2 * running
+    return BODY_SLOTS + FORM_SLOTS + MAX_WAITING + 2 * running

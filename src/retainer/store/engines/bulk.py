@@ -8,8 +8,6 @@ from sqlalchemy import Boolean, Column, Integer, Table
 
 from retainer.store.engines.base import DriverConnection, Engine, Row
 
-BLOCK = 2000
-"""How many rows are read at once."""
 DIGITS = 15
 """How many hexadecimal digits of the hash of a row count: their number fits into eight bytes."""
 
@@ -29,6 +27,9 @@ class Bulk(ABC):
 
     Values are what the engine's connections answer: days and instants as text, flags as whole numbers or booleans.
     """
+
+    block_rows = 2000
+    """How many rows are read at once."""
 
     def __init__(self, engine: Engine, connection: DriverConnection) -> None:
         self.engine = engine

@@ -10,7 +10,7 @@ from sqlalchemy import Column, LargeBinary, Table
 from sqlalchemy.types import Boolean, Date, DateTime
 
 from retainer.store.engines.base import DriverConnection, DriverCursor, Row, Unavailable
-from retainer.store.engines.bulk import BLOCK, DIGITS, Bulk, Contents, is_number
+from retainer.store.engines.bulk import DIGITS, Bulk, Contents, is_number
 from retainer.store.engines.postgresql_connection import InstantLoader
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class PostgresqlBulk(Bulk):
         """Return blocks of all rows of a table, through a cursor of the server."""
         with self.translated(), self.connection.cursor("all_rows") as cursor:
             cursor.execute(self.selection(table))
-            while block := cursor.fetchmany(BLOCK):
+            while block := cursor.fetchmany(self.block_rows):
                 yield block
 
     def count(self, table: Table) -> int:

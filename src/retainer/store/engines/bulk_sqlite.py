@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Column, LargeBinary, Table
 
 from retainer.store.engines.base import DriverCursor, Row, Unavailable
-from retainer.store.engines.bulk import BLOCK, DIGITS, Bulk, Contents, is_number
+from retainer.store.engines.bulk import DIGITS, Bulk, Contents, is_number
 
 if TYPE_CHECKING:
     from retainer.store.engines.sqlite import Sqlite
@@ -26,7 +26,7 @@ class SqliteBulk(Bulk):
         """Return blocks of all rows of a table."""
         with self.translated():
             cursor = self.connection.execute(self.selection(table))
-            while block := cursor.fetchmany(BLOCK):
+            while block := cursor.fetchmany(self.block_rows):
                 yield block
 
     def count(self, table: Table) -> int:

@@ -1,0 +1,36 @@
+"""Fixtures of signing in: quick hashes, a clock that stands still, an admin with a password."""
+
+import time
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+import time_machine
+
+from retainer.identity import failures, passwords
+
+NOW = datetime(2026, 3, 10, 9, 0, tzinfo=UTC)
+PASSWORD = "a long enough password"
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Hashes of the same kind that take a hundredth of the time and memory."""
+    hasher = passwords.PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
+    monkeypatch.setattr(passwords, "HASHER", hasher)
+    monkeypatch.setattr(passwords, "DUMMY_HASH", hasher.hash("nobody's"))
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still; waits are measured by it too."""
+    monkeypatch.setattr(failures, "time", SimpleNamespace(monotonic=time.time))
+    with time_machine.travel(NOW, tick=False) as clock:
+        yield clock
+
+
+@pytest.fixture
+def admin(quick, clock, api):
+    """The email of an admin with a password, who has not signed in."""
+    api.set_user(api.admin_id, {"password_hash": passwords.hash_password(PASSWORD)})
+    return "ana@north.example"
