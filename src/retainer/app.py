@@ -20,9 +20,10 @@ from retainer.server import site
 from retainer.server.compression import compressed
 from retainer.server.health import Flag, Health
 from retainer.server.housekeeping import Housekeeping, KeysUsed
-from retainer.server.log import Log, Stream
+from retainer.server.log import Log
 from retainer.server.operations import STATUS_LINES, Operations, Page
 from retainer.server.slots import BodyReader, RunningSlots
+from retainer.server.writer import Stream
 from retainer.settings import BASE_PATH, PUBLIC, Settings
 from retainer.sites import sites
 from retainer.store.engines import connect
@@ -101,6 +102,9 @@ class App:
         self.running = RunningSlots(settings.threads)
         self.limiter, keys_used = limiter_of(settings, self.log), KeysUsed()
         self.health = Health(self.store, self.limiter, self.is_stopping, uses_valkey=bool(settings.valkey_url))
+        self.housekeeping = Housekeeping(
+            self.store, self.limiter, self.log, keys_used, recorder, settings.request_log_days
+        )
         self.metrics = measure(self, board, place) if board else None
         self.operations = Operations(self.pages(PUBLIC))
         read_body = BodyReader(self.running).read
@@ -115,9 +119,6 @@ class App:
         )
         console = Console(self.store, ROUTES.operations, read_body, self.log)
         self.site = site.Site({**PAGES, "": root, "console": console.answer}, self.limiter, self.log)
-        self.housekeeping = Housekeeping(
-            self.store, self.limiter, self.log, keys_used, recorder, settings.request_log_days
-        )
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request: the API by the pipeline, everything outside its base path by the site."""
@@ -147,11 +148,13 @@ class App:
 
 def measure(app: App, board: "Board", place: int) -> "MetricsPage":
     """Let an application keep its figures in its part of a board; return the page of all."""
-    from retainer.server.metrics import MetricsPage, MetricsRecorder  # noqa: PLC0415  # its library is loaded where it is used
+    from retainer.server.metrics import MetricsPage, State  # noqa: PLC0415  # its library is loaded where it is used
 
-    recorder = MetricsRecorder(board.parts[place], app.running, app.store.engine, app.limiter, app.log.outages)
-    recorder.record([])
-    app.log.count = recorder.record
+    part = board.parts[place]
+    state = State(part, app.running, app.store.engine, app.limiter, app.log)
+    state.note()
+    app.log.count = part.count
+    app.housekeeping.note_state = state.note
     return MetricsPage(board, app.store)
 
 
