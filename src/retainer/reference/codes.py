@@ -73,7 +73,7 @@ ADVICE = {
         "give the operator the `request_id`, under which the log has the details."
     ),
     "unavailable": (
-        "The database is out of reach or others have written for too long, or too many bodies are awaited. Try again "
+        "The database is out of reach or too busy, others have written for too long, or too many bodies are awaited. Try again "
         "after `Retry-After`. Whether a write was done is not known: send it with its `Idempotency-Key`."
     ),
 }
