@@ -219,6 +219,7 @@ class PostgresqlDatabases(Databases):
         with psycopg.connect(app.settings.database, autocommit=True) as other:
             other.execute("SELECT pg_advisory_lock(%s::INTEGER, %s::INTEGER)", [WRITES, account_id])
             yield
+            other.execute("SELECT pg_advisory_unlock_all()")  # or the server may see the end of this connection late
 
     @contextmanager
     def broken_answers(self, app: App) -> Iterator[None]:

@@ -151,8 +151,8 @@ class ApiClient:
             environ[wsgi if wsgi in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{wsgi}"] = text
         answer = self._run(environ)
         if answer.status == 500:
-            self.app.log.flush()
-            print(json.loads(cast(io.BytesIO, self.app.log.stream).getvalue().splitlines()[-2])["error"])  # noqa: T201  # for whom the test fails
+            self.app.log.drain()
+            print(json.loads(cast(io.BytesIO, self.app.log.writer.stream).getvalue().splitlines()[-2])["error"])  # noqa: T201  # for whom the test fails
         self.contract_checker.check(method, path, answer)
         return answer
 

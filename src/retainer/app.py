@@ -23,9 +23,10 @@ from retainer.server import site
 from retainer.server.compression import compressed
 from retainer.server.health import Flag, Health
 from retainer.server.housekeeping import Housekeeping, KeysUsed
-from retainer.server.log import Log, Stream
+from retainer.server.log import Log
 from retainer.server.operations import STATUS_LINES, Operations, Page
 from retainer.server.slots import FORM_SLOTS, BodyReader, RunningSlots
+from retainer.server.writer import Stream
 from retainer.settings import BASE_PATH, PUBLIC, Settings
 from retainer.sites import sites
 from retainer.store.engines import connect
@@ -106,6 +107,9 @@ class App:
         self.throttle = Throttle(self.limiter, failures, HashingQueue(self.running.left))
         keys_used = KeysUsed()
         self.health = Health(self.store, self.limiter, self.is_stopping, uses_valkey=bool(settings.valkey_url))
+        self.housekeeping = Housekeeping(
+            self.store, (self.limiter, failures), self.log, keys_used, recorder, settings.request_log_days
+        )
         self.metrics = measure(self, board, place) if board else None
         self.operations = Operations(self.pages(PUBLIC))
         read_body = BodyReader(self.running).read
@@ -121,9 +125,6 @@ class App:
         read_form = BodyReader(self.running, FORM_SLOTS).read
         console = Console(self.store, ROUTES.operations, read_body, read_form, self.log, self.throttle)
         self.site = site.Site({**PAGES, "": root, "console": console.answer}, self.limiter, self.log)
-        self.housekeeping = Housekeeping(
-            self.store, (self.limiter, failures), self.log, keys_used, recorder, settings.request_log_days
-        )
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request: the API by the pipeline, everything outside its base path by the site."""
@@ -153,11 +154,13 @@ class App:
 
 def measure(app: App, board: "Board", place: int) -> "MetricsPage":
     """Let an application keep its figures in its part of a board; return the page of all."""
-    from retainer.server.metrics import MetricsPage, MetricsRecorder  # noqa: PLC0415  # its library is loaded where it is used
+    from retainer.server.metrics import MetricsPage, State  # noqa: PLC0415  # its library is loaded where it is used
 
-    recorder = MetricsRecorder(board.parts[place], app.running, app.store.engine, app.limiter, app.log.outages)
-    recorder.record([])
-    app.log.count = recorder.record
+    part = board.parts[place]
+    state = State(part, app.running, app.store.engine, app.limiter, app.log)
+    state.note()
+    app.log.count = part.count
+    app.housekeeping.note_state = state.note
     return MetricsPage(board, app.store)
 
 

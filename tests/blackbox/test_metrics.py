@@ -1,6 +1,8 @@
 """Metrics: what Prometheus reads of all workers together, whichever of them it asks, and nothing of any account."""
 
+import json
 import os
+import re
 import signal
 from collections import Counter
 
@@ -8,9 +10,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from retainer.app import ROUTES
-from retainer.server.metrics import STATUSES, Board
+from retainer.server.metrics import Board, MetricsPage
+from retainer.settings import BASE_PATH
 from tests.blackbox.process import children, free_port, prepared, running, until
 from tests.contract_checker import documented
+from tests.databases import any_database
 
 READS, REFUSALS = 40, 7
 
@@ -85,9 +89,11 @@ def test_requests_of_all_workers_add_up_and_outlast_their_deaths_and_renewals(pl
 
 def test_gauges_tell_the_state_of_all_workers(place):
     server, port = place
-    samples = until(lambda: (s := scrape(server, port)) and value(s, "workers") == 2 and s, "there are two workers")
+    until(lambda: value(scrape(server, port), "workers") == 2, "there are two workers")
+    until(lambda: value(scrape(server, port), "requests_running") == 0, "the last request has ended")
+    samples = scrape(server, port)
     assert value(samples, "request_slots") == 32
-    assert value(samples, "requests_running") == value(samples, "requests_waiting") == 0
+    assert value(samples, "requests_waiting") == value(samples, "log_lines_dropped_total") == 0
     assert value(samples, "limiter_shared") == 1
     assert value(samples, "database_outage") == value(samples, "database_errors_total") == 0
     assert value(samples, "database_connections") >= value(samples, "database_connections_idle") >= 0
@@ -111,7 +117,7 @@ def test_labels_are_operations_and_statuses_alone(place):
     for sample in scrape(server, port):
         assert set(sample.labels) <= {"le", "operation", "status", "version"}
         assert sample.labels.get("operation", "none") in operations
-        assert int(sample.labels.get("status", "200")) in STATUSES
+        assert re.fullmatch("[1-5][0-9][0-9]", sample.labels.get("status", "200"))
 
 
 def test_metrics_are_not_on_the_public_port_unless_a_setting_says_so(server, tmp_path):
@@ -121,14 +127,67 @@ def test_metrics_are_not_on_the_public_port_unless_a_setting_says_so(server, tmp
         assert value(scrape(other, other.port), "workers") == 1
 
 
-def test_every_status_that_the_document_promises_can_be_counted():
+def figures(page):
+    """The samples of requests on a page: by name, operation, status and bucket."""
+    families = text_string_to_metric_families(page.answer().body.decode())
+    found = {}
+    for sample in (sample for family in families for sample in family.samples if "request_duration" in sample.name):
+        labels = sample.labels
+        found[sample.name.rpartition("_")[2], labels["operation"], labels["status"], labels.get("le")] = sample.value
+    return found
+
+
+@any_database
+def test_what_the_table_does_not_know_counts_as_other_with_its_time(api):
+    board = Board(ROUTES, 2)
+    first, second = board.parts
+    for part, operation, status in (
+        (first, "listClients", 299),
+        (second, "listClients", 299),
+        (first, "noSuchOperation", 200),
+        (first, None, 999),
+        (second, "noSuchOperation", -1),
+    ):
+        part.count(operation, status, 7000)
+    found = figures(MetricsPage(board, api.store))
+    counted = {key[1:3]: value for key, value in found.items() if key[0] == "count"}
+    assert counted == {("listClients", "other"): 2, ("other", "200"): 1, ("none", "other"): 1, ("other", "other"): 1}
+    assert found["sum", "listClients", "other", None] == 0.014
+    assert found["bucket", "listClients", "other", "0.005"] == 0
+    assert found["bucket", "listClients", "other", "0.01"] == 2
+
+
+@any_database
+def test_every_status_that_the_document_promises_has_figures_of_its_own(api):
     promised = {
-        int(status)
+        status
         for path in documented()["paths"].values()
         for operation in path.values()
         if isinstance(operation, dict)
         for status in operation.get("responses", {})
     }
-    assert promised <= set(STATUSES)
-    rows = Board(ROUTES, 1).rows
-    assert {status for _, status in rows} == set(STATUSES)
+    board = Board(ROUTES, 1)
+    for status in promised:
+        board.parts[0].count("listClients", int(status), 1)
+    found = figures(MetricsPage(board, api.store))
+    assert {key[2] for key in found} == promised
+
+
+def test_every_request_reaches_the_log_the_request_log_and_the_metrics_redirects_included(tmp_path):
+    port = free_port()
+    with running(prepared(tmp_path), "--no-monitor", RETAINER_METRICS=f"127.0.0.1:{port}") as server:
+        agency = server.agency("North", "enterprise")
+        with server.client(agency["key"], "127.0.7.8") as client:
+            for _ in range(10):
+                for target, status in (("/", 302), ("/console/", 303), (f"{BASE_PATH}/clients", 200)):
+                    assert client.send("GET", target, Accept="text/html").status == status
+        expected = Counter({("none", "302"): 10, ("none", "303"): 10, ("listClients", "200"): 10})
+        until(lambda: counts(scrape(server, port)) >= expected, "the metrics have all")
+        until(
+            lambda: len(server.tell("requests", "list", agency["account_id"])["requests"]) == 10, "the log of its key"
+        )
+        assert server.stop() == 0
+        lines = [json.loads(line) for line in server.log().splitlines()]
+    logged = Counter(str(line["status"]) for line in lines if line["event"] == "request")
+    assert {status: logged[status] for _, status in expected} == {"302": 10, "303": 10, "200": 10}
+    assert "failure" not in {line["event"] for line in lines}

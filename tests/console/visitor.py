@@ -138,8 +138,8 @@ class Visitor:
 
     def failure(self) -> str:
         """The last failure that the server has logged."""
-        self.app.log.flush()
-        stream = cast(io.BytesIO, self.app.log.stream).getvalue()
+        self.app.log.drain()
+        stream = cast(io.BytesIO, self.app.log.writer.stream).getvalue()
         return b"\n".join(line for line in stream.splitlines() if b'"failure"' in line)[-4000:].decode()
 
     def _keep(self, cookie: str) -> None:

@@ -52,6 +52,7 @@ LAYERS = [
     "reference",
     "backup",
     "traffic",
+    "server.writer",
     "server.outages",
     "server.log",
     "server.slots",

@@ -1,6 +1,21 @@
 """What is answered when the database is out of reach or broken: every operation says so, and nothing is half done."""
 
+import io
+import json
+import threading
+
+import psycopg
+import pytest
+
+from retainer.app import ROUTES, App
+from retainer.cli import unavailable
 from retainer.schema import metadata
+from retainer.server import outages
+from retainer.server.metrics import Board
+from retainer.settings import Settings
+from retainer.store.engines import Busy
+from tests.blackbox.process import until
+from tests.console.visitor import Visitor
 from tests.contract.cases import (
     OPERATIONS,
     READS,
@@ -15,6 +30,7 @@ from tests.contract.cases import (
     succeeds,
 )
 from tests.contract.checks import some_change
+from tests.databases import only_postgresql, set_on_two
 from tests.factories import Answer
 
 ONCE = {"Idempotency-Key": "once"}
@@ -40,9 +56,77 @@ def test_a_write_that_waits_too_long_for_another_is_503_while_reads_go_on(api):
         says_that_it_cannot_be_done_now(send(api, request, headers=ONCE), "Others are writing the same.")
         assert commits(api) == before
         succeeds(api.get("/me"))
-    outages = api.app.log.outages
-    assert (outages.is_on, outages.errors) == (False, 0), "the database is there"
+    found = api.app.log.outages
+    assert (found.is_on, found.errors) == (False, 0), "the database is there"
     assert "idempotency-replayed" not in succeeds(send(api, request, headers=ONCE)).headers
+
+
+def measured(api):
+    """The same client at an application with metrics, whose log is read by `lines`."""
+    app = App(Settings(database_url=api.app.settings.database), io.BytesIO(), None, Board(ROUTES, 1))
+    api.databases.opened.append(app)
+    return api.on(app)
+
+
+def lines(api):
+    """The lines of the log so far, without those of requests."""
+    api.app.log.drain()
+    logged = map(json.loads, api.app.log.writer.stream.getvalue().splitlines())
+    return [line for line in logged if line["event"] != "request"]
+
+
+def test_an_outage_that_begins_after_a_redirect_is_told_and_ends_with_metrics_too(api, monkeypatch):
+    monkeypatch.setattr(outages, "QUIET_SECONDS", 0)
+    api = measured(api)
+    assert Visitor(api.app).get("/").status == 302
+    with api.databases.out_of_reach(api.app):
+        says_that_it_cannot_be_done_now(api.get("/clients"), "The database is out of reach.")
+        assert [line["state"] for line in lines(api)] == ["began"]
+    until(lambda: not api.app.log.outages.is_on, "the outage ends")
+    assert [line["state"] for line in lines(api)] == ["began", "ended"]
+
+
+@pytest.fixture
+def database(api):
+    """A connection beside the application's."""
+    with psycopg.connect(api.app.settings.database, autocommit=True) as connection:
+        yield connection
+
+
+@only_postgresql
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [("statement_timeout", "The database was too busy for this."), ("lock_timeout", "Others are writing the same.")],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_statement_that_takes_too_long_is_503_and_no_outage(api, database, limit, reason, method):
+    set_on_two(api.store.engine, f"SET {limit} = 100")
+    with database.transaction():
+        database.execute("LOCK TABLE clients")
+        answer = api.call(method, "/clients", {"name": "Acme"} if method == "POST" else None)
+    says_that_it_cannot_be_done_now(answer, reason)
+    found = api.app.log.outages
+    assert (found.is_on, found.errors) == (False, int(limit == "statement_timeout"))
+    assert "outage" not in {thread.name for thread in threading.enumerate()}, "nobody looks for its end"
+    (line,) = lines(api)
+    assert (line["event"], line["level"]) == ("warning", "warning")
+    assert line["message"].startswith(f"{method} /clients was given up. {reason} (canceling statement due to")
+
+
+@only_postgresql
+def test_a_server_whose_database_is_too_busy_is_not_told_to_be_without_one(api, database):
+    set_on_two(api.store.engine, "SET statement_timeout = 50")
+    with database.transaction():
+        database.execute("LOCK TABLE alembic_version")
+        answer = api.app.health.ready()
+    assert (answer.status, json.loads(answer.body)) == (503, {"status": "unready", "database": "no answer in time"})
+
+
+def test_a_command_says_of_a_busy_database_that_it_can_be_run_again(api):
+    engine, seen = api.store.engine, "canceling statement due to lock timeout"
+    said = unavailable(Busy(seen), engine)
+    advice = "Nothing was changed: run the command again in a moment."
+    assert said == f"The database {engine.location} was too busy: {seen}. {advice}"
 
 
 @each(WRITES)

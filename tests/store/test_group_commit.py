@@ -299,6 +299,7 @@ def test_who_waits_too_long_for_the_commit_is_told_that_its_outcome_is_unknown(s
     first.end(second)
     assert first.answered.wait(timeout=10)
     assert isinstance(first.error, OutcomeUnknown)
+    assert isinstance(first.error, Busy), "which is no outage"
     second.end()
     assert second.error is None
     assert written(store) == {"row 0", "row 1"}, "a writer that takes its time holds nobody up, and loses nothing"

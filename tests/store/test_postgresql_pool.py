@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from retainer.store.engines import Unavailable, connect, postgresql
+from retainer.store.engines import TooSlow, Unavailable, connect, postgresql
 from tests.blackbox.process import free_port, until
 
 
@@ -120,6 +120,28 @@ def test_a_statement_that_was_to_be_prepared_after_one_that_failed_is_prepared_a
     with pytest.raises(engine.conflict):
         use(taken, "SELECT 3")
     assert use("SELECT 3") == [(3,)]
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind"),
+    [
+        ("SELECT pg_sleep(60)", TooSlow),
+        ("SELECT pg_cancel_backend(pg_backend_pid()), pg_sleep(60)", TooSlow),
+        ("SELECT pg_terminate_backend(pg_backend_pid()), pg_sleep(60)", Unavailable),
+        (f"SELECT {' + '.join('1' * 20_000)}", psycopg.errors.StatementTooComplex),
+        ("SELECT 1/0", psycopg.errors.DivisionByZero),
+    ],
+    ids=["too slow", "cancelled", "ended", "too complex", "wrong"],
+)
+def test_errors_of_the_server_are_told_apart(postgresql_databases, statement, kind):
+    engine = connect(postgresql_databases.prototype)
+    connection = engine.connection()
+    engine.run(connection, "SET statement_timeout = 100", [])
+    with pytest.raises((Unavailable, psycopg.Error)) as raised:
+        engine.run(connection, statement, [])
+    assert type(raised.value) is kind
+    engine.give_back(connection)
     engine.close()
 
 

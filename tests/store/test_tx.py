@@ -119,6 +119,20 @@ def test_a_snapshot_does_not_see_what_is_written_meanwhile(api):
     assert api.get("/clients").json["meta"]["total"] == 1
 
 
+def test_a_connection_is_given_back_though_its_snapshot_failed(api):
+    engine = api.store.engine
+    connection = engine.connection()
+    engine.give_back(connection)
+    if engine.name == "SQLite":
+        connection.execute("BEGIN")  # within which no other can begin
+    else:
+        connection.close()
+    with pytest.raises((Unavailable, engine.driver.OperationalError if engine.name == "SQLite" else Unavailable)):
+        api.store.unscoped("a test").__enter__()
+    opened, idle = engine.connections
+    assert opened == idle, "nobody has one"
+
+
 def test_a_counter_is_what_counting_gives_after_everything(api):
     made = [api.make("/external-contacts", client_id=api.make("/clients")["id"]) for _ in range(3)]
     api.delete(f"/clients/{made[0]['client_id']}")

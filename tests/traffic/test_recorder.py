@@ -24,6 +24,17 @@ def kept(api):
         return tx.value(select(func.coalesce(func.sum(request_blocks.c.requests), 0)))
 
 
+class CountingStore:
+    """A store that counts the transactions that it began."""
+
+    def __init__(self, store):
+        self.store, self.transactions = store, 0
+
+    def unscoped(self, reason, *, write):
+        self.transactions += 1
+        return self.store.unscoped(reason, write=write)
+
+
 class Failing:
     """A store whose database fails: before a commit, or after it."""
 
@@ -75,15 +86,45 @@ def test_a_batch_whose_commit_was_not_confirmed_is_written_once(api, is_there):
     assert asked(api, counts.by_key, NOON)[api.key_id].requests == 3
 
 
-def test_a_batch_that_the_database_refuses_is_lost_and_counted_and_the_next_is_written(api):
+@pytest.mark.parametrize("place", [0, 4, 9])
+def test_a_request_that_the_database_refuses_is_lost_and_counted_alone(api, place):
+    ids = [api.key_id] * 10
+    ids[place] = 999
+    sent = [answered(api, time=later(n), key_id=key_id, request_id=f"sent-{n}") for n, key_id in enumerate(ids)]
     writing = RequestRecorder()
-    writing.add([answered(api, key_id=999), answered(api)])
+    writing.add(sent)
     with pytest.raises(api.store.engine.conflict):
         writing.write(api.store)
-    writing.add([answered(api, time=later(1)), answered(api, time=later(2))])
+    assert writing.take_lost() == 1
+    others = [n for n in reversed(range(10)) if n != place]
+    assert [request.answered_at for request in listed(api).requests] == [later(n) for n in others]
+    for n in others:
+        assert [request.request_id for request in listed(api, request_id=f"sent-{n}").requests] == [f"sent-{n}"]
+    assert asked(api, counts.by_key, NOON)[api.key_id].requests == 9
+    assert len({request.position for request in listed(api).requests}) == 9
+    writing.add([answered(api, time=later(10))])
     writing.write(api.store)
-    assert writing.take_lost() == 2
-    assert kept(api) == 2
+    assert (writing.take_lost(), kept(api)) == (0, 10)
+
+
+def test_refused_requests_are_looked_for_one_by_one_only_so_often(api, monkeypatch):
+    monkeypatch.setattr(recorder, "MOST_REFUSED", 3)
+    writing = RequestRecorder()
+    writing.add([answered(api, time=later(n), key_id=999) for n in range(64)])
+    store = CountingStore(api.store)
+    with pytest.raises(api.store.engine.conflict):
+        writing.write(store)
+    assert writing.take_lost() == 64
+    assert store.transactions < 20, "each of them would take twice as many as there are"
+
+
+def test_the_last_write_of_a_server_counts_the_busiest_minute_though_a_request_was_refused(api):
+    writing = RequestRecorder()
+    now = utcnow()
+    writing.add([answered(api, time=now, key_id=999), answered(api, time=now), answered(api, time=now)])
+    with pytest.raises(api.store.engine.conflict):
+        writing.finish(api.store)
+    assert asked(api, counts.by_key, now)[api.key_id].busiest_minute == 2
 
 
 def test_a_busy_server_writes_more_at_once(api):

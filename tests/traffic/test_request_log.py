@@ -91,9 +91,19 @@ def test_a_repeated_answer_has_written_nothing(api):
 
 def test_the_newest_requests_that_wrote_a_record_are_found(api, other_tenant):
     write(api, *(answered(api, time=later(n), record="/clients/7", method="PATCH") for n in range(12)))
-    write(api, answered(api, record="/clients/77"), answered(other_tenant, record="/clients/7"))
+    write(api, answered(api, time=later(13), record="/clients/77"))
+    write(other_tenant, answered(other_tenant, time=later(14), record="/clients/7"))
     found = asked(api, requests.requests_of_record, "clients", 7)
     assert [request.answered_at for request in found] == [later(n) for n in range(11, 1, -1)]
+
+
+def test_requests_beside_those_that_wrote_a_record_are_not_shown_with_them(api):
+    """Of the same key, in the same ten seconds, written together."""
+    own = [answered(api, time=later(n), record="/clients/7", request_id=f"own-{n}") for n in (1, 3, 5)]
+    beside = [answered(api, time=later(n), record=each) for n, each in ((2, None), (4, "/clients/8"), (6, "/tags/7"))]
+    write(api, *own, *beside)
+    found = asked(api, requests.requests_of_record, "clients", 7)
+    assert [request.request_id for request in found] == ["own-5", "own-3", "own-1"]
 
 
 MADE_HERE = f"req_{int(datetime.fromisoformat(NOON).timestamp() * 1000):012x}{7:012x}"
@@ -223,6 +233,16 @@ def test_pages_follow_each_other_without_gap_or_repetition_while_requests_arrive
             break
     assert sorted(map(int, seen)) == list(range(25))
     assert [int(each) // 3 for each in seen] == [n // 3 for n in range(24, -1, -1)]
+
+
+@pytest.mark.parametrize("wanted", [{}, {"status": "4xx"}, {"path": "/clients"}, {"request_id": "sent-1"}], ids=str)
+def test_there_is_no_older_page_when_only_others_have_older_requests(api, other_tenant, wanted):
+    row = {"status": 404, "request_id": "sent-1"}
+    write(api, answered(api, time=later(60), **row))
+    write(other_tenant, *(answered(other_tenant, time=later(n), **row) for n in (0, 30, 90)))
+    page = listed(api, **wanted)
+    assert [request.answered_at for request in page.requests] == [later(60)]
+    assert (page.next, page.searched_to) == (None, None)
 
 
 def test_a_position_that_is_none_is_refused(api):

@@ -17,7 +17,7 @@ from retainer.cli.requests import request_cli
 from retainer.cli.users import session_cli, user_cli
 from retainer.errors import Refusal
 from retainer.settings import SettingsError
-from retainer.store.engines import Engine, OutcomeUnknown, Unavailable, connect
+from retainer.store.engines import Busy, Engine, OutcomeUnknown, Unavailable, connect
 
 cli = typer.Typer(
     name="retainer",
@@ -64,7 +64,11 @@ def unavailable(error: Unavailable, engine: Engine) -> str:
     database = engine.location
     if engine.is_full(error) and not isinstance(error, OutcomeUnknown):
         return f"The disk of {database} is full. Nothing was changed: make room, then run the command again."
-    what = f"The database {database} cannot be used: {' '.join(str(error).split()).rstrip('.?')}."
+    is_busy = isinstance(error, Busy)
+    state = "was too busy" if is_busy else "cannot be used"
+    what = f"The database {database} {state}: {' '.join(str(error).split()).rstrip('.?')}."
     if isinstance(error, OutcomeUnknown):
         return f"{what} Whether the change was made is unknown: look first, when the disk is well again."
+    if is_busy:
+        return f"{what} Nothing was changed: run the command again in a moment."
     return f"{what} Nothing was changed: check {engine.to_check}, then run the command again."

@@ -96,7 +96,8 @@ def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) ->
     if paused is not None:
         switch(paused=paused, json=json)
         return
-    from retainer.server.log import Log, standard_error  # noqa: PLC0415
+    from retainer.server.log import Log  # noqa: PLC0415
+    from retainer.server.writer import standard_error  # noqa: PLC0415
     from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415  # only this command and the server need it
 
     loaded = settings.load()
@@ -106,7 +107,7 @@ def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) ->
     store = Store(engine)
     if warning := pause.warning(store):
         log.warning(warning)
-        log.flush()
+        log.drain()
 
     def failed(what: str, error: Exception) -> None:
         log.report(what, error)
@@ -115,7 +116,9 @@ def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) ->
     site_monitor = Monitor(store, loaded.monitor_allow, failed)
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: site_monitor.stop())
-    say({"checked": site_monitor.run(once=once)}, json=json)
+    checked = site_monitor.run(once=once)
+    log.drain()
+    say({"checked": checked}, json=json)
 
 
 def switch(*, paused: bool, json: bool) -> None:
@@ -208,7 +211,8 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
 def run(host: str, port: int, workers: int, threads: int | None, ready: Callable[[], None]) -> None:
     """Migrate if needed, then serve until SIGTERM or SIGINT; `ready` is called once requests are answered."""
     from retainer.server import serving  # noqa: PLC0415  # other commands need no HTTP server
-    from retainer.server.log import Log, standard_error  # noqa: PLC0415
+    from retainer.server.log import Log  # noqa: PLC0415
+    from retainer.server.writer import standard_error  # noqa: PLC0415
 
     if threads is not None:
         os.environ["RETAINER_THREADS"] = str(threads)
@@ -223,7 +227,7 @@ def run(host: str, port: int, workers: int, threads: int | None, ready: Callable
         log.warning(message)
     if os.geteuid() == 0:
         log.warning("The server runs as root. Run it as a user of its own, who owns the data folder and nothing else.")
-    log.flush()
+    log.drain()
     serving.serve(host=host, port=port, workers=workers, settings=loaded, log=log, ready=ready)
 
 
@@ -238,7 +242,7 @@ def without_accounts(engine: Engine) -> str | None:
 def log_now(log: "Log", warning: str) -> None:
     """Log a warning before something that takes long."""
     log.warning(warning)
-    log.flush()
+    log.drain()
 
 
 def base_url(host: str, port: int) -> str:

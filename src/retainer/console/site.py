@@ -28,7 +28,7 @@ HEADINGS = {
     403: "That was not done",
     405: "This page takes no such request",
     429: "Too many attempts",
-    503: "Out of reach for a moment",
+    503: "Not possible for a moment",
 }
 WAIT = "The server cannot do this now. Try again in a few seconds; after a form look first whether it was done."
 

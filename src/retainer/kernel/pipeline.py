@@ -14,7 +14,7 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.paging import Paged
 from retainer.kernel.resource import Call, Operation, Routes, WithMeta
 from retainer.limits import Allowance, Limiter, hit_address
-from retainer.store.engines import Busy, TransientConflict, Unavailable
+from retainer.store.engines import TransientConflict, Unavailable
 from retainer.store.tx import Store, Tx
 from retainer.values.records import Record
 
@@ -156,9 +156,8 @@ def to_refusal(error: Exception, request: Request, log: RequestLog) -> Refusal:
         return error
     log.report(request, error)
     if isinstance(error, Unavailable):
-        reason = "Others are writing the same." if isinstance(error, Busy) else "The database is out of reach."
         advice = "Try again in a few seconds; an Idempotency-Key makes that safe for writes."
-        return Refusal("unavailable", f"{reason} {advice}", headers={"Retry-After": "2"})
+        return Refusal("unavailable", f"{error.reason} {advice}", headers={"Retry-After": "2"})
     return Refusal("server_error", f"Something went wrong here. Report the request id {request.id} to the operator.")
 
 

@@ -24,8 +24,8 @@ ADVICE = {
     422: "The request breaks a rule. Correct what is named and send it again.",
     429: "Too many requests. Wait as long as Retry-After says and try again.",
     500: "Something went wrong here. Report the request id to the operator.",
-    503: "The database is out of reach or others have written for too long, or too many bodies are awaited. Try again "
-    "after Retry-After; a write with its Idempotency-Key, for it may have been done.",
+    503: "The database is out of reach or too busy, others have written for too long, or too many bodies are awaited. "
+    "Try again after Retry-After; a write with its Idempotency-Key, for it may have been done.",
 }
 DOCS_OF_ERRORS = f"https://agency.example{pipeline.DOCS_OF_ERRORS}"
 WITH_HEADERS = {401: ["WWW-Authenticate"], 409: ["Retry-After"], 429: ["Retry-After"], 503: ["Retry-After"]}

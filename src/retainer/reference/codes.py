@@ -73,8 +73,8 @@ ADVICE = {
         "give the operator the `request_id`, under which the log has the details."
     ),
     "unavailable": (
-        "The database is out of reach or others have written for too long, or too many bodies are awaited. Try again "
-        "after `Retry-After`. Whether a write was done is not known: send it with its `Idempotency-Key`."
+        "The database is out of reach or too busy, others have written for too long, or too many bodies are awaited. "
+        "Try again after `Retry-After`. Whether a write was done is not known: send it with its `Idempotency-Key`."
     ),
 }
 """By code, in the order in which requests are examined."""

@@ -9,14 +9,14 @@ import msgspec
 from retainer.kernel.http import Response
 from retainer.limits import Limiter
 from retainer.schema.migrations import current, head
-from retainer.store.engines import Unavailable
+from retainer.store.engines import Busy, Unavailable
 from retainer.store.tx import Store
 
 FRESH_SECONDS = 1
 """For so long what was found is answered again."""
 DEADLINE_SECONDS = 1
 """For so long the database is waited for."""
-OK = "ok"
+OK, NO_ANSWER = "ok", "no answer in time"
 
 encode = msgspec.json.Encoder().encode
 
@@ -33,7 +33,7 @@ class Check:
 
     def __init__(self, store: Store, newest_schema: str) -> None:
         self.began = time.monotonic()
-        self.found = {"database": "no answer in time"}
+        self.found = {"database": NO_ANSWER}
         self._store, self._newest_schema = store, newest_schema
         self._ended = threading.Event()
         threading.Thread(target=self._run, name="health", daemon=True).start()
@@ -51,6 +51,8 @@ class Check:
     def _run(self) -> None:
         try:
             schema = current(self._store)
+        except Busy:
+            self.found = {"database": NO_ANSWER}
         except Unavailable:  # the reason may name machines: it is in the log
             self.found = {"database": "out of reach"}
         else:

@@ -86,6 +86,8 @@ class Housekeeping:
     ) -> None:
         self.store, self.counters, self.log, self.keys_used = store, counters, log, keys_used
         self.recorder, self.request_log_days = recorder, request_log_days
+        self.note_state: Callable[[], None] = lambda: None
+        """Notes for the metrics how things are."""
         self._has_old_requests = False
         self._parent = os.getppid()
         self._stopped = threading.Event()
@@ -103,7 +105,8 @@ class Housekeeping:
         self._try("noting used keys", lambda: self.keys_used.write(self.store))
         self.log.flush()
         self._try("writing the request log", lambda: self._record(self.recorder.finish))
-        self.log.flush()
+        self._try("noting metrics", self.note_state)
+        self.log.drain()
 
     def _record(self, write: Callable[[Store], None]) -> None:
         """Write the request log, and warn when requests are missing from it."""
@@ -111,7 +114,8 @@ class Housekeeping:
             write(self.store)
         finally:
             if lost := self.recorder.take_lost():
-                message = f"{lost} requests are missing from the request log: the database did not take them in time."
+                reason = "the database refused them, or did not take them in time"
+                message = f"{lost} requests are missing from the request log: {reason}."
                 self.log.warning(message)
 
     def _delete_requests(self) -> None:
@@ -142,6 +146,7 @@ class Housekeeping:
             if now - summed >= SUMS_SECONDS:
                 summed = now
                 self._try("deleting old sums", lambda: retention.delete_sums(self.store, self.request_log_days))
+            self._try("noting metrics", self.note_state)
             self._try("writing the log", self.log.flush)
 
     def _try(self, what: str, chore: Callable[[], object]) -> None:

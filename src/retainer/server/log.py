@@ -1,6 +1,6 @@
 """The log: one JSON object a line, for each request, failure and warning."""
 
-import sys
+import json
 import threading
 import time
 import traceback
@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -16,7 +15,8 @@ from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
 from retainer.server.outages import Outages
-from retainer.store.engines import Busy, Engine, Unavailable
+from retainer.server.writer import Stream, Writer
+from retainer.store.engines import Busy, Engine, TooSlow, Unavailable
 from retainer.traffic.answered import LONGEST_METHOD, Answered, shown_path, written_record
 from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import utcnow
@@ -27,20 +27,10 @@ AT_ONCE = 12
 """Lines that are written together: usually less than a pipe takes whole, for several processes may write into one."""
 IN_CACHE = 10 * AT_ONCE
 """Lines that the processor still has in its caches when the second reader looks at them."""
-MOST_UNWRITTEN = 1000
-"""So many pieces of lines are kept while they cannot be written; then new ones are lost."""
-
-
-class Stream(Protocol):
-    """Where lines are written, without a buffer that would keep what a full disk refuses."""
-
-    def write(self, data: bytes, /) -> int | None:
-        """Write, and return how much was taken; None for nothing."""
-
-
-def standard_error() -> Stream:
-    """Return standard error without its buffer."""
-    return open(sys.stderr.fileno(), "wb", buffering=0, closefd=False)
+MOST_KEPT = 20_000
+"""The most lines that are kept until `flush`, at some 700 bytes each; then new ones are dropped."""
+DRAIN_SECONDS = 1
+"""The longest that `drain` waits for a reader."""
 
 
 class BackedUp(msgspec.Struct, gc=False, tag_field="event", tag="backup"):
@@ -91,56 +81,63 @@ Line = Answered | BackedUp | Failed | Warned | Noted | Outage
 
 
 class Log:
-    """JSON lines, kept until `flush` writes them, so that no request waits for a terminal or a disk.
+    """JSON lines, kept until `flush`; no request or chore waits for a terminal, a pipe or a disk.
 
-    It knows the outages of a database. `count` is called with all lines, a recorder gets those of requests.
+    It knows the outages of a database. When a request ends, it is kept as a line and counted; `flush` hands it to the
+    writer and to a recorder.
     """
 
     def __init__(self, stream: Stream, engine: Engine, recorder: RequestRecorder | None = None) -> None:
         self.outages = Outages(engine, self)
-        self.count: Callable[[list[Line]], None] = lambda _: None
-        self._lines: deque[Line] = deque()
-        self._unwritten: deque[bytes] = deque()
-        self._lost = 0
-        self._writing = threading.Lock()
-        self.stream = stream
+        self.count: Callable[[str | None, int, int], None] = lambda *_: None
+        """Is told of each request that has ended: its operation, status and microseconds. Cannot raise."""
+        self.dropped = 0
         self.recorder = recorder
+        self.writer = Writer(stream)
+        self._lines: deque[Line] = deque()
+        self._overflowed = self._missing = 0
+        self._lock = threading.Lock()  # held for a moment, for what overflows
+        self._flushing = threading.Lock()  # nothing is waited for while it is held
 
     def request(self, request: Request, response: Response, caller: Caller | None, operation: Operation | None) -> None:
-        """Log how a request was answered."""
-        self._lines.append(
-            Answered(
-                utcnow(),
-                request.id,
-                request.method[:LONGEST_METHOD],
-                shown_path(request.path),
-                response.status,
-                (time.perf_counter_ns() - request.began) // 1000 / 1000,
-                operation.id if operation else None,
-                caller.account_id if caller else None,
-                caller.user_id if caller else None,
-                caller.key_id if caller else None,
-                caller.prefix if caller else None,
-                request.shown_address,
-                written_record(request, response, operation) if operation and operation.writes else None,
-            )
+        """Log and count a request that has ended."""
+        microseconds = (time.perf_counter_ns() - request.began) // 1000
+        answered = Answered(
+            utcnow(),
+            request.id,
+            request.method[:LONGEST_METHOD],
+            shown_path(request.path),
+            response.status,
+            microseconds / 1000,
+            operation.id if operation else None,
+            caller.account_id if caller else None,
+            caller.user_id if caller else None,
+            caller.key_id if caller else None,
+            caller.prefix if caller else None,
+            request.shown_address,
+            written_record(request, response, operation) if operation and operation.writes else None,
         )
+        if not self._keep(answered) and self.recorder is not None:
+            self.recorder.lose()
+        self.count(answered.operation, answered.status, microseconds)
 
     def backup(self, file: Path, size: int) -> None:
         """Log that a backup was made; `size` is in bytes."""
-        self._lines.append(BackedUp(datetime.now(UTC), str(file), size))
+        self._keep(BackedUp(datetime.now(UTC), str(file), size))
 
     def failure(self, what: Request | str, error: Exception) -> None:
         """Log an internal error, with its stack; `what` is the request or the chore that failed."""
         during, request_id = (what, None) if isinstance(what, str) else (f"{what.method} {what.path}", what.id)
         stack = "".join(traceback.format_exception(error))
-        self._lines.append(Failed(datetime.now(UTC), during, request_id, stack))
+        self._keep(Failed(datetime.now(UTC), during, request_id, stack))
 
     def report(self, what: Request | str, error: Exception) -> None:
-        """Log an error with its stack; one of the database as part of an outage, which is two lines."""
+        """Log an error with its stack; one of the database as part of an outage, or as a warning if it was busy."""
         if isinstance(error, Busy):
             during = what if isinstance(what, str) else f"{what.method} {what.path}"
-            self.warning(f"Another transaction was in the way of {during} ({' '.join(str(error).split())}).")
+            self.warning(f"{during} was given up. {error.reason} ({' '.join(str(error).split())})")
+            if isinstance(error, TooSlow):
+                self.outages.count_error()
         elif isinstance(error, Unavailable):
             self.outages.note(error)
         else:
@@ -148,49 +145,64 @@ class Log:
 
     def warning(self, message: str) -> None:
         """Log what an operator should know."""
-        self._lines.append(Warned(datetime.now(UTC), message))
+        self._keep(Warned(datetime.now(UTC), message))
 
     def notice(self, message: str) -> None:
         """Log what the server does."""
-        self._lines.append(Noted(datetime.now(UTC), message))
+        self._keep(Noted(datetime.now(UTC), message))
 
     def outage(self, message: str, *, is_over: bool) -> None:
         """Log the beginning or the end of an outage of the database."""
         state, level = ("ended", "warning") if is_over else ("began", "error")
-        self._lines.append(Outage(datetime.now(UTC), state, message, level))
+        self._keep(Outage(datetime.now(UTC), state, message, level))
 
     def flush(self) -> None:
-        """Write the lines that were kept; what cannot be written, as on a full disk, waits for the next call."""
-        with self._writing:
-            if self._lost and len(self._unwritten) < MOST_UNWRITTEN:
-                self.warning(f"{self._lost} lines of the log are missing here: they could not be written.")
-                self._lost = 0
-            lines = [self._lines.popleft() for _ in range(len(self._lines))]
-            self.count(lines)
-            for start in range(0, len(lines), IN_CACHE):
-                self._keep(lines[start : start + IN_CACHE])
-            self._write()
+        """Hand the lines that were kept to the writer and the recorder, and do not wait until they are written.
 
-    def _keep(self, lines: list[Line]) -> None:
-        """Encode lines for the stream, and hand those of requests to the recorder."""
-        for start in range(0, len(lines), AT_ONCE):
-            together = lines[start : start + AT_ONCE]
-            if len(self._unwritten) < MOST_UNWRITTEN:
-                self._unwritten.append(encode_lines(together))
-            else:
-                self._lost += len(together)
-        if self.recorder is not None:
-            self.recorder.add([line for line in lines if isinstance(line, Answered)])
+        Once the writer has too many, lines are dropped until it has written all: then a warning says how many.
+        """
+        with self._flushing:
+            if self._missing and self.writer.is_empty:
+                missing, self._missing = self._missing, 0
+                message = f"{missing} lines of the log are missing here: nobody read them, or the disk was full."
+                self._write([Warned(datetime.now(UTC), message)])
+            for _ in range(0, len(self._lines), IN_CACHE):
+                lines = [self._lines.popleft() for _ in range(min(IN_CACHE, len(self._lines)))]
+                for start in range(0, len(lines), AT_ONCE):
+                    self._write(lines[start : start + AT_ONCE])
+                if self.recorder is not None:
+                    self.recorder.add([line for line in lines if isinstance(line, Answered)])
+            with self._lock:
+                overflowed, self._overflowed = self._overflowed, 0
+            self._drop(overflowed)
+            self.writer.start()
 
-    def _write(self) -> None:
-        """Write until something is not taken whole: a request that has something to log must not fail for that."""
-        while self._unwritten:
-            piece = self._unwritten[0]
-            try:
-                taken = self.stream.write(piece) or 0
-            except OSError:
-                return
-            if taken < len(piece):
-                self._unwritten[0] = piece[taken:]
-                return
-            self._unwritten.popleft()
+    def drain(self) -> None:
+        """Like `flush`, and wait a moment until all is written, before a process does something else or ends."""
+        self.flush()
+        self.writer.wait(DRAIN_SECONDS)
+
+    def _keep(self, line: Line) -> bool:
+        """Keep a line until it is flushed; return False for one too many, which is dropped."""
+        if len(self._lines) < MOST_KEPT:
+            self._lines.append(line)
+            return True
+        with self._lock:
+            self._overflowed += 1
+        return False
+
+    def _write(self, lines: list[Line]) -> None:
+        if self._missing or not self.writer.put(encoded(lines)):
+            self._drop(len(lines))
+
+    def _drop(self, lines: int) -> None:
+        self._missing += lines
+        self.dropped += lines
+
+
+def encoded(lines: list[Line]) -> bytes:
+    """Return lines as JSON."""
+    try:
+        return encode_lines(lines)
+    except UnicodeEncodeError:  # a surrogate, as the name of a file may have: it is escaped
+        return b"".join(json.dumps(msgspec.to_builtins(line)).encode() + b"\n" for line in lines)

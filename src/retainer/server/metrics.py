@@ -2,9 +2,10 @@
 
 import itertools
 import mmap
+import threading
 from bisect import bisect_left
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
@@ -17,21 +18,21 @@ from retainer.errors import STATUS
 from retainer.kernel.http import Response
 from retainer.kernel.resource import Routes
 from retainer.limits import Limiter
-from retainer.server.log import Line
-from retainer.server.outages import Outages
+from retainer.server.log import Log
 from retainer.server.slots import RunningSlots
 from retainer.sites.monitor.schedule import lateness
 from retainer.store.engines import Engine, Unavailable
 from retainer.store.tx import Store
-from retainer.traffic.answered import Answered
 
 PREFIX = "retainer_"
-STATUSES = sorted({200, 201, 204, 304, *STATUS.values()})
+OTHER = "other"
+"""What is counted of a status or an operation that has no cells of its own."""
+STATUSES = {status: str(status) for status in sorted({200, 201, 204, 302, 303, 304, *STATUS.values()})}
 NO_OPERATION = "none"
 """The operation of requests that were answered before one was found: refused callers, unknown paths."""
 BOUNDS = ("0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1.0", "2.5", "5.0")
 """The upper bounds of the buckets in seconds, as Prometheus has them."""
-MILLISECONDS = [float(bound) * 1000 for bound in BOUNDS]
+MICROSECONDS = [int(Decimal(bound) * 1_000_000) for bound in BOUNDS]
 WIDTH = len(BOUNDS) + 2  # cells of an operation's status: each bucket, what is above them, and the sum of microseconds
 CELL_BYTES = 8
 
@@ -54,6 +55,9 @@ FIGURES = {
     "database_outage": Figure(max, "1 from an error of the database until it answers again."),
     "database_errors": Figure(sum, "Requests and chores that failed because of the database.", is_counter=True),
     "limiter_shared": Figure(min, "1 while requests are counted together with all servers, in Valkey."),
+    "log_lines_dropped": Figure(
+        sum, "Lines of the log that were dropped because nobody read standard error.", is_counter=True
+    ),
     "worker_deaths": Figure(sum, "Processes that ended without being asked to.", is_counter=True),
 }
 PLACES = {name: place for place, name in enumerate(FIGURES)}
@@ -61,14 +65,14 @@ GAUGES = [place for name, place in PLACES.items() if not FIGURES[name].is_counte
 
 
 class Board:
-    """Memory that a server's processes share: a part for each of them, which alone writes there, without a lock.
+    """Memory that a server's processes share: a part for each of them, which alone writes there.
 
     Counters outlast the process that kept them: the next one in its part goes on counting.
     """
 
     def __init__(self, routes: Routes, parts: int) -> None:
-        operations = [*sorted({operation.id for operation in routes.operations}), NO_OPERATION]
-        labels = itertools.product(operations, STATUSES)
+        operations = [*sorted({operation.id for operation in routes.operations}), NO_OPERATION, OTHER]
+        labels = itertools.product(operations, [*STATUSES.values(), OTHER])
         self.rows = {label: len(FIGURES) + WIDTH * number for number, label in enumerate(labels)}
         size = len(FIGURES) + WIDTH * len(self.rows)
         cells = memoryview(mmap.mmap(-1, size * parts * CELL_BYTES)).cast("Q")
@@ -78,8 +82,9 @@ class Board:
 class Part:
     """What one process has counted."""
 
-    def __init__(self, cells: memoryview, rows: dict[tuple[str, int], int]) -> None:
+    def __init__(self, cells: memoryview, rows: dict[tuple[str, str], int]) -> None:
         self._cells, self._rows = cells, rows
+        self._lock = threading.Lock()  # held for a moment, by the thread whose request is counted
 
     def __getitem__(self, name: str) -> int:
         figure: int = self._cells[PLACES[name]]
@@ -88,12 +93,14 @@ class Part:
     def __setitem__(self, name: str, figure: int) -> None:
         self._cells[PLACES[name]] = figure
 
-    def count(self, operation: str | None, status: int, milliseconds: list[float]) -> None:
-        """Count requests by their operation and status, and by how long each took."""
-        row = self._rows[operation or NO_OPERATION, status]
-        for bucket, count in Counter([bisect_left(MILLISECONDS, each) for each in milliseconds]).items():
-            self._cells[row + bucket] += count
-        self._cells[row + WIDTH - 1] += int(sum(milliseconds) * 1000)
+    def count(self, operation: str | None, status: int, microseconds: int) -> None:
+        """Count a request that has ended, whatever its operation and status are."""
+        label = STATUSES.get(status, OTHER)
+        row = self._rows.get((operation or NO_OPERATION, label)) or self._rows[OTHER, label]
+        bucket = row + bisect_left(MICROSECONDS, microseconds)
+        with self._lock:
+            self._cells[bucket] += 1
+            self._cells[row + WIDTH - 1] += microseconds
 
     def row(self, start: int) -> list[int]:
         """Return the cells of an operation's status."""
@@ -105,28 +112,23 @@ class Part:
             self._cells[place] = 0
 
 
-class MetricsRecorder:
-    """Keeps the figures of a worker: from the lines of the log, beside the requests."""
+class State:
+    """How things are in a worker, apart from its requests, which are counted when they end."""
 
-    def __init__(self, part: Part, running: RunningSlots, engine: Engine, limiter: Limiter, outages: Outages) -> None:
-        self.part, self.running, self.engine, self.limiter, self.outages = part, running, engine, limiter, outages
-        self._errors_before = part["database_errors"]
+    def __init__(self, part: Part, running: RunningSlots, engine: Engine, limiter: Limiter, log: Log) -> None:
+        self.part, self.running, self.engine, self.limiter, self.log = part, running, engine, limiter, log
+        self._errors_before, self._dropped_before = part["database_errors"], part["log_lines_dropped"]
 
-    def record(self, lines: Iterable[Line]) -> None:
-        """Count the requests among the lines of the log, and note how things are."""
-        answered = defaultdict(list)
-        for line in lines:
-            if isinstance(line, Answered):
-                answered[line.operation, line.status].append(line.duration_ms)
-        for (operation, status), milliseconds in answered.items():
-            self.part.count(operation, status, milliseconds)
+    def note(self) -> None:
+        """Note how things are now."""
         self.part["workers"] = 1
         self.part["request_slots"] = self.running.count
         self.part["requests_running"] = self.running.count - self.running.free
         self.part["requests_waiting"] = self.running.waiting
         self.part["database_connections"], self.part["database_connections_idle"] = self.engine.connections
-        self.part["database_outage"] = int(self.outages.is_on)
-        self.part["database_errors"] = self._errors_before + self.outages.errors
+        self.part["database_outage"] = int(self.log.outages.is_on)
+        self.part["database_errors"] = self._errors_before + self.log.outages.errors
+        self.part["log_lines_dropped"] = self._dropped_before + self.log.dropped
         self.part["limiter_shared"] = int(self.limiter.is_shared)
 
 
@@ -170,7 +172,7 @@ class MetricsPage(Collector):
             *counts, microseconds = map(sum, zip(*(part.row(start) for part in self.board.parts), strict=True))
             if any(counts):
                 buckets = list(zip([*BOUNDS, "+Inf"], itertools.accumulate(counts), strict=True))
-                histogram.add_metric([operation, str(status)], buckets, microseconds / 1_000_000)
+                histogram.add_metric([operation, status], buckets, microseconds / 1_000_000)
         return histogram
 
     def _monitor(self) -> Iterator[Metric]:

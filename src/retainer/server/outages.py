@@ -18,7 +18,7 @@ class OutageLog(Protocol):
         """Log the beginning or the end of an outage."""
 
     def flush(self) -> None:
-        """Write what was logged."""
+        """Have written what was logged, without waiting for that."""
 
 
 class Outages:
@@ -33,6 +33,11 @@ class Outages:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
+    def count_error(self) -> None:
+        """Count an error that is no outage: the database is there."""
+        with self._lock:
+            self.errors += 1
+
     def note(self, error: Unavailable) -> None:
         """Count an error; the first one begins an outage."""
         with self._lock:
@@ -40,14 +45,14 @@ class Outages:
             self._newest = time.monotonic()
             if self.is_on:
                 return
+            began = self._newest, self.errors - 1
+            self._thread = threading.Thread(target=self._await_end, args=began, name="outage", daemon=True)
+            self._thread.start()  # before anything is logged: whatever becomes of that, the outage ends
             self.is_on = True
         reason = " ".join(str(error).split()).rstrip(".")
         message = f"The database cannot be used ({reason}). Until it can, requests that need it are answered 503."
         self.log.outage(f"{message} Check {self.engine.to_check}.", is_over=False)
         self.log.flush()
-        began = self._newest, self.errors - 1
-        self._thread = threading.Thread(target=self._await_end, args=began, name="outage", daemon=True)
-        self._thread.start()
 
     def stop(self) -> None:
         """Look for the end of an outage no longer, before the database's connections are closed."""

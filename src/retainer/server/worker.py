@@ -22,10 +22,10 @@ from granian.server import MPServer
 from retainer import settings as configuration
 from retainer.app import App
 from retainer.server.connections import MOST_CONNECTIONS, ConnectionGuard
-from retainer.server.log import standard_error
 from retainer.server.operations import Operations, OperationsServer
 from retainer.server.slots import threads
 from retainer.server.workers import LEAVE, LEAVE_SECONDS, SharedFlag
+from retainer.server.writer import standard_error
 
 if TYPE_CHECKING:
     from retainer.server.metrics import Board

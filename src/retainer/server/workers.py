@@ -272,4 +272,4 @@ class Workers:
 
     def _say(self, log: Callable[[str], None], message: str) -> None:
         log(message)
-        self.log.flush()
+        self.log.drain()

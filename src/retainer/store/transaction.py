@@ -1,5 +1,6 @@
 """Transactions: what is written in one becomes durable as a whole, or not at all."""
 
+import sys
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
@@ -90,7 +91,11 @@ class UnscopedTx(Transaction):
 
     def __enter__(self) -> Self:
         super().__enter__()
-        self.snapshot()
+        try:
+            self.snapshot()
+        except BaseException:  # the block is not entered, so nothing else gives the connection back
+            self.__exit__(*sys.exc_info())
+            raise
         return self
 
     def execute(self, statement: Statement, values: dict[str, Any]) -> DriverCursor:

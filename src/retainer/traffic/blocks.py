@@ -17,6 +17,8 @@ Block = tuple[int, str, int]
 """An account, a period of ten seconds, and a key."""
 Minute = tuple[int, int, str]
 """A minute of a key of an account."""
+Group = tuple[int, str, int, str, str | None, int, str | None]
+"""What requests have in common: account, period, key, method, operation, status and address."""
 Stored = tuple[str, str, str, float, str | None]
 """The end of the moment, the request id, the path, the duration in milliseconds, and the record that was written."""
 Content = list[tuple[str, str | None, int, str | None, list[Stored]]]
@@ -88,7 +90,7 @@ class Blocks:
 
     def __init__(self) -> None:
         self.requests = 0
-        self._groups: dict[tuple[int, str, int, str, str | None, int, str | None], list[bytes]] = {}
+        self._groups: dict[Group, list[bytes]] = {}
         self._terms: dict[Block, set[str]] = defaultdict(set)
 
     def add(self, answered: list[Answered]) -> None:
@@ -111,6 +113,20 @@ class Blocks:
             if len(r.request_id) != MADE_LENGTH or r.request_id[:4] != MADE:
                 self._terms[group[:3]].add(r.request_id)
         self.requests += added
+
+    def halves(self) -> "list[Blocks]":
+        """Return two parts of the requests, each with the terms of its blocks; none of a single request."""
+        requests = [(group, each) for group, stored in self._groups.items() for each in stored]
+        middle = len(requests) // 2
+        return [self._part(requests[:middle]), self._part(requests[middle:])] if middle else []
+
+    def _part(self, requests: list[tuple[Group, bytes]]) -> "Blocks":
+        part = Blocks()
+        part.requests = len(requests)
+        for group, stored in requests:
+            part._groups.setdefault(group, []).append(stored)
+            part._terms[group[:3]] = self._terms[group[:3]]
+        return part
 
     def drop_oldest(self) -> int:
         """Forget some requests, the oldest; return how many."""

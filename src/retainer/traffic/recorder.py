@@ -19,6 +19,8 @@ QUIET_SECONDS, BUSY_SECONDS = 2, 5
 FEW = 1000
 MOST_WAITING = 100_000
 """So many requests wait while the database is out of reach, at some 200 bytes each; then the oldest are lost."""
+MOST_REFUSED = 20
+"""So many requests that the database refuses are looked for one by one; then it is not for their content."""
 MOST_LOCKED = 20
 """So many keys have their busiest minutes counted in one transaction, whose end other servers wait for."""
 
@@ -55,6 +57,8 @@ class RequestRecorder:
     def __init__(self) -> None:
         self._lock = threading.Lock()  # held for a moment, for what waits
         self._waiting = Blocks()
+        self._parts: list[Blocks] = []
+        """What was taken and is not written yet; the last is the next one, as the batch has it."""
         self._batch: Batch | None = None
         self._number = random.getrandbits(48)  # of the next request; another process has others
         self._is_unsure = False
@@ -72,8 +76,17 @@ class RequestRecorder:
         """Whether what waits should be written, when it was written so many seconds ago."""
         return seconds >= (BUSY_SECONDS if self._waiting.requests > FEW else QUIET_SECONDS)
 
+    def lose(self, requests: int = 1) -> None:
+        """Count requests that will not be written."""
+        with self._lock:
+            self._lost += requests
+
     def write(self, store: Store) -> None:
-        """Write what waits. Raises what the database raises: when it was out of reach, the same is tried again."""
+        """Write what waits. Raises what the database raises: when it was out of reach, the same is tried again.
+
+        A batch that it refuses is halved until the refused request stands alone: that is lost, the others are written.
+        """
+        refusal, refused = None, 0
         while batch := self._batch or self._take():
             try:
                 with store.unscoped("requests of all accounts are logged", write=True) as tx:
@@ -82,32 +95,50 @@ class RequestRecorder:
             except Unavailable as error:
                 self._is_unsure = self._is_unsure or isinstance(error, OutcomeUnknown)
                 raise
-            except Exception:
-                self._lost += batch.requests
-                self._batch, self._is_unsure = None, False
-                raise
-            self._minutes |= batch.minutes
-            self._batch, self._is_unsure = None, False
+            except Exception as error:  # noqa: BLE001  # raised below, when the others are written
+                refusal, part = error, self._end_batch()
+                halves = part.halves() if refused < MOST_REFUSED else []
+                self._parts += halves
+                if not halves:
+                    refused += 1
+                    self.lose(part.requests)
+            else:
+                self._minutes |= batch.minutes
+                self._end_batch()
         self._keep_busiest(store, utcnow())
+        if refusal is not None:
+            raise refusal
 
     def finish(self, store: Store) -> None:
         """Write what waits for the last time: no minute goes on."""
-        self.write(store)
-        self._keep_busiest(store, LAST_DAY)
+        try:
+            self.write(store)
+        finally:
+            self._keep_busiest(store, LAST_DAY)
 
     def take_lost(self) -> int:
         """Return how many requests were lost since the last call: too many waited, or the database refused them."""
-        lost, self._lost = self._lost, 0
+        with self._lock:
+            lost, self._lost = self._lost, 0
         return lost
 
     def _take(self) -> Batch | None:
-        """Make a batch of all that waits; None for nothing."""
-        with self._lock:
-            waiting, self._waiting = self._waiting, Blocks()
-        if waiting.requests:
-            self._batch = waiting.batch(self._number)
-            self._number += self._batch.requests
+        """Make a batch of the next part, or of all that waits; None for nothing."""
+        if not self._parts:
+            with self._lock:
+                waiting, self._waiting = self._waiting, Blocks()
+            if not waiting.requests:
+                return None
+            self._parts.append(waiting)
+        part = self._parts[-1]
+        self._batch = part.batch(self._number)
+        self._number += part.requests
         return self._batch
+
+    def _end_batch(self) -> Blocks:
+        """Return the part that was written or refused, and forget it."""
+        self._batch, self._is_unsure = None, False
+        return self._parts.pop()
 
     def _keep_busiest(self, store: Store, before: str) -> None:
         """Count the requests of minutes that are over: each server once, after its own are there, the last one all."""

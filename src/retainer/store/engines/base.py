@@ -25,6 +25,9 @@ Row = tuple[Any, ...]
 class Unavailable(Exception):
     """The database is out of reach, busy for too long, or full; what was asked did not happen or is unknown."""
 
+    reason = "The database is out of reach."
+    """What callers are told."""
+
 
 class OutcomeUnknown(Unavailable):
     """A commit failed otherwise than for want of room: what it was to make durable may be there or not."""
@@ -33,9 +36,21 @@ class OutcomeUnknown(Unavailable):
 class Busy(Unavailable):
     """Other transactions were in the way for too long. The database is there, and answers others."""
 
+    reason = "Others are writing the same."
+
 
 class TransientConflict(Busy):
     """The database undid the transaction because of another one; the same again may succeed."""
+
+
+class TooSlow(Busy):
+    """The database took longer than it may. It is there, and answers others."""
+
+    reason = "The database was too busy for this."
+
+
+class CommitTooSlow(OutcomeUnknown, TooSlow):
+    """A commit took longer than it may: what it was to make durable may be there or not."""
 
 
 class Engine(ABC):

@@ -5,7 +5,7 @@ import time
 from collections import deque
 from typing import Any, NoReturn, Protocol
 
-from retainer.store.engines.base import WAIT_SECONDS, Busy, DriverConnection, OutcomeUnknown, Unavailable
+from retainer.store.engines.base import WAIT_SECONDS, Busy, CommitTooSlow, DriverConnection, OutcomeUnknown, Unavailable
 
 GROUP_SECONDS = 0.05  # an older group takes nobody in: those in it have waited long enough
 
@@ -78,7 +78,7 @@ class GroupCommit:
         if ended is None:
             self._close(commit=True)
         elif not ended.wait(WAIT_SECONDS):
-            raise OutcomeUnknown("The writes that share the transaction took too long.")
+            raise CommitTooSlow("The writes that share the transaction took too long.")
         elif group.failure is not None:
             raise type(group.failure)(*group.failure.args) from group.failure
 

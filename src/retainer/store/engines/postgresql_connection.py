@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import TextLoader
 
-from retainer.store.engines.base import Busy, Row, TransientConflict, Unavailable, Values
+from retainer.store.engines.base import Busy, Row, TooSlow, TransientConflict, Unavailable, Values
 
 logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it warns of is an error of ours as well
 OUT_OF_REACH = (
@@ -21,6 +21,8 @@ OUT_OF_REACH = (
     *(errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege),
 )
 """Errors that are no fault of a statement's: the way there, a standby, rights that an operator has to grant."""
+PROGRAM_LIMIT = "54"
+"""The class of errors of what is too large, like a value for an index: the same again fails again."""
 ENCODING = "UTF8"
 REPLY_SECONDS = 4
 """The longest that a reply of the server is waited for; then the connection is closed."""
@@ -165,11 +167,13 @@ def translated() -> Iterator[None]:
 
 
 def translate_error(error: psycopg.Error) -> Exception:
-    """What a driver's error means to callers: another transaction, out of reach, or the error that it is."""
+    """What a driver's error means to callers: another transaction, too slow, out of reach, or the error that it is."""
     if isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected)):
         return TransientConflict(str(error))
     if isinstance(error, errors.LockNotAvailable):
         return Busy(str(error))
-    if isinstance(error, OUT_OF_REACH):
+    if isinstance(error, errors.QueryCanceled):
+        return TooSlow(str(error))
+    if isinstance(error, OUT_OF_REACH) and (error.sqlstate or "")[:2] != PROGRAM_LIMIT:
         return Unavailable(str(error))
     return error
