@@ -1,7 +1,8 @@
 """Project totals: what a project's time is worth, what is not yet billed and what was invoiced, on the project's row.
 
 To add up all entries of the projects in a list would take longer with every day of work. Amounts of another currency
-than the project's are not in its totals, and nothing is unbilled where a fee covers the hours.
+than the project's are not in its totals, and nothing is unbilled where a fee covers the hours. Hours without a rate are
+not unbilled, either: nobody can bill them yet.
 """
 
 from decimal import Decimal
@@ -33,7 +34,7 @@ FORMULAS = {
     "tracked_minutes": {"tracked_minutes": 1},
     "billable_minutes": {"billable_minutes": 1},
     "billable_amount": {"billable_value": 1},
-    "unbilled_minutes": {"billable_minutes": 1, "billed_minutes": -1},
+    "unbilled_minutes": {"billable_minutes": 1, "billed_minutes": -1, "unpriced_minutes": -1},
     "unbilled_amount": {"billable_value": 1, "billed_value": -1},
     "invoiced_amount": {"invoiced": 1, "credited": -1},
 }
