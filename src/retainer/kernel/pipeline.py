@@ -1,5 +1,6 @@
 """The life of a request: every stage in its order (contract 1.1), every status in one place."""
 
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.paging import Paged
 from retainer.kernel.resource import Call, Operation, Routes, WithMeta
 from retainer.limits import ADDRESS_RATE_LIMIT, Allowance, Limiter
-from retainer.store.engines import Busy, TransientConflict, Unavailable
+from retainer.store.engines import Busy, DeadlineExceeded, TransientConflict, Unavailable
 from retainer.store.tx import Store, Tx
 from retainer.values.records import Record
 
@@ -29,6 +30,12 @@ FIXED = [
 DOCS_OF_ERRORS = "/docs/errors"
 RETRIES = 3
 """So many times a write is tried again when the database undid it because of another one; it was not yet answered."""
+RETRY_SECONDS = 10
+"""After that it is tried no more: with the last try, which may wait and work, it is answered within half a minute."""
+TOO_LONG = (
+    "This took too long and was stopped; nothing of it was done. Ask for less at once: a shorter period, fewer records "
+    "in one request. If it is small, the server is busy: try again in a few seconds."
+)
 
 
 class Access(Protocol):
@@ -101,10 +108,13 @@ class Pipeline:
         readable = call.sent is not None and call.sent.refusal is None
         attempt = idempotency.attempt(request, call.caller.key_id, call.sent.fields if call.sent and readable else body)
         with attempt or nullcontext():
+            began = time.monotonic()
             for turn in range(RETRIES):
                 try:
                     return self.write(call, attempt, may_repeat=turn == 0)
                 except TransientConflict:
+                    if time.monotonic() - began > RETRY_SECONDS:
+                        raise
                     call.read(body)  # rules may have changed what was read
             return self.write(call, attempt, may_repeat=False)
 
@@ -155,6 +165,8 @@ def to_refusal(error: Exception, request: Request, log: RequestLog) -> Refusal:
     if isinstance(error, Refusal):
         return error
     log.report(request, error)
+    if isinstance(error, DeadlineExceeded):
+        return Refusal("unavailable", TOO_LONG, headers={"Retry-After": "2"})
     if isinstance(error, Unavailable):
         reason = "Others are writing the same." if isinstance(error, Busy) else "The database is out of reach."
         advice = "Try again in a few seconds; an Idempotency-Key makes that safe for writes."

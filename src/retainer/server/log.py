@@ -16,7 +16,7 @@ from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
 from retainer.server.outages import Outages
-from retainer.store.engines import Busy, Engine, Unavailable
+from retainer.store.engines import Busy, DeadlineExceeded, Engine, Unavailable
 from retainer.traffic.answered import LONGEST_METHOD, Answered, shown_path, written_record
 from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import utcnow
@@ -141,6 +141,9 @@ class Log:
         if isinstance(error, Busy):
             during = what if isinstance(what, str) else f"{what.method} {what.path}"
             self.warning(f"Another transaction was in the way of {during} ({' '.join(str(error).split())}).")
+        elif isinstance(error, DeadlineExceeded):
+            during = what if isinstance(what, str) else f"{what.method} {what.path}"
+            self.warning(f"{during} took too long and was undone ({' '.join(str(error).split())}).")
         elif isinstance(error, Unavailable):
             self.outages.note(error)
         else:

@@ -61,6 +61,11 @@ class GroupCommit:
                 self._give_up(error)
         return self._group.connection
 
+    def is_shared(self, connection: DriverConnection) -> bool:
+        """Whether a transaction holds what other writers have written, who wait for its end."""
+        group = self._group
+        return group is not None and group.connection is connection and bool(group.waiting)
+
     def end(self, *, commit: bool) -> None:
         """Make what was written durable, or undo it. Raises Unavailable when the group fails, whoever failed in it."""
         group, connection = self._group, self._group.connection
