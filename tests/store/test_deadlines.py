@@ -103,7 +103,7 @@ def test_statements_that_nobody_waits_for_are_noticed_when_they_take_too_long(ap
 @only_postgresql
 def test_the_server_ends_a_transaction_that_nobody_waits_for_any_more_but_not_a_command(api):
     with api.store.unscoped("a test", write=True) as tx:
-        assert tx.value(text("SHOW transaction_timeout")) == "8s"
+        assert tx.value(text("SHOW transaction_timeout")) == "14s"
     for write in (True, False):
         with api.store.unscoped("a test", write=write, seconds=math.inf) as tx:
             assert tx.value(text("SHOW transaction_timeout")) == "0"

@@ -334,7 +334,7 @@ def test_who_waits_too_long_for_its_turn_leaves_the_queue_and_the_one_before_com
 @only_sqlite
 def test_who_waits_too_long_for_the_commit_is_told_that_its_outcome_is_unknown(store, together, puts, monkeypatch):
     first, second = together(puts, puts)
-    monkeypatch.setattr(groups, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(groups, "END_SECONDS", 0.2)
     first.end(second)
     assert first.answered.wait(timeout=10)
     assert isinstance(first.error, OutcomeUnknown)
@@ -377,6 +377,7 @@ def test_a_request_of_a_group_that_failed_is_503_and_its_idempotency_key_is_free
 def test_under_any_haste_what_was_acknowledged_is_there_and_what_was_refused_is_not(store, put, monkeypatch):
     """Turns that are given up while they are handed over, groups that end early, refusals in between."""
     monkeypatch.setattr(groups, "WAIT_SECONDS", 0.002)
+    monkeypatch.setattr(groups, "END_SECONDS", 0.002)
     monkeypatch.setattr(groups, "GROUP_SECONDS", 0.003)
     outcomes = {}
 

@@ -16,13 +16,13 @@ TimeBillingStatus = Literal["non_billable", "covered", "unpriced", "unbilled", "
 ExpenseBillingStatus = Literal["non_billable", "unbilled", "billed"]
 
 
-def _status_of_time(table: Table) -> ColumnElement[Any]:
+def _status_of_time(table: Table) -> ColumnElement[str]:
     billed, billable = table.c.invoice_line_id.is_not(None), table.c.billable.is_(True)
     kept_back = ((has_covered_hours(table), "covered"), (is_unpriced(table), "unpriced"))
     return case((billed, "billed"), (~billable, "non_billable"), *kept_back, else_="unbilled")
 
 
-def _status_of_expense(table: Table) -> ColumnElement[Any]:
+def _status_of_expense(table: Table) -> ColumnElement[str]:
     billed = table.c.invoice_line_id.is_not(None)
     return case((billed, "billed"), (table.c.billable, "unbilled"), else_="non_billable")
 

@@ -57,7 +57,7 @@ KINDS: dict[LineKind, WorkKind] = {
 }
 
 
-def _on_lines(column: ColumnElement[Any]) -> ColumnElement[bool]:
+def _on_lines(column: ColumnElement[int]) -> ColumnElement[bool]:
     """Whether a column refers to one of the lines that are bound as a list."""
     return is_listed(column, listed("lines", INTEGER).scalar_subquery())
 

@@ -66,7 +66,7 @@ class Match(NamedTuple):
     minutes: int
 
 
-def _state(name: WorkName, *, by_project: bool) -> ColumnElement[Any]:
+def _state(name: WorkName, *, by_project: bool) -> ColumnElement[str]:
     """Whether work can be billed, or why not."""
     if name == "expenses":
         return case((expenses.c.billable, "billable"))  # always; but PostgreSQL groups by no constant
@@ -179,7 +179,7 @@ def _nothing(invoice: Invoice, left_out: list[LeftOut]) -> str:
     return f"{message}, among what was asked for.{' Left out: ' * bool(parts)}{', '.join(parts)}{'.' * bool(parts)}"
 
 
-def _limits(name: WorkName, selection: Selection, invoice: Invoice, named: list[InvoiceLine]) -> dict[str, Any]:
+def _limits(name: WorkName, selection: Selection, invoice: Invoice, named: list[InvoiceLine]) -> dict[str, object]:
     """Return what the statements for a selection bind; `named` are the lines whose work is billed already."""
     wanted = {} if selection.project_ids is None else {"wanted": json.dumps(selection.project_ids)}
     return wanted | {
@@ -205,7 +205,7 @@ def check_selection(tx: Tx, path: str, selection: Selection, client_id: int | No
 
 
 def group_items(
-    tx: Tx, name: WorkName, selection: Selection, limits: dict[str, Any]
+    tx: Tx, name: WorkName, selection: Selection, limits: dict[str, object]
 ) -> Iterator[tuple[str | None, list[int]]]:
     """Yield what each line says and the ids that it bills, in the order of days; no more than one line can name.
 

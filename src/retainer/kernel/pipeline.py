@@ -30,7 +30,7 @@ FIXED = [
 DOCS_OF_ERRORS = "/docs/errors"
 RETRIES = 3
 """So many times a write is tried again when the database undid it because of another one; it was not yet answered."""
-RETRY_SECONDS = 10
+RETRY_SECONDS = 5
 """After that it is tried no more: with the last try, which may wait and work, it is answered within half a minute."""
 TOO_LONG = (
     "This took too long and was stopped; nothing of it was done. Ask for less at once: a shorter period, fewer records "

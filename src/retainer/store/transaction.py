@@ -8,7 +8,7 @@ from typing import Any, Self
 from sqlalchemy import Table
 from sqlalchemy.sql.elements import ClauseElement
 
-from retainer.store.engines.base import DeadlineExceeded, DriverConnection, DriverCursor, Engine, Row
+from retainer.store.engines.base import DeadlineExceeded, DriverConnection, DriverCursor, Engine, Row, Values
 from retainer.store.statements import Statements
 from retainer.values.exact import utcnow
 
@@ -74,7 +74,7 @@ class Transaction(ABC):
         """Whether the time of the transaction is up."""
         return time.monotonic() > self.deadline
 
-    def run_text(self, text: str, values: list[Any]) -> DriverCursor:
+    def run_text(self, text: str, values: Values) -> DriverCursor:
         """Run a statement that was prepared; return the driver's cursor. Raises DeadlineExceeded."""
         if self.is_late():
             raise DeadlineExceeded(self._too_long())

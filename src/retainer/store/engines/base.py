@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 5
 """The longest that a writer waits for its turn."""
-TRANSACTION_SECONDS = 4
-"""The longest that a transaction takes, once it has its turn: less than others wait for theirs, so that one that is too
-large is no outage for them, and is answered long before the connection guard ends its connection."""
+TRANSACTION_SECONDS = 10
+"""The longest that a transaction takes, once it has its turn. With all that a request waits for before and after, that
+is less than half a minute, after which the server ends connections."""
 DriverConnection = Any
 """A connection of the driver's kind; only its engine knows more of it."""
 DriverCursor = Any

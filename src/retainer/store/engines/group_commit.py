@@ -5,9 +5,17 @@ import time
 from collections import deque
 from typing import Any, NoReturn, Protocol
 
-from retainer.store.engines.base import WAIT_SECONDS, Busy, DriverConnection, OutcomeUnknown, Unavailable
+from retainer.store.engines.base import (
+    TRANSACTION_SECONDS,
+    WAIT_SECONDS,
+    Busy,
+    DriverConnection,
+    OutcomeUnknown,
+    Unavailable,
+)
 
 GROUP_SECONDS = 0.05  # an older group takes nobody in: those in it have waited long enough
+END_SECONDS = TRANSACTION_SECONDS + 1  # for the end of a group: the last writer that it takes in has its deadline
 
 
 class Transactions(Protocol):
@@ -82,7 +90,7 @@ class GroupCommit:
         ended = self._hand_over()
         if ended is None:
             self._close(commit=True)
-        elif not ended.wait(WAIT_SECONDS):
+        elif not ended.wait(END_SECONDS):
             raise OutcomeUnknown("The writes that share the transaction took too long.")
         elif group.failure is not None:
             raise type(group.failure)(*group.failure.args) from group.failure

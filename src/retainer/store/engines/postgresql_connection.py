@@ -36,7 +36,7 @@ REPLY_SECONDS = 4
 
 MOST_UNDERWAY = 100
 """Statements of a transaction that are sent without waiting for any: what they take together is noticed after that."""
-LIMIT_TRANSACTIONS = f"SET transaction_timeout = '{2 * TRANSACTION_SECONDS}s'"
+LIMIT_TRANSACTIONS = f"SET transaction_timeout = '{TRANSACTION_SECONDS + REPLY_SECONDS}s'"
 """The last resort, from PostgreSQL 17 on: a COMMIT that waits behind slow statements comes to nothing when it is so
 late that its caller was told so. Transactions are stopped between statements long before."""
 

@@ -158,10 +158,10 @@ def listed(name: str, kind: Any = TEXT) -> Select[Any]:
     return select(value if kind is TEXT else cast(value, kind))
 
 
-class is_listed(FunctionElement[Any]):  # noqa: N801
+class is_listed(FunctionElement[bool]):  # noqa: N801
     """Whether a value is in a list that is bound as JSON: `is_listed(column, listed("ids").scalar_subquery())`."""
 
-    type = NullType()  # not Boolean: SQLite would be asked whether it "= 1", and use no index for that
+    type = NullType()  # type: ignore[assignment]  # of a Boolean, SQLite is asked if it "= 1", and uses no index
     inherit_cache = True
 
 
