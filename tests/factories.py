@@ -29,7 +29,7 @@ RECIPES = {
     "/projects": lambda api: {"name": "Webshop", "client_id": api.usual("/clients")},
     "/projects/{project}/milestones": lambda _: {"name": "Launch"},
     "/tasks": lambda _: {"title": "Write the texts"},
-    "/time-entries": lambda api: {"client_id": api.usual("/clients"), "duration_minutes": 90, "hourly_rate": "60"},
+    "/time-entries": lambda api: {"client_id": api.usual("/clients"), "duration_minutes": 90},
     "/expenses": lambda api: {"amount": "119", "client_id": api.usual("/clients")},
     "/quotes": lambda api: {"client_id": api.usual("/clients")},
     "/quotes/{quote}/lines": lambda _: {"description": "Design", "unit_price": "500"},

@@ -80,12 +80,12 @@ def _taken(kind: WorkKind) -> Select[Any]:
 
 
 def _mark(kind: WorkKind) -> Update:
-    columns, column = kind.table.c, allocations.c[kind.column]
-    on_lines = select(column).where(_on_lines(allocations.c.invoice_line_id), column.is_not(None))
-    line = select(allocations.c.invoice_line_id).where(column == columns.id, allocations.c.is_live == 1)
-    values: dict[str, Any] = {"invoice_line_id": line.scalar_subquery(), "invoice_id": bindparam("invoice")}
-    is_new = columns.invoice_line_id.is_distinct_from(line.scalar_subquery())
-    return update(kind.table).where(columns.id.in_(on_lines), is_new).values(updated_at=bindparam("now"), **values)
+    """Let work say on which line it stands; a second table is not limited to the account by itself."""
+    columns, on_line = kind.table.c, allocations.c
+    pairs = (on_line.account_id == ACCOUNT, on_line[kind.column] == columns.id, _on_lines(on_line.invoice_line_id))
+    is_new = columns.invoice_line_id.is_distinct_from(on_line.invoice_line_id)
+    values: dict[str, Any] = {"invoice_line_id": on_line.invoice_line_id, "invoice_id": bindparam("invoice")}
+    return update(kind.table).where(*pairs, is_new).values(updated_at=bindparam("now"), **values)
 
 
 def _unmark(kind: WorkKind) -> Update:
