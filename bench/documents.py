@@ -27,9 +27,9 @@ from tests.money_reference import Ledger, Line, Note, Refused, Ties
 
 from retainer import schema
 from retainer.billing import credit_shares, crediting, documents, expenses, lines
+from retainer.billing.billable import BillableItem
 from retainer.billing.credit_note_types import CreditNote, CreditNoteLine
 from retainer.billing.invoice_types import Invoice, InvoiceLine
-from retainer.billing.lines import BillableItem
 from retainer.errors import Refusal
 from retainer.schema.billing import credit_note_shares
 from retainer.schema.migrations import migrate

@@ -194,7 +194,7 @@ class Project(Record):
     entries = property(lambda self: [entry for entry in self.agency.entries if entry.project is self])
     billable = property(lambda self: [entry for entry in self.entries if entry.billable])
     is_covered = property(lambda self: self.billing_type in COVERED)
-    unbilled = property(lambda self: [entry for entry in self.billable if not (entry.invoice_line or self.is_covered)])
+    unbilled = property(lambda self: [entry for entry in self.entries if entry.billing_status == "unbilled"])
     tracked_minutes = property(lambda self: sum(entry.duration_minutes for entry in self.entries))
     billable_minutes = property(lambda self: sum(entry.duration_minutes for entry in self.billable))
     unbilled_minutes = property(lambda self: sum(entry.duration_minutes for entry in self.unbilled))
@@ -207,7 +207,7 @@ class Project(Record):
 
     def sum_amounts(self, records):
         """What the amounts in the project's currency add up to."""
-        return sum(record.amount for record in records if record.currency == self.currency)
+        return sum(record.amount or 0 for record in records if record.currency == self.currency)
 
     @property
     def invoiced_amount(self):
@@ -244,12 +244,24 @@ class Entry(Work):
     rate_is_sent = False
 
     is_locked = property(lambda self: self.invoice_line is not None)
+    is_covered = property(lambda self: self.project is not None and self.project.is_covered)
+    is_unpriced = property(lambda self: self.billable and self.hourly_rate is None)
     billed_amount = property(lambda self: self.amount)
 
     @property
     def amount(self):
+        """What it is worth: nothing if it is not billable, and nobody knows what if it is, without a rate."""
+        if self.is_unpriced:
+            return None
         exact = Fraction(self.duration_minutes, 60) * (self.hourly_rate or 0)
         return half_up(in_units(exact, self.currency)) if self.billable else 0
+
+    @property
+    def billing_status(self):
+        status = super().billing_status
+        if status != "unbilled":
+            return status
+        return "covered" if self.is_covered else "unpriced" if self.is_unpriced else status
 
     def expected(self):
         return super().expected() | expected_rate(self)
@@ -700,6 +712,8 @@ class Agency:
                 refusal.note(f"{at}.{place}")
             elif work.invoice_line and work.invoice_line not in formers:
                 refusal.note(f"{at}.{place}", "already_billed")
+            elif work.billed_amount is None:
+                refusal.note(f"{at}.{place}")
             elif (work.client, work.currency, work.billable) == (line.document.client, line.currency, True):
                 line.work.append(work)
             else:
@@ -805,7 +819,7 @@ class Agency:
 
     def write_invoice(self, body, before=None):
         refusal, invoice = Refused(), copy(before) or Invoice(agency=self)
-        body, invoice.moments = refusal.read(body), dict(invoice.moments)
+        body, invoice.moments, invoice.left_out = refusal.read(body), dict(invoice.moments), {}
         former, new_status = invoice.status, body.get("status", invoice.status)
         if before:
             self.require_same_quote(refusal, body, before)
@@ -898,9 +912,14 @@ class Agency:
         for work in sorted(works, key=lambda work: (work.date, work.id)):
             mine = (work.client, work.currency, work.billable) == (invoice.client, invoice.currency, True)
             free = is_left(work) and (work.invoice_line is None or work.invoice_line in formers)
-            covered = kind == "time" and work.project and work.project.is_covered
-            meant = (work.project and work.project.id in wanted) if wanted else not covered
+            covered = kind == "time" and work.is_covered
+            meant = not wanted or (work.project and work.project.id in wanted)
             if mine and free and meant and criteria.get("from", "0") <= work.date <= criteria.get("to", "9"):
+                if (covered and not wanted) or work.billed_amount is None:
+                    reason = "covered" if covered and not wanted else "unpriced"
+                    count, minutes = invoice.left_out.get(reason, (0, 0))
+                    invoice.left_out[reason] = count + 1, minutes + work.duration_minutes
+                    continue
                 key, label = group_key(work, criteria.get("group_by", "project"))
                 groups.setdefault((key, work.project), (label, []))[1].append(work.id)
         keys = [key for key, _ in groups]

@@ -22,7 +22,7 @@ UNDONE = ("todo", "in_progress", "in_review")
 UNRESOLVED = ("open", "pending", "on_hold")
 BILLED = ("invoice_count", "invoiced", "credited", "tax", "collected")
 WORKED = ("tracked", "billable", "value")
-PROFIT = (*WORKED, "line_revenue", "line_credit", "unbilled_time", "expenses", "cost", "missing")
+PROFIT = (*WORKED, "line_revenue", "line_credit", "unbilled_time", "expenses", "cost", "missing", "unpriced")
 
 
 def sort_key(name):
@@ -99,17 +99,16 @@ class Books:
     def time(self):
         covered = {project["id"] for project in self.rows["projects"] if project["billing_type"] in COVERED}
         for entry in self.rows["time-entries"]:
-            will_be_billed = entry["billing_status"] == "unbilled" and entry["project_id"] not in covered
-            minutes, rate, value = (
-                entry["duration_minutes"],
-                self.rate(entry),
-                units(entry["amount"], entry["currency"]),
-            )
+            is_left = entry["billable"] and entry["invoice_id"] is None and entry["project_id"] not in covered
+            is_priced = not entry["billable"] or entry["hourly_rate"] is not None
+            minutes, rate = entry["duration_minutes"], self.rate(entry)
+            value = units(entry["amount"], entry["currency"]) if is_priced else 0
             figures = {
                 "tracked": minutes,
                 "billable": minutes if entry["billable"] else 0,
                 "value": value,
-                "unbilled_time": value if will_be_billed else 0,
+                "unbilled_time": value if is_left else 0,
+                "unpriced": minutes if is_left and not is_priced else 0,
                 "cost": Fraction(minutes * (rate or 0), 60),
                 "missing": minutes if rate is None else 0,
             }
@@ -166,7 +165,7 @@ class Books:
     def budget(self, project):
         """What of its budgets a project has used, each with the whole of it."""
         entries = [entry for entry in self.rows["time-entries"] if entry["project_id"] == project["id"]]
-        value = sum(Fraction(entry["amount"]) for entry in entries if entry["currency"] == project["currency"])
+        value = sum(Fraction(entry["amount"] or 0) for entry in entries if entry["currency"] == project["currency"])
         minutes = sum(entry["duration_minutes"] for entry in entries)
         both = ((value, Fraction(project["budget_amount"] or 0)), (minutes, project["budget_minutes"] or 0))
         return [(used, whole) for used, whole in both if whole > 0]
@@ -374,6 +373,7 @@ def project_profitability(books, params):
             "tracked_minutes": sums["tracked"],
             "billable_minutes": sums["billable"],
             "missing_cost_rate_minutes": sums["missing"],
+            "unpriced_minutes": sums["unpriced"],
             "margin_percent": percent(left, net) if known else None,
             **({} if known else {"labour_cost": None, "profit": None}),
         }
@@ -449,6 +449,7 @@ def time_of(scope):
         "available_minutes": available,
         "utilisation_percent": percent(tracked, available),
         "billable_utilisation_percent": percent(billable, available),
+        "unpriced_minutes": sum(move.figures["unpriced"] for move in moves),
     }
 
 

@@ -435,7 +435,9 @@ class World:
 
     def win_client(self):
         currency = self.chance.choice([*DIGITS, *[self.account["currency"]] * 3])
-        self.post("/clients", name=self.chance.choice(NAMES), currency=currency, hourly_rate=110)
+        self.post(
+            "/clients", name=self.chance.choice(NAMES), currency=currency, hourly_rate=self.chance.choice([110, None])
+        )
 
     def change_client(self):
         client = self.pick("clients")

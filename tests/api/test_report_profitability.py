@@ -6,7 +6,7 @@ import time_machine
 OF_PROJECTS = (
     "project_id project_name client_id client_name status billing_type budget_used_percent currency "
     "tracked_minutes billable_minutes billable_value revenue unbilled_amount labour_cost expense_cost "
-    "profit margin_percent missing_cost_rate_minutes"
+    "profit margin_percent missing_cost_rate_minutes unpriced_minutes"
 )
 WINTER = "2026-01-01", "2026-03-31"
 
@@ -91,13 +91,13 @@ def test_a_project_has_a_row_for_each_currency_and_what_belongs_to_none_has_its_
     found = read(api, *WINTER)
     assert list(found["rows"][0]) == OF_PROJECTS.split()
     assert format_rows(found["rows"]) == [
-        "Shop Alder active time_and_materials 95.0 EUR 270 210 350.00 400.00 350.00 150.00 100.00 150.00 37.5 90",
-        "Blog Alder planned fixed_fee None EUR 0 0 0.00 250.00 0.00 0.00 0.00 250.00 100.0 0",
-        "App Cedar active time_and_materials 20.0 USD 60 60 80.00 90.00 80.00 None 0.00 None None 0",
-        "None None None None None EUR 30 30 50.00 50.00 50.00 25.00 0.00 25.00 50.0 0",
-        "None None None None None USD 0 0 0.00 0.00 0.00 None 15.00 None None 0",
-        "Shop Alder active time_and_materials 95.0 USD 0 0 0.00 0.00 0.00 None 7.00 None None 0",
-        "Wiki None active non_billable None EUR 60 0 0.00 0.00 0.00 50.00 0.00 -50.00 None 0",
+        "Shop Alder active time_and_materials 95.0 EUR 270 210 350.00 400.00 350.00 150.00 100.00 150.00 37.5 90 0",
+        "Blog Alder planned fixed_fee None EUR 0 0 0.00 250.00 0.00 0.00 0.00 250.00 100.0 0 0",
+        "App Cedar active time_and_materials 20.0 USD 60 60 80.00 90.00 80.00 None 0.00 None None 0 0",
+        "None None None None None EUR 30 30 50.00 50.00 50.00 25.00 0.00 25.00 50.0 0 0",
+        "None None None None None USD 0 0 0.00 0.00 0.00 None 15.00 None None 0 0",
+        "Shop Alder active time_and_materials 95.0 USD 0 0 0.00 0.00 0.00 None 7.00 None None 0 0",
+        "Wiki None active non_billable None EUR 60 0 0.00 0.00 0.00 50.00 0.00 -50.00 None 0 0",
     ]
     expected = [agency.get(name) for name in ("shop", "blog", "app", None, None, "shop", "wiki")]
     assert [row["project_id"] for row in found["rows"]] == expected
@@ -105,8 +105,8 @@ def test_a_project_has_a_row_for_each_currency_and_what_belongs_to_none_has_its_
     assert [row["client_id"] for row in found["rows"]] == [alder, alder, cedar, None, None, alder, None]
     assert list(found["totals"][0]) == OF_PROJECTS.split()[7:]
     assert format_rows(found["totals"]) == [
-        "EUR 360 240 400.00 700.00 400.00 225.00 100.00 375.00 53.57 90",
-        "USD 60 60 80.00 90.00 80.00 None 22.00 None None 0",
+        "EUR 360 240 400.00 700.00 400.00 225.00 100.00 375.00 53.57 90 0",
+        "USD 60 60 80.00 90.00 80.00 None 22.00 None None 0 0",
     ]
     clients = read(api, *WINTER, "revenue-by-client")["totals"]
     assert format_rows(clients, "currency", "revenue") == format_rows(found["totals"], "currency", "revenue")

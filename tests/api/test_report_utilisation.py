@@ -65,7 +65,7 @@ def test_minutes_are_compared_with_the_capacity_of_the_working_days_of_the_perio
     assert list(found["totals"][0]) == OF_USERS.split()[2:]
     assert [format_row(total) for total in found["totals"]] == ["9600 3600 2700 37.5 28.13 75.0 75 EUR 2700.00 []"]
     time = read(api, *FORTNIGHT, "overview")["time"]
-    assert format_row(time) == "3600 2700 9600 37.5 28.13"
+    assert format_row(time) == "3600 2700 9600 37.5 28.13 0"
 
 
 @pytest.mark.parametrize(

@@ -496,7 +496,7 @@ def test_a_change_that_speaks_of_no_relation_moves_nothing(api):
     contact = api.make("/external-contacts", client_id=old_client)["id"]
     ticket = api.make("/tickets", contact_id=contact)
     task = api.make("/tasks", client_id=old_client)["id"]
-    entry = api.make("/time-entries", client_id=None, task_id=task)["id"]
+    entry = api.make("/time-entries", client_id=None, task_id=task, hourly_rate="60")["id"]
     api.make("/invoices", client_id=old_client, lines=[{"time_entry_ids": [entry]}])
     api.patch(f"/external-contacts/{contact}", {"client_id": new_client})
     assert api.patch(f"/tickets/{ticket['id']}", {"subject": "New"}).data["client_id"] == old_client

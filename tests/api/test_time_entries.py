@@ -486,7 +486,9 @@ def test_whether_time_is_billed_is_what_its_task_says_else_its_project_unless_it
     def billing_state(answer):
         return tuple(answer.data[name] for name in ("billable", "billing_status", "amount"))
 
-    billed = {True: (True, "unbilled", "90.00"), False: (False, "non_billable", "0.00")}
+    is_covered = (project or {}).get("billing_type") in {"fixed_fee", "retainer"}
+    state = "covered" if is_covered else "unbilled"
+    billed = {True: (True, state, "90.00"), False: (False, "non_billable", "0.00")}
     assert billing_state(log(api, **members)) == billed[billable]
     assert billing_state(log(api, **members, billable=None)) == billed[billable]
     entry = entry_of(api, **members, billable=not billable)
@@ -530,7 +532,7 @@ def test_the_rate_is_that_of_the_project_else_the_client_the_user_the_account(ap
 
         def first(*levels, have=have):
             rate = next((have[level] for level in levels if have[level]), None)
-            return rate, f"{Decimal(rate or 0) * 3 / 2:.2f}"
+            return rate, f"{Decimal(rate) * 3 / 2:.2f}" if rate else None
 
         assert price(project_id=project) == first("project", "client", "user", "account")
         assert price(client_id=client) == first("client", "user", "account")
@@ -559,7 +561,7 @@ def test_a_later_change_of_any_rate_prices_nothing_anew(api, world):
         assert (longer["hourly_rate"], longer["amount"]) == ("70.00", "140.00")
     assert entry_of(api, project_id=world["p"])["hourly_rate"] == "500.00"
     for answer in (api.put(f"/time-entries/{unpriced['id']}", unpriced), change(api, unpriced, description="x")):
-        assert (answer.data["hourly_rate"], answer.data["amount"]) == (None, "0.00")
+        assert (answer.data["hourly_rate"], answer.data["amount"]) == (None, None)
     set_rates(api, world["p"], world["a"], **dict.fromkeys(LEVELS))
     assert again(api, entries[0])["amount"] == "140.00"
 
@@ -629,7 +631,7 @@ def test_a_rate_in_another_currency_than_the_entrys_is_passed_over(api):
         entry = entry_of(api, **members)
         return entry["hourly_rate"], entry["amount"], entry["currency"]
 
-    assert price(project_id=project) == (None, "0", "JPY")
+    assert price(project_id=project) == (None, None, "JPY")
     set_rates(api, project, client, client="9001")
     assert price(project_id=project) == price(client_id=client) == ("9001", "13502", "JPY")
     set_rates(api, project, client, project="10000")
@@ -649,7 +651,7 @@ def test_moving_to_a_client_with_another_currency_prices_anew_in_it(api):
 
     assert "JPY has no decimal places" in change(api, entry, client_id=yen, hourly_rate="1.5").errors["hourly_rate"][0]
     assert again(api, entry) == entry
-    assert moved(client_id=yen) == (None, "0", "JPY")
+    assert moved(client_id=yen) == (None, None, "JPY")
     assert moved(hourly_rate="9000") == ("9000", "9000", "JPY")
     message = "Was sent in JPY, and in EUR it means something else. Send the rate in EUR, or null for the usual one."
     assert change(api, entry, client_id=euros).errors == {"hourly_rate": [message]}
@@ -744,9 +746,10 @@ def test_filters_select(api, world):
         ({"date_from": "2026-03-01", "date_to": "2026-03-02"}, [c, a]),
         ({"billable": "true"}, [c, a]),
         ({"billable": "false"}, [d, b, e]),
-        ({"billing_status": "unbilled"}, [c, a]),
+        ({"billing_status": "unpriced"}, [c, a]),
+        ({"billing_status": "unbilled,covered"}, []),
         ({"billing_status": "non_billable"}, [d, b, e]),
-        ({"billing_status": "non_billable,unbilled"}, everything),
+        ({"billing_status": "non_billable,unpriced"}, everything),
         ({"external_id": "x"}, [c]),
         ({"q": "ANRUF"}, [a]),
         ({"q": "anruf", "client_id": world["b"]}, []),
@@ -859,11 +862,13 @@ def test_whatever_happens_to_entries_the_sums_of_projects_are_those_of_their_ent
     for project in api.get("/projects").data:
         project_rows = [row for row in rows if row["project_id"] == project["id"]]
         billable = [row for row in project_rows if row["billable"]]
-        amount = sum(Decimal(row["amount"]) for row in billable if row["currency"] == project["currency"])
+        amount = sum(Decimal(row["amount"] or 0) for row in billable if row["currency"] == project["currency"])
         assert project_rows
         assert project["tracked_minutes"] == sum(row["duration_minutes"] for row in project_rows)
         assert project["billable_minutes"] == sum(row["duration_minutes"] for row in billable)
         assert Decimal(project["unbilled_amount"]) == amount
+        priced = [row["duration_minutes"] for row in billable if row["amount"] is not None]
+        assert project["unbilled_minutes"] == sum(priced) < project["billable_minutes"] or not billable
     task = api.get(f"/tasks/{world['task of p']}").data
     assert task["tracked_minutes"] == sum(row["duration_minutes"] for row in rows if row["task_id"] == task["id"]) > 0
 

@@ -511,17 +511,18 @@ class Walk:
             invoice_id, invoice = self.dice.choice(list(self.invoices.items())[-6:])
             action(f"/invoices/{invoice_id}", invoice)
 
+    def state_of(self, key, piece):
+        """What a piece that is on no line says of that; a fee covers no expense."""
+        is_covered = key[0] == KINDS[0] and self.projects[piece.project].is_covered
+        return "non_billable" if not piece.billable else "covered" if is_covered else "unbilled"
+
     def check_pieces(self):
         """Where each piece stands, and on which line of which invoice."""
         lines = {line: invoice_id for invoice_id, invoice in self.invoices.items() for line in invoice.lines}
         expected = {}
         for key, piece in self.pieces.items():
             line = self.live.get(key)
-            expected[key] = (
-                "billed" if line else "unbilled" if piece.billable else "non_billable",
-                line,
-                lines.get(line),
-            )
+            expected[key] = ("billed" if line else self.state_of(key, piece), line, lines.get(line))
         for kind, collection in zip(KINDS, COLLECTIONS.values(), strict=False):
             rows = self.api.get(collection, {"per_page": 100}).data
             found = {

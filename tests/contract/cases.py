@@ -38,7 +38,10 @@ PATHS = {one.path: [operation for operation in OPERATIONS if operation.path == o
 SUCCESS = {200, 201, 204}
 UNKNOWN_ID = 987_654_321
 """An id that no record ever gets."""
-CONVERTIBLE = {"quotes": {"status": "accepted", "lines": [{"description": "Design", "unit_price": "500"}]}}
+CONVERTIBLE: dict[str, dict[str, Any]] = {
+    "quotes": {"status": "accepted", "lines": [{"description": "Design", "unit_price": "500"}]},
+    "time_entries": {"hourly_rate": "60"},
+}
 """What records must be like for others to be made from them."""
 REFERENCED_TABLES = {"template_id": "projects", "assignee_id": "users"}
 """Members of a body that are no columns and are not named after the table that they refer to."""

@@ -123,7 +123,7 @@ class Filler:
             for path in became:
                 self.make(path, quote_id=quote)
         for steps in ([], [{"status": "sent"}], [{"status": "sent"}, {"status": "void"}]):
-            time = self.make("/time-entries", client_id=client, duration_minutes=90)
+            time = self.make("/time-entries", client_id=client, duration_minutes=90, hourly_rate="60")
             expense = self.make("/expenses", client_id=client, amount="75")
             lines = [{"time_entry_ids": [time]}, {"expense_ids": [expense]}]
             invoice = self.make("/invoices", client_id=client, lines=lines)

@@ -89,8 +89,10 @@ def expires(quote: Row, words: list[str], asked: Asked) -> bool:
 
 
 def billing_status(work: Row) -> str:
-    """Where time or an expense stands on its way onto an invoice."""
-    return "billed" if work["invoice_id"] is not None else "unbilled" if work["billable"] else "non_billable"
+    """Where time or an expense stands on its way onto an invoice; only time can be covered, or have no price."""
+    if work["invoice_id"] is not None or not work["billable"]:
+        return "billed" if work["invoice_id"] is not None else "non_billable"
+    return "covered" if work.get("is_covered") else "unpriced" if work["amount"] is None else "unbilled"
 
 
 def awaiting(ticket: Row) -> str | None:

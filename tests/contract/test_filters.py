@@ -114,12 +114,16 @@ def in_templates(agency: Agency, operation: Operation) -> Iterator[Row]:
 
 
 def link(rows: dict[str, list[Row]]) -> None:
-    """Let records say what lists know of others: the name of their client, and a client which invoices it has."""
+    """Let records say what lists know of others: the name of their client, time whether a fee covers it, and a client
+    which invoices it has."""
     clients = {row["id"]: row for row in rows["/clients"]}
     for client in clients.values():
         client["invoices"] = []
     for row in itertools.chain(*rows.values()):
         row["client"] = clients.get(row.get("client_id"), {}).get("name")
+    covered = {row["id"] for row in rows["/projects"] if row["billing_type"] in {"fixed_fee", "retainer"}}
+    for entry in rows["/time-entries"]:
+        entry["is_covered"] = entry["project_id"] in covered
     for invoice in rows["/invoices"]:
         clients[invoice["client_id"]]["invoices"].append(invoice)
 

@@ -73,7 +73,7 @@ LAYERS = [
 AREAS = ("identity", "crm", "billing", "work", "support", "sites", "reports")
 MOST_ANY = {
     "": 15,
-    "billing": 25,
+    "billing": 24,
     "cli": 7,
     "console": 13,
     "crm": 2,

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import insert, select
 
 from retainer.errors import Refusal
-from retainer.store.engines import Busy, OutcomeUnknown, Unavailable
+from retainer.store.engines import Busy, DeadlineExceeded, OutcomeUnknown, Sqlite, Unavailable
 from retainer.store.engines import group_commit as groups
 from retainer.store.tables import totals
 from tests.blackbox.process import until
@@ -18,6 +18,10 @@ from tests.databases import only_sqlite
 
 PUT = insert(totals)
 NOBODY = 4711  # an account that is not there
+MANY = (
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) "
+    f"SELECT {NOBODY}, 'row of nobody', max(i) FROM n"
+)
 
 
 @pytest.fixture
@@ -117,7 +121,7 @@ def kinds(writers):
     return [type(writer.error) for writer in writers]
 
 
-FINE = type(None)
+FINE, IntegrityError = type(None), Sqlite.conflict
 
 
 @only_sqlite
@@ -168,7 +172,17 @@ def violates_a_constraint(tx):
     tx.run(PUT, account_id=NOBODY, name="row of nobody", count=0)
 
 
-FAILS = {"Refusal": refuses, "ZeroDivisionError": divides_by_nothing, "IntegrityError": violates_a_constraint}
+def is_late(tx):
+    tx.deadline = 0
+    tx.one(select(totals.c.name))
+
+
+FAILS = {
+    "Refusal": refuses,
+    "ZeroDivisionError": divides_by_nothing,
+    "IntegrityError": violates_a_constraint,
+    "DeadlineExceeded": is_late,
+}
 
 
 @only_sqlite
@@ -185,6 +199,31 @@ def test_a_writer_that_fails_takes_nothing_of_the_others_with_it(store, together
         fails if number == place else "NoneType" for number in range(4)
     ]
     assert written(store) == {f"row {number}" for number in range(4) if number != place}
+
+
+@only_sqlite
+@pytest.mark.parametrize("place", range(3))
+def test_a_writer_that_is_late_when_it_ends_takes_nothing_of_the_others_with_it(store, together, puts, place):
+    def ends_late(tx):
+        puts(tx)
+        tx.deadline = 0
+
+    writers = together(*(ends_late if number == place else puts for number in range(3)))
+    end(writers)
+    assert kinds(writers) == [DeadlineExceeded if number == place else FINE for number in range(3)]
+    assert written(store) == {f"row {number}" for number in range(3) if number != place}
+
+
+@only_sqlite
+def test_a_statement_is_not_interrupted_where_sqlite_would_undo_the_work_of_others_with_it(store, together, puts):
+    def writes_for_long(tx):
+        tx.engine.limit(tx.connection, 0)
+        tx.connection.execute(f"INSERT INTO totals {MANY}")
+
+    writers = together(puts, writes_for_long, puts)
+    end(writers)
+    assert kinds(writers) == [FINE, IntegrityError, FINE], "it ran to its end, which nobody's account is"
+    assert written(store) == {"row 0", "row 2"}
 
 
 @only_sqlite
@@ -295,7 +334,7 @@ def test_who_waits_too_long_for_its_turn_leaves_the_queue_and_the_one_before_com
 @only_sqlite
 def test_who_waits_too_long_for_the_commit_is_told_that_its_outcome_is_unknown(store, together, puts, monkeypatch):
     first, second = together(puts, puts)
-    monkeypatch.setattr(groups, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(groups, "END_SECONDS", 0.2)
     first.end(second)
     assert first.answered.wait(timeout=10)
     assert isinstance(first.error, OutcomeUnknown)
@@ -339,6 +378,7 @@ def test_a_request_of_a_group_that_failed_is_503_and_its_idempotency_key_is_free
 def test_under_any_haste_what_was_acknowledged_is_there_and_what_was_refused_is_not(store, put, monkeypatch):
     """Turns that are given up while they are handed over, groups that end early, refusals in between."""
     monkeypatch.setattr(groups, "WAIT_SECONDS", 0.002)
+    monkeypatch.setattr(groups, "END_SECONDS", 0.002)
     monkeypatch.setattr(groups, "GROUP_SECONDS", 0.003)
     outcomes = {}
 

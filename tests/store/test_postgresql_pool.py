@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from retainer.store.engines import TooSlow, Unavailable, connect, postgresql
+from retainer.store.engines import DeadlineExceeded, Unavailable, connect, postgresql
 from tests.blackbox.process import free_port, until
 
 
@@ -126,8 +126,8 @@ def test_a_statement_that_was_to_be_prepared_after_one_that_failed_is_prepared_a
 @pytest.mark.parametrize(
     ("statement", "kind"),
     [
-        ("SELECT pg_sleep(60)", TooSlow),
-        ("SELECT pg_cancel_backend(pg_backend_pid()), pg_sleep(60)", TooSlow),
+        ("SELECT pg_sleep(60)", DeadlineExceeded),
+        ("SELECT pg_cancel_backend(pg_backend_pid()), pg_sleep(60)", DeadlineExceeded),
         ("SELECT pg_terminate_backend(pg_backend_pid()), pg_sleep(60)", Unavailable),
         (f"SELECT {' + '.join('1' * 20_000)}", psycopg.errors.StatementTooComplex),
         ("SELECT 1/0", psycopg.errors.DivisionByZero),

@@ -1,6 +1,7 @@
 """The embedded database as a file: copied while it is written, examined, and put in the place of another."""
 
 import contextlib
+import math
 import os
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def snapshot(database: Path, copy: Path, progress: Progress) -> str:
     target = engine.driver.connect(str(copy), isolation_level=None)
     target.execute("PRAGMA synchronous=OFF")  # it is examined afterwards, and only the archive needs to last
     try:
-        with Store(engine).unscoped("a backup holds every account") as tx:
+        with Store(engine).unscoped("a backup holds every account", seconds=math.inf) as tx:
             tx.value(FIRST_READ)
             moment = utcnow()
             tx.connection.backup(

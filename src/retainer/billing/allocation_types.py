@@ -6,31 +6,52 @@ from typing import Annotated, Any, Literal
 from sqlalchemy import ColumnElement, Table, case, select
 
 from retainer.schema.billing import allocations, invoice_lines
+from retainer.schema.expressions import has_covered_hours, is_unpriced
 from retainer.schema.filters import Where
 from retainer.store.engines.sql import comma_list
 from retainer.store.records import Derived
 from retainer.values.kinds import Id
 
-BillingStatus = Literal["non_billable", "unbilled", "billed"]
+TimeBillingStatus = Literal["non_billable", "covered", "unpriced", "unbilled", "billed"]
+ExpenseBillingStatus = Literal["non_billable", "unbilled", "billed"]
 
 
-def _billing_status(table: Table) -> ColumnElement[Any]:
+def _status_of_time(table: Table) -> ColumnElement[str]:
+    billed, billable = table.c.invoice_line_id.is_not(None), table.c.billable.is_(True)
+    kept_back = ((has_covered_hours(table), "covered"), (is_unpriced(table), "unpriced"))
+    return case((billed, "billed"), (~billable, "non_billable"), *kept_back, else_="unbilled")
+
+
+def _status_of_expense(table: Table) -> ColumnElement[str]:
     billed = table.c.invoice_line_id.is_not(None)
     return case((billed, "billed"), (table.c.billable, "unbilled"), else_="non_billable")
 
 
-BillingStatusField = Annotated[
-    BillingStatus,
-    Derived(_billing_status),
-    "`billed` while it is on an invoice, be that a draft; else as `billable` says.",
+TimeBillingStatusField = Annotated[
+    TimeBillingStatus,
+    Derived(_status_of_time),
+    "`billed` while it is on an invoice, even a draft. Of billable time that is not, a fixed fee or retainer pays for "
+    "`covered`, `unpriced` has no rate, and `unbilled` is what invoices are made of.",
 ]
-"""Whether a record is billed, to be billed, or neither."""
-BillingStatusFilter = Annotated[
-    tuple[BillingStatus, ...] | None,
-    Where(lambda table, statuses: _billing_status(table).in_(statuses)),
+"""Whether time is billed, to be billed, or why it is neither."""
+TimeBillingStatusFilter = Annotated[
+    tuple[TimeBillingStatus, ...] | None,
+    Where(lambda table, statuses: _status_of_time(table).in_(statuses)),
     "Records whose `billing_status` is one of these.",
 ]
-"""The records that have one of these."""
+"""The time entries that have one of these."""
+ExpenseBillingStatusField = Annotated[
+    ExpenseBillingStatus,
+    Derived(_status_of_expense),
+    "`billed` while it is on an invoice, be that a draft; else as `billable` says.",
+]
+"""Whether an expense is billed, to be billed, or neither."""
+ExpenseBillingStatusFilter = Annotated[
+    tuple[ExpenseBillingStatus, ...] | None,
+    Where(lambda table, statuses: _status_of_expense(table).in_(statuses)),
+    "Records whose `billing_status` is one of these.",
+]
+"""The expenses that have one of these."""
 Locked = Annotated[
     bool,
     Derived(lambda table: table.c.invoice_line_id.is_not(None), bool),

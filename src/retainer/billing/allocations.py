@@ -6,19 +6,34 @@ stay, as their history.
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Delete, Insert, Table, Update, bindparam, delete, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Delete,
+    Insert,
+    Select,
+    Table,
+    Update,
+    bindparam,
+    cast,
+    delete,
+    insert,
+    literal,
+    select,
+    update,
+)
 
 from retainer.billing import documents
 from retainer.billing.invoice_types import InvoiceLine, LineKind
 from retainer.errors import Refusal
 from retainer.rollups import changes
-from retainer.rollups.sources import BILLED_EXPENSES, BILLED_TIME
-from retainer.schema.billing import allocations, expenses
+from retainer.rollups.sources import BILLED_EXPENSES, BILLED_TIME, Source
+from retainer.schema.billing import allocations, expenses, invoice_lines
 from retainer.schema.work import milestones, time_entries
-from retainer.store.engines.sql import INTEGER, listed
+from retainer.store import constraints
+from retainer.store.engines.sql import INSTANT, INTEGER, is_listed, listed, listed_rows
 from retainer.store.records import R
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
@@ -31,56 +46,74 @@ class WorkKind(NamedTuple):
     field: str
     column: str
     table: Table
+    billed: Source | None
+    """What reports count of it once it is billed; None for work whose row does not say on which line it stands."""
 
 
 KINDS: dict[LineKind, WorkKind] = {
-    "time": WorkKind("time_entry_ids", "time_entry_id", time_entries),
-    "expense": WorkKind("expense_ids", "expense_id", expenses),
-    "milestone": WorkKind("milestone_id", "milestone_id", milestones),
+    "time": WorkKind("time_entry_ids", "time_entry_id", time_entries, BILLED_TIME),
+    "expense": WorkKind("expense_ids", "expense_id", expenses, BILLED_EXPENSES),
+    "milestone": WorkKind("milestone_id", "milestone_id", milestones, None),
 }
-MARKED_KINDS = (KINDS["time"], KINDS["expense"])  # those whose rows say on which line they stand
-BILLED_SOURCES = (BILLED_TIME, BILLED_EXPENSES)
 
 
-def _insert(column: str) -> Insert:
-    stamps: dict[str, Any] = {"created_at": bindparam("now"), "updated_at": bindparam("now")}
-    values: dict[str, Any] = {"invoice_line_id": bindparam("line"), column: bindparam("work"), "is_live": 1}
-    return insert(allocations).values(account_id=ACCOUNT, **stamps, **values)
+def _on_lines(column: ColumnElement[int]) -> ColumnElement[bool]:
+    """Whether a column refers to one of the lines that are bound as a list."""
+    return is_listed(column, listed("lines", INTEGER).scalar_subquery())
+
+
+def _insert(kind: WorkKind) -> Insert:
+    """Put pairs of a line and a piece of its work into the table."""
+    names = ("invoice_line_id", kind.column)
+    pairs = listed_rows("pairs", list(allocations.c[names])).subquery()
+    now, live = cast(bindparam("now"), INSTANT), literal(1, INTEGER)
+    rows = select(ACCOUNT, now, now.label("updated"), *pairs.c, live)
+    return insert(allocations).from_select(("account_id", "created_at", "updated_at", *names, "is_live"), rows)
+
+
+def _taken(kind: WorkKind) -> Select[Any]:
+    """Select the work of a list that is on a line, with the invoice of that."""
+    column = allocations.c[kind.column]
+    on_line = allocations.join(invoice_lines, invoice_lines.c.id == allocations.c.invoice_line_id)
+    named = is_listed(column, listed("work", INTEGER).scalar_subquery())
+    return select(column, invoice_lines.c.invoice_id).select_from(on_line).where(named, allocations.c.is_live == 1)
 
 
 def _mark(kind: WorkKind) -> Update:
-    columns = kind.table.c
-    on_line = select(allocations.c[kind.column]).where(allocations.c.invoice_line_id == bindparam("line"))
-    values: dict[str, Any] = {"invoice_line_id": bindparam("line"), "invoice_id": bindparam("invoice")}
-    is_new = columns.invoice_line_id.is_distinct_from(bindparam("line", type_=INTEGER))
-    return update(kind.table).where(columns.id.in_(on_line), is_new).values(updated_at=bindparam("now"), **values)
+    """Let work say on which line it stands; a second table is not limited to the account by itself."""
+    columns, on_line = kind.table.c, allocations.c
+    pairs = (on_line.account_id == ACCOUNT, on_line[kind.column] == columns.id, _on_lines(on_line.invoice_line_id))
+    is_new = columns.invoice_line_id.is_distinct_from(on_line.invoice_line_id)
+    values: dict[str, Any] = {"invoice_line_id": on_line.invoice_line_id, "invoice_id": bindparam("invoice")}
+    return update(kind.table).where(*pairs, is_new).values(updated_at=bindparam("now"), **values)
 
 
 def _unmark(kind: WorkKind) -> Update:
     columns = kind.table.c
-    leaves = (columns.invoice_line_id == bindparam("line"), columns.id.not_in(listed("stays", INTEGER)))
+    leaves = (_on_lines(columns.invoice_line_id), columns.id.not_in(listed("stays", INTEGER)))
     return update(kind.table).where(*leaves).values(updated_at=bindparam("now"), invoice_line_id=None, invoice_id=None)
 
 
-INSERT = {kind: _insert(kind.column) for kind in KINDS.values()}
-MARK = {kind: _mark(kind) for kind in MARKED_KINDS}
-UNMARK = {kind: _unmark(kind) for kind in MARKED_KINDS}
-TOUCH_MILESTONE: Update = (
+INSERT = {kind: _insert(kind) for kind in KINDS.values()}
+TAKEN = {kind: _taken(kind) for kind in KINDS.values()}
+MARK = {kind: _mark(kind) for kind in KINDS.values() if kind.billed}
+UNMARK = {kind: _unmark(kind) for kind in KINDS.values() if kind.billed}
+TOUCH_MILESTONES: Update = (
     update(milestones)
     .where(
         milestones.c.id.in_(
             select(allocations.c.milestone_id).where(
-                allocations.c.invoice_line_id == bindparam("line"), allocations.c.milestone_id.is_not(None)
+                _on_lines(allocations.c.invoice_line_id), allocations.c.milestone_id.is_not(None)
             )
         )
     )
     .values(updated_at=bindparam("now"))
 )
 """A milestone's invoice is one of its fields, too."""
-FORGET: Delete = delete(allocations).where(allocations.c.invoice_line_id == bindparam("line"))
+FORGET: Delete = delete(allocations).where(_on_lines(allocations.c.invoice_line_id))
 END: Update = (
     update(allocations)
-    .where(allocations.c.invoice_line_id == bindparam("line"))
+    .where(_on_lines(allocations.c.invoice_line_id))
     .values(is_live=None, updated_at=bindparam("now"))
 )
 
@@ -96,42 +129,78 @@ def item_ids(line: InvoiceLine, kind: WorkKind) -> list[int]:
     return ids if isinstance(ids, list) else [ids] if ids else []
 
 
-def attach(tx: Tx, invoice_id: int, line: InvoiceLine) -> None:
-    """Put the work that a line names onto it; the line was validated before."""
-    items = [(kind, item_id) for kind in KINDS.values() for item_id in item_ids(line, kind)]
-    for kind, item_id in items:
-        tx.run(INSERT[kind], line=line.id, work=item_id, now=tx.now)
-    tx.count(allocations, len(items))
-    for mark in MARK.values():
-        tx.run(mark, line=line.id, invoice=invoice_id, now=tx.now)
-    tx.run(TOUCH_MILESTONE, line=line.id, now=tx.now)
-    for source in BILLED_SOURCES:
-        changes.added(tx, source, line.id)
+def attach(tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
+    """Put the work that lines name onto them, all of a kind at once; it was validated before.
 
-
-def detach(tx: Tx, line_id: int, after: InvoiceLine | None = None) -> None:
-    """Take the work off a line of a draft, as if it never stood there.
-
-    What the line names `after`, too, is about to be attached again: nothing has changed of that.
+    Raises `already_billed` when the database knows better.
     """
-    _unmark_work(tx, line_id, after)
-    tx.count(allocations, -tx.change(FORGET, line=line_id))
+    for kind, of_kind in _by_kind(lines):
+        pairs = [(line.id, item_id) for line in of_kind for item_id in item_ids(line, kind)]
+        _insert_pairs(tx, kind, pairs)
+        tx.count(allocations, len(pairs))
+        ids = [line.id for line in of_kind]
+        if kind.billed:
+            tx.run(MARK[kind], lines=json.dumps(ids), invoice=invoice_id, now=tx.now)
+            changes.added_all(tx, kind.billed, ids)
+        else:
+            tx.run(TOUCH_MILESTONES, lines=json.dumps(ids), now=tx.now)
 
 
-def release(tx: Tx, lines: list[InvoiceLine]) -> None:
-    """Let the work of an invoice be billed elsewhere; its lines still say what they billed."""
-    for line in lines:
-        _unmark_work(tx, line.id)
-        tx.run(END, line=line.id, now=tx.now)
+def detach(tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine]) -> None:
+    """Take the work off lines of a draft, as if it never stood there.
+
+    What the same line names `after`, too, is about to be attached again: nothing has changed of that.
+    """
+    ids = _unmark_work(tx, lines, after)
+    if ids:
+        tx.count(allocations, -tx.change(FORGET, lines=json.dumps(ids)))
 
 
-def _unmark_work(tx: Tx, line_id: int, after: InvoiceLine | None = None) -> None:
-    for source in BILLED_SOURCES:
-        changes.removed(tx, source, line_id)
-    for kind, unmark in UNMARK.items():
-        stays = json.dumps(item_ids(after, kind) if after else [])
-        tx.run(unmark, line=line_id, stays=stays, now=tx.now)
-    tx.run(TOUCH_MILESTONE, line=line_id, now=tx.now)
+def release(tx: Tx, lines: Sequence[InvoiceLine]) -> None:
+    """Let the work of lines be billed elsewhere; they still say what they billed."""
+    ids = _unmark_work(tx, lines, {})
+    if ids:
+        tx.run(END, lines=json.dumps(ids), now=tx.now)
+
+
+def _by_kind(lines: Sequence[InvoiceLine]) -> Iterator[tuple[WorkKind, list[InvoiceLine]]]:
+    """Yield the kinds of work that lines bill, each with its lines."""
+    for name, kind in KINDS.items():
+        of_kind = [line for line in lines if line.kind == name]
+        if of_kind:
+            yield kind, of_kind
+
+
+def _insert_pairs(tx: Tx, kind: WorkKind, pairs: list[tuple[int, int]]) -> None:
+    """Insert a row for each piece of work and the line that bills it. Raises `already_billed` with all that are taken.
+
+    Who bills the same at the same moment waits, and then finds it taken; this is for whatever has slipped through.
+    """
+    try:
+        with tx.engine.attempt(tx.connection, may_repeat=tx.may_repeat):
+            tx.change(INSERT[kind], pairs=json.dumps(pairs), now=tx.now)
+    except tx.engine.conflict:
+        taken = tx.all(TAKEN[kind], work=json.dumps([item_id for _, item_id in pairs]))
+        noun = constraints.singular(kind.table).capitalize()
+        for item_id, invoice_id in taken:
+            tx.error("lines", f"{noun} {item_id} is already on invoice {invoice_id}. Leave it out.", "already_billed")
+        tx.raise_errors()
+        raise
+
+
+def _unmark_work(tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine]) -> list[int]:
+    """Let work no longer say that it is on these lines; return the ids of those that bill any."""
+    unmarked = []
+    for kind, of_kind in _by_kind(lines):
+        ids = [line.id for line in of_kind]
+        unmarked += ids
+        if kind.billed:
+            changes.removed_all(tx, kind.billed, ids)
+            stays = [item_id for line_id in ids if line_id in after for item_id in item_ids(after[line_id], kind)]
+            tx.run(UNMARK[kind], lines=json.dumps(ids), stays=json.dumps(stays), now=tx.now)
+        else:
+            tx.run(TOUCH_MILESTONES, lines=json.dumps(ids), now=tx.now)
+    return unmarked
 
 
 def check_locked(tx: Tx, record: R, before: R, invoice_id: int | None, free: Collection[str] = ()) -> None:

@@ -12,7 +12,12 @@ from typing import Annotated, NamedTuple
 from sqlalchemy import bindparam, select
 
 from retainer.billing import allocations
-from retainer.billing.allocation_types import BillingInvoice, BillingLine, BillingStatusField, BillingStatusFilter
+from retainer.billing.allocation_types import (
+    BillingInvoice,
+    BillingLine,
+    ExpenseBillingStatusField,
+    ExpenseBillingStatusFilter,
+)
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
@@ -75,7 +80,7 @@ class Expense(Record):
     billable_amount: Annotated[
         SignedMoney, "`net_amount` with the markup, as a line bills it, before tax; 0 when it is not billable."
     ] = READ_ONLY
-    billing_status: BillingStatusField = READ_ONLY
+    billing_status: ExpenseBillingStatusField = READ_ONLY
     invoice_id: BillingInvoice = READ_ONLY
     invoice_line_id: BillingLine = READ_ONLY
     reimbursable: Annotated[bool, "Whether the user is to get the money back; nothing else follows from it."] = False
@@ -95,7 +100,7 @@ class ExpenseFilter(Filter):
     category: OneOf[Text50] | None = None
     vendor: Annotated[OneOf[Text191] | None, REPEATED] = None
     billable: bool | None = None
-    billing_status: BillingStatusFilter = None
+    billing_status: ExpenseBillingStatusFilter = None
     reimbursable: bool | None = None
     currency: OneOf[Currency] | None = None
     amount_min: Annotated[SignedMoney | None, at_least("amount")] = None

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from retainer.billing import allocations, documents, lines
+from retainer.billing import allocations, billable, documents, lines
 from retainer.billing.document_types import MAX_LINES, DocumentTotals
 from retainer.billing.invoice_types import Invoice, InvoiceLine
 from retainer.billing.invoices import compute_totals, load_invoice
@@ -53,17 +53,18 @@ def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithM
     body.invoice_id = invoice_id
     if body.position is None:
         body.position = relations.next_position(max((line.position for line in invoice.lines), default=0))
-    lines.prepare_line(tx, body, invoice, documents.default_tax_rate(tx, invoice.client_id), {}, set())
+    work = billable.load_work(tx, [body], others=invoice.lines)
+    lines.prepare_line(tx, body, invoice, documents.default_tax_rate(tx, invoice.client_id), {}, work)
     body.id = tx.insert(invoice_lines, body)
-    allocations.attach(tx, invoice_id, body)
+    allocations.attach(tx, invoice_id, [body])
     return WithMeta(tx.get(invoice_lines, body.id, InvoiceLine), update_totals(tx, invoice))
 
 
 @api.delete("/{line}")
 def delete_invoice_line(tx: Tx, invoice_id: Id, line_id: Id) -> None:
     """Remove a line from a draft; the work on it can be billed again."""
-    etag.check_unchanged(tx, tx.get(invoice_lines, line_id, InvoiceLine, invoice_id=invoice_id))
+    line = etag.check_unchanged(tx, tx.get(invoice_lines, line_id, InvoiceLine, invoice_id=invoice_id))
     invoice = load_draft(tx, invoice_id)
-    allocations.detach(tx, line_id)
+    allocations.detach(tx, [line], {})
     tx.delete(invoice_lines, line_id)
     update_totals(tx, invoice)

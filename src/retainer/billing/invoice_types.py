@@ -30,6 +30,8 @@ from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, Allow
 
 MAX_ITEMS = 1000
 """How many time entries or expenses a line can bill."""
+MAX_WORK = 10_000
+"""How many of them, and milestones, an invoice can bill: every step of its life takes all of them at once."""
 
 Status = Annotated[
     Literal["draft", "sent", "partially_paid", "paid", "void", "written_off"],
@@ -98,7 +100,8 @@ class UnbilledTime(msgspec.Struct):
 
     project_ids: Annotated[
         Ids | None,
-        "Only time on these projects; left out, all but that on fixed-fee and retainer projects, which the fee covers.",
+        "Only time on these projects; left out, all but that on fixed-fee and retainer projects, which the fee covers. "
+        "Time without a rate is never billed.",
     ] = None
     from_: Annotated[Day | None, "First day of the time, included; null: no limit."] = msgspec.field(
         name="from", default=None
@@ -127,6 +130,23 @@ class UnbilledWork(msgspec.Struct):
 
     time: Annotated[UnbilledTime | None, "Which time to bill, `{}` for all; null: none."] = None
     expenses: Annotated[UnbilledExpenses | None, "Which expenses to bill, `{}` for all; null: none."] = None
+
+
+class LeftOut(msgspec.Struct):
+    """Time that matches `unbilled_work`, and is not billed for a reason."""
+
+    reason: Annotated[
+        Literal["covered", "unpriced"],
+        "`covered`: a fixed fee or retainer pays for it, and its project was not named; `unpriced`: it has no rate.",
+    ]
+    count: Annotated[int, "How many time entries."]
+    minutes: Annotated[int, "What they come to together."]
+
+
+class InvoiceMeta(msgspec.Struct):
+    """What became of the work that was asked for."""
+
+    left_out: Annotated[list[LeftOut], "One entry for each reason; empty when `unbilled_work` left nothing out."]
 
 
 class Invoice(Record):
@@ -182,7 +202,11 @@ class Invoice(Record):
     credit_notes: Annotated[list[CreditNote], DetailOnly(read_only=True), "Oldest first, as in /credit-notes."] = (
         WRITE_ONLY
     )
-    unbilled_work: Annotated[UnbilledWork, "Adds lines to a draft for all unbilled work that matches."] = WRITE_ONLY
+    unbilled_work: Annotated[
+        UnbilledWork,
+        f"Adds lines to a draft for all unbilled work that matches; an invoice takes at most {MAX_WORK} entries and "
+        "expenses. `meta.left_out` says what was not billed, and why.",
+    ] = WRITE_ONLY
     record_payment: Annotated[Payment | None, AllowedOn("Update"), "Records a payment on an issued invoice."] = (
         WRITE_ONLY
     )

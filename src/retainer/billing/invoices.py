@@ -4,26 +4,26 @@ A draft can be changed freely. With the status `sent` it is issued: it gets its 
 client, and only notes, due_date, purchase_order, contact_id and external_id can change from then on. What is wrong is
 credited (`POST /invoices/{invoice}/credit-notes`); while nothing is paid or credited it can be void. Lines bill time,
 expenses and milestones by their ids, `unbilled_work` everything that matches, but for hours that a fixed fee or
-retainer covers; whatever is on an invoice is locked there until its line or draft is deleted, the invoice is void, or
-credited as a whole. `record_payment` records a payment; the same one sent again, by its reference, adds nothing.
-`status: "paid"` pays all that is due, today.
+retainer covers, and hours without a rate: `meta.left_out` says how many. Whatever is on an invoice is locked there
+until its line or draft is deleted, the invoice is void, or credited as a whole. `record_payment` records a payment; the
+same one sent again, by its reference, adds nothing. `status: "paid"` pays all that is due, today.
 """
 
 from decimal import Decimal
 from typing import Annotated, Literal
 
 from retainer import schema
-from retainer.billing import balance, documents, issuing, lines, payments, quote_conversion, unbilled
+from retainer.billing import balance, billable, documents, issuing, lines, payments, quote_conversion, unbilled
 from retainer.billing.credit_note_types import CreditNote
 from retainer.billing.document_types import MAX_LINES
-from retainer.billing.invoice_types import Invoice, InvoiceLine
+from retainer.billing.invoice_types import Invoice, InvoiceLine, InvoiceMeta, LeftOut
 from retainer.billing.payment_types import Payment
 from retainer.errors import Refusal
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
-from retainer.kernel.resource import Resource
+from retainer.kernel.resource import Resource, WithMeta
 from retainer.rollups.changes import changing_balance
 from retainer.schema.billing import credit_notes, invoice_lines, invoices
 from retainer.schema.filters import at_least, at_most, since, until
@@ -76,8 +76,12 @@ def load_invoice(tx: Tx, invoice_id: int) -> Invoice:
     return invoice
 
 
-def prepare(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> Invoice:
-    """Fill in what follows from the client, the work and the lines, and take the step that the status asks for."""
+def prepare(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> tuple[Invoice, InvoiceMeta]:
+    """Fill in what follows from the client, the work and the lines, and take the step that the status asks for.
+
+    Returns the invoice, and what of the work that it asks for is left out.
+    """
+    left_out: list[LeftOut] = []
     former = before.status if before else "draft"
     target, invoice.status = invoice.status, former
     if before is None:
@@ -95,7 +99,7 @@ def prepare(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> Invoice:
         invoice.client_id = before.client_id  # so that its project and its lines are not blamed
     tax_rate = documents.prepare_for_client(tx, invoice, before)
     if former == "draft":
-        prepare_draft(tx, invoice, before, tax_rate)
+        left_out = prepare_draft(tx, invoice, before, tax_rate)
     elif invoice.unbilled_work:
         tx.error("unbilled_work", f"Nothing can be added any more: this one is {former}.", "locked")
     relations.check_transition(tx, former, target, TRANSITIONS, "" if former == "draft" else CREDIT)
@@ -109,24 +113,27 @@ def prepare(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> Invoice:
         tx.error("due_date", f"Must not be before issue_date, which is {invoice.issue_date}.")
     in_full = target == "paid" != former and target in TRANSITIONS[former]
     invoice.record_payment = payments.prepare_payment(tx, invoice.record_payment or None, invoice, in_full=in_full)
-    return invoice
+    return invoice, InvoiceMeta(left_out)
 
 
-def prepare_draft(tx: Tx, invoice: Invoice, before: Invoice | None, tax_rate: Decimal) -> None:
-    """Price the lines of a draft, with all unbilled work that was requested, and set its totals."""
+def prepare_draft(tx: Tx, invoice: Invoice, before: Invoice | None, tax_rate: Decimal) -> list[LeftOut]:
+    """Price the lines of a draft, with all unbilled work that was requested, and set its totals; return what is not."""
     current = {line.id: line for line in before.lines} if before else {}
+    left_out: list[LeftOut] = []
     if invoice.unbilled_work:
-        invoice.lines += unbilled.unbilled_lines(tx, invoice.unbilled_work, invoice)
+        added, left_out = unbilled.unbilled_lines(tx, invoice.unbilled_work, invoice)
+        invoice.lines += added
     if len(invoice.lines) > MAX_LINES:
         tx.error(
             "lines",
             f"Would be {len(invoice.lines)}; at most {MAX_LINES} are possible. Bill less at once, or group more.",
         )
-    seen: set[tuple[str, int]] = set()
+    work = billable.load_work(tx, documents.identified_lines(invoice.lines))
     for line in documents.each_line(tx, invoice.lines):
-        lines.prepare_line(tx, line, invoice, tax_rate, current, seen)
+        lines.prepare_line(tx, line, invoice, tax_rate, current, work)
     invoice.lines = documents.identified_lines(invoice.lines)
     compute_totals(invoice, invoice.lines)
+    return left_out
 
 
 def compute_totals(invoice: Invoice, current_lines: list[InvoiceLine]) -> None:
@@ -145,15 +152,15 @@ def list_invoices(tx: Tx, filters: InvoiceFilter, page: Page) -> Paged[Invoice]:
 
 
 @api.post()
-def create_invoice(tx: Tx, body: New[Invoice]) -> Invoice:
+def create_invoice(tx: Tx, body: New[Invoice]) -> WithMeta[Invoice, InvoiceMeta]:
     """Create an invoice with its lines, from a quote or from unbilled work; with the status sent it is issued."""
-    invoice = prepare(tx, body)
+    invoice, meta = prepare(tx, body)
     invoice.id = tx.insert(invoices, invoice)
     lines.save(tx, invoice.id, [], invoice.lines)
     quote_conversion.touch(tx, invoice.quote_id)
     with changing_balance(tx, invoice.id):
         issuing.apply_to_totals(tx, invoice, "draft")
-    return load_invoice(tx, invoice.id)
+    return WithMeta(load_invoice(tx, invoice.id), meta)
 
 
 @api.get("/{invoice}")
@@ -165,11 +172,12 @@ def get_invoice(tx: Tx, invoice_id: Id) -> Invoice:
 
 @api.put("/{invoice}")
 @api.patch("/{invoice}")
-def update_invoice(tx: Tx, invoice_id: Id, patch: Patch[Invoice]) -> Invoice:
+def update_invoice(tx: Tx, invoice_id: Id, patch: Patch[Invoice]) -> WithMeta[Invoice, InvoiceMeta]:
     """Change an invoice or its status, or record a payment; `lines` takes the place of the whole set of a draft."""
     before = load_invoice(tx, invoice_id)
-    save(tx, prepare(tx, patch.apply_to(before), before), before)
-    return load_invoice(tx, invoice_id)
+    invoice, meta = prepare(tx, patch.apply_to(before), before)
+    save(tx, invoice, before)
+    return WithMeta(load_invoice(tx, invoice_id), meta)
 
 
 def save(tx: Tx, invoice: Invoice, before: Invoice) -> None:

@@ -1,16 +1,14 @@
 """Invoice lines: what an invoice bills, be it time, expenses, a milestone, or anything else."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, NamedTuple
-
-from sqlalchemy import Select, bindparam, literal, null, select
+from typing import Any
 
 from retainer.billing import documents
 from retainer.billing.allocations import KINDS, attach, detach, item_ids, work_of
+from retainer.billing.billable import BillableItem, BillableWork, validate_item
 from retainer.billing.invoice_types import Invoice, InvoiceLine, LineKind
-from retainer.schema.billing import allocations, expenses, invoice_lines
-from retainer.schema.work import milestones, projects, time_entries
+from retainer.schema.billing import invoice_lines
 from retainer.store import constraints
 from retainer.store.tx import Tx
 from retainer.values import money
@@ -23,66 +21,17 @@ LinesById = Mapping[int, InvoiceLine]
 """The lines of an invoice by their ids."""
 
 
-class BillableItem(NamedTuple):
-    """A time entry, expense or milestone as it can be billed; amount and rate in minor units, minutes if it is time."""
-
-    id: int
-    client_id: int | None
-    project_id: int | None
-    currency: str
-    billable: int
-    amount: int | None
-    day: str | None
-    description: str | None
-    invoice_id: int | None
-    invoice_line_id: int | None
-    minutes: int
-    rate: int | None
-
-
-def _select_time() -> Select[Any]:
-    columns = time_entries.c
-    work = columns["client_id", "project_id", "currency", "billable", "amount", "date", "description"]
-    return select(columns.id, *work, *columns["invoice_id", "invoice_line_id", "duration_minutes", "hourly_rate"])
-
-
-def _select_expense() -> Select[Any]:
-    columns = expenses.c
-    work = columns["client_id", "project_id", "currency", "billable", "billable_amount", "date", "description"]
-    return select(columns.id, *work, *columns["invoice_id", "invoice_line_id"], literal(0), null())
-
-
-def _select_milestone() -> Select[Any]:
-    columns, of_milestone = milestones.c, projects.c.id == milestones.c.project_id
-    client = select(projects.c.client_id).where(of_milestone).scalar_subquery()
-    billable = select(projects.c.is_template.is_(False)).where(of_milestone).scalar_subquery()
-    live = (allocations.c.milestone_id == columns.id, allocations.c.is_live == 1)
-    line = select(allocations.c.invoice_line_id).where(*live).scalar_subquery()
-    on_line = invoice_lines.join(allocations, allocations.c.invoice_line_id == invoice_lines.c.id)
-    invoice = select(invoice_lines.c.invoice_id).select_from(on_line).where(*live).scalar_subquery()
-    work = [client, *columns["project_id", "currency"], billable, *columns["amount", "completed_at", "name"]]
-    return select(columns.id, *work, invoice, line, literal(0), null())
-
-
-SELECT_ITEM: dict[LineKind, Select[Any]] = {
-    "time": _select_time().where(time_entries.c.id == bindparam("id")).with_for_update(of=time_entries),
-    "expense": _select_expense().where(expenses.c.id == bindparam("id")).with_for_update(of=expenses),
-    "milestone": _select_milestone().where(milestones.c.id == bindparam("id")).with_for_update(of=milestones),
-}
-"""In the order of BillableItem's fields."""
-
-
 def new_line(**fields: Any) -> InvoiceLine:
     """Return a line with these fields and the default others."""
     return complete(InvoiceLine, fields, fields, {})
 
 
 def prepare_line(
-    tx: Tx, line: InvoiceLine, invoice: Invoice, tax_rate: Decimal, current: LinesById, seen: set[tuple[str, int]]
+    tx: Tx, line: InvoiceLine, invoice: Invoice, tax_rate: Decimal, current: LinesById, work: BillableWork
 ) -> None:
     """Fill in what a line has from its work and its invoice.
 
-    Work on its `current` lines, those that the invoice has now, can move among them; `seen` is what other lines bill.
+    Work on its `current` lines, those that the invoice has now, can move among them.
     """
     kinds: list[LineKind] = [name for name, kind in KINDS.items() if getattr(line, kind.field)]
     line.kind = kinds[0] if kinds else "item"
@@ -90,7 +39,7 @@ def prepare_line(
     if kinds:
         for name in kinds[1:]:
             tx.error(KINDS[name].field, f"A line bills one kind of work; this one has {KINDS[kinds[0]].field}, too.")
-        items = load_items(tx, line, invoice, current, seen)
+        items = check_items(tx, line, invoice, current, work)
         amount = price_items(tx, line, items, invoice.currency, current.get(line.id))
     else:
         for field in ("description", "unit_price") if tx.readable(*(kind.field for kind in KINDS.values())) else ():
@@ -101,23 +50,20 @@ def prepare_line(
     documents.price_line(tx, invoice_lines, line, invoice, tax_rate, amount=amount)
 
 
-def load_items(
-    tx: Tx, line: InvoiceLine, invoice: Invoice, current: LinesById, seen: set[tuple[str, int]]
+def check_items(
+    tx: Tx, line: InvoiceLine, invoice: Invoice, current: LinesById, work: BillableWork
 ) -> list[BillableItem]:
-    """Return the work that a line names, locked; note an error for each item that it cannot bill."""
+    """Return the work that a line names, sorted; note an error for each item that it cannot bill."""
     kind = KINDS[line.kind]
     is_list = isinstance(getattr(line, kind.field), list)
     ids = item_ids(line, kind)
     noun = constraints.singular(kind.table)
     items = []
-    # locked in the order of their ids, so that no two requests wait for each other
     for place, item_id in sorted(enumerate(ids), key=lambda place_and_id: place_and_id[1]):
-        row = tx.one(SELECT_ITEM[line.kind], id=item_id)
-        item = BillableItem(*row) if row else None
+        item = work.get(line.kind, item_id)
         message, code = validate_item(item, noun, invoice, current)
-        if (line.kind, item_id) in seen:
+        if not work.claim(line.kind, item_id):
             message, code = f"Stands twice in this request: {noun} {item_id}. Name it once.", "validation_failed"
-        seen.add((line.kind, item_id))
         if message:
             tx.error(f"{kind.field}.{place}" if is_list else kind.field, message, code)
         elif item:
@@ -125,25 +71,6 @@ def load_items(
     if is_list:
         setattr(line, kind.field, sorted(ids))
     return items
-
-
-def validate_item(item: BillableItem | None, noun: str, invoice: Invoice, current: Collection[int]) -> tuple[str, str]:
-    """Return why an invoice with these current lines cannot bill an item, and the code of that; empty when it can."""
-    if item is None:
-        return constraints.MISSING.format(noun), "validation_failed"
-    name = f"{noun.capitalize()} {item.id}"
-    if item.invoice_line_id is not None and item.invoice_line_id not in current:
-        return f"{name} is already on invoice {item.invoice_id}. Leave it out.", "already_billed"
-    message = ""
-    if invoice.client_id is not None and item.client_id != invoice.client_id:
-        message = f"{name} is not for client {invoice.client_id}. Bill it to its own client."
-    elif not item.billable:
-        message = f"{name} is not billable. Leave it out, or make it billable first."
-    elif item.currency != invoice.currency:
-        message = f"{name} is in {item.currency}, the invoice in {invoice.currency}. Bill it on one in {item.currency}."
-    elif item.amount is None:
-        message = f"{name} has no amount. Give it one first."
-    return message, "validation_failed"
 
 
 def price_items(tx: Tx, line: InvoiceLine, items: list[BillableItem], currency: str, before: InvoiceLine | None) -> int:
@@ -192,13 +119,9 @@ def save(tx: Tx, invoice_id: int, before: list[InvoiceLine], after: list[Invoice
     """Write the lines of an invoice in place of those before, and attach their work to them."""
     old, new = ({line.id: line for line in lines} for lines in (before, after))
     kept = {line.id for line in after if line.id in old and work_of(old[line.id]) == work_of(line)}
-    for line in before:
-        if line.id not in kept and line.kind != "item":
-            detach(tx, line.id, new.get(line.id))
+    detach(tx, [line for line in before if line.id not in kept], new)
     documents.save_lines(tx, invoice_lines, before, after, invoice_id=invoice_id)
-    for line in after:
-        if line.id not in kept and line.kind != "item":
-            attach(tx, invoice_id, line)
+    attach(tx, invoice_id, [line for line in after if line.id not in kept])
 
 
 def amounts_by_project(invoice: Invoice) -> dict[int | None, int]:

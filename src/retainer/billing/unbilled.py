@@ -1,12 +1,27 @@
-"""Unbilled work: everything of a client that is billable and not yet billed, as lines of an invoice."""
+"""Unbilled work: everything of a client that is billable and not yet billed, as lines of an invoice.
 
+What a fee covers is left out unless its project is named, and so is time without a rate: it is never billed at nothing.
+What is left out is counted, and answered beside the invoice.
+"""
+
+import json
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import ColumnElement, FromClause, Select, Table, bindparam, literal, or_, select
+from sqlalchemy import ColumnElement, FromClause, Select, Table, bindparam, case, func, literal, or_, select
 
-from retainer.billing import documents
-from retainer.billing.invoice_types import MAX_ITEMS, Invoice, InvoiceLine, UnbilledExpenses, UnbilledTime, UnbilledWork
+from retainer.billing import billable, documents
+from retainer.billing.invoice_types import (
+    MAX_ITEMS,
+    MAX_WORK,
+    Invoice,
+    InvoiceLine,
+    LeftOut,
+    UnbilledExpenses,
+    UnbilledTime,
+    UnbilledWork,
+)
 from retainer.billing.lines import MAX_DESCRIPTION, new_line
 from retainer.schema import expressions
 from retainer.schema.billing import expenses
@@ -14,9 +29,12 @@ from retainer.schema.crm import clients
 from retainer.schema.identity import users
 from retainer.schema.work import projects, tasks, time_entries
 from retainer.store import constraints
+from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
 
 WorkName = Literal["time", "expenses"]
+TABLES: dict[WorkName, Table] = {"time": time_entries, "expenses": expenses}
+FIELDS: dict[WorkName, str] = {"time": "time_entry_ids", "expenses": "expense_ids"}
 Selection = UnbilledTime | UnbilledExpenses
 
 FIRST, LAST = "0001-01-01", "9999-12-31"
@@ -36,68 +54,142 @@ class UnbilledItem(NamedTuple):
     id: int
     project_id: int | None
     project_name: str | None
-    is_covered: int
-    """Whether a fee covers it."""
     key: int | str | None
     label: str | None
 
 
-def _select_unbilled(table: Table, group_by: str) -> Select[Any]:
+class Match(NamedTuple):
+    """How much of the work that a request describes can be billed, or is left out for a reason."""
+
+    state: Literal["billable", "covered", "unpriced"]
+    size: int
+    minutes: int
+
+
+def _state(name: WorkName, *, by_project: bool) -> ColumnElement[str]:
+    """Whether work can be billed, or why not."""
+    if name == "expenses":
+        return case((expenses.c.billable, "billable"))  # always; but PostgreSQL groups by no constant
+    covered = () if by_project else ((expressions.is_covered(projects), "covered"),)
+    return case(*covered, (expressions.is_unpriced(time_entries), "unpriced"), else_="billable")
+
+
+def _matching(name: WorkName, *, by_project: bool) -> tuple[ColumnElement[bool], ...]:
+    """The conditions of work that is asked for: on no invoice but this one, and in no line that the request names."""
+    columns = TABLES[name].c
+    wanted = (is_listed(columns.project_id, listed("wanted", INTEGER).scalar_subquery()),) if by_project else ()
+    return (
+        columns.client_id == bindparam("client"),
+        columns.currency == bindparam("currency"),
+        columns.billable.is_(True),
+        or_(columns.invoice_line_id.is_(None), columns.invoice_id == bindparam("invoice")),
+        columns.date.between(bindparam("first"), bindparam("last")),
+        columns.id.not_in(listed("named", INTEGER)),
+        *wanted,
+    )
+
+
+@cache
+def _select_matches(name: WorkName, *, by_project: bool) -> Select[Any]:
+    """In the order of Match's fields."""
+    table = TABLES[name]
+    minutes = func.sum(table.c.duration_minutes) if table is time_entries else literal(0)
+    state = _state(name, by_project=by_project).label("state")
+    source = table.outerjoin(projects, projects.c.id == table.c.project_id)
+    matches = select(state, func.count(), minutes).select_from(source)
+    return matches.where(*_matching(name, by_project=by_project)).group_by(state)
+
+
+@cache
+def _select_items(name: WorkName, group_by: str, *, by_project: bool) -> Select[Any]:
+    """In the order of UnbilledItem's fields."""
+    table = TABLES[name]
     source: FromClause = table.outerjoin(projects, projects.c.id == table.c.project_id)
-    covered: ColumnElement[Any] = expressions.is_covered(projects) if table is time_entries else literal(0)
     key: ColumnElement[Any]
     label: ColumnElement[Any]
     if group_by == "project":
         key, label = table.c.project_id, projects.c.name
     elif group_by in GROUP_TABLES:
-        other, column, name = GROUP_TABLES[group_by]
+        other, column, text = GROUP_TABLES[group_by]
         source = source.outerjoin(other, other.c.id == table.c[column])
-        key, label = table.c[column], other.c[name]
+        key, label = table.c[column], other.c[text]
     elif group_by == "category":
         key = label = table.c.category
     else:
         key, label = table.c.id, table.c.description
-    limits = (
-        table.c.client_id == bindparam("client"),
-        table.c.currency == bindparam("currency"),
-        table.c.billable.is_(True),
-        or_(table.c.invoice_line_id.is_(None), table.c.invoice_id == bindparam("invoice")),
-        table.c.date.between(bindparam("first"), bindparam("last")),
-    )
-    wanted = (table.c.id, table.c.project_id, projects.c.name, covered, key, label)
-    return select(*wanted).select_from(source).where(*limits).order_by(table.c.date, table.c.id)
+    items = select(table.c.id, table.c.project_id, projects.c.name, key, label).select_from(source)
+    is_billable = _state(name, by_project=by_project) == "billable"
+    return items.where(*_matching(name, by_project=by_project), is_billable).order_by(table.c.date, table.c.id)
 
 
-UNBILLED: dict[tuple[WorkName, str], Select[Any]] = {
-    **{
-        ("time", group_by): _select_unbilled(time_entries, group_by)
-        for group_by in ("entry", "task", "user", "project")
-    },
-    **{("expenses", group_by): _select_unbilled(expenses, group_by) for group_by in ("entry", "category", "project")},
-}
-"""For each `group_by`; in the order of UnbilledItem's fields."""
+def unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tuple[list[InvoiceLine], list[LeftOut]]:
+    """Return lines for all work that was requested, and what of it is left out.
 
-
-def unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> list[InvoiceLine]:
-    """Return lines for all work that was requested; note `nothing_to_bill` when there is none."""
-    if request.time is None and request.expenses is None:
+    Notes `nothing_to_bill` when there is none, and an error when there is more than one invoice takes.
+    """
+    selections: dict[WorkName, Selection] = {}
+    if request.time is not None:
+        selections["time"] = request.time
+    if request.expenses is not None:
+        selections["expenses"] = request.expenses
+    if not selections:
         tx.error("unbilled_work", 'Say what to bill: {"time": {}}, {"expenses": {}}, or both.')
-        return []
-    new_lines: list[InvoiceLine] = []
-    selections: list[tuple[WorkName, str, Selection | None]] = [
-        ("time", "time_entry_ids", request.time),
-        ("expenses", "expense_ids", request.expenses),
-    ]
-    for name, field, selection in selections:
-        if selection is not None:
-            check_selection(tx, f"unbilled_work.{name}", selection, invoice.client_id)
-            named = {item_id for line in documents.identified_lines(invoice.lines) for item_id in getattr(line, field)}
-            for description, ids in group_items(tx, name, selection, invoice, named):
-                new_lines.append(new_line(description=description, **{field: ids}))
-    if not new_lines and not tx.errors and tx.one(constraints.exists(clients), id=invoice.client_id):
-        message = f"Client {invoice.client_id} has nothing in {invoice.currency} that is billable and not yet billed"
-        tx.error("unbilled_work", f"{message}, among what was asked for.", "nothing_to_bill")
-    return new_lines
+    named = documents.identified_lines(invoice.lines)
+    matches: list[Match] = []
+    for name, selection in selections.items():
+        check_selection(tx, f"unbilled_work.{name}", selection, invoice.client_id)
+        statement = _select_matches(name, by_project=selection.project_ids is not None)
+        matches += map(Match._make, tx.all(statement, **_limits(name, selection, invoice, named)))
+    left_out = [LeftOut(state, size, minutes) for state, size, minutes in sorted(matches) if state != "billable"]
+    found = sum(match.size for match in matches if match.state == "billable")
+    if found + billable.count_work(named) > MAX_WORK:
+        tx.error("unbilled_work", _too_much(found, billable.count_work(named)))
+    elif not found and selections and not tx.errors and tx.one(constraints.exists(clients), id=invoice.client_id):
+        tx.error("unbilled_work", _nothing(invoice, left_out), "nothing_to_bill")
+    elif found:
+        lines = [
+            new_line(description=description, **{FIELDS[name]: ids})
+            for name, selection in selections.items()
+            for description, ids in group_items(tx, name, selection, _limits(name, selection, invoice, named))
+        ]
+        return lines, left_out
+    return [], left_out
+
+
+def _too_much(found: int, named: int) -> str:
+    """Say how much matches, and how to split it."""
+    beside = f", beside {named} that lines name" if named else ""
+    return (
+        f"Matches {found} time entries and expenses{beside}; one invoice takes {MAX_WORK}. Bill them with several "
+        "invoices: limit the days with from and to, or the projects with project_ids."
+    )
+
+
+def _nothing(invoice: Invoice, left_out: list[LeftOut]) -> str:
+    """Say that nothing can be billed, and why that which matches is left out."""
+    message = f"Client {invoice.client_id} has nothing in {invoice.currency} that is billable and not yet billed"
+    reasons = {
+        "covered": "that a fee covers (name its project in project_ids to bill it)",
+        "unpriced": "without a rate (give each an hourly_rate)",
+    }
+    parts = []
+    for part in left_out:
+        noun, unit = "entry" if part.count == 1 else "entries", "minute" if part.minutes == 1 else "minutes"
+        parts.append(f"{part.count} {noun} of {part.minutes} {unit} {reasons[part.reason]}")
+    return f"{message}, among what was asked for.{' Left out: ' * bool(parts)}{', '.join(parts)}{'.' * bool(parts)}"
+
+
+def _limits(name: WorkName, selection: Selection, invoice: Invoice, named: list[InvoiceLine]) -> dict[str, object]:
+    """Return what the statements for a selection bind; `named` are the lines whose work is billed already."""
+    wanted = {} if selection.project_ids is None else {"wanted": json.dumps(selection.project_ids)}
+    return wanted | {
+        "client": invoice.client_id,
+        "currency": invoice.currency,
+        "invoice": invoice.id or 0,
+        "first": selection.from_ or FIRST,
+        "last": selection.to or LAST,
+        "named": json.dumps([item_id for line in named for item_id in getattr(line, FIELDS[name])]),
+    }
 
 
 def check_selection(tx: Tx, path: str, selection: Selection, client_id: int | None) -> None:
@@ -113,21 +205,16 @@ def check_selection(tx: Tx, path: str, selection: Selection, client_id: int | No
 
 
 def group_items(
-    tx: Tx, name: WorkName, selection: Selection, invoice: Invoice, named: set[int]
+    tx: Tx, name: WorkName, selection: Selection, limits: dict[str, object]
 ) -> Iterator[tuple[str | None, list[int]]]:
-    """Yield what each line says and the ids that it bills, in the order of days; no more than one request can name.
+    """Yield what each line says and the ids that it bills, in the order of days; no more than one line can name.
 
-    What lines of the invoice name is left out; what stood on it and is named no more can be billed anew. So are hours
-    that a fee covers, unless their project is named. A line never mixes projects (contract 3.8).
+    What stood on the invoice and is named no more can be billed anew. A line never mixes projects (contract 3.8).
     """
-    days = {"first": selection.from_ or FIRST, "last": selection.to or LAST}
-    limits = {"client": invoice.client_id, "currency": invoice.currency, "invoice": invoice.id or 0}
     groups: dict[tuple[int | str | None, int | None], tuple[str | None, str | None, list[int]]] = {}
     projects_of_key: dict[int | str | None, set[int | None]] = {}
-    wanted = selection.project_ids
-    for item in (UnbilledItem(*row) for row in tx.all(UNBILLED[name, selection.group_by], **days, **limits)):
-        if item.id in named or (item.is_covered if wanted is None else item.project_id not in wanted):
-            continue
+    statement = _select_items(name, selection.group_by, by_project=selection.project_ids is not None)
+    for item in map(UnbilledItem._make, tx.all(statement, **limits)):
         text = item.label or DESCRIPTIONS_WITHOUT.get((name, selection.group_by))
         projects_of_key.setdefault(item.key, set()).add(item.project_id)
         groups.setdefault((item.key, item.project_id), (text, item.project_name, []))[-1].append(item.id)

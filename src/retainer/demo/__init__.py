@@ -1,5 +1,6 @@
 """The demo: two agencies with people, clients and a year of work that could be real."""
 
+import math
 import random
 from datetime import date, timedelta
 from typing import Any
@@ -41,7 +42,7 @@ def _agency(store: Store, agency: Agency) -> Access:
     )
     team = [_person(agency, *person) for person in agency.people]
     admin, password = administration.open_agency(store, details, team[0])
-    with store.begin(admin, write=True) as tx:
+    with store.begin(admin, write=True, seconds=math.inf) as tx:
         today = date.fromisoformat(tx.today)
         people, key = administration.administer(tx, today, team[1:])
         at(tx, today)

@@ -62,7 +62,8 @@ class Bills:
 
     def _unbilled(self, table: Any, customer: clients.Client, projects: list[int], last: date) -> bool:
         billable = and_(table.c.billable.is_(True), table.c.currency == customer.currency)
-        unbilled = and_(table.c.invoice_line_id.is_(None), table.c.date <= last.isoformat())
+        priced = and_(table.c.amount.is_not(None), table.c.date <= last.isoformat())
+        unbilled = and_(table.c.invoice_line_id.is_(None), priced)
         statement = select(table.c.project_id).where(table.c.client_id == customer.id, billable, unbilled).distinct()
         return not {project for (project,) in self.tx.all(statement)}.isdisjoint(projects)
 
@@ -88,7 +89,7 @@ class Bills:
     def _issue(self, customer: clients.Client, day: date, **fields: Any) -> None:
         """Send an invoice, and let the client pay: most in time, some late, in two parts, or never."""
         fields |= {"issue_date": day.isoformat(), "status": "sent", "client_id": customer.id}
-        invoice = invoices.create_invoice(self.tx, make(Invoice, **fields))
+        invoice = invoices.create_invoice(self.tx, make(Invoice, **fields)).data
         self.sent.append(invoice)
         due, late = date.fromisoformat(str(invoice.due_date)), "Elbe" in customer.name or "Cedar" in customer.name
         paid = due + timedelta(days=self.chance.randint(25, 60) if late else self.chance.randint(-14, 5))
@@ -117,7 +118,7 @@ class Bills:
 
     def _step(self, invoice: Invoice, status: str) -> None:
         before = invoices.load_invoice(self.tx, invoice.id)
-        after = invoices.prepare(self.tx, msgspec.structs.replace(before, status=status), before)
+        after, _ = invoices.prepare(self.tx, msgspec.structs.replace(before, status=status), before)
         invoices.save(self.tx, after, before)
 
     def _from_quotes(self) -> None:

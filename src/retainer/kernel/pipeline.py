@@ -1,5 +1,6 @@
 """The life of a request: every stage in its order (contract 1.1), every status in one place."""
 
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ FIXED = [
 DOCS_OF_ERRORS = "/docs/errors"
 RETRIES = 3
 """So many times a write is tried again when the database undid it because of another one; it was not yet answered."""
+RETRY_SECONDS = 5
+"""After that it is tried no more: with the last try, which may wait and work, it is answered within half a minute."""
 
 
 class Access(Protocol):
@@ -101,10 +104,13 @@ class Pipeline:
         readable = call.sent is not None and call.sent.refusal is None
         attempt = idempotency.attempt(request, call.caller.key_id, call.sent.fields if call.sent and readable else body)
         with attempt or nullcontext():
+            began = time.monotonic()
             for turn in range(RETRIES):
                 try:
                     return self.write(call, attempt, may_repeat=turn == 0)
                 except TransientConflict:
+                    if time.monotonic() - began > RETRY_SECONDS:
+                        raise
                     call.read(body)  # rules may have changed what was read
             return self.write(call, attempt, may_repeat=False)
 

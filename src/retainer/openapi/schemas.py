@@ -136,13 +136,17 @@ class Schemas:
         return self.add(f"{model.__name__}Page", model, {"description": PAGE}, fields, fields)
 
     def response(self, model: Any, meta: Any) -> Json:
-        """Return the reference to a response with a model under `data` and another, if any, under `meta`."""
+        """Return the reference to a response with a model under `data` and another, if any, under `meta`.
+
+        Its name is that of the model; of the latter, if that has the model's name in front: reads answer it alone.
+        """
         record = issubclass(model, Record)
         fields = {"data": {**self.answer(model), "description": RECORD if record else said_in(model)}}
         if meta is not None:
             fields["meta"] = {**self.answer(meta), "description": said_in(meta)}
         about = {"description": f"{said_in(model).removesuffix('.')}, under `data`."}
-        return self.add(f"{model.__name__}Response", (model, meta), about, fields, fields)
+        name = meta.__name__ if meta is not None and meta.__name__.startswith(model.__name__) else model.__name__
+        return self.add(f"{name}Response", (model, meta), about, fields, fields)
 
     def example(self, schema: Json) -> Any:
         """Return a value that is valid by the schema."""

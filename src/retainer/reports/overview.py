@@ -5,7 +5,8 @@ currency. Ratios are null when there is nothing, or less, to divide by. At most 
 
 Overview: one look at everything, of a period or, where it says so, as of now. Money has a row for each currency; see
 the other reports for what its members mean. `unbilled_time` and `unbilled_expenses` are the billable time and expenses
-of the period that are on no invoice now, without the hours that a fee covers. Of clients, `active` is as of now, `new`
+of the period that are on no invoice now, without the hours that a fee covers; `unpriced_minutes` are billable without a
+rate, and so in no amount. Of clients, `active` is as of now, `new`
 those created in the period; projects are as of now, `over_budget` and `overdue` those that are neither completed nor
 archived; tasks are `open` and `overdue` now, `completed` in the period; templates and their tasks count nowhere. In the
 period, quotes were `sent`, `accepted` and `declined`; `win_rate_percent` is accepted of accepted and declined. Tickets
@@ -65,7 +66,7 @@ from retainer.values.kinds import SignedMoney
 from retainer.work import progress, projects, tasks
 
 INVOICED = ("invoiced", "credited", "invoiced_tax", "credited_tax", "collected")
-TIME_SUMS = ("billable_value", "billed_value")
+COVERED_SUMS = ("billable_value", "billed_value", "unpriced_minutes")
 SUMS = (*INVOICED, "expenses", "billable_expenses", "billed_expenses")
 
 
@@ -94,6 +95,7 @@ class OverviewTime(msgspec.Struct):
     available_minutes: AvailableMinutes
     utilisation_percent: UtilisationPercent
     billable_utilisation_percent: BillableUtilisationPercent
+    unpriced_minutes: Annotated[int, "Billable time without a rate, which nobody can bill, that no fee covers."]
 
 
 class OverviewClients(msgspec.Struct):
@@ -171,7 +173,7 @@ api = Resource("/reports/overview", tag="Reports", scope="reports")
 def get_report_overview(tx: Tx, query: ReportQuery) -> WithMeta[Overview, ReportMeta]:
     """Read how the agency is doing: its money, time, work and care; of this month, unless days are given."""
     period = begin(tx, query, periods.month_begins)
-    time_sums = worked(tx, period, query.only())
+    time_sums, covered_sums = worked(tx, period, query.only()), covered(tx, period, query)
     limits = () if query.client_id is None else ("client_id",)
     values = period.moments() | ({"client_id": query.client_id} if limits else {})
     counts: dict[str, Any] = {name: tx.one(statement, **values) or () for name, statement in _counts(limits).items()}
@@ -180,8 +182,8 @@ def get_report_overview(tx: Tx, query: ReportQuery) -> WithMeta[Overview, Report
     ticket_figures: Any = (*counts["tickets"], *counts["open_tickets"], median(responses))
     overview = Overview(
         period,
-        money(tx, period, query, time_sums),
-        time(tx, period, time_sums),
+        money(tx, period, query, time_sums, covered_sums),
+        time(tx, period, time_sums, covered_sums),
         OverviewClients(*counts["clients"]),
         OverviewProjects(*counts["projects"]),
         OverviewTasks(*counts["open_tasks"], *counts["done_tasks"]),
@@ -192,21 +194,25 @@ def get_report_overview(tx: Tx, query: ReportQuery) -> WithMeta[Overview, Report
     return with_meta(tx, overview)
 
 
-def money(tx: Tx, period: Period, query: ReportQuery, time_sums: Sums) -> list[OverviewMoney]:
+def covered(tx: Tx, period: Period, query: ReportQuery) -> Sums:
+    """Return COVERED_SUMS of the hours of a period that a fee covers, by currency."""
+    table, by_fee = schema.rollups.project_sums, expressions.COVERED_PROJECTS
+    return summaries.read(tx, table, period.days, ("currency",), COVERED_SUMS, by_fee, **query.only())
+
+
+def money(tx: Tx, period: Period, query: ReportQuery, time_sums: Sums, covered_sums: Sums) -> list[OverviewMoney]:
     """Return the money of a period: a row for each currency, or one of zeros when there is none."""
     figures = summaries.read(tx, money_of(query), period.days, ("currency",), SUMS, **query.only())
     balances = summaries.outstanding(tx, money_of(query), period.to, ("currency",), **query.only())
     time_totals = by_currency((currency, sums) for (_, currency), sums in time_sums.items())
-    project_sums, covered_projects = schema.rollups.project_sums, expressions.COVERED_PROJECTS
-    covered = summaries.read(tx, project_sums, period.days, ("currency",), TIME_SUMS, covered_projects, **query.only())
     currencies = {currency for (currency,) in (*balances, *figures)}
     currencies |= {currency for currency, sums in time_totals.items() if sums[2]}
     rows = []
     for currency in sorted(currencies) or [default_currency(tx, query)]:
         invoiced, credited, tax, credited_tax, collected, *expenses = figures.get((currency,), [0] * len(SUMS))
         outstanding, overdue, count = balances.get((currency,), [0, 0, 0])
-        _, _, billable, billed = time_totals.get(currency, [0] * 4)
-        covered_billable, covered_billed = covered.get((currency,), [0, 0])
+        _, _, billable, billed, _ = time_totals.get(currency, [0] * 5)
+        covered_billable, covered_billed, _ = covered_sums.get((currency,), [0] * 3)
         unbilled = billable - billed - (covered_billable - covered_billed)
         first = (invoiced, credited, invoiced - credited, tax - credited_tax, collected, outstanding, overdue)
         rest = (expenses[0], unbilled, expenses[1] - expenses[2])
@@ -216,13 +222,15 @@ def money(tx: Tx, period: Period, query: ReportQuery, time_sums: Sums) -> list[O
     return rows
 
 
-def time(tx: Tx, period: Period, time_sums: Sums) -> OverviewTime:
+def time(tx: Tx, period: Period, time_sums: Sums, covered_sums: Sums) -> OverviewTime:
     """Return the time of a period; available is that of active users, and of others who have tracked time in it."""
     tracking = {user_id for user_id, _ in time_sums}
     users = capacities(tx, period, None)
     available = sum(minutes for user_id, _, is_active, minutes, _ in users if is_active or user_id in tracking)
     tracked, billable = (sum(sums[place] for sums in time_sums.values()) for place in (0, 1))
-    return OverviewTime(tracked, billable, available, ratio(tracked, available), ratio(billable, available))
+    unpriced = sum(sums[4] for sums in time_sums.values()) - sum(sums[2] for sums in covered_sums.values())
+    ratios = (ratio(tracked, available), ratio(billable, available))
+    return OverviewTime(tracked, billable, available, *ratios, unpriced)
 
 
 SINCE, UNTIL = bindparam("since", type_=INSTANT), bindparam("until", type_=INSTANT)

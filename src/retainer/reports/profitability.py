@@ -4,8 +4,9 @@
 row whose `project_id` is null, so that the rows add up to the revenue of the clients. `labour_cost` is all tracked time
 at its users' cost rates, which are in the account's currency: in rows of another one it is null, and so is `profit`.
 `profit` is revenue less `labour_cost` and `expense_cost`, the net of the project's expenses. Time without a cost rate
-is counted in `missing_cost_rate_minutes`, and costs nothing here. `budget_used_percent` is the project's own, of all
-its time. A project that came to nothing in the period has no row.
+is counted in `missing_cost_rate_minutes`, and costs nothing here. `unpriced_minutes` are billable without a rate: in no
+amount here, until each entry is given one. `budget_used_percent` is the project's own, of all its time. A project that
+came to nothing in the period has no row.
 """
 
 from typing import Annotated, Any
@@ -43,6 +44,7 @@ SUMS = (
     "billable_minutes",
     "billable_value",
     "billed_value",
+    "unpriced_minutes",
     "invoiced",
     "credited",
     "labour_cost",
@@ -59,7 +61,8 @@ class ProfitabilityQuery(ReportQuery):
 
 BillableValue = Annotated[SignedMoney, "What the billable time is worth, billed or not, before tax."]
 Revenue = Annotated[SignedMoney, "Net of invoice lines less credits; what names no project counts for the invoice's."]
-UnbilledAmount = Annotated[SignedMoney, "What of `billable_value` is on no invoice now."]
+UnbilledAmount = Annotated[SignedMoney, "What of `billable_value` is on no invoice now; 0 where a fee covers it."]
+UnpricedMinutes = Annotated[int, "Billable time without a rate, which nobody can bill; 0 where a fee covers it."]
 LabourCost = Annotated[
     SignedMoney | None, "All tracked time at its users' cost rates; null if not in the account's currency."
 ]
@@ -83,6 +86,7 @@ class ProjectProfitabilityTotal(msgspec.Struct):
     profit: Profit
     margin_percent: Margin
     missing_cost_rate_minutes: MissingCostRate
+    unpriced_minutes: UnpricedMinutes
 
 
 class ProjectProfitability(msgspec.Struct):
@@ -106,6 +110,7 @@ class ProjectProfitability(msgspec.Struct):
     profit: Profit
     margin_percent: Margin
     missing_cost_rate_minutes: MissingCostRate
+    unpriced_minutes: UnpricedMinutes
 
 
 class ProjectProfitabilityReport(msgspec.Struct):
@@ -155,19 +160,20 @@ def get_report_project_profitability(
 
 
 def settled(sums: list[int], billing_type: str | None) -> list[int]:
-    """Return SUMS with the labour cost in minor units, and all time billed for projects whose fee covers the hours."""
-    tracked, billable, value, billed, *revenue, cost, spent, missing = sums
-    billed = value if billing_type in expressions.COVERED else billed
-    return [tracked, billable, value, billed, *revenue, by_the_hour(cost), spent, missing]
+    """Return SUMS with the labour cost in minor units; where a fee covers the hours, all of them are billed."""
+    tracked, billable, value, billed, unpriced, *revenue, cost, spent, missing = sums
+    if billing_type in expressions.COVERED:
+        billed, unpriced = value, 0
+    return [tracked, billable, value, billed, unpriced, *revenue, by_the_hour(cost), spent, missing]
 
 
 def profit(currency: str, sums: list[int], account_currency: str) -> tuple[Any, ...]:
     """Return the fields of ProjectProfitabilityTotal."""
-    tracked, billable, value, billed, invoiced, credited, cost, spent, missing = sums
+    tracked, billable, value, billed, unpriced, invoiced, credited, cost, spent, missing = sums
     revenue = invoiced - credited
     surplus = revenue - cost - spent
     has_cost = currency == account_currency
     amounts = (amount_of(units, currency) for units in (value, revenue, value - billed))
     labour = amount_of(cost, currency) if has_cost else None
     rest = (amount_of(surplus, currency), ratio(surplus, revenue)) if has_cost else (None, None)
-    return currency, tracked, billable, *amounts, labour, amount_of(spent, currency), *rest, missing
+    return currency, tracked, billable, *amounts, labour, amount_of(spent, currency), *rest, missing, unpriced

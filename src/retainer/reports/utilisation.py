@@ -35,6 +35,7 @@ from retainer.reports.periods import Period
 from retainer.reports.ratios import Ratio, average, of_days, ratio
 from retainer.rollups import summaries
 from retainer.rollups.summaries import Sums
+from retainer.schema.expressions import is_unpriced
 from retainer.schema.identity import users
 from retainer.schema.work import time_entries
 from retainer.store.tx import Tx
@@ -42,7 +43,7 @@ from retainer.values.collation import sort_key
 from retainer.values.exact import amount_of
 from retainer.values.kinds import ME, Currency, Id, Money, Percent, UserId
 
-SUMS = ("tracked_minutes", "billable_minutes", "billable_value", "billed_value")
+SUMS = ("tracked_minutes", "billable_minutes", "billable_value", "billed_value", "unpriced_minutes")
 
 
 class UtilisationQuery(ReportQuery):
@@ -167,8 +168,9 @@ def _worked(limits: tuple[str, ...]) -> Select[Any]:
     sums: tuple[Any, ...] = (
         func.sum(entry.duration_minutes),
         func.sum(case((entry.billable, entry.duration_minutes), else_=0)),
-        func.sum(entry.amount),
+        func.coalesce(func.sum(entry.amount), 0),
         func.sum(case((entry.invoice_line_id.is_not(None), entry.amount), else_=0)),
+        func.sum(case((is_unpriced(time_entries), entry.duration_minutes), else_=0)),
     )
     conditions = [entry[name] == bindparam(name) for name in limits]
     in_period = entry.date.between(bindparam("first"), bindparam("last"))

@@ -1,5 +1,6 @@
 """Changes: the one call that whoever writes what sums count must make. Every sum that is kept follows from it."""
 
+import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, partial
@@ -13,9 +14,12 @@ from sqlalchemy.sql.elements import ClauseElement
 from retainer.rollups import project_totals, summaries
 from retainer.rollups.sources import BALANCES, BILLED_TIME, TIME, Source, negated
 from retainer.schema.work import projects
-from retainer.store.engines.sql import Part, combined, rows_of
+from retainer.store.engines.sql import INTEGER, Part, combined, is_listed, listed, rows_of
 from retainer.store.tx import Tx
 from retainer.values.records import Record
+
+RECORDS = "records"
+"""Rows of a source are found by a list of records, instead of by a column of theirs."""
 
 
 def insert(tx: Tx, source: Source, table: Table, record: Record) -> int:
@@ -35,6 +39,16 @@ def added(tx: Tx, source: Source, record_id: int) -> None:
 def removed(tx: Tx, source: Source, record_id: int) -> None:
     """Take away what the rows of a source that belong to a record come to, before they go."""
     _apply(tx, source, source.feeds, "record_id", record_id, -1)
+
+
+def added_all(tx: Tx, source: Source, record_ids: list[int]) -> None:
+    """Add what the rows of a source that belong to any of many records come to."""
+    _apply(tx, source, source.feeds, RECORDS, json.dumps(record_ids), 1)
+
+
+def removed_all(tx: Tx, source: Source, record_ids: list[int]) -> None:
+    """Take away what the rows of a source that belong to any of many records come to, before they go."""
+    _apply(tx, source, source.feeds, RECORDS, json.dumps(record_ids), -1)
 
 
 @contextmanager
@@ -68,7 +82,7 @@ def changing_project(tx: Tx, project_ids: list[int]) -> Iterator[None]:
             yield
 
 
-def _apply(tx: Tx, source: Source, feeds: tuple[Table, ...], by: str, record_id: int, sign: int) -> None:
+def _apply(tx: Tx, source: Source, feeds: tuple[Table, ...], by: str, record_id: int | str, sign: int) -> None:
     for statement in _statements(source, feeds, by, sign, is_combined=tx.engine.combines_writes):
         tx.run(statement, record_id=record_id)
 
@@ -76,7 +90,11 @@ def _apply(tx: Tx, source: Source, feeds: tuple[Table, ...], by: str, record_id:
 @cache
 def _statements(source: Source, feeds: tuple[Table, ...], by: str, sign: int, *, is_combined: bool) -> list[UpdateBase]:
     rows = source.rows if sign == 1 else negated(source)
-    rows = rows.where(source.rows.selected_columns[by] == bindparam("record_id"))
+    columns = source.rows.selected_columns
+    if by == RECORDS:
+        rows = rows.where(is_listed(columns.record_id, listed("record_id", INTEGER).scalar_subquery()))
+    else:
+        rows = rows.where(columns[by] == bindparam("record_id"))
     changed, is_one = rows_of("changed", rows.selected_columns), source.has_one_row and by == "record_id"
     statements = [_adding(feed, changed, is_one=is_one) for feed in feeds]
     if is_combined:  # the rows are read once for all of them

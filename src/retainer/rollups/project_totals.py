@@ -1,7 +1,8 @@
 """Project totals: what a project's time is worth, what is not yet billed and what was invoiced, on the project's row.
 
 To add up all entries of the projects in a list would take longer with every day of work. Amounts of another currency
-than the project's are not in its totals, and nothing is unbilled where a fee covers the hours.
+than the project's are not in its totals, and nothing is unbilled where a fee covers the hours. Hours without a rate are
+not unbilled, either: nobody can bill them yet.
 """
 
 from decimal import Decimal
@@ -12,6 +13,7 @@ from sqlalchemy import (
     FromClause,
     Select,
     Update,
+    and_,
     bindparam,
     case,
     func,
@@ -27,13 +29,14 @@ from retainer.schema.columns import among
 from retainer.schema.expressions import is_covered
 from retainer.schema.work import projects
 from retainer.store.engines.sql import INTEGER
+from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 
 FORMULAS = {
     "tracked_minutes": {"tracked_minutes": 1},
     "billable_minutes": {"billable_minutes": 1},
     "billable_amount": {"billable_value": 1},
-    "unbilled_minutes": {"billable_minutes": 1, "billed_minutes": -1},
+    "unbilled_minutes": {"billable_minutes": 1, "billed_minutes": -1, "unpriced_minutes": -1},
     "unbilled_amount": {"billable_value": 1, "billed_value": -1},
     "invoiced_amount": {"invoiced": 1, "credited": -1},
 }
@@ -63,33 +66,35 @@ def init_totals(project: HasTotals) -> None:
 
 def adding(rows: FromClause, *, is_one: bool) -> Update:
     """Return the statement that adds rows of a source to the totals of their projects."""
-    values: dict[str, object] = {}
-    for name in FORMULAS:
-        total = _total(name, rows.c)
-        if total is not None:
-            added = total if is_one else _sum(rows, total)
-            values[name] = projects.c[name] + (
-                case((is_covered(projects), 0), else_=added) if name in UNLESS_COVERED else added
-            )
-    project_id = rows.c.project_id
-    statement = update(projects).values(values)
-    return statement.where(projects.c.id == project_id if is_one else projects.c.id.in_(select(project_id)))
+    if is_one:
+        added, project_id = _totals(rows.c, projects), rows.c.project_id
+    else:  # added up once for all projects: to look through the rows for each of them takes as long as both multiplied
+        project = projects.alias("project")
+        sums = [func.sum(total).label(name) for name, total in _totals(rows.c, project).items()]
+        of_project = rows.join(project, and_(project.c.id == rows.c.project_id, project.c.account_id == ACCOUNT))
+        grouped = select(rows.c.project_id, *sums).select_from(of_project).group_by(rows.c.project_id).subquery("sums")
+        added, project_id = {each.name: grouped.c[each.name] for each in sums}, grouped.c.project_id
+    values = {
+        name: projects.c[name] + (case((is_covered(projects), 0), else_=total) if name in UNLESS_COVERED else total)
+        for name, total in added.items()
+    }
+    return update(projects).values(values).where(projects.c.id == project_id)
 
 
-def _sum(rows: FromClause, total: ColumnElement[Any]) -> ColumnElement[Any]:
-    """The sum of a total over the rows of a project."""
-    of_project = select(func.sum(total)).where(rows.c.project_id == projects.c.id)
-    return func.coalesce(of_project.scalar_subquery(), 0)
+def _totals(columns: Any, project: FromClause) -> dict[str, ColumnElement[Any]]:
+    """What a row adds to each total of its project, of those in which it has a say."""
+    totals = {name: _total(name, columns, project) for name in FORMULAS}
+    return {name: total for name, total in totals.items() if total is not None}
 
 
-def _total(name: str, columns: Any) -> ColumnElement[Any] | None:
+def _total(name: str, columns: Any, project: FromClause = projects) -> ColumnElement[Any] | None:
     """What figures of a row add to a total of its project; None when they have no say in it."""
     figures = [(columns[name], sign) for name, sign in FORMULAS[name].items() if name in columns]
     terms: list[Any] = [column if sign == 1 else -column for column, sign in figures]
     if not terms:
         return None
     figure: ColumnElement[Any] = sum(terms[1:], terms[0])
-    return case((columns.currency == projects.c.currency, figure), else_=0) if name in IN_CURRENCY else figure
+    return case((columns.currency == project.c.currency, figure), else_=0) if name in IN_CURRENCY else figure
 
 
 def _expected() -> Select[Any]:

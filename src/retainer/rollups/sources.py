@@ -17,6 +17,7 @@ from retainer.schema.billing import (
     invoices,
     payments,
 )
+from retainer.schema.expressions import is_unpriced
 from retainer.schema.rollups import client_sums, money_sums, project_sums, user_sums
 from retainer.schema.work import cost_rates, projects, time_entries
 from retainer.store.engines.sql import INTEGER, next_day
@@ -58,14 +59,15 @@ TIME = Source(
         time_entries.c.currency,
         time_entries.c.duration_minutes.label("tracked_minutes"),
         case((time_entries.c.billable, time_entries.c.duration_minutes), else_=0).label("billable_minutes"),
-        time_entries.c.amount.label("billable_value"),
+        func.coalesce(time_entries.c.amount, 0).label("billable_value"),
+        case((is_unpriced(time_entries), time_entries.c.duration_minutes), else_=0).label("unpriced_minutes"),
         (time_entries.c.duration_minutes * func.coalesce(COST_RATE, 0)).label("labour_cost"),
         case((COST_RATE.is_(None), time_entries.c.duration_minutes), else_=0).label("missing_cost_rate_minutes"),
     ),
     (projects, project_sums, user_sums),
     has_one_row=True,
 )
-"""Time entries: minutes, value, and minutes x the user's cost rate on the day."""
+"""Time entries: minutes, value, minutes that are billable without a rate, and minutes x the cost rate on the day."""
 
 BILLED_TIME = Source(
     select(

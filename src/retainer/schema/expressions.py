@@ -21,6 +21,18 @@ def is_covered(table: Table) -> ColumnElement[bool]:
     return among(table.c.billing_type, COVERED)
 
 
+def has_covered_hours(table: Table) -> ColumnElement[bool]:
+    """Whether a fee covers the hours of a time entry: that of its project."""
+    project = projects.alias()
+    billing_type = select(project.c.billing_type).where(project.c.id == table.c.project_id).scalar_subquery()
+    return among(billing_type, COVERED)
+
+
+def is_unpriced(table: Table) -> ColumnElement[bool]:
+    """Whether a time entry is billable, but has no rate."""
+    return and_(table.c.billable.is_(True), table.c.amount.is_(None))
+
+
 def is_live(table: Any) -> ColumnElement[bool]:
     """Whether a project is not a template."""
     live: ColumnElement[bool] = table.c.is_template.is_(False)

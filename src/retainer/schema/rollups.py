@@ -21,6 +21,7 @@ project_sums = summary(
         "billable_minutes",
         "billable_value",
         "billed_value",
+        "unpriced_minutes",
         "labour_cost",  # hourly rate in minor units x minutes: a sixtieth of it is the cost
         "missing_cost_rate_minutes",
         "invoiced",
@@ -40,7 +41,9 @@ client_sums = summary("client_sums", "client_id", of=MONEY)
 money_sums = summary("money_sums", of=MONEY)
 
 user_sums = summary(
-    "user_sums", "user_id", of=("tracked_minutes", "billable_minutes", "billable_value", "billed_value")
+    "user_sums",
+    "user_id",
+    of=("tracked_minutes", "billable_minutes", "billable_value", "billed_value", "unpriced_minutes"),
 )
 
 SUMMARIES = (project_sums, client_sums, money_sums, user_sums)

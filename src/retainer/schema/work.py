@@ -130,7 +130,7 @@ time_entries = tenant_table(
     text("description", optional=True),
     text("currency"),
     money("hourly_rate", optional=True),
-    money("amount"),
+    money("amount", optional=True),  # null: billable, and nobody has said at which rate
     hidden(flag("rate_is_sent", server_default="0")),  # else derived, and derived again when the entry moves
     text("external_id", optional=True),
     folded("description", into="search", optional=True),

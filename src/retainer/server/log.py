@@ -16,7 +16,7 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
 from retainer.server.outages import Outages
 from retainer.server.writer import Stream, Writer
-from retainer.store.engines import Busy, Engine, TooSlow, Unavailable
+from retainer.store.engines import Busy, DeadlineExceeded, Engine, Unavailable
 from retainer.traffic.answered import LONGEST_METHOD, Answered, shown_path, written_record
 from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import utcnow
@@ -136,7 +136,7 @@ class Log:
         if isinstance(error, Busy):
             during = what if isinstance(what, str) else f"{what.method} {what.path}"
             self.warning(f"{during} was given up. {error.reason} ({' '.join(str(error).split())})")
-            if isinstance(error, TooSlow):
+            if isinstance(error, DeadlineExceeded):
                 self.outages.count_error()
         elif isinstance(error, Unavailable):
             self.outages.note(error)

@@ -1,25 +1,34 @@
 """Transactions: what is written in one becomes durable as a whole, or not at all."""
 
+import math
 import sys
+import time
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
 from sqlalchemy import Table
 
-from retainer.store.engines.base import DriverConnection, DriverCursor, Engine, Row
+from retainer.store.engines.base import DeadlineExceeded, DriverConnection, DriverCursor, Engine, Row, Values
 from retainer.store.statements import Statement, Statements
 from retainer.values.exact import utcnow
 
 
 class Transaction(ABC):
-    """A transaction on a connection that it has lent; how a statement is run, a subclass says."""
+    """A transaction on a connection that it has lent; how a statement is run, a subclass says.
 
-    def __init__(self, engine: Engine, statements: Statements, account_id: int | None, *, write: bool) -> None:
+    It may take so many `seconds` from when it has its turn. After that it is undone, and raises DeadlineExceeded.
+    """
+
+    def __init__(
+        self, engine: Engine, statements: Statements, account_id: int | None, *, write: bool, seconds: float
+    ) -> None:
         self.engine = engine
         self.statements = statements
         self.account_id = account_id
         self.writes = write
         self.connection: DriverConnection = None
+        self.seconds = seconds
+        self.deadline = math.inf
         self._now = ""
         self.is_snapshot = False
 
@@ -38,11 +47,17 @@ class Transaction(ABC):
             self.connection = self.engine.begin_write(self.account_id)
         else:
             self.connection = self.engine.connection()
+        self.deadline = time.monotonic() + self.seconds
+        self.engine.limit(self.connection, self.deadline)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.engine.lift_limit(self.connection)
         if self.writes:
-            self.engine.end_write(self.connection, commit=kind is None)
+            is_late = kind is None and self.is_late()
+            self.engine.end_write(self.connection, commit=kind is None and not is_late)
+            if is_late:
+                raise DeadlineExceeded(self._too_long())
         elif self.is_snapshot:
             self.engine.end_snapshot(self.connection)
         else:
@@ -52,7 +67,21 @@ class Transaction(ABC):
         """Let all statements that follow see one state of the database."""
         if not self.writes and not self.is_snapshot:
             self.engine.begin_snapshot(self.connection)
+            self.engine.limit(self.connection, self.deadline)
             self.is_snapshot = True
+
+    def is_late(self) -> bool:
+        """Whether the time of the transaction is up."""
+        return time.monotonic() > self.deadline
+
+    def run_text(self, text: str, values: Values) -> DriverCursor:
+        """Run a statement that was prepared; return the driver's cursor. Raises DeadlineExceeded."""
+        if self.is_late():
+            raise DeadlineExceeded(self._too_long())
+        return self.engine.run(self.connection, text, values)
+
+    def _too_long(self) -> str:
+        return f"The transaction took longer than {self.seconds} seconds."
 
     @abstractmethod
     def execute(self, statement: Statement, values: dict[str, Any]) -> DriverCursor:
@@ -60,13 +89,11 @@ class Transaction(ABC):
 
     def all(self, statement: Statement, **values: Any) -> list[Row]:
         """Return every row of a statement."""
-        rows: list[Row] = self.execute(statement, values).fetchall()
-        return rows
+        return self.engine.all(self.execute(statement, values))
 
     def one(self, statement: Statement, **values: Any) -> Row | None:
         """Return the first row of a statement, if it has any."""
-        row: Row | None = self.execute(statement, values).fetchone()
-        return row
+        return self.engine.first(self.execute(statement, values))
 
     def value(self, statement: Statement, **values: Any) -> Any:
         """Return the first column of the first row, or None."""
@@ -102,4 +129,4 @@ class UnscopedTx(Transaction):
         """Run a statement over all accounts and return the driver's cursor."""
         text, names, constants = self.statements.of_all(statement)
         values = constants | values
-        return self.engine.run(self.connection, text, [values[name] for name in names])
+        return self.run_text(text, [values[name] for name in names])

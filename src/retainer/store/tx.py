@@ -12,7 +12,7 @@ from sqlalchemy.sql.elements import ClauseElement
 from retainer.errors import BodyErrors, FieldErrors, Refusal, not_found
 from retainer.store import constraints
 from retainer.store.constraints import MISSING, singular
-from retainer.store.engines.base import DriverCursor, Engine, Row
+from retainer.store.engines.base import TRANSACTION_SECONDS, DriverCursor, Engine, Row
 from retainer.store.engines.sql import INTEGER, TEXT, Part, combined, insert_or_add, rows_of
 from retainer.store.records import R, folds, view
 from retainer.store.statements import Statement, Statements, statements_of
@@ -47,13 +47,11 @@ class Tx(BodyErrors, Transaction):
     A reading transaction is one statement, which needs no BEGIN; whoever needs more asks for a `snapshot` first.
     """
 
-    def __init__(
-        self, engine: Engine, statements: Statements, actor: Actor, *, write: bool, may_repeat: bool = False
-    ) -> None:
+    def __init__(self, engine: Engine, statements: Statements, actor: Actor, *, write: bool, seconds: float) -> None:
         BodyErrors.__init__(self)
-        Transaction.__init__(self, engine, statements, actor.account_id, write=write)
+        Transaction.__init__(self, engine, statements, actor.account_id, write=write, seconds=seconds)
         self.actor = actor
-        self.may_repeat = may_repeat
+        self.may_repeat = False
         self.if_match: str | None = None
         self._used = False
 
@@ -75,14 +73,14 @@ class Tx(BodyErrors, Transaction):
             values["today"] = self.today
         if "moment" in constants:
             values["moment"] = self.now
-        return self.engine.run(self.connection, text, [values[name] for name in names])
+        return self.run_text(text, [values[name] for name in names])
 
     def find(self, table: Table, record_id: int | None, model: type[R]) -> R | None:
         """Return the record, or None: for references in a body, whose absence `insert` and `update` report."""
         if record_id is None:
             return None
         records = view(table, model)
-        row = self.execute(records.locked if self.writes else records.one, {"id": record_id}).fetchone()
+        row = self.one(records.locked if self.writes else records.one, id=record_id)
         record: R | None = None if row is None else records.read(row)
         return record
 
@@ -221,22 +219,27 @@ class Store:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.statements = statements_of(engine.dialect, engine.marker)
+        self.seconds: float = TRANSACTION_SECONDS
 
-    def begin(self, actor: Actor, *, write: bool, may_repeat: bool = False) -> Tx:
+    def begin(self, actor: Actor, *, write: bool, may_repeat: bool = False, seconds: float | None = None) -> Tx:
         """Return a transaction of the actor's account; leaving its block commits, an exception rolls back.
 
-        Who says `may_repeat` runs it again after a TransientConflict, the last time without.
+        Who says `may_repeat` runs it again after a TransientConflict, the last time without. After so many `seconds`
+        it is undone and raises DeadlineExceeded; commands that take as long as they must say `math.inf`.
         """
-        return Tx(self.engine, self.statements, actor, write=write, may_repeat=may_repeat)
+        tx = Tx(self.engine, self.statements, actor, write=write, seconds=self.seconds if seconds is None else seconds)
+        tx.may_repeat = may_repeat
+        return tx
 
-    def unscoped(self, reason: str, *, write: bool = False) -> UnscopedTx:  # noqa: ARG002
-        """Return a transaction over all accounts: for operators' commands and housekeeping."""
-        return UnscopedTx(self.engine, self.statements, None, write=write)
+    def unscoped(self, reason: str, *, write: bool = False, seconds: float | None = None) -> UnscopedTx:  # noqa: ARG002
+        """Return a transaction over all accounts: for operators' commands and housekeeping. `seconds` as above."""
+        seconds = self.seconds if seconds is None else seconds
+        return UnscopedTx(self.engine, self.statements, None, write=write, seconds=seconds)
 
     def within(self, tx: UnscopedTx, actor: Actor) -> Tx:
         """Return a part of a transaction that is limited to an account: for one that is opened in it."""
-        part = Tx(self.engine, self.statements, actor, write=tx.writes)
-        part.connection, part.now = tx.connection, tx.now
+        part = Tx(self.engine, self.statements, actor, write=tx.writes, seconds=tx.seconds)
+        part.connection, part.now, part.deadline = tx.connection, tx.now, tx.deadline
         return part
 
     def unscoped_one(self, reason: str, statement: Statement, **values: Any) -> Row | None:  # noqa: ARG002

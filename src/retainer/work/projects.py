@@ -108,7 +108,7 @@ class Project(Record):
     tracked_minutes: Annotated[int, "Time on the project, billable or not."] = READ_ONLY
     billable_minutes: Annotated[int, "Time on the project that is billable, billed or not."] = READ_ONLY
     unbilled_minutes: Annotated[
-        int, "Billable time that is on no invoice; 0 where a fixed fee or retainer covers it."
+        int, "Billable time with a rate that is on no invoice; 0 where a fixed fee or retainer covers it."
     ] = READ_ONLY
     billable_amount: Annotated[
         Money, "What the billable time in the project's currency is worth, billed or not, before tax."

@@ -39,9 +39,9 @@ def price(tx: Tx, entry: TimeEntry, context: Context, before: TimeEntry | None, 
             f"Send the rate in {entry.currency}, or null for the usual one.",
         )
         entry.hourly_rate = None  # so that no other error is noted for it
-    rate = entry.hourly_rate if entry.billable and entry.hourly_rate else Decimal(0)
-    entry.amount = time_amount(entry.duration_minutes or 0, rate, entry.currency)
-    if entry.amount > MAX_AMOUNT:
+    rate = entry.hourly_rate if entry.billable else Decimal(0)
+    entry.amount = None if rate is None else time_amount(entry.duration_minutes or 0, rate, entry.currency)
+    if entry.amount is not None and entry.amount > MAX_AMOUNT:
         tx.error(
             "hourly_rate", f"Makes the entry worth {entry.amount} {entry.currency}; at most {MAX_AMOUNT} is possible."
         )

@@ -19,7 +19,7 @@ from typing import Annotated
 from sqlalchemy import bindparam, func, select, update
 
 from retainer.billing import allocations
-from retainer.billing.allocation_types import BillingStatusFilter
+from retainer.billing.allocation_types import TimeBillingStatusFilter
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
@@ -56,7 +56,7 @@ class TimeEntryFilter(Filter):
     date_from: Annotated[Day | None, since("date")] = None
     date_to: Annotated[Day | None, until("date")] = None
     billable: bool | None = None
-    billing_status: BillingStatusFilter = None
+    billing_status: TimeBillingStatusFilter = None
     invoice_id: OneOf[Id] | None = None
     external_id: OneOf[Text191] | None = None
 

@@ -4,7 +4,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from retainer.billing.allocation_types import BillingInvoice, BillingLine, BillingStatusField, Locked
+from retainer.billing.allocation_types import BillingInvoice, BillingLine, Locked, TimeBillingStatusField
 from retainer.values.common import ActingUser, ExternalId
 from retainer.values.kinds import Currency, Day, Id, Instant, Money, Text5000
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
@@ -33,11 +33,13 @@ class TimeEntry(Record):
     hourly_rate: Annotated[
         Money | None, "Fixed when recorded; when left out that of project, client, user or account."
     ] = None
-    amount: Annotated[Money, "Hours x `hourly_rate`, rounded half up, before tax; 0 when it is not billable."] = (
-        READ_ONLY
-    )
+    amount: Annotated[
+        Money | None,
+        "Hours x `hourly_rate`, rounded half up, before tax. 0 when it is not billable; null when it is, without a "
+        "rate.",
+    ] = READ_ONLY
     currency: Annotated[Currency, "That of the client, else of the account."] = READ_ONLY
-    billing_status: BillingStatusField = READ_ONLY
+    billing_status: TimeBillingStatusField = READ_ONLY
     invoice_id: BillingInvoice = READ_ONLY
     invoice_line_id: BillingLine = READ_ONLY
     is_locked: Locked = READ_ONLY

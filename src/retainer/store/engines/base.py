@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 5
 """The longest that a writer waits for its turn."""
+TRANSACTION_SECONDS = 10
+"""The longest that a transaction takes, once it has its turn. With all that a request waits for before and after, that
+is less than half a minute, after which the server ends connections."""
 DriverConnection = Any
 """A connection of the driver's kind; only its engine knows more of it."""
 DriverCursor = Any
@@ -43,14 +46,16 @@ class TransientConflict(Busy):
     """The database undid the transaction because of another one; the same again may succeed."""
 
 
-class TooSlow(Busy):
-    """The database took longer than it may. It is there, and answers others."""
+class DeadlineExceeded(Busy):
+    """A statement or a transaction took longer than it may, and was undone."""
 
-    reason = "The database was too busy for this."
+    reason = "This took too long, and nothing of it was done. If it asks for much, ask for less at once."
 
 
-class CommitTooSlow(OutcomeUnknown, TooSlow):
+class CommitTooSlow(OutcomeUnknown, DeadlineExceeded):
     """A commit took longer than it may: what it was to make durable may be there or not."""
+
+    reason = "This took too long, and whether it was done is not known."
 
 
 class Engine(ABC):
@@ -98,6 +103,27 @@ class Engine(ABC):
     @abstractmethod
     def run(self, connection: DriverConnection, text: str, values: Values) -> DriverCursor:
         """Run a statement with the values of its numbered places; return the driver's cursor."""
+
+    def all(self, cursor: DriverCursor) -> list[Row]:
+        """Return all rows of a statement that was run."""
+        rows: list[Row] = cursor.fetchall()
+        return rows
+
+    def first(self, cursor: DriverCursor) -> Row | None:
+        """Return the first row of a statement that was run, if it has any."""
+        row: Row | None = cursor.fetchone()
+        return row
+
+    @abstractmethod
+    def limit(self, connection: DriverConnection, deadline: float) -> None:
+        """End what a transaction that has begun does after a moment of the monotonic clock, as far as can be.
+
+        Without a deadline, which is infinity, it may take as long as it likes.
+        """
+
+    @abstractmethod
+    def lift_limit(self, connection: DriverConnection) -> None:
+        """Let a transaction end, however long that takes."""
 
     @abstractmethod
     def insert_rows(self, connection: DriverConnection, table: Table, rows: list[Row]) -> None:
@@ -178,10 +204,9 @@ class Engine(ABC):
         """Return the first row of a statement outside any transaction."""
         connection = self.connection()
         try:
-            row: Row | None = self.run(connection, text, values).fetchone()
+            return self.first(self.run(connection, text, values))
         finally:
             self.give_back(connection)
-        return row
 
     def estimate_rows(self, name: str) -> int:
         """About how many rows a table has; 0 when there is none. Counts them where that is quick."""

@@ -5,9 +5,18 @@ import time
 from collections import deque
 from typing import Any, NoReturn, Protocol
 
-from retainer.store.engines.base import WAIT_SECONDS, Busy, CommitTooSlow, DriverConnection, OutcomeUnknown, Unavailable
+from retainer.store.engines.base import (
+    TRANSACTION_SECONDS,
+    WAIT_SECONDS,
+    Busy,
+    CommitTooSlow,
+    DriverConnection,
+    OutcomeUnknown,
+    Unavailable,
+)
 
 GROUP_SECONDS = 0.05  # an older group takes nobody in: those in it have waited long enough
+END_SECONDS = TRANSACTION_SECONDS + 1  # for the end of a group: the last writer that it takes in has its deadline
 
 
 class Transactions(Protocol):
@@ -61,6 +70,11 @@ class GroupCommit:
                 self._give_up(error)
         return self._group.connection
 
+    def is_shared(self, connection: DriverConnection) -> bool:
+        """Whether a transaction holds what other writers have written, who wait for its end."""
+        group = self._group
+        return group is not None and group.connection is connection and bool(group.waiting)
+
     def end(self, *, commit: bool) -> None:
         """Make what was written durable, or undo it. Raises Unavailable when the group fails, whoever failed in it."""
         group, connection = self._group, self._group.connection
@@ -77,7 +91,7 @@ class GroupCommit:
         ended = self._hand_over()
         if ended is None:
             self._close(commit=True)
-        elif not ended.wait(WAIT_SECONDS):
+        elif not ended.wait(END_SECONDS):
             raise CommitTooSlow("The writes that share the transaction took too long.")
         elif group.failure is not None:
             raise type(group.failure)(*group.failure.args) from group.failure

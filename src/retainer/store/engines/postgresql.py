@@ -1,6 +1,7 @@
 """PostgreSQL: statements are sent together, and waited for when the result of one is needed."""
 
 import contextlib
+import math
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,6 +112,14 @@ class Postgresql(Engine):
         except psycopg.Error as error:
             raise translate_error(error) from error
         return cursor  # type: ignore[no-any-return]  # what cursor_factory makes
+
+    def limit(self, connection: Connection, deadline: float) -> None:
+        """Let a transaction without a deadline take as long as it must; the session ends any other that is too long."""
+        if deadline == math.inf and connection.sent is not None and connection.limits_transactions:
+            connection.send("SET LOCAL transaction_timeout = 0", [])
+
+    def lift_limit(self, connection: Connection) -> None:
+        """Nothing is to be done: the session's limits are for each statement, or end with the transaction."""
 
     def insert_rows(self, connection: Connection, table: Table, rows: list[Row]) -> None:
         """Insert many rows as JSON, of which the server makes them: one statement, one value."""

@@ -13,7 +13,15 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import TextLoader
 
-from retainer.store.engines.base import Busy, Row, TooSlow, TransientConflict, Unavailable, Values
+from retainer.store.engines.base import (
+    TRANSACTION_SECONDS,
+    Busy,
+    DeadlineExceeded,
+    Row,
+    TransientConflict,
+    Unavailable,
+    Values,
+)
 
 logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it warns of is an error of ours as well
 OUT_OF_REACH = (
@@ -29,6 +37,13 @@ REPLY_SECONDS = 4
 
 PREPARED = 128
 """Statements that a connection keeps prepared; the driver keeps their texts, the server their plans."""
+
+
+MOST_UNDERWAY = 100
+"""Statements of a transaction that are sent without waiting for any: what they take together is noticed after that."""
+LIMIT_TRANSACTIONS = f"SET transaction_timeout = '{TRANSACTION_SECONDS + REPLY_SECONDS}s'"
+"""The last resort, from PostgreSQL 17 on: a COMMIT that waits behind slow statements comes to nothing when it is so
+late that its caller was told so. Transactions are stopped between statements long before."""
 
 
 class InstantLoader(Loader):
@@ -68,6 +83,10 @@ class Connection(psycopg.Connection[Row]):
     """The pipeline of the transaction that has begun: statements that were sent without waiting for their results."""
     has_savepoint = False
     """Whether the transaction has the savepoint of an attempt."""
+    limits_transactions = False
+    """Whether the server ends transactions that take too long."""
+    underway = 0
+    """How many statements were sent in the pipeline since the last that was waited for."""
     turn: "threading.Lock | None" = None
     """What other writes of its account wait for in this process, until it is given back."""
     single_cursor: psycopg.Cursor[Row]
@@ -79,8 +98,12 @@ class Connection(psycopg.Connection[Row]):
 
         Making a cursor takes the driver a quarter of the time of a statement.
         """
-        cursor = self.single_cursor if self.sent is None else self.cursor()
-        return cursor.execute(statement, values)
+        if self.sent is None:
+            return self.single_cursor.execute(statement, values)
+        self.underway += 1
+        if self.underway > MOST_UNDERWAY:
+            self.sync()
+        return self.cursor().execute(statement, values)
 
     def send(self, statement: str, values: Values) -> None:
         """Run a statement whose result nobody reads. In a transaction it is only sent, and errors come later."""
@@ -113,6 +136,7 @@ class Connection(psycopg.Connection[Row]):
     def sync(self) -> None:
         """Wait for all that was sent in the pipeline; after an error it takes statements again. Raises the error."""
         if self.sent is not None:
+            self.underway = 0
             self.sent.sync()
 
     def prepare_again(self) -> None:
@@ -149,6 +173,9 @@ def open_connection(conninfo: str) -> Connection:
         connection.close()
         advice = f"Make one with createdb --encoding={ENCODING} --template=template0."
         raise Unavailable(f"The database has the encoding {encoding}, which cannot hold every name. {advice}")
+    if connection.info.server_version >= 170000:
+        connection.execute(LIMIT_TRANSACTIONS)
+        connection.limits_transactions = True
     connection.prepared_max = PREPARED
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.adapters.register_loader("date", TextLoader)
@@ -172,8 +199,8 @@ def translate_error(error: psycopg.Error) -> Exception:
         return TransientConflict(str(error))
     if isinstance(error, errors.LockNotAvailable):
         return Busy(str(error))
-    if isinstance(error, errors.QueryCanceled):
-        return TooSlow(str(error))
+    if isinstance(error, (errors.QueryCanceled, errors.TransactionTimeout)):
+        return DeadlineExceeded(str(error))
     if isinstance(error, OUT_OF_REACH) and (error.sqlstate or "")[:2] != PROGRAM_LIMIT:
         return Unavailable(str(error))
     return error

@@ -31,7 +31,7 @@ from sqlalchemy.sql import functions
 from sqlalchemy.sql.compiler import DDLCompiler, SQLCompiler
 from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import TIMESTAMP, BigInteger, Boolean, Date, DateTime, Integer, Text
+from sqlalchemy.types import TIMESTAMP, BigInteger, Boolean, Date, DateTime, Integer, NullType, Text
 
 from retainer.store.engines.base import Row
 
@@ -161,7 +161,7 @@ def listed(name: str, kind: Any = TEXT) -> Select[Any]:
 class is_listed(FunctionElement[bool]):  # noqa: N801
     """Whether a value is in a list that is bound as JSON: `is_listed(column, listed("ids").scalar_subquery())`."""
 
-    type = Boolean()
+    type = NullType()  # type: ignore[assignment]  # of a Boolean, SQLite is asked if it "= 1", and uses no index
     inherit_cache = True
 
 

@@ -3,8 +3,10 @@
 import contextlib
 import fcntl
 import itertools
+import math
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from retainer.settings import SettingsError
 from retainer.store.engines.base import (
     WAIT_SECONDS,
     Busy,
+    DeadlineExceeded,
     DriverConnection,
     DriverCursor,
     Engine,
@@ -51,7 +54,21 @@ CACHED_STATEMENTS = 64
 """Compiled statements that a connection keeps; each takes some 13 KB, and there may be a connection for each thread."""
 STALE = {"IOERR", "CANTOPEN", "READONLY", "NOTADB", "CORRUPT"}  # no connection that was open then is used again
 OUT_OF_REACH = {"BUSY", "LOCKED", "FULL", "PROTOCOL", *STALE}
+STEPS = 1_000_000  # of SQLite's machine, some 10 ms, after which a statement asks whether its time is up
 ROOM = 1024 * 1024  # free bytes that SQLite needs for the files beside a database
+
+
+class Connection(driver.Connection):  # type: ignore[misc]  # its driver has no types
+    """A connection whose statements end when the time of their transaction is up."""
+
+    deadline: list[float]
+    """The one moment, in a list of its own: SQLite keeps what asks for it as long as the connection, which would keep
+    itself."""
+
+    def watch_deadline(self) -> None:
+        """Let statements ask for the deadline while they run."""
+        self.deadline = deadline = [math.inf]
+        self.set_progress_handler(lambda: time.monotonic() > deadline[0], STEPS)
 
 
 class Sqlite(Engine):
@@ -96,6 +113,8 @@ class Sqlite(Engine):
         _, name, *_ = *str(getattr(error, "sqlite_errorname", "")).split("_"), ""
         if name in STALE:
             self.close()
+        if name == "INTERRUPT":
+            return DeadlineExceeded("A statement was ended, as the time of its transaction was up.")
         kind = Busy if name == "BUSY" else Unavailable
         return kind(str(error)) if name in OUT_OF_REACH else error
 
@@ -103,13 +122,9 @@ class Sqlite(Engine):
         """A new connection with every promise switched on: durable commits, foreign keys, no trusted schema."""
         if not self.path.exists():  # it would be made anew, and empty; a URI that forbids that makes every read slower
             raise Unavailable(f"The database {self.path} is not there. Check that its disk is.")
-        connection = driver.connect(
-            str(self.path),
-            timeout=WAIT_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=CACHED_STATEMENTS,
-        )
+        options = {"timeout": WAIT_SECONDS, "isolation_level": None, "check_same_thread": False}
+        connection = driver.connect(str(self.path), **options, cached_statements=CACHED_STATEMENTS, factory=Connection)
+        connection.watch_deadline()
         for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
         return connection
@@ -120,6 +135,32 @@ class Sqlite(Engine):
             return connection.execute(text, values)
         except driver.DatabaseError as error:
             raise self.translate_error(error) from error
+
+    def all(self, cursor: DriverCursor) -> list[Row]:
+        """Return all rows of a statement, which goes on to run for that."""
+        try:
+            return super().all(cursor)
+        except driver.DatabaseError as error:
+            raise self.translate_error(error) from error
+
+    def first(self, cursor: DriverCursor) -> Row | None:
+        """Return the first row of a statement, which goes on to run for that."""
+        try:
+            return super().first(cursor)
+        except driver.DatabaseError as error:
+            raise self.translate_error(error) from error
+
+    def limit(self, connection: DriverConnection, deadline: float) -> None:
+        """Interrupt a statement at the deadline, unless its transaction holds the work of others.
+
+        With a writing statement that is interrupted, SQLite undoes the whole transaction. A writer that shares one is
+        stopped between its statements.
+        """
+        connection.deadline[0] = math.inf if self.writers.is_shared(connection) else deadline
+
+    def lift_limit(self, connection: DriverConnection) -> None:
+        """Interrupt nothing any more: a commit is not to be."""
+        connection.deadline[0] = math.inf
 
     def insert_rows(self, connection: DriverConnection, table: Table, rows: list[Row]) -> None:
         """Insert many rows in few statements: between two, other threads may run for as long as they like."""

@@ -1,0 +1,155 @@
+"""Hours that nobody has priced are never billed at nothing, and hours that a fee covers are not unbilled."""
+
+from types import SimpleNamespace
+
+import pytest
+
+DAY = "2026-03-10"
+PERIOD = {"from": "2026-03-01", "to": "2026-03-31"}
+STATUSES = ("non_billable", "covered", "unpriced", "unbilled", "billed")
+
+
+@pytest.fixture
+def world(api):
+    """A client without a rate, with an hour of each billing status; minutes tell them apart."""
+    client = api.make("/clients")["id"]
+    shop = api.make("/projects", client_id=client, name="Shop")["id"]
+    care = api.make("/projects", client_id=client, name="Care", billing_type="retainer", retainer_amount="900")["id"]
+
+    def worked(minutes, project=shop, **members):
+        body = {"project_id": project, "duration_minutes": minutes, "date": DAY, "client_id": client}
+        return api.make("/time-entries", **body | members)
+
+    entries = {
+        "non_billable": worked(1, billable=False),
+        "covered": worked(2, care, hourly_rate="60"),
+        "unpriced": worked(4),
+        "unbilled": worked(8, hourly_rate="60"),
+        "billed": worked(16, hourly_rate="60"),
+    }
+    ids = {status: entry["id"] for status, entry in entries.items()}
+    api.make("/invoices", client_id=client, lines=[{"time_entry_ids": [ids["billed"]]}])
+    return SimpleNamespace(api=api, client=client, shop=shop, care=care, ids=ids, worked=worked, made=entries)
+
+
+def entry_of(world, status):
+    return world.api.get(f"/time-entries/{world.ids[status]}").data
+
+
+def bill(world, **members):
+    return world.api.create("/invoices", client_id=world.client, **members)
+
+
+def of_reports(world):
+    """What the overview and the profitability report of the shop and of the care say of hours to be billed."""
+    overview = world.api.get("/reports/overview", PERIOD).data
+    (money,) = overview["money"]
+    rows = world.api.get("/reports/project-profitability", PERIOD).data
+    of_projects = [
+        (row["unbilled_amount"], row["unpriced_minutes"])
+        for project in (world.shop, world.care)
+        for row in rows["rows"]
+        if row["project_id"] == project
+    ]
+    (total,) = rows["totals"]
+    assert total["unpriced_minutes"] == overview["time"]["unpriced_minutes"]
+    return money["unbilled_time"], overview["time"]["unpriced_minutes"], of_projects
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_each_entry_says_whether_it_is_to_be_billed_and_lists_find_it_by_that(world, status):
+    assert entry_of(world, status)["billing_status"] == status
+    found = world.api.get("/time-entries", {"billing_status": status}).data
+    assert [entry["id"] for entry in found] == [world.ids[status]]
+    assert entry_of(world, status)["amount"] == {"non_billable": "0.00", "unpriced": None}.get(
+        status, f"{entry_of(world, status)['duration_minutes']}.00"
+    )
+
+
+def test_a_rate_of_nothing_is_a_rate(world):
+    entry = world.worked(32, hourly_rate="0")
+    assert (entry["amount"], entry["billing_status"]) == ("0.00", "unbilled")
+
+
+def test_covered_is_covered_with_or_without_a_rate_and_what_is_not_billable_needs_none(world):
+    assert world.worked(32, world.care)["billing_status"] == "covered"
+    free = world.worked(64, billable=False)
+    assert (free["billing_status"], free["amount"], free["hourly_rate"]) == ("non_billable", "0.00", None)
+
+
+def test_a_rate_that_is_given_later_makes_it_unbilled_and_one_that_is_taken_away_unpriced(world):
+    path = f"/time-entries/{world.ids['unpriced']}"
+    priced = world.api.patch(path, {"hourly_rate": "60"}).data
+    assert (priced["billing_status"], priced["amount"]) == ("unbilled", "4.00")
+    assert of_reports(world) == ("12.00", 0, [("12.00", 0), ("0.00", 0)])
+    again = world.api.patch(path, {"hourly_rate": None}).data
+    assert (again["billing_status"], again["amount"]) == ("unpriced", None)
+    assert of_reports(world) == ("8.00", 4, [("8.00", 4), ("0.00", 0)])
+
+
+def test_every_figure_that_is_called_unbilled_leaves_out_what_is_covered_or_unpriced(world):
+    for project, expected in ((world.shop, (8, "8.00")), (world.care, (0, "0.00"))):
+        row = world.api.get(f"/projects/{project}").data
+        assert (row["unbilled_minutes"], row["unbilled_amount"]) == expected
+    assert of_reports(world) == ("8.00", 4, [("8.00", 4), ("0.00", 0)])
+    of_client = world.api.get("/reports/overview", PERIOD | {"client_id": world.client}).data
+    assert (of_client["money"][0]["unbilled_time"], of_client["time"]["unpriced_minutes"]) == ("8.00", 4)
+
+
+def test_a_fee_begins_to_cover_hours_without_a_rate_and_ends_to(world):
+    world.api.patch(f"/projects/{world.shop}", {"billing_type": "retainer"})
+    assert entry_of(world, "unpriced")["billing_status"] == "covered"
+    assert of_reports(world) == ("0.00", 0, [("0.00", 0), ("0.00", 0)])
+    world.api.patch(f"/projects/{world.shop}", {"billing_type": "time_and_materials"})
+    assert world.api.get(f"/projects/{world.shop}").data["unbilled_minutes"] == 8
+    assert of_reports(world) == ("8.00", 4, [("8.00", 4), ("0.00", 0)])
+
+
+def test_unbilled_work_bills_what_has_a_price_and_says_what_it_left_out(world):
+    world.worked(32)
+    answer = bill(world, unbilled_work={"time": {}})
+    assert [line["time_entry_ids"] for line in answer.data["lines"]] == [[world.ids["unbilled"]]]
+    assert answer.json["meta"] == {
+        "left_out": [{"reason": "covered", "count": 1, "minutes": 2}, {"reason": "unpriced", "count": 2, "minutes": 36}]
+    }
+    assert entry_of(world, "unpriced")["billing_status"] == "unpriced"
+    assert answer.data["subtotal"] == "8.00"
+
+
+def test_a_project_that_is_named_is_billed_though_a_fee_covers_it_but_never_without_a_rate(world):
+    world.worked(32, world.care)
+    answer = bill(world, unbilled_work={"time": {"project_ids": [world.care]}})
+    assert [line["time_entry_ids"] for line in answer.data["lines"]] == [[world.ids["covered"]]]
+    assert answer.json["meta"]["left_out"] == [{"reason": "unpriced", "count": 1, "minutes": 32}]
+
+
+def test_a_change_of_a_draft_says_what_it_left_out_and_one_that_asks_for_no_work_leaves_out_nothing(world):
+    draft = bill(world, lines=[{"description": "Design", "unit_price": "500"}])
+    assert draft.json["meta"] == {"left_out": []}
+    path = f"/invoices/{draft.data['id']}"
+    added = world.api.patch(path, {"unbilled_work": {"time": {"to": DAY}}})
+    assert [entry["reason"] for entry in added.json["meta"]["left_out"]] == ["covered", "unpriced"]
+    assert world.api.patch(path, {"notes": "Thank you"}).json["meta"] == {"left_out": []}
+
+
+def test_days_limit_what_is_left_out_as_they_limit_what_is_billed(world):
+    world.worked(32, date="2026-03-20")
+    answer = bill(world, unbilled_work={"time": {"to": "2026-03-19"}})
+    assert [entry["minutes"] for entry in answer.json["meta"]["left_out"]] == [2, 4]
+
+
+def test_where_all_is_left_out_the_refusal_says_why(world):
+    bill(world, unbilled_work={"time": {}})
+    refused = bill(world, unbilled_work={"time": {}})
+    assert refused.code == "nothing_to_bill"
+    (message,) = refused.errors["unbilled_work"]
+    assert "1 entry of 2 minutes that a fee covers" in message
+    assert "1 entry of 4 minutes without a rate" in message
+
+
+def test_a_line_cannot_name_hours_without_a_rate(world):
+    refused = bill(world, lines=[{"time_entry_ids": [world.ids["unbilled"], world.ids["unpriced"]]}])
+    assert refused.code == "validation_failed"
+    assert "no rate" in refused.errors["lines.0.time_entry_ids.1"][0]
+    assert "hourly_rate" in refused.errors["lines.0.time_entry_ids.1"][0]
+    assert bill(world, lines=[{"time_entry_ids": [world.ids["covered"]]}]).data["subtotal"] == "2.00"
