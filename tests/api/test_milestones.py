@@ -276,6 +276,6 @@ def test_a_deleted_milestone_leaves_its_tasks_without_one(api, fixed):
 
 
 def test_behind_the_last_possible_position_there_is_none(api):
-    path = api.at("/projects/{project}/milestones")
+    path = api.at("/projects/{project_id}/milestones")
     api.make(path, position=1_000_000_000)
     assert api.make(path)["position"] == 1_000_000_000

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
+from msgspec import Meta
 from sqlalchemy import ColumnElement, Table, case, select
 
 from retainer.schema.billing import allocations, invoice_lines
@@ -11,7 +12,7 @@ from retainer.store.engines.sql import comma_list
 from retainer.store.records import Derived
 from retainer.values.kinds import Id
 
-BillingStatus = Literal["non_billable", "unbilled", "billed"]
+BillingStatus = Annotated[Literal["non_billable", "unbilled", "billed"], Meta(title="BillingStatus")]
 
 
 def _billing_status(table: Table) -> ColumnElement[Any]:

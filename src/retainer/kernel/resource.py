@@ -117,9 +117,8 @@ class Operation:
         if isinstance(hint, type) and issubclass(hint, Query):
             self.query = hint
             return lambda _, call: call.query[0]
-        parameter = name.removesuffix("_id")
-        if parameter in self.parameters and hint == Id:
-            return lambda _, call: read_id(call.ids[parameter], self.resource.table)
+        if name in self.parameters and hint == Id:
+            return lambda _, call: read_id(call.ids[name], self.resource.table)
         if get_origin(hint) is bodies.Patch:
             (model,) = get_args(hint)
             self.body = model

@@ -273,11 +273,10 @@ Timezone = Annotated[
 
 
 def exact(low: Decimal, high: Decimal, places: int, form: str, example: str) -> Meta:
-    """Declare a kind of decimal within bounds: accepted as a string or a number, answered as a string."""
-    sent = {"type": ["string", "number"]}
+    """Declare a kind of decimal within bounds: a string, for which requests may also have a number (contract 1.4)."""
     pattern = rf"^{'-?' if low < 0 else ''}[0-9]+(\.[0-9]{{1,{places}}})?$"
     example_form = f'{form}, like "{example}"'
-    return kind(between(low, high, places), example_form, sent, type="string", pattern=pattern, examples=[example])
+    return kind(between(low, high, places), example_form, type="string", pattern=pattern, examples=[example])
 
 
 Money = Annotated[Decimal, exact(Decimal(0), LARGEST_AMOUNT, 4, f"an amount from 0 to {LARGEST_AMOUNT:f}", "120.00")]
