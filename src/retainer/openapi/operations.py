@@ -138,7 +138,10 @@ def _paging(operation: Operation, schemas: Schemas) -> list[Json]:
     keys = list(dict.fromkeys([*(name.removeprefix("-") for name in sorts), "id"]))
     words: Any = Literal[tuple(sign + name for name in keys for sign in ("", "-"))]
     (listed,) = get_args(operation.answers)
-    order = Annotated[words, Meta(title=f"{listed.__name__}Sort", description=SORT_KEY)]
+    names = [name + end for name in keys for end in ("", "_descending")]  # for generated code, where -name is no name
+    order = Annotated[
+        words, Meta(title=f"{listed.__name__}Sort", description=SORT_KEY, extra_json_schema={"x-enum-varnames": names})
+    ]
     default = {"maxItems": len(keys), "default": [sorts[0]]}
     return [
         _query_parameter("page", said_of(PAGE), PAGE, schemas, default=1),
