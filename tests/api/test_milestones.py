@@ -82,7 +82,7 @@ def test_a_new_milestone_is_open_and_the_last_of_its_project_unless_it_has_a_pos
         ("position", 1_000_000_001, "a whole number from 0 to 1000000000"),
         ("position", "1", "a whole number"),
         ("position", True, "a whole number"),
-        ("external_id", "x", "Is no member here"),
+        ("external_id", "x", "Unknown field."),
         ("amont", "1", "Did you mean amount?"),
     ],
 )

@@ -141,6 +141,9 @@ def compute_totals(invoice: Invoice, current_lines: list[InvoiceLine]) -> None:
 
 
 api = Resource("/invoices", tag="Invoices", scope="invoices", table=invoices)
+api.instead["payments"] = (
+    "An invoice has its `payments`; PATCH /invoices/{invoice_id} with `record_payment` records one."
+)
 
 
 @api.get()

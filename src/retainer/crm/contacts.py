@@ -92,12 +92,11 @@ DEMOTE_OTHERS = (
 def prepare(tx: Tx, contact: ExternalContact) -> ExternalContact:
     """Fill in a contact's name, and whether it is the primary one: the first of a client is.
 
-    A contact without any name and email address is noted as an error of all three.
+    A contact without any name and email address is an error, which is noted once.
     """
     contact.name = " ".join(part for part in (contact.first_name, contact.last_name) if part) or contact.email or ""
     if not contact.name and tx.readable("first_name", "last_name", "email"):
-        for field in ("first_name", "last_name", "email"):
-            tx.error(field, "Give at least one of first_name, last_name and email.")
+        tx.error("first_name", "Give at least one of first_name, last_name and email.")
     if contact.is_primary is None:
         contact.is_primary = tx.one(PRIMARY_CONTACT, client=contact.client_id) is None
     return contact

@@ -123,8 +123,7 @@ def prepare(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relations.
         check_open(tx, entry, context, sent_relations)
     had_none = before is not None and not has_relation(before)  # its task may have been deleted
     if not (has_relation(entry) or had_none) and tx.readable(*RELATIONS):
-        for field in RELATIONS:
-            tx.error(field, f"Give at least one of {', '.join(RELATIONS)}.")
+        tx.error(RELATIONS[0], f"Give at least one of {', '.join(RELATIONS[:-1])} and {RELATIONS[-1]}.")
     timing.prepare_duration(tx, entry, sent)
     timing.prepare_date(tx, entry, before, sent)
     return entry, rates.price(tx, entry, context, before, sent)
