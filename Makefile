@@ -7,7 +7,7 @@ DEVELOP := $(VENV)/.develop
 PYTEST := $(BIN)/pytest -n 3 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test browser sure format lint types coverage bench instructions statements depth screenshots migration tables examples openapi map clean
+.PHONY: help run test browser sure format lint types coverage bench instructions statements depth screenshots migration tables examples openapi clients map clean
 
 help:  ## list what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -75,6 +75,9 @@ migration: $(DEVELOP)  ## write a new migration from the tables: make migration 
 
 openapi: $(DEVELOP)  ## write openapi.json, which may only gain
 	$(BIN)/python -m tools.openapi
+
+clients: $(DEVELOP)  ## generate four clients from the OpenAPI document and let each do a day's work; needs npm
+	$(BIN)/python -m tools.clients
 
 map: $(DEVELOP)  ## write docs/code-map.md from the modules
 	$(BIN)/python -m tools.code_map

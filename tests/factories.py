@@ -27,27 +27,27 @@ RECIPES = {
     "/external-contacts": lambda api: {"client_id": api.make("/clients")["id"], "last_name": "Lenz"},
     "/tags": lambda api: {"name": f"Tag {api.next()}"},
     "/projects": lambda api: {"name": "Webshop", "client_id": api.usual("/clients")},
-    "/projects/{project}/milestones": lambda _: {"name": "Launch"},
+    "/projects/{project_id}/milestones": lambda _: {"name": "Launch"},
     "/tasks": lambda _: {"title": "Write the texts"},
     "/time-entries": lambda api: {"client_id": api.usual("/clients"), "duration_minutes": 90},
     "/expenses": lambda api: {"amount": "119", "client_id": api.usual("/clients")},
     "/quotes": lambda api: {"client_id": api.usual("/clients")},
-    "/quotes/{quote}/lines": lambda _: {"description": "Design", "unit_price": "500"},
+    "/quotes/{quote_id}/lines": lambda _: {"description": "Design", "unit_price": "500"},
     "/invoices": lambda api: {"client_id": api.usual("/clients")},
-    "/invoices/{invoice}/lines": lambda _: {"description": "Design", "unit_price": "500"},
-    "/invoices/{invoice}/credit-notes": lambda _: {},
+    "/invoices/{invoice_id}/lines": lambda _: {"description": "Design", "unit_price": "500"},
+    "/invoices/{invoice_id}/credit-notes": lambda _: {},
     "/tickets": lambda _: {"subject": "The checkout is slow"},
-    "/tickets/{ticket}/replies": lambda _: {"body": "We are looking into it."},
+    "/tickets/{ticket_id}/replies": lambda _: {"body": "We are looking into it."},
     "/sites": lambda api: {"url": f"https://shop{api.next()}.example"},
 }
 """What a body needs for each collection; other records that it refers to are made by the way."""
 
-MADE_AT = {"/credit-notes": "/invoices/{invoice}/credit-notes"}
+MADE_AT = {"/credit-notes": "/invoices/{invoice_id}/credit-notes"}
 """Collections whose records are made at another path."""
 
 SENT = {"status": "sent", "lines": [{"description": "Design", "unit_price": "500"}]}
 """With these a document is issued as soon as it is made."""
-PARENTS = {"/invoices/{invoice}/credit-notes": SENT}
+PARENTS = {"/invoices/{invoice_id}/credit-notes": SENT}
 """What the parent must be like for a record to be made at a path."""
 
 

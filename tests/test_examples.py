@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from retainer.app import ROUTES
 from retainer.errors import STATUS
 from retainer.reference.examples import FILE
+from retainer.reference.pages import pages_of
 from tests.blackbox.process import prepared
 from tests.examples import record
-from tests.examples.day import OPERATIONS
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +28,8 @@ def test_the_examples_are_what_the_api_answers(recorded):
 
 def test_every_operation_and_every_refusal_has_an_example(recorded):
     examples = json.loads(recorded)
-    assert examples["operations"].keys() == OPERATIONS.keys()
+    tags = [page.title for page in pages_of(ROUTES).values() if page.group == "Resources"]
+    in_order = sorted(ROUTES.operations, key=lambda operation: tags.index(operation.resource.tag))
+    assert list(examples["operations"]) == [operation.id for operation in in_order]
     assert list(examples["errors"]) == list(STATUS)
     assert [example["response"]["code"] for example in examples["errors"].values()] == list(STATUS)

@@ -27,7 +27,7 @@ def test_the_document_names_the_address_that_it_was_asked_for_under(api):
     status, document = outside(api, "/openapi.json")
     assert status == "200 OK"
     assert document["servers"][0]["url"] == "https://agency.example/api/public/v1"
-    assert "/clients/{client}" in document["paths"]
+    assert "/clients/{client_id}" in document["paths"]
 
 
 @pytest.mark.parametrize("path", ["/", "/nothing", "/api/public/v1x/clients"])

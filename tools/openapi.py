@@ -36,9 +36,7 @@ def losses(old: Json, new: Json) -> Iterator[str]:
             if now is None:
                 yield f"{where} is gone."
                 continue
-            yield from _lost_parameters(
-                where, *(_parameters(each, document) for each, document in _both(operation, now, old, new))
-            )
+            yield from _lost_parameters(where, _parameters(operation, old), _parameters(now, new), (old, new))
             if "requestBody" in now and "requestBody" not in operation:
                 yield f"{where} takes a body now."
             for use, taken in (("requestBody", True), ("responses", False)):
@@ -47,10 +45,6 @@ def losses(old: Json, new: Json) -> Iterator[str]:
                     yield f"{where} no longer answers {', '.join(sorted(operation[use].keys() - now[use].keys()))}."
                 for before, after in pairs:
                     yield from _lost_in(where, before, after, (old, new), taken=taken, seen=set())
-
-
-def _both(old: Json, new: Json, old_document: Json, new_document: Json) -> tuple[tuple[Json, Json], ...]:
-    return (old, old_document), (new, new_document)
 
 
 def _resolve(node: Any, document: Json) -> Any:
@@ -67,26 +61,16 @@ def _parameters(operation: Json, document: Json) -> Json:
     return {f"{parameter['in']} {parameter['name']}": parameter for parameter in found}
 
 
-def _lost_parameters(where: str, old: Json, new: Json) -> Iterator[str]:
-    for name, parameter in old.items():
-        if name not in new:
-            yield f"{where} no longer takes the parameter {name}."
-        elif missing := set(_words(parameter["schema"])) - set(_words(new[name]["schema"])):
-            yield f"{where} no longer takes {', '.join(sorted(missing))} as {name}."
-    for name, parameter in new.items():
-        if parameter.get("required") and not old.get(name, {}).get("required"):
-            yield f"{where} requires the parameter {name} now."
-
-
-def _words(schema: Any) -> Iterator[str]:
-    """Yield the words of every enumeration in a schema."""
-    if isinstance(schema, dict):
-        yield from map(str, schema.get("enum", []))
-        for part in schema.values():
-            yield from _words(part)
-    elif isinstance(schema, list):
-        for part in schema:
-            yield from _words(part)
+def _lost_parameters(where: str, old: Json, new: Json, documents: tuple[Json, Json]) -> Iterator[str]:
+    for place, parameter in old.items():
+        if place not in new:
+            yield f"{where} no longer takes the parameter {place}."
+        else:
+            schemas = parameter["schema"], new[place]["schema"]
+            yield from _lost_in(f"{where} {parameter['name']}", *schemas, documents, taken=True, seen=set())
+    for place, parameter in new.items():
+        if parameter.get("required") and not old.get(place, {}).get("required"):
+            yield f"{where} requires the parameter {place} now."
 
 
 def _schemas(node: Any, document: Json) -> Iterator[Any]:
@@ -103,10 +87,12 @@ def _lost_in(
     where: str, old: Any, new: Any, documents: tuple[Json, Json], *, taken: bool, seen: set[tuple[int, int]]
 ) -> Iterator[str]:
     """Yield what is lost within a schema; of what is `taken`, nothing may become required or be refused."""
-    old, new = _resolve(old, documents[0]), _resolve(new, documents[1])
-    if not isinstance(old, dict) or not isinstance(new, dict) or (id(old), id(new)) in seen:
+    nodes = _resolve(old, documents[0]), _resolve(new, documents[1])
+    pair = id(nodes[0]), id(nodes[1])
+    if pair in seen:
         return
-    seen.add((id(old), id(new)))
+    seen.add(pair)
+    old, new = (_plain(node, document) for node, document in zip(nodes, documents, strict=True))
     fields, now = old.get("properties", {}), new.get("properties", {})
     for name in fields.keys() - now.keys():
         yield f"{where}: the field {name} is gone."
@@ -114,22 +100,32 @@ def _lost_in(
         yield f"{where}: the field {name} is required now."
     for name in (set(old.get("required", [])) - set(new.get("required", []))) if not taken else ():
         yield f"{where}: the field {name} need not come any more."
+    if not taken and new.get("additionalProperties") is False and old.get("additionalProperties") is not False:
+        yield f"{where}: no other field can be added now."
     words, words_now = set(map(str, old.get("enum", []))), set(map(str, new.get("enum", [])))
     if taken and words_now and words - words_now:
         yield f"{where}: {', '.join(sorted(words - words_now))} is no longer taken."
-    if set(_types(old)) - set(_types(new)) if taken else set(_types(new)) - set(_types(old)):
-        yield f"{where}: {'/'.join(_types(old))} is {'/'.join(_types(new))} now."
+    if _types(old) - _types(new) if taken else _types(new) - _types(old):
+        yield f"{where}: {'/'.join(sorted(_types(old)))} is {'/'.join(sorted(_types(new)))} now."
     for name in fields.keys() & now.keys():
         yield from _lost_in(f"{where} {name}", fields[name], now[name], documents, taken=taken, seen=seen)
-    for key in ("items", "anyOf", "oneOf", "allOf"):
-        parts = [each.get(key, []) if key != "items" else [each[key]] if key in each else [] for each in (old, new)]
-        for before, after in zip(*parts, strict=False):
-            yield from _lost_in(where, before, after, documents, taken=taken, seen=seen)
+    if "items" in old and "items" in new:
+        yield from _lost_in(where, old["items"], new["items"], documents, taken=taken, seen=seen)
 
 
-def _types(schema: Json) -> list[str]:
-    kinds = schema.get("type", [])
-    return [kinds] if isinstance(kinds, str) else sorted(kinds)
+def _plain(schema: Any, document: Json) -> Json:
+    """Return a schema, its reference followed; for a choice with null, the other that may be null too."""
+    found: Json = _resolve(schema, document) or {}
+    if "anyOf" not in found:
+        return found
+    choices = [_plain(choice, document) for choice in found["anyOf"]]
+    merged = {key: value for choice in choices for key, value in choice.items()}
+    return merged | {"type": sorted({kind for choice in choices for kind in _types(choice)})}
+
+
+def _types(schema: Json) -> set[str]:
+    kinds = schema.get("type", "anything")
+    return {kinds} if isinstance(kinds, str) else set(kinds)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The closed catalogue of refusals: every error that leaves the API is one of these (contract 1.5)."""
 
+from collections.abc import Iterable
 from typing import Any
 
 STATUS = {
@@ -65,11 +66,15 @@ class Unreadable(ValueError):
     """A value that is not taken, with a sentence of its own that says why."""
 
 
+class Slip(ValueError):
+    """A value that is not what it must be, with what is wrong with it: that follows "Must be ...; "."""
+
+
 def invalid(errors: FieldErrors, code: str = "validation_failed") -> Refusal:
-    """Return a refusal that lists every faulty field; its message is the first error and the number of the others."""
+    """Return a refusal that lists every wrong field; its message is the first error and the number of the others."""
     messages = [f"{field}: {message}" for field, texts in errors.items() for message in texts]
     others = len(messages) - 1
-    more = f" (and {others} more {'fault' if others == 1 else 'faults'})" if others else ""
+    more = f" (and {others} more {'error' if others == 1 else 'errors'})" if others else ""
     return Refusal(code, f"Correct the request and send it again. {messages[0]}{more}", errors=errors)
 
 
@@ -78,9 +83,9 @@ def not_found(noun: str) -> Refusal:
     return Refusal("not_found", f"There is no such {noun} in this account. Check the id in the path.")
 
 
-def method_not_allowed(method: str, allow: str) -> Refusal:
+def method_not_allowed(method: str, allow: str, advice: str = "") -> Refusal:
     """405 with the methods that the path takes, in the sentence and in `Allow` (RFC 9110, 15.5.6)."""
-    message = f"This path does not take {method}. It takes: {allow}."
+    message = f"This path does not take {method}. It takes: {allow}. {advice}".rstrip()
     return Refusal("method_not_allowed", message, headers={"Allow": allow})
 
 
@@ -93,12 +98,12 @@ class BodyErrors:
         self.prefix = ""  # where the fields that are validated stand in the body: `lines.0.`
         self.unreadable: frozenset[str] = frozenset()
 
-    def note_unreadable(self, errors: FieldErrors) -> None:
-        """Note the fields of the body that could not be read; rules say nothing more of them."""
+    def note_unreadable(self, errors: FieldErrors, misspelt: Iterable[str] = ()) -> None:
+        """Note the fields that could not be read; rules say nothing more of them, nor of those that were misspelt."""
         if errors:
             self.errors |= errors
             self.codes.add("validation_failed")
-            self.unreadable = frozenset(errors)
+            self.unreadable = frozenset((*errors, *misspelt))
 
     def readable(self, *fields: str) -> bool:
         """Whether these fields of the body were read, so that a rule may draw conclusions from them."""

@@ -8,7 +8,7 @@ from retainer.work.time_entry_types import TimeEntry
 
 DESIGN = {"description": "Design", "unit_price": "500"}
 COLLECTIONS = {
-    "time_entry_ids": "/time-entries", "expense_ids": "/expenses", "milestone_id": "/projects/{project}/milestones",
+    "time_entry_ids": "/time-entries", "expense_ids": "/expenses", "milestone_id": "/projects/{project_id}/milestones",
 }  # fmt: skip
 WAYS = {
     "void": [("PATCH", "", {"status": "void"})],

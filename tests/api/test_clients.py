@@ -108,7 +108,7 @@ def test_all_faults_are_named_at_once_references_and_unique_values_too(api):
     assert set(answer.errors) == {"name", "emial", "country", "number", "external_id", "tag_ids.0", "status"}
     assert answer.errors["name"] == ["Is required."]
     assert "Did you mean email?" in answer.errors["emial"][0]
-    assert "and 6 more faults" in answer.json["message"]
+    assert "and 6 more errors" in answer.json["message"]
 
 
 def test_money_is_read_exactly_from_string_and_number(api):

@@ -82,7 +82,7 @@ def test_a_new_milestone_is_open_and_the_last_of_its_project_unless_it_has_a_pos
         ("position", 1_000_000_001, "a whole number from 0 to 1000000000"),
         ("position", "1", "a whole number"),
         ("position", True, "a whole number"),
-        ("external_id", "x", "Is no member here"),
+        ("external_id", "x", "Unknown field."),
         ("amont", "1", "Did you mean amount?"),
     ],
 )
@@ -276,6 +276,6 @@ def test_a_deleted_milestone_leaves_its_tasks_without_one(api, fixed):
 
 
 def test_behind_the_last_possible_position_there_is_none(api):
-    path = api.at("/projects/{project}/milestones")
+    path = api.at("/projects/{project_id}/milestones")
     api.make(path, position=1_000_000_000)
     assert api.make(path)["position"] == 1_000_000_000

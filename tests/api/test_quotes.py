@@ -263,7 +263,7 @@ def test_a_quote_of_the_last_days_of_the_calendar_is_valid_until_its_end(api):
 
 
 def test_a_fault_of_a_line_is_told_once(api):
-    path = api.at("/quotes/{quote}/lines")
+    path = api.at("/quotes/{quote_id}/lines")
     answer = api.create(path, project_id=999)
     assert answer.errors == {"project_id": ["There is no such project in this account."]}
 

@@ -143,7 +143,7 @@ def test_days_that_cannot_be_reported_are_refused_with_a_sentence(api, query, er
 @pytest.mark.parametrize(("name", "options"), OPTIONS.items())
 def test_a_report_takes_its_own_parameters_alone_and_the_scope_of_reports(api, name, options):
     unknown = ask(api, name, page=1)
-    message = f"There is no such parameter here. Valid are: {options}."
+    message = f"Unknown parameter. Valid are: {options}."
     assert (unknown.code, unknown.errors) == ("unknown_parameter", {"page": [message]})
     read_only, others = (api.new_key([scope]) for scope in ("reports:read", "invoices:read"))
     assert api.get(f"/reports/{name}", key=read_only).status == 200

@@ -105,7 +105,7 @@ def test_a_subject_is_enough(api):
         ("due_at", "2027-03-01", "a moment with its offset"),
         ("external_id", "taken", "Is already taken by ticket"),
         ("tag_ids", [999], "There is no such tag"),
-        ("titel", "A", "Is no member here."),
+        ("titel", "A", "Unknown field."),
     ],
 )
 def test_a_faulty_member_is_told_and_costs_no_number(api, member, value, message):

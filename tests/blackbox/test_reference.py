@@ -7,14 +7,17 @@ import sys
 
 import pytest
 
+from retainer import demo
 from retainer.app import ROUTES
-from retainer.reference.examples import Example, examples
+from retainer.reference.examples import Example
 from retainer.reference.markdown import MARKDOWN
 from retainer.reference.pages import pages_of
 from retainer.reference.samples import LANGUAGES
-from tests.blackbox.process import Server, opened, prepared, start
-from tests.examples.day import OPERATIONS, day, open_studio, path_of
+from tests.blackbox.process import opened, prepared, running, start
+from tests.examples.day import open_studio
 
+LANGUAGE = {"bash": {"bash", "sh"}, "python": {"python"}, "javascript": {"javascript"}}
+"""How Markdown names the code in each language."""
 RUN = {"bash": ["bash", "-c"], "python": [sys.executable, "-c"], "javascript": ["node", "--input-type=module", "-e"]}
 
 
@@ -29,70 +32,47 @@ def studio(tmp_path):
     server.stop()
 
 
-class Samples:
-    """Lives through the day of the examples by running the samples of a language."""
+def code_of(language):
+    """All code of the reference in a language, from the top of the first page to the bottom of the last."""
+    for page in pages_of(ROUTES).values():
+        for block in MARKDOWN.parse(page.text):
+            if block.type == "fence" and block.info in LANGUAGE[language] and "export" not in block.content:
+                yield page.path, block.content
 
-    def __init__(self, language: str, server: Server, key: str) -> None:
-        self.language, self.write = language, LANGUAGES[language]
-        self.server, self.key = server, key
-        url = f"http://127.0.0.1:{server.port}/api/public/v1"
-        self.environment = os.environ | {"RETAINER_URL": url, "RETAINER_KEY": key}
 
-    def show(self, operation_id, *ids, **_):
-        example = examples().operations[operation_id]
-        assert example.path.partition("?")[0] == path_of(OPERATIONS[operation_id], ids)
-        done = subprocess.run(
-            [*RUN[self.language], self.write(example)],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, f"{operation_id}: {done.stderr}{done.stdout}"
-        assert bool(done.stdout.strip()) == bool(example.response), operation_id
-        return example.response["data"] if example.response else None
+def run(language, code, url, key):
+    """Run code as a reader would."""
+    variables = os.environ | {"RETAINER_URL": url, "RETAINER_KEY": key}
+    return subprocess.run(
+        [*RUN[language], code], env=variables, capture_output=True, text=True, timeout=60, check=False
+    )
 
-    def do(self, operation_id, *ids, query=None, **body):
-        operation = OPERATIONS[operation_id]
-        assert query is None
-        with self.server.client(self.key) as client:
-            return client.call(operation.method, path_of(operation, ids), body).data
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """The database of a demo, and its key."""
+    database = prepared(tmp_path_factory.mktemp("demo") / "filled") / "data" / "retainer.db"
+    with opened(database) as store:
+        return database, demo.fill(store).key
 
 
 @pytest.mark.parametrize("language", RUN)
-def test_every_sample_runs_as_it_stands(studio, language):
+def test_all_code_of_the_reference_runs_from_top_to_bottom_on_a_demo(filled, tmp_path, language):
     if shutil.which(RUN[language][0]) is None:
         assert not os.environ.get("CI"), f"{RUN[language][0]} is missing"
         pytest.skip(f"{RUN[language][0]} is missing: the samples in {language} were not run")
-    samples = Samples(language, *studio)
-    day(samples.show, samples.do)
-
-
-GUIDE = [
-    (page.path, block.info, block.content)
-    for page in pages_of(ROUTES).values()
-    if page.group == "Guide"
-    for block in MARKDOWN.parse(page.text)
-    if block.type == "fence" and block.info in {"sh", *RUN} and "export" not in block.content
-]
-"""All code of the guide: the page, the language, and the code."""
-
-
-def test_all_code_of_the_guide_runs_as_it_stands(studio):
-    server, key = studio
-    samples = Samples("bash", server, key)
-    for name in ("Bergmann Optik", "Nordlicht Verlag"):
-        samples.do("createClient", name=name)
-    assert {path for path, _, _ in GUIDE} >= {"/docs", "/docs/lists", "/docs/writing", "/docs/limits", "/docs/retries"}
-    for path, language, code in GUIDE:
-        command = RUN["bash" if language == "sh" else language]
-        if shutil.which(command[0]):
-            done = subprocess.run(
-                [*command, code], env=samples.environment, capture_output=True, text=True, timeout=60, check=False
-            )
-            assert done.returncode == 0, f"{path}: {code}: {done.stderr}"
-            assert done.stdout.strip(), f"{path}: {code}"
+    code = list(code_of(language))
+    assert len(code) > len(ROUTES.operations)
+    failed, (database, key) = [], filled
+    folder = prepared(tmp_path / "served")
+    shutil.copy(database, folder / "data" / "retainer.db")
+    with running(folder, "--no-monitor") as server:
+        for path, sample in code:
+            done = run(language, sample, f"http://127.0.0.1:{server.port}/api/public/v1", key)
+            if done.returncode or bool(done.stdout.strip()) == ("DELETE" in sample or ".delete(" in sample):
+                failed.append(f"{path}: {sample}: {done.stdout}{done.stderr}")
+        assert server.stop() == 0
+    assert failed == [], f"{len(failed)} of {len(code)} failed:\n" + "\n".join(failed)
 
 
 def test_a_sample_of_a_refused_request_fails(studio):
@@ -100,10 +80,8 @@ def test_a_sample_of_a_refused_request_fails(studio):
     missing = Example(status=404, headers={}, method="GET", path="/clients/4711", response={})
     for language, command in RUN.items():
         if shutil.which(command[0]):
-            samples = Samples(language, server, key)
-            sample = [*command, samples.write(missing)]
-            done = subprocess.run(sample, env=samples.environment, capture_output=True, check=False)
-            assert done.returncode != 0, language
+            url = f"http://127.0.0.1:{server.port}/api/public/v1"
+            assert run(language, LANGUAGES[language](missing), url, key).returncode != 0, language
 
 
 @pytest.fixture(scope="module")

@@ -200,10 +200,16 @@ def members_of(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def bare(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema, its reference followed; of a choice with null the other."""
-    if "anyOf" in schema:
-        schema = next(choice for choice in schema["anyOf"] if choice.get("type") != "null")
-    return resolved(schema)
+    """A schema, its reference followed; of a choice with null the other, which may then be null."""
+    if "anyOf" not in schema:
+        return resolved(schema)
+    choice = resolved(next(choice for choice in schema["anyOf"] if choice.get("type") != "null"))
+    return choice | {"type": [choice["type"], "null"]}
+
+
+def is_decimal(schema: dict[str, Any]) -> bool:
+    """Whether a schema is that of an exact decimal: a string, for which a body may also have a number."""
+    return r"(\.[0-9]{1," in schema.get("pattern", "")
 
 
 def kinds(schema: dict[str, Any]) -> set[str]:
@@ -215,7 +221,11 @@ def kinds(schema: dict[str, Any]) -> set[str]:
 def query_parameters(operation: Operation) -> dict[str, dict[str, Any]]:
     """The schemas of an operation's query parameters."""
     found = [resolved(parameter) for parameter in described(operation)["parameters"]]
-    return {parameter["name"]: parameter["schema"] for parameter in found if parameter["in"] == "query"}
+    schemas = {parameter["name"]: parameter["schema"] for parameter in found if parameter["in"] == "query"}
+    return {
+        name: schema | {"items": bare(schema["items"])} if "items" in schema else bare(schema)
+        for name, schema in schemas.items()
+    }
 
 
 # References

@@ -26,6 +26,7 @@ from tests.contract.cases import (
     db_copy,
     dump,
     home,
+    is_decimal,
     kept_headers,
     kinds,
     members_of,
@@ -420,7 +421,7 @@ def wrong_kinds_are_refused(api: ApiClient, operation: Operation) -> None:
         if types == {"integer"}:
             wrong += [True, "5", 2**53, 10**30, 1.5]
         if types == {"string"}:
-            wrong += [True, 5, "\x00", "a\x00b", "\ud800"]
+            wrong += [True, "\x00", "a\x00b", "\ud800", *([] if is_decimal(schema) else [5])]
         if types == {"boolean"}:
             wrong += ["true", 1, 0]
         for value in wrong:

@@ -24,7 +24,7 @@ CONTRACT = {
     "/external-contacts": ("last_name", "first_name last_name name email"),
     "/tags": ("name", "name"),
     "/projects": ("name", "name code description"),
-    "/projects/{project}/milestones": ("position", "name description"),
+    "/projects/{project_id}/milestones": ("position", "name description"),
     "/tasks": ("-created_at", "title description"),
     "/time-entries": ("-date", "description"),
     "/expenses": ("-date", "description vendor"),
@@ -32,7 +32,7 @@ CONTRACT = {
     "/invoices": ("-created_at", "number subject purchase_order client"),
     "/credit-notes": ("-created_at", "number description"),
     "/tickets": ("-created_at", "number subject description"),
-    "/tickets/{ticket}/replies": ("created_at", "body"),
+    "/tickets/{ticket_id}/replies": ("created_at", "body"),
     "/sites": ("name", "name url"),
 }
 """For each list its order when none is asked for, and the members in which `q` looks."""

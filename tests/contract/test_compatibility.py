@@ -25,7 +25,8 @@ def gone(document, *path):
     return changed
 
 
-CLIENT = ("components", "schemas", "Client")
+SCHEMAS = ("components", "schemas")
+CLIENT = (*SCHEMAS, "Client")
 
 
 @pytest.mark.parametrize(
@@ -35,13 +36,31 @@ CLIENT = ("components", "schemas", "Client")
         (("paths", "/clients", "get", "responses", "429"), "no longer answers 429"),
         ((*CLIENT, "properties", "currency"), "the field currency is gone."),
         ((*CLIENT, "required", "currency"), "the field currency need not come any more."),
-        ((*CLIENT, "properties", "status", "enum", "archived"), ""),
+        ((*SCHEMAS, "ClientStatus", "enum", "archived"), "POST /clients status: archived is no longer taken."),
+        ((*SCHEMAS, "ClientStatus", "enum", "prospect"), "GET /clients status: prospect is no longer taken."),
+        ((*SCHEMAS, "ClientSort", "enum", "-name"), "GET /clients sort: -name is no longer taken."),
+        ((*SCHEMAS, "PlanErrorCode", "enum", "trial_ended"), ""),
+        ((*SCHEMAS, "ProjectCreate", "properties", "billing_type", "anyOf", {"type": "null"}), "null/string is string"),
+        ((*SCHEMAS, "ClientCreate", "properties", "currency", "type", "null"), "null/string is string now."),
     ],
     ids=lambda value: value[-1] if isinstance(value, tuple) else "",
 )
 def test_what_is_lost_is_named(path, loss):
     lost = list(losses(PROMISE, gone(PROMISE, *path)))
     assert any(loss in message for message in lost) if loss else lost == []
+
+
+@pytest.mark.parametrize("status", [{"anyOf": [{"$ref": "#/components/schemas/ClientStatus"}, {"type": "null"}]}, {}])
+def test_what_may_become_null_or_anything_is_a_loss(status):
+    changed = copy.deepcopy(PROMISE)
+    changed["components"]["schemas"]["Client"]["properties"]["status"] = status
+    assert [loss for loss in losses(PROMISE, changed) if loss.startswith("GET /clients/{client_id} data status: ")]
+
+
+def test_what_is_answered_with_other_fields_where_any_could_be_added_is_a_loss():
+    changed = copy.deepcopy(PROMISE)
+    changed["components"]["schemas"]["Client"]["additionalProperties"] = False
+    assert [loss for loss in losses(PROMISE, changed) if loss.endswith("no other field can be added now.")]
 
 
 def test_what_becomes_required_is_a_loss():

@@ -1,5 +1,7 @@
 """What is declared is what the specification lists; its operations were typed once, by hand, into endpoints.tsv."""
 
+import re
+
 from tests.contract.cases import OPERATIONS, rows_of
 
 LISTED = rows_of("endpoints.tsv")
@@ -10,9 +12,14 @@ def test_the_list_has_every_operation_of_the_specification_once():
     assert len(LISTED) == len(set(LISTED)) == 84
 
 
+def nameless(path):
+    """A path without the names of its parameters: the specification says {quote}, where we say {quote_id}."""
+    return re.sub(r"\{\w+\}", "{}", path)
+
+
 def test_the_declared_operations_are_those_of_the_list():
-    declared = sorted((operation.method, operation.path, operation.scope or "-") for operation in OPERATIONS)
-    assert declared == sorted(LISTED)
+    declared = [(operation.method, nameless(operation.path), operation.scope or "-") for operation in OPERATIONS]
+    assert sorted(declared) == sorted((method, nameless(path), scope) for method, path, scope in LISTED)
 
 
 def test_every_operation_has_an_id_of_its_own():

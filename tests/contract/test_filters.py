@@ -252,7 +252,7 @@ def test_me_is_the_user_of_the_key(agency, operation, name):
 # Controls: what is broken in the product is seen
 
 BY_NAME = {str(operation): operation for operation in LISTS}
-MILESTONES = "GET /projects/{project}/milestones"
+MILESTONES = "GET /projects/{project_id}/milestones"
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 

@@ -96,7 +96,10 @@ def database(api):
 @only_postgresql
 @pytest.mark.parametrize(
     ("limit", "reason"),
-    [("statement_timeout", "This took too long, and nothing of it was done."), ("lock_timeout", "Others are writing the same.")],
+    [
+        ("statement_timeout", "This took too long, and nothing of it was done."),
+        ("lock_timeout", "Others are writing the same."),
+    ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_statement_that_takes_too_long_is_503_and_no_outage(api, database, limit, reason, method):

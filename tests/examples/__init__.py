@@ -10,7 +10,7 @@ import time_machine
 
 from retainer.errors import STATUS
 from tests.contract_checker import ContractChecker
-from tests.examples.day import OPERATIONS, day, open_studio, path_of
+from tests.examples.day import OPERATIONS, day, open_studio, path_of, prepare
 from tests.examples.refusals import refusals
 from tests.factories import Answer, ApiClient, open_app
 
@@ -30,25 +30,16 @@ class Recorder:
         self.api, self.clock = api, clock
         self.examples: dict[str, Any] = {}
 
-    def do(self, operation_id: str, *ids: int, query: dict[str, Any] | None = None, **body: Any) -> Any:
-        return self.send(operation_id, ids, query, body)[1].json["data"]
-
-    def show(self, operation_id: str, *ids: int, query: dict[str, Any] | None = None, **body: Any) -> Any:
+    def show(self, operation_id: str, *ids: int, query: dict[str, Any] | None = None, **body: Any) -> None:
         assert operation_id not in self.examples, f"{operation_id} has an example already"
-        request, answer = self.send(operation_id, ids, query, body)
-        self.examples[operation_id] = request | recorded(answer)
-        return answer.json["data"] if answer.body else None
-
-    def send(
-        self, operation_id: str, ids: tuple[int, ...], query: dict[str, Any] | None, body: dict[str, Any]
-    ) -> tuple[dict[str, Any], Answer]:
         operation = OPERATIONS[operation_id]
         path = path_of(operation, ids)
         self.clock.shift(timedelta(seconds=47, microseconds=118_233))
         answer = self.api.call(operation.method, path, body or None, query=query or "")
         assert answer.status < 300, f"{operation_id}: {answer}"
         target = path + (f"?{urlencode(query)}" if query else "")
-        return {"method": operation.method, "path": target} | ({"request": body} if body else {}), answer
+        request = {"method": operation.method, "path": target} | ({"request": body} if body else {})
+        self.examples[operation_id] = request | recorded(answer)
 
 
 def recorded(answer: Answer) -> dict[str, Any]:
@@ -63,8 +54,9 @@ def record(database: str) -> str:
         app = open_app(database)
         studio = open_studio(app.store)
         api = ApiClient(app, ContractChecker(), studio)
+        prepare(app.store, studio)
         recorder = Recorder(api, clock)
-        day(recorder.show, recorder.do)
+        day(recorder.show)
         answers = {answer.code: recorded(answer) for answer in refusals(api, studio)}
         errors = {code: answers.pop(code) for code in STATUS}
         assert not answers

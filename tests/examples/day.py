@@ -1,13 +1,17 @@
 """The examples of the reference: a day of an integration at an agency, every operation once, recorded as it happened.
 
-The samples of the reference are the requests of this day, which tests send again in each language.
+The samples of the reference are the requests of this day, which a test sends again to a demo in each language.
 """
 
 from collections.abc import Callable
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from msgspec.structs import replace
+
 from retainer.app import ROUTES
+from retainer.demo import samples
 from retainer.identity import accounts, keys, users
 from retainer.identity.accounts import AccountDetails
 from retainer.identity.admins import operator_of
@@ -36,39 +40,35 @@ def open_studio(store: Store) -> dict[str, Any]:
     return people | {"key_id": key_id, "key": key, "lacking": lacking}
 
 
-Made = dict[str, Any]
-"""A record as it was answered."""
-Call = Callable[..., Any]
-"""Calls an operation by its id, with the ids of its path, the fields of its body, and its query; returns `data`."""
+Show = Callable[..., None]
+"""Calls an operation by its id, with the ids of its path, the fields of its body, and its query."""
 
 
-def day(show: Call, do: Call) -> None:
-    """Live through the day: `show` calls what becomes the example of its operation, `do` what only leads there."""
-    show("getMe")
-    tag, optician, publisher = customers(show, do)
-    sofie = contact(show, optician)
-    sell(show, optician, sofie)
-    shop, task = plan(show, optician)
-    work(show, do, optician, shop, task)
-    bill(show, optician, shop)
-    care(show, optician, sofie)
-    report(show)
-    leave(show, do, publisher, tag)
+def prepare(store: Store, studio: dict[str, Any]) -> None:
+    """Create the records that the samples name, as the demo does."""
+    admin = replace(operator_of(store, studio["account_id"]), user_id=studio["admin_id"], role="admin")
+    with store.begin(admin, write=True) as tx:
+        samples.prepare(tx, date.fromisoformat(tx.today))
 
 
-def customers(show: Call, do: Call) -> tuple[Made, Made, Made]:
-    """Make tags and clients; return a tag, a client, and a prospect."""
-    tag = show("createTag", name="Care plan", color="#2f9e44")
-    do("createTag", name="E-commerce", color="#e8590c")
-    show("listTags", query={"per_page": 2})
-    show("updateTag", tag["id"], color="#2b8a3e")
-    show("replaceTag", tag["id"], name="Care plan 2026", color="#2b8a3e")
+def day(show: Show) -> None:
+    """Call every operation in the order of the pages, each with records that `prepare` has made.
 
-    optician = show(
+    So a sample runs without those above it, but for two: quote 2 is sent before it is accepted, invoice 2 before it is
+    paid.
+    """
+    for page in (customers, plan, work, sell, bill, care, report):
+        page(show)
+
+
+def customers(show: Show) -> None:
+    """Show clients, their contacts, and tags."""
+    show("listClients", query={"status": "active", "country": "DE", "sort": "name", "per_page": 2})
+    show(
         "createClient",
-        name="Bergmann Optik GmbH",
-        email="office@bergmann-optik.example",
-        invoice_email="billing@bergmann-optik.example",
+        name="Nordlicht Verlag GmbH",
+        email="office@nordlicht-verlag.example",
+        invoice_email="billing@nordlicht-verlag.example",
         address_line1="Lindenstraße 14",
         postal_code="50674",
         city="Köln",
@@ -76,112 +76,96 @@ def customers(show: Call, do: Call) -> tuple[Made, Made, Made]:
         vat_number="DE811234567",
         payment_terms_days=14,
         external_id="crm-20418",
-        tag_ids=[tag["id"]],
+        tag_ids=[1],
     )
-    publisher = do("createClient", name="Nordlicht Verlag", country="DE", status="prospect")
-    show("listClients", query={"status": "active", "country": "DE", "sort": "name", "per_page": 2})
-    show("getClient", optician["id"])
-    show("updateClient", optician["id"], phone="+49 221 5550143", payment_terms_days=30)
-    show("replaceClient", optician["id"], name="Bergmann Optik GmbH & Co. KG", website="https://bergmann-optik.example")
-    return tag, optician, publisher
+    show("getClient", 1)
+    show("updateClient", 1, phone="+49 221 5550143", payment_terms_days=30)
+    show("replaceClient", 1, name="Lindner Optik GmbH & Co. KG", website="https://lindner-optik.example")
+    show("deleteClient", 2)
 
-
-def contact(show: Call, optician: Made) -> Made:
-    """Make a contact of a client; return it."""
-    sofie = show(
+    show("listExternalContacts", query={"client_id": 1, "per_page": 2})
+    show(
         "createExternalContact",
-        client_id=optician["id"],
-        first_name="Sofie",
-        last_name="Bergmann",
-        email="sofie@bergmann-optik.example",
+        client_id=1,
+        first_name="Jana",
+        last_name="Lindner",
+        email="jana@lindner-optik.example",
         job_title="Managing director",
         role="decision_maker",
     )
-    show("listExternalContacts", query={"client_id": optician["id"], "per_page": 2})
-    show("getExternalContact", sofie["id"])
-    show("updateExternalContact", sofie["id"], mobile="+49 170 5550188")
-    show("replaceExternalContact", sofie["id"], job_title="Owner", role="billing")
-    return sofie
+    show("getExternalContact", 1)
+    show("updateExternalContact", 1, mobile="+49 170 5550188")
+    show("replaceExternalContact", 1, job_title="Owner", role="billing")
+    show("deleteExternalContact", 2)
+
+    show("listTags", query={"per_page": 2})
+    show("createTag", name="Care plan", color="#2f9e44")
+    show("updateTag", 1, color="#2b8a3e")
+    show("replaceTag", 1, name="Opticians", color="#2b8a3e")
+    show("deleteTag", 2)
 
 
-def sell(show: Call, optician: Made, sofie: Made) -> None:
-    """Make an offer that is accepted."""
-    offer = show(
-        "createQuote",
-        client_id=optician["id"],
-        contact_id=sofie["id"],
-        title="Online shop for contact lenses",
-        lines=[
-            {"description": "Concept and design", "quantity": "12", "unit": "hours", "unit_price": "95"},
-            {"description": "Shop set-up", "quantity": "1", "unit_price": "4800"},
-        ],
-    )
-    added = show("createQuoteLine", offer["id"], description="Training", quantity="1.5", unit="days", unit_price="760")
-    show("deleteQuoteLine", offer["id"], added["id"])
-    show("updateQuote", offer["id"], status="sent")
-    show("replaceQuote", offer["id"], status="accepted", accepted_by="Sofie Bergmann")
-    show("listQuotes", query={"client_id": optician["id"], "status": "accepted", "per_page": 2})
-    show("getQuote", offer["id"])
-
-
-def plan(show: Call, optician: Made) -> tuple[Made, Made]:
-    """Make a project with a milestone and a task; return the project and the task."""
-    shop = show(
+def plan(show: Show) -> None:
+    """Show projects with milestones and tasks."""
+    show("listProjects", query={"client_id": 1, "status": "active", "per_page": 2})
+    show(
         "createProject",
-        name="Online shop",
-        client_id=optician["id"],
+        name="Newsletter",
+        client_id=1,
         billing_type="time_and_materials",
         hourly_rate="95",
         budget_minutes=4800,
         start_date="2026-03-16",
     )
-    show("listProjects", query={"client_id": optician["id"], "status": "active", "per_page": 2})
-    show("getProject", shop["id"])
-    show("updateProject", shop["id"], budget_amount="8000")
-    show("replaceProject", shop["id"], name="Online shop for contact lenses", manager_id=1)
+    show("getProject", 1)
+    show("updateProject", 1, budget_amount="8000")
+    show("replaceProject", 1, name="Online shop for contact lenses", manager_id=1)
+    show("deleteProject", 2)
 
-    launch = show("createMilestone", shop["id"], name="Launch", due_date="2026-06-30")
-    show("listMilestones", shop["id"], query={"status": "open", "per_page": 2})
-    show("updateMilestone", shop["id"], launch["id"], description="The shop takes its first order.")
+    show("listMilestones", 1, query={"status": "open", "per_page": 2})
+    show("createMilestone", 1, name="First order", due_date="2026-06-30")
+    show("updateMilestone", 1, 1, description="The shop takes its first order.")
+    show("deleteMilestone", 1, 2)
 
-    task = show(
+    show("listTasks", query={"project_id": 1, "open": "true", "assignee_id": 2, "per_page": 2})
+    show(
         "createTask",
-        title="Import the product data",
-        project_id=shop["id"],
-        milestone_id=launch["id"],
+        title="Connect the payment provider",
+        project_id=1,
+        milestone_id=1,
         assignee_id=2,
         priority="high",
         estimated_minutes=480,
     )
-    show("listTasks", query={"project_id": shop["id"], "open": "true", "assignee_id": 2, "per_page": 2})
-    show("getTask", task["id"])
-    show("updateTask", task["id"], status="in_progress")
-    show("replaceTask", task["id"], status="in_review", due_date="2026-04-10")
-    return shop, task
+    show("getTask", 1)
+    show("updateTask", 1, status="in_progress")
+    show("replaceTask", 1, status="in_review", due_date="2026-04-10")
+    show("deleteTask", 2)
 
 
-def work(show: Call, do: Call, optician: Made, shop: Made, task: Made) -> None:
-    """Track time and an expense."""
-    worked = show(
+def work(show: Show) -> None:
+    """Show tracked time and expenses."""
+    show("listTimeEntries", query={"date_from": "2026-03-01", "date_to": "2026-03-31", "per_page": 2})
+    show(
         "createTimeEntry",
-        client_id=optician["id"],
-        project_id=shop["id"],
+        client_id=1,
+        project_id=1,
         duration_minutes=90,
         billable=True,
         date="2026-03-16",
         description="Cleaned up the lens catalogue",
     )
-    do("createTimeEntry", task_id=task["id"], duration_minutes=210, date="2026-03-13", description="First import")
-    show("listTimeEntries", query={"date_from": "2026-03-01", "date_to": "2026-03-31", "per_page": 2})
-    show("getTimeEntry", worked["id"])
-    show("updateTimeEntry", worked["id"], duration_minutes=105)
-    show("replaceTimeEntry", worked["id"], task_id=task["id"], description="Cleaned up the lens catalogue, part two")
+    show("getTimeEntry", 1)
+    show("updateTimeEntry", 1, duration_minutes=105)
+    show("replaceTimeEntry", 1, task_id=1, description="Cleaned up the lens catalogue, part two")
+    show("deleteTimeEntry", 2)
 
-    fonts = show(
+    show("listExpenses", query={"project_id": 1, "billing_status": "unbilled", "per_page": 2})
+    show(
         "createExpense",
         amount="119.00",
-        client_id=optician["id"],
-        project_id=shop["id"],
+        client_id=1,
+        project_id=1,
         date="2026-03-12",
         vendor="Typehaus",
         category="licences",
@@ -189,48 +173,80 @@ def work(show: Call, do: Call, optician: Made, shop: Made, task: Made) -> None:
         billable=True,
         markup_percent="10",
     )
-    show("listExpenses", query={"project_id": shop["id"], "billing_status": "unbilled", "per_page": 2})
-    show("getExpense", fonts["id"])
-    show("updateExpense", fonts["id"], receipt_url="https://files.northlight.example/receipts/2026-031.pdf")
-    show("replaceExpense", fonts["id"], markup_percent="15")
+    show("getExpense", 1)
+    show("updateExpense", 1, receipt_url="https://files.northlight.example/receipts/2026-031.pdf")
+    show("replaceExpense", 1, markup_percent="15")
+    show("deleteExpense", 2)
 
 
-def bill(show: Call, optician: Made, shop: Made) -> None:
-    """Bill what was worked, take a payment, and credit a part."""
-    invoice = show(
+def sell(show: Show) -> None:
+    """Show quotes; the second is sent and accepted."""
+    show("listQuotes", query={"client_id": 1, "status": "draft", "per_page": 2})
+    show(
+        "createQuote",
+        client_id=1,
+        contact_id=1,
+        title="Newsletter",
+        lines=[
+            {"description": "Template", "quantity": "12", "unit": "hours", "unit_price": "95"},
+            {"description": "First campaign", "quantity": "1", "unit_price": "1200"},
+        ],
+    )
+    show("getQuote", 1)
+    show("updateQuote", 2, status="sent")
+    show("replaceQuote", 2, status="accepted", accepted_by="Sofie Lindner")
+    show("deleteQuote", 3)
+    show("createQuoteLine", 1, description="Training", quantity="1.5", unit="days", unit_price="760")
+    show("deleteQuoteLine", 1, 1)
+
+
+def bill(show: Show) -> None:
+    """Show invoices, of which the second is sent and paid, and credit notes."""
+    show("listInvoices", query={"client_id": 1, "status": "paid", "per_page": 2})
+    show(
         "createInvoice",
-        client_id=optician["id"],
-        project_id=shop["id"],
+        client_id=1,
+        project_id=1,
         subject="Online shop, March",
         unbilled_work={"time": {"group_by": "project"}, "expenses": {}},
     )
-    hosting = show(
-        "createInvoiceLine",
-        invoice["id"],
-        description="Hosting, March",
-        quantity="1",
-        unit_price="39.90",
-        tax_rate="19",
+    show("getInvoice", 1)
+    show("updateInvoice", 2, status="sent")
+    show("replaceInvoice", 2, record_payment={"amount": "200.00", "reference": "SEPA 2026-03-4471"})
+    show("deleteInvoice", 3)
+    show("createInvoiceLine", 1, description="Hosting, March", quantity="1", unit_price="39.90", tax_rate="19")
+    show("deleteInvoiceLine", 1, 1)
+
+    show("createCreditNote", 4, amount="59.50", reason="goodwill", description="For the late start")
+    show("listCreditNotes", query={"client_id": 1, "per_page": 2})
+    show("getCreditNote", 1)
+
+
+def care(show: Show) -> None:
+    """Show tickets with their replies, and sites."""
+    show("listTickets", query={"status": "unresolved", "awaiting": "requester", "sort": "-priority", "per_page": 2})
+    show(
+        "createTicket",
+        subject="Paying takes half a minute",
+        description="Since the update on Friday.",
+        client_id=1,
+        contact_id=1,
+        site_id=1,
+        type="incident",
+        priority="high",
     )
-    show("deleteInvoiceLine", invoice["id"], hosting["id"])
-    show("updateInvoice", invoice["id"], status="sent")
-    show("replaceInvoice", invoice["id"], record_payment={"amount": "200.00", "reference": "SEPA 2026-03-4471"})
-    show("listInvoices", query={"client_id": optician["id"], "status": "open", "per_page": 2})
-    show("getInvoice", invoice["id"])
+    show("getTicket", 1)
+    show("updateTicket", 1, assignee_id=2)
+    show("replaceTicket", 1, status="resolved")
+    show("deleteTicket", 2)
+    show("listTicketReplies", 1, query={"per_page": 2})
+    show("createTicketReply", 1, body="Found it: a plugin loads every order. Fixed by noon.", status="pending")
 
-    credit = show(
-        "createCreditNote", invoice["id"], amount="59.50", reason="goodwill", description="For the late import"
-    )
-    show("listCreditNotes", query={"client_id": optician["id"], "per_page": 2})
-    show("getCreditNote", credit["id"])
-
-
-def care(show: Call, optician: Made, sofie: Made) -> None:
-    """Look after a site, and answer a ticket."""
-    site = show(
+    show("listSites", query={"plugin": "woocommerce", "plugin_version_lt": "9.7", "per_page": 2})
+    show(
         "createSite",
-        url="https://bergmann-optik.example",
-        client_id=optician["id"],
+        url="https://shop.lindner-optik.example",
+        client_id=1,
         monitoring_enabled=False,
         wp_version="6.7.2",
         php_version="8.3.17",
@@ -239,52 +255,20 @@ def care(show: Call, optician: Made, sofie: Made) -> None:
             {"slug": "wordpress-seo", "name": "Yoast SEO", "version": "24.6"},
         ],
     )
-    show("listSites", query={"plugin": "woocommerce", "plugin_version_lt": "9.7", "per_page": 2})
-    show("getSite", site["id"])
-    show("updateSite", site["id"], keyword="Brillen", expected_status=[200])
-    show("replaceSite", site["id"], environment="staging", maintenance_until="2026-03-17T06:00:00+01:00")
-
-    slow = show(
-        "createTicket",
-        subject="The checkout is slow",
-        description="Paying takes half a minute since the update on Friday.",
-        client_id=optician["id"],
-        contact_id=sofie["id"],
-        site_id=site["id"],
-        type="incident",
-        priority="high",
-    )
-    show("listTickets", query={"status": "unresolved", "awaiting": "us", "sort": "-priority", "per_page": 2})
-    show("getTicket", slow["id"])
-    show("createTicketReply", slow["id"], body="Found it: a plugin loads every order. Fixed by noon.", status="pending")
-    show("listTicketReplies", slow["id"], query={"per_page": 2})
-    show("updateTicket", slow["id"], assignee_id=2)
-    show("replaceTicket", slow["id"], status="resolved")
+    show("getSite", 1)
+    show("updateSite", 1, keyword="Brillen", expected_status=[200])
+    show("replaceSite", 1, environment="staging", maintenance_until="2026-03-17T06:00:00+01:00")
+    show("deleteSite", 2)
 
 
-def report(show: Call) -> None:
-    """Read all reports."""
-    for name in ("Overview", "RevenueByClient", "Utilisation", "ProjectProfitability"):
+def report(show: Show) -> None:
+    """Show all reports, and whose key it is."""
+    for name in ("Overview", "RevenueByClient"):
         show(f"getReport{name}", query={"from": "2026-03-01", "to": "2026-03-31"})
     show("getReportRevenueByMonth", query={"from": "2026-02-01", "to": "2026-03-31"})
-
-
-def leave(show: Call, do: Call, client: Made, tag: Made) -> None:
-    """Delete a record of each kind that can be deleted, made for that."""
-    by_mistake = {"client_id": client["id"]}
-    show("deleteTicket", do("createTicket", subject="Test", **by_mistake)["id"])
-    show("deleteSite", do("createSite", url="https://test.northlight.example", monitoring_enabled=False)["id"])
-    show("deleteInvoice", do("createInvoice", **by_mistake)["id"])
-    show("deleteExpense", do("createExpense", amount="12.50", date="2026-03-16", vendor="Copy shop")["id"])
-    show("deleteTimeEntry", do("createTimeEntry", **by_mistake, duration_minutes=15, date="2026-03-16")["id"])
-    show("deleteTask", do("createTask", title="Call back")["id"])
-    project = do("createProject", name="Yearbook", **by_mistake)
-    show("deleteMilestone", project["id"], do("createMilestone", project["id"], name="Proofs")["id"])
-    show("deleteProject", project["id"])
-    show("deleteQuote", do("createQuote", **by_mistake)["id"])
-    show("deleteExternalContact", do("createExternalContact", last_name="Petersen", **by_mistake)["id"])
-    show("deleteClient", client["id"])
-    show("deleteTag", tag["id"])
+    for name in ("Utilisation", "ProjectProfitability"):
+        show(f"getReport{name}", query={"from": "2026-03-01", "to": "2026-03-31"})
+    show("getMe")
 
 
 def path_of(operation: Operation, ids: tuple[int, ...]) -> str:

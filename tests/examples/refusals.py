@@ -69,10 +69,10 @@ def of_repeated_writes(api: ApiClient) -> Iterator[Answer]:
 
 def of_rules(api: ApiClient, studio: dict[str, Any]) -> Iterator[Answer]:
     """Ask for what the rules of records do not allow."""
-    yield api.patch("/invoices/1", {"status": "draft"})
+    yield api.patch("/invoices/2", {"status": "draft"})
     yield api.delete("/clients/1")
-    yield api.patch("/invoices/1", {"project_id": None})
-    yield api.post("/invoices", {"client_id": 1, "lines": [{"time_entry_ids": [1, 2]}]})
+    yield api.patch("/invoices/2", {"project_id": 1})
+    yield api.post("/invoices", {"client_id": 1, "lines": [{"time_entry_ids": [1, 3]}]})
     yield api.post("/invoices", {"client_id": 1, "unbilled_work": {"time": {}}})
     member = api.new_key(list(SCOPES), user_id=studio["member_id"])
     yield api.delete("/time-entries/1", key=member)

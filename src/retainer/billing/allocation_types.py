@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
+from msgspec import Meta
 from sqlalchemy import ColumnElement, Table, case, select
 
 from retainer.schema.billing import allocations, invoice_lines
@@ -12,8 +13,10 @@ from retainer.store.engines.sql import comma_list
 from retainer.store.records import Derived
 from retainer.values.kinds import Id
 
-TimeBillingStatus = Literal["non_billable", "covered", "unpriced", "unbilled", "billed"]
-ExpenseBillingStatus = Literal["non_billable", "unbilled", "billed"]
+TimeBillingStatus = Annotated[
+    Literal["non_billable", "covered", "unpriced", "unbilled", "billed"], Meta(title="TimeBillingStatus")
+]
+ExpenseBillingStatus = Annotated[Literal["non_billable", "unbilled", "billed"], Meta(title="ExpenseBillingStatus")]
 
 
 def _status_of_time(table: Table) -> ColumnElement[str]:

@@ -31,6 +31,7 @@ class CreditNoteLine(msgspec.Struct):
 
 Reason = Annotated[
     Literal["correction", "duplicate", "goodwill", "cancellation", "other"],
+    Meta(title="CreditNoteReason"),
     "Why it was made; nothing else follows from it.",
 ]
 

@@ -69,7 +69,7 @@ def prepare(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
 
 api = Resource("/credit-notes", tag="Credit notes", scope="invoices", table=credit_notes)
 made = Resource(
-    "/invoices/{invoice}/credit-notes",
+    "/invoices/{invoice_id}/credit-notes",
     tag="Credit notes",
     scope="invoices",
     table=credit_notes,
@@ -100,7 +100,7 @@ def list_credit_notes(tx: Tx, filters: CreditNoteFilter, page: Page) -> Paged[Cr
     return listing(tx, credit_notes, CreditNote, filters, page)
 
 
-@api.get("/{credit_note}")
+@api.get("/{credit_note_id}")
 def get_credit_note(tx: Tx, credit_note_id: Id) -> CreditNote:
     """Read a credit note."""
     return tx.get(credit_notes, credit_note_id, CreditNote)

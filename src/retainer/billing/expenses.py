@@ -181,14 +181,14 @@ def create_expense(tx: Tx, body: New[Expense]) -> Expense:
     return tx.get(expenses, record(tx, body), Expense)
 
 
-@api.get("/{expense}")
+@api.get("/{expense_id}")
 def get_expense(tx: Tx, expense_id: Id) -> Expense:
     """Read an expense."""
     return tx.get(expenses, expense_id, Expense)
 
 
-@api.put("/{expense}")
-@api.patch("/{expense}")
+@api.put("/{expense_id}")
+@api.patch("/{expense_id}")
 def update_expense(tx: Tx, expense_id: Id, patch: Patch[Expense]) -> Expense:
     """Change an expense; members left out keep their value. A member's key changes only that user's own."""
     before = tx.get(expenses, expense_id, Expense)
@@ -198,7 +198,7 @@ def update_expense(tx: Tx, expense_id: Id, patch: Patch[Expense]) -> Expense:
     return tx.get(expenses, expense_id, Expense)
 
 
-@api.delete("/{expense}")
+@api.delete("/{expense_id}")
 def delete_expense(tx: Tx, expense_id: Id) -> None:
     """Delete an expense; one that is billed stays. A member's key deletes only that user's own."""
     before = etag.check_unchanged(tx, tx.get(expenses, expense_id, Expense))

@@ -41,7 +41,7 @@ def update_totals(tx: Tx, invoice: Invoice) -> InvoiceChanged:
     return InvoiceChanged(documents.totals_of(invoice))
 
 
-api = Resource("/invoices/{invoice}/lines", tag="Invoices", scope="invoices", table=invoice_lines, parent=invoices)
+api = Resource("/invoices/{invoice_id}/lines", tag="Invoices", scope="invoices", table=invoice_lines, parent=invoices)
 
 
 @api.post()
@@ -60,7 +60,7 @@ def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithM
     return WithMeta(tx.get(invoice_lines, body.id, InvoiceLine), update_totals(tx, invoice))
 
 
-@api.delete("/{line}")
+@api.delete("/{line_id}")
 def delete_invoice_line(tx: Tx, invoice_id: Id, line_id: Id) -> None:
     """Remove a line from a draft; the work on it can be billed again."""
     line = etag.check_unchanged(tx, tx.get(invoice_lines, line_id, InvoiceLine, invoice_id=invoice_id))

@@ -35,10 +35,12 @@ MAX_WORK = 10_000
 
 Status = Annotated[
     Literal["draft", "sent", "partially_paid", "paid", "void", "written_off"],
+    Meta(title="InvoiceStatus"),
     "`sent` issues a draft; payments and credits lead to `partially_paid` and `paid`; `void` counts no more.",
 ]
 LineKind = Annotated[
     Literal["item", "time", "expense", "milestone"],
+    Meta(title="InvoiceLineKind"),
     "What is billed: work of one kind, or an `item` with its own price.",
 ]
 Ids = Annotated[list[Id], Meta(max_length=MAX_ITEMS)]
@@ -108,7 +110,9 @@ class UnbilledTime(msgspec.Struct):
     )
     to: Annotated[Day | None, "Last day of the time, included; null: no limit."] = None
     group_by: Annotated[
-        Literal["entry", "task", "user", "project"], "What there is one line for; no line mixes projects."
+        Literal["entry", "task", "user", "project"],
+        Meta(title="UnbilledTimeGrouping"),
+        "What there is one line for; no line mixes projects.",
     ] = "project"
 
 
@@ -121,7 +125,9 @@ class UnbilledExpenses(msgspec.Struct):
     )
     to: Annotated[Day | None, "Last day of the expenses, included; null: no limit."] = None
     group_by: Annotated[
-        Literal["entry", "category", "project"], "What there is one line for; no line mixes projects."
+        Literal["entry", "category", "project"],
+        Meta(title="UnbilledExpensesGrouping"),
+        "What there is one line for; no line mixes projects.",
     ] = "project"
 
 

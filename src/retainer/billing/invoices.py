@@ -2,8 +2,8 @@
 
 A draft can be changed freely. With the status `sent` it is issued: it gets its number, its days and a snapshot of its
 client, and only notes, due_date, purchase_order, contact_id and external_id can change from then on. What is wrong is
-credited (`POST /invoices/{invoice}/credit-notes`); while nothing is paid or credited it can be void. Lines bill time,
-expenses and milestones by their ids, `unbilled_work` everything that matches, but for hours that a fixed fee or
+credited (`POST /invoices/{invoice_id}/credit-notes`); while nothing is paid or credited it can be void. Lines bill
+time, expenses and milestones by their ids, `unbilled_work` everything that matches, but for hours that a fixed fee or
 retainer covers, and hours without a rate: `meta.left_out` says how many. Whatever is on an invoice is locked there
 until its line or draft is deleted, the invoice is void, or credited as a whole. `record_payment` records a payment; the
 same one sent again, by its reference, adds nothing. `status: "paid"` pays all that is due, today.
@@ -11,6 +11,8 @@ same one sent again, by its reference, adds nothing. `status: "paid"` pays all t
 
 from decimal import Decimal
 from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from retainer import schema
 from retainer.billing import balance, billable, documents, issuing, lines, payments, quote_conversion, unbilled
@@ -31,7 +33,10 @@ from retainer.shared import relations
 from retainer.store.tx import Tx
 from retainer.values.kinds import Currency, Day, Id, SignedMoney, Text50, Text191
 
-StatusOption = Literal["draft", "sent", "partially_paid", "paid", "void", "written_off", "overdue", "open"]
+StatusOption = Annotated[
+    Literal["draft", "sent", "partially_paid", "paid", "void", "written_off", "overdue", "open"],
+    Meta(title="InvoiceStatusFilter"),
+]
 
 TRANSITIONS = {
     "draft": ("sent",),
@@ -44,7 +49,7 @@ TRANSITIONS = {
 """The statuses that can be asked for; payments and credit notes lead to partially_paid and paid by themselves."""
 FIXED = ("client_id", "project_id", "issue_date", "subject", "terms", "currency", "lines")
 """What only a draft can change."""
-CREDIT = "What is wrong with an issued invoice is credited: POST /invoices/{invoice}/credit-notes."
+CREDIT = "What is wrong with an issued invoice is credited: POST /invoices/{invoice_id}/credit-notes."
 
 
 class InvoiceFilter(Filter):
@@ -143,6 +148,9 @@ def compute_totals(invoice: Invoice, current_lines: list[InvoiceLine]) -> None:
 
 
 api = Resource("/invoices", tag="Invoices", scope="invoices", table=invoices)
+api.instead["payments"] = (
+    "An invoice has its `payments`; PATCH /invoices/{invoice_id} with `record_payment` records one."
+)
 
 
 @api.get()
@@ -163,15 +171,15 @@ def create_invoice(tx: Tx, body: New[Invoice]) -> WithMeta[Invoice, InvoiceMeta]
     return WithMeta(load_invoice(tx, invoice.id), meta)
 
 
-@api.get("/{invoice}")
+@api.get("/{invoice_id}")
 def get_invoice(tx: Tx, invoice_id: Id) -> Invoice:
     """Read an invoice with its lines, payments and credit notes."""
     tx.snapshot()
     return load_invoice(tx, invoice_id)
 
 
-@api.put("/{invoice}")
-@api.patch("/{invoice}")
+@api.put("/{invoice_id}")
+@api.patch("/{invoice_id}")
 def update_invoice(tx: Tx, invoice_id: Id, patch: Patch[Invoice]) -> WithMeta[Invoice, InvoiceMeta]:
     """Change an invoice or its status, or record a payment; `lines` takes the place of the whole set of a draft."""
     before = load_invoice(tx, invoice_id)
@@ -193,7 +201,7 @@ def save(tx: Tx, invoice: Invoice, before: Invoice) -> None:
         quote_conversion.touch(tx, invoice.quote_id)
 
 
-@api.delete("/{invoice}")
+@api.delete("/{invoice_id}")
 def delete_invoice(tx: Tx, invoice_id: Id) -> None:
     """Delete a draft; the work on it can be billed again."""
     before = etag.check_unchanged(tx, load_invoice(tx, invoice_id))

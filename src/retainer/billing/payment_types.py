@@ -2,11 +2,14 @@
 
 from typing import Annotated, Literal
 
+from msgspec import Meta
+
 from retainer.values.kinds import Currency, Day, Id, Money, Text191, Text10000
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
 
 Method = Annotated[
     Literal["bank_transfer", "card", "direct_debit", "cash", "cheque", "other"],
+    Meta(title="PaymentMethod"),
     "How the money came; nothing else follows from it.",
 ]
 

@@ -43,7 +43,7 @@ def update_totals(tx: Tx, quote: Quote) -> QuoteChanged:
     return QuoteChanged(documents.totals_of(quote))
 
 
-api = Resource("/quotes/{quote}/lines", tag="Quotes", scope="invoices", table=quote_lines, parent=quotes)
+api = Resource("/quotes/{quote_id}/lines", tag="Quotes", scope="invoices", table=quote_lines, parent=quotes)
 
 
 @api.post()
@@ -60,7 +60,7 @@ def create_quote_line(tx: Tx, quote_id: Id, body: New[QuoteLine]) -> WithMeta[Qu
     return WithMeta(tx.get(quote_lines, line_id, QuoteLine), update_totals(tx, quote))
 
 
-@api.delete("/{line}")
+@api.delete("/{line_id}")
 def delete_quote_line(tx: Tx, quote_id: Id, line_id: Id) -> None:
     """Remove a line from a draft."""
     etag.check_unchanged(tx, tx.get(quote_lines, line_id, QuoteLine, quote_id=quote_id))

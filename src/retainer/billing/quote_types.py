@@ -3,6 +3,7 @@
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
+from msgspec import Meta
 from sqlalchemy import ColumnElement, Table, and_, case, or_, select
 
 from retainer.billing import document_types
@@ -16,6 +17,7 @@ from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, Detai
 
 Status = Annotated[
     Literal["draft", "sent", "accepted", "declined", "expired", "cancelled"],
+    Meta(title="QuoteStatus"),
     "Lines change only in a `draft`. `sent` reads `expired` after `valid_until`. `accepted` can be billed.",
 ]
 

@@ -126,15 +126,15 @@ def create_quote(tx: Tx, body: New[Quote]) -> Quote:
     return load_quote(tx, quote_id)
 
 
-@api.get("/{quote}")
+@api.get("/{quote_id}")
 def get_quote(tx: Tx, quote_id: Id) -> Quote:
     """Read a quote with its lines."""
     tx.snapshot()
     return load_quote(tx, quote_id)
 
 
-@api.put("/{quote}")
-@api.patch("/{quote}")
+@api.put("/{quote_id}")
+@api.patch("/{quote_id}")
 def update_quote(tx: Tx, quote_id: Id, patch: Patch[Quote]) -> Quote:
     """Change a quote or its status; `lines` takes the place of the whole set, while it is a draft."""
     before = load_quote(tx, quote_id)
@@ -144,7 +144,7 @@ def update_quote(tx: Tx, quote_id: Id, patch: Patch[Quote]) -> Quote:
     return load_quote(tx, quote_id)
 
 
-@api.delete("/{quote}")
+@api.delete("/{quote_id}")
 def delete_quote(tx: Tx, quote_id: Id) -> None:
     """Delete a quote with its lines; one that was accepted stays."""
     before = etag.check_unchanged(tx, load_quote(tx, quote_id))

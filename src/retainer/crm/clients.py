@@ -26,6 +26,7 @@ from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
 
 Status = Annotated[
     Literal["prospect", "active", "archived"],
+    Meta(title="ClientStatus"),
     "An `archived` client takes nothing new: no projects, time, expenses, documents, tickets or sites.",
 ]
 
@@ -131,14 +132,14 @@ def create_client(tx: Tx, body: New[Client]) -> Client:
     return tx.get(clients, client_id, Client)
 
 
-@api.get("/{client}")
+@api.get("/{client_id}")
 def get_client(tx: Tx, client_id: Id) -> Client:
     """Read a client."""
     return tx.get(clients, client_id, Client)
 
 
-@api.put("/{client}")
-@api.patch("/{client}")
+@api.put("/{client_id}")
+@api.patch("/{client_id}")
 def update_client(tx: Tx, client_id: Id, patch: Patch[Client]) -> Client:
     """Change a client; members left out keep their value."""
     before = tx.get(clients, client_id, Client)
@@ -151,7 +152,7 @@ def update_client(tx: Tx, client_id: Id, patch: Patch[Client]) -> Client:
     return tx.get(clients, client_id, Client)
 
 
-@api.delete("/{client}")
+@api.delete("/{client_id}")
 def delete_client(tx: Tx, client_id: Id) -> None:
     """Delete a client with its contacts; refused while other records belong to it."""
     tx.delete(clients, etag.check_unchanged(tx, tx.get(clients, client_id, Client)).id)

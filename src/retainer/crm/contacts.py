@@ -6,6 +6,7 @@ primary contact is deleted the client has none, until one is made primary or a n
 
 from typing import Annotated, Literal
 
+from msgspec import Meta
 from sqlalchemy import bindparam, select, update
 
 from retainer.crm.tags import TagFilter, TagIds, set_tags
@@ -23,9 +24,14 @@ from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
 
 Role = Annotated[
     Literal["general", "billing", "technical", "decision_maker"],
+    Meta(title="ExternalContactRole"),
     "What to turn to the person for: anything, bills, technical matters, or decisions.",
 ]
-Status = Annotated[Literal["active", "inactive"], "`inactive` marks who has left; nothing else follows from it."]
+Status = Annotated[
+    Literal["active", "inactive"],
+    Meta(title="ExternalContactStatus"),
+    "`inactive` marks who has left; nothing else follows from it.",
+]
 
 
 class ExternalContact(Record):
@@ -86,12 +92,11 @@ DEMOTE_OTHERS = (
 def prepare(tx: Tx, contact: ExternalContact) -> ExternalContact:
     """Fill in a contact's name, and whether it is the primary one: the first of a client is.
 
-    A contact without any name and email address is noted as an error of all three.
+    A contact without any name and email address is an error, which is noted once.
     """
     contact.name = " ".join(part for part in (contact.first_name, contact.last_name) if part) or contact.email or ""
     if not contact.name and tx.readable("first_name", "last_name", "email"):
-        for field in ("first_name", "last_name", "email"):
-            tx.error(field, "Give at least one of first_name, last_name and email.")
+        tx.error("first_name", "Give at least one of first_name, last_name and email.")
     if contact.is_primary is None:
         contact.is_primary = tx.one(PRIMARY_CONTACT, client=contact.client_id) is None
     return contact
@@ -122,14 +127,14 @@ def create_external_contact(tx: Tx, body: New[ExternalContact]) -> ExternalConta
     return save_links(tx, tx.insert(external_contacts, prepare(tx, body)), body)
 
 
-@api.get("/{external_contact}")
+@api.get("/{external_contact_id}")
 def get_external_contact(tx: Tx, external_contact_id: Id) -> ExternalContact:
     """Read an external contact."""
     return tx.get(external_contacts, external_contact_id, ExternalContact)
 
 
-@api.put("/{external_contact}")
-@api.patch("/{external_contact}")
+@api.put("/{external_contact_id}")
+@api.patch("/{external_contact_id}")
 def update_external_contact(tx: Tx, external_contact_id: Id, patch: Patch[ExternalContact]) -> ExternalContact:
     """Change an external contact; becoming primary takes that from the client's former one."""
     before = tx.get(external_contacts, external_contact_id, ExternalContact)
@@ -138,7 +143,7 @@ def update_external_contact(tx: Tx, external_contact_id: Id, patch: Patch[Extern
     return save_links(tx, external_contact_id, after, before.tag_ids)
 
 
-@api.delete("/{external_contact}")
+@api.delete("/{external_contact_id}")
 def delete_external_contact(tx: Tx, external_contact_id: Id) -> None:
     """Delete an external contact."""
     tx.delete(

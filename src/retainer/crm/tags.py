@@ -137,15 +137,15 @@ def create_tag(tx: Tx, body: New[Tag]) -> Tag:
     return tx.get(tags, tx.insert(tags, body), Tag)
 
 
-@api.put("/{tag}")
-@api.patch("/{tag}")
+@api.put("/{tag_id}")
+@api.patch("/{tag_id}")
 def update_tag(tx: Tx, tag_id: Id, patch: Patch[Tag]) -> Tag:
     """Rename or recolour a tag; members left out keep their value."""
     tx.update(tags, patch.apply_to(tx.get(tags, tag_id, Tag)))
     return tx.get(tags, tag_id, Tag)
 
 
-@api.delete("/{tag}")
+@api.delete("/{tag_id}")
 def delete_tag(tx: Tx, tag_id: Id) -> None:
     """Delete a tag; every record that carries it loses it."""
     tx.delete(tags, etag.check_unchanged(tx, tx.get(tags, tag_id, Tag)).id)

@@ -2,11 +2,12 @@
 
 import math
 import random
+from collections.abc import Callable
 from datetime import date, timedelta
 from typing import Any
 
 from retainer.crm import clients, contacts, tags
-from retainer.demo import administration, sales
+from retainer.demo import administration, sales, samples
 from retainer.demo.administration import Access
 from retainer.demo.agencies import HARBOUR, NORTHLIGHT, STREETS, TAGS, Agency
 from retainer.demo.bills import Bills
@@ -24,13 +25,16 @@ AT_HOME = {"DE", "US"}
 
 def fill(store: Store) -> Access:
     """Fill an empty database with two agencies; return what lets one into the first."""
-    access = _agency(store, NORTHLIGHT)
+    access = _agency(store, NORTHLIGHT, samples.prepare)
     _agency(store, HARBOUR)
     return access
 
 
-def _agency(store: Store, agency: Agency) -> Access:
-    """Open an agency with its people, its clients and their work; return what lets one in as its first admin."""
+def _agency(store: Store, agency: Agency, prepare: Callable[[Tx, date], None] | None = None) -> Access:
+    """Open an agency with its people, its clients and their work; return what lets one in as its first admin.
+
+    `prepare` creates the records that come before all others.
+    """
     details = make(
         AccountDetails,
         name=agency.name,
@@ -45,6 +49,9 @@ def _agency(store: Store, agency: Agency) -> Access:
     with store.begin(admin, write=True, seconds=math.inf) as tx:
         today = date.fromisoformat(tx.today)
         people, key = administration.administer(tx, today, team[1:])
+        at(tx, today - timedelta(days=administration.OPENED - 2))
+        if prepare is not None:
+            prepare(tx, today)
         at(tx, today)
         tag_ids = {name: tags.create_tag(tx, make(tags.Tag, name=name, color=color)).id for name, color in TAGS.items()}
         chance = random.Random(agency.name)  # noqa: S311  # demos are reproducible

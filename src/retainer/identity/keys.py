@@ -29,7 +29,7 @@ KEY = re.compile(r"rtn_[0-9A-Za-z]{38}")
 
 SCOPE_RESOURCES = ("clients", "projects", "tasks", "time", "invoices", "expenses", "tickets", "sites")
 SCOPES = (*(f"{name}:{level}" for name in SCOPE_RESOURCES for level in ("read", "write")), "reports:read")
-Scope = Annotated[str, kind(one_of(lambda: SCOPES), f"one of: {', '.join(SCOPES)}", enum=list(SCOPES))]
+Scope = Annotated[str, kind(one_of(lambda: SCOPES), f"one of: {', '.join(SCOPES)}", title="Scope", enum=list(SCOPES))]
 
 
 class KeyDetails(msgspec.Struct):

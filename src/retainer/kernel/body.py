@@ -9,7 +9,7 @@ from retainer.kernel import etag
 from retainer.kernel.http import Request
 from retainer.store.records import R
 from retainer.store.tx import Tx
-from retainer.values.reading import complete, create_only, read_fields
+from retainer.values.reading import complete, create_only, misspelt, read_fields
 from retainer.values.records import Record
 from retainer.values.strict_json import read_object
 
@@ -36,6 +36,7 @@ class RequestBody:
         except Refusal as refusal:
             self.refusal = refusal
         self.values = read_fields(model, self.fields, self.errors, use=use)
+        self.misspelt = misspelt(model, self.fields, use) if self.errors else set()
 
     def new(self, tx: Tx) -> Any:
         """Return the record that the fields describe; note their errors. Raises what makes the body unreadable."""
@@ -47,7 +48,7 @@ class RequestBody:
         """Let the transaction refuse with these errors and with those that rules find in the other fields."""
         if self.refusal:
             raise self.refusal
-        tx.note_unreadable(self.errors)
+        tx.note_unreadable(self.errors, self.misspelt)
 
 
 class Patch(Generic[R]):

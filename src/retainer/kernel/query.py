@@ -1,5 +1,6 @@
 """Query parameters: what an operation declares, what a request sends, and the SQL conditions of a list's filters."""
 
+import difflib
 from collections.abc import Callable
 from functools import cache
 from types import NoneType
@@ -87,7 +88,9 @@ def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str],
     values: dict[str, Any] = {}
     for name, text in pairs:
         if name not in readers:
-            errors[name] = [f"There is no such parameter here. Valid are: {', '.join(readers) or 'none'}."]
+            near = difflib.get_close_matches(name[:64], readers, n=1)
+            meant = f" Did you mean {near[0]}?" if near else ""
+            errors[name] = [f"Unknown parameter.{meant} Valid are: {', '.join(readers) or 'none'}."]
         elif name in values and not isinstance(values[name], tuple):
             errors.setdefault(name, ["Send this parameter once: it takes one value."])
         else:

@@ -18,11 +18,13 @@ from retainer.kernel import body as bodies
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
 from retainer.kernel.paging import Page, Paged, read_list
-from retainer.kernel.query import Query, read_query
+from retainer.kernel.query import Query, parameters, read_query
+from retainer.kernel.signposts import Signposts
 from retainer.limits import Allowance
 from retainer.store.constraints import singular
 from retainer.store.tx import Tx
 from retainer.values.kinds import LARGEST_INTEGER, Id
+from retainer.values.reading import writable_fields
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -117,9 +119,8 @@ class Operation:
         if isinstance(hint, type) and issubclass(hint, Query):
             self.query = hint
             return lambda _, call: call.query[0]
-        parameter = name.removesuffix("_id")
-        if parameter in self.parameters and hint == Id:
-            return lambda _, call: read_id(call.ids[parameter], self.resource.table)
+        if name in self.parameters and hint == Id:
+            return lambda _, call: read_id(call.ids[name], self.resource.table)
         if get_origin(hint) is bodies.Patch:
             (model,) = get_args(hint)
             self.body = model
@@ -141,7 +142,8 @@ def read_id(text: str, table: Table | None) -> int:
 class Resource:
     """A path, its scope (None: any valid key), its table and that of the parent in its path; handlers register here.
 
-    `made_at` is the path under which new records are found, when it is another.
+    `made_at` is the path under which new records are found, when it is another. `instead` has sentences for parts of
+    paths that callers may expect, and that there are not.
     """
 
     def __init__(
@@ -160,6 +162,7 @@ class Resource:
         self.table = table
         self.parent = parent
         self.made_at = made_at
+        self.instead: dict[str, str] = {}
         self.operations: list[Operation] = []
         self.get, self.post, self.put, self.patch, self.delete = (partial(self._register, method) for method in METHODS)
 
@@ -182,8 +185,9 @@ class Routes:
         by_path: dict[str, dict[str, Operation]] = {}
         for operation in self.operations:
             by_path.setdefault(operation.path, {})[operation.method] = operation
+        self._signposts = signposts_of(resources, by_path)
         for path, methods in by_path.items():
-            self._router.add_route(path, Methods(methods))
+            self._router.add_route(path, Methods(methods, partial(self._signposts.of_method, path)))
 
     def find(self, request: Request) -> tuple["Methods", dict[str, str]]:
         """The methods of a request's path, and the texts that stand for its ids. Raises `not_found`."""
@@ -191,16 +195,33 @@ class Routes:
         found: Any = None if path.endswith("/") else self._router.find(path)
         if found is None:
             is_near = path.endswith("/") and self._router.find(path.rstrip("/")) is not None
-            advice = "Leave out the slash at its end." if is_near else "The paths of the API are at /docs."
-            raise Refusal("not_found", f"There is nothing at this path. {advice}")
+            advice = "Leave out the slash at its end." if is_near else self._signposts.of_path(path)
+            raise Refusal(
+                "not_found", f"There is nothing at this path. {advice or 'The paths of the API are at /docs.'}"
+            )
         methods, _, texts, _ = found
         return methods, texts
+
+
+def signposts_of(resources: list[Resource], by_path: dict[str, dict[str, Operation]]) -> Signposts:
+    """Return the signposts to all paths."""
+    reads, changes = (
+        {path: methods[method] for path, methods in by_path.items() if method in methods} for method in ("GET", "PATCH")
+    )
+    return Signposts(
+        {path: methods.keys() for path, methods in by_path.items()},
+        {path: parameters(operation.query).keys() for path, operation in reads.items()},
+        {path: writable_fields(operation.body, "Update").keys() for path, operation in changes.items()},
+        {resource.path: resource.made_at for resource in resources if resource.made_at},
+        {part: sentence for resource in resources for part, sentence in resource.instead.items()},
+    )
 
 
 class Methods:
     """The operations of one path, and the methods that it allows."""
 
-    def __init__(self, operations: dict[str, Operation]) -> None:
+    def __init__(self, operations: dict[str, Operation], advice: Callable[[str], str]) -> None:
+        self.advice = advice
         self.operations = operations | ({"HEAD": operations["GET"]} if "GET" in operations else {})
         allowed = [method for method in ("GET", "HEAD", *METHODS[1:]) if method in self.operations]
         self.allow = ", ".join([*allowed, "OPTIONS"])
@@ -209,5 +230,5 @@ class Methods:
         """The operation of a method. Raises `method_not_allowed` with `Allow`."""
         operation = self.operations.get(method)
         if operation is None:
-            raise method_not_allowed(method, self.allow)
+            raise method_not_allowed(method, self.allow, self.advice(method))
         return operation

@@ -22,6 +22,7 @@ from retainer.values.records import Record
 
 PAGE = Annotated[int, Meta(ge=1), "Which page of the list, from 1; one past the end is empty."]
 PER_PAGE = Annotated[int, Meta(ge=1, le=paging.LARGEST_PAGE), "How many records a page holds at most."]
+SORT_KEY = "A field by which the list can be sorted; with a minus it descends."
 SORT = "What records are ordered by, the first member first; a minus descends. `id` is always the last."
 
 
@@ -135,7 +136,12 @@ def _query_parameters(operation: Operation, schemas: Schemas) -> list[Json]:
 def _paging(operation: Operation, schemas: Schemas) -> list[Json]:
     sorts = operation.query.sorts
     keys = list(dict.fromkeys([*(name.removeprefix("-") for name in sorts), "id"]))
-    order: Any = Literal[tuple(sign + name for name in keys for sign in ("", "-"))]
+    words: Any = Literal[tuple(sign + name for name in keys for sign in ("", "-"))]
+    (listed,) = get_args(operation.answers)
+    names = [name + end for name in keys for end in ("", "_descending")]  # for generated code, where -name is no name
+    order = Annotated[
+        words, Meta(title=f"{listed.__name__}Sort", description=SORT_KEY, extra_json_schema={"x-enum-varnames": names})
+    ]
     default = {"maxItems": len(keys), "default": [sorts[0]]}
     return [
         _query_parameter("page", said_of(PAGE), PAGE, schemas, default=1),

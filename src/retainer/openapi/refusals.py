@@ -76,12 +76,13 @@ def responses(schemas: Schemas) -> Json:
     """Return the responses of refusals by name; add the schemas of their errors."""
     for model in (ERROR, *SHAPES.values()):
         statuses = [status for status in {*STATUS.values()} if SHAPES.get(status, ERROR) is model]
-        hints = _common_fields([code for code, status in STATUS.items() if status in statuses]) | model.members
+        codes = [code for code, status in STATUS.items() if status in statuses]
+        hints = _common_fields(codes, f"{model.name}Code") | model.members
         fields = {name: _described(hint, schema_of(hint, name, schemas)) for name, hint in hints.items()}
         bare = any(STATUS[code] in statuses for code in BARE)
         required = [name for name in fields if not bare or name not in model.members]
         schemas.add(model.name, model, {"description": model.description}, fields, required)
-    return {f"Error{status}": _response(status, schemas.named) for status in ADVICE}
+    return {f"Error{status}": _response(status, schemas) for status in ADVICE}
 
 
 def reference(status: int) -> Json:
@@ -89,9 +90,9 @@ def reference(status: int) -> Json:
     return {"$ref": f"#/components/responses/Error{status}"}
 
 
-def _common_fields(codes: list[str]) -> Json:
-    """Return the fields that every error has, with their kinds."""
-    code: Any = Literal[tuple(codes)]
+def _common_fields(codes: list[str], name: str) -> Json:
+    """Return the fields that every error has, with their kinds; `name` is that of the enumeration of codes."""
+    code: Any = Annotated[Literal[tuple(codes)], Meta(title=name)]
     return {
         "message": Annotated[str, Meta(examples=[ADVICE[404]]), "What is wrong and what to do next, for a person."],
         "code": Annotated[code, "The reason, for programs: it never changes, where `message` may."],
@@ -108,10 +109,11 @@ def _described(hint: Any, schema: Json) -> Json:
     return {**schema, "description": said_of(hint)}
 
 
-def _response(status: int, named: Json) -> Json:
+def _response(status: int, schemas: Schemas) -> Json:
     model = SHAPES.get(status, ERROR)
     codes = [code for code, code_status in STATUS.items() if code_status == status]
-    values = {name: field["examples"][0] for name, field in named[model.name]["properties"].items()}
+    fields = schemas.named[model.name]["properties"]
+    values = {name: schemas.example(field) for name, field in fields.items()}
     values["message"] = ADVICE[status]
     examples = {
         code: {

@@ -148,6 +148,16 @@ class Schemas:
         name = meta.__name__ if meta is not None and meta.__name__.startswith(model.__name__) else model.__name__
         return self.add(f"{name}Response", (model, meta), about, fields, fields)
 
+    def enumeration(self, schema: Json) -> Json:
+        """Return the reference to an enumeration, which has its name from its title."""
+        name, words = schema.pop("title", ""), schema["enum"]
+        if not name:
+            raise TypeError(f'Name the enumeration {", ".join(words)}: Annotated[Literal[...], Meta(title="...")].')
+        if not self._exists(name, tuple(words)):
+            listed = ", ".join(f"`{word}`" for word in words)
+            self.named[name] = {"description": f"One of {listed}.", **schema}
+        return _reference(name)
+
     def example(self, schema: Json) -> Any:
         """Return a value that is valid by the schema."""
         kind = schema["anyOf"][0] if "anyOf" in schema else schema
@@ -192,13 +202,15 @@ class Schemas:
             "description": said_in(model),
             "examples": [{key: self.example(schema) for key, schema in taken.items()}],
         }
-        return self.add(name, model, about, properties, required)
+        return self.add(name, model, about | {"additionalProperties": False}, properties, required)
 
     def add(self, name: str, model: Any, about: Json, properties: Json, required: Iterable[str]) -> Json:
-        """Add the schema of a model, a closed object, unless it exists; return the reference to it."""
+        """Add the schema of a model unless it exists; return the reference to it.
+
+        It is open, since fields may be added to responses; `about` closes those of requests, which refuse unknown ones.
+        """
         if not self._exists(name, model):
-            schema = {"type": "object", **about, "properties": properties, "required": list(required)}
-            self.named[name] = {**schema, "additionalProperties": False}
+            self.named[name] = {"type": "object", **about, "properties": properties, "required": list(required)}
         return _reference(name)
 
     def _exists(self, name: str, model: Any) -> bool:

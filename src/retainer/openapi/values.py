@@ -28,6 +28,9 @@ class Types(Protocol):
     def child(self, model: Any) -> Json:
         """Return the reference to a record in a set of children."""
 
+    def enumeration(self, schema: Json) -> Json:
+        """Return the reference to an enumeration, by its title."""
+
     def example(self, schema: Json) -> Any:
         """Return a value that is valid by the schema."""
 
@@ -54,8 +57,12 @@ def schema_of(hint: Any, name: str, types: Types, *, sent: bool = False) -> Json
     if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
         return types.part(bare, name) if sent else types.answer(bare)
     schema: Json = msgspec.json.schema(Annotated[list[Any] if origin in {list, tuple} else bare, *marks, Meta()])
+    if origin is Literal:
+        schema |= {"type": "string", "enum": list(parts)}
+    if "enum" in schema:
+        return types.enumeration({"examples": schema["enum"][:1], **schema})
     form = schema.pop("description", "")  # what requests may send, which is wider than what responses have
-    if sent and "enum" not in schema and form:
+    if sent and form:
         schema = {"description": form, **schema}
     if origin in {list, tuple}:
         is_child = sent and isinstance(parts[0], type) and issubclass(parts[0], Record)
@@ -64,21 +71,19 @@ def schema_of(hint: Any, name: str, types: Types, *, sent: bool = False) -> Json
             schema |= {"minItems": 1, "maxItems": LONGEST_LIST}
             schema["items"] |= _or_none(schema["items"]) if NoneType in get_args(parts[0]) else {}
         return schema | ({"examples": [[types.example(schema["items"])]]} if sent else {})
-    if origin is Literal:
-        schema |= {"type": "string", "enum": list(parts)}
     text = name.replace("_", " ").capitalize()
     example = schema.get("minimum") or 1 if bare is int else EXAMPLES.get(bare, text[: schema.get("maxLength")])
     wider: Json = (
         next((mark.extra["sent"] for mark in marks if isinstance(mark, Meta) and mark.extra), {}) if sent else {}
     )
-    return {"examples": schema.get("enum", [example])[:1], **schema, **wider}
+    return {"examples": [example], **schema, **wider}
 
 
 def _or_null(schema: Json) -> Json:
     if "$ref" in schema:
         return {"anyOf": [schema, {"type": "null"}]}
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    return schema | {"type": [*kinds, "null"]} | ({"enum": [*schema["enum"], None]} if "enum" in schema else {})
+    return schema | {"type": [*kinds, "null"]}
 
 
 def _or_none(schema: Json) -> Json:

@@ -48,6 +48,10 @@ class Names:
 
     child = answer
 
+    def enumeration(self, schema: Json) -> Json:
+        """Return an enumeration itself: tables list its words."""
+        return schema
+
     def example(self, schema: Json) -> Any:  # examples were recorded
         """Return no value."""
 

@@ -61,7 +61,7 @@ def pages_of(routes: Routes) -> dict[str, Page]:
     """Return all pages by path, in the order in which they are listed; addresses are those of `ORIGIN`."""
     document = openapi_page.document_of(routes)
     resources = resources_of(routes, document)
-    shared = [parameter_of(document["components"]["parameters"][name]) for name in LISTED]
+    shared = [parameter_of(document["components"]["parameters"][name], document) for name in LISTED]
     written = examples()
     context = {
         "origin": ORIGIN,

@@ -91,7 +91,11 @@ def entry(operation: Operation, document: Json) -> Entry:
         title_of(operation.id),
         operation,
         described["description"].rpartition("\n\n")[0],
-        [parameter_of(each) for each in parameters if each["in"] != "header" and each["name"] not in EVERY_LIST],
+        [
+            parameter_of(each, document)
+            for each in parameters
+            if each["in"] != "header" and each["name"] not in EVERY_LIST
+        ],
         list(dict.fromkeys(name.removeprefix("-") for name in operation.query.sorts)) if operation.paged else [],
         [each["name"] for each in parameters if each["in"] == "header"],
         title_of(operation.body.__name__) if operation.body else "",
@@ -116,10 +120,10 @@ def codes_of(answer: Json, document: Json) -> list[str]:
     return list(content["application/json"].get("examples", {}))
 
 
-def parameter_of(parameter: Json) -> Field:
+def parameter_of(parameter: Json, document: Json) -> Field:
     """Return a parameter of a path or a query."""
     schema = parameter["schema"]
-    item = schema.get("items", schema)
+    item = resolved(schema.get("items", schema), document)
     use = "in the path" if parameter["in"] == "path" else "several" if "items" in schema else ""
     text = " ".join(filter(None, (parameter["description"], words_of(item))))
     return Field(parameter["name"], kind_of(item), use, text)

@@ -3,6 +3,7 @@
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 from sqlalchemy import BindParameter, ColumnElement, Table, bindparam, delete, insert, select
 
 from retainer.schema.sites import site_plugins
@@ -12,7 +13,9 @@ from retainer.values.kinds import Text50, Text191
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT
 from retainer.values.versions import newer, order
 
-PluginStatus = Annotated[Literal["active", "inactive", "must_use"], "`must_use` cannot be switched off."]
+PluginStatus = Annotated[
+    Literal["active", "inactive", "must_use"], Meta(title="PluginStatus"), "`must_use` cannot be switched off."
+]
 
 
 class Plugin(msgspec.Struct):

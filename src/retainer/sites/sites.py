@@ -35,11 +35,15 @@ from retainer.values.versions import newer, order
 
 Status = Annotated[
     Literal["up", "down", "unknown", "paused", "maintenance"],
+    Meta(title="SiteStatus"),
     "`down` after two failures in a row; `unknown` before the first check; `paused` and `maintenance` as you set it.",
 ]
-Environment = Annotated[Literal["production", "staging", "development"], "Monitoring is the same for each."]
+Environment = Annotated[
+    Literal["production", "staging", "development"], Meta(title="SiteEnvironment"), "Monitoring is the same for each."
+]
 Platform = Annotated[
     Literal["wordpress", "woocommerce", "shopify", "drupal", "static", "other"],
+    Meta(title="SitePlatform"),
     "What it runs; nothing follows from it.",
 ]
 SYNCED_FIELDS = ("wp_version", "wp_update_version", "php_version", "plugins")
@@ -178,6 +182,7 @@ def load_site(tx: Tx, site_id: int) -> Site:
 
 
 api = Resource("/sites", tag="Sites", scope="sites", table=sites)
+api.instead["plugins"] = "A site has its `plugins`; PATCH /sites/{site_id} with `plugins` replaces them."
 
 
 @api.get()
@@ -197,15 +202,15 @@ def create_site(tx: Tx, body: New[Site]) -> Site:
     return load_site(tx, site_id)
 
 
-@api.get("/{site}")
+@api.get("/{site_id}")
 def get_site(tx: Tx, site_id: Id) -> Site:
     """Read a site with its plugins."""
     tx.snapshot()
     return load_site(tx, site_id)
 
 
-@api.put("/{site}")
-@api.patch("/{site}")
+@api.put("/{site_id}")
+@api.patch("/{site_id}")
 def update_site(tx: Tx, site_id: Id, patch: Patch[Site]) -> Site:
     """Change a site, or push its versions and plugins; `plugins` takes the place of the whole set."""
     before = load_site(tx, site_id)
@@ -220,7 +225,7 @@ def update_site(tx: Tx, site_id: Id, patch: Patch[Site]) -> Site:
     return load_site(tx, site_id)
 
 
-@api.delete("/{site}")
+@api.delete("/{site_id}")
 def delete_site(tx: Tx, site_id: Id) -> None:
     """Delete a site with what was observed of it; tickets stay, without a site."""
     tx.delete(sites, etag.check_unchanged(tx, load_site(tx, site_id)).id)

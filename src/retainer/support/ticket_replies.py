@@ -90,7 +90,7 @@ def apply_to_ticket(tx: Tx, reply: TicketReply, ticket: Ticket) -> None:
     update_resolution(ticket, former_status, ticket.created_at, tx.now)
 
 
-api = Resource("/tickets/{ticket}/replies", tag="Tickets", scope="tickets", table=ticket_replies, parent=tickets)
+api = Resource("/tickets/{ticket_id}/replies", tag="Tickets", scope="tickets", table=ticket_replies, parent=tickets)
 
 
 @api.get()

@@ -9,6 +9,7 @@ are kept as they were sent; whoever shows them as HTML must escape them.
 from datetime import datetime, timedelta
 from typing import Annotated, Literal, NamedTuple
 
+from msgspec import Meta
 from sqlalchemy import BindParameter, ColumnElement, Table, Text, and_, bindparam, case, cast, literal, or_, select
 
 from retainer.crm.tags import TagFilter, TagIds, set_tags
@@ -41,16 +42,23 @@ UNRESOLVED = ("open", "pending", "on_hold")
 
 Status = Annotated[
     Literal["open", "pending", "on_hold", "resolved", "closed"],
+    Meta(title="TicketStatus"),
     "Any can become any. A public reply by a contact opens what is `pending`, `resolved` or `closed`.",
 ]
-StatusFilter = Literal["open", "pending", "on_hold", "resolved", "closed", "unresolved"]
+StatusFilter = Annotated[
+    Literal["open", "pending", "on_hold", "resolved", "closed", "unresolved"], Meta(title="TicketStatusFilter")
+]
 Type = Annotated[
     Literal["question", "incident", "problem", "change_request", "task"],
+    Meta(title="TicketType"),
     "What kind of request it is; nothing else follows from it.",
 ]
-Author = Annotated[Literal["user", "contact"], "A `user` of the agency, or a `contact` at the client."]
+Author = Annotated[
+    Literal["user", "contact"], Meta(title="ReplyAuthor"), "A `user` of the agency, or a `contact` at the client."
+]
 Awaiting = Annotated[
     Literal["us", "requester"],
+    Meta(title="TicketAwaiting"),
     "Whose turn it is: `requester` after a public reply by a user, else `us`; null once resolved or closed.",
 ]
 
@@ -242,14 +250,14 @@ def create_ticket(tx: Tx, body: New[Ticket]) -> Ticket:
     return tx.get(tickets, ticket_id, Ticket)
 
 
-@api.get("/{ticket}")
+@api.get("/{ticket_id}")
 def get_ticket(tx: Tx, ticket_id: Id) -> Ticket:
-    """Read a ticket; its replies are at /tickets/{ticket}/replies."""
+    """Read a ticket; its replies are at /tickets/{ticket_id}/replies."""
     return tx.get(tickets, ticket_id, Ticket)
 
 
-@api.put("/{ticket}")
-@api.patch("/{ticket}")
+@api.put("/{ticket_id}")
+@api.patch("/{ticket_id}")
 def update_ticket(tx: Tx, ticket_id: Id, patch: Patch[Ticket]) -> Ticket:
     """Change a ticket; members left out keep their value."""
     before = tx.get(tickets, ticket_id, Ticket)
@@ -262,7 +270,7 @@ def update_ticket(tx: Tx, ticket_id: Id, patch: Patch[Ticket]) -> Ticket:
     return tx.get(tickets, ticket_id, Ticket)
 
 
-@api.delete("/{ticket}")
+@api.delete("/{ticket_id}")
 def delete_ticket(tx: Tx, ticket_id: Id) -> None:
     """Delete a ticket with its replies; time and tasks that belong to it stay, without a ticket."""
     tx.delete(tickets, etag.check_unchanged(tx, tx.get(tickets, ticket_id, Ticket)).id)

@@ -2,6 +2,8 @@
 
 from typing import Annotated, Literal
 
+from msgspec import Meta
+
 from retainer.values.kinds import Text191, UserId
 
 ActingUser = Annotated[
@@ -11,6 +13,8 @@ ActingUser = Annotated[
 ExternalId = Annotated[Text191 | None, "Your own key for the record, unique among those of its kind in the account."]
 """The id of a record in another system."""
 Priority = Annotated[
-    Literal["low", "normal", "high", "urgent"], "Lists sort by it from `low` to `urgent`; nothing else follows from it."
+    Literal["low", "normal", "high", "urgent"],
+    Meta(title="Priority"),
+    "Lists sort by it from `low` to `urgent`; nothing else follows from it.",
 ]
 """How urgent a task or ticket is."""

@@ -15,7 +15,7 @@ import pycountry
 from email_validator import EmailNotValidError, validate_email
 from msgspec import Meta
 
-from retainer.errors import Unreadable
+from retainer.errors import Slip, Unreadable
 from retainer.values.exact import DIGITS, as_instant, decimal_text
 
 LARGEST_INTEGER = 2**53 - 1  # the largest that every JSON client reads exactly
@@ -24,6 +24,7 @@ LARGEST_QUANTITY = Decimal(10) ** 9
 COUNTRIES = frozenset(country.alpha_2 for country in pycountry.countries)
 
 DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,10})?")
+DIGITS_ALONE = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 INSTANT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
@@ -32,6 +33,7 @@ PLAIN_EMAIL = re.compile(
     r"(?=[^@]{1,64}@)[A-Za-z0-9_+]+([.-][A-Za-z0-9_+]+)*@([a-z0-9]{1,20}(-[a-z0-9]{1,20}){0,2}\.){1,4}[a-z]{2,20}"
 )  # nearly every address, none of which needs normalising; the library takes ten times as long
 PLAIN_URL = re.compile(r"https?://[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(/[A-Za-z0-9._~/-]*)?")  # likewise
+QUOTED = "this is text. Leave out the quotes."
 ME: Final = -1  # stands for the key's own user until the transaction knows who that is; no id
 ZEROS = re.compile(r"\{(0+)\}")
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
@@ -60,19 +62,25 @@ def read_user(value: Any) -> int:
     if value == "me":
         return ME
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LARGEST_INTEGER:
-        raise ValueError
+        raise Slip(QUOTED) if isinstance(value, str) and value.isdecimal() else ValueError
     return value
 
 
 def read_decimal(value: Any) -> Decimal:
     """Parse an exact decimal from a JSON string or number; only numbers may have exponents. Raises ValueError."""
     if isinstance(value, str):
-        if not DECIMAL.fullmatch(value):
-            raise ValueError
-        return Decimal(value)
-    number = Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
-    if number is None or not -20 < number.adjusted() < 20:
+        if DECIMAL.fullmatch(value):
+            return Decimal(value)
+        if DIGITS_ALONE.fullmatch(value):
+            raise Slip("this has too many digits.")
+        if "," in value:
+            raise Slip("this has a comma. Write a point, and no other separators.")
         raise ValueError
+    number = Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
+    if number is None:
+        raise ValueError
+    if not -20 < number.adjusted() < 20:
+        raise Slip("this has too many digits.")
     return number
 
 
@@ -82,8 +90,11 @@ def between(low: Decimal, high: Decimal, places: int) -> Callable[[Any], Decimal
     def read(value: Any) -> Decimal:
         number = read_decimal(value)
         plain = decimal_text(number or abs(number))  # 7.0 becomes 7, and -0 becomes 0
-        if not low <= number <= high or len(plain.partition(".")[2]) > places:
-            raise ValueError
+        found = len(plain.partition(".")[2])
+        if not low <= number <= high:
+            raise Slip(f"this is too {'small' if number < low else 'large'}.")
+        if found > places:
+            raise Slip(f"this has {found} decimal places.")
         return Decimal(plain)
 
     return read
@@ -93,8 +104,11 @@ def read_day(value: Any) -> str:
     """Parse a calendar day, `YYYY-MM-DD`. Raises ValueError."""
     text = read_text(value)
     if not DAY.fullmatch(text):
-        raise ValueError
-    return date.fromisoformat(text).isoformat()
+        raise Slip("this has a time. Leave it out.") if DAY.fullmatch(text[:10]) and text[10] in "Tt " else ValueError
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise Slip(f"there is no day {text}.") from None
 
 
 def read_instant(value: Any) -> str:
@@ -103,11 +117,13 @@ def read_instant(value: Any) -> str:
     if not INSTANT.fullmatch(text):
         if INSTANT.fullmatch("+".join(text.rsplit(" ", 1))):
             raise Unreadable("Must be a moment with its offset, whose + arrived as a space: write %2B in an address.")
-        raise ValueError
+        if DAY.fullmatch(text):
+            raise Slip("this has no time.")
+        raise Slip("this has no offset. Add Z for UTC.") if INSTANT.fullmatch(f"{text}Z") else ValueError
     try:
         return as_instant(datetime.fromisoformat(text.upper()))
-    except OverflowError:
-        raise ValueError from None
+    except (OverflowError, ValueError):
+        raise Slip("there is no such moment.") from None
 
 
 def read_email(value: Any) -> str:
@@ -178,9 +194,10 @@ def one_of(values: Callable[[], Any]) -> Callable[[Any], str]:
 
     def read(value: Any) -> str:
         text = read_text(value)
-        if text not in values():
-            raise ValueError
-        return text
+        if text in values():
+            return text
+        meant = next((value for value in values() if value.casefold() == text.casefold()), None)
+        raise Slip(f"did you mean {meant}?") if meant else ValueError
 
     return read
 
@@ -273,11 +290,10 @@ Timezone = Annotated[
 
 
 def exact(low: Decimal, high: Decimal, places: int, form: str, example: str) -> Meta:
-    """Declare a kind of decimal within bounds: accepted as a string or a number, answered as a string."""
-    sent = {"type": ["string", "number"]}
+    """Declare a kind of decimal within bounds: a string, for which requests may also have a number (contract 1.4)."""
     pattern = rf"^{'-?' if low < 0 else ''}[0-9]+(\.[0-9]{{1,{places}}})?$"
     example_form = f'{form}, like "{example}"'
-    return kind(between(low, high, places), example_form, sent, type="string", pattern=pattern, examples=[example])
+    return kind(between(low, high, places), example_form, type="string", pattern=pattern, examples=[example])
 
 
 Money = Annotated[Decimal, exact(Decimal(0), LARGEST_AMOUNT, 4, f"an amount from 0 to {LARGEST_AMOUNT:f}", "120.00")]

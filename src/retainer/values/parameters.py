@@ -10,6 +10,7 @@ from retainer.values.kinds import LARGEST_INTEGER
 from retainer.values.reading import INVALID, reader, unwrapped
 
 WHOLE = re.compile(r"[0-9]{1,16}")
+INTEGER = re.compile(r"-?[0-9]{1,100}")
 LONGEST_LIST = 100
 RANGES = {"_to": "_from", "_before": "_since", "_max": "_min"}
 """The suffix of the end of a range, and that of its start."""
@@ -40,7 +41,7 @@ def from_text(hint: Any, *, split: bool = True) -> Callable[[str], Any]:
         raw: Any = text
         if bare is bool:
             raw = {"true": True, "false": False}.get(text, text)
-        elif bare is int and WHOLE.fullmatch(text):
+        elif bare is int and INTEGER.fullmatch(text):
             raw = int(text)
         errors: FieldErrors = {}
         value = convert(raw, "", errors)

@@ -1,19 +1,23 @@
 """Reading: how values from outside become the fields of a type, with every error named at once in our own words."""
 
 import difflib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
+from decimal import Decimal
 from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from retainer.errors import FieldErrors, Unreadable
-from retainer.values.kinds import Id
+from retainer.errors import FieldErrors, Slip, Unreadable
+from retainer.values.kinds import QUOTED, Id
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, AllowedOn, DetailOnly, Record, RequiredUnless
 
 T = TypeVar("T", bound=msgspec.Struct)
 REQUIRED = "Is required."
+NULL = "this is null. Leave it out to say nothing of it."
+WHOLE = re.compile(r"-?[0-9]+")
 
 Read = Callable[[Any, str, FieldErrors], Any]
 """Reads a JSON value at a dotted path; notes errors and then returns INVALID."""
@@ -124,8 +128,9 @@ def complete(model: type[T], values: dict[str, Any], sent: dict[str, Any], error
     When there are errors it is good for nothing but to be looked at by further rules.
     """
     required, absent = _completion(model)
+    meant = misspelt(model, sent, "Create") if errors else set()
     for name, field in required.items():
-        if name not in sent and all(sent.get(other) is None for other in field.unless):
+        if name not in sent and name not in meant and all(sent.get(other) is None for other in field.unless):
             errors.setdefault(path + name, []).append(REQUIRED)
     placeholders = {field.name: field.placeholder for field in required.values()} if errors else {}
     return model(**{**absent, **placeholders, **values})
@@ -160,7 +165,8 @@ def reader(hint: Any) -> Read:
         return _nested(hint)
     kind = Annotated[hint, *metas] if metas else hint
     holder: Any = msgspec.defstruct("Holder", [("value", kind)], array_like=True)  # msgspec knows structs, not kinds
-    return _scalar(lambda value: msgspec.convert((value,), holder).value, form_of(hint, metas))
+    convert = lambda value: msgspec.convert((value,), holder).value  # noqa: E731
+    return _scalar(convert, form_of(hint, metas), partial(slip_of, hint))
 
 
 def form_of(hint: Any, metas: tuple[Any, ...] = ()) -> str:
@@ -173,6 +179,18 @@ def form_of(hint: Any, metas: tuple[Any, ...] = ()) -> str:
     if hint is int:
         return f"a whole number from {meta.ge} to {meta.le}"
     return f"text of {meta.min_length} to {meta.max_length} characters"
+
+
+def slip_of(hint: Any, value: Any) -> str:
+    """Return what is wrong with a value of a plain kind, as the end of "Must be ...; "; empty if that says it all."""
+    if isinstance(value, str):
+        near = difflib.get_close_matches(value.casefold()[:64], map(str, get_args(hint)), n=1, cutoff=0.75)
+        looks_right = (hint is int and WHOLE.fullmatch(value)) or (hint is bool and value in {"true", "false"})
+        return (
+            f"did you mean {near[0]}?" if near else QUOTED if looks_right else f"this has {len(value)}." * (hint is str)
+        )
+    is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
+    return "this is a number. Put it in quotes." if hint is str and is_number else ""
 
 
 def unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
@@ -188,7 +206,7 @@ def _nullable(read: Read) -> Read:
     return read_or_none
 
 
-def _scalar(convert: Callable[[Any], Any], form: str) -> Read:
+def _scalar(convert: Callable[[Any], Any], form: str, slip: Callable[[Any], str] = lambda _: "") -> Read:
     def read(value: Any, path: str, errors: FieldErrors) -> Any:
         if isinstance(value, str):
             value = value.strip()
@@ -198,10 +216,9 @@ def _scalar(convert: Callable[[Any], Any], form: str) -> Read:
             return convert(value)
         except Unreadable as error:
             return _note(errors, path, str(error))
-        except (ValueError, msgspec.ValidationError):
-            actual = "; this is null. Leave it out to say nothing of it" if value is None else ""
-            actual = f"; this has {len(value)}" if isinstance(value, str) and form.endswith("characters") else actual
-            return _note(errors, path, f"Must be {form}{actual}.")
+        except (ValueError, msgspec.ValidationError) as error:
+            what = str(error) if isinstance(error, Slip) else NULL if value is None else slip(value)
+            return _note(errors, path, f"Must be {form}; {what}" if what else f"Must be {form}.")
 
     return read
 
@@ -209,8 +226,9 @@ def _scalar(convert: Callable[[Any], Any], form: str) -> Read:
 def _list(read_item: Read, meta: msgspec.Meta, placeholder: Callable[[], Any]) -> Read:
     def read(value: Any, path: str, errors: FieldErrors) -> Any:
         if not isinstance(value, list):
-            empty = "; send [] for none" if value is None and not meta.min_length else ""
-            return _note(errors, path, f"Must be a list{empty}.")
+            empty = "; send [] for none" if not meta.min_length else ""
+            advice = empty if value is None else "; put a single value into brackets"
+            return _note(errors, path, f"Must be a list{advice}.")
         low, high = meta.min_length or 0, meta.max_length
         if len(value) < low or (high is not None and len(value) > high):
             wanted = f"at least {low}" if high is None else f"{low} to {high}"
@@ -267,5 +285,16 @@ def _unknown(model: type[msgspec.Struct], name: str, known: list[str]) -> str:
         return (
             f"Is not taken when a record is {'changed' if name in writable_fields(model) else 'created'}; leave it out."
         )
-    near = difflib.get_close_matches(name[:64], known, n=1)
-    return f"Is no member here. Did you mean {near[0]}?" if near else f"Is no member here. Known: {', '.join(known)}."
+    near = _nearest(name, known)
+    return f"Unknown field. Did you mean {near}?" if near else f"Unknown field. Known are: {', '.join(known)}."
+
+
+def _nearest(name: str, known: Iterable[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(name[:64], known, n=1)), None)
+
+
+def misspelt(model: type[msgspec.Struct], sent: dict[str, Any], use: str) -> set[str]:
+    """Return the fields that unknown names probably mean: nothing more is said of them."""
+    fields = writable_fields(model, use)
+    unknown = sent.keys() - fields.keys() - set(model.__struct_encode_fields__)
+    return {near for name in unknown if (near := _nearest(name, fields))}

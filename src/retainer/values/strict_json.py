@@ -1,6 +1,7 @@
 """Strict JSON: only bodies that can be understood in exactly one way are accepted."""
 
 import json
+from codecs import BOM_UTF8
 from collections import Counter
 from decimal import Decimal
 from typing import Any
@@ -17,6 +18,10 @@ def read_json(raw: bytes) -> Any:
 
     Decimals are exact. Raises `malformed_json`.
     """
+    if raw.startswith(BOM_UTF8):
+        raise malformed("it begins with a byte order mark. Leave out its three bytes, EF BB BF")
+    if not raw.strip():
+        raise malformed("it is empty")
     try:
         text = raw.decode()
         if raw.count(b"[") + raw.count(b"{") > DEEPEST:
@@ -24,7 +29,9 @@ def read_json(raw: bytes) -> Any:
         return DECODER.decode(text)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise malformed(f"it cannot be read at {where} ({error.msg[:1].lower()}{error.msg[1:]})") from None
+        raise malformed(
+            f"it cannot be read at {where} ({error.msg[:1].lower()}{error.msg[1:].removesuffix(' at')})"
+        ) from None
     except UnicodeDecodeError:
         raise malformed("it is not UTF-8") from None
 
@@ -78,13 +85,13 @@ def _check_depth(text: str) -> None:
 
 def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(pairs) > MOST_MEMBERS:
-        raise malformed(f"an object has more than {MOST_MEMBERS} members")
+        raise malformed(f"an object has more than {MOST_MEMBERS} fields")
     fields = dict(pairs)
     if not encodes("".join(fields)):
-        raise malformed("the name of a member has an unpaired surrogate")
+        raise malformed("the name of a field has an unpaired surrogate")
     if len(fields) != len(pairs):
         duplicate = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise malformed(f"the member {json.dumps(duplicate)} is there twice")
+        raise malformed(f"the field {json.dumps(duplicate)} is there twice")
     return fields
 
 

@@ -6,6 +6,7 @@ milestone is billed; null again when that is void or credited as a whole.
 
 from typing import Annotated, Literal
 
+from msgspec import Meta
 from sqlalchemy import bindparam, func, select
 
 from retainer.billing import allocation_types
@@ -27,7 +28,9 @@ from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
 from retainer.work import propagation
 from retainer.work.projects import Project
 
-Status = Annotated[Literal["open", "completed"], "`completed` sets `completed_at`, `open` clears it."]
+Status = Annotated[
+    Literal["open", "completed"], Meta(title="MilestoneStatus"), "`completed` sets `completed_at`, `open` clears it."
+]
 
 
 class Milestone(Record):
@@ -102,7 +105,9 @@ def prepare(tx: Tx, milestone: Milestone, project: Project) -> Milestone:
     return milestone
 
 
-api = Resource("/projects/{project}/milestones", tag="Milestones", scope="projects", table=milestones, parent=projects)
+api = Resource(
+    "/projects/{project_id}/milestones", tag="Milestones", scope="projects", table=milestones, parent=projects
+)
 
 
 @api.get()
@@ -119,7 +124,7 @@ def create_milestone(tx: Tx, project_id: Id, body: New[Milestone]) -> Milestone:
     return tx.get(milestones, tx.insert(milestones, prepare(tx, body, project)), Milestone)
 
 
-@api.patch("/{milestone}")
+@api.patch("/{milestone_id}")
 def update_milestone(tx: Tx, project_id: Id, milestone_id: Id, patch: Patch[Milestone]) -> Milestone:
     """Change a milestone; members left out keep their value."""
     before = tx.get(milestones, milestone_id, Milestone, project_id=project_id)
@@ -130,7 +135,7 @@ def update_milestone(tx: Tx, project_id: Id, milestone_id: Id, patch: Patch[Mile
     return tx.get(milestones, milestone_id, Milestone)
 
 
-@api.delete("/{milestone}")
+@api.delete("/{milestone_id}")
 def delete_milestone(tx: Tx, project_id: Id, milestone_id: Id) -> None:
     """Delete a milestone; its tasks stay, without one. One that is billed stays."""
     milestone = etag.check_unchanged(tx, tx.get(milestones, milestone_id, Milestone, project_id=project_id))

@@ -36,10 +36,12 @@ from retainer.work import progress, propagation, templates
 
 Status = Annotated[
     Literal["planned", "active", "on_hold", "completed", "archived"],
+    Meta(title="ProjectStatus"),
     "`completed` and `archived` are closed, and reopened as `active`; `archived` takes no tasks, time or expenses.",
 ]
 BillingType = Annotated[
     Literal["time_and_materials", "fixed_fee", "retainer", "non_billable"],
+    Meta(title="ProjectBillingType"),
     "How the client pays: for time and expenses, one sum in all, a sum a month, or nothing.",
 ]
 
@@ -237,14 +239,14 @@ def create_project(tx: Tx, body: New[Project]) -> Project:
     return tx.get(projects, project_id, Project)
 
 
-@api.get("/{project}")
+@api.get("/{project_id}")
 def get_project(tx: Tx, project_id: Id) -> Project:
     """Read a project."""
     return tx.get(projects, project_id, Project)
 
 
-@api.put("/{project}")
-@api.patch("/{project}")
+@api.put("/{project_id}")
+@api.patch("/{project_id}")
 def update_project(tx: Tx, project_id: Id, patch: Patch[Project]) -> Project:
     """Change a project; members left out keep their value."""
     before = tx.get(projects, project_id, Project)
@@ -258,7 +260,7 @@ def update_project(tx: Tx, project_id: Id, patch: Patch[Project]) -> Project:
     return tx.get(projects, project_id, Project)
 
 
-@api.delete("/{project}")
+@api.delete("/{project_id}")
 def delete_project(tx: Tx, project_id: Id) -> None:
     """Delete a project with its milestones and tasks; refused while time is recorded on it."""
     tx.delete(projects, etag.check_unchanged(tx, tx.get(projects, project_id, Project)).id)

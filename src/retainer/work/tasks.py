@@ -34,6 +34,7 @@ from retainer.work import progress, propagation
 
 Status = Annotated[
     Literal["todo", "in_progress", "in_review", "done", "cancelled"],
+    Meta(title="TaskStatus"),
     "Any can become any. `done` and `cancelled` are closed and set `completed_at`; the others clear it.",
 ]
 RELATIONS = ("client_id", "project_id", "milestone_id", "parent_id", "ticket_id")
@@ -221,14 +222,14 @@ def create_task(tx: Tx, body: New[Task]) -> Task:
     return tx.get(tasks, task_id, Task)
 
 
-@api.get("/{task}")
+@api.get("/{task_id}")
 def get_task(tx: Tx, task_id: Id) -> Task:
     """Read a task."""
     return tx.get(tasks, task_id, Task)
 
 
-@api.put("/{task}")
-@api.patch("/{task}")
+@api.put("/{task_id}")
+@api.patch("/{task_id}")
 def update_task(tx: Tx, task_id: Id, patch: Patch[Task]) -> Task:
     """Change a task; members left out keep their value. Its subtasks go with it into another project."""
     before = tx.get(tasks, task_id, Task)
@@ -245,7 +246,7 @@ def update_task(tx: Tx, task_id: Id, patch: Patch[Task]) -> Task:
     return tx.get(tasks, task_id, Task)
 
 
-@api.delete("/{task}")
+@api.delete("/{task_id}")
 def delete_task(tx: Tx, task_id: Id) -> None:
     """Delete a task with its subtasks; time that was recorded on them stays, without a task."""
     tx.delete(tasks, etag.check_unchanged(tx, tx.get(tasks, task_id, Task)).id)

@@ -123,8 +123,7 @@ def prepare(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relations.
         check_open(tx, entry, context, sent_relations)
     had_none = before is not None and not has_relation(before)  # its task may have been deleted
     if not (has_relation(entry) or had_none) and tx.readable(*RELATIONS):
-        for field in RELATIONS:
-            tx.error(field, f"Give at least one of {', '.join(RELATIONS)}.")
+        tx.error(RELATIONS[0], f"Give at least one of {', '.join(RELATIONS[:-1])} and {RELATIONS[-1]}.")
     timing.prepare_duration(tx, entry, sent)
     timing.prepare_date(tx, entry, before, sent)
     return entry, rates.price(tx, entry, context, before, sent)
@@ -196,14 +195,14 @@ def create_time_entry(tx: Tx, body: New[TimeEntry]) -> TimeEntry:
     return tx.get(time_entries, record_time(tx, body), TimeEntry)
 
 
-@api.get("/{entry}")
+@api.get("/{entry_id}")
 def get_time_entry(tx: Tx, entry_id: Id) -> TimeEntry:
     """Read a time entry."""
     return tx.get(time_entries, entry_id, TimeEntry)
 
 
-@api.put("/{entry}")
-@api.patch("/{entry}")
+@api.put("/{entry_id}")
+@api.patch("/{entry_id}")
 def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntry:
     """Change a time entry; members left out keep their value, and follow those that were sent.
 
@@ -218,7 +217,7 @@ def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntr
     return tx.get(time_entries, entry_id, TimeEntry)
 
 
-@api.delete("/{entry}")
+@api.delete("/{entry_id}")
 def delete_time_entry(tx: Tx, entry_id: Id) -> None:
     """Delete a time entry; one that is billed stays. A member's key deletes only that user's own."""
     before = etag.check_unchanged(tx, tx.get(time_entries, entry_id, TimeEntry))

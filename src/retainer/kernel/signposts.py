@@ -1,0 +1,106 @@
+"""Signposts: where a request to a wrong path or with a wrong method finds what it looks for."""
+
+import difflib
+import re
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from functools import partial
+
+PARAMETER = re.compile(r"\{\w+\}")
+NUMBER = re.compile(r"(?<=/)[0-9]+(?=/|$)")
+LONGEST = 200  # characters of a path that is compared with others
+VERY_NEAR, NEAR = 0.8, 0.6
+
+
+class Signposts:
+    """What is known of all paths: the methods of each, the `filters` of lists, and the fields that a PATCH changes.
+
+    `made_at` has the list of the records that a path makes, when that is another; `instead` has a sentence for a part
+    of a path that callers may expect, and that there is not.
+    """
+
+    def __init__(
+        self,
+        methods: Mapping[str, AbstractSet[str]],
+        filters: Mapping[str, AbstractSet[str]],
+        fields: Mapping[str, AbstractSet[str]],
+        made_at: Mapping[str, str],
+        instead: Mapping[str, str],
+    ) -> None:
+        self.methods, self.filters, self.fields = methods, filters, fields
+        self.made_at, self.instead = made_at, instead
+        self.by_shape = {PARAMETER.sub("{}", path): path for path in methods}
+
+    def of_path(self, path: str) -> str:
+        """Return what to do instead of asking for a path that there is not; empty if nothing is near."""
+        if len(path) > LONGEST or not path.strip("/"):
+            return ""
+        for part in path.split("/"):
+            if part in self.instead:
+                return self.instead[part]
+        ids, shape = NUMBER.findall(path), NUMBER.sub("{}", path.lower().replace("_", "-"))
+        listed = self._list_below(shape)
+        found = [listed] if listed else self._near(shape)
+        names = [filled(name, ids) for name in found]
+        if found and found == [self.by_shape.get(shape.rpartition("/")[0])] and "PATCH" in self.methods[found[0]]:
+            return f"Did you mean PATCH {names[0]}?"  # an action of its own, like /quotes/7/accept, is a change
+        return f"Did you mean {', '.join(names[:-1])}{' or ' * (len(names) > 1)}{names[-1]}?" if names else ""
+
+    def of_method(self, path: str, method: str) -> str:
+        """Return where a method goes that a path does not take; empty if nowhere."""
+        if method == "GET":
+            read = self._read(path)
+            return f"GET {read} has what you look for." if read else ""
+        if method == "POST":
+            places = [*(made for made, listed in self.made_at.items() if listed == path), path.rpartition("/{")[0]]
+        else:
+            places = [other for other in self.methods if is_below(other, path)]
+        place = next((place for place in places if method in self.methods.get(place, ())), None)
+        if place:
+            return f"Send {method} {place} instead."
+        owner, _, part = path.partition("}/")
+        part = part.partition("/")[0]
+        changes = method in {"PUT", "PATCH"} - self.methods[path] and part in self.fields.get(f"{owner}}}", ())
+        return f"Send {method} {owner}}} with `{part}` instead." if changes else ""
+
+    def _list_below(self, shape: str) -> str | None:
+        """Return the list, filtered, that a path names as if it stood below a record: /clients/7/projects."""
+        above, _, last = shape.rpartition("/")
+        relation = self.by_shape.get(above, "").rpartition("{")[2].rstrip("}")
+        return f"/{last}?{relation}={{{relation}}}" if relation in self.filters.get(f"/{last}", ()) else None
+
+    def _near(self, shape: str) -> list[str]:
+        """Return the paths that may have been meant: the first of these choices that has any."""
+        near = partial(difflib.get_close_matches, shape, self.by_shape, n=1)
+        choices = (
+            [shape],
+            [other for other in self.by_shape if other.endswith(shape) or shape.endswith(other)],
+            [other for other in self.by_shape if other.startswith(f"{shape}/")],
+            near(cutoff=VERY_NEAR),
+            [shape.rpartition("/")[0]],
+            near(cutoff=NEAR),
+        )
+        found = ([self.by_shape[other] for other in choice if other in self.by_shape] for choice in choices)
+        return next(filter(None, found), [])
+
+    def _read(self, path: str) -> str | None:
+        """Return where the records of a path can be read that does not take GET."""
+        collection, _, name = path.rpartition("/{")
+        if path in self.made_at:
+            relation = PARAMETER.findall(path)[-1]
+            return f"{self.made_at[path]}?{relation.strip('{}')}={relation}"
+        if name.endswith("}") and "GET" in self.methods.get(collection, ()):
+            return f"{collection}?ids={{{name}"
+        owner = f"{path.partition('}')[0]}}}"
+        return owner if owner != path and "GET" in self.methods.get(owner, ()) else None
+
+
+def is_below(path: str, collection: str) -> bool:
+    """Whether a path names a record of a collection."""
+    return path.startswith(f"{collection}/{{") and path.count("/") == collection.count("/") + 1
+
+
+def filled(path: str, ids: list[str]) -> str:
+    """Return a path with these ids in the place of its parameters, as far as they go."""
+    left = iter(ids)
+    return PARAMETER.sub(lambda name: next(left, name[0]), path)

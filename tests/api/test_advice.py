@@ -1,0 +1,190 @@
+"""What a refusal says after a slip: it names the slip, and where to go from there."""
+
+import pytest
+
+RECORD_PAYMENT = "An invoice has its `payments`; PATCH /invoices/{invoice_id} with `record_payment` records one."
+
+
+@pytest.mark.parametrize(
+    ("path", "advice"),
+    [
+        ("/time_entries", "Did you mean /time-entries?"),
+        ("/Clients", "Did you mean /clients?"),
+        ("/client", "Did you mean /clients?"),
+        ("/contacts", "Did you mean /external-contacts?"),
+        ("/quote/7", "Did you mean /quotes/7?"),
+        ("/report/overview", "Did you mean /reports/overview?"),
+        ("/api/public/v1/clients/7", "Did you mean /clients/7?"),
+        ("/milestones", "Did you mean /projects/{project_id}/milestones?"),
+        ("/lines", "Did you mean /quotes/{quote_id}/lines or /invoices/{invoice_id}/lines?"),
+        ("/clients/7/projects", "Did you mean /projects?client_id=7?"),
+        ("/projects/7/time_entries", "Did you mean /time-entries?project_id=7?"),
+        ("/reports", "Did you mean /reports/overview, /reports/revenue-by-client, "),
+        ("/quotes/7/accept", "Did you mean PATCH /quotes/7?"),
+        ("/tickets/7/replies/8", "Did you mean /tickets/7/replies?"),
+        ("/payments", RECORD_PAYMENT),
+        ("/invoices/7/payments", RECORD_PAYMENT),
+        ("/plugins", "A site has its `plugins`"),
+        ("/sites/7/plugins/8", "A site has its `plugins`"),
+        ("/users", "GET /me names the user"),
+        ("/webhooks", "The paths of the API are at /docs."),
+        ("/", "The paths of the API are at /docs."),
+        ("", "The paths of the API are at /docs."),
+        ("/" + "clients" * 300, "The paths of the API are at /docs."),
+        ("/clients/7/", "Leave out the slash at its end."),
+    ],
+)
+def test_an_unknown_path_names_the_nearest_one_or_what_does_the_job(api, path, advice):
+    answer = api.get(path)
+    assert (answer.status, answer.code) == (404, "not_found")
+    assert answer.json["message"].startswith(f"There is nothing at this path. {advice}")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "advice"),
+    [
+        ("GET", "/invoices/7/lines", "GET /invoices/{invoice_id} has what you look for."),
+        ("GET", "/invoices/7/lines/8", "GET /invoices/{invoice_id} has what you look for."),
+        ("GET", "/quotes/7/lines", "GET /quotes/{quote_id} has what you look for."),
+        ("GET", "/invoices/7/credit-notes", "GET /credit-notes?invoice_id={invoice_id} has what you look for."),
+        ("GET", "/tags/7", "GET /tags?ids={tag_id} has what you look for."),
+        ("GET", "/projects/7/milestones/8", "GET /projects/{project_id}/milestones?ids={milestone_id} has what"),
+        ("POST", "/credit-notes", "Send POST /invoices/{invoice_id}/credit-notes instead."),
+        ("POST", "/clients/7", "Send POST /clients instead."),
+        ("PATCH", "/clients", "Send PATCH /clients/{client_id} instead."),
+        ("DELETE", "/projects/7/milestones", "Send DELETE /projects/{project_id}/milestones/{milestone_id} instead."),
+        ("PATCH", "/invoices/7/lines/8", "Send PATCH /invoices/{invoice_id} with `lines` instead."),
+        ("PUT", "/projects/7/milestones/8", ""),
+        ("PUT", "/quotes/7/lines", "Send PUT /quotes/{quote_id} with `lines` instead."),
+        ("PATCH", "/tickets/7/replies", ""),
+        ("DELETE", "/invoices/7/lines", "Send DELETE /invoices/{invoice_id}/lines/{line_id} instead."),
+        ("DELETE", "/invoices/7/credit-notes", ""),
+        ("DELETE", "/credit-notes/7", ""),
+        ("DELETE", "/me", ""),
+    ],
+)
+def test_a_method_that_a_path_does_not_take_names_those_it_takes_and_the_path_that_takes_it(api, method, path, advice):
+    answer = api.call(method, path)
+    assert (answer.status, answer.code) == (405, "method_not_allowed")
+    taken = f"This path does not take {method}. It takes: {answer.headers['allow']}."
+    assert answer.json["message"].startswith(f"{taken} {advice}".strip())
+    assert advice or answer.json["message"] == taken
+
+
+AMOUNT = 'Must be an amount from -1000000000000 to 1000000000000, like "120.00"'
+QUANTITY = 'Must be a quantity with at most 4 decimal places, like "1.5"'
+DAY = "Must be a date like 2026-03-31"
+MOMENT = "Must be a moment with its offset, like 2026-03-31T14:30:00Z"
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "value", "message"),
+    [
+        ("/expenses", "amount", "12.50556", f"{AMOUNT}; this has 5 decimal places."),
+        ("/expenses", "amount", 0.000001, f"{AMOUNT}; this has 6 decimal places."),
+        ("/expenses", "amount", "12,50", f"{AMOUNT}; this has a comma. Write a point, and no other separators."),
+        ("/expenses", "amount", "9999999999999", f"{AMOUNT}; this is too large."),
+        ("/expenses", "amount", "99999999999999999999", f"{AMOUNT}; this has too many digits."),
+        ("/expenses", "amount", -(10**13), f"{AMOUNT}; this is too small."),
+        ("/expenses", "amount", "€ 12", f"{AMOUNT}."),
+        ("/expenses", "amount", True, f"{AMOUNT}."),
+        (
+            "/clients",
+            "tax_rate",
+            "19%",
+            'Must be a percentage from 0 to 100 with at most 3 decimal places, like "7.5".',
+        ),
+        ("/expenses", "date", "2026-02-30", f"{DAY}; there is no day 2026-02-30."),
+        ("/expenses", "date", "2026-13-01", f"{DAY}; there is no day 2026-13-01."),
+        ("/expenses", "date", "2026-03-31T00:00:00Z", f"{DAY}; this has a time. Leave it out."),
+        ("/expenses", "date", "2026-03-31 10:00", f"{DAY}; this has a time. Leave it out."),
+        ("/expenses", "date", "31.03.2026", f"{DAY}."),
+        ("/expenses", "date", 1774967460, f"{DAY}."),
+        ("/tickets", "due_at", "2026-03-31", f"{MOMENT}; this has no time."),
+        ("/tickets", "due_at", "2026-03-31T10:00:00", f"{MOMENT}; this has no offset. Add Z for UTC."),
+        ("/tickets", "due_at", "2026-02-30T10:00:00Z", f"{MOMENT}; there is no such moment."),
+        ("/tickets", "due_at", "2026-03-31T25:00:00Z", f"{MOMENT}; there is no such moment."),
+        (
+            "/clients",
+            "payment_terms_days",
+            "14",
+            "Must be a whole number from 0 to 365; this is text. Leave out the quotes.",
+        ),
+        ("/clients", "payment_terms_days", 14.5, "Must be a whole number from 0 to 365."),
+        ("/clients", "payment_terms_days", "soon", "Must be a whole number from 0 to 365."),
+        ("/tickets", "assignee_id", "5", 'Must be the id of a user, or "me"; this is text. Leave out the quotes.'),
+        ("/tickets", "assignee_id", "Me", 'Must be the id of a user, or "me".'),
+        ("/projects", "is_template", "true", "Must be true or false; this is text. Leave out the quotes."),
+        ("/clients", "name", 5, "Must be text of 1 to 191 characters; this is a number. Put it in quotes."),
+        ("/clients", "status", "Active", "Must be one of: prospect, active, archived; did you mean active?"),
+        ("/clients", "status", "activ", "Must be one of: prospect, active, archived; did you mean active?"),
+        ("/clients", "status", "gone", "Must be one of: prospect, active, archived."),
+        ("/clients", "currency", "eur", "Must be an ISO 4217 currency code, like EUR; did you mean EUR?"),
+        ("/clients", "country", "de", "Must be an ISO 3166-1 country code of two letters, like DE; did you mean DE?"),
+        ("/clients", "tag_ids", 1, "Must be a list; put a single value into brackets."),
+    ],
+)
+def test_a_value_that_is_not_taken_says_what_is_wrong_with_it(api, path, field, value, message):
+    assert api.post(path, api.recipe(path) | {field: value}).errors == {field: [message]}
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("client_id=-1", "Must be a whole number from 1 to 9007199254740991."),
+        ("client_id=12345678901234567890", "Must be a whole number from 1 to 9007199254740991."),
+        ("issue_date_from=2026-02-30", f"{DAY}; there is no day 2026-02-30."),
+        (
+            "status=Draft",
+            "Must be one of: draft, sent, partially_paid, paid, void, written_off, overdue, open; did you",
+        ),
+        ("statuss=draft", "Unknown parameter. Did you mean status? Valid are: page, per_page, "),
+        ("status[]=draft", "Unknown parameter. Did you mean status? Valid are: page, per_page, "),
+        ("limit=5", "Unknown parameter. Valid are: page, per_page, "),
+    ],
+)
+def test_a_parameter_that_is_not_taken_says_what_is_wrong_with_it(api, query, message):
+    (errors,) = api.get("/invoices", query).errors.values()
+    assert errors[0].startswith(message)
+
+
+def test_that_one_of_several_fields_is_needed_is_said_once(api):
+    client = api.make("/clients")["id"]
+    assert api.post("/external-contacts", {"client_id": client}).errors == {
+        "first_name": ["Give at least one of first_name, last_name and email."]
+    }
+    assert api.post("/time-entries", {"duration_minutes": 90}).errors == {
+        "client_id": ["Give at least one of client_id, project_id, ticket_id and task_id."]
+    }
+
+
+def test_a_field_whose_name_is_misspelt_is_not_missed_as_well(api):
+    client = api.make("/clients")["id"]
+    misspelt = {"lastname": ["Unknown field. Did you mean last_name?"]}
+    assert api.post("/external-contacts", {"client_id": client, "lastname": "Lenz"}).errors == misspelt
+    misspelt = {"client": ["Unknown field. Did you mean client_id?"]}
+    assert api.post("/time-entries", {"client": client, "duration_minutes": 90}).errors == misspelt
+    line = {"descripton": "Design", "unit_price": "500"}
+    misspelt = {"lines.0.descripton": ["Unknown field. Did you mean description?"]}
+    assert api.post("/quotes", {"client_id": client, "lines": [line]}).errors == misspelt
+    assert api.post("/clients", {"nam": "Optik"}).errors == {"nam": ["Unknown field. Did you mean name?"]}
+    found = api.post("/clients", {"nam": "Optik", "status": "gone"}).json["message"]
+    assert found.endswith("Did you mean name? (and 1 more error)")
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "it is empty"),
+        (b" \n", "it is empty"),
+        (b'\xef\xbb\xbf{"name": "x"}', "it begins with a byte order mark. Leave out its three bytes, EF BB BF"),
+        ('{"name": "x"}'.encode("utf-16"), "it is not UTF-8"),
+        (b"{'name': 'x'}", "it cannot be read at line 1, column 2 (expecting property name enclosed in double quotes)"),
+        (b'{"name": "x", "name": "y"}', 'the field "name" is there twice'),
+        (b"[]", 'it must be an object, like {"name": "..."}'),
+    ],
+)
+def test_a_body_that_is_no_json_says_what_it_is(api, body, reason):
+    answer = api.call("POST", "/tags", raw=body)
+    assert (answer.status, answer.code) == (400, "malformed_json")
+    assert answer.json["message"] == f"Send a body of valid JSON: {reason}."

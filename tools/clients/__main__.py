@@ -1,0 +1,102 @@
+"""Generate four clients from the OpenAPI document; each does a business day at a demo: python -m tools.clients.
+
+Needs pip and npm, and the network when it runs for the first time. All that is generated goes into data/clients.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+HERE = Path(__file__).parent
+FOLDER = HERE.parent.parent / "data/clients"
+PYTHON = ["openapi-python-client", "datamodel-code-generator", "httpx", "pydantic[email]", "ruff"]
+NODE = ["openapi-typescript", "openapi-fetch", "@hey-api/openapi-ts", "typescript@5", "tsx", "@types/node"]
+MODELS = "--input-file-type openapi --output-model-type pydantic_v2.BaseModel --target-python-version 3.11"
+CHECK = "npx tsc --noEmit --strict --skipLibCheck --target es2022 --module nodenext"
+CLIENTS = {
+    "openapi-python-client": [
+        "openapi-python-client generate --path openapi.json --output-path retainer_client --meta none --overwrite",
+        "venv/bin/python python_client.py",
+    ],
+    "datamodel-codegen": [
+        f"datamodel-codegen --input openapi.json {MODELS} --output retainer_models.py",
+        "venv/bin/python python_models.py",
+    ],
+    "openapi-typescript": [
+        "npx openapi-typescript openapi.json --output schema.ts",
+        f"{CHECK} typescript.mts",
+        "npx tsx typescript.mts",
+    ],
+    "@hey-api/openapi-ts": [
+        "npx openapi-ts --input openapi.json --output hey_api",
+        f"{CHECK} --moduleResolution bundler --module esnext hey_api.mts",
+        "npx tsx hey_api.mts",
+    ],
+}
+"""For each generator the command that generates, those that check types, and the day."""
+
+
+def install() -> None:
+    """Install the generators, unless they are there."""
+    if not (FOLDER / "venv").exists():
+        run(f"{sys.executable} -m venv venv")
+        run(f"venv/bin/pip install --quiet {' '.join(PYTHON)}")
+    if not (FOLDER / "node_modules").exists():
+        run("npm init --yes")
+        run("npm pkg set type=module")
+        run(f"npm install --silent {' '.join(NODE)}")
+
+
+def run(command: str, **environment: str) -> str:
+    """Return what a command prints. Raises SystemExit, with that, when it fails."""
+    variables = os.environ | {"PATH": f"{FOLDER / 'venv/bin'}:{os.environ['PATH']}"} | environment
+    done = subprocess.run(
+        command.split(), cwd=FOLDER, env=variables, capture_output=True, text=True, timeout=600, check=False
+    )
+    if done.returncode:
+        sys.exit(f"{command}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
+
+
+def main() -> None:
+    """Start a demo, and let each client do the day."""
+    install()
+    for day in HERE.glob("days/*"):
+        shutil.copy(day, FOLDER)
+    command = [sys.executable, "-m", "retainer", "demo", "--no-monitor", "--json", "--port", str(free_port())]
+    server = subprocess.Popen(
+        command,
+        env=os.environ | {"RETAINER_DATA_DIR": str(FOLDER)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        demo = json.loads(server.stdout.readline() if server.stdout else "")
+        origin = demo["base_url"].partition("/api/")[0]
+        with urllib.request.urlopen(f"{origin}/openapi.json", timeout=30) as answer:
+            (FOLDER / "openapi.json").write_bytes(answer.read())
+        for name, commands in CLIENTS.items():
+            for step in commands:
+                printed = run(step, RETAINER_URL=demo["base_url"], RETAINER_KEY=demo["key"])
+            print(f"{name}: {printed.splitlines()[-1]}", flush=True)
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    main()
