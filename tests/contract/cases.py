@@ -38,7 +38,7 @@ PATHS = {one.path: [operation for operation in OPERATIONS if operation.path == o
 SUCCESS = {200, 201, 204}
 UNKNOWN_ID = 987_654_321
 """An id that no record ever gets."""
-CONVERTIBLE = {
+CONVERTIBLE: dict[str, dict[str, Any]] = {
     "quotes": {"status": "accepted", "lines": [{"description": "Design", "unit_price": "500"}]},
     "time_entries": {"hourly_rate": "60"},
 }
