@@ -61,6 +61,11 @@ def test_no_currency_takes_back_more_than_a_part_of_what_it_bills(agency):
             assert Decimal(row["credited"]) <= Decimal(row["invoiced"]) / 2, row
 
 
+def test_no_hour_that_is_billable_lacks_a_rate(agency):
+    assert agency.get("/time-entries", {"billing_status": "unpriced"}).data == []
+    assert agency.get("/time-entries", {"billing_status": "covered"}).data != []
+
+
 def test_the_request_log_has_a_month_a_limit_that_was_met_and_a_bad_minute(agency):
     with agency.store.begin(operator_of(agency.store, 1), write=False) as tx:
         tx.snapshot()
