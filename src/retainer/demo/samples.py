@@ -82,7 +82,8 @@ def _settle(tx: Tx, invoice_id: int) -> None:
 
 def _change(tx: Tx, invoice_id: int, status: str) -> None:
     before = invoices.load_invoice(tx, invoice_id)
-    invoices.save(tx, invoices.prepare(tx, msgspec.structs.replace(before, status=status), before), before)
+    after, _ = invoices.prepare(tx, msgspec.structs.replace(before, status=status), before)
+    invoices.save(tx, after, before)
 
 
 def _care(tx: Tx) -> None:
