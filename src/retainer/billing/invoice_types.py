@@ -143,6 +143,7 @@ class LeftOut(msgspec.Struct):
 
     reason: Annotated[
         Literal["covered", "unpriced"],
+        Meta(title="LeftOutReason"),
         "`covered`: a fixed fee or retainer pays for it, and its project was not named; `unpriced`: it has no rate.",
     ]
     count: Annotated[int, "How many time entries."]
