@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Select, Table, bindparam, func, select
 
 from retainer.identity.admins import ACTING, operator
-from retainer.rollups import project_totals, summaries
+from retainer.rollups import labour, project_totals, summaries
 from retainer.schema import metadata
 from retainer.schema.identity import api_keys, password_links, sessions, users
 from retainer.schema.rollups import SUMMARIES
@@ -18,6 +18,8 @@ COUNTER = select(totals.c.count).where(totals.c.name == bindparam("name"))
 
 def inspect(store: Store, *, repair: bool) -> list[str]:
     """Return the sums of all accounts that differ from their rows; `repair` writes those of the account anew."""
+    while repair and labour.recount_step(store):
+        pass
     with store.unscoped("the doctor looks at every account") as tx:
         accounts = tx.all(select(*ACTING))
     descriptions = []
@@ -39,7 +41,8 @@ def mismatched(tx: Tx) -> list[str]:
 
 
 def rebuild(tx: Tx) -> None:
-    """Write every sum of the account anew from the rows that it sums."""
+    """Write every sum of the account anew from the rows that it sums, by the cost rates that were set."""
+    labour.count_all(tx)
     for table in SUMMARIES:
         clear, fill = summaries.rebuilding(table)
         tx.run(clear)

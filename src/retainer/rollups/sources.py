@@ -18,7 +18,7 @@ from retainer.schema.billing import (
     payments,
 )
 from retainer.schema.rollups import client_sums, money_sums, project_sums, user_sums
-from retainer.schema.work import cost_rates, projects, time_entries
+from retainer.schema.work import counted_cost_rates, projects, time_entries
 from retainer.store.engines.sql import INTEGER, next_day
 from retainer.values.exact import LAST_DAY
 
@@ -40,13 +40,24 @@ KEYS = {"record_id", "day", "client_id", "project_id", "user_id", "currency", "s
 
 
 COST_RATE = (
-    select(cost_rates.c.amount)
-    .where(cost_rates.c.user_id == time_entries.c.user_id, cost_rates.c.from_date <= time_entries.c.date)
-    .order_by(cost_rates.c.from_date.desc())
+    select(counted_cost_rates.c.amount)
+    .where(
+        counted_cost_rates.c.user_id == time_entries.c.user_id, counted_cost_rates.c.from_date <= time_entries.c.date
+    )
+    .order_by(counted_cost_rates.c.from_date.desc())
     .limit(1)
     .scalar_subquery()
 )
-"""The cost of an hour of the entry's user on its day, in minor units."""
+"""The cost of an hour of the entry's user on its day, in minor units, as the sums count it."""
+
+
+def labour_at(rate: ColumnElement[Any]) -> tuple[ColumnElement[int], ColumnElement[int]]:
+    """Return what the time of an entry costs at a rate, in sixtieths of a minor unit, and the time without a rate."""
+    minutes = time_entries.c.duration_minutes
+    return minutes * func.coalesce(rate, 0), case((rate.is_(None), minutes), else_=0)
+
+
+LABOUR_COST, MISSING_RATE = labour_at(COST_RATE)
 
 TIME = Source(
     select(
@@ -59,8 +70,8 @@ TIME = Source(
         time_entries.c.duration_minutes.label("tracked_minutes"),
         case((time_entries.c.billable, time_entries.c.duration_minutes), else_=0).label("billable_minutes"),
         time_entries.c.amount.label("billable_value"),
-        (time_entries.c.duration_minutes * func.coalesce(COST_RATE, 0)).label("labour_cost"),
-        case((COST_RATE.is_(None), time_entries.c.duration_minutes), else_=0).label("missing_cost_rate_minutes"),
+        LABOUR_COST.label("labour_cost"),
+        MISSING_RATE.label("missing_cost_rate_minutes"),
     ),
     (projects, project_sums, user_sums),
     has_one_row=True,

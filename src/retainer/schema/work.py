@@ -155,3 +155,12 @@ cost_rates = keyed_table(
     key=("user_id", "from_date"),
 )
 """The cost of an hour of a user from a day on, in the account's currency."""
+
+counted_cost_rates = keyed_table(
+    "counted_cost_rates",
+    *ref("user_id", "users", on_delete="cascade"),
+    day("from_date"),
+    money("amount", optional=True),
+    key=("user_id", "from_date"),
+)
+"""The cost rates by which the sums are made; null where none counts. `rollups/labour` brings them to `cost_rates`."""
