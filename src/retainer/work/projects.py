@@ -10,7 +10,7 @@ copy without a start has no dates.
 from typing import Annotated, Literal
 
 from msgspec import Meta
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, func, select
 
 from retainer.billing import quote_conversion, quote_types
 from retainer.crm.tags import TagFilter, TagIds, set_tags
@@ -23,7 +23,7 @@ from retainer.rollups import changes
 from retainer.rollups.sources import PROJECTS
 from retainer.schema import expressions
 from retainer.schema.crm import clients
-from retainer.schema.filters import since, truth, until
+from retainer.schema.filters import LeftOut, since, truth, until
 from retainer.schema.work import projects
 from retainer.shared import relations
 from retainer.store.records import Derived
@@ -143,9 +143,15 @@ class Project(Record):
     ] = WRITE_ONLY
 
 
+TEMPLATES = select(func.count()).select_from(projects).where(projects.c.is_template.is_(True))
+
+
 class ProjectFilter(Filter):
     """Which projects; templates only when they are asked for."""
 
+    left_out = LeftOut(
+        lambda table: table.c.is_template.is_(True), frozenset({"is_template"}), TEMPLATES, (("is_template", False),)
+    )
     sorts = ("name", "code", "due_date", "created_at", "updated_at")
     client_id: OneOf[Id | None] | None = None
     status: OneOf[Status] | None = None

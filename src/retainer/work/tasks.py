@@ -86,6 +86,7 @@ class Task(Record):
 
 
 TEMPLATES = select(projects.c.id).where(projects.c.is_template.is_(True))
+TEMPLATE_TASKS = select(func.coalesce(func.sum(projects.c.tasks_count), 0)).where(projects.c.is_template.is_(True))
 
 
 def in_template(table: Table) -> ColumnElement[bool]:
@@ -96,7 +97,7 @@ def in_template(table: Table) -> ColumnElement[bool]:
 class TaskFilter(Filter):
     """Which tasks; those of templates only when project_id or ids names them."""
 
-    left_out = LeftOut(in_template, frozenset({"project_id", "ids"}))
+    left_out = LeftOut(in_template, frozenset({"project_id", "ids"}), TEMPLATE_TASKS)
     sorts = ("-created_at", "due_date", "priority", "position", "status", "updated_at")
     project_id: OneOf[Id | None] | None = None
     client_id: OneOf[Id] | None = None
