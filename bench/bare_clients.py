@@ -43,14 +43,10 @@ class NewClient(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 COLUMNS = ["id", "created_at", "updated_at", *NewClient.__struct_fields__[:-1]]
 CURRENCY, HOURLY_RATE, TAG_IDS = COLUMNS.index("currency"), COLUMNS.index("hourly_rate"), len(COLUMNS)
-Client = msgspec.defstruct("Client", [*COLUMNS, "tag_ids", "contacts_count", "projects_count", "sites_count"], gc=False)
+COUNTS = ("contacts_count", "projects_count", "sites_count")
+Client = msgspec.defstruct("Client", [*COLUMNS, "tag_ids", *COUNTS], gc=False)
 
-DERIVED = (
-    "(SELECT {} FROM clients_tags t WHERE t.account_id = c.account_id AND t.record_id = c.id)",
-    "(SELECT count(*) FROM external_contacts e WHERE e.account_id = c.account_id AND e.client_id = c.id)",
-    "(SELECT count(*) FROM projects p WHERE p.account_id = c.account_id AND p.client_id = c.id AND NOT p.is_template)",
-    "(SELECT count(*) FROM sites s WHERE s.account_id = c.account_id AND s.client_id = c.id)",
-)
+TAGS_OF = "(SELECT {} FROM clients_tags t WHERE t.account_id = c.account_id AND t.record_id = c.id)"
 READ = "SELECT {} FROM clients c WHERE c.account_id = ?1 AND c.id = ?2"
 TOTAL = "(SELECT count FROM totals WHERE account_id = ?1 AND name = 'clients')"
 LIST = f"SELECT {{}} FROM clients c WHERE c.account_id = ?1 ORDER BY c.name_sort, c.id LIMIT {PER_PAGE}"
@@ -63,6 +59,7 @@ COUNT = """
 INSERT INTO totals (account_id, name, count) VALUES (?, 'clients', 1)
 ON CONFLICT (account_id, name) DO UPDATE SET count = totals.count + 1"""
 TAG = "INSERT INTO clients_tags (account_id, record_id, tag_id) VALUES (?, ?, ?)"
+USE = "UPDATE tags SET usage_count = usage_count + 1 WHERE account_id = ? AND id = ?"
 
 encode = msgspec.json.Encoder().encode
 
@@ -76,13 +73,13 @@ class Clients:
 
     def __init__(self, database: Sqlite | Postgresql) -> None:
         self.database = database
-        columns = [*COLUMNS, DERIVED[0].format(database.id_list), *DERIVED[1:]]
+        columns = [*COLUMNS, TAGS_OF.format(database.id_list), *COUNTS]
         taken = TAKEN.format(database.padded.format("?3", "last"))
         self.select = database.statement(READ.format(database.row(columns)))
         self.list = database.statement(LIST.format(database.row([*columns, TOTAL])))
         self.number = database.statement(NUMBER.format(database.row(("last", taken))))
         self.insertion = database.combined(INSERT.format(database.row(("id",))), COUNT)
-        self.first_number, self.tag = map(database.statement, (FIRST_NUMBER, TAG))
+        self.first_number, self.tag, self.use = map(database.statement, (FIRST_NUMBER, TAG, USE))
 
     def read(self, connection: Any, account: int, client: int) -> bytes | None:
         """A client, or None."""
@@ -138,6 +135,7 @@ class Clients:
         (made,) = self.database.first(self.database.run(connection, self.insertion, values, (account,)))
         for tag in client.tag_ids:
             connection.execute(self.tag, (account, made, tag))
+            connection.execute(self.use, (account, tag))
         return made, encode(record(self.database.one(connection, self.select, (account, made))))
 
     def next_number(self, connection: Any, account: int, pattern: str) -> str:

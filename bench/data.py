@@ -38,11 +38,13 @@ INSERT INTO external_contacts (account_id, created_at, updated_at, client_id, na
 SELECT ?1, created_at, created_at, ?2, ?3, ?3, 'general', 0, 'active', ?3, ?3, ?3 FROM accounts WHERE id = ?1"""
 INSERT_PROJECT = """
 INSERT INTO projects (account_id, created_at, updated_at, client_id, name, status, billing_type, currency, hourly_rate,
-                      is_template, name_sort, search, tracked_minutes, billable_minutes, unbilled_minutes,
-                      billable_amount, unbilled_amount)
-SELECT account_id, created_at, created_at, id, ?3, 'active', 'time_and_materials', currency, ?4,
-       0, ?5, ?5, 0, 0, 0, 0, 0
+                      is_template, name_sort, search)
+SELECT account_id, created_at, created_at, id, ?3, 'active', 'time_and_materials', currency, ?4, 0, ?5, ?5
 FROM clients WHERE account_id = ?1 AND id = ?2"""
+COUNT_CHILDREN = """
+UPDATE clients SET
+    contacts_count = (SELECT count(*) FROM external_contacts c WHERE c.client_id = clients.id),
+    projects_count = (SELECT count(*) FROM projects p WHERE p.client_id = clients.id)"""
 
 
 class Agency(NamedTuple):
@@ -87,6 +89,7 @@ def fill(path: Path) -> list[str]:
     names = [f"Website {n}" for n in range(PROJECTS)]
     projects = [(account, client_of(n + 1), names[n], rates[n], names[n].casefold()) for n in range(PROJECTS)]
     connection.executemany(INSERT_PROJECT, projects)
+    connection.execute(COUNT_CHILDREN)
     for n in range(ENTRIES):
         day = today - timedelta(days=365 - 365 * n // ENTRIES)
         time.insert(connection, caller, time.decode(describe_time(chance, date=day.isoformat())))

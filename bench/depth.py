@@ -1,9 +1,14 @@
-"""Measure how answers slow down as time entries grow: python -m bench.depth [--small N] [--large N] [--rounds N]."""
+"""Measure how answers slow down as an account grows: python -m bench.depth [--small N] [--large N] [--rounds N].
+
+The databases have so many time entries, and of everything else a share of that; clients, projects and tags are as many
+in both, so that each has the more children.
+"""
 
 import argparse
 import itertools
 import os
 import random
+import re
 import statistics
 import tempfile
 import time
@@ -13,15 +18,25 @@ from pathlib import Path
 
 import msgspec
 
+from bench.child_data import add_children
 from bench.data import work_done
 from bench.databases import add_option, databases
 from bench.depth_data import DAYS, PROJECTS, USERS, Made, client_of, fill
+from bench.report_data import add_money
 from bench.servers import RETAINER, Connection, Server, request, start, stop, wait
+from retainer.app import RESOURCES
+from retainer.kernel.resource import Routes
 
 PER_PAGE = 25
 WARM_SECONDS, TURN_SECONDS, TIMEOUT_SECONDS = 0.5, 0.1, 120
-FIRST, LAST = "GET /time-entries", "... last page"
-TARGETS = {FIRST: 1.5, LAST: 5.0}
+TARGET, MIDDLE = 1.5, "... middle page"
+RECORDS = 10  # of each kind are read: those with the most children
+OPERATIONS = [
+    operation
+    for operation in Routes(RESOURCES).operations
+    if operation.method == "GET" and (operation.paged or operation.path.endswith("}"))
+]
+"""Every list and every single record of the API."""
 
 
 def prepare(made: Made) -> dict[str, Iterator[bytes]]:
@@ -32,16 +47,16 @@ def prepare(made: Made) -> dict[str, Iterator[bytes]]:
     midst = datetime.now(UTC).date() - timedelta(days=DAYS // 2)
     period = f"date_from={midst}&date_to={midst + timedelta(days=30)}"
     reads = {
-        FIRST: ["/time-entries"],
-        LAST: [f"/time-entries?page={pages}"],
-        "... middle page": [f"/time-entries?page={1 + pages // 2}"],
+        str(operation): [re.sub(r"\{\w+\}", str(n), operation.path) for n in range(1, RECORDS + 1)]
+        for operation in OPERATIONS
+    }
+    reads |= {
+        "... last page": [f"/time-entries?page={pages}"],
+        MIDDLE: [f"/time-entries?page={1 + pages // 2}"],
         "... ?user_id=": [f"/time-entries?user_id={chance.randint(1, USERS)}" for _ in made.keys],
         "... ?project_id=": [f"/time-entries?project_id={project}" for project in projects],
         "... ?date_from=&date_to=": [f"/time-entries?{period}"],
         "... ?updated_since=": [f"/time-entries?updated_since={made.recent}"],
-        "GET /projects": ["/projects"],
-        "GET /projects/{id}": [f"/projects/{project}" for project in projects],
-        "GET /tasks": ["/tasks"],
     }
     streams = {
         kind: [request("GET", path, key) for path, key in zip(itertools.cycle(paths), made.keys, strict=False)]
@@ -90,12 +105,12 @@ def measure(servers: list[Server], rounds: int) -> dict[str, list[list[float]]]:
 
 def report(sizes: list[int], found: dict[str, list[list[float]]]) -> None:
     """Print a line for each kind of request: medians over the rounds."""
-    line = "{:<28}{:>18}{:>18}{:>9}{:>9}"
+    line = "{:<48}{:>18}{:>18}{:>9}{:>9}"
     print(line.format("microseconds", *(f"{size:,} entries" for size in sizes), "ratio", "target"))
     for kind, rounds in found.items():
         small, large = (statistics.median(column) for column in zip(*rounds, strict=True))
         ratio = statistics.median(large / small for small, large in rounds)
-        target = f"{TARGETS[kind]:.1f}" if kind in TARGETS else ""
+        target = "" if kind == MIDDLE else f"{TARGET:.1f}"
         print(line.format(kind, f"{small:,.0f}", f"{large:,.0f}", f"{ratio:.1f}", target).rstrip())
 
 
@@ -116,6 +131,8 @@ def main() -> None:
                 database = Path(folder) / name / "retainer.db"
                 database.parent.mkdir()
                 made = fill(database, size)
+                add_children(database, size)
+                add_money(database, size // 20)
                 servers.append(start(name, RETAINER, database, cores[0], place(database)))
                 servers[-1].requests = prepare(made)
                 wait(servers[-1])

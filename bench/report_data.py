@@ -1,5 +1,6 @@
 """The databases of reports.py: time as in depth_data, and invoices, payments, credit notes and expenses beside it."""
 
+import json
 import random
 import sqlite3
 from collections.abc import Iterator
@@ -104,7 +105,11 @@ def parts(chance: random.Random, account: int, number: int, day: date, project: 
     ]
     back = credited * 19 // 100
     sums = (credited, back, credited + back, taxes, 0, credited + back, text)
-    note = (*stamps, number, client, f"CN-{number:06}", "EUR", str(paid_date), "goodwill", "[]", *sums)
+    price = f"{credited // 100}.{credited % 100:02}"
+    line = {"description": "Goodwill", "unit_price": price, "invoice_line_id": None, "quantity": "1"}
+    line |= {"discount_percent": "0", "tax_rate": "19", "amount": price}
+    credit = json.dumps([line])
+    note = (*stamps, number, client, f"CN-{number:06}", "EUR", str(paid_date), "goodwill", credit, *sums)
     share = (*stamps, 0, project, "EUR", credited)
     return [invoice], lines, payments if paid else [], [note] if credited else [], [share] if credited else []
 

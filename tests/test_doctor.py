@@ -4,9 +4,8 @@ import pytest
 from sqlalchemy import select, update
 
 from retainer.rollups import doctor
-from retainer.rollups.project_totals import FORMULAS
+from retainer.rollups.record_totals import FORMULAS
 from retainer.schema.rollups import SUMMARIES
-from retainer.schema.work import projects
 from retainer.store.tables import totals
 
 LINE = {"description": "Design", "unit_price": "100"}
@@ -15,8 +14,12 @@ LINE = {"description": "Design", "unit_price": "100"}
 @pytest.fixture
 def busy(api):
     """An agency in which every sum has something to add up."""
-    client = api.make("/clients", hourly_rate="100")["id"]
+    client = api.make("/clients", hourly_rate="100", tag_ids=[api.make("/tags")["id"]])["id"]
     project = api.make("/projects", client_id=client)["id"]
+    api.post(f"/projects/{project}/milestones", {"name": "Launch"})
+    api.make("/tasks", project_id=project)
+    ticket = api.make("/tickets", client_id=client)["id"]
+    api.post(f"/tickets/{ticket}/replies", {"body": "On it."})
     entries = [api.make("/time-entries", project_id=project, client_id=client)["id"] for _ in range(3)]
     expense = api.make("/expenses", project_id=project, client_id=client)["id"]
     lines = [{"time_entry_ids": entries[:1]}, {"expense_ids": [expense]}, LINE]
@@ -38,7 +41,7 @@ SUMS = [(table, column.name) for table in SUMMARIES for column in table.c if col
 @pytest.mark.parametrize(
     ("table", "column", "name"),
     [(table, column, table.name) for table, column in SUMS]
-    + [(projects, column, "project totals") for column in FORMULAS]
+    + [(table, column, f"totals of {table.name}") for table, formulas in FORMULAS.items() for column in formulas]
     + [(totals, "count", None)],
     ids=str,
 )

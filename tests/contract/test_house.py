@@ -95,6 +95,7 @@ MOST_ANY = {
 }
 UNSCOPED = {
     "rollups/doctor.py",
+    "rollups/labour.py",
     "identity/accounts.py",
     "identity/users.py",
     "identity/keys.py",

@@ -204,5 +204,4 @@ def delete_expense(tx: Tx, expense_id: Id) -> None:
     before = etag.check_unchanged(tx, tx.get(expenses, expense_id, Expense))
     ownership.check_deletion(tx, before, "expense")
     allocations.refuse_deletion(before.invoice_id, "expense")
-    changes.removed(tx, EXPENSES, expense_id)
-    tx.delete(expenses, expense_id)
+    changes.delete(tx, expenses, before)

@@ -5,12 +5,26 @@ from typing import Annotated
 import msgspec
 import typer
 
-from retainer.cli.common import Account, Json, Option, Required, Whole, acting_for, acting_on, changes, say, site, whole
+from retainer.cli.common import (
+    Account,
+    Json,
+    Option,
+    Required,
+    Whole,
+    acting_for,
+    acting_on,
+    changes,
+    opened,
+    say,
+    site,
+    whole,
+)
 from retainer.errors import invalid
 from retainer.identity import password_links, passwords, sessions, users
 from retainer.identity.audit import Fields
 from retainer.identity.password_links import PasswordLink
 from retainer.identity.users import UserDetails
+from retainer.rollups import labour
 from retainer.schema import identity as schema
 from retainer.values.kinds import LARGEST_INTEGER
 from retainer.work import cost_rates
@@ -161,6 +175,10 @@ def change_user(user: int, values: Fields, *, json: bool) -> None:
     with acting_on(schema.users, user) as tx:
         changed = cost_rates.change_user(tx, user, values)
     say(changed, json=json)
+    if values.get("cost_rate") is not None:
+        store = opened()
+        while labour.recount_step(store):  # or a server does, when this process is ended
+            pass
 
 
 def say_link(user_id: int, link: PasswordLink, *, json: bool) -> None:

@@ -12,12 +12,11 @@ from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
+from retainer.rollups import changes
 from retainer.schema import expressions
 from retainer.schema.billing import OPEN_INVOICES, invoices
-from retainer.schema.crm import clients, external_contacts
+from retainer.schema.crm import clients
 from retainer.schema.filters import truth
-from retainer.schema.sites import sites
-from retainer.schema.work import projects
 from retainer.shared.numbering import next_number
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
@@ -72,17 +71,9 @@ class Client(Record):
     notes: Annotated[Text10000 | None, "For the agency's own use; `q` searches them."] = None
     external_id: ExternalId = None
     tag_ids: TagIds = []
-    contacts_count: Annotated[
-        int, expressions.count_of(external_contacts, "client_id"), "External contacts of the client, inactive ones too."
-    ] = READ_ONLY
-    projects_count: Annotated[
-        int,
-        expressions.count_of(projects, "client_id", having=expressions.is_live),
-        "Projects for the client in any status, without templates.",
-    ] = READ_ONLY
-    sites_count: Annotated[int, expressions.count_of(sites, "client_id"), "Sites of the client, monitored or not."] = (
-        READ_ONLY
-    )
+    contacts_count: Annotated[int, "External contacts of the client, inactive ones too."] = READ_ONLY
+    projects_count: Annotated[int, "Projects for the client in any status, without templates."] = READ_ONLY
+    sites_count: Annotated[int, "Sites of the client, monitored or not."] = READ_ONLY
 
 
 def has_overdue_invoice(table: Table) -> ColumnElement[bool]:
@@ -155,4 +146,4 @@ def update_client(tx: Tx, client_id: Id, patch: Patch[Client]) -> Client:
 @api.delete("/{client_id}")
 def delete_client(tx: Tx, client_id: Id) -> None:
     """Delete a client with its contacts; refused while other records belong to it."""
-    tx.delete(clients, etag.check_unchanged(tx, tx.get(clients, client_id, Client)).id)
+    changes.delete(tx, clients, etag.check_unchanged(tx, tx.get(clients, client_id, Client)))

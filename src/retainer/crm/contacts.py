@@ -15,6 +15,8 @@ from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
+from retainer.rollups import changes
+from retainer.rollups.sources import CONTACTS
 from retainer.schema.crm import external_contacts
 from retainer.schema.filters import Where
 from retainer.store.tx import Tx
@@ -124,7 +126,7 @@ def list_external_contacts(tx: Tx, filters: ContactFilter, page: Page) -> Paged[
 @api.post()
 def create_external_contact(tx: Tx, body: New[ExternalContact]) -> ExternalContact:
     """Create an external contact; the first of a client becomes its primary one."""
-    return save_links(tx, tx.insert(external_contacts, prepare(tx, body)), body)
+    return save_links(tx, changes.insert(tx, CONTACTS, external_contacts, prepare(tx, body)), body)
 
 
 @api.get("/{external_contact_id}")
@@ -139,13 +141,12 @@ def update_external_contact(tx: Tx, external_contact_id: Id, patch: Patch[Extern
     """Change an external contact; becoming primary takes that from the client's former one."""
     before = tx.get(external_contacts, external_contact_id, ExternalContact)
     after = prepare(tx, patch.apply_to(before))
-    tx.update(external_contacts, after)
+    changes.update(tx, CONTACTS, external_contacts, before, after)
     return save_links(tx, external_contact_id, after, before.tag_ids)
 
 
 @api.delete("/{external_contact_id}")
 def delete_external_contact(tx: Tx, external_contact_id: Id) -> None:
     """Delete an external contact."""
-    tx.delete(
-        external_contacts, etag.check_unchanged(tx, tx.get(external_contacts, external_contact_id, ExternalContact)).id
-    )
+    contact = etag.check_unchanged(tx, tx.get(external_contacts, external_contact_id, ExternalContact))
+    changes.delete(tx, external_contacts, contact)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, Table, Update, bindparam, select, update
 
-from retainer.rollups.changes import changing_project
+from retainer.rollups import record_totals
 from retainer.schema.billing import allocations, invoices
 from retainer.schema.work import milestones, projects
 from retainer.store.constraints import singular
@@ -28,7 +28,6 @@ BILLED_MILESTONE = (
     .limit(1)
 )
 OF_CLIENT = projects.c.client_id == bindparam("owner_id")
-PROJECTS = select(projects.c.id).where(OF_CLIENT)
 MILESTONES_OF_CLIENT = milestones.c.project_id.in_(select(projects.c.id).where(OF_CLIENT))
 MILESTONES_OF_PROJECT = milestones.c.project_id == bindparam("owner_id")
 
@@ -58,8 +57,8 @@ def propagate_currency(tx: Tx, client_id: int, currency: str) -> None:
     An amount that the currency cannot hold is noted as an error of `currency`.
     """
     redenominate(tx, milestones, MILESTONES_OF_CLIENT, client_id, currency, "currency")
-    with changing_project(tx, [project_id for (project_id,) in tx.all(PROJECTS, owner_id=client_id)]):
-        redenominate(tx, projects, OF_CLIENT, client_id, currency, "currency")
+    redenominate(tx, projects, OF_CLIENT, client_id, currency, "currency")
+    record_totals.write_amounts(tx, client_id)
 
 
 def redenominate(

@@ -1,23 +1,12 @@
 """Tags: the account's own words for grouping clients, contacts and more."""
 
-from functools import cache, partial
+from functools import cache
 from typing import Annotated
 
 from msgspec import Meta
 from msgspec.json import encode
-from sqlalchemy import (
-    BindParameter,
-    ColumnElement,
-    Delete,
-    Insert,
-    Table,
-    bindparam,
-    delete,
-    func,
-    insert,
-    literal,
-    select,
-)
+from sqlalchemy import BindParameter, ColumnElement, Delete, Insert, Table, bindparam, delete, insert, select, update
+from sqlalchemy.sql.dml import UpdateBase
 
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
@@ -27,7 +16,7 @@ from retainer.kernel.resource import Resource
 from retainer.schema import TAG_LINKS
 from retainer.schema.crm import tags
 from retainer.schema.filters import Where
-from retainer.store.engines.sql import INTEGER, comma_list, is_listed, listed
+from retainer.store.engines.sql import INTEGER, combined, comma_list, is_listed, listed
 from retainer.store.records import Derived, RefersTo, split_ids
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
@@ -43,14 +32,6 @@ def links_of(table: Table) -> Table:
 def _tag_ids(table: Table) -> ColumnElement[str | None]:
     links = links_of(table)
     return select(comma_list(links.c.tag_id)).where(links.c.record_id == table.c.id).scalar_subquery()
-
-
-def _usage_count(table: Table) -> ColumnElement[int]:
-    total: ColumnElement[int] = literal(0)
-    for links in TAG_LINKS.values():
-        uses = select(func.count()).select_from(links).where(links.c.tag_id == table.c.id)
-        total = total + uses.scalar_subquery()
-    return total
 
 
 def _has_tag(table: Table, tag_ids: list[BindParameter[int]]) -> ColumnElement[bool]:
@@ -72,6 +53,14 @@ def _remove_tags(links: Table) -> Delete:
     )
 
 
+@cache
+def _with_uses(change: UpdateBase, uses: int, *, is_combined: bool) -> list[UpdateBase]:
+    """Return what changes links of a record, and what counts so many uses more of each of their tags."""
+    is_linked = is_listed(tags.c.id, listed("tag_ids", INTEGER).scalar_subquery())
+    count = update(tags).where(is_linked).values(usage_count=tags.c.usage_count + uses)
+    return [combined(change, count)] if is_combined else [change, count]
+
+
 TagIds = Annotated[
     list[Id],
     Meta(max_length=50),
@@ -91,10 +80,12 @@ def set_tags(
     """
     links, wanted, current = links_of(table), set(tag_ids), set(before or ())
     if removed := sorted(current - wanted):
-        tx.run(_remove_tags(links), record_id=record_id, tag_ids=encode(removed).decode())
+        for statement in _with_uses(_remove_tags(links), -1, is_combined=tx.engine.combines_writes):
+            tx.run(statement, record_id=record_id, tag_ids=encode(removed).decode())
     if added := sorted(wanted - current):
-        write = partial(tx.change, _add_tags(links), record_id=record_id, tag_ids=encode(added).decode())
-        tx.attempt(table, record, record_id, write)
+        statements = _with_uses(_add_tags(links), 1, is_combined=tx.engine.combines_writes)
+        values = {"record_id": record_id, "tag_ids": encode(added).decode()}
+        tx.attempt(table, record, record_id, lambda: sum(tx.change(each, **values) for each in statements))
     if before is not None and current != wanted:
         tx.touch(table, record_id)
 
@@ -104,7 +95,7 @@ class Tag(Record):
 
     name: Annotated[Text50, "Unique in the account, whatever the case of its letters."]
     color: Annotated[Color | None, "For showing it; null: none was chosen."] = None
-    usage_count: Annotated[int, Derived(_usage_count), "How many records of all kinds carry the tag."] = READ_ONLY
+    usage_count: Annotated[int, "How many records of all kinds carry the tag."] = READ_ONLY
 
 
 class TagsFilter(Filter):

@@ -142,8 +142,8 @@ def _limits(table: Table, limits: Limits) -> list[ColumnElement[bool]]:
 def _total(table: Table, limits: Limits) -> Select[Any]:
     """How many rows pass; without filters that is read from the counter, for counting takes time as rows grow."""
     left_out = limits[0].left_out
-    if not any(limits[1:]):
-        count = totals.c.count - left_out.total(table) if left_out else totals.c.count
+    if limits[1:] == (left_out.by_default if left_out else (), ()):
+        count = totals.c.count - left_out.total.scalar_subquery() if left_out else totals.c.count
         return select(count).where(totals.c.name == table.name)
     return select(func.count()).select_from(table).where(*_limits(table, limits))
 

@@ -2,32 +2,36 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache, partial
 from typing import cast
 
-from sqlalchemy import Column, FromClause, HasCTE, Table, bindparam
+from sqlalchemy import Column, ColumnElement, FromClause, HasCTE, Label, Select, Table, bindparam
 from sqlalchemy.sql import visitors
 from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.elements import ClauseElement
 
-from retainer.rollups import project_totals, summaries
-from retainer.rollups.sources import BALANCES, BILLED_TIME, TIME, Source, negated
-from retainer.schema.work import projects
+from retainer.rollups import record_totals, summaries
+from retainer.rollups.record_totals import FORMULAS
+from retainer.rollups.sources import BALANCES, SOURCES, Source, key_of, negated
+from retainer.store.constraints import Step
 from retainer.store.engines.sql import INTEGER, Part, combined, is_listed, listed, rows_of
 from retainer.store.tx import Tx
 from retainer.values.records import Record
 
+Feeds = tuple[Table, ...]
+SOURCE_OF = {source.table: source for source in SOURCES if source.table is not None}
 RECORDS = "records"
 """Rows of a source are found by a list of records, instead of by a column of theirs."""
 
 
 def insert(tx: Tx, source: Source, table: Table, record: Record) -> int:
     """Write a new record and what its row adds; return its id. Raises `validation_failed` with every error."""
+    feeds = _named(source, source.feeds, record)
     if tx.engine.combines_writes:
-        return tx.insert(table, record, _of_inserted(source, table))
+        return tx.insert(table, record, _of_inserted(source, table, feeds))
     record_id = tx.insert(table, record)
-    added(tx, source, record_id)
+    _apply(tx, source, feeds, "record_id", record_id, 1)
     return record_id
 
 
@@ -60,10 +64,23 @@ def changing(tx: Tx, source: Source, record_id: int, *, by: str = "record_id") -
 
 
 def update(tx: Tx, source: Source, table: Table, before: Record, after: Record) -> None:
-    """Write a record's fields, and the sums if its row comes to something else now."""
-    is_revalued = any(getattr(before, name) != getattr(after, name) for name in _summed_fields(source, table))
-    with changing(tx, source, after.id) if is_revalued else nullcontext():
-        tx.update(table, after)
+    """Write a record's fields, and the sums to which its row adds something else now."""
+    revalued = tuple(
+        feed
+        for feed in source.feeds
+        if any(getattr(before, name) != getattr(after, name) for name in _summed_fields(source, feed))
+    )
+    _apply(tx, source, _named(source, revalued, before), "record_id", after.id, -1)
+    tx.update(table, after)
+    _apply(tx, source, _named(source, revalued, after), "record_id", after.id, 1)
+
+
+def delete(tx: Tx, table: Table, record: Record) -> None:
+    """Delete a record with all that goes with it, and take away what the rows have added to the sums of others.
+
+    Raises what `Tx.delete` does.
+    """
+    tx.delete(table, record.id, partial(_take_away, tx, record))
 
 
 def changing_balance(tx: Tx, invoice_id: int) -> AbstractContextManager[None]:
@@ -71,40 +88,54 @@ def changing_balance(tx: Tx, invoice_id: int) -> AbstractContextManager[None]:
     return changing(tx, BALANCES, invoice_id)
 
 
-@contextmanager
-def changing_project(tx: Tx, project_ids: list[int]) -> Iterator[None]:
-    """Keep the totals of projects right while the block changes their currency or how they are billed."""
-    for sign in (-1, 1):
-        for project_id in project_ids:
-            for source in (TIME, BILLED_TIME):
-                _apply(tx, source, (projects,), "project_id", project_id, sign)
-        if sign == -1:
-            yield
+def _take_away(tx: Tx, record: Record, step: Step) -> None:
+    """Take away what the rows add that a step of a deletion deletes, but from what is deleted with them."""
+    source = None if step.table is None else SOURCE_OF.get(step.table)
+    if source is None:
+        return
+    if step.found_by is None:
+        _apply(tx, source, _named(source, source.feeds, record), "record_id", record.id, -1)
+        return
+    feeds = tuple(feed for feed in source.feeds if _naming_field(source, feed) != step.found_by)
+    for statement in _of_doomed(source, feeds, step.doomed, is_combined=tx.engine.combines_writes):
+        tx.run(statement, id=record.id)
 
 
-def _apply(tx: Tx, source: Source, feeds: tuple[Table, ...], by: str, record_id: int | str, sign: int) -> None:
+def _apply(tx: Tx, source: Source, feeds: Feeds, by: str, record_id: int | str, sign: int) -> None:
     for statement in _statements(source, feeds, by, sign, is_combined=tx.engine.combines_writes):
         tx.run(statement, record_id=record_id)
 
 
 @cache
-def _statements(source: Source, feeds: tuple[Table, ...], by: str, sign: int, *, is_combined: bool) -> list[UpdateBase]:
+def _statements(source: Source, feeds: Feeds, by: str, sign: int, *, is_combined: bool) -> list[UpdateBase]:
     rows = source.rows if sign == 1 else negated(source)
     columns = source.rows.selected_columns
     if by == RECORDS:
         rows = rows.where(is_listed(columns.record_id, listed("record_id", INTEGER).scalar_subquery()))
     else:
         rows = rows.where(columns[by] == bindparam("record_id"))
-    changed, is_one = rows_of("changed", rows.selected_columns), source.has_one_row and by == "record_id"
+    return _feeding(rows, feeds, is_one=source.has_one_row and by == "record_id", is_combined=is_combined)
+
+
+@cache
+def _of_doomed(source: Source, feeds: Feeds, doomed: ColumnElement[bool], *, is_combined: bool) -> list[UpdateBase]:
+    return _feeding(negated(source).where(doomed), feeds, is_one=False, is_combined=is_combined)
+
+
+def _feeding(rows: Select[int], feeds: Feeds, *, is_one: bool, is_combined: bool) -> list[UpdateBase]:
+    """Return the statements that add rows to what they feed; one that is combined reads them once for all."""
+    changed = rows_of("changed", rows.selected_columns)
     statements = [_adding(feed, changed, is_one=is_one) for feed in feeds]
-    if is_combined:  # the rows are read once for all of them
+    if is_combined and statements:
         return [combined(statements[0].add_cte(rows.cte("changed")), *statements[1:])]
     return [statement.add_cte(rows.cte("changed")) for statement in statements]
 
 
 @cache
-def _of_inserted(source: Source, table: Table) -> tuple[Part, ...]:
+def _of_inserted(source: Source, table: Table, feeds: Feeds) -> tuple[Part, ...]:
     """The parts of a statement that add up the rows which another part of it has inserted into a table."""
+    if not feeds:
+        return ()
     inserted = rows_of("inserted", table.c)
 
     def replace(element: object, **_: object) -> ClauseElement | None:
@@ -114,15 +145,32 @@ def _of_inserted(source: Source, table: Table) -> tuple[Part, ...]:
 
     rows = cast("HasCTE", visitors.replacement_traverse(source.rows, {}, replace))
     changed = rows_of("changed", source.rows.selected_columns)
-    return rows.cte("changed"), *(_adding(feed, changed, is_one=source.has_one_row) for feed in source.feeds)
+    return rows.cte("changed"), *(_adding(feed, changed, is_one=source.has_one_row) for feed in feeds)
 
 
 def _adding(feed: Table, changed: FromClause, *, is_one: bool) -> UpdateBase:
-    adding = project_totals.adding if feed is projects else partial(summaries.adding, feed)
-    return adding(changed, is_one=is_one)
+    adding = record_totals.adding if feed in FORMULAS else summaries.adding
+    return adding(feed, changed, is_one=is_one)
+
+
+def _named(source: Source, feeds: Feeds, record: Record) -> Feeds:
+    """Return the feeds without the tables of which a record names no row."""
+    fields = ((feed, _naming_field(source, feed)) for feed in feeds)
+    return tuple(feed for feed, field in fields if field is None or getattr(record, field) is not None)
 
 
 @cache
-def _summed_fields(source: Source, table: Table) -> set[str]:
-    """The columns of a table from which a source makes its figures."""
-    return {part.name for part in visitors.iterate(source.rows) if isinstance(part, Column) and part.table is table}
+def _naming_field(source: Source, feed: Table) -> str | None:
+    """Return the field of a source's records that names the row of a table with totals; None for summaries."""
+    if feed not in FORMULAS or source.table is None:
+        return None
+    column = source.rows.selected_columns[key_of(feed)]
+    return str((column.element if isinstance(column, Label) else column).name)
+
+
+@cache
+def _summed_fields(source: Source, feed: Table) -> set[str]:
+    """Return the fields of a source's records from which it makes what a feed has of it."""
+    names = (record_totals if feed in FORMULAS else summaries).fields(source, feed)
+    parts = (part for name in names for part in visitors.iterate(source.rows.selected_columns[name]))
+    return {part.name for part in parts if isinstance(part, Column) and part.table is source.table}

@@ -7,7 +7,8 @@ from typing import Any
 from sqlalchemy import Select, Table, bindparam, func, select
 
 from retainer.identity.admins import ACTING, operator
-from retainer.rollups import project_totals, summaries
+from retainer.rollups import labour, record_totals, summaries
+from retainer.rollups.record_totals import FORMULAS
 from retainer.schema import metadata
 from retainer.schema.identity import api_keys, password_links, sessions, users
 from retainer.schema.rollups import SUMMARIES
@@ -19,6 +20,8 @@ COUNTER = select(totals.c.count).where(totals.c.name == bindparam("name"))
 
 def inspect(store: Store, *, repair: bool) -> list[str]:
     """Return the sums of all accounts that differ from their rows; `repair` writes those of the account anew."""
+    while repair and labour.recount_step(store):
+        pass
     with store.unscoped("the doctor looks at every account") as tx:
         accounts = tx.all(select(*ACTING))
     descriptions = []
@@ -35,17 +38,18 @@ def inspect(store: Store, *, repair: bool) -> list[str]:
 def mismatched(tx: Tx) -> list[str]:
     """Return the names of the sums that differ from what their rows come to; any is a bug."""
     names = [table.name for table in SUMMARIES if tx.one(summaries.difference(table))]
-    names += ["project totals"] if tx.one(project_totals.DIFFERENCES) else []
+    names += [f"totals of {table.name}" for table in FORMULAS if tx.one(record_totals.differences(table).limit(1))]
     return names + [f"count of {table.name}" for table in counted() if _miscount(tx, table)]
 
 
 def rebuild(tx: Tx) -> None:
-    """Write every sum of the account anew from the rows that it sums."""
+    """Write every sum of the account anew from the rows that it sums, by the cost rates that were set."""
+    labour.count_all(tx)
     for table in SUMMARIES:
         clear, fill = summaries.rebuilding(table)
         tx.run(clear)
         tx.run(fill)
-    project_totals.rebuild(tx)
+    record_totals.rebuild(tx)
     for table in counted():
         tx.count(table, _miscount(tx, table))
 

@@ -1,6 +1,6 @@
-"""Sources: the figures that a row adds to reports, as selects; the formulas of contract 4 are here.
+"""Sources: the figures that a row adds to sums, as selects; the formulas of contract 4 are here.
 
-Writes add sources to the summaries that reports read, and the doctor recounts the summaries from them.
+Writes add sources to the summaries that reports read and to the totals on records; the doctor recounts both from them.
 """
 
 from collections.abc import Callable
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, Table, and_, case, func, literal, select, union
 
+from retainer.schema import TAG_LINKS
 from retainer.schema.billing import (
     ISSUED_INVOICES,
     credit_note_shares,
@@ -17,9 +18,12 @@ from retainer.schema.billing import (
     invoices,
     payments,
 )
+from retainer.schema.crm import clients, external_contacts, tags
 from retainer.schema.expressions import is_unpriced
 from retainer.schema.rollups import client_sums, money_sums, project_sums, user_sums
-from retainer.schema.work import cost_rates, projects, time_entries
+from retainer.schema.sites import sites
+from retainer.schema.support import ticket_replies, tickets
+from retainer.schema.work import counted_cost_rates, milestones, projects, tasks, time_entries
 from retainer.store.engines.sql import INTEGER, next_day
 from retainer.values.exact import LAST_DAY
 
@@ -29,25 +33,50 @@ class Source(NamedTuple):
 
     rows: Select[Any]
     feeds: tuple[Table, ...]
-    """The summaries, and `projects`, whose rows keep totals of their own."""
+    """The summaries, and the tables whose rows keep totals of their own (`record_totals`)."""
     statuses: tuple[str, ...] = ()
     """The statuses of rows that count; empty for rows without a status."""
-    has_one_row: bool = False
-    """Whether a record has one row at most, so that there is nothing to group."""
+    table: Table | None = None
+    """The table whose rows are its rows, one by one; these come and go with them."""
+
+    @property
+    def has_one_row(self) -> bool:
+        """Whether a record has one row, so that there is nothing to group."""
+        return self.table is not None and "id" in self.table.c
 
 
-KEYS = {"record_id", "day", "client_id", "project_id", "user_id", "currency", "status"}
+KEYS = {
+    *("record_id", "day", "currency", "status", "user_id", "client_id", "project_id", "milestone_id", "task_id"),
+    *("ticket_id", "tag_id"),
+}
 """The columns of the rows of sources that are no figures."""
+ZERO, ONE = literal(0, INTEGER), literal(1, INTEGER)
+
+
+def key_of(table: Table) -> str:
+    """Return the column of a source's rows that names the record of a table: `client_id`."""
+    return f"{table.name.removesuffix('s')}_id"
 
 
 COST_RATE = (
-    select(cost_rates.c.amount)
-    .where(cost_rates.c.user_id == time_entries.c.user_id, cost_rates.c.from_date <= time_entries.c.date)
-    .order_by(cost_rates.c.from_date.desc())
+    select(counted_cost_rates.c.amount)
+    .where(
+        counted_cost_rates.c.user_id == time_entries.c.user_id, counted_cost_rates.c.from_date <= time_entries.c.date
+    )
+    .order_by(counted_cost_rates.c.from_date.desc())
     .limit(1)
     .scalar_subquery()
 )
-"""The cost of an hour of the entry's user on its day, in minor units."""
+"""The cost of an hour of the entry's user on its day, in minor units, as the sums count it."""
+
+
+def labour_at(rate: ColumnElement[int]) -> tuple[ColumnElement[int], ColumnElement[int]]:
+    """Return what the time of an entry costs at a rate, in sixtieths of a minor unit, and the time without a rate."""
+    minutes = time_entries.c.duration_minutes
+    return minutes * func.coalesce(rate, 0), case((rate.is_(None), minutes), else_=0)
+
+
+LABOUR_COST, MISSING_RATE = labour_at(COST_RATE)
 
 TIME = Source(
     select(
@@ -55,17 +84,19 @@ TIME = Source(
         time_entries.c.date.label("day"),
         time_entries.c.client_id,
         time_entries.c.project_id,
+        time_entries.c.task_id,
+        time_entries.c.ticket_id,
         time_entries.c.user_id,
         time_entries.c.currency,
         time_entries.c.duration_minutes.label("tracked_minutes"),
         case((time_entries.c.billable, time_entries.c.duration_minutes), else_=0).label("billable_minutes"),
         func.coalesce(time_entries.c.amount, 0).label("billable_value"),
         case((is_unpriced(time_entries), time_entries.c.duration_minutes), else_=0).label("unpriced_minutes"),
-        (time_entries.c.duration_minutes * func.coalesce(COST_RATE, 0)).label("labour_cost"),
-        case((COST_RATE.is_(None), time_entries.c.duration_minutes), else_=0).label("missing_cost_rate_minutes"),
+        LABOUR_COST.label("labour_cost"),
+        MISSING_RATE.label("missing_cost_rate_minutes"),
     ),
-    (projects, project_sums, user_sums),
-    has_one_row=True,
+    (projects, tasks, tickets, project_sums, user_sums),
+    table=time_entries,
 )
 """Time entries: minutes, value, minutes that are billable without a rate, and minutes x the cost rate on the day."""
 
@@ -94,8 +125,8 @@ EXPENSES = Source(
         expenses.c.net_amount.label("expenses"),
         expenses.c.billable_amount.label("billable_expenses"),
     ),
-    (project_sums, client_sums, money_sums),
-    has_one_row=True,
+    (projects, project_sums, client_sums, money_sums),
+    table=expenses,
 )
 """Expenses: net, and the amount to bill to clients."""
 
@@ -118,7 +149,7 @@ INVOICES = Source(
         invoices.c.client_id,
         invoices.c.currency,
         invoices.c.status,
-        literal(1, INTEGER).label("invoice_count"),
+        ONE.label("invoice_count"),
         invoices.c.subtotal.label("invoiced"),
         invoices.c.tax_total.label("invoiced_tax"),
     ),
@@ -228,9 +259,58 @@ def _balance_steps() -> Select[Any]:
 BALANCES = Source(_balance_steps(), (client_sums, money_sums))
 """The outstanding and overdue amounts of invoices, as changes from day to day; found by the invoice."""
 
+CONTACTS = Source(
+    select(external_contacts.c.id.label("record_id"), external_contacts.c.client_id, ONE.label("contacts")),
+    (clients,),
+    table=external_contacts,
+)
+"""External contacts."""
+
+PROJECTS = Source(
+    select(
+        projects.c.id.label("record_id"),
+        projects.c.client_id,
+        case((projects.c.is_template, 0), else_=1).label("live_projects"),
+    ),
+    (clients,),
+    table=projects,
+)
+"""Projects; templates count nothing."""
+
+SITES = Source(select(sites.c.id.label("record_id"), sites.c.client_id, ONE.label("sites")), (clients,), table=sites)
+"""Sites."""
+
+TASKS = Source(
+    select(
+        tasks.c.id.label("record_id"),
+        tasks.c.project_id,
+        tasks.c.milestone_id,
+        tasks.c.parent_id.label("task_id"),
+        ONE.label("tasks"),
+        case((tasks.c.status == "done", 1), else_=0).label("done_tasks"),
+        case((tasks.c.status == "cancelled", 1), else_=0).label("cancelled_tasks"),
+    ),
+    (projects, milestones, tasks),
+    table=tasks,
+)
+"""Tasks, by project, milestone and the task of which they are part."""
+
+REPLIES = Source(
+    select(ticket_replies.c.id.label("record_id"), ticket_replies.c.ticket_id, ONE.label("replies")),
+    (tickets,),
+    table=ticket_replies,
+)
+"""Replies to tickets."""
+
+TAG_USES = {
+    owner: Source(select(links.c.record_id, links.c.tag_id, ONE.label("uses")), (tags,), table=links)
+    for owner, links in TAG_LINKS.items()
+}
+"""The tags of the records of each table."""
+
 SOURCES = (
     *(TIME, BILLED_TIME, EXPENSES, BILLED_EXPENSES, INVOICES, INVOICE_LINES, CREDIT_NOTES, CREDIT_NOTE_SHARES),
-    *(PAYMENTS, BALANCES),
+    *(PAYMENTS, BALANCES, CONTACTS, PROJECTS, SITES, TASKS, REPLIES, *TAG_USES.values()),
 )
 
 

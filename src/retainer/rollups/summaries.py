@@ -28,9 +28,9 @@ from sqlalchemy import (
 )
 
 from retainer.rollups import buckets
-from retainer.rollups.sources import SOURCES
+from retainer.rollups.sources import SOURCES, ZERO, Source
 from retainer.schema.columns import among
-from retainer.store.engines.sql import INTEGER, insert_or_add, is_listed, listed
+from retainer.store.engines.sql import insert_or_add, is_listed, listed
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 
@@ -39,8 +39,6 @@ Days = tuple[str | None, str]
 Names = tuple[str, ...]
 Sums = dict[tuple[Any, ...], list[int]]
 """Lists of sums by the key of a summary."""
-
-ZERO = literal(0, INTEGER)
 
 
 def read(
@@ -105,6 +103,12 @@ def adding(table: Table, rows: FromClause, *, is_one: bool) -> Insert:
     if is_one:  # which spares the sorting of groups
         return insert_or_add(table, select(ACCOUNT, *spanned.subquery().c[(*key, *sums)]), sums)
     return insert_or_add(table, _totals(key, sums, [spanned]), sums)
+
+
+def fields(source: Source, table: Table) -> set[str]:
+    """Return the columns of a source's rows from which sums of a summary are made."""
+    (_, *keys), sums = _names(table)
+    return {"day", *keys, *sums} & set(source.rows.selected_columns.keys())
 
 
 @cache

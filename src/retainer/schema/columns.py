@@ -1,6 +1,6 @@
 """Kinds of column and of table: how values go into the database and come out again, and what every table has."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -101,8 +101,9 @@ def hidden(column: Column[Any]) -> Column[Any]:
     return column
 
 
-def kept(column: Column[Any]) -> Column[Any]:
-    """A sum that is kept as what it sums changes: an update of its record leaves it alone."""
+def kept(name: str, kind: Callable[..., Column[Any]] = integer) -> Column[Any]:
+    """A sum of other rows, 0 at first, that `rollups` keeps as these change; no update of a record writes it."""
+    column = kind(name, server_default="0")
     column.info["kept"] = True
     return column
 

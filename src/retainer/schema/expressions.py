@@ -1,13 +1,12 @@
-"""SQL expressions that several areas share: overdue, no template, covered by a fee, counts of references."""
+"""SQL expressions that several areas share: overdue, no template, covered by a fee."""
 
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, case, func, select
+from sqlalchemy import ColumnElement, Select, Table, and_, case, select
 
 from retainer.schema.columns import among
-from retainer.schema.work import projects, time_entries
-from retainer.store.records import Derived
+from retainer.schema.work import projects
 from retainer.store.tables import TODAY
 
 COVERED = ("fixed_fee", "retainer")
@@ -53,24 +52,3 @@ def is_past_due(table: Any) -> ColumnElement[bool]:
 def overdue(*open_statuses: str) -> Callable[[Any], ColumnElement[bool]]:
     """Return a condition: whether the `due_date` has passed while the status is one of these."""
     return lambda table: and_(among(table.c.status, open_statuses), is_past_due(table))
-
-
-def count_of(child: Table, column: str, *, having: Callable[[Any], ColumnElement[bool]] | None = None) -> Derived:
-    """The number of rows that refer to the record by this column, of those `having` a condition if there is one."""
-
-    def expression(table: Table) -> ColumnElement[Any]:
-        rows = child.alias()
-        count = select(func.count()).select_from(rows).where(rows.c[column] == table.c.id)
-        return (count if having is None else count.where(having(rows))).scalar_subquery()
-
-    return Derived(expression)
-
-
-def minutes_on(column: str) -> Derived:
-    """The minutes of the time entries that refer to the record by this column."""
-
-    def expression(table: Table) -> ColumnElement[Any]:
-        total = select(func.coalesce(func.sum(time_entries.c.duration_minutes), 0)).select_from(time_entries)
-        return total.where(time_entries.c[column] == table.c.id).scalar_subquery()
-
-    return Derived(expression)

@@ -6,7 +6,7 @@ from decimal import Decimal
 from types import NoneType
 from typing import Any, NamedTuple, get_args, get_origin
 
-from sqlalchemy import ColumnElement, Table, func, select
+from sqlalchemy import ColumnElement, Select, Table
 
 from retainer.store.records import comparable_amount
 from retainer.values.kinds import UserId
@@ -51,14 +51,14 @@ class LeftOut(NamedTuple):
 
     rows: Callable[[Table], ColumnElement[bool]]
     unless: frozenset[str]
+    total: Select[int]
+    """How many they are, without a look at each where they may be many."""
+    by_default: tuple[tuple[str, bool], ...] = ()
+    """The filters that leave them out themselves, when a list is requested without any."""
 
     def conditions(self, table: Table, filters: Collection[str]) -> list[ColumnElement[bool]]:
         """Return the conditions that exclude the rows from a list; none if one of its filters includes them."""
         return [self.rows(table).is_not(True)] if self.unless.isdisjoint(filters) else []
-
-    def total(self, table: Table) -> ColumnElement[int]:
-        """The number of rows that are left out."""
-        return select(func.count()).select_from(table).where(self.rows(table)).scalar_subquery()
 
 
 def since(name: str) -> Where:

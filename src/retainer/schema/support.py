@@ -2,7 +2,7 @@
 
 from sqlalchemy import Index
 
-from retainer.schema.columns import flag, folded, instant, integer, ref, sparse, tenant_table, text, unique
+from retainer.schema.columns import flag, folded, instant, integer, kept, ref, sparse, tenant_table, text, unique
 from retainer.schema.crm import tag_links
 
 tickets = tenant_table(
@@ -29,6 +29,8 @@ tickets = tenant_table(
     integer("reopened_count"),
     instant("last_reply_at", optional=True),
     text("last_reply_by", optional=True),
+    kept("replies_count"),
+    kept("tracked_minutes"),
     text("external_id", optional=True),
     folded("subject", "description", into="search"),
     unique("number"),

@@ -41,12 +41,14 @@ projects = tenant_table(
     flag("is_template"),
     instant("completed_at", optional=True),
     instant("archived_at", optional=True),
-    kept(integer("tracked_minutes")),
-    kept(integer("billable_minutes")),
-    kept(integer("unbilled_minutes")),
-    kept(money("billable_amount")),
-    kept(money("unbilled_amount")),
-    kept(money("invoiced_amount", server_default="0")),
+    kept("tracked_minutes"),
+    kept("billable_minutes"),
+    kept("unbilled_minutes"),
+    kept("billable_amount", money),
+    kept("unbilled_amount", money),
+    kept("invoiced_amount", money),
+    kept("expense_amount", money),
+    *(hidden(kept(name)) for name in ("tasks_count", "tasks_done_count", "tasks_cancelled_count")),
     text("external_id", optional=True),
     sortable("name"),
     folded("name", "code", "description", into="search"),
@@ -71,6 +73,8 @@ milestones = tenant_table(
     text("currency"),
     integer("position"),
     instant("completed_at", optional=True),
+    kept("tasks_count"),
+    kept("tasks_done_count"),
     folded("name", "description", into="search"),
     Index(None, "account_id", "project_id", "position", "id"),
 )
@@ -95,6 +99,8 @@ tasks = tenant_table(
     *ref("created_by_id", "users"),
     instant("started_at", optional=True),
     instant("completed_at", optional=True),
+    kept("tracked_minutes"),
+    kept("subtasks_count"),
     text("external_id", optional=True),
     folded("title", "description", into="search"),
     unique("external_id"),
@@ -155,3 +161,12 @@ cost_rates = keyed_table(
     key=("user_id", "from_date"),
 )
 """The cost of an hour of a user from a day on, in the account's currency."""
+
+counted_cost_rates = keyed_table(
+    "counted_cost_rates",
+    *ref("user_id", "users", on_delete="cascade"),
+    day("from_date"),
+    money("amount", optional=True),
+    key=("user_id", "from_date"),
+)
+"""The cost rates by which the sums are made; null where none counts. `rollups/labour` brings them to `cost_rates`."""

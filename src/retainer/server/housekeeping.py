@@ -14,6 +14,7 @@ from retainer.identity import expiry
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
 from retainer.kernel.idempotency import KEEP
+from retainer.rollups import labour
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import idempotency_keys
 from retainer.server.log import Log
@@ -89,6 +90,7 @@ class Housekeeping:
         self.note_state: Callable[[], None] = lambda: None
         """Notes for the metrics how things are."""
         self._has_old_requests = False
+        self._has_pending_rates = True  # perhaps: another process was ended before it had counted all
         self._parent = os.getppid()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
@@ -122,6 +124,11 @@ class Housekeeping:
         """Delete a batch of old requests; the next follows in the turn of the notes, until there is none."""
         self._has_old_requests = retention.delete_requests(self.store, self.request_log_days) > 0
 
+    def _recount_labour(self) -> None:
+        """Count a batch of time by changed cost rates; the next follows after a pause, until there is none."""
+        self._has_pending_rates = False  # so that a failure waits for the sweep
+        self._has_pending_rates = labour.recount_step(self.store)
+
     def _run(self) -> None:
         noted = recorded = swept = summed = time.monotonic()
         while not self._stopped.wait(LOG_SECONDS):
@@ -136,6 +143,8 @@ class Housekeeping:
             if self.recorder.is_due(now - recorded):
                 recorded = now
                 self._try("writing the request log", lambda: self._record(self.recorder.write))
+            if self._has_pending_rates or now - swept >= SWEEP_SECONDS:
+                self._try("counting time by changed cost rates", self._recount_labour)
             if now - swept >= SWEEP_SECONDS:
                 swept = now
                 for counter in self.counters:

@@ -19,6 +19,8 @@ from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
+from retainer.rollups import changes
+from retainer.rollups.sources import SITES
 from retainer.schema.crm import clients
 from retainer.schema.filters import Where, before, truth
 from retainer.schema.sites import sites
@@ -195,7 +197,7 @@ def list_sites(tx: Tx, filters: SiteFilter, page: Page) -> Paged[Site]:
 def create_site(tx: Tx, body: New[Site]) -> Site:
     """Create a site; it is checked at once, unless monitoring_enabled is false."""
     site = prepare(tx, body, None, relations.sent_fields(body))
-    site_id = tx.insert(sites, site)
+    site_id = changes.insert(tx, SITES, sites, site)
     uptime.check_now(tx, site_id)
     plugins.replace_plugins(tx, site_id, site.plugins)
     set_tags(tx, sites, site_id, site, site.tag_ids)
@@ -215,7 +217,7 @@ def update_site(tx: Tx, site_id: Id, patch: Patch[Site]) -> Site:
     """Change a site, or push its versions and plugins; `plugins` takes the place of the whole set."""
     before = load_site(tx, site_id)
     after = prepare(tx, patch.apply_to(before), before, patch.given)
-    tx.update(sites, after)
+    changes.update(tx, SITES, sites, before, after)
     if sorted(after.plugins, key=lambda plugin: plugin.slug) != before.plugins:
         plugins.replace_plugins(tx, site_id, after.plugins)
         tx.touch(sites, site_id)
@@ -228,4 +230,4 @@ def update_site(tx: Tx, site_id: Id, patch: Patch[Site]) -> Site:
 @api.delete("/{site_id}")
 def delete_site(tx: Tx, site_id: Id) -> None:
     """Delete a site with what was observed of it; tickets stay, without a site."""
-    tx.delete(sites, etag.check_unchanged(tx, load_site(tx, site_id)).id)
+    changes.delete(tx, sites, etag.check_unchanged(tx, load_site(tx, site_id)))

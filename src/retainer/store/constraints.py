@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Select, Table, UniqueConstraint, bindparam, delete, func, select, update
+from sqlalchemy import ColumnElement, Select, Table, UniqueConstraint, bindparam, delete, false, func, select, update
+from sqlalchemy.sql.dml import UpdateBase
 
 from retainer.store.records import RefersTo
 from retainer.store.tables import metadata
@@ -50,20 +51,32 @@ def uniques(table: Table) -> tuple[tuple[tuple[str, ...], str, Select[Any]], ...
 
 Blockers = list[tuple[Table, Select[Any]]]
 """The tables whose rows can block a deletion, each with the statement that counts those that do."""
-Steps = list[tuple[Table | None, Any]]
-"""The statements of a deletion, in their order, each with the table that it deletes from, if it does."""
+
+
+class Step(NamedTuple):
+    """A statement of a deletion."""
+
+    statement: UpdateBase
+    table: Table | None = None
+    """The table that it deletes from; None for a statement that changes rows."""
+    doomed: ColumnElement[bool] = false()
+    """Which rows it deletes."""
+    found_by: str | None = None
+    """The column by which they refer to what is deleted after them; None for the record itself."""
 
 
 @cache
-def deletion(table: Table) -> tuple[Blockers, Steps]:
+def deletion(table: Table) -> tuple[Blockers, list[Step]]:
     """Return what can block the deletion of a row, and the statements that delete it with all that goes with it."""
-    blockers, steps = Blockers(), Steps()
-    _plan((table,), table.c.id == bindparam("id"), blockers, steps)
+    blockers, steps = Blockers(), list[Step]()
+    _plan((table,), table.c.id == bindparam("id"), None, blockers, steps)
     return blockers, steps
 
 
-def _plan(path: tuple[Table, ...], doomed: ColumnElement[bool], blockers: Blockers, steps: Steps) -> None:
-    """Collect what blocks the deletion of the doomed rows, and the statements that delete them.
+def _plan(
+    path: tuple[Table, ...], doomed: ColumnElement[bool], found_by: str | None, blockers: Blockers, steps: list[Step]
+) -> None:
+    """Collect what blocks the deletion of the doomed rows, and the statements that delete them, in their order.
 
     `path` leads from the deleted table to theirs. A table that refers to itself is one level deep.
     """
@@ -77,22 +90,22 @@ def _plan(path: tuple[Table, ...], doomed: ColumnElement[bool], blockers: Blocke
             if column.info["holder"] is not None:
                 steps += _touches(child, column.info["holder"], affected)
             if column.info["on_delete"] == "cascade":
-                _plan((*path, child), affected, blockers, steps)
+                _plan((*path, child), affected, column.name, blockers, steps)
             elif column.info["on_delete"] == "detach":
                 detached: dict[str, Any] = {column.name: None, "updated_at": bindparam("now")}
-                steps.append((None, update(child).values(detached).where(affected)))
+                steps.append(Step(update(child).values(detached).where(affected)))
             else:
                 blockers.append((child, select(func.count()).select_from(child).where(affected)))
-    steps.append((table if "id" in table.c else None, delete(table).where(doomed)))
+    steps.append(Step(delete(table).where(doomed), table, doomed, found_by))
 
 
-def _touches(table: Table, path: str, affected: ColumnElement[bool]) -> Iterator[tuple[None, Any]]:
+def _touches(table: Table, path: str, affected: ColumnElement[bool]) -> Iterator[Step]:
     """Move `updated_at` of the records of which the affected rows are part, and of those of which they are part."""
     for name in path.split("."):
         holder = table.c[name]
         table = metadata.tables[holder.info["target"]]
         affected = table.c.id.in_(select(holder).where(affected))
-        yield None, update(table).values(updated_at=bindparam("now")).where(affected)
+        yield Step(update(table).values(updated_at=bindparam("now")).where(affected))
 
 
 def singular(table: Table) -> str:

@@ -52,18 +52,20 @@ class View:
         fields = [field.name for field in answered]
         self.model, self.table, self.kinds = model, table, get_type_hints(model)
         self.columns: list[ColumnElement[Any]] = []
-        self.names = [name for name in fields if name in table.c and name not in GIVEN]
+        stored = (name for name in fields if name in table.c and name not in GIVEN)
+        self.names = [name for name in stored if "kept" not in table.c[name].info]
         self._into = [(name, table.c[name].info["into"]) for name in self.names if "into" in table.c[name].info]
         self._out: list[tuple[int, Convert]] = []
         self._derived: list[tuple[int, Convert]] = []
         self._money = [name for name in self.names if table.c[name].info.get("money")]
-        self._amounts = [fields.index(name) for name in self._money]
+        self._amounts: list[int] = []
         self._currency = fields.index("currency") if "currency" in fields else -1
         for position, name in enumerate(fields):
             marks = getattr(hints[name], "__metadata__", ())
             derived = next((mark for mark in marks if isinstance(mark, Derived)), None)
             if derived is None:
                 self.columns.append(table.c[name])
+                self._amounts += [position] if table.c[name].info.get("money") else []
                 if "embedded" in table.c[name].info:
                     self._out.append((position, msgspec.json.Decoder(hints[name]).decode))
                 elif "out" in table.c[name].info:
@@ -91,7 +93,10 @@ class View:
         return self.model(*values)
 
     def write(self, record: Record, note_error: Callable[[str, str], None]) -> dict[str, Any]:
-        """The columns that a record's members fill; amounts with too many digits are told to `fault`."""
+        """The columns that a record's members fill, without sums that are kept.
+
+        Amounts with too many digits are told to `note_error`.
+        """
         values = {name: getattr(record, name) for name in self.names}
         for name, convert in self._into:
             if values[name] is not None:

@@ -11,7 +11,7 @@ from sqlalchemy.sql.elements import ClauseElement
 
 from retainer.errors import BodyErrors, FieldErrors, Refusal, not_found
 from retainer.store import constraints
-from retainer.store.constraints import MISSING, singular
+from retainer.store.constraints import MISSING, Step, singular
 from retainer.store.engines.base import TRANSACTION_SECONDS, DriverCursor, Engine, Row
 from retainer.store.engines.sql import INTEGER, TEXT, Part, combined, insert_or_add, rows_of
 from retainer.store.records import R, folds, view
@@ -128,28 +128,30 @@ class Tx(BodyErrors, Transaction):
     def update(self, table: Table, record: Record) -> None:
         """Write the record's fields to its row, if any has changed. Raises `validation_failed` with every error."""
         values = self._values(table, record)
-        names = tuple(name for name in values if "kept" not in table.c[name].info)
-        change = partial(self.change, _update(table, names), **values, row_id=record.id, now=self.now)
+        change = partial(self.change, _update(table, tuple(values)), **values, row_id=record.id, now=self.now)
         self.attempt(table, record, record.id, change)
 
     def touch(self, table: Table, record_id: int) -> None:
         """Note that a record has changed, where its own row does not show it: its tags, its lines, what it became."""
         self.run(_touch(table), row_id=record_id, now=self.now)
 
-    def delete(self, table: Table, record_id: int) -> None:
+    def delete(self, table: Table, record_id: int, before: Callable[[Step], None] | None = None) -> None:
         """Delete a row as its references declare: blocked by some, taking others with it, detaching the rest.
 
-        Raises `in_use` with one entry for each relation that blocks, and its count.
+        `before` is called with each step before it is taken. Raises `in_use` with one entry for each relation that
+        blocks, and its count.
         """
         errors = self.blocking(table, record_id)
         if errors:
             message = f"This {singular(table)} is in use and was not deleted. See errors for what blocks."
             raise Refusal("in_use", message, errors=errors)
-        for source, step in constraints.deletion(table)[1]:
-            if source is None:
-                self.run(step, id=record_id, now=self.now)
+        for step in constraints.deletion(table)[1]:
+            if before is not None:
+                before(step)
+            if step.table is None or "id" not in step.table.c:
+                self.run(step.statement, id=record_id, now=self.now)
             else:
-                self.count(source, -self.change(step, id=record_id, now=self.now))
+                self.count(step.table, -self.change(step.statement, id=record_id, now=self.now))
 
     def blocking(self, table: Table, record_id: int) -> FieldErrors:
         """Return the relations that block the deletion of a row, each with its count."""

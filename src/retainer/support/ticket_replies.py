@@ -13,6 +13,8 @@ from retainer.kernel.body import New
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource, WithMeta
+from retainer.rollups import changes
+from retainer.rollups.sources import REPLIES
 from retainer.schema.crm import external_contacts
 from retainer.schema.support import ticket_replies, tickets
 from retainer.shared import relations
@@ -105,6 +107,6 @@ def create_ticket_reply(tx: Tx, ticket_id: Id, body: New[TicketReply]) -> WithMe
     ticket = tx.get(tickets, ticket_id, Ticket)
     reply = prepare(tx, body, ticket)
     apply_to_ticket(tx, reply, ticket)
-    reply_id = tx.insert(ticket_replies, reply)
+    reply_id = changes.insert(tx, REPLIES, ticket_replies, reply)
     tx.update(tickets, ticket)
     return WithMeta(tx.get(ticket_replies, reply_id, TicketReply), TicketChanged(tx.get(tickets, ticket_id, Ticket)))

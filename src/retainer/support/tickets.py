@@ -18,12 +18,12 @@ from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.schema import expressions
+from retainer.rollups import changes
 from retainer.schema.columns import among
 from retainer.schema.crm import clients, external_contacts
 from retainer.schema.filters import Where, searched, truth
 from retainer.schema.sites import sites
-from retainer.schema.support import ticket_replies, tickets
+from retainer.schema.support import tickets
 from retainer.schema.work import projects
 from retainer.shared import relations
 from retainer.shared.numbering import increment_series
@@ -133,12 +133,8 @@ class Ticket(Record):
     last_reply_at: Annotated[Instant | None, "When the last public reply was made; null without any."] = READ_ONLY
     last_reply_by: Annotated[Author | None, "Whom the last public reply is from."] = READ_ONLY
     awaiting: Annotated[Awaiting | None, Derived(awaiting_party)] = READ_ONLY
-    replies_count: Annotated[
-        int, expressions.count_of(ticket_replies, "ticket_id"), "Public and internal replies together."
-    ] = READ_ONLY
-    tracked_minutes: Annotated[
-        int, expressions.minutes_on("ticket_id"), "Time that was recorded on it, billable or not."
-    ] = READ_ONLY
+    replies_count: Annotated[int, "Public and internal replies together."] = READ_ONLY
+    tracked_minutes: Annotated[int, "Time that was recorded on it, billable or not."] = READ_ONLY
     external_id: ExternalId = None
     tag_ids: TagIds = []
 
@@ -273,4 +269,4 @@ def update_ticket(tx: Tx, ticket_id: Id, patch: Patch[Ticket]) -> Ticket:
 @api.delete("/{ticket_id}")
 def delete_ticket(tx: Tx, ticket_id: Id) -> None:
     """Delete a ticket with its replies; time and tasks that belong to it stay, without a ticket."""
-    tx.delete(tickets, etag.check_unchanged(tx, tx.get(tickets, ticket_id, Ticket)).id)
+    changes.delete(tx, tickets, etag.check_unchanged(tx, tx.get(tickets, ticket_id, Ticket)))

@@ -18,7 +18,7 @@ from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.schema import expressions
 from retainer.schema.filters import since, truth, until
-from retainer.schema.work import milestones, projects, tasks
+from retainer.schema.work import milestones, projects
 from retainer.shared import relations
 from retainer.store.records import Derived
 from retainer.store.tx import Tx
@@ -54,14 +54,8 @@ class Milestone(Record):
     invoice_id: Annotated[
         Id | None, allocation_types.MILESTONE_INVOICE, "The invoice that it is on; null while it is not billed."
     ] = READ_ONLY
-    tasks_count: Annotated[
-        int, expressions.count_of(tasks, "milestone_id"), "Tasks of the milestone in any status."
-    ] = READ_ONLY
-    tasks_done_count: Annotated[
-        int,
-        expressions.count_of(tasks, "milestone_id", having=lambda tasks: tasks.c.status == "done"),
-        "Tasks of the milestone with the status `done`.",
-    ] = READ_ONLY
+    tasks_count: Annotated[int, "Tasks of the milestone in any status."] = READ_ONLY
+    tasks_done_count: Annotated[int, "Tasks of the milestone with the status `done`."] = READ_ONLY
     is_overdue: Annotated[
         bool, Derived(expressions.overdue("open"), bool), "True while it is open and its `due_date` has passed."
     ] = READ_ONLY

@@ -1,36 +1,30 @@
-"""What projects and tasks have come to: progress, budget, costs and time that is left, as expressions."""
+"""What projects and tasks have come to: progress, budget and time that is left, as expressions."""
 
-from sqlalchemy import ColumnElement, Table, and_, case, func, or_, select
+from collections.abc import Callable
 
-from retainer.schema.billing import expenses
-from retainer.schema.expressions import count_of, minutes_on, ratio
-from retainer.schema.work import tasks
+from sqlalchemy import ColumnElement, Table, and_, case, or_
+
+from retainer.schema.expressions import is_covered, ratio
 from retainer.store.records import Derived
 
 
-def _spent(table: Table) -> ColumnElement[int]:
-    total = select(func.coalesce(func.sum(expenses.c.net_amount), 0)).select_from(expenses)
-    of_project = (expenses.c.project_id == table.c.id, expenses.c.currency == table.c.currency)
-    return total.where(*of_project).scalar_subquery()
-
-
-SPENT = Derived(_spent, money=True)
-"""The net of a project's expenses in its currency, in minor units of it."""
-
-
 def _remaining(table: Table) -> ColumnElement[int | None]:
-    return table.c.estimated_minutes - minutes_on("task_id").expression(table)
+    remaining: ColumnElement[int | None] = table.c.estimated_minutes - table.c.tracked_minutes
+    return remaining
 
 
 REMAINING = Derived(_remaining, lambda minutes: None if minutes is None else max(0, minutes))
 """The estimated minutes of a task that are not yet worked; at least 0, null without an estimate."""
 
 
+def unbilled(name: str) -> Callable[[Table], ColumnElement[int]]:
+    """Return the expression of a total of unbilled time; it is 0 for a project whose fee covers the hours."""
+    return lambda table: case((is_covered(table), 0), else_=table.c[name])
+
+
 def done_ratio(table: Table) -> ColumnElement[int | None]:
     """Return the done tasks of a project as a share of those that are not cancelled, in hundredths of a percent."""
-    done = count_of(tasks, "project_id", having=lambda rows: rows.c.status == "done")
-    planned = count_of(tasks, "project_id", having=lambda rows: rows.c.status != "cancelled")
-    return ratio(done.expression(table), planned.expression(table))
+    return ratio(table.c.tasks_done_count, table.c.tasks_count - table.c.tasks_cancelled_count)
 
 
 def budget_used(table: Table) -> ColumnElement[int | None]:

@@ -10,7 +10,7 @@ copy without a start has no dates.
 from typing import Annotated, Literal
 
 from msgspec import Meta
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, func, select
 
 from retainer.billing import quote_conversion, quote_types
 from retainer.crm.tags import TagFilter, TagIds, set_tags
@@ -19,11 +19,11 @@ from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.rollups import project_totals
-from retainer.rollups.changes import changing_project
+from retainer.rollups import changes
+from retainer.rollups.sources import PROJECTS
 from retainer.schema import expressions
 from retainer.schema.crm import clients
-from retainer.schema.filters import since, truth, until
+from retainer.schema.filters import LeftOut, since, truth, until
 from retainer.schema.work import projects
 from retainer.shared import relations
 from retainer.store.records import Derived
@@ -110,19 +110,23 @@ class Project(Record):
     tracked_minutes: Annotated[int, "Time on the project, billable or not."] = READ_ONLY
     billable_minutes: Annotated[int, "Time on the project that is billable, billed or not."] = READ_ONLY
     unbilled_minutes: Annotated[
-        int, "Billable time with a rate that is on no invoice; 0 where a fixed fee or retainer covers it."
+        int,
+        Derived(progress.unbilled("unbilled_minutes")),
+        "Billable time with a rate that is on no invoice; 0 where a fixed fee or retainer covers it.",
     ] = READ_ONLY
     billable_amount: Annotated[
         Money, "What the billable time in the project's currency is worth, billed or not, before tax."
     ] = READ_ONLY
     unbilled_amount: Annotated[
-        Money, "What that time is worth in the project's currency, before tax; 0 where a fee covers it."
+        Money,
+        Derived(progress.unbilled("unbilled_amount"), money=True),
+        "What that time is worth in the project's currency, before tax; 0 where a fee covers it.",
     ] = READ_ONLY
     invoiced_amount: Annotated[
         SignedMoney, "Net of the lines for it on issued invoices, less credits; in the project's currency."
     ] = READ_ONLY
     expense_amount: Annotated[
-        SignedMoney, progress.SPENT, "Net of the project's expenses that are in its currency, billable or not."
+        SignedMoney, "Net of the project's expenses that are in its currency, billable or not."
     ] = READ_ONLY
     budget_used_percent: Annotated[
         float | None,
@@ -141,9 +145,15 @@ class Project(Record):
     ] = WRITE_ONLY
 
 
+TEMPLATES = select(func.count()).select_from(projects).where(projects.c.is_template.is_(True))
+
+
 class ProjectFilter(Filter):
     """Which projects; templates only when they are asked for."""
 
+    left_out = LeftOut(
+        lambda table: table.c.is_template.is_(True), frozenset({"is_template"}), TEMPLATES, (("is_template", False),)
+    )
     sorts = ("name", "code", "due_date", "created_at", "updated_at")
     client_id: OneOf[Id | None] | None = None
     status: OneOf[Status] | None = None
@@ -171,12 +181,8 @@ CLIENT = select(clients.c.status, clients.c.currency).where(clients.c.id == bind
 def prepare(tx: Tx, project: Project, before: Project | None = None) -> Project:
     """Fill in what a project has from its client, how it is billed, and when it was completed and archived."""
     status, project.currency = tx.one(CLIENT, id=project.client_id) or ("active", tx.actor.currency)
-    if before is None:
-        project_totals.init_totals(project)
-        if project.is_template and project.quote_id is not None:
-            tx.error(
-                "is_template", "Must be false with quote_id: a template takes no money. Create it without the quote."
-            )
+    if before is None and project.is_template and project.quote_id is not None:
+        tx.error("is_template", "Must be false with quote_id: a template takes no money. Create it without the quote.")
     if before is None or project.client_id != before.client_id:
         relations.check_open(tx, "client_id", f"Client {project.client_id}", status)
     deciding = ("billing_type",) if project.billing_type else ("billing_type", "client_id")
@@ -231,7 +237,7 @@ def create_project(tx: Tx, body: New[Project]) -> Project:
     """Create a project; template_id names one whose milestones and tasks are copied, moved with start_date."""
     templates.check_template(tx, body.template_id)
     quote_conversion.fill_project(tx, body)
-    project_id = tx.insert(projects, prepare(tx, body))
+    project_id = changes.insert(tx, PROJECTS, projects, prepare(tx, body))
     set_tags(tx, projects, project_id, body, body.tag_ids)
     quote_conversion.convert(tx, body.quote_id, project_id)
     if body.template_id is not None:
@@ -253,9 +259,7 @@ def update_project(tx: Tx, project_id: Id, patch: Patch[Project]) -> Project:
     after = prepare(tx, patch.apply_to(before), before)
     check_change(tx, after, before)
     propagate_client(tx, after, before)
-    is_revalued = (after.billing_type, after.currency) != (before.billing_type, before.currency)
-    with changing_project(tx, [project_id] if is_revalued else []):
-        tx.update(projects, after)
+    changes.update(tx, PROJECTS, projects, before, after)
     set_tags(tx, projects, project_id, after, after.tag_ids, before.tag_ids)
     return tx.get(projects, project_id, Project)
 
@@ -263,4 +267,4 @@ def update_project(tx: Tx, project_id: Id, patch: Patch[Project]) -> Project:
 @api.delete("/{project_id}")
 def delete_project(tx: Tx, project_id: Id) -> None:
     """Delete a project with its milestones and tasks; refused while time is recorded on it."""
-    tx.delete(projects, etag.check_unchanged(tx, tx.get(projects, project_id, Project)).id)
+    changes.delete(tx, projects, etag.check_unchanged(tx, tx.get(projects, project_id, Project)))

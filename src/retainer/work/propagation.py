@@ -6,6 +6,8 @@ from typing import Any
 from sqlalchemy import Select, Update, bindparam, func, select, update
 
 from retainer.crm.currency import MILESTONES_OF_PROJECT, redenominate
+from retainer.rollups.changes import changing
+from retainer.rollups.sources import TASKS
 from retainer.schema.sites import sites
 from retainer.schema.support import tickets
 from retainer.schema.work import milestones, tasks, time_entries
@@ -32,7 +34,8 @@ def propagate_project(tx: Tx, project_id: int, client_id: int | None, currency: 
 def propagate_task(tx: Tx, task_id: int, project_id: int | None, client_id: int | None) -> None:
     """Write a task's project and client to its subtasks, which leave the milestones of the former project."""
     values = {"project_id": project_id, "client_id": client_id, "milestone_id": None}
-    tx.run(_update_tasks("parent_id", *values), owner_id=task_id, now=tx.now, **values)
+    with changing(tx, TASKS, task_id, by="task_id"):
+        tx.run(_update_tasks("parent_id", *values), owner_id=task_id, now=tx.now, **values)
 
 
 def is_referred_to(tx: Tx, project_id: int) -> bool:

@@ -19,6 +19,8 @@ from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
+from retainer.rollups import changes
+from retainer.rollups.sources import TASKS
 from retainer.schema import expressions
 from retainer.schema.columns import among
 from retainer.schema.filters import LeftOut, since, truth, until
@@ -72,9 +74,7 @@ class Task(Record):
     completed_at: Annotated[Instant | None, "When it became `done` or `cancelled`; null while it is open."] = READ_ONLY
     external_id: ExternalId = None
     tag_ids: TagIds = []
-    tracked_minutes: Annotated[
-        int, expressions.minutes_on("task_id"), "Time on the task itself, without that on its subtasks."
-    ] = READ_ONLY
+    tracked_minutes: Annotated[int, "Time on the task itself, without that on its subtasks."] = READ_ONLY
     remaining_minutes: Annotated[
         int | None,
         progress.REMAINING,
@@ -83,12 +83,11 @@ class Task(Record):
     is_overdue: Annotated[
         bool, Derived(expressions.overdue(*OPEN), bool), "True while it is open and its `due_date` has passed."
     ] = READ_ONLY
-    subtasks_count: Annotated[
-        int, expressions.count_of(tasks, "parent_id"), "Tasks whose `parent_id` is this one, in any status."
-    ] = READ_ONLY
+    subtasks_count: Annotated[int, "Tasks whose `parent_id` is this one, in any status."] = READ_ONLY
 
 
 TEMPLATES = select(projects.c.id).where(projects.c.is_template.is_(True))
+TEMPLATE_TASKS = select(func.coalesce(func.sum(projects.c.tasks_count), 0)).where(projects.c.is_template.is_(True))
 
 
 def in_template(table: Table) -> ColumnElement[bool]:
@@ -99,7 +98,7 @@ def in_template(table: Table) -> ColumnElement[bool]:
 class TaskFilter(Filter):
     """Which tasks; those of templates only when project_id or ids names them."""
 
-    left_out = LeftOut(in_template, frozenset({"project_id", "ids"}))
+    left_out = LeftOut(in_template, frozenset({"project_id", "ids"}), TEMPLATE_TASKS)
     sorts = ("-created_at", "due_date", "priority", "position", "status", "updated_at")
     project_id: OneOf[Id | None] | None = None
     client_id: OneOf[Id] | None = None
@@ -217,7 +216,7 @@ def list_tasks(tx: Tx, filters: TaskFilter, page: Page) -> Paged[Task]:
 @api.post()
 def create_task(tx: Tx, body: New[Task]) -> Task:
     """Create a task; the client follows from the project, the project from a milestone or a parent task."""
-    task_id = tx.insert(tasks, prepare(tx, body, None, relations.sent_fields(body)))
+    task_id = changes.insert(tx, TASKS, tasks, prepare(tx, body, None, relations.sent_fields(body)))
     set_tags(tx, tasks, task_id, body, body.tag_ids)
     return tx.get(tasks, task_id, Task)
 
@@ -239,8 +238,8 @@ def update_task(tx: Tx, task_id: Id, patch: Patch[Task]) -> Task:
     ]
     if changed:
         propagation.check_no_time(tx, "task", task_id, changed[0])
-    tx.update(tasks, after)
-    if changed and changed != ["ticket_id"]:
+    changes.update(tx, TASKS, tasks, before, after)
+    if before.subtasks_count and changed and changed != ["ticket_id"]:
         propagation.propagate_task(tx, task_id, after.project_id, after.client_id)
     set_tags(tx, tasks, task_id, after, after.tag_ids, before.tag_ids)
     return tx.get(tasks, task_id, Task)
@@ -249,4 +248,4 @@ def update_task(tx: Tx, task_id: Id, patch: Patch[Task]) -> Task:
 @api.delete("/{task_id}")
 def delete_task(tx: Tx, task_id: Id) -> None:
     """Delete a task with its subtasks; time that was recorded on them stays, without a task."""
-    tx.delete(tasks, etag.check_unchanged(tx, tx.get(tasks, task_id, Task)).id)
+    changes.delete(tx, tasks, etag.check_unchanged(tx, tx.get(tasks, task_id, Task)))

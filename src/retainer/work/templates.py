@@ -6,6 +6,8 @@ from typing import Any
 
 from sqlalchemy import Select, Table, bindparam, insert, select
 
+from retainer.rollups.changes import added
+from retainer.rollups.sources import TAG_USES, TASKS
 from retainer.schema.identity import users
 from retainer.schema.work import milestones, projects, tasks, tasks_tags
 from retainer.store import constraints
@@ -66,6 +68,7 @@ def copy_work(tx: Tx, template_id: int, project_id: int) -> None:
         values |= {f"{noun}_id": copies.get((noun, row[f"{noun}_id"])) for noun in ("milestone", "parent")}
         copies["parent", row["id"]] = copy_id = _copy(tx, tasks, row, shift, {"project_id": project_id} | values)
         tx.run(COPY_TAGS, original=row["id"], copy=copy_id)
+        added(tx, TAG_USES[tasks], copy_id)
 
 
 @cache
@@ -83,7 +86,9 @@ def _days_between(start: str | None, moved: str | None) -> timedelta | None:
 
 def _copy(tx: Tx, table: Table, row: dict[str, Any], shift: timedelta | None, changes: dict[str, Any]) -> int:
     values = {
-        name: value for name, value in row.items() if name not in {"id", "account_id", "created_at", "updated_at"}
+        name: value
+        for name, value in row.items()
+        if name not in {"id", "account_id", "created_at", "updated_at"} and "kept" not in table.c[name].info
     }
     for name in DATES:
         values[name] = None
@@ -92,4 +97,7 @@ def _copy(tx: Tx, table: Table, row: dict[str, Any], shift: timedelta | None, ch
                 values[name] = (date.fromisoformat(row[name]) + shift).isoformat()
             except OverflowError:
                 tx.error("start_date", f"Moves a date of the template, {row[name]}, out of the calendar.")
-    return tx.put(table, values | RESET[table] | changes)
+    copy_id = tx.put(table, values | RESET[table] | changes)
+    if table is tasks:
+        added(tx, TASKS, copy_id)
+    return copy_id

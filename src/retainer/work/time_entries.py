@@ -223,5 +223,4 @@ def delete_time_entry(tx: Tx, entry_id: Id) -> None:
     before = etag.check_unchanged(tx, tx.get(time_entries, entry_id, TimeEntry))
     ownership.check_deletion(tx, before, "time entry")
     allocations.refuse_deletion(before.invoice_id, "time entry")
-    changes.removed(tx, TIME, entry_id)
-    tx.delete(time_entries, entry_id)
+    changes.delete(tx, time_entries, before)

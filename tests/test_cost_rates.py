@@ -1,0 +1,127 @@
+"""What users' time has cost follows from their cost rates, however much time there is; nothing else waits for it."""
+
+import time
+from decimal import Decimal
+
+import pytest
+
+from retainer.rollups import doctor, labour
+from tests.contract.cases import statements_of
+from tests.databases import PATIENCE
+
+REPORT = "/reports/project-profitability"
+DAYS = 40
+COPY = """
+INSERT INTO time_entries (account_id, created_at, updated_at, client_id, project_id, user_id, date, duration_minutes,
+                          billable, currency, amount, rate_is_sent)
+SELECT account_id, created_at, updated_at, client_id, project_id, user_id, {day}, 1 + 7 * n % 480,
+       billable, currency, amount, rate_is_sent
+FROM time_entries CROSS JOIN ({numbers}) AS numbers WHERE time_entries.id = $1"""
+NUMBERS = """
+WITH RECURSIVE counting (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counting WHERE n < {count}) SELECT n FROM counting
+"""
+DAY = {"SQLite": "date('2026-01-01', '+' || (n % 40) || ' days')", "PostgreSQL": "DATE '2026-01-01' + n % 40"}
+
+
+@pytest.fixture
+def long_served(api):
+    """An agency whose member has recorded more time than three batches hold, at no cost so far."""
+    project = api.make("/projects")["id"]
+    entry = api.make("/time-entries", project_id=project, date="2026-01-01", duration_minutes=1, user_id=api.member_id)
+    engine, count = api.store.engine, 3 * labour.BATCH_SIZE + 500
+    with api.store.unscoped("as if it had been recorded over the years", write=True) as tx:
+        text = COPY.format(day=DAY[engine.name], numbers=NUMBERS.format(count=count)).replace("$", engine.marker)
+        engine.run(tx.connection, text, [entry["id"]])
+    doctor.inspect(api.store, repair=True)
+    return api
+
+
+def minutes(api, since, until="2026-12-31"):
+    """The member's minutes, added up from the entries themselves."""
+    where = f"user_id = {api.member_id} AND date BETWEEN '{since}' AND '{until}'"
+    return api.sql(f"SELECT coalesce(sum(duration_minutes), 0) FROM time_entries WHERE {where}")[0][0]
+
+
+def reported(api):
+    """The labour cost of all time, and the minutes without a cost rate."""
+    (total,) = api.get(REPORT).json["data"]["totals"]
+    return Decimal(total["labour_cost"]), total["missing_cost_rate_minutes"]
+
+
+def cost(*parts):
+    """What minutes cost at rates, rounded once."""
+    exact = sum((Decimal(rate) * minutes for rate, minutes in parts), Decimal(0)) / 60
+    return exact.quantize(Decimal("0.01"), rounding="ROUND_HALF_UP")
+
+
+def set_rate(api, rate, since="0001-01-01"):
+    api.set_user(api.member_id, {"cost_rate": Decimal(rate), "cost_rate_from": since})
+
+
+def is_exact(api):
+    """Whether every sum is what its rows come to, also half way."""
+    return doctor.inspect(api.store, repair=False) == []
+
+
+@pytest.mark.parametrize("changes", [{"is_active": False}, {"name": "Max Miller", "hourly_rate": Decimal(80)}])
+def test_a_user_is_deactivated_and_renamed_without_a_look_at_the_time_that_was_recorded(long_served, changes):
+    with statements_of(long_served) as ran:
+        long_served.set_user(long_served.member_id, changes)
+    touched = ("time_entries", "project_sums", "user_sums", "UPDATE projects")
+    assert [text for text in ran if any(name in text for name in touched)] == []
+
+
+def test_a_changed_cost_rate_is_counted_in_steps_each_of_which_leaves_every_sum_exact(long_served):
+    api = long_served
+    set_rate(api, "45.50")
+    known = [reported(api)[0]]
+    while labour.recount_step(api.store):
+        known.append(reported(api)[0])
+        assert is_exact(api)
+    assert len(set(known)) == 4
+    assert known == sorted(known)
+    assert reported(api) == (cost(("45.50", minutes(api, "2026-01-01"))), 0)
+
+
+def test_time_that_is_recorded_changed_and_deleted_between_the_steps_costs_what_it_should(long_served):
+    api = long_served
+    set_rate(api, "60")
+    for day in ("2026-01-02", "2026-02-09"):  # one counted by the old rate still, the other by the new
+        work = {"project_id": api.get("/projects").json["data"][0]["id"], "user_id": api.member_id}
+        _, changed, gone = (api.make("/time-entries", **work, date=day, duration_minutes=90)["id"] for _ in "123")
+        api.patch(f"/time-entries/{changed}", {"duration_minutes": 300, "date": "2026-01-20"})
+        api.delete(f"/time-entries/{gone}")
+        assert is_exact(api)
+    set_rate(api, "30", "2026-01-15")  # before the first change was counted everywhere
+    while labour.recount_step(api.store):
+        assert is_exact(api)
+    before, after = minutes(api, "2026-01-01", "2026-01-14"), minutes(api, "2026-01-15")
+    assert reported(api) == (cost((60, before), (30, after)), 0)
+
+
+def test_a_server_counts_what_another_was_killed_over(long_served):
+    api, keeping = long_served, long_served.app.housekeeping
+    set_rate(api, "45")
+    assert reported(api)[1] > 0, "so far as that one came"
+    deadline = time.monotonic() + PATIENCE
+    keeping.start()
+    while reported(api)[1] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    keeping.stop()
+    assert reported(api) == (cost((45, minutes(api, "2026-01-01"))), 0)
+
+
+def test_the_doctor_counts_what_is_pending(long_served):
+    set_rate(long_served, "45")
+    assert doctor.inspect(long_served.store, repair=True) == []
+    assert reported(long_served) == (cost((45, minutes(long_served, "2026-01-01"))), 0)
+
+
+def test_a_rate_from_a_day_on_counts_only_the_days_from_then_on_again(long_served):
+    api = long_served
+    set_rate(api, "20", "2026-02-01")
+    assert not labour.recount_step(api.store), "one batch is enough"
+    set_rate(api, "25", "2026-02-05")
+    set_rate(api, "20", "2026-02-05")
+    late = minutes(api, "2026-02-01")
+    assert reported(api) == (cost((20, late)), minutes(api, "2026-01-01") - late)
