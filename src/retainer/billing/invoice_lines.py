@@ -62,7 +62,7 @@ def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithM
 @api.delete("/{line}")
 def delete_invoice_line(tx: Tx, invoice_id: Id, line_id: Id) -> None:
     """Remove a line from a draft; the work on it can be billed again."""
-    etag.check_unchanged(tx, tx.get(invoice_lines, line_id, InvoiceLine, invoice_id=invoice_id))
+    etag.check_unchanged(tx, invoice_lines, tx.get(invoice_lines, line_id, InvoiceLine, invoice_id=invoice_id))
     invoice = load_draft(tx, invoice_id)
     allocations.detach(tx, line_id)
     tx.delete(invoice_lines, line_id)

@@ -102,7 +102,7 @@ def hidden(column: Column[Any]) -> Column[Any]:
 
 
 def kept(column: Column[Any]) -> Column[Any]:
-    """A sum that is kept as what it sums changes: an update of its record leaves it alone."""
+    """A figure that others keep up to date, like a sum: an update of its record leaves it alone, and If-Match, too."""
     column.info["kept"] = True
     return column
 

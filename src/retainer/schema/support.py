@@ -30,6 +30,7 @@ tickets = tenant_table(
     instant("last_reply_at", optional=True),
     text("last_reply_by", optional=True),
     text("external_id", optional=True),
+    folded("requester_email", optional=True),
     folded("subject", "description", into="search"),
     unique("number"),
     unique("external_id"),
@@ -41,6 +42,7 @@ tickets = tenant_table(
     Index(None, "account_id", "contact_id"),
     Index(None, "account_id", "site_id"),
     Index(None, "account_id", "project_id"),
+    sparse("tickets", "requester_email_folded", "created_at", "id"),
     sparse("tickets", "resolved_at"),
 )
 tickets_tags = tag_links("tickets")

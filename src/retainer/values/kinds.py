@@ -16,11 +16,13 @@ from email_validator import EmailNotValidError, validate_email
 from msgspec import Meta
 
 from retainer.errors import Unreadable
-from retainer.values.exact import DIGITS, as_instant, decimal_text
+from retainer.values.exact import DIGITS, as_instant, decimal_text, utcnow
 
 LARGEST_INTEGER = 2**53 - 1  # the largest that every JSON client reads exactly
 LARGEST_AMOUNT = Decimal(10) ** 12
 LARGEST_QUANTITY = Decimal(10) ** 9
+FIRST_LIKELY_DAY = "1970-01-01"
+YEARS_AHEAD = 100
 COUNTRIES = frozenset(country.alpha_2 for country in pycountry.countries)
 
 DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,10})?")
@@ -39,13 +41,22 @@ KEPT = "%/:?#[]@!$&'()*+,;=~"  # reserved in a path or query, so not encoded; % 
 COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
-def kind(read: Callable[[Any], Any], form: str, sent: dict[str, Any] | None = None, **schema: Any) -> Meta:
+def kind(
+    read: Callable[[Any], Any],
+    form: str,
+    sent: dict[str, Any] | None = None,
+    *,
+    read_field: Callable[[Any], Any] | None = None,
+    **schema: Any,
+) -> Meta:
     """Declare a kind of value: `read` parses a JSON value or raises ValueError; `form` completes "Must be ...".
 
-    `sent` overrides keywords of the JSON schema for values in requests; `schema` is that of responses.
+    `read_field` parses it in a body, if that takes less than a query; `sent` overrides keywords of the JSON schema for
+    values in requests; `schema` is that of responses.
     """
     text = f"{form[0].upper()}{form[1:]}."
-    return Meta(description=text, extra={"read": read, "form": form, "sent": sent or {}}, extra_json_schema=schema)
+    extra = {"read": read, "read_field": read_field or read, "form": form, "sent": sent or {}}
+    return Meta(description=text, extra=extra, extra_json_schema=schema)
 
 
 def read_text(value: Any) -> str:
@@ -108,6 +119,19 @@ def read_instant(value: Any) -> str:
         return as_instant(datetime.fromisoformat(text.upper()))
     except OverflowError:
         raise ValueError from None
+
+
+def read_likely(read: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Return a parser of days or moments that raises ValueError for a slip like the year 201: what nobody can mean."""
+
+    def read_field(value: Any) -> str:
+        text, today = read(value), utcnow()[:10]
+        last = f"{int(today[:4]) + YEARS_AHEAD}{today[4:]}"
+        if not FIRST_LIKELY_DAY <= text[:10] <= last:
+            raise Unreadable(f"Must lie from {FIRST_LIKELY_DAY} to {last}; this is {text[:10]}. Check the year.")
+        return text
+
+    return read_field
 
 
 def read_email(value: Any) -> str:
@@ -245,12 +269,16 @@ HttpStatus = Annotated[int, Meta(ge=200, le=599)]
 Color = Annotated[str, kind(read_color, "a colour like #0a84ff", pattern="^#[0-9a-fA-F]{6}$", examples=["#0a84ff"])]
 PATTERN = "at most 50 characters with {0000} for the number and, if it is wanted, {YYYY} for the year; no other braces"
 NumberPattern = Annotated[str, kind(read_pattern, PATTERN)]
-Day = Annotated[str, kind(read_day, "a date like 2026-03-31", format="date", examples=["2026-03-31"])]
+Day = Annotated[
+    str,
+    kind(read_day, "a date like 2026-03-31", read_field=read_likely(read_day), format="date", examples=["2026-03-31"]),
+]
 Instant = Annotated[
     str,
     kind(
         read_instant,
         "a moment with its offset, like 2026-03-31T14:30:00Z",
+        read_field=read_likely(read_instant),
         format="date-time",
         examples=["2026-03-31T14:30:00.000000Z"],
     ),
