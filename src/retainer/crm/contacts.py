@@ -119,11 +119,10 @@ def prepare(
         for field in ("first_name", "last_name", "email"):
             tx.error(field, "Give at least one of first_name, last_name and email.")
     comes = before is None or contact.client_id != before.client_id
-    if comes and "is_primary" not in sent:
-        contact.is_primary = None  # type: ignore[assignment]  # what it was at its former client says nothing here
     if comes or contact.is_primary is None:
         status, primary_id = tx.one(CLIENT, client=contact.client_id) or ("active", None)
-        contact.is_primary = primary_id is None if contact.is_primary is None else contact.is_primary
+        if not contact.is_primary and "is_primary" not in sent:
+            contact.is_primary = primary_id is None
         if comes:
             relations.check_open(tx, "client_id", f"Client {contact.client_id}", status)
     if before is not None and comes:

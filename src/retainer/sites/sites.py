@@ -172,7 +172,7 @@ def prepare(tx: Tx, site: Site, before: Site | None, sent: relations.SentFields)
     site.core_update_available = newer(site.wp_update_version, site.wp_version)
     site.plugins = site.plugins or []
     site.plugins_count, site.plugin_updates_count = plugins.prepare_plugins(tx, site.plugins)
-    site.plugins = sorted(site.plugins, key=lambda plugin: plugin.slug)  # as they are read
+    site.plugins = sorted(site.plugins, key=lambda plugin: plugin.slug or "")  # as they are read
     return site
 
 

@@ -2,8 +2,9 @@
 
 The client follows from the contact, the site or the project; the contact from the client and the requester's address.
 A ticket that is resolved or closed and becomes open again was reopened. `awaiting` says whose turn it is: `us` until a
-user has replied in public, the `requester` then, nobody's once it is resolved. `first_response_minutes` and `resolution_minutes` count from the creation. Descriptions and replies
-are kept as they were sent; whoever shows them as HTML must escape them.
+user has replied in public, the `requester` then, nobody's once it is resolved. `first_response_minutes` and
+`resolution_minutes` count from the creation. Descriptions and replies are kept as they were sent; whoever shows them as
+HTML must escape them.
 """
 
 from datetime import datetime, timedelta

@@ -121,14 +121,19 @@ def read_instant(value: Any) -> str:
         raise ValueError from None
 
 
+def likely_days() -> tuple[str, str]:
+    """Return the first and the last day that a record can mean; others are slips, like one of the year 201."""
+    today = utcnow()[:10]
+    return FIRST_LIKELY_DAY, f"{int(today[:4]) + YEARS_AHEAD}{today[4:]}"
+
+
 def read_likely(read: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Return a parser of days or moments that raises ValueError for a slip like the year 201: what nobody can mean."""
+    """Return a parser of days or moments that raises ValueError for what lies outside `likely_days`."""
 
     def read_field(value: Any) -> str:
-        text, today = read(value), utcnow()[:10]
-        last = f"{int(today[:4]) + YEARS_AHEAD}{today[4:]}"
-        if not FIRST_LIKELY_DAY <= text[:10] <= last:
-            raise Unreadable(f"Must lie from {FIRST_LIKELY_DAY} to {last}; this is {text[:10]}. Check the year.")
+        text, (first, last) = read(value), likely_days()
+        if not first <= text[:10] <= last:
+            raise Unreadable(f"Must lie from {first} to {last}; this is {text[:10]}. Check the year.")
         return text
 
     return read_field

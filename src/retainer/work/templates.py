@@ -14,7 +14,8 @@ from retainer.store import constraints
 from retainer.store.engines.sql import INTEGER
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
-from retainer.values.exact import amount_of
+from retainer.values.exact import amount_of, day_after
+from retainer.values.kinds import likely_days
 
 Row = dict[str, Any]
 """The columns of a row by their names."""
@@ -131,14 +132,14 @@ def _days_between(start: str | None, moved: str | None) -> timedelta | None:
 
 
 def _move(tx: Tx, day: str | None, shift: timedelta | None) -> str | None:
-    """Return a day of the template as that of its copy; note an error of `start_date` when it lies in no calendar."""
+    """Return a day of the template as that of its copy; note an error of `start_date` when it is no likely one."""
     if shift is None or not day:
         return None
-    try:
-        return (date.fromisoformat(day) + shift).isoformat()
-    except OverflowError:
-        tx.error("start_date", f"Moves a date of the template, {day}, out of the calendar.")
-        return None
+    moved, (first, last) = day_after(day, shift.days), likely_days()
+    if not first <= moved <= last:
+        message = f"Moves a date of the template, {day}, to {moved}: days lie from {first} to {last}. Check the year."
+        tx.error("start_date", message)
+    return moved
 
 
 def _copy(tx: Tx, table: Table, row: Row, shift: timedelta | None, changes: dict[str, Any]) -> int:

@@ -48,12 +48,14 @@ def check_room(tx: Tx, entry: TimeEntry, before: TimeEntry | None, tracked: int)
     What is there already stays, and can become less.
     """
     names = ("user_id", "date", "duration_minutes")
+    if entry.duration_minutes is None or not tx.readable(*names, "started_at", "ended_at"):
+        return
     changed = [name for name in names if before is None or getattr(entry, name) != getattr(before, name)]
     becomes_less = (
         before is not None and changed == ["duration_minutes"] and entry.duration_minutes < before.duration_minutes
     )
-    total = tracked + (entry.duration_minutes or 0)
-    if total > LONGEST_MINUTES and changed and not becomes_less and tx.readable(*names, "started_at", "ended_at"):
+    total = tracked + entry.duration_minutes
+    if total > LONGEST_MINUTES and changed and not becomes_less:
         room = max(0, LONGEST_MINUTES - tracked)
         message = f"Makes {total} minutes on {entry.date} for user {entry.user_id}: a day has {LONGEST_MINUTES}, "
         tx.error(changed[-1], f"{message}and {room} are left of it. Record at most those, or choose another day.")
