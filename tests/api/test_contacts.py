@@ -98,7 +98,9 @@ def test_a_contact_that_is_the_first_at_its_new_client_is_its_primary_one(api):
     client, other = api.make("/clients")["id"], api.make("/clients")["id"]
     api.make("/external-contacts", client_id=client)
     second = api.make("/external-contacts", client_id=client)["id"]
-    assert api.patch(f"/external-contacts/{second}", {"client_id": other}).data["is_primary"] is True
+    path = f"/external-contacts/{second}"
+    assert api.patch(path, {"client_id": other}).data["is_primary"] is True
+    assert api.patch(path, {"is_primary": None}).data["is_primary"] is True, "null leaves it to the server"
 
 
 def test_an_archived_client_takes_no_contacts(api):

@@ -10,7 +10,7 @@ credited as a whole. `record_payment` records a payment; the same one sent again
 """
 
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from sqlalchemy import ColumnElement, Table, bindparam, select
 
@@ -51,7 +51,7 @@ FIXED = ("client_id", "project_id", "issue_date", "subject", "terms", "currency"
 CREDIT = "What is wrong with an issued invoice is credited: POST /invoices/{invoice}/credit-notes."
 
 
-def has_payment(table: Table, _: Any) -> ColumnElement[bool]:
+def has_payment(table: Table, _: object) -> ColumnElement[bool]:
     """Whether an invoice has a payment on a day from `paid_date_from` to `paid_date_to`; the filter has always both."""
     paid = schema.billing.payments.c
     in_range = paid.paid_date.between(bindparam("paid_date_from"), bindparam("paid_date_to"))

@@ -121,8 +121,8 @@ def prepare(
     comes = before is None or contact.client_id != before.client_id
     if comes or contact.is_primary is None:
         status, primary_id = tx.one(CLIENT, client=contact.client_id) or ("active", None)
-        if not contact.is_primary and "is_primary" not in sent:
-            contact.is_primary = primary_id is None
+        if contact.is_primary is None or (not contact.is_primary and "is_primary" not in sent):
+            contact.is_primary = primary_id in {None, contact.id}
         if comes:
             relations.check_open(tx, "client_id", f"Client {contact.client_id}", status)
     if before is not None and comes:

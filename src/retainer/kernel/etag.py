@@ -6,7 +6,6 @@ sees them. If-Match compares the first part alone: nobody's change is refused be
 """
 
 import hashlib
-from typing import Any
 
 import msgspec
 from sqlalchemy import Table
@@ -44,8 +43,7 @@ def matches(header: str | None, tag: str) -> bool:
 
 
 def _held(table: Table, record: Record) -> str:
-    values: list[Any] = [getattr(record, name) for name in view(table, type(record)).held]
-    return _digest(encode(values))
+    return _digest(encode([getattr(record, name) for name in view(table, type(record)).held]))
 
 
 def _digest(data: bytes) -> str:

@@ -120,7 +120,7 @@ class View:
         return case(words, value=getattr(column, "element", column)) if words else column
 
 
-def _held_fields(table: Table, model: type[Record], hints: dict[str, Any]) -> Iterator[str]:
+def _held_fields(table: Table, model: type[Record], hints: dict[str, object]) -> Iterator[str]:
     """Yield the fields that a record holds itself, its children included: no figure that follows from other rows."""
     for field in msgspec.structs.fields(model):
         marks = getattr(hints[field.name], "__metadata__", ())

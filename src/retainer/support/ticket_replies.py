@@ -107,5 +107,6 @@ def create_ticket_reply(tx: Tx, ticket_id: Id, body: New[TicketReply]) -> WithMe
     apply_to_ticket(tx, reply, ticket)
     reply_id = tx.insert(ticket_replies, reply)
     tx.update(tickets, ticket)
-    tx.touch(tickets, ticket_id)  # an internal reply changes nothing else of it
+    if reply.is_internal:  # it may change nothing else of the ticket
+        tx.touch(tickets, ticket_id)
     return WithMeta(tx.get(ticket_replies, reply_id, TicketReply), TicketChanged(tx.get(tickets, ticket_id, Ticket)))

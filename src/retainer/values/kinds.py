@@ -41,13 +41,12 @@ KEPT = "%/:?#[]@!$&'()*+,;=~"  # reserved in a path or query, so not encoded; % 
 COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
+Parse = Callable[[Any], Any]
+"""Parses a JSON value, or raises ValueError."""
+
+
 def kind(
-    read: Callable[[Any], Any],
-    form: str,
-    sent: dict[str, Any] | None = None,
-    *,
-    read_field: Callable[[Any], Any] | None = None,
-    **schema: Any,
+    read: Parse, form: str, sent: dict[str, Any] | None = None, *, read_field: Parse | None = None, **schema: Any
 ) -> Meta:
     """Declare a kind of value: `read` parses a JSON value or raises ValueError; `form` completes "Must be ...".
 
@@ -127,11 +126,12 @@ def likely_days() -> tuple[str, str]:
     return FIRST_LIKELY_DAY, f"{int(today[:4]) + YEARS_AHEAD}{today[4:]}"
 
 
-def read_likely(read: Callable[[Any], str]) -> Callable[[Any], str]:
+def read_likely(read: Parse) -> Parse:
     """Return a parser of days or moments that raises ValueError for what lies outside `likely_days`."""
 
-    def read_field(value: Any) -> str:
-        text, (first, last) = read(value), likely_days()
+    def read_field(value: object) -> str:
+        text: str = read(value)
+        first, last = likely_days()
         if not first <= text[:10] <= last:
             raise Unreadable(f"Must lie from {first} to {last}; this is {text[:10]}. Check the year.")
         return text

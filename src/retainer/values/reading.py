@@ -112,7 +112,7 @@ def stated(model: type[msgspec.Struct]) -> dict[str, tuple[Read, Stated]]:
     return found
 
 
-def fixed_errors(record: Record, values: dict[str, Any]) -> dict[str, str]:
+def fixed_errors(record: Record, values: dict[str, object]) -> dict[str, str]:
     """Take the fields that a change cannot set out of its values; return an error for each that says anything else.
 
     Null and what is empty are the same in a field that is set when the record is created.
@@ -128,7 +128,7 @@ def fixed_errors(record: Record, values: dict[str, Any]) -> dict[str, str]:
     return errors
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "null" if value is None else format(value, "f") if isinstance(value, Decimal) else str(value)
 
 
