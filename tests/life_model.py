@@ -32,6 +32,7 @@ QUOTE_TRANSITIONS = {
 }
 BILLS = {"time": "time_entry_ids", "expense": "expense_ids"}
 COVERED = ("fixed_fee", "retainer")
+MINUTES_OF_A_DAY = 1440
 UNREADABLE, NO_ID = "\0", 0
 
 
@@ -294,6 +295,10 @@ class Line(Record):
     description = unit = created_at = None
 
     currency = property(lambda self: self.document.currency)
+    parts = property(lambda self: [part for note in self.document.credit_notes for part in note.lines])
+    is_credited = property(
+        lambda self: self.quantity == sum(part.quantity for part in self.parts if part.invoice_line is self)
+    )
     terms = property(lambda self: [getattr(self, name) for name in self.TERMS])
 
     def request_body(self):
@@ -530,6 +535,8 @@ class Agency:
         if quote:
             project.client, project.name = quote.client, project.name or quote.title or quote.number
             quote.converted_project = project
+            if quote.invoice and quote.invoice.project is None:
+                quote.invoice.project = project
             if quote.currency == project.client.currency and quote.subtotal > 0:
                 project.budget = Fraction(quote.subtotal, 10 ** DIGITS[quote.currency])
         project.currency = project.client.currency
@@ -593,8 +600,20 @@ class Agency:
             refusal.note("hourly_rate")
         if before and before.invoice_line:
             entry.lock(refusal, before, *Entry.FIXED)
+        self.check_room(refusal, entry, before)
         refusal.refuse()
         return self.save(self.entries, before, entry)
+
+    def check_room(self, refusal, entry, before):
+        """A day of the one user has 1440 minutes; what is there can become less."""
+        changed = [
+            name for name in ("date", "duration_minutes") if not before or getattr(entry, name) != getattr(before, name)
+        ]
+        becomes_less = before and changed == ["duration_minutes"] and entry.duration_minutes < before.duration_minutes
+        others = [other for other in self.entries if other is not before and other.date == entry.date]
+        total = sum(other.duration_minutes for other in others) + entry.duration_minutes
+        if changed and not becomes_less and total > MINUTES_OF_A_DAY:
+            refusal.note(changed[-1])
 
     def write_expense(self, body, before=None):
         refusal, expense = Refused(), copy(before) or Expense(date=self.today)
@@ -640,13 +659,28 @@ class Agency:
         document.client = self.find_referenced(refusal, body, "client_id", document.client)
         document.project = self.find_referenced(refusal, body, "project_id", document.project)
         document.currency = body.get("currency") or document.currency or document.client.currency
-        if before and any(line.kind != "item" for line in before.lines) and document.client is not before.client:
+        kept = self.kept_lines(body, before) if before else []
+        from_quote = isinstance(document, Invoice) and document.quote
+        if before and document.client is not before.client and (from_quote or any(works for _, works in kept)):
             refusal.note("client_id")
             document.client = before.client
-        if before and before.lines and document.currency != before.currency:
+        if kept and document.currency != before.currency and refusal.readable("lines"):
             refusal.note("currency")
         if document.project and document.project.client is not document.client:
             refusal.note("project_id")
+
+    @staticmethod
+    def kept_lines(body, before):
+        """The lines of a document that stay, and whether each still bills work."""
+        stay = {line.id: line.request_body() for line in before.lines}
+        if "lines" in body:
+            sent = {line["id"]: line for line in body["lines"] if line.get("id") in stay}
+            stay = {line_id: stay[line_id] | line for line_id, line in sent.items()}
+        kinds = {line.id: line.kind for line in before.lines}
+        return [
+            (line_id, kinds[line_id] != "item" and any(line.get(member) for member in BILLS.values()))
+            for line_id, line in stay.items()
+        ]
 
     @staticmethod
     def merge_lines(refusal, body, before):
@@ -800,6 +834,9 @@ class Agency:
             new_status = former
         if new_status in {"sent", "accepted"} and former == "draft" and not quote.lines and refusal.readable("lines"):
             refusal.note("status")
+        days_known = refusal.readable("valid_until") and refusal.readable("issue_date")
+        if new_status == "sent" != former and quote.valid_until < self.today and days_known:
+            refusal.note("status", "invalid_transition")
         refusal.refuse()
         quote.number = quote.number or self.number("Q", quote.issue_date)
         quote.status = "sent" if new_status == "expired" else new_status
@@ -1039,8 +1076,7 @@ class Agency:
             raise Refused("lines" if wishes else "amount")
         note.number = self.number("CN", note.issue_date)
         invoice.credit_notes.append(note)
-        if note.total == gross(left):
-            self.release(invoice.lines)
+        self.release(line for line in invoice.lines if note.total == gross(left) or line.is_credited)
         self.recompute_balance(invoice, by_payment=False)
         return note
 

@@ -719,7 +719,13 @@ def assert_balanced(rows, invoices):
         assert Fraction(note["applied_amount"]) + Fraction(note["refundable_amount"]) == Fraction(note["total"])
     for name, member in (("time-entries", "time_entry_ids"), ("expenses", "expense_ids")):
         live = [invoice for invoice in invoices if invoice["status"] != "void" and not credited_as_a_whole(invoice)]
-        on = Counter(record_id for invoice in live for line in invoice["lines"] for record_id in line[member])
+        on = Counter(
+            record_id
+            for invoice in live
+            for line in invoice["lines"]
+            if not credited_in_whole(line, invoice)
+            for record_id in line[member]
+        )
         assert {record_id for record_id, row in rows[name].items() if row["billing_status"] == "billed"} == set(on)
         assert set(on.values()) <= {1}
     for project in rows["projects"].values():
@@ -730,6 +736,13 @@ def assert_balanced(rows, invoices):
         assert project["unbilled_minutes"] == sum(row["duration_minutes"] for row in entries)
         amounts = [row["amount"] for row in entries if row["currency"] == project["currency"]]
         assert Fraction(project["unbilled_amount"]) == sum(map(Fraction, amounts))
+
+
+def credited_in_whole(line, invoice):
+    parts = [
+        part for note in invoice["credit_notes"] for part in note["lines"] if part["invoice_line_id"] == line["id"]
+    ]
+    return bool(parts) and sum(Fraction(part["quantity"]) for part in parts) == Fraction(line["quantity"])
 
 
 def credited_as_a_whole(invoice):

@@ -88,8 +88,10 @@ def release_work(world, invoice, way):
 def test_time_is_billed_by_the_hour_for_the_sum_of_its_entries(api, currency, worked, quantity, unit_price, amount):
     client = api.make("/clients", currency=currency)["id"]
     ids = [
-        api.make("/time-entries", client_id=client, duration_minutes=minutes, hourly_rate=rate)["id"]
-        for minutes, rate in worked
+        api.make(
+            "/time-entries", client_id=client, duration_minutes=minutes, hourly_rate=rate, date=f"2026-03-0{place}"
+        )["id"]
+        for place, (minutes, rate) in enumerate(worked, start=1)
     ]
     (line,) = api.make("/invoices", client_id=client, lines=[{"time_entry_ids": ids[::-1]}])["lines"]
     assert [line[name] for name in ("kind", "quantity", "unit", "unit_price", "amount", "currency")] == [
@@ -383,17 +385,48 @@ def test_work_can_be_billed_again_whenever_its_invoice_is_void_or_credited_as_a_
     assert world.api.delete(f"/expenses/{spent}").status == 204
 
 
-def test_a_credit_of_less_than_all_frees_nothing(world):
+def test_a_credit_of_less_than_a_line_frees_nothing(world):
     ids = hours(world, 60)
     invoice = invoice_of(world, {"time_entry_ids": ids}, DESIGN, status="sent")
-    rest = {"lines": [{"invoice_line_id": invoice["lines"][0]["id"]}]}
-    for part in ({"amount": "1"}, rest, {"amount": "500"}):
+    half = {"lines": [{"invoice_line_id": invoice["lines"][0]["id"], "quantity": "0.5"}]}
+    design = {"lines": [{"invoice_line_id": invoice["lines"][1]["id"]}]}
+    for part in ({"amount": "1"}, half, design):
         assert world.api.post(f"{path_of(invoice)}/credit-notes", part).status == 201
         assert billing_statuses(world, ids) == ["billed"]
     world.api.patch(path_of(invoice), {"status": "paid"})
     assert billing_statuses(world, ids) == ["billed"]
     assert world.api.post(f"{path_of(invoice)}/credit-notes", {}).status == 201
     assert billing_statuses(world, ids) == ["unbilled"]
+
+
+def test_a_credit_of_the_whole_quantity_of_a_line_frees_its_work_and_no_other(world):
+    mine, others, spent, slice_ = hours(world, 60), hours(world, 30), expense(world, "5"), milestone(world)
+    lines = [{"time_entry_ids": mine}, {"time_entry_ids": others}, {"expense_ids": [spent]}, {"milestone_id": slice_}]
+    invoice = invoice_of(world, *lines, DESIGN, status="sent")
+    first, _, third, fourth, _ = (line["id"] for line in invoice["lines"])
+
+    def credit(*parts):
+        return world.api.post(f"{path_of(invoice)}/credit-notes", {"lines": [*parts]} if parts else {})
+
+    def state():
+        milestones = world.api.get(world.ids["milestones of a"]).data
+        billed = [row["invoice_id"] for row in milestones if row["id"] == slice_]
+        return billing_statuses(world, mine + others) + billing_statuses(world, [spent], "/expenses") + billed
+
+    assert state() == ["billed", "billed", "billed", invoice["id"]]
+    assert credit({"invoice_line_id": first, "quantity": "0.5"}).status == 201
+    assert state() == ["billed", "billed", "billed", invoice["id"]]
+    assert sums(world)[0] == 0
+    assert credit({"invoice_line_id": first}, {"invoice_line_id": fourth}).status == 201
+    assert state() == ["unbilled", "billed", "billed", None]
+    assert sums(world)[0] == 60
+    again = invoice_of(world, {"time_entry_ids": mine}, {"milestone_id": slice_}, status="sent")
+    before = world.api.get(world.ids["milestones of a"]).data
+    assert credit({"invoice_line_id": third}).status == 201
+    assert credit().status == 201, "the rest of all"
+    assert state() == ["billed", "unbilled", "unbilled", again["id"]], "what another invoice bills by now stays there"
+    assert world.api.get(world.ids["milestones of a"]).data == before
+    assert world.api.get(path_of(invoice)).data["lines"] == invoice["lines"], "it still says what it billed"
 
 
 CHANGES = {

@@ -207,3 +207,19 @@ def test_order_by_name_ignores_case_and_puts_letters_with_accents_beside_those_w
     for name in ("zebra", "Apfel", "äpfel", "Banane"):
         api.make("/clients", name=name)
     assert [row["name"] for row in api.get("/clients").data] == ["Apfel", "äpfel", "Banane", "zebra"]
+
+
+def test_clients_are_found_by_their_exact_name_and_vat_number(api):
+    first = api.make("/clients", name="Berg, Tal & Co", vat_number="DE 123")["id"]
+    second = api.make("/clients", name="Berg", vat_number="DE123")["id"]
+    api.make("/clients", name="Bergmann")
+
+    def found(query):
+        return [row["id"] for row in api.get("/clients", query).data]
+
+    assert found({"name": "Berg"}) == [second]
+    assert found({"name": "Berg, Tal & Co"}) == [first]
+    assert found("name=Berg&name=Berg,+Tal+%26+Co") == [second, first]
+    assert found({"name": "Ber"}) == []
+    assert found({"vat_number": "DE 123"}) == [first]
+    assert found({"vat_number": "DE123,DE 123"}) == [second, first]

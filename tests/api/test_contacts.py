@@ -1,3 +1,6 @@
+import pytest
+
+
 def test_it_works(api):
     client = api.make("/clients")["id"]
     contact = api.post(
@@ -39,20 +42,78 @@ def test_a_client_has_one_primary_contact_the_first_or_the_last_that_was_made_so
     assert second not in primary()
 
 
-def test_a_client_whose_primary_contact_is_deleted_has_none_until_one_is_set_or_made(api):
-    client = api.make("/clients")["id"]
-    first, second = (api.make("/external-contacts", client_id=client)["id"] for _ in range(2))
+@pytest.mark.parametrize("way", ["deleted", "moved"])
+def test_when_the_primary_contact_goes_the_oldest_active_one_takes_its_place(api, way):
+    client, other = api.make("/clients")["id"], api.make("/clients")["id"]
+    api.make("/external-contacts", client_id=other)
+    statuses = ("active", "inactive", "active", "active")
+    first, inactive, third, fourth = (
+        api.make("/external-contacts", client_id=client, status=status)["id"] for status in statuses
+    )
 
     def primary():
-        return [row["id"] for row in api.get("/external-contacts", {"is_primary": "true"}).data]
+        query = {"client_id": client, "is_primary": "true"}
+        return [row["id"] for row in api.get("/external-contacts", query).data]
 
-    assert api.delete(f"/external-contacts/{first}").status == 204
-    assert primary() == []
-    third = api.make("/external-contacts", client_id=client)["id"]
+    def go(contact):
+        path = f"/external-contacts/{contact}"
+        answer = api.delete(path) if way == "deleted" else api.patch(path, {"client_id": other})
+        assert answer.status in {200, 204}
+        return contact
+
+    untouched = api.get(f"/external-contacts/{fourth}").data
+    before = api.get(f"/external-contacts/{third}").data["updated_at"]
+    go(first)
     assert primary() == [third]
-    assert api.delete(f"/external-contacts/{third}").status == 204
-    assert api.patch(f"/external-contacts/{second}", {"is_primary": True}).status == 200
-    assert primary() == [second]
+    assert api.get(f"/external-contacts/{third}").data["updated_at"] > before
+    assert api.get(f"/external-contacts/{fourth}").data == untouched
+    go(fourth)
+    assert primary() == [third], "it was not the primary one that went"
+    go(third)
+    assert primary() == [], "who is inactive does not take its place"
+    assert api.make("/external-contacts", client_id=client)["id"] in primary()
+    assert inactive not in primary()
+
+
+@pytest.mark.parametrize("collection", ["/tickets", "/quotes", "/invoices"])
+def test_a_contact_stays_with_its_client_while_records_refer_to_it(api, collection):
+    client, other = api.make("/clients")["id"], api.make("/clients")["id"]
+    contact = api.make("/external-contacts", client_id=client)["id"]
+    path = f"/external-contacts/{contact}"
+    made = [api.make(collection, client_id=client, contact_id=contact)["id"] for _ in range(2)]
+    noun = collection.strip("/")
+    for count, refer in ((2, f"2 {noun} refer"), (1, f"1 {noun[:-1]} refers")):
+        refused = api.patch(path, {"client_id": other})
+        assert refused.code == "in_use"
+        message = f"Is fixed while {refer} to this record. Create a contact at client {other} instead."
+        assert refused.errors == {"client_id": [message]}, count
+        record = api.get(f"{collection}/{made[0]}").data
+        assert api.put(f"{collection}/{made[0]}", record).status == 200, "what was read can be sent back"
+        assert api.put(path, api.get(path).data | {"notes": "New"}).status == 200
+        assert api.delete(f"{collection}/{made.pop()}").status == 204
+    assert api.patch(path, {"client_id": other}).data["client_id"] == other
+
+
+def test_a_contact_that_is_the_first_at_its_new_client_is_its_primary_one(api):
+    client, other = api.make("/clients")["id"], api.make("/clients")["id"]
+    api.make("/external-contacts", client_id=client)
+    second = api.make("/external-contacts", client_id=client)["id"]
+    path = f"/external-contacts/{second}"
+    assert api.patch(path, {"client_id": other}).data["is_primary"] is True
+    assert api.patch(path, {"is_primary": None}).data["is_primary"] is True, "null leaves it to the server"
+
+
+def test_an_archived_client_takes_no_contacts(api):
+    client, other = api.make("/clients", status="archived")["id"], api.make("/clients")["id"]
+    contact = api.make("/external-contacts", client_id=other)["id"]
+    message = f"Client {client} is archived and takes nothing new. Make it active first."
+    for answer in (
+        api.create("/external-contacts", client_id=client),
+        api.patch(f"/external-contacts/{contact}", {"client_id": client}),
+    ):
+        assert answer.errors == {"client_id": [message]}
+    api.patch(f"/clients/{other}", {"status": "archived"})
+    assert api.patch(f"/external-contacts/{contact}", {"notes": "New"}).status == 200
 
 
 def test_an_email_is_unique_within_a_client_whatever_its_case(api):

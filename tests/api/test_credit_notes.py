@@ -69,7 +69,8 @@ def test_it_works(api):
     client = api.make("/clients", currency="USD")["id"]
     invoice = issued(api, LINE, SECOND, client_id=client, issue_date="2026-03-01")
     sent = {"issue_date": "2026-03-30", "reason": "goodwill", "description": "For the delay", "amount": "17.25"}
-    answer = credit(api, invoice, **sent, number="X", total="1")
+    assert credit(api, invoice, **sent, number="X", total="1").errors.keys() == {"number", "total"}
+    answer = credit(api, invoice, **sent)
     note = answer.data
     assert answer.status == 201
     assert answer.headers["location"] == f"http://agency.example/api/public/v1/credit-notes/{note['id']}"
@@ -251,7 +252,10 @@ def test_part_of_a_time_line_is_its_share_of_what_its_hours_come_to(api):
 
 def test_a_line_of_its_own_says_what_and_how_much(api):
     invoice = issued(api)
-    sent = free("3.335", quantity="2.5", invoice_line_id=None, discount_percent="50", amount="99")
+    sent = free("3.335", quantity="2.5", invoice_line_id=None)
+    traps = {"discount_percent": "50", "amount": "99"}
+    refused = credit(api, invoice, lines=[sent | traps]).errors
+    assert refused.keys() == {f"lines.0.{name}" for name in traps}
     note = credit(api, invoice, lines=[sent, free("1", tax_rate="19.0")]).data
     first, second = note["lines"]
     assert pick(first, "description", "quantity", "unit_price", "tax_rate", "amount") == [

@@ -418,8 +418,10 @@ def test_lines_beside_a_quote_come_before_its_own_and_count_with_them(api):
 
 @pytest.mark.parametrize("status", ["draft", "sent", "declined", "cancelled", "expired"])
 def test_only_an_accepted_quote_becomes_an_invoice(api, status):
-    days = {"issue_date": "2020-01-01", "valid_until": "2020-01-02"}
-    quote = quote_of(api, **(days | {"status": "sent"} if status == "expired" else {"status": status}))
+    days = {"issue_date": "2020-01-01", "valid_until": "2099-01-01"}
+    quote = quote_of(api, **days, status="sent" if status == "expired" else status)
+    if status == "expired":
+        api.patch(f"/quotes/{quote['id']}", {"valid_until": "2020-01-02"})
     answer = api.post("/invoices", {"quote_id": quote["id"]})
     assert list(answer.errors) == ["quote_id"]
     assert "only an accepted" in answer.errors["quote_id"][0]

@@ -36,14 +36,57 @@ def test_a_record_sent_back_with_another_status_takes_that_step(api):
     assert (void["status"], void["balance_due"], void["lines"]) == ("void", "0.00", invoice["lines"])
 
 
-def test_a_contact_who_moved_to_another_client_stops_no_payment(api):
-    client = api.make("/clients")["id"]
-    contact = api.make("/external-contacts", client_id=client)["id"]
-    quote = api.make("/quotes", client_id=client, contact_id=contact, lines=[DESIGN], status="accepted")["id"]
-    invoice = issued(api, client_id=client, contact_id=contact)
-    api.patch(f"/external-contacts/{contact}", {"client_id": api.make("/clients")["id"]})
-    assert api.patch(path_of(invoice), {"record_payment": {}}).data["status"] == "paid"
-    assert api.post("/invoices", {"quote_id": quote}).data["contact_id"] is None
+def test_amounts_and_the_number_are_refused_when_they_are_not_what_the_invoice_holds(api):
+    invoice = issued(api)
+    path = path_of(invoice)
+    for name, value in (
+        ("amount_paid", "5.00"),
+        ("balance_due", "0.00"),
+        ("amount_credited", "1"),
+        ("refund_due", "1"),
+        ("subtotal", "1"),
+        ("tax_total", 5),
+        ("total", None),
+        ("tax_breakdown", []),
+        ("number", "INV-1"),
+        ("number", None),
+    ):
+        refused = api.patch(path, {"status": "paid", name: value})
+        assert (list(refused.errors), refused.code) == ([name], "validation_failed"), (name, value)
+    message = "Is 0.00: It follows from the payments. Record one with record_payment, and leave this out."
+    assert api.patch(path, {"status": "paid", "amount_paid": "5.00"}).errors == {"amount_paid": [message]}
+    assert api.patch(path, {"amount_paid": "nothing"}).errors.keys() == {"amount_paid"}
+    line = invoice["lines"][0]
+    draft = api.make("/invoices", lines=[DESIGN])
+    changed = {"id": draft["lines"][0]["id"], "amount": "1.00"}
+    for where, other in ((path, line | {"amount": "1.00"}), (path_of(draft), changed)):
+        assert list(api.patch(where, {"lines": [other]}).errors) == ["lines.0.amount"]
+    assert api.get(path).data == invoice
+    paid = api.put(path, invoice | {"status": "paid", "amount_paid": 0, "total": float(invoice["total"])}).data
+    assert (paid["status"], paid["amount_paid"]) == ("paid", invoice["total"])
+
+
+def test_an_invoice_from_a_quote_stays_with_the_quotes_client(api):
+    quote = api.make("/quotes", lines=[DESIGN], status="accepted")
+    draft = api.post("/invoices", {"quote_id": quote["id"]}).data
+    refused = api.patch(path_of(draft), {"client_id": api.make("/clients")["id"], "lines": []})
+    assert list(refused.errors) == ["client_id"]
+    assert f"with quote {quote['id']}" in refused.errors["client_id"][0]
+
+
+def test_lines_that_go_in_the_same_change_fix_neither_client_nor_currency(api):
+    client, other = (api.make("/clients", hourly_rate="60")["id"] for _ in range(2))
+    entry = api.make("/time-entries", client_id=client)["id"]
+    draft = api.make("/invoices", client_id=client, lines=[{"time_entry_ids": [entry]}, DESIGN])
+    path, (work, design) = path_of(draft), draft["lines"]
+    assert list(api.patch(path, {"client_id": other, "lines": [work]}).errors) == ["client_id"]
+    assert list(api.patch(path, {"currency": "USD", "lines": [{"id": design["id"]}]}).errors) == ["currency"]
+    moved = api.patch(path, {"client_id": other, "currency": "USD", "lines": [DESIGN]}).data
+    assert (moved["client_id"], moved["currency"], moved["lines"][0]["currency"]) == (other, "USD", "USD")
+    assert api.get(f"/time-entries/{entry}").data["billing_status"] == "unbilled"
+    assert api.patch(path, {"currency": "JPY", "lines": []}).data["total"] == "0"
+    quote = api.make("/quotes", lines=[DESIGN])
+    assert api.patch(f"/quotes/{quote['id']}", {"currency": "USD", "lines": []}).data["currency"] == "USD"
 
 
 def test_paid_beside_a_reference_that_is_known_is_no_payment(api):

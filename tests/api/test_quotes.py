@@ -200,7 +200,7 @@ def test_lines_take_the_place_of_the_whole_set(api):
 def test_the_currency_is_fixed_while_there_are_lines(api):
     quote = quote_of(api)
     path = f"/quotes/{quote['id']}"
-    assert "Delete them first" in api.patch(path, {"currency": "USD"}).errors["currency"][0]
+    assert "while lines in it stay" in api.patch(path, {"currency": "USD"}).errors["currency"][0]
     api.patch(path, {"lines": []})
     assert api.patch(path, {"currency": "USD"}).data["currency"] == "USD"
 
@@ -257,9 +257,18 @@ def test_totals_are_ordered_by_their_figures_whatever_the_currency(api):
     assert [row["id"] for row in api.get("/quotes", {"sort": "total"}).data] == [cheap, middle, dear]
 
 
-def test_a_quote_of_the_last_days_of_the_calendar_is_valid_until_its_end(api):
-    assert quote_of(api, issue_date="9999-12-31")["valid_until"] == "9999-12-31"
-    assert quote_of(api, issue_date="9999-11-30")["valid_until"] == "9999-12-30"
+def test_a_quote_is_sent_while_it_is_valid(api):
+    past = {"issue_date": "2026-03-01", "valid_until": "2026-03-31"}
+    with time_machine.travel("2026-04-01T09:00:00Z", tick=False):
+        draft = f"/quotes/{quote_of(api, **past)['id']}"
+        message = "Cannot be sent: it was valid until 2026-03-31. Move valid_until to 2026-04-01 or later."
+        for refused in (
+            api.patch(draft, {"status": "sent"}),
+            api.create("/quotes", **past, lines=[LINE], status="sent"),
+        ):
+            assert (refused.code, refused.errors) == ("invalid_transition", {"status": [message]})
+        sent = api.patch(draft, {"status": "sent", "valid_until": "2026-04-01"}).data
+        assert (sent["status"], sent["sent_at"]) == ("sent", "2026-04-01T09:00:00.000000Z")
 
 
 def test_a_fault_of_a_line_is_told_once(api):

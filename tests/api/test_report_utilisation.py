@@ -50,7 +50,7 @@ def test_minutes_are_compared_with_the_capacity_of_the_working_days_of_the_perio
         (1200, "2026-03-02", True),
         (900, "2026-03-08", False),
         (1440, "2026-03-13", True),
-        (60, "2026-03-13", True),
+        (60, "2026-03-12", True),
         (600, "2026-03-01", True),
         (600, "2026-03-14", True),
     ):
@@ -207,3 +207,14 @@ def test_a_period_has_its_first_day_and_its_last_and_no_other_wherever_they_lie_
         sums = {(row["tracked_minutes"], row["billable_value"]) for row in (*whole, *one, *by_project)}
         assert sums == {(minutes, f"{minutes}.00")}, (first, last)
         assert read(api, first, last, "overview")["money"][0]["unbilled_time"] == f"{minutes}.00"
+
+
+def test_currencies_in_which_nothing_is_worth_anything_are_not_told(api, client):
+    abroad = new(api, "/clients", name="Abroad", currency="USD", hourly_rate="60")
+    for other, members in ((client, {}), (abroad, {"billable": False}), (abroad, {"hourly_rate": "0"})):
+        work(api, 60, client_id=other, **members)
+    (row,) = (row for row in read(api, *FORTNIGHT)["rows"] if row["tracked_minutes"])
+    assert (row["tracked_minutes"], row["billable_value"], row["other_currencies"]) == (180, "60.00", [])
+    work(api, 60, client_id=abroad)
+    (total,) = read(api, *FORTNIGHT)["totals"]
+    assert total["other_currencies"] == [{"currency": "USD", "billable_value": "60.00"}]

@@ -253,12 +253,52 @@ def test_what_is_observed_is_not_taken_from_a_body(api):
     site = api.make("/sites", plugins=[WOO])
     sent = dict.fromkeys((*OBSERVED, "last_synced_at", "created_at"), "2020-01-01T00:00:00Z") | {"status": "up"}
     sent |= {"plugins_count": 9, "plugin_updates_count": 9, "core_update_available": True, "id": 9}
-    again = api.put(f"/sites/{site['id']}", sent).data
-    assert again == site | {"updated_at": again["updated_at"]}
-    made = api.make("/sites", **sent)
-    assert (made["status"], made["plugins_count"], {made[name] for name in OBSERVED}) == ("unknown", 0, {None})
-    synced = api.put(f"/sites/{site['id']}", again).data  # what was read can be sent back
-    assert synced == site | dict.fromkeys(("updated_at", "last_synced_at"), synced["updated_at"])
+    assert api.put(f"/sites/{site['id']}", sent).data == site
+    assert api.create("/sites", **sent).errors.keys() == sent.keys()
+
+
+def test_a_site_that_is_sent_back_as_it_was_read_pushes_nothing(api):
+    path = site_of(api, plugins=[WOO, {"slug": "akismet"}], wp_version="6.9")
+    site = api.get(path).data
+    with time_machine.travel("2030-01-01T00:00:00Z", tick=False):
+        assert api.put(path, site).data == site
+        assert api.put(path, site | {"plugins": site["plugins"][::-1]}).data == site
+        named = api.put(path, site | {"name": "New"}).data
+        assert (named["name"], named["last_synced_at"]) == ("New", site["last_synced_at"])
+    for year, pushed in (
+        ("2031", {"wp_version": "6.9"}),
+        ("2032", {"plugins": site["plugins"]}),
+        ("2033", site | {"wp_version": "7.0"}),
+        ("2034", site | {"plugins": []}),
+        ("2035", {"plugins": []}),
+    ):
+        with time_machine.travel(f"{year}-01-01T00:00:00Z", tick=False):
+            moved = api.patch(path, pushed).data["last_synced_at"] == f"{year}-01-01T00:00:00.000000Z"
+        assert moved == (year < "2035"), pushed
+
+
+def test_a_site_stays_with_its_client_while_tickets_refer_to_it(api):
+    client, other = api.make("/clients")["id"], api.make("/clients")["id"]
+    site = site_of(api, client_id=client)
+    project = api.make("/projects", client_id=other)["id"]
+    tickets = [api.make("/tickets", site_id=int(site.split("/")[2]))["id"] for _ in range(2)]
+    for sent, field in (({"client_id": other}, "client_id"), ({"client_id": None}, "client_id"),
+                        ({"project_id": project}, "project_id")):  # fmt: skip
+        refused = api.patch(site, sent)
+        message = "Is fixed while 2 tickets refer to this record. Take it off the tickets first."
+        assert (refused.code, refused.errors) == ("in_use", {field: [message]})
+    assert api.put(f"/tickets/{tickets[0]}", api.get(f"/tickets/{tickets[0]}").data).status == 200
+    for ticket in tickets:
+        assert api.patch(f"/tickets/{ticket}", {"site_id": None}).status == 200
+    assert api.patch(site, {"client_id": other}).data["client_id"] == other
+
+
+def test_a_check_of_a_site_refuses_nobodys_change(api):
+    path = site_of(api)
+    seen = api.get(path).headers["etag"]
+    api.sql("UPDATE sites SET last_checked_at = $1, response_time_ms = 80", "2026-03-31T10:00:00.000000Z")
+    assert api.get(path, headers={"If-None-Match": seen}).status == 200
+    assert api.patch(path, {"name": "New"}, headers={"If-Match": seen}).data["response_time_ms"] == 80
 
 
 def test_pushed_plugins_take_the_place_of_all_and_stay_when_left_out(api):
@@ -295,7 +335,7 @@ def test_pushed_plugins_take_the_place_of_all_and_stay_when_left_out(api):
     ],
 )
 def test_an_update_is_available_when_it_is_newer_than_what_runs(api, version, update, available):
-    both = {"version": version, "update_version": update, "update_available": not available}
+    both = {"version": version, "update_version": update}
     site = api.make(
         "/sites", wp_version=version, wp_update_version=update, plugins=[{"slug": "a"} | both, {"slug": "b"}]
     )

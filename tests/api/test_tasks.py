@@ -46,7 +46,7 @@ def test_it_works(api, world):
         "priority": "high",
         "assignee_id": api.member_id,
         "start_date": "2026-03-01",
-        "due_date": "2999-03-01",
+        "due_date": "2099-03-01",
         "estimated_minutes": 600,
         "billable": False,
         "position": 7,
@@ -411,7 +411,7 @@ def test_open_and_overdue_are_told_by_status_and_due_date(api):
     made = {
         (status, due): api.make("/tasks", status=status, due_date=due)["id"]
         for status in STATUSES
-        for due in ("2020-01-01", "2999-01-01", None)
+        for due in ("2020-01-01", "2099-01-01", None)
     }
     late = {made[status, "2020-01-01"] for status in OPEN}
     to_do = {task for (status, _), task in made.items() if status in OPEN}
@@ -600,3 +600,23 @@ def test_a_client_that_is_fixed_is_told_on_the_client(api):
     task = api.make("/tasks", client_id=a)["id"]
     api.make("/time-entries", client_id=None, task_id=task)
     assert set(api.patch(f"/tasks/{task}", {"client_id": b}).errors) == {"client_id"}
+
+
+@pytest.mark.parametrize("way", ["client_id", "project_id", "milestone_id", "parent_id", "ticket_id"])
+def test_an_archived_client_takes_no_task_whichever_way_it_comes(api, way):
+    client, other = api.make("/clients")["id"], api.make("/clients")["id"]
+    project = api.make("/projects", client_id=client)["id"]
+    related = {
+        "client_id": client,
+        "project_id": project,
+        "milestone_id": api.make(f"/projects/{project}/milestones")["id"],
+        "parent_id": api.make("/tasks", client_id=client)["id"],
+        "ticket_id": api.make("/tickets", client_id=client)["id"],
+    }
+    theirs = api.make("/tasks", client_id=client)["id"]
+    mine = api.make("/tasks", client_id=other)["id"]
+    api.patch(f"/clients/{client}", {"status": "archived"})
+    message = f"Client {client} is archived and takes nothing new. Make it active first."
+    for answer in (api.create("/tasks", **{way: related[way]}), api.patch(f"/tasks/{mine}", {way: related[way]})):
+        assert answer.errors == {way: [message]}
+    assert api.patch(f"/tasks/{theirs}", {"title": "New", "client_id": client}).status == 200

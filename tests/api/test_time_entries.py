@@ -4,6 +4,7 @@ from itertools import product
 from random import Random
 
 import pytest
+import time_machine
 
 from retainer.work.rates import MAX_AMOUNT
 
@@ -197,7 +198,10 @@ RELATED = [
 
 def test_the_broader_relation_follows_and_must_agree_on_create_and_change(api, world):
     for sent, expected in RELATED:
-        members, elsewhere = ids_of(world, sent), entry_of(api, client_id=world["c"], billable=False)
+        members, elsewhere = (
+            ids_of(world, sent),
+            entry_of(api, client_id=world["c"], billable=False, duration_minutes=1),
+        )
         made = api.post("/time-entries", {"duration_minutes": 1} | members)
         for answer in (made, change(api, elsewhere, **members)):
             if isinstance(expected, set):
@@ -373,17 +377,19 @@ def test_start_and_end_say_the_duration_and_one_that_is_sent_must_agree(api):
     for started, ended, duration, expected in CLOCKS:
         members = {"started_at": started and f"2026-03-10{started}", "ended_at": ended and f"2026-03-10{ended}"}
         members |= {"duration_minutes": duration}
-        before = entry_of(api, client_id=client)
+        before = entry_of(api, client_id=client, date="2026-03-09")
         left_out = {name: value for name, value in members.items() if value is not None}
-        for answer in (
-            api.post("/time-entries", {"client_id": client} | left_out),
-            log(api, client_id=client, **members),
-            change(api, before, **members),
+        for send in (
+            lambda sent=left_out: api.post("/time-entries", {"client_id": client} | sent),
+            lambda sent=members: log(api, client_id=client, **sent),
+            lambda sent=members, entry=before: change(api, entry, **sent),
         ):
+            answer = send()
             if isinstance(expected, str):
                 assert set(answer.errors) == {expected}, members
             else:
                 assert answer.data["duration_minutes"] == expected, members
+                assert api.delete(f"/time-entries/{answer.data['id']}").status == 204  # a day has 1440 minutes
 
 
 RETIMED = [
@@ -391,7 +397,7 @@ RETIMED = [
     ({"duration_minutes": None}, (90, "09:00", "10:30")),
     ({"duration_minutes": 90}, (90, "09:00", "10:30")),
     ({"ended_at": "11:00"}, (120, "09:00", "11:00")),
-    ({"started_at": "10:00"}, (30, "10:00", "10:30")),
+    ({"started_at": "10:00"}, (90, "10:00", "11:30")),
     ({"started_at": "11:00", "ended_at": "11:20"}, (20, "11:00", "11:20")),
     ({"ended_at": "11:00", "duration_minutes": 120}, (120, "09:00", "11:00")),
     ({"ended_at": "11:00", "duration_minutes": None}, (120, "09:00", "11:00")),
@@ -399,16 +405,18 @@ RETIMED = [
     ({"ended_at": None}, (90, "09:00", None)),
     ({"started_at": None, "ended_at": None}, (90, None, None)),
     ({"ended_at": None, "duration_minutes": 60}, (60, "09:00", None)),
-    ({"duration_minutes": 60}, "duration_minutes"),
+    ({"duration_minutes": 60}, (60, "09:00", "10:00")),
+    ({"started_at": "10:30"}, (90, "10:30", "12:00")),
+    ({"started_at": "10:00", "duration_minutes": 60}, (60, "10:00", "11:00")),
+    ({"started_at": "10:00", "duration_minutes": None}, (30, "10:00", "10:30")),
     ({"ended_at": "11:00", "duration_minutes": 90}, "duration_minutes"),
     ({"ended_at": None, "duration_minutes": None}, "duration_minutes"),
-    ({"started_at": "10:30"}, "ended_at"),
     ({"ended_at": "08:00"}, "ended_at"),
 ]
 """What is sent to an entry from 09:00 to 10:30, and its duration, start and end, or the member that is refused."""
 
 
-def test_a_change_of_start_or_end_changes_the_duration_unless_that_is_sent_too(api):
+def test_a_start_takes_its_end_with_it_and_an_end_that_is_sent_says_the_duration(api):
     def moment(time):
         return time and f"2026-03-10T{time}:00.000000Z"
 
@@ -423,6 +431,40 @@ def test_a_change_of_start_or_end_changes_the_duration_unless_that_is_sent_too(a
             minutes, started, ended = expected
             shown = {"duration_minutes": minutes, "started_at": moment(started), "ended_at": moment(ended)}
             assert answer.data == answer.data | shown | {"date": "2026-03-10"}, sent
+        assert api.delete(f"/time-entries/{entry['id']}").status == 204
+
+
+def test_the_end_follows_from_start_and_duration(api):
+    entry = entry_of(api, client_id=api.usual("/clients"), started_at="2026-03-10T23:30:00Z", duration_minutes=45)
+    assert entry["ended_at"] == "2026-03-11T00:15:00.000000Z"
+    assert change(api, entry, ended_at=None).data["ended_at"] is None
+    assert change(api, entry, description="New").data["ended_at"] is None
+    assert change(api, entry, duration_minutes=60).data["ended_at"] == "2026-03-11T00:30:00.000000Z"
+    assert entry_of(api, client_id=api.usual("/clients"), ended_at="2026-03-10T09:00:00Z")["started_at"] is None
+
+
+def test_a_user_has_1440_minutes_on_a_day(api):
+    day, client = "2026-03-10", api.usual("/clients")
+    big = entry_of(api, client_id=client, date=day, duration_minutes=1000)
+    fits = entry_of(api, client_id=client, date=day, duration_minutes=440)
+    other = entry_of(api, client_id=client, date="2026-03-11", duration_minutes=1)
+    message = "Makes {} minutes on 2026-03-10 for user {}: a day has 1440, and {} are left of it. "
+    message += "Record at most those, or choose another day."
+    for answer, field, total, room in (
+        (log(api, client_id=client, date=day, duration_minutes=1), "duration_minutes", 1441, 0),
+        (change(api, fits, duration_minutes=441), "duration_minutes", 1441, 440),
+        (change(api, other, date=day), "date", 1441, 0),
+        (change(api, other, started_at=f"{day}T09:00:00Z"), "date", 1441, 0),
+    ):
+        assert answer.errors == {field: [message.format(total, api.admin_id, room)]}
+    theirs = entry_of(api, client_id=client, date=day, duration_minutes=1, user_id=api.member_id)
+    refused = change(api, theirs, user_id=api.admin_id)
+    assert refused.errors == {"user_id": [message.format(1441, api.admin_id, 0)]}
+    assert change(api, fits, duration_minutes=440, description="Same").status == 200
+    api.sql("UPDATE time_entries SET duration_minutes = 1440 WHERE id = $1", fits["id"])  # as before there was a limit
+    assert change(api, fits, description="New").data["description"] == "New"
+    assert change(api, fits, duration_minutes=1439).data["duration_minutes"] == 1439
+    assert set(change(api, big, duration_minutes=1001).errors) == {"duration_minutes"}
 
 
 RESTARTED = [
@@ -523,6 +565,7 @@ def test_the_rate_is_that_of_the_project_else_the_client_the_user_the_account(ap
 
     def price(**members):
         entry = entry_of(api, **members)
+        api.delete(f"/time-entries/{entry['id']}")
         assert (entry["billable"], entry["currency"]) == (True, "EUR")
         return entry["hourly_rate"], entry["amount"]
 
@@ -849,7 +892,7 @@ def test_whatever_happens_to_entries_the_sums_of_projects_are_those_of_their_ent
         if step % 15 == 14:
             assert api.patch(client, {"currency": dice.choice(currencies)}).status == 200
         elif len(entries) < 9 or dice.random() < 0.2:
-            entry_of(api, **dice.choice(places), **members)
+            entry_of(api, **dice.choice(places), **members, date=f"2026-0{step // 28 + 1}-{step % 28 + 1:02}")
         elif dice.random() < 0.2:
             assert api.delete(f"/time-entries/{dice.choice(entries)}").status == 204
         else:
@@ -883,11 +926,33 @@ def test_what_has_time_on_it_is_not_deleted(api, world):
 @pytest.mark.parametrize(
     ("zone", "moment"), [("America/Los_Angeles", "0001-01-01T00:00:00Z"), ("Europe/Berlin", "9999-12-31T23:30:00Z")]
 )
-def test_a_start_at_the_edge_of_the_calendar_is_no_server_error(api, zone, moment):
+def test_a_start_at_the_edge_of_the_calendar_is_refused(api, zone, moment):
     api.set_account({"timezone": zone})
-    assert api.create("/time-entries", started_at=moment).status in {201, 422}
-    entry = api.make("/time-entries", started_at=moment, date="2026-01-01")["id"]
-    assert api.patch(f"/time-entries/{entry}", {"date": None}).status in {200, 422}
+    for members in ({}, {"date": "2026-01-01"}):
+        assert set(api.create("/time-entries", started_at=moment, **members).errors) == {"started_at"}
+
+
+@time_machine.travel("2026-03-31T10:00:00Z", tick=False)
+@pytest.mark.parametrize(("day", "is_taken"), [
+    ("0201-03-10", False), ("1969-12-31", False), ("1970-01-01", True), ("2126-03-31", True), ("2126-04-01", False),
+])  # fmt: skip
+def test_a_day_lies_from_1970_to_a_hundred_years_ahead(api, day, is_taken):
+    message = f"Must lie from 1970-01-01 to 2126-03-31; this is {day}. Check the year."
+    for collection, name, value in (
+        ("/time-entries", "date", day),
+        ("/time-entries", "started_at", f"{day}T12:00:00Z"),
+        ("/expenses", "date", day),
+        ("/invoices", "issue_date", day),
+        ("/tasks", "due_date", day),
+        ("/tickets", "due_at", f"{day}T12:00:00Z"),
+    ):
+        record, refused = api.make(collection), not is_taken and {name: [message]}
+        for answer in (
+            api.create(collection, **{name: value}),
+            api.patch(f"{collection}/{record['id']}", {name: value}),
+        ):
+            assert (answer.status == 422 and answer.errors) == refused, (collection, answer)
+    assert api.get("/time-entries", {"date_from": day}).status == 200, "a filter takes any day"
 
 
 def test_only_the_client_that_is_archived_is_said_to_be(api):
@@ -972,3 +1037,12 @@ def test_time_in_an_archived_project_can_lose_its_task(api):
     entry = api.make("/time-entries", client_id=None, task_id=task)["id"]
     api.patch(f"/projects/{project}", {"status": "archived"})
     assert api.patch(f"/time-entries/{entry}", {"task_id": None}).status == 200
+
+
+def test_entries_are_found_by_whether_they_have_a_rate(api):
+    priced = entry_of(api, client_id=api.usual("/clients"), hourly_rate="60")["id"]
+    free = entry_of(api, client_id=api.usual("/clients"), hourly_rate="0")["id"]
+    without = entry_of(api, client_id=api.usual("/clients"))["id"]
+    assert sorted(found(api, has_rate="true")) == [priced, free]
+    assert found(api, has_rate="false") == [without]
+    assert list(api.get("/time-entries", {"has_rate": "no"}).errors) == ["has_rate"]

@@ -47,7 +47,13 @@ VERSIONS = tuple(RUNGS)
 PLUGINS = ("woocommerce", "akismet", "wordpress-seo")
 NEEDED = {"plugin_version_lt": {"plugin": PLUGINS[0]}}
 """Filters that mean nothing without others."""
-TRIED = {"plugin": (*PLUGINS, PLUGINS[0].upper(), "no-such-plugin"), "plugin_version_lt": VERSIONS}
+PAID_DAYS = ("2026-01-01", "2026-01-31", "2026-02-01", "2026-03-02", "2026-03-30", "2026-03-31", "2026-04-01")
+TRIED = {
+    "plugin": (*PLUGINS, PLUGINS[0].upper(), "no-such-plugin"),
+    "plugin_version_lt": VERSIONS,
+    "paid_date_from": PAID_DAYS,
+    "paid_date_to": PAID_DAYS,
+}
 """Values of filters that no member of the list has."""
 MONEY = (r"^[0-9]+(\.[0-9]{1,4})?$", r"^-?[0-9]+(\.[0-9]{1,4})?$")
 UNUSED = {"^[A-Z]{2}$": "IS", "^[A-Z]{3}$": "ISK", "email": "no-such@text.example"}
@@ -118,6 +124,12 @@ def has_overdue(client: Row, wanted: bool, asked: Asked) -> bool:
     return any(is_late(invoice, asked.today) for invoice in client["invoices"]) == wanted
 
 
+def is_paid_within(invoice: Row, _: Any, asked: Asked) -> bool:
+    """Whether one payment of an invoice lies within both ends of the range."""
+    first, last = asked.query.get("paid_date_from", "0"), asked.query.get("paid_date_to", "9")
+    return any(first <= day <= last for day in invoice["paid_dates"])
+
+
 def caseless(name: str) -> Rule:
     """The member is one of these texts, whatever the case of its letters."""
     return Rule({name}, lambda row, texts, _: (row[name] or "").casefold() in {text.casefold() for text in texts})
@@ -164,6 +176,10 @@ RULES = {
     ),
     "plugin": Rule({"id"}, lambda row, slugs, _: not {plugin["slug"] for plugin in row["plugins"]}.isdisjoint(slugs)),
     "plugin_version_lt": Rule({"id"}, runs_older),
+    "has_rate": Rule({"hourly_rate"}, lambda row, yes, _: (row["hourly_rate"] is not None) == yes),
+    "paid_date_from": Rule({"balance_due"}, is_paid_within),
+    "paid_date_to": Rule({"balance_due"}, is_paid_within),
+    "requester_email": caseless("requester_email"),
     "/tags name": caseless("name"),
     "/external-contacts email": caseless("email"),
 }

@@ -435,7 +435,7 @@ def test_an_unknown_member_is_refused_with_the_nearest_known_name(api, operation
 
 @any_database
 @each(BODIES)
-def test_read_only_members_are_accepted_and_ignored(api, operation):
+def test_read_only_members_are_ignored_in_a_change_and_refused_in_a_new_record(api, operation):
     read_only_members_are_ignored(api, operation)
 
 

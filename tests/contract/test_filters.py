@@ -86,6 +86,7 @@ def agency(prototype: tuple[Path, dict[str, Any]], fast_disk: Path) -> Iterator[
             assert {f"{here}/{row['id']}" for row in records} == {path for path in made if path.startswith(f"{here}/")}
         link(rows)
         link_sites(api, rows["/sites"])
+        link_payments(api, rows["/invoices"])
         for operation in LISTS:
             filled.lists[operation] = Reference(operation, rows[operation.path], api.admin_id, TODAY, NOW)
     yield filled
@@ -135,6 +136,16 @@ def link_sites(api: ApiClient, sites: list[Row]) -> None:
         api.app.pipeline.limiter = SlidingWindow()
         site["observed"] = observed[site["id"]]
         site["plugins"] = api.get(f"/sites/{site['id']}").data["plugins"]
+
+
+def link_payments(api: ApiClient, invoices: list[Row]) -> None:
+    """Let invoices say on which days they were paid; a few are paid once more, on other days."""
+    paid = {invoice["id"]: [] for invoice in invoices}
+    for invoice_id, day in api.sql("SELECT invoice_id, paid_date FROM payments"):
+        paid.setdefault(invoice_id, []).append(day)
+    for invoice in invoices:
+        invoice["paid_dates"] = paid[invoice["id"]]
+    assert any(map(len, paid.values()))
 
 
 @pytest.fixture(autouse=True)

@@ -35,8 +35,8 @@ def first(value: Any, *_: Any) -> Any:
     return value
 
 
-def second(_: Any, value: Any) -> Any:
-    """Takes the place of what judges its second argument."""
+def third(_: Any, __: Any, value: Any) -> Any:
+    """Takes the place of what judges its third argument."""
     return value
 
 
@@ -138,7 +138,7 @@ ANY_KEY = at(access, "authenticate", believe_every_key)
 ANY_PLAN = at(access, "admit", do_nothing)
 NO_SCOPES = at(Caller, "require_scope", do_nothing)
 UNLINKED = at(Tx, "check", without_references)
-UNCOMPARED = at(etag, "check_unchanged", second)
+UNCOMPARED = at(etag, "check_unchanged", third)
 
 FAULTS = {
     "scopes are not required to read": Fault(NO_SCOPES, "only_its_scope_opens", on("GET /clients"), r"== \[\]"),
@@ -186,7 +186,10 @@ FAULTS = {
     "If-Match is not compared: changes": Fault(UNCOMPARED, "if_match_guards", on("PUT /clients/{client_id}"), OK),
     "If-Match is not compared: deletes": Fault(UNCOMPARED, "if_match_guards", on("DELETE /tags/{tag_id}"), OK),
     "every state has one tag": Fault(
-        at(etag, "of", lambda _: '"same"'), "if_none_match_saves", on("GET /clients/{client_id}"), "same.* != .*same"
+        at(etag, "of_record", lambda *_: '"same"'),
+        "if_none_match_saves",
+        on("GET /clients/{client_id}"),
+        "same.* != .*same",
     ),
     "If-None-Match is not read": Fault(
         at(etag, "matches", lambda *_: False), "if_none_match_saves", on("GET /clients/{client_id}"), r"\(304, b''"

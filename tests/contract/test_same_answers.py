@@ -222,7 +222,7 @@ def test_every_filter_finds_the_same(filled):
     for operation, path in filled.paths.items():
         pages = range(1, pair.read(path, {"per_page": 100}).json["meta"]["last_page"] + 1)
         rows = [row for page in pages for row in pair.read(path, {"per_page": 100, "page": page}).data]
-        texts = [row | {"client": "Odd", "invoices": [], "plugins": []} for row in rows]
+        texts = [row | {"client": "Odd", "invoices": [], "plugins": [], "paid_dates": []} for row in rows]
         reference = Reference(operation, texts, pair.admin_id, TODAY, NOW)
         random = Random(str(operation))
         tried = {name: reference.tried(name, random) for name in filters_of(operation)}

@@ -61,7 +61,9 @@ Locked = Annotated[
     "True while it is on an invoice: only `description` and `external_id` can change then.",
 ]
 """Whether a record is billed and therefore fixed."""
-BillingInvoice = Annotated[Id | None, "The invoice that bills it; null again when that is void or credited as a whole."]
+BillingInvoice = Annotated[
+    Id | None, "The invoice that bills it; null again when that is void, or its line or all of it is credited."
+]
 """The invoice that a record is on."""
 BillingLine = Annotated[Id | None, "Where on that invoice it stands; null without one."]
 """The line that a record is on."""

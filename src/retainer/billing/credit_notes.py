@@ -2,7 +2,8 @@
 
 A credit note takes back a gross amount, lines, or all that is left. It lowers what is due first (`applied_amount`);
 the rest is `refundable_amount`. None takes back more than the invoice has, in all and at each tax rate; the last one
-takes back exactly what is left. When all is credited, the invoice's work can be billed again.
+takes back exactly what is left. The work of a line can be billed again when the whole quantity of that line is
+credited, and all work of the invoice when all of that is.
 """
 
 from decimal import Decimal
@@ -89,8 +90,7 @@ def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditN
     credit_shares.save(tx, note_id, note, invoice)
     for source in (CREDIT_NOTES, CREDIT_NOTE_SHARES):
         added(tx, source, note_id)
-    if note.total == invoice.total - sum(other.total for other in invoice.credit_notes):
-        allocations.release(tx, invoice.lines)
+    allocations.release(tx, crediting.freed_lines(invoice, note))
     return tx.get(credit_notes, note_id, CreditNote)
 
 

@@ -72,6 +72,25 @@ def check_bounds(tx: Tx, note: CreditNote, remaining: dict[Decimal, Share], whol
         tx.error("lines", f"Come to all {whole} that is left, but not at each tax rate. Leave lines out to credit all.")
 
 
+def freed_lines(invoice: Invoice, note: CreditNote) -> list[InvoiceLine]:
+    """Return the lines whose work a new credit note frees: those now credited in their whole quantity, or all of them.
+
+    The invoice has the notes before it. Work that one of those has freed may be on another invoice by now.
+    """
+    former = credited_lines(invoice, invoice.credit_notes)
+    is_full = note.total == invoice.total - sum(other.total for other in invoice.credit_notes)
+    now = invoice.lines if is_full else credited_lines(invoice, [*invoice.credit_notes, note])
+    return [line for line in now if line not in former]
+
+
+def credited_lines(invoice: Invoice, notes: Sequence[CreditNote]) -> list[InvoiceLine]:
+    """Return the lines of an invoice that credit notes take back in their whole quantity."""
+    credited: dict[int | None, Decimal] = {}
+    for part in (part for note in notes for part in note.lines):
+        credited[part.invoice_line_id] = credited.get(part.invoice_line_id, Decimal(0)) + part.quantity
+    return [line for line in invoice.lines if credited.get(line.id) == line.quantity]
+
+
 def credit_line(line: InvoiceLine) -> CreditNoteLine:
     """Return a line that credits an invoice's line as far as it is not yet credited."""
     return CreditNoteLine(line.description, line.unit_price, line.id, None, None, None, None)  # type: ignore[arg-type]

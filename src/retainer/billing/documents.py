@@ -23,7 +23,7 @@ from retainer.store.tables import ACCOUNT, metadata
 from retainer.store.tx import Tx
 from retainer.values import money
 from retainer.values.exact import DIGITS, amount_of, minor_units
-from retainer.values.reading import NO_ID, ChildChange, writable_fields
+from retainer.values.reading import NO_ID, ChildChange, fixed_errors, writable_fields
 from retainer.values.records import Record
 
 T = TypeVar("T")
@@ -78,8 +78,8 @@ def prepare_for_client(tx: Tx, document: Quote | Invoice, before: Quote | Invoic
     if before is None or document.client_id != before.client_id:
         relations.check_open(tx, "client_id", f"Client {document.client_id}", client.status)
     document.currency = document.currency or client.currency
-    if before and before.lines and document.currency != before.currency:
-        tx.error("currency", f"Is fixed as {before.currency} while there are lines. Delete them first.")
+    if before and document.currency != before.currency and any(kept_lines(document.lines)) and tx.readable("lines"):
+        tx.error("currency", f"Is fixed as {before.currency} while lines in it stay. Replace or delete them all first.")
     for field in OWNERS:
         if before is None or any(getattr(document, name) != getattr(before, name) for name in (field, "client_id")):
             check_owner(tx, field, getattr(document, field), document.client_id)
@@ -138,6 +138,11 @@ def identified_lines(lines: Sequence[T]) -> list[T]:
     return [line for line in lines if line is not NO_LINE]
 
 
+def kept_lines(lines: Sequence[R]) -> list[R]:
+    """Return those lines of a body that the document has already: they have an id."""
+    return [line for line in identified_lines(lines) if line.id is not None]
+
+
 def set_totals(document: Quote | Invoice | CreditNote, shares: Sequence[money.Share]) -> None:
     """Set the totals of a document to those of what is taxed at each rate, in minor units."""
     currency = document.currency
@@ -183,7 +188,10 @@ def merge_lines(tx: Tx, sent: Sequence[R | ChildChange] | None, before: Sequence
         if not isinstance(line, ChildChange):
             merged.append(line)
         elif line.id in current:
-            merged.append(msgspec.structs.replace(current.pop(line.id), **line.values))
+            former, values = current.pop(line.id), dict(line.values)
+            for name, message in fixed_errors(former, values).items():
+                tx.error(name, message)
+            merged.append(msgspec.structs.replace(former, **values))
         else:
             merged.append(NO_LINE)
             twice = any(other.id == line.id for other in before)

@@ -201,7 +201,7 @@ def update_expense(tx: Tx, expense_id: Id, patch: Patch[Expense]) -> Expense:
 @api.delete("/{expense_id}")
 def delete_expense(tx: Tx, expense_id: Id) -> None:
     """Delete an expense; one that is billed stays. A member's key deletes only that user's own."""
-    before = etag.check_unchanged(tx, tx.get(expenses, expense_id, Expense))
+    before = etag.check_unchanged(tx, expenses, tx.get(expenses, expense_id, Expense))
     ownership.check_deletion(tx, before, "expense")
     allocations.refuse_deletion(before.invoice_id, "expense")
     changes.delete(tx, expenses, before)

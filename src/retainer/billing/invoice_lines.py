@@ -63,7 +63,8 @@ def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithM
 @api.delete("/{line_id}")
 def delete_invoice_line(tx: Tx, invoice_id: Id, line_id: Id) -> None:
     """Remove a line from a draft; the work on it can be billed again."""
-    line = etag.check_unchanged(tx, tx.get(invoice_lines, line_id, InvoiceLine, invoice_id=invoice_id))
+    line = tx.get(invoice_lines, line_id, InvoiceLine, invoice_id=invoice_id)
+    etag.check_unchanged(tx, invoice_lines, line)
     invoice = load_draft(tx, invoice_id)
     allocations.detach(tx, [line], {})
     tx.delete(invoice_lines, line_id)

@@ -26,17 +26,29 @@ from retainer.values.kinds import (
     Text2000,
     UnitPrice,
 )
-from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, AllowedOn, DetailOnly, Record, RequiredUnless
+from retainer.values.records import (
+    READ_ONLY,
+    SERVER_DEFAULT,
+    WRITE_ONLY,
+    AllowedOn,
+    DetailOnly,
+    Record,
+    RequiredUnless,
+    Stated,
+)
 
 MAX_ITEMS = 1000
 """How many time entries or expenses a line can bill."""
 MAX_WORK = 10_000
 """How many of them, and milestones, an invoice can bill: every step of its life takes all of them at once."""
 
+PAID = Stated("It follows from the payments. Record one with record_payment, and leave this out.")
+CREDITED = Stated("It follows from the credit notes. POST one to /invoices/{invoice}/credit-notes, and leave this out.")
 Status = Annotated[
     Literal["draft", "sent", "partially_paid", "paid", "void", "written_off"],
     Meta(title="InvoiceStatus"),
-    "`sent` issues a draft; payments and credits lead to `partially_paid` and `paid`; `void` counts no more.",
+    "`sent` issues a draft; payments and credits lead to `partially_paid` and `paid`; `void` counts no more. "
+    "`written_off` stays until a payment comes, even when credit notes leave nothing due: they correct the amount.",
 ]
 LineKind = Annotated[
     Literal["item", "time", "expense", "milestone"],
@@ -77,9 +89,11 @@ class InvoiceLine(Record):
         allocation_types.billed_work("milestone_id", allocation_types.first_id),
         "Unbilled milestone of a project of the client to bill; the price follows from it.",
     ] = None
-    amount: Annotated[SignedMoney, "`quantity` x `unit_price` less discount; of work, the sum of its amounts."] = (
-        READ_ONLY
-    )
+    amount: Annotated[
+        SignedMoney,
+        document_types.FOLLOWS_FROM_LINE,
+        "`quantity` x `unit_price` less discount; of work, the sum of its amounts.",
+    ] = READ_ONLY
     currency: document_types.LineCurrency = READ_ONLY
     position: document_types.LinePosition = SERVER_DEFAULT
 
@@ -164,14 +178,19 @@ class Invoice(Record):
         RequiredUnless("quote_id"),
         "Required, unless `quote_id` gives it. Fixed once issued, and while work is attached.",
     ]
-    project_id: Annotated[Id | None, "A project of the client; lines without one count for it."] = None
+    project_id: Annotated[
+        Id | None,
+        "A project of the client; lines without one count for it. That which its quote became, when left out.",
+    ] = None
     contact_id: document_types.IssuedTo = None
     quote_id: Annotated[
         Id | None, AllowedOn("Create"), "Accepted quote whose lines are copied, each once. Only on creation."
     ] = None
-    number: Annotated[Text50 | None, "Next of the gapless series when issued, like INV-2026-0001; null before."] = (
-        READ_ONLY
-    )
+    number: Annotated[
+        Text50 | None,
+        document_types.NUMBERED,
+        "Next of the gapless series when issued, like INV-2026-0001; null before.",
+    ] = READ_ONLY
     status: Status = "draft"
     is_overdue: Annotated[
         bool, Derived(balance.overdue, bool), "True while something is due, and `due_date` has passed."
@@ -188,11 +207,13 @@ class Invoice(Record):
     tax_total: document_types.TaxTotal = READ_ONLY
     total: document_types.Total = READ_ONLY
     tax_breakdown: document_types.TaxBreakdown = READ_ONLY
-    amount_paid: Annotated[Money, "Sum of its payments."] = READ_ONLY
-    amount_credited: Annotated[Money, "Sum of the totals of its credit notes."] = READ_ONLY
-    balance_due: Annotated[SignedMoney, "What is still to be paid; kept when written off, 0 when void."] = READ_ONLY
+    amount_paid: Annotated[Money, PAID, "Sum of its payments."] = READ_ONLY
+    amount_credited: Annotated[Money, CREDITED, "Sum of the totals of its credit notes."] = READ_ONLY
+    balance_due: Annotated[
+        SignedMoney, PAID, "What is still to be paid; kept when written off, as far as it is not credited; 0 when void."
+    ] = READ_ONLY
     refund_due: Annotated[
-        Money, Derived(balance.refund_due, money=True), "What was paid and then credited: to be paid back."
+        Money, Derived(balance.refund_due, money=True), CREDITED, "What was paid and then credited: to be paid back."
     ] = READ_ONLY
     client_snapshot: Annotated[ClientSnapshot | None, "The client as it was when issued; null in a draft."] = READ_ONLY
     sent_at: Annotated[Instant | None, "When it was issued; null in a draft."] = READ_ONLY

@@ -13,9 +13,11 @@ from decimal import Decimal
 from typing import Annotated, Literal
 
 from msgspec import Meta
+from sqlalchemy import ColumnElement, Table, bindparam, select
 
 from retainer import schema
 from retainer.billing import balance, billable, documents, issuing, lines, payments, quote_conversion, unbilled
+from retainer.billing.allocations import work_of
 from retainer.billing.credit_note_types import CreditNote
 from retainer.billing.document_types import MAX_LINES
 from retainer.billing.invoice_types import Invoice, InvoiceLine, InvoiceMeta, LeftOut
@@ -28,9 +30,10 @@ from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource, WithMeta
 from retainer.rollups.changes import changing_balance
 from retainer.schema.billing import credit_notes, invoice_lines, invoices
-from retainer.schema.filters import at_least, at_most, since, until
+from retainer.schema.filters import Where, at_least, at_most, since, until
 from retainer.shared import relations
 from retainer.store.tx import Tx
+from retainer.values.exact import FIRST_DAY, LAST_DAY
 from retainer.values.kinds import Currency, Day, Id, SignedMoney, Text50, Text191
 
 StatusOption = Annotated[
@@ -52,6 +55,13 @@ FIXED = ("client_id", "project_id", "issue_date", "subject", "terms", "currency"
 CREDIT = "What is wrong with an issued invoice is credited: POST /invoices/{invoice_id}/credit-notes."
 
 
+def has_payment(table: Table, _: object) -> ColumnElement[bool]:
+    """Whether an invoice has a payment on a day from `paid_date_from` to `paid_date_to`; the filter has always both."""
+    paid = schema.billing.payments.c
+    in_range = paid.paid_date.between(bindparam("paid_date_from"), bindparam("paid_date_to"))
+    return table.c.id.in_(select(paid.invoice_id).where(in_range))
+
+
 class InvoiceFilter(Filter):
     """Which invoices."""
 
@@ -60,6 +70,16 @@ class InvoiceFilter(Filter):
     client_id: OneOf[Id] | None = None
     project_id: OneOf[Id] | None = None
     status: Annotated[OneOf[StatusOption] | None, balance.STATUS_FILTER] = None
+    paid_date_from: Annotated[
+        Day | None, Where(has_payment, description="Invoices with a payment whose `paid_date` is this day or later.")
+    ] = None
+    paid_date_to: Annotated[
+        Day | None,
+        Where(
+            has_payment,
+            description="Invoices with a payment whose `paid_date` is this day or earlier; with both, one in between.",
+        ),
+    ] = None
     issue_date_from: Annotated[Day | None, since("issue_date")] = None
     issue_date_to: Annotated[Day | None, until("issue_date")] = None
     due_date_from: Annotated[Day | None, since("due_date")] = None
@@ -70,6 +90,12 @@ class InvoiceFilter(Filter):
     total_max: Annotated[SignedMoney | None, at_most("total")] = None
     quote_id: OneOf[Id] | None = None
     external_id: OneOf[Text191] | None = None
+
+    def __post_init__(self) -> None:
+        """Fill in the other end of a range of `paid_date`: one payment lies within both."""
+        if self.paid_date_from is not None or self.paid_date_to is not None:
+            self.paid_date_from = self.paid_date_from or FIRST_DAY
+            self.paid_date_to = self.paid_date_to or LAST_DAY
 
 
 def load_invoice(tx: Tx, invoice_id: int) -> Invoice:
@@ -97,11 +123,8 @@ def prepare(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> tuple[In
     if before and former != "draft":
         documents.check_locked(tx, invoice, before, former, FIXED)
         invoice.lines = before.lines
-    elif before and invoice.client_id != before.client_id and any(line.kind != "item" for line in before.lines):
-        tx.error(
-            "client_id", f"Is fixed as {before.client_id} while work is attached: delete the lines with work first."
-        )
-        invoice.client_id = before.client_id  # so that its project and its lines are not blamed
+    elif before and invoice.client_id != before.client_id:
+        check_client(tx, invoice, before)
     tax_rate = documents.prepare_for_client(tx, invoice, before)
     if former == "draft":
         left_out = prepare_draft(tx, invoice, before, tax_rate)
@@ -119,6 +142,19 @@ def prepare(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> tuple[In
     in_full = target == "paid" != former and target in TRANSITIONS[former]
     invoice.record_payment = payments.prepare_payment(tx, invoice.record_payment or None, invoice, in_full=in_full)
     return invoice, InvoiceMeta(left_out)
+
+
+def check_client(tx: Tx, invoice: Invoice, before: Invoice) -> None:
+    """Note an error when a draft stays with its client: a line with work stays, or a quote of the client became it."""
+    is_attached = any(line.kind != "item" and any(work_of(line)) for line in documents.kept_lines(invoice.lines))
+    if is_attached:
+        reason = "while work is attached: delete the lines with work first."
+    elif invoice.quote_id is not None:
+        reason = f"with quote {invoice.quote_id}, which became this invoice: create another one for the other client."
+    else:
+        return
+    tx.error("client_id", f"Is fixed as {before.client_id} {reason}")
+    invoice.client_id = before.client_id  # so that its project and its lines are not blamed
 
 
 def prepare_draft(tx: Tx, invoice: Invoice, before: Invoice | None, tax_rate: Decimal) -> list[LeftOut]:
@@ -204,7 +240,7 @@ def save(tx: Tx, invoice: Invoice, before: Invoice) -> None:
 @api.delete("/{invoice_id}")
 def delete_invoice(tx: Tx, invoice_id: Id) -> None:
     """Delete a draft; the work on it can be billed again."""
-    before = etag.check_unchanged(tx, load_invoice(tx, invoice_id))
+    before = etag.check_unchanged(tx, invoices, load_invoice(tx, invoice_id))
     if before.status != "draft":
         message = f"This invoice is {before.status} and stays. {CREDIT}"
         raise Refusal("locked", message, errors={"status": [message]})

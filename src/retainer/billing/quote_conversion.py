@@ -1,5 +1,6 @@
 """Quote conversion: what an accepted quote becomes: a project, an invoice, or both, each once."""
 
+from contextlib import ExitStack
 from decimal import Decimal
 from typing import Literal, NamedTuple, Protocol
 
@@ -8,23 +9,18 @@ from sqlalchemy import bindparam, func, select, update
 from retainer.billing import documents, lines
 from retainer.billing.invoice_types import Invoice, InvoiceLine
 from retainer.billing.quote_types import QuoteLine, effective_status, made_from
-from retainer.schema.billing import quote_lines, quotes
-from retainer.schema.crm import clients, external_contacts
+from retainer.rollups.changes import changing
+from retainer.rollups.sources import CREDIT_NOTE_SHARES, INVOICE_LINES
+from retainer.schema.billing import ISSUED_INVOICES, credit_note_shares, credit_notes, invoices, quote_lines, quotes
+from retainer.schema.crm import clients
 from retainer.store import constraints
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
 from retainer.values.reading import writable_fields
 
-CONTACT = (
-    select(external_contacts.c.id)
-    .where(external_contacts.c.id == quotes.c.contact_id, external_contacts.c.client_id == quotes.c.client_id)
-    .scalar_subquery()
-)
-"""The contact of a quote, who may be another client's by now."""
 QUOTE = (
     select(
-        *quotes.c["number", "title", "client_id"],
-        CONTACT,
+        *quotes.c["number", "title", "client_id", "contact_id"],
         func.coalesce(quotes.c.converted_project_id, quotes.c.project_id),
         effective_status(quotes),
         *quotes.c["notes", "terms", "currency", "subtotal", "converted_project_id"],
@@ -39,6 +35,20 @@ CONVERT = (
     update(quotes)
     .where(quotes.c.id == bindparam("quote"))
     .values(converted_project_id=bindparam("project"), updated_at=bindparam("now"))
+)
+INVOICE = select(*invoices.c["id", "status"]).where(
+    invoices.c.quote_id == bindparam("quote"), invoices.c.status != "void", invoices.c.project_id.is_(None)
+)
+NOTES = select(credit_notes.c.id).where(credit_notes.c.invoice_id == bindparam("invoice"))
+SET_PROJECT = (
+    update(invoices)
+    .where(invoices.c.id == bindparam("invoice"))
+    .values(project_id=bindparam("project"), updated_at=bindparam("now"))
+)
+SET_PROJECT_OF_SHARES = (
+    update(credit_note_shares)
+    .where(credit_note_shares.c.credit_note_id == bindparam("note"), credit_note_shares.c.project_id.is_(None))
+    .values(project_id=bindparam("project"), updated_at=bindparam("now"))
 )
 ARTICLES = {"project": "a project", "invoice": "an invoice"}
 
@@ -139,9 +149,25 @@ def copy_lines(tx: Tx, quote_id: int) -> list[InvoiceLine]:
 
 
 def convert(tx: Tx, quote_id: int | None, project_id: int) -> None:
-    """Write which project a quote became; `fill_project` has locked it and noted an error unless it is free."""
-    if quote_id is not None:
-        tx.run(CONVERT, quote=quote_id, project=project_id, now=tx.now)
+    """Write which project a quote became; `fill_project` has locked it and noted an error unless it is free.
+
+    The project is that of the invoice, too, which the quote became before, unless that has one.
+    """
+    if quote_id is None:
+        return
+    tx.run(CONVERT, quote=quote_id, project=project_id, now=tx.now)
+    row = tx.one(INVOICE, quote=quote_id)
+    if row is not None:
+        invoice_id, status = row
+        with ExitStack() as sums:
+            notes = [note_id for (note_id,) in tx.all(NOTES, invoice=invoice_id)]
+            if status in ISSUED_INVOICES:
+                sums.enter_context(changing(tx, INVOICE_LINES, invoice_id))
+            for note_id in notes:
+                sums.enter_context(changing(tx, CREDIT_NOTE_SHARES, note_id))
+            tx.run(SET_PROJECT, invoice=invoice_id, project=project_id, now=tx.now)
+            for note_id in notes:
+                tx.run(SET_PROJECT_OF_SHARES, note=note_id, project=project_id, now=tx.now)
 
 
 def touch(tx: Tx, quote_id: int | None) -> None:

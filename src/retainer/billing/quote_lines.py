@@ -63,7 +63,7 @@ def create_quote_line(tx: Tx, quote_id: Id, body: New[QuoteLine]) -> WithMeta[Qu
 @api.delete("/{line_id}")
 def delete_quote_line(tx: Tx, quote_id: Id, line_id: Id) -> None:
     """Remove a line from a draft."""
-    etag.check_unchanged(tx, tx.get(quote_lines, line_id, QuoteLine, quote_id=quote_id))
+    etag.check_unchanged(tx, quote_lines, tx.get(quote_lines, line_id, QuoteLine, quote_id=quote_id))
     quote = load_draft(tx, quote_id)
     tx.delete(quote_lines, line_id)
     update_totals(tx, quote)

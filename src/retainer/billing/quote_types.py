@@ -70,7 +70,9 @@ class Quote(Record):
     project_id: Annotated[
         Id | None, "A project of the client that it is about; `converted_project_id` is what it became."
     ] = None
-    number: Annotated[Text50, "The next of the account's series, like Q-2026-0001; given on creation."] = READ_ONLY
+    number: Annotated[
+        Text50, document_types.NUMBERED, "The next of the account's series, like Q-2026-0001; given on creation."
+    ] = READ_ONLY
     title: Annotated[
         Text255 | None, "What it is about; becomes the name of the project or the subject of the invoice."
     ] = None

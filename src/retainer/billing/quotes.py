@@ -98,6 +98,9 @@ def prepare(tx: Tx, quote: Quote, before: Quote | None = None) -> Quote:
     relations.check_transition(tx, former, quote.status, TRANSITIONS)
     if quote.status in NEED_LINES and former == "draft" and not quote.lines and tx.readable("lines"):
         tx.error("status", f"A quote without lines cannot be {quote.status}. Add a line first.")
+    if quote.status == "sent" != former and quote.valid_until < tx.today and tx.readable("valid_until", "issue_date"):
+        message = f"Cannot be sent: it was valid until {quote.valid_until}. Move valid_until to {tx.today} or later."
+        tx.error("status", message, "invalid_transition")
     if quote.number is None:
         quote.number = next_number(tx, quotes, tx.value(PATTERN), quote.issue_date)
     if quote.status == "draft":
@@ -147,7 +150,7 @@ def update_quote(tx: Tx, quote_id: Id, patch: Patch[Quote]) -> Quote:
 @api.delete("/{quote_id}")
 def delete_quote(tx: Tx, quote_id: Id) -> None:
     """Delete a quote with its lines; one that was accepted stays."""
-    before = etag.check_unchanged(tx, load_quote(tx, quote_id))
+    before = etag.check_unchanged(tx, quotes, load_quote(tx, quote_id))
     if before.status == "accepted":
         became = (
             "has become a project or an invoice" if before.converted_project_id or before.invoice_id else "was accepted"

@@ -10,7 +10,7 @@ from retainer.crm.tags import TagFilter, TagIds, set_tags
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
-from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.query import REPEATED, Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
 from retainer.schema import expressions
@@ -26,7 +26,8 @@ from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
 Status = Annotated[
     Literal["prospect", "active", "archived"],
     Meta(title="ClientStatus"),
-    "An `archived` client takes nothing new: no projects, time, expenses, documents, tickets or sites.",
+    "An `archived` client takes nothing new: no contacts, projects, milestones, tasks, time, expenses, documents, "
+    "tickets or sites.",
 ]
 
 
@@ -87,11 +88,13 @@ class ClientFilter(Filter):
     """Which clients."""
 
     sorts = ("name", "number", "created_at", "updated_at")
+    name: Annotated[OneOf[Text191] | None, REPEATED] = None
     status: OneOf[Status] | None = None
     country: OneOf[Country] | None = None
     currency: OneOf[Currency] | None = None
     number: OneOf[Text50] | None = None
     email: OneOf[Email] | None = None
+    vat_number: OneOf[Text50] | None = None
     has_overdue: Annotated[bool | None, truth(has_overdue_invoice, "clients who have an overdue invoice")] = None
     external_id: OneOf[Text191] | None = None
     tag_id: TagFilter = None
@@ -146,4 +149,4 @@ def update_client(tx: Tx, client_id: Id, patch: Patch[Client]) -> Client:
 @api.delete("/{client_id}")
 def delete_client(tx: Tx, client_id: Id) -> None:
     """Delete a client with its contacts; refused while other records belong to it."""
-    changes.delete(tx, clients, etag.check_unchanged(tx, tx.get(clients, client_id, Client)))
+    changes.delete(tx, clients, etag.check_unchanged(tx, clients, tx.get(clients, client_id, Client)))

@@ -1,7 +1,8 @@
 """External contacts: the people at the clients.
 
-The first contact of a client becomes its primary one; making another one primary takes that from the former. After the
-primary contact is deleted the client has none, until one is made primary or a new one is created.
+The first contact of a client becomes its primary one; making another one primary takes that from the former. When the
+primary contact is deleted or moves to another client, the oldest active one takes its place. A contact stays with its
+client while tickets, quotes or invoices refer to it.
 """
 
 from typing import Annotated, Literal
@@ -17,8 +18,11 @@ from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
 from retainer.rollups.sources import CONTACTS
-from retainer.schema.crm import external_contacts
+from retainer.schema.billing import invoices, quotes
+from retainer.schema.crm import clients, external_contacts
 from retainer.schema.filters import Where
+from retainer.schema.support import tickets
+from retainer.shared import relations
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
 from retainer.values.kinds import Email, Id, Text50, Text100, Text191, Text5000
@@ -39,7 +43,9 @@ Status = Annotated[
 class ExternalContact(Record):
     """A person at a client."""
 
-    client_id: Annotated[Id, "The client whom the person works for."]
+    client_id: Annotated[
+        Id, "The client whom the person works for; fixed while tickets, quotes or invoices refer to the contact."
+    ]
     first_name: Annotated[Text100 | None, "One of `first_name`, `last_name` and `email` is needed."] = None
     last_name: Annotated[Text100 | None, "Lists are sorted by it; who has none stands by first name or email."] = None
     name: Annotated[Text191, "First and last name together, or else the email address."] = READ_ONLY
@@ -49,7 +55,9 @@ class ExternalContact(Record):
     job_title: Annotated[Text100 | None, "What the person does there, like Head of Marketing."] = None
     role: Role = "general"
     is_primary: Annotated[
-        bool, "True for one contact of each client: the first, until another takes it over by being sent with true."
+        bool,
+        "True for one contact of each client: the first, until another is sent with true, or takes its place when it "
+        "goes.",
     ] = SERVER_DEFAULT
     status: Status = "active"
     notes: Annotated[Text5000 | None, "For the agency's own use; `q` does not search them."] = None
@@ -80,6 +88,18 @@ class ContactFilter(Filter):
 PRIMARY_CONTACT = select(external_contacts.c.id).where(
     external_contacts.c.client_id == bindparam("client"), external_contacts.c.is_primary
 )
+CLIENT = select(clients.c.status, PRIMARY_CONTACT.scalar_subquery()).where(clients.c.id == bindparam("client"))
+OLDEST_ACTIVE = (
+    select(external_contacts.c.id)
+    .where(external_contacts.c.client_id == bindparam("client"), external_contacts.c.status == "active")
+    .order_by(external_contacts.c.created_at, external_contacts.c.id)
+    .limit(1)
+)
+PROMOTE = (
+    update(external_contacts)
+    .where(external_contacts.c.id == OLDEST_ACTIVE.scalar_subquery())
+    .values(is_primary=True, updated_at=bindparam("now"))
+)
 DEMOTE_OTHERS = (
     update(external_contacts)
     .where(
@@ -91,16 +111,30 @@ DEMOTE_OTHERS = (
 )
 
 
-def prepare(tx: Tx, contact: ExternalContact) -> ExternalContact:
+REFERRING = relations.counts_of("contact_id", tickets, quotes, invoices)
+
+
+def prepare(
+    tx: Tx, contact: ExternalContact, before: ExternalContact | None, sent: relations.SentFields
+) -> ExternalContact:
     """Fill in a contact's name, and whether it is the primary one: the first of a client is.
 
-    A contact without any name and email address is an error, which is noted once.
+    A contact without any name and email address is an error, which is noted once. One that comes to a client, be it
+    new or another's, is noted as an error when that client is archived, or when records of its former one refer to it.
     """
     contact.name = " ".join(part for part in (contact.first_name, contact.last_name) if part) or contact.email or ""
     if not contact.name and tx.readable("first_name", "last_name", "email"):
         tx.error("first_name", "Give at least one of first_name, last_name and email.")
-    if contact.is_primary is None:
-        contact.is_primary = tx.one(PRIMARY_CONTACT, client=contact.client_id) is None
+    comes = before is None or contact.client_id != before.client_id
+    if comes or contact.is_primary is None:
+        status, primary_id = tx.one(CLIENT, client=contact.client_id) or ("active", None)
+        if contact.is_primary is None or (not contact.is_primary and "is_primary" not in sent):
+            contact.is_primary = primary_id in {None, contact.id}
+        if comes:
+            relations.check_open(tx, "client_id", f"Client {contact.client_id}", status)
+    if before is not None and comes:
+        advice = f"Create a contact at client {contact.client_id} instead."
+        relations.check_unreferred(tx, REFERRING, before.id, "client_id", advice)
     return contact
 
 
@@ -112,6 +146,12 @@ def save_links(
     if contact.is_primary:
         tx.run(DEMOTE_OTHERS, client=contact.client_id, contact=contact_id, now=tx.now)
     return tx.get(external_contacts, contact_id, ExternalContact)
+
+
+def promote_next(tx: Tx, former: ExternalContact) -> None:
+    """Make the oldest active contact of a client the primary one in place of the former, which has gone."""
+    if former.is_primary:
+        tx.run(PROMOTE, client=former.client_id, now=tx.now)
 
 
 api = Resource("/external-contacts", tag="External contacts", scope="clients", table=external_contacts)
@@ -126,7 +166,8 @@ def list_external_contacts(tx: Tx, filters: ContactFilter, page: Page) -> Paged[
 @api.post()
 def create_external_contact(tx: Tx, body: New[ExternalContact]) -> ExternalContact:
     """Create an external contact; the first of a client becomes its primary one."""
-    return save_links(tx, changes.insert(tx, CONTACTS, external_contacts, prepare(tx, body)), body)
+    contact = prepare(tx, body, None, relations.sent_fields(body))
+    return save_links(tx, changes.insert(tx, CONTACTS, external_contacts, contact), contact)
 
 
 @api.get("/{external_contact_id}")
@@ -140,13 +181,16 @@ def get_external_contact(tx: Tx, external_contact_id: Id) -> ExternalContact:
 def update_external_contact(tx: Tx, external_contact_id: Id, patch: Patch[ExternalContact]) -> ExternalContact:
     """Change an external contact; becoming primary takes that from the client's former one."""
     before = tx.get(external_contacts, external_contact_id, ExternalContact)
-    after = prepare(tx, patch.apply_to(before))
+    after = prepare(tx, patch.apply_to(before), before, patch.given)
     changes.update(tx, CONTACTS, external_contacts, before, after)
+    if after.client_id != before.client_id:
+        promote_next(tx, before)
     return save_links(tx, external_contact_id, after, before.tag_ids)
 
 
 @api.delete("/{external_contact_id}")
 def delete_external_contact(tx: Tx, external_contact_id: Id) -> None:
-    """Delete an external contact."""
-    contact = etag.check_unchanged(tx, tx.get(external_contacts, external_contact_id, ExternalContact))
-    changes.delete(tx, external_contacts, contact)
+    """Delete an external contact; if it was the primary one, the oldest active one takes its place."""
+    contact = tx.get(external_contacts, external_contact_id, ExternalContact)
+    changes.delete(tx, external_contacts, etag.check_unchanged(tx, external_contacts, contact))
+    promote_next(tx, contact)

@@ -139,4 +139,4 @@ def update_tag(tx: Tx, tag_id: Id, patch: Patch[Tag]) -> Tag:
 @api.delete("/{tag_id}")
 def delete_tag(tx: Tx, tag_id: Id) -> None:
     """Delete a tag; every record that carries it loses it."""
-    tx.delete(tags, etag.check_unchanged(tx, tx.get(tags, tag_id, Tag)).id)
+    tx.delete(tags, etag.check_unchanged(tx, tags, tx.get(tags, tag_id, Tag)).id)

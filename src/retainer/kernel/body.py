@@ -3,13 +3,14 @@
 from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
+from sqlalchemy import Table
 
 from retainer.errors import FieldErrors, Refusal
 from retainer.kernel import etag
 from retainer.kernel.http import Request
 from retainer.store.records import R
 from retainer.store.tx import Tx
-from retainer.values.reading import complete, create_only, misspelt, read_fields
+from retainer.values.reading import complete, fixed_errors, misspelt, read_fields
 from retainer.values.records import Record
 from retainer.values.strict_json import read_object
 
@@ -54,8 +55,8 @@ class RequestBody:
 class Patch(Generic[R]):
     """The fields that a PUT or PATCH sends."""
 
-    def __init__(self, tx: Tx, body: RequestBody) -> None:
-        self.tx, self.body = tx, body
+    def __init__(self, tx: Tx, table: Table, body: RequestBody) -> None:
+        self.tx, self.table, self.body = tx, table, body
         self.given = dict.fromkeys(body.values, "sent")
 
     def apply_to(self, current: R) -> R:
@@ -63,10 +64,9 @@ class Patch(Generic[R]):
 
         So does a field that could not be read. Raises `precondition_failed` and what makes the body unreadable.
         """
-        etag.check_unchanged(self.tx, current)
+        etag.check_unchanged(self.tx, self.table, current)
         self.body.note_errors(self.tx)
         values = dict(self.body.values)
-        for name in create_only(self.body.model) & values.keys():
-            if (values.pop(name) or None) != (getattr(current, name) or None):
-                self.tx.error(name, "Can be set only when the record is created. Leave it out.")
+        for name, message in fixed_errors(current, values).items():
+            self.tx.error(name, message)
         return msgspec.structs.replace(current, **values)

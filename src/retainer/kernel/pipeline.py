@@ -138,8 +138,9 @@ def reply(operation: Operation, result: Any, request: Request) -> Response:
     if isinstance(result, WithMeta):
         record, meta = result.data, b',"meta":%b' % encode(result.meta)
         data = encode(record)
-    if isinstance(record, Record):
-        tag = etag.of(data)
+    table = operation.resource.table
+    if isinstance(record, Record) and table is not None:
+        tag = etag.of_record(table, record, data)
         if not operation.writes and etag.matches(request.header("IF_NONE_MATCH"), tag):
             return Response(304, [("etag", tag)])
         headers.append(("etag", tag))

@@ -124,7 +124,10 @@ class Operation:
         if get_origin(hint) is bodies.Patch:
             (model,) = get_args(hint)
             self.body = model
-            return lambda tx, call: bodies.Patch(tx, call.sent) if call.sent else None
+            table = self.resource.table
+            if table is None:
+                raise TypeError(f"{where} changes a record, and its resource has no table.")
+            return lambda tx, call: bodies.Patch(tx, table, call.sent) if call.sent else None
         if get_origin(hint) is Annotated and bodies.NEW in hint.__metadata__:
             model = hint.__origin__
             self.body = model

@@ -182,7 +182,7 @@ def use(available: int, target: Decimal | None, currency: str, figures: dict[str
     """Return the fields of UtilisationTotal from the SUMS in each currency."""
     tracked, billable = (sum(sums[place] for sums in figures.values()) for place in (0, 1))
     values = {code: amount_of(sums[2], code) for code, sums in sorted(figures.items())}
-    others = [OtherCurrency(code, value) for code, value in values.items() if code != currency]
+    others = [OtherCurrency(code, value) for code, value in values.items() if value and code != currency]
     ratios = (ratio(tracked, available), ratio(billable, available), ratio(billable, tracked))
     billable_value = values.get(currency, amount_of(0, currency))
     return available, tracked, billable, *ratios, target, currency, billable_value, others

@@ -161,6 +161,7 @@ payments = tenant_table(
     text("reference", optional=True),
     text("notes", optional=True),
     Index("payments_unique_reference", "account_id", "invoice_id", "reference", unique=True),
+    Index(None, "account_id", "paid_date", "invoice_id"),
     Index("payments_by_invoice", "account_id", "invoice_id", "paid_date", "amount"),
 )
 

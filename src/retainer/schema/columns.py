@@ -101,8 +101,14 @@ def hidden(column: Column[Any]) -> Column[Any]:
     return column
 
 
+def maintained(column: Column[Any]) -> Column[Any]:
+    """Mark a figure that others keep up to date: no update of its record writes it, and If-Match leaves it alone."""
+    column.info["kept"] = True
+    return column
+
+
 def kept(name: str, kind: Callable[..., Column[Any]] = integer) -> Column[Any]:
-    """A sum of other rows, 0 at first, that `rollups` keeps as these change; no update of a record writes it."""
+    """A sum of other rows, 0 at first, that `rollups` keeps as these change."""
     column = kind(name, server_default="0")
     column.info["kept"] = True
     return column

@@ -12,6 +12,7 @@ from retainer.schema.columns import (
     money,
     ref,
     sortable,
+    sparse,
     tenant_table,
     text,
     unique,
@@ -76,6 +77,8 @@ clients = tenant_table(
     Index(None, "account_id", "name_sort", "id"),
     Index(None, "account_id", "created_at", "id"),
     Index(None, "account_id", "updated_at", "id"),
+    Index(None, "account_id", "name"),
+    sparse("clients", "vat_number"),
 )
 clients_tags = tag_links("clients")
 

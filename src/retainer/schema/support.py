@@ -32,6 +32,7 @@ tickets = tenant_table(
     kept("replies_count"),
     kept("tracked_minutes"),
     text("external_id", optional=True),
+    folded("requester_email", optional=True),
     folded("subject", "description", into="search"),
     unique("number"),
     unique("external_id"),
@@ -43,6 +44,7 @@ tickets = tenant_table(
     Index(None, "account_id", "contact_id"),
     Index(None, "account_id", "site_id"),
     Index(None, "account_id", "project_id"),
+    sparse("tickets", "requester_email_folded", "created_at", "id"),
     sparse("tickets", "resolved_at"),
 )
 tickets_tags = tag_links("tickets")

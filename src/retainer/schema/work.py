@@ -1,6 +1,6 @@
 """Work: projects with their milestones and tasks, time entries, and cost rates."""
 
-from sqlalchemy import Index
+from sqlalchemy import Index, column
 
 from retainer.schema.columns import (
     day,
@@ -148,6 +148,12 @@ time_entries = tenant_table(
     Index(None, "account_id", "project_id", "date", "id"),
     Index("time_entries_by_user", "account_id", "user_id", "date", "id", "project_id", "billable", "duration_minutes"),
     Index("time_entries_by_task", "account_id", "task_id", "date", "id", "duration_minutes"),
+    Index(
+        "time_entries_without_rate",
+        *("account_id", "date", "id"),
+        sqlite_where=column("hourly_rate").is_(None),
+        postgresql_where=column("hourly_rate").is_(None),
+    ),
     sparse("time_entries", "invoice_id"),
     sparse("time_entries", "invoice_line_id"),
     sparse("time_entries", "ticket_id", "date", "id", "duration_minutes"),

@@ -3,9 +3,10 @@
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Select, Table, bindparam, func, select
 
 from retainer.schema.identity import users
+from retainer.store.constraints import singular
 from retainer.store.tx import Tx
 from retainer.values.kinds import LARGEST_POSITION, ME
 from retainer.values.records import Record
@@ -14,6 +15,10 @@ ACTIVE = select(users.c.is_active).where(users.c.id == bindparam("id"))
 
 SentFields = dict[str, str]
 """The fields that have a say: each was `sent`, or was `derived` from one that was."""
+
+
+ReferenceCounts = Mapping[Table, Select[int]]
+"""Tables whose rows may refer to a record, each with the statement that counts those that do."""
 
 
 class HasUser(Protocol):
@@ -70,6 +75,22 @@ def check_open(tx: Tx, field: str, name: str, status: str | None, *, template: b
         tx.error(field, f"{name} is archived and takes nothing new. Make it active first.")
     if template:
         tx.error(field, f"{name} is a template and takes no time or money. Create a project from it first.")
+
+
+def counts_of(column: str, *tables: Table) -> ReferenceCounts:
+    """Return the statements that count the rows of tables which refer to a record by this column."""
+    return {
+        table: select(func.count()).select_from(table).where(table.c[column] == bindparam("id")) for table in tables
+    }
+
+
+def check_unreferred(tx: Tx, counts: ReferenceCounts, record_id: int, field: str, advice: str) -> None:
+    """Note `in_use` on a field that is fixed while others refer to the record, with the count of each kind."""
+    for table, statement in counts.items():
+        count = tx.value(statement, id=record_id)
+        if count:
+            refer = f"1 {singular(table)} refers" if count == 1 else f"{count} {table.name} refer"
+            tx.error(field, f"Is fixed while {refer} to this record. {advice}", "in_use")
 
 
 def check_transition(

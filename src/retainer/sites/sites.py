@@ -6,6 +6,7 @@ checks in that time, to the hour for weeks and months; maintenance and pauses co
 `plugin=woocommerce&plugin_version_lt=9.1` finds the sites with an older version of a plugin.
 """
 
+from collections.abc import Collection
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -24,6 +25,7 @@ from retainer.rollups.sources import SITES
 from retainer.schema.crm import clients
 from retainer.schema.filters import Where, before, truth
 from retainer.schema.sites import sites
+from retainer.schema.support import tickets
 from retainer.schema.work import projects
 from retainer.shared import relations
 from retainer.sites import plugins, uptime
@@ -151,12 +153,14 @@ class SiteFilter(Filter):
 
 PROJECT = select(projects.c.client_id).where(projects.c.id == bindparam("id"))
 CLIENT = select(clients.c.status).where(clients.c.id == bindparam("id"))
+REFERRING = relations.counts_of("site_id", tickets)
 
 
 def prepare(tx: Tx, site: Site, before: Site | None, sent: relations.SentFields) -> Site:
     """Fill in whose site it is, what it is called, and how many updates it waits for.
 
-    `sent` holds the fields of the body, and gets those that followed from them.
+    `sent` holds the fields of the body, and gets those that followed from them. The client of a site is fixed while
+    tickets refer to it.
     """
     sent_relations = relations.named_fields(site, sent, "client_id", "project_id")
     client_follows = relations.concerns(before, sent, "project_id", "client_id")
@@ -167,13 +171,23 @@ def prepare(tx: Tx, site: Site, before: Site | None, sent: relations.SentFields)
         status = tx.value(CLIENT, id=site.client_id)
         field = relations.first_named(sent_relations, "client_id", "project_id")
         relations.check_open(tx, field, f"Client {site.client_id}", status)
+    if before is not None and site.client_id != before.client_id:
+        field = relations.first_named(sent_relations, "client_id", "project_id")
+        relations.check_unreferred(tx, REFERRING, before.id, field, "Take it off the tickets first.")
     site.name = site.name or (urlsplit(site.url).hostname or site.url)[:191]
     site.core_update_available = newer(site.wp_update_version, site.wp_version)
     site.plugins = site.plugins or []
     site.plugins_count, site.plugin_updates_count = plugins.prepare_plugins(tx, site.plugins)
-    if any(name in sent and getattr(site, name) for name in SYNCED_FIELDS):
-        site.last_synced_at = tx.now
+    site.plugins = sorted(site.plugins, key=lambda plugin: plugin.slug or "")  # as they are read
     return site
+
+
+def is_push(site: Site, before: Site | None, body: Collection[str]) -> bool:
+    """Whether a body pushes what a site runs, new or not; a record that is sent back as it was read pushes nothing."""
+    pushed = [name for name in SYNCED_FIELDS if name in body]
+    if before is not None and any(getattr(site, name) != getattr(before, name) for name in pushed):
+        return True
+    return "last_synced_at" not in body and any(getattr(site, name) for name in pushed)
 
 
 def load_site(tx: Tx, site_id: int) -> Site:
@@ -197,6 +211,7 @@ def list_sites(tx: Tx, filters: SiteFilter, page: Page) -> Paged[Site]:
 def create_site(tx: Tx, body: New[Site]) -> Site:
     """Create a site; it is checked at once, unless monitoring_enabled is false."""
     site = prepare(tx, body, None, relations.sent_fields(body))
+    site.last_synced_at = tx.now if is_push(site, None, SYNCED_FIELDS) else None
     site_id = changes.insert(tx, SITES, sites, site)
     uptime.check_now(tx, site_id)
     plugins.replace_plugins(tx, site_id, site.plugins)
@@ -217,6 +232,8 @@ def update_site(tx: Tx, site_id: Id, patch: Patch[Site]) -> Site:
     """Change a site, or push its versions and plugins; `plugins` takes the place of the whole set."""
     before = load_site(tx, site_id)
     after = prepare(tx, patch.apply_to(before), before, patch.given)
+    if is_push(after, before, patch.body.fields):
+        after.last_synced_at = tx.now
     changes.update(tx, SITES, sites, before, after)
     if sorted(after.plugins, key=lambda plugin: plugin.slug) != before.plugins:
         plugins.replace_plugins(tx, site_id, after.plugins)
@@ -230,4 +247,4 @@ def update_site(tx: Tx, site_id: Id, patch: Patch[Site]) -> Site:
 @api.delete("/{site_id}")
 def delete_site(tx: Tx, site_id: Id) -> None:
     """Delete a site with what was observed of it; tickets stay, without a site."""
-    changes.delete(tx, sites, etag.check_unchanged(tx, load_site(tx, site_id)))
+    changes.delete(tx, sites, etag.check_unchanged(tx, sites, load_site(tx, site_id)))

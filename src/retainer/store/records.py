@@ -1,6 +1,6 @@
 """Records: what a row looks like outside the database, and how a row becomes one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Select, Table, bindparam, case, select, ty
 
 from retainer.store.engines.sql import INTEGER, json_row
 from retainer.values.exact import DIGITS, amount_of, minor_units
-from retainer.values.records import WRITE_ONLY, Record
+from retainer.values.records import WRITE_ONLY, DetailOnly, Record
 
 Convert = Callable[[Any], Any]
 MINOR = {currency: 10 ** (4 - digits) for currency, digits in DIGITS.items() if digits != 2}
@@ -44,7 +44,10 @@ def comparable_amount(table: Table, name: str) -> ColumnElement[Any]:
 
 
 class View:
-    """How the rows of a table are read as one type of record, and how a record is written to them."""
+    """How the rows of a table are read as one type of record, and how a record is written to them.
+
+    `held` are the fields that the record itself holds; what others are derived from or kept up to date by is not.
+    """
 
     def __init__(self, table: Table, model: type[Record]) -> None:
         hints = get_type_hints(model, include_extras=True)
@@ -54,6 +57,7 @@ class View:
         self.columns: list[ColumnElement[Any]] = []
         stored = (name for name in fields if name in table.c and name not in GIVEN)
         self.names = [name for name in stored if "kept" not in table.c[name].info]
+        self.held = [*_held_fields(table, model, hints)]
         self._into = [(name, table.c[name].info["into"]) for name in self.names if "into" in table.c[name].info]
         self._out: list[tuple[int, Convert]] = []
         self._derived: list[tuple[int, Convert]] = []
@@ -119,6 +123,20 @@ class View:
             return comparable_amount(self.table, name)
         words = {word: place for place, word in enumerate(get_args(kind))} if get_origin(kind) is Literal else {}
         return case(words, value=getattr(column, "element", column)) if words else column
+
+
+def _held_fields(table: Table, model: type[Record], hints: dict[str, object]) -> Iterator[str]:
+    """Yield the fields that a record holds itself, its children included: no figure that follows from other rows."""
+    for field in msgspec.structs.fields(model):
+        marks = getattr(hints[field.name], "__metadata__", ())
+        if field.default is WRITE_ONLY:
+            is_held = any(isinstance(mark, DetailOnly) for mark in marks)
+        elif any(isinstance(mark, Derived) for mark in marks):
+            is_held = False
+        else:
+            is_held = "kept" not in table.c[field.name].info
+        if is_held:
+            yield field.name
 
 
 @cache

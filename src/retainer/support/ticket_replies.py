@@ -1,7 +1,7 @@
 """Ticket replies: the thread of a ticket, oldest first. What was said stays said: replies are only added.
 
-A reply by the requester opens a ticket again that was pending, resolved or closed. `status` and `assignee_id` of a
-reply are those that the ticket gets with it.
+Each reply changes its ticket, internal ones too. A reply by the requester opens a ticket again that was pending,
+resolved or closed. `status` and `assignee_id` of a reply are those that the ticket gets with it.
 """
 
 from typing import Annotated
@@ -109,4 +109,6 @@ def create_ticket_reply(tx: Tx, ticket_id: Id, body: New[TicketReply]) -> WithMe
     apply_to_ticket(tx, reply, ticket)
     reply_id = changes.insert(tx, REPLIES, ticket_replies, reply)
     tx.update(tickets, ticket)
+    if reply.is_internal:  # it may change nothing else of the ticket
+        tx.touch(tickets, ticket_id)
     return WithMeta(tx.get(ticket_replies, reply_id, TicketReply), TicketChanged(tx.get(tickets, ticket_id, Ticket)))

@@ -1,9 +1,10 @@
 """Tickets: what clients ask for, and how it was answered.
 
-The client follows from the contact, the site or the project. A ticket that is resolved or closed and becomes open again
-was reopened. `awaiting` says whose turn it is: `us` until a user has replied in public, the `requester` then, nobody's
-once it is resolved. `first_response_minutes` and `resolution_minutes` count from the creation. Descriptions and replies
-are kept as they were sent; whoever shows them as HTML must escape them.
+The client follows from the contact, the site or the project; the contact from the client and the requester's address.
+A ticket that is resolved or closed and becomes open again was reopened. `awaiting` says whose turn it is: `us` until a
+user has replied in public, the `requester` then, nobody's once it is resolved. `first_response_minutes` and
+`resolution_minutes` count from the creation. Descriptions and replies are kept as they were sent; whoever shows them as
+HTML must escape them.
 """
 
 from datetime import datetime, timedelta
@@ -33,7 +34,7 @@ from retainer.store.tx import Tx
 from retainer.values.common import ExternalId, Priority
 from retainer.values.exact import half_up
 from retainer.values.kinds import Email, Id, Instant, Text191, Text255, Text50000, UserId
-from retainer.values.records import READ_ONLY, Record
+from retainer.values.records import READ_ONLY, Record, Stated
 from retainer.work import propagation
 
 FIRST_NUMBER = 1001
@@ -95,6 +96,9 @@ def contains_text(table: Table, text: BindParameter[str]) -> ColumnElement[bool]
     return or_(table.c.search.contains(text, escape="/"), cast(table.c.number, Text).contains(text, escape="/"))
 
 
+NUMBERED = Stated("Retainer numbers it. Leave it out; external_id takes a number of your own.")
+
+
 class Ticket(Record):
     """What a client asks for."""
 
@@ -102,7 +106,9 @@ class Ticket(Record):
     description: Annotated[
         Text50000 | None, "What was asked, kept as it was sent: escape it before showing it as HTML."
     ] = None
-    number: Annotated[int, "Counts from 1001 in each account; for people, where `id` is for programs."] = READ_ONLY
+    number: Annotated[int, NUMBERED, "Counts from 1001 in each account; for people, where `id` is for programs."] = (
+        READ_ONLY
+    )
     client_id: Annotated[Id | None, "Follows from contact, site or project, and must agree with them."] = None
     contact_id: Annotated[Id | None, "Who asks; null again when the contact is deleted."] = None
     site_id: Annotated[Id | None, "Site that it is about; null again when that is deleted."] = None
@@ -111,7 +117,9 @@ class Ticket(Record):
         Text191 | None, "Who asks, by name; the contact's when left out, and kept when that is deleted."
     ] = None
     requester_email: Annotated[
-        Email | None, "Where to answer; the contact's when left out. Retainer sends no mail itself."
+        Email | None,
+        "Where to answer; the contact's when left out. That of a contact of the client makes it the `contact_id`. "
+        "Retainer sends no mail itself.",
     ] = None
     status: Status = "open"
     priority: Priority = "normal"
@@ -157,6 +165,14 @@ class TicketFilter(Filter):
     type: OneOf[Type] | None = None
     client_id: OneOf[Id | None] | None = None
     contact_id: OneOf[Id] | None = None
+    requester_email: Annotated[
+        OneOf[Email] | None,
+        Where(
+            lambda table, emails: table.c.requester_email_folded.in_(emails),
+            str.casefold,
+            "Tickets whose `requester_email` is one of these addresses, whatever the case.",
+        ),
+    ] = None
     site_id: OneOf[Id] | None = None
     project_id: OneOf[Id] | None = None
     assignee_id: OneOf[UserId | None] | None = None
@@ -181,6 +197,9 @@ class Requester(NamedTuple):
 
 
 CONTACT = select(*external_contacts.c[Requester._fields]).where(external_contacts.c.id == bindparam("id"))
+CONTACT_BY_EMAIL = select(external_contacts.c.id, external_contacts.c.name).where(
+    external_contacts.c.client_id == bindparam("client"), external_contacts.c.email_folded == bindparam("email")
+)
 SITE = select(sites.c.client_id).where(sites.c.id == bindparam("id"))
 PROJECT = select(projects.c.client_id).where(projects.c.id == bindparam("id"))
 CLIENT = select(clients.c.status).where(clients.c.id == bindparam("id"))
@@ -202,6 +221,7 @@ def prepare(tx: Tx, ticket: Ticket, before: Ticket | None, sent: relations.SentF
             requester = Requester(*row)
             ticket.requester_name = ticket.requester_name if "requester_name" in sent else requester.name
             ticket.requester_email = ticket.requester_email if "requester_email" in sent else requester.email
+    find_contact(tx, ticket, before, sent)
     if ticket.client_id and (before is None or ticket.client_id != before.client_id):
         status = tx.value(CLIENT, id=ticket.client_id)
         field = relations.first_named(sent_relations, "client_id", *NARROWER)
@@ -211,6 +231,18 @@ def prepare(tx: Tx, ticket: Ticket, before: Ticket | None, sent: relations.SentF
         ticket.number, ticket.reopened_count = increment_series(tx, "tickets", FIRST_NUMBER), 0
     update_resolution(ticket, before.status if before else "open", before.created_at if before else tx.now, tx.now)
     return ticket
+
+
+def find_contact(tx: Tx, ticket: Ticket, before: Ticket | None, sent: relations.SentFields) -> None:
+    """Let the contact of the client with the requester's address be the ticket's, unless the body says which is."""
+    email = ticket.requester_email
+    is_new = before is None or email != before.requester_email
+    if email is None or "contact_id" in sent or "requester_email" not in sent or not is_new:
+        return
+    row = tx.one(CONTACT_BY_EMAIL, client=ticket.client_id, email=email.casefold()) if ticket.client_id else None
+    if row and tx.readable("contact_id", "requester_name"):
+        ticket.contact_id = row[0]
+        ticket.requester_name = ticket.requester_name if "requester_name" in sent else row[1]
 
 
 def update_resolution(ticket: Ticket, former_status: str, created_at: str, now: str) -> None:
@@ -269,4 +301,4 @@ def update_ticket(tx: Tx, ticket_id: Id, patch: Patch[Ticket]) -> Ticket:
 @api.delete("/{ticket_id}")
 def delete_ticket(tx: Tx, ticket_id: Id) -> None:
     """Delete a ticket with its replies; time and tasks that belong to it stay, without a ticket."""
-    changes.delete(tx, tickets, etag.check_unchanged(tx, tx.get(tickets, ticket_id, Ticket)))
+    changes.delete(tx, tickets, etag.check_unchanged(tx, tickets, tx.get(tickets, ticket_id, Ticket)))

@@ -12,6 +12,8 @@ DIGITS = {currency.code: currency.exponent or 0 for currency in Currency}
 """Decimal places of each ISO 4217 currency."""
 
 
+FIRST_DAY = date.min.isoformat()
+"""The first day of the calendar."""
 LAST_DAY = date.max.isoformat()
 """The last day of the calendar."""
 

@@ -16,11 +16,13 @@ from email_validator import EmailNotValidError, validate_email
 from msgspec import Meta
 
 from retainer.errors import Slip, Unreadable
-from retainer.values.exact import DIGITS, as_instant, decimal_text
+from retainer.values.exact import DIGITS, as_instant, decimal_text, utcnow
 
 LARGEST_INTEGER = 2**53 - 1  # the largest that every JSON client reads exactly
 LARGEST_AMOUNT = Decimal(10) ** 12
 LARGEST_QUANTITY = Decimal(10) ** 9
+FIRST_LIKELY_DAY = "1970-01-01"
+YEARS_AHEAD = 100
 COUNTRIES = frozenset(country.alpha_2 for country in pycountry.countries)
 
 DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,10})?")
@@ -41,13 +43,21 @@ KEPT = "%/:?#[]@!$&'()*+,;=~"  # reserved in a path or query, so not encoded; % 
 COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
-def kind(read: Callable[[Any], Any], form: str, sent: dict[str, Any] | None = None, **schema: Any) -> Meta:
+Parse = Callable[[Any], Any]
+"""Parses a JSON value, or raises ValueError."""
+
+
+def kind(
+    read: Parse, form: str, sent: dict[str, Any] | None = None, *, read_field: Parse | None = None, **schema: Any
+) -> Meta:
     """Declare a kind of value: `read` parses a JSON value or raises ValueError; `form` completes "Must be ...".
 
-    `sent` overrides keywords of the JSON schema for values in requests; `schema` is that of responses.
+    `read_field` parses it in a body, if that takes less than a query; `sent` overrides keywords of the JSON schema for
+    values in requests; `schema` is that of responses.
     """
     text = f"{form[0].upper()}{form[1:]}."
-    return Meta(description=text, extra={"read": read, "form": form, "sent": sent or {}}, extra_json_schema=schema)
+    extra = {"read": read, "read_field": read_field or read, "form": form, "sent": sent or {}}
+    return Meta(description=text, extra=extra, extra_json_schema=schema)
 
 
 def read_text(value: Any) -> str:
@@ -124,6 +134,25 @@ def read_instant(value: Any) -> str:
         return as_instant(datetime.fromisoformat(text.upper()))
     except (OverflowError, ValueError):
         raise Slip("there is no such moment.") from None
+
+
+def likely_days() -> tuple[str, str]:
+    """Return the first and the last day that a record can mean; others are slips, like one of the year 201."""
+    today = utcnow()[:10]
+    return FIRST_LIKELY_DAY, f"{int(today[:4]) + YEARS_AHEAD}{today[4:]}"
+
+
+def read_likely(read: Parse) -> Parse:
+    """Return a parser of days or moments that raises ValueError for what lies outside `likely_days`."""
+
+    def read_field(value: object) -> str:
+        text: str = read(value)
+        first, last = likely_days()
+        if not first <= text[:10] <= last:
+            raise Unreadable(f"Must lie from {first} to {last}; this is {text[:10]}. Check the year.")
+        return text
+
+    return read_field
 
 
 def read_email(value: Any) -> str:
@@ -262,12 +291,16 @@ HttpStatus = Annotated[int, Meta(ge=200, le=599)]
 Color = Annotated[str, kind(read_color, "a colour like #0a84ff", pattern="^#[0-9a-fA-F]{6}$", examples=["#0a84ff"])]
 PATTERN = "at most 50 characters with {0000} for the number and, if it is wanted, {YYYY} for the year; no other braces"
 NumberPattern = Annotated[str, kind(read_pattern, PATTERN)]
-Day = Annotated[str, kind(read_day, "a date like 2026-03-31", format="date", examples=["2026-03-31"])]
+Day = Annotated[
+    str,
+    kind(read_day, "a date like 2026-03-31", read_field=read_likely(read_day), format="date", examples=["2026-03-31"]),
+]
 Instant = Annotated[
     str,
     kind(
         read_instant,
         "a moment with its offset, like 2026-03-31T14:30:00Z",
+        read_field=read_likely(read_instant),
         format="date-time",
         examples=["2026-03-31T14:30:00.000000Z"],
     ),

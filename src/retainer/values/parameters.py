@@ -35,7 +35,7 @@ def from_text(hint: Any, *, split: bool = True) -> Callable[[str], Any]:
     if NoneType in get_args(hint):
         (inner,) = (part for part in get_args(hint) if part is not NoneType)
         return _or_none(from_text(inner))
-    bare, convert = unwrapped(hint)[0], reader(hint)
+    bare, convert = unwrapped(hint)[0], reader(hint, "Query")
 
     def read(text: str) -> Any:
         raw: Any = text

@@ -12,7 +12,16 @@ import msgspec
 
 from retainer.errors import FieldErrors, Slip, Unreadable
 from retainer.values.kinds import QUOTED, Id
-from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, AllowedOn, DetailOnly, Record, RequiredUnless
+from retainer.values.records import (
+    READ_ONLY,
+    SERVER_DEFAULT,
+    WRITE_ONLY,
+    AllowedOn,
+    DetailOnly,
+    Record,
+    RequiredUnless,
+    Stated,
+)
 
 T = TypeVar("T", bound=msgspec.Struct)
 REQUIRED = "Is required."
@@ -70,7 +79,7 @@ def writable_fields(model: type[msgspec.Struct], use: str = "Create") -> dict[st
         unless = frozenset(mark.other for mark in marks if isinstance(mark, RequiredUnless))
         required = default is msgspec.NODEFAULT
         placeholder = _example(hint) if required and not unless else None
-        fields[field.encode_name] = WritableField(field.name, required, unless, default, reader(hint), placeholder)
+        fields[field.encode_name] = WritableField(field.name, required, unless, default, reader(hint, use), placeholder)
     return fields
 
 
@@ -96,6 +105,37 @@ def create_only(model: type[msgspec.Struct]) -> frozenset[str]:
 
 
 @cache
+def stated(model: type[msgspec.Struct]) -> dict[str, tuple[Read, Stated]]:
+    """Return the read-only fields that must say what the record holds in a change, and how each is read."""
+    found = {}
+    for name, hint in get_type_hints(model, include_extras=True).items():
+        mark = next((mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Stated)), None)
+        if mark is not None:
+            found[name] = reader(hint | None), mark
+    return found
+
+
+def fixed_errors(record: Record, values: dict[str, object]) -> dict[str, str]:
+    """Take the fields that a change cannot set out of its values; return an error for each that says anything else.
+
+    Null and what is empty are the same in a field that is set when the record is created.
+    """
+    model, errors = type(record), {}
+    for name in create_only(model) & values.keys():
+        if (values.pop(name) or None) != (getattr(record, name) or None):
+            errors[name] = "Can be set only when the record is created. Leave it out."
+    for name, (_, mark) in stated(model).items():
+        held = getattr(record, name)
+        if name in values and values.pop(name) != held:
+            errors[name] = f"{'Cannot be set' if isinstance(held, list) else f'Is {_text(held)}'}: {mark.advice}"
+    return errors
+
+
+def _text(value: object) -> str:
+    return "null" if value is None else format(value, "f") if isinstance(value, Decimal) else str(value)
+
+
+@cache
 def read_only(model: type[msgspec.Struct], use: str) -> frozenset[str]:
     """Return the fields that are answered and cannot be set."""
     hints = get_type_hints(model, include_extras=True)
@@ -107,16 +147,25 @@ def read_only(model: type[msgspec.Struct], use: str) -> frozenset[str]:
 def read_fields(
     model: type[msgspec.Struct], sent: dict[str, Any], errors: FieldErrors, path: str = "", use: str = "Create"
 ) -> dict[str, Any]:
-    """Return the fields that were sent, read by their declared kinds; notes errors and leaves read-only fields out."""
-    fields = writable_fields(model, use)
+    """Return the fields that were sent, read by their declared kinds; notes errors.
+
+    In a change read-only fields are left out, but for those that must say what the record holds; a new record has
+    none, so that there they are errors (contract 1.4).
+    """
+    fields, is_new = writable_fields(model, use), use == "Create" or (use == "Child" and sent.get("id") is None)
     values = {}
     for name, value in sent.items():
         field = fields.get(name)
         if field is not None and field.required and value is None and use == "Create":
             errors.setdefault(path + name, []).append("Is required; this is null.")
+        elif field is None and name not in read_only(model, use):
+            errors.setdefault(path + name, []).append(_unknown(model, name, list(fields)))
+        elif field is None and is_new:
+            if value is not None:
+                errors.setdefault(path + name, []).append(_read_only(model, name))
         elif field is None:
-            if name not in read_only(model, use):
-                errors.setdefault(path + name, []).append(_unknown(model, name, list(fields)))
+            if name in stated(model) and (held := stated(model)[name][0](value, path + name, errors)) is not INVALID:
+                values[name] = held
         elif (read := field.read(value, path + name, errors)) is not INVALID:
             values[field.name] = read
     return values
@@ -145,24 +194,27 @@ def _completion(model: type[msgspec.Struct]) -> tuple[dict[str, WritableField], 
     return {name: field for name, field in fields.items() if field.required}, absent
 
 
-def reader(hint: Any) -> Read:
-    """Return how a value of a declared kind is read; the only place that looks into types."""
+def reader(hint: Any, use: str = "Create") -> Read:
+    """Return how a value of a declared kind is read; the only place that looks into types.
+
+    Days and moments in bodies lie within a calendar that can be meant; those of a `Query` need not.
+    """
     hint, metas = unwrapped(hint)
     if get_origin(hint) in {Union, UnionType} and NoneType in get_args(hint):
         (inner,) = (part for part in get_args(hint) if part is not NoneType)
-        return _nullable(reader(Annotated[inner, *metas] if metas else inner))
+        return _nullable(reader(Annotated[inner, *metas] if metas else inner, use))
     kind = next((meta.extra for meta in metas if getattr(meta, "extra", None)), None)
     if kind:
-        return _scalar(kind["read"], kind["form"])
+        return _scalar(kind["read"] if use == "Query" else kind["read_field"], kind["form"])
     if get_origin(hint) is list:
         (item,) = get_args(hint)
         is_struct = isinstance(item, type) and issubclass(item, msgspec.Struct)
         is_child = is_struct and issubclass(item, Record)
         placeholder = partial(complete, item, {}, {}, {"": []}) if is_struct else lambda: NO_ID
         meta = next((meta for meta in metas if isinstance(meta, msgspec.Meta)), msgspec.Meta())
-        return _list(_child(item) if is_child else reader(item), meta, placeholder)
+        return _list(_child(item) if is_child else reader(item, use), meta, placeholder)
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-        return _nested(hint)
+        return _nested(hint, "Create" if issubclass(hint, Record) else use)
     kind = Annotated[hint, *metas] if metas else hint
     holder: Any = msgspec.defstruct("Holder", [("value", kind)], array_like=True)  # msgspec knows structs, not kinds
     convert = lambda value: msgspec.convert((value,), holder).value  # noqa: E731
@@ -278,6 +330,13 @@ def encodes(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _read_only(model: type[msgspec.Struct], name: str) -> str:
+    known = stated(model)
+    return (
+        f"Cannot be set: {known[name][1].advice}" if name in known else "Is read-only: Retainer sets it. Leave it out."
+    )
 
 
 def _unknown(model: type[msgspec.Struct], name: str, known: list[str]) -> str:

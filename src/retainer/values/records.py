@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 READ_ONLY: Final[Any] = object()
-"""Read-only: always answered; accepted in a body, so that a record can be sent back, and ignored."""
+"""Read-only: always answered; ignored in a change, so that a record can be sent back, and refused in a new one."""
 
 SERVER_DEFAULT: Final[Any] = object()
 """Filled in by the server when it is left out or null; never null in an answer."""
@@ -32,6 +32,15 @@ class RequiredUnless(NamedTuple):
     """Marks a required field that may be left out when another one is sent."""
 
     other: str
+
+
+class Stated(NamedTuple):
+    """Marks a read-only field that a change takes only when it says what the record holds, like an invoice's number.
+
+    Ignoring anything else would hide a mistake. `advice` says what to do instead.
+    """
+
+    advice: str
 
 
 class AllowedOn(NamedTuple):

@@ -1,7 +1,7 @@
 """Milestones: the stages of a project, and the slices of its fixed fee.
 
 Amounts are in the project's currency; together they stay within its `fixed_fee`. `invoice_id` is the invoice on which a
-milestone is billed; null again when that is void or credited as a whole.
+milestone is billed; null again when that is void, or the line or all of it is credited.
 """
 
 from typing import Annotated, Literal
@@ -17,6 +17,7 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.schema import expressions
+from retainer.schema.crm import clients
 from retainer.schema.filters import since, truth, until
 from retainer.schema.work import milestones, projects
 from retainer.shared import relations
@@ -73,6 +74,7 @@ class MilestoneFilter(Filter):
     ] = None
 
 
+CLIENT = select(clients.c.status).where(clients.c.id == bindparam("id"))
 LAST_POSITION = select(func.coalesce(func.max(milestones.c.position), 0)).where(
     milestones.c.project_id == bindparam("project")
 )
@@ -115,6 +117,9 @@ def create_milestone(tx: Tx, project_id: Id, body: New[Milestone]) -> Milestone:
     """Add a milestone to a project; the last one, unless it has a position."""
     project = tx.get(projects, project_id, Project)
     relations.check_open(tx, "project_id", f"Project {project_id}", project.status)
+    if project.client_id is not None:
+        status = tx.value(CLIENT, id=project.client_id)
+        relations.check_open(tx, "project_id", f"Client {project.client_id}", status)
     return tx.get(milestones, tx.insert(milestones, prepare(tx, body, project)), Milestone)
 
 
@@ -132,7 +137,7 @@ def update_milestone(tx: Tx, project_id: Id, milestone_id: Id, patch: Patch[Mile
 @api.delete("/{milestone_id}")
 def delete_milestone(tx: Tx, project_id: Id, milestone_id: Id) -> None:
     """Delete a milestone; its tasks stay, without one. One that is billed stays."""
-    milestone = etag.check_unchanged(tx, tx.get(milestones, milestone_id, Milestone, project_id=project_id))
+    milestone = etag.check_unchanged(tx, milestones, tx.get(milestones, milestone_id, Milestone, project_id=project_id))
     if milestone.invoice_id is not None:
         message = (
             f"This milestone is on invoice {milestone.invoice_id} and stays. "

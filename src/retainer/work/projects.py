@@ -3,8 +3,8 @@
 A project without a client is internal and never billed. Its currency is its client's, else the account's; when the
 client gets another currency, the figures of its projects stay as they are. `budget_used_percent` is the billable value
 of `budget_amount` or the tracked time of `budget_minutes`, whichever is further on. Templates are projects that others
-begin with: a copy's dates are moved as far as its start lies from the template's, or from the earliest date in it; a
-copy without a start has no dates.
+begin with: milestones and tasks are copied, and budget and due date where the copy says no others. Dates are moved as
+far as the start of the copy lies from the template's, or from the earliest date in it; without a start it has none.
 """
 
 from typing import Annotated, Literal
@@ -141,7 +141,7 @@ class Project(Record):
     template_id: Annotated[
         Id | None,
         AllowedOn("Create"),
-        "Template whose milestones and tasks are copied; their dates move with `start_date`. Only on creation.",
+        "Template to copy: its milestones, tasks, budget and due date; dates move with `start_date`. Only on creation.",
     ] = WRITE_ONLY
 
 
@@ -234,14 +234,15 @@ def list_projects(tx: Tx, filters: ProjectFilter, page: Page) -> Paged[Project]:
 
 @api.post()
 def create_project(tx: Tx, body: New[Project]) -> Project:
-    """Create a project; template_id names one whose milestones and tasks are copied, moved with start_date."""
-    templates.check_template(tx, body.template_id)
+    """Create a project; template_id names one that it is a copy of, moved with start_date."""
+    template = templates.load_template(tx, body.template_id)
     quote_conversion.fill_project(tx, body)
+    templates.fill_project(tx, body, template)
     project_id = changes.insert(tx, PROJECTS, projects, prepare(tx, body))
     set_tags(tx, projects, project_id, body, body.tag_ids)
     quote_conversion.convert(tx, body.quote_id, project_id)
-    if body.template_id is not None:
-        templates.copy_work(tx, body.template_id, project_id)
+    if template is not None:
+        templates.copy_work(tx, template, project_id)
     return tx.get(projects, project_id, Project)
 
 
@@ -267,4 +268,4 @@ def update_project(tx: Tx, project_id: Id, patch: Patch[Project]) -> Project:
 @api.delete("/{project_id}")
 def delete_project(tx: Tx, project_id: Id) -> None:
     """Delete a project with its milestones and tasks; refused while time is recorded on it."""
-    changes.delete(tx, projects, etag.check_unchanged(tx, tx.get(projects, project_id, Project)))
+    changes.delete(tx, projects, etag.check_unchanged(tx, projects, tx.get(projects, project_id, Project)))

@@ -23,6 +23,7 @@ from retainer.rollups import changes
 from retainer.rollups.sources import TASKS
 from retainer.schema import expressions
 from retainer.schema.columns import among
+from retainer.schema.crm import clients
 from retainer.schema.filters import LeftOut, since, truth, until
 from retainer.schema.support import tickets
 from retainer.schema.work import milestones, projects, tasks
@@ -134,12 +135,18 @@ class TaskProject(NamedTuple):
     status: str
     billing_type: str
     is_template: bool
+    client_status: str | None
 
 
 MILESTONE = select(milestones.c.project_id).where(milestones.c.id == bindparam("id"))
 PARENT = select(*tasks.c[ParentTask._fields]).where(tasks.c.id == bindparam("id"))
 TICKET = select(*tickets.c["project_id", "client_id"]).where(tickets.c.id == bindparam("id"))
-PROJECT = select(*projects.c[TaskProject._fields]).where(projects.c.id == bindparam("id"))
+PROJECT = (
+    select(*projects.c[TaskProject._fields[:-1]], clients.c.status)
+    .select_from(projects.outerjoin(clients, clients.c.id == projects.c.client_id))
+    .where(projects.c.id == bindparam("id"))
+)
+CLIENT = select(clients.c.status).where(clients.c.id == bindparam("id"))
 LAST_POSITION = select(func.coalesce(func.max(tasks.c.position), 0)).where(
     tasks.c.project_id.is_not_distinct_from(bindparam("project"))
 )
@@ -148,11 +155,11 @@ LAST_POSITION = select(func.coalesce(func.max(tasks.c.position), 0)).where(
 def derive_parents(tx: Tx, task: Task, before: Task | None, sent: relations.SentFields) -> None:
     """Derive a task's project from milestone, parent or ticket, and its client from the project.
 
-    Relations that disagree are noted as errors of the narrower one. `sent` holds the fields of the body, and gets those
-    that followed from them.
+    Relations that disagree are noted as errors of the narrower one, and those to a project or client that takes nothing
+    new. `sent` holds the fields of the body, and gets those that followed from them.
     """
-    narrower = ("project_id", "milestone_id", "parent_id", "ticket_id")
-    narrow = relations.first_named(relations.named_fields(task, sent, *narrower), *narrower)
+    named = relations.named_fields(task, sent, *RELATIONS)
+    narrow = relations.first_named(named, *RELATIONS[1:])
     milestone = tx.one(MILESTONE, id=task.milestone_id) if task.milestone_id else None
     if milestone:
         relations.derive_parent(tx, task, sent, "milestone_id", "project_id", milestone[0])
@@ -173,10 +180,18 @@ def derive_parents(tx: Tx, task: Task, before: Task | None, sent: relations.Sent
             relations.check_open(tx, narrow, f"Project {task.project_id}", project.status)
     if ticket and ticket[0] is None and ticket[1] is not None:
         relations.derive_parent(tx, task, sent, "ticket_id", "client_id", ticket[1])
+    check_client_open(tx, task, before, project, relations.first_named(named, *RELATIONS))
     if task.billable is None:
         # what is not billed in a template may be in its copies: there, only false that was sent is a choice
         is_billed = project is not None and (project.billing_type != "non_billable" or project.is_template)
         task.billable = is_billed if project else task.client_id is not None
+
+
+def check_client_open(tx: Tx, task: Task, before: Task | None, project: TaskProject | None, field: str) -> None:
+    """Note an error of a field when a task comes to an archived client."""
+    if task.client_id is not None and (before is None or task.client_id != before.client_id):
+        status = project.client_status if project else tx.value(CLIENT, id=task.client_id)
+        relations.check_open(tx, field, f"Client {task.client_id}", status)
 
 
 def _load_parent(tx: Tx, task: Task) -> ParentTask | None:
@@ -248,4 +263,4 @@ def update_task(tx: Tx, task_id: Id, patch: Patch[Task]) -> Task:
 @api.delete("/{task_id}")
 def delete_task(tx: Tx, task_id: Id) -> None:
     """Delete a task with its subtasks; time that was recorded on them stays, without a task."""
-    changes.delete(tx, tasks, etag.check_unchanged(tx, tx.get(tasks, task_id, Task)))
+    changes.delete(tx, tasks, etag.check_unchanged(tx, tasks, tx.get(tasks, task_id, Task)))

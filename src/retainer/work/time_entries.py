@@ -3,7 +3,8 @@
 The project follows from the task or the ticket, the client from the project; when a change names only the narrower
 one, the broader follows again. `date` is the day in the account's zone on which work started: that of `started_at`,
 else today; when `started_at` moves to another day and `date` is not sent, it follows. Start and end say the duration to
-the minute. A key that acts as a member changes and deletes only that user's own time.
+the minute. The end follows from start and duration unless it is sent; an end that is sent says the duration. A user has
+no more than 1440 minutes on a day. A key that acts as a member changes and deletes only that user's own time.
 
 The hourly rate is that of the project, else of the client, the user, or the account; one in another currency than the
 entry's is passed over. It is fixed when time is recorded: a rate that changes later prices nothing anew. When the entry
@@ -14,9 +15,9 @@ currency: with a client of another currency the move must say the rate in that o
 What is billable has a client: an entry that loses its client must say `"billable": false`, or null, with it.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import ColumnElement, bindparam, func, select, update
 
 from retainer.billing import allocations
 from retainer.billing.allocation_types import TimeBillingStatusFilter
@@ -28,12 +29,12 @@ from retainer.kernel.resource import Resource
 from retainer.rollups import changes
 from retainer.rollups.sources import TIME
 from retainer.schema.crm import clients
-from retainer.schema.filters import since, until
+from retainer.schema.filters import Where, since, until
 from retainer.schema.identity import accounts, users
 from retainer.schema.support import tickets
 from retainer.schema.work import projects, tasks, time_entries
 from retainer.shared import ownership, relations
-from retainer.store.engines.sql import json_row
+from retainer.store.engines.sql import INTEGER, json_row
 from retainer.store.records import decode_row
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
@@ -56,12 +57,25 @@ class TimeEntryFilter(Filter):
     date_from: Annotated[Day | None, since("date")] = None
     date_to: Annotated[Day | None, until("date")] = None
     billable: bool | None = None
+    has_rate: Annotated[
+        bool | None,
+        Where(
+            lambda table, value: table.c.hourly_rate.is_not(None) if value else table.c.hourly_rate.is_(None),
+            description="With true, entries with an `hourly_rate`; with false, those without one.",
+        ),
+    ] = None
     billing_status: TimeBillingStatusFilter = None
     invoice_id: OneOf[Id] | None = None
     external_id: OneOf[Text191] | None = None
 
 
-CONTEXT_COLUMNS = {
+OTHERS_OF_DAY = select(func.coalesce(func.sum(time_entries.c.duration_minutes), 0)).where(
+    time_entries.c.user_id == bindparam("user"),
+    time_entries.c.date == bindparam("day"),
+    time_entries.c.id.is_distinct_from(bindparam("entry", type_=INTEGER)),
+)
+CONTEXT_COLUMNS: dict[str, ColumnElement[Any]] = {
+    "tracked_minutes": OTHERS_OF_DAY.correlate(None).scalar_subquery(),
     "rate_is_sent": time_entries.c.rate_is_sent,
     "user_rate": users.c.hourly_rate,
     "account_rate": accounts.c.hourly_rate,
@@ -115,7 +129,10 @@ def prepare(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relations.
     `sent` holds the fields of the body, and gets those that followed from them.
     """
     ownership.prepare_user(tx, entry, before, "time entry")
+    timing.prepare_duration(tx, entry, before, sent)
+    timing.prepare_date(tx, entry, before, sent)
     context = load_context(tx, entry, before)
+    timing.check_room(tx, entry, before, context.tracked_minutes)
     sent_relations = relations.named_fields(entry, sent, *RELATIONS)
     if relations.concerns(before, sent, *RELATIONS):
         derive_parents(tx, entry, context, sent, sent_relations)
@@ -124,15 +141,13 @@ def prepare(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relations.
     had_none = before is not None and not has_relation(before)  # its task may have been deleted
     if not (has_relation(entry) or had_none) and tx.readable(*RELATIONS):
         tx.error(RELATIONS[0], f"Give at least one of {', '.join(RELATIONS[:-1])} and {RELATIONS[-1]}.")
-    timing.prepare_duration(tx, entry, sent)
-    timing.prepare_date(tx, entry, before, sent)
     return entry, rates.price(tx, entry, context, before, sent)
 
 
 def load_context(tx: Tx, entry: TimeEntry, before: TimeEntry | None) -> Context:
     """Return what an entry is recorded on and by whom."""
     ids = {"client": entry.client_id, "project": entry.project_id, "ticket": entry.ticket_id, "task": entry.task_id}
-    row = tx.value(LOAD_CONTEXT, **ids, user=entry.user_id, entry=before and before.id)
+    row = tx.value(LOAD_CONTEXT, **ids, user=entry.user_id, day=entry.date, entry=before and before.id)
     return Context(*decode_row(row))
 
 
@@ -220,7 +235,7 @@ def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntr
 @api.delete("/{entry_id}")
 def delete_time_entry(tx: Tx, entry_id: Id) -> None:
     """Delete a time entry; one that is billed stays. A member's key deletes only that user's own."""
-    before = etag.check_unchanged(tx, tx.get(time_entries, entry_id, TimeEntry))
+    before = etag.check_unchanged(tx, time_entries, tx.get(time_entries, entry_id, TimeEntry))
     ownership.check_deletion(tx, before, "time entry")
     allocations.refuse_deletion(before.invoice_id, "time entry")
     changes.delete(tx, time_entries, before)

@@ -23,12 +23,18 @@ class TimeEntry(Record):
     date: Annotated[Day, "The day that it counts for: that of `started_at`, else today, when left out."] = (
         SERVER_DEFAULT
     )
-    duration_minutes: Annotated[int, Meta(ge=1, le=LONGEST_MINUTES), "Required without start and end."] = SERVER_DEFAULT
+    duration_minutes: Annotated[
+        int, Meta(ge=1, le=LONGEST_MINUTES), "Required without start and end; a day of a user has room for 1440 in all."
+    ] = SERVER_DEFAULT
     billable: Annotated[bool, "When left out, the task's, else as the project is billed; false without client."] = (
         SERVER_DEFAULT
     )
-    started_at: Annotated[Instant | None, "With `ended_at` says the duration; alone, only the `date`."] = None
-    ended_at: Annotated[Instant | None, "After `started_at`, by a day at most."] = None
+    started_at: Annotated[
+        Instant | None, "With `ended_at` says the duration. When it moves alone, the duration stays and the end moves."
+    ] = None
+    ended_at: Annotated[
+        Instant | None, "After `started_at`, by a day at most; when left out it follows from start and duration."
+    ] = None
     description: Annotated[Text5000 | None, "What was done; lines of invoices take their words from it."] = None
     hourly_rate: Annotated[
         Money | None, "Fixed when recorded; when left out that of project, client, user or account."
@@ -49,6 +55,8 @@ class TimeEntry(Record):
 class Context(NamedTuple):
     """What an entry is recorded on and by whom, as far as it exists; rates are in minor units of their currency."""
 
+    tracked_minutes: int = 0
+    """The minutes of other entries of the user on the day of this one."""
     rate_is_sent: bool | None = None
     """Whether the rate of the entry was sent when it was last written; null for a new one."""
     user_rate: int | None = None

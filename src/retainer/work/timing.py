@@ -1,16 +1,21 @@
-"""Timing: the duration and the day of time that was worked, from when it started and ended."""
+"""Timing: the duration and the day of time that was worked, when it ended, and how much of it a day has room for."""
 
 from datetime import datetime, timedelta
 
 from retainer.shared import relations
 from retainer.store.tx import Tx
-from retainer.values.exact import half_up, local_day
+from retainer.values.exact import half_up, instant_after, local_day
 from retainer.work.time_entry_types import LONGEST_MINUTES, TimeEntry
 
 
-def prepare_duration(tx: Tx, entry: TimeEntry, sent: relations.SentFields) -> None:
-    """Fill in the minutes between start and end, half up; note an error when a duration that is sent differs."""
-    if entry.started_at and entry.ended_at:
+def prepare_duration(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relations.SentFields) -> None:
+    """Fill in the end that follows from start and duration; if the end is sent, the minutes between both, half up.
+
+    Notes an error when a duration that is sent beside an end differs.
+    """
+    if _end_follows(entry, before, sent):
+        entry.ended_at = instant_after(str(entry.started_at), timedelta(minutes=entry.duration_minutes))
+    elif entry.started_at and entry.ended_at:
         passed = datetime.fromisoformat(entry.ended_at) - datetime.fromisoformat(entry.started_at)
         minutes = max(1, half_up(int(passed.total_seconds()), 60))
         is_moved = not sent.keys().isdisjoint({"started_at", "ended_at"}) and "duration_minutes" not in sent
@@ -25,6 +30,35 @@ def prepare_duration(tx: Tx, entry: TimeEntry, sent: relations.SentFields) -> No
             tx.error("duration_minutes", f"Must be the {minutes} minutes between started_at and ended_at, or left out.")
     elif entry.duration_minutes is None and tx.readable("started_at", "ended_at"):
         tx.error("duration_minutes", "Is required, unless started_at and ended_at are given.")
+
+
+def _end_follows(entry: TimeEntry, before: TimeEntry | None, sent: relations.SentFields) -> bool:
+    """Whether the end follows from a start or a duration that is new; what is billed does not change."""
+    if not entry.started_at or not entry.duration_minutes or "ended_at" in sent:
+        return False
+    if before is None:
+        return True
+    is_moved = (entry.started_at, entry.duration_minutes) != (before.started_at, before.duration_minutes)
+    return is_moved and not before.is_locked
+
+
+def check_room(tx: Tx, entry: TimeEntry, before: TimeEntry | None, tracked: int) -> None:
+    """Note an error when an entry makes more than a day of minutes for its user, who has `tracked` others that day.
+
+    What is there already stays, and can become less.
+    """
+    names = ("user_id", "date", "duration_minutes")
+    if entry.duration_minutes is None or not tx.readable(*names, "started_at", "ended_at"):
+        return
+    changed = [name for name in names if before is None or getattr(entry, name) != getattr(before, name)]
+    becomes_less = (
+        before is not None and changed == ["duration_minutes"] and entry.duration_minutes < before.duration_minutes
+    )
+    total = tracked + entry.duration_minutes
+    if total > LONGEST_MINUTES and changed and not becomes_less:
+        room = max(0, LONGEST_MINUTES - tracked)
+        message = f"Makes {total} minutes on {entry.date} for user {entry.user_id}: a day has {LONGEST_MINUTES}, "
+        tx.error(changed[-1], f"{message}and {room} are left of it. Record at most those, or choose another day.")
 
 
 def prepare_date(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relations.SentFields) -> None:
