@@ -16,7 +16,7 @@ from retainer.limits import Limiter, SlidingWindow
 from retainer.openapi import page as openapi_page
 from retainer.reference import answers as reference
 from retainer.reports import overview, profitability, revenue, utilisation
-from retainer.server import site
+from retainer.server import site, spare_thread
 from retainer.server.compression import compressed
 from retainer.server.health import Flag, Health
 from retainer.server.housekeeping import Housekeeping, KeysUsed
@@ -102,8 +102,8 @@ class App:
         self.limiter, keys_used = limiter_of(settings, self.log), KeysUsed()
         self.health = Health(self.store, self.limiter, self.is_stopping, uses_valkey=bool(settings.valkey_url))
         self.metrics = measure(self, board, place) if board else None
-        self.operations = Operations(self.pages(PUBLIC))
-        read_body = BodyReader(self.running).read
+        self.bodies = BodyReader(self.running)
+        self.operations = Operations(self.pages(PUBLIC) | {spare_thread.PATH: partial(spare_thread.page, self.bodies)})
         self.pipeline = Pipeline(
             store=self.store,
             routes=ROUTES,
@@ -111,9 +111,9 @@ class App:
             log=self.log,
             access=access,
             note_key_use=keys_used.note,
-            read_body=read_body,
+            read_body=self.bodies.read,
         )
-        console = Console(self.store, ROUTES.operations, read_body, self.log)
+        console = Console(self.store, ROUTES.operations, self.bodies.read, self.log)
         self.site = site.Site({**PAGES, "": root, "console": console.answer}, self.limiter, self.log)
         self.housekeeping = Housekeeping(
             self.store, self.limiter, self.log, keys_used, recorder, settings.request_log_days

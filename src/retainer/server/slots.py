@@ -9,6 +9,7 @@ from retainer.errors import Refusal
 from retainer.kernel.http import Request
 
 BODY_SLOTS = 128  # so many threads may wait for bodies, and so many MiB may unfinished bodies take
+THREAD_SECONDS = 2**31  # threads stay: one that is about to end would still count as idle
 
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -55,11 +56,16 @@ class RunningSlots:
 
 
 class BodyReader:
-    """Slots for waiting for bodies. An account may hold as many as are still free, so that none can take all."""
+    """Slots for waiting for bodies. An account may hold as many as are still free, so that none can take all.
+
+    `lacks_thread` is set when all threads known here begin to wait for bodies: others may not have been started.
+    """
 
     def __init__(self, running: RunningSlots, slots: int = BODY_SLOTS) -> None:
         self.running = running
-        self.free = slots
+        self.slots = self.free = slots
+        self.lacks_thread = threading.Event()
+        self._threads: set[int] = set()
         self._taken: Counter[int] = Counter()
         self._lock = threading.Lock()
 
@@ -83,6 +89,15 @@ class BodyReader:
             raise Refusal("bad_request", "The body ended before all of it had arrived. Send the request again, faster.")
         return body
 
+    @property
+    def is_short(self) -> bool:
+        """Whether all threads known wait for bodies."""
+        return self.slots - self.free >= len(self._threads)
+
+    def note_thread(self) -> None:
+        """Remember the thread that calls: it has been started, and threads do not end."""
+        self._threads.add(threading.get_ident())
+
     def _take(self, account_id: int) -> None:
         with self._lock:
             if self._taken[account_id] >= self.free:
@@ -90,6 +105,9 @@ class BodyReader:
                 raise Refusal("unavailable", message, headers={"Retry-After": "1"})
             self._taken[account_id] += 1
             self.free -= 1
+            self.note_thread()
+            if self.is_short:
+                self.lacks_thread.set()
 
     def _give_back(self, account_id: int) -> None:
         with self._lock:
@@ -115,5 +133,5 @@ def is_whole(request: Request, body: bytes) -> bool:
 
 
 def threads(running: int) -> int:
-    """Return how many threads a server needs so that some are free whatever is sent; they start when needed."""
+    """Return how many threads a server needs so that some are free whatever is sent."""
     return BODY_SLOTS + 2 * running
