@@ -19,7 +19,7 @@ from retainer.limits import Limiter, SlidingWindow
 from retainer.openapi import page as openapi_page
 from retainer.reference import answers as reference
 from retainer.reports import overview, profitability, revenue, utilisation
-from retainer.server import site
+from retainer.server import site, spare_thread
 from retainer.server.compression import compressed
 from retainer.server.health import Flag, Health
 from retainer.server.housekeeping import Housekeeping, KeysUsed
@@ -111,7 +111,7 @@ class App:
             self.store, (self.limiter, failures), self.log, keys_used, recorder, settings.request_log_days
         )
         self.metrics = measure(self, board, place) if board else None
-        self.operations = Operations(self.pages(PUBLIC))
+        self.operations = Operations(self.pages(PUBLIC) | {spare_thread.PATH: partial(spare_thread.page, self.running)})
         read_body = BodyReader(self.running).read
         self.pipeline = Pipeline(
             store=self.store,

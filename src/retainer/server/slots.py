@@ -14,6 +14,8 @@ from retainer.kernel.http import Request
 BODY_SLOTS = 128  # so many threads may wait for bodies, and so many MiB may unfinished bodies take
 FORM_SLOTS = 32
 """Number of threads that may wait for forms of those who are not signed in: they take no slot of an account."""
+THREAD_SECONDS = 2**31
+"""Idle timeout of a thread: it stays, because one that is about to end would still count as idle."""
 
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -21,13 +23,17 @@ _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 class RunningSlots:
     """A fair semaphore: a context for at most `count` threads, which enter in the order in which they came.
 
-    More threads would wait for each other anyway, and would each need a connection to the database.
+    More threads would wait for each other anyway, and would each need a connection to the database. `lacks_thread` is
+    set when all threads known here wait outside for something else: others may not have been started.
     """
 
     def __init__(self, count: int) -> None:
         self.count = self.free = count
+        self.lacks_thread = threading.Event()
         self._lock = threading.Lock()
         self._waiting: deque[threading.Lock] = deque()
+        self._threads: set[int] = set()
+        self._outside = 0
 
     @property
     def waiting(self) -> int:
@@ -56,11 +62,29 @@ class RunningSlots:
     @contextmanager
     def left(self) -> Iterator[None]:
         """A block that works without a slot, for it waits for something else than a processor or the database."""
+        self.note_thread()
+        self._go_outside(1)
         self.leave()
         try:
             yield
         finally:
+            self._go_outside(-1)
             self.enter()
+
+    @property
+    def is_short(self) -> bool:
+        """Whether all threads known wait outside."""
+        return self._outside >= len(self._threads)
+
+    def note_thread(self) -> None:
+        """Remember the thread that calls: it has been started, and threads do not end."""
+        self._threads.add(threading.get_ident())
+
+    def _go_outside(self, change: int) -> None:
+        with self._lock:
+            self._outside += change
+            if self.is_short:
+                self.lacks_thread.set()
 
     __enter__ = enter
 
@@ -131,5 +155,5 @@ def is_whole(request: Request, body: bytes) -> bool:
 
 
 def threads(running: int) -> int:
-    """Return how many threads a server needs so that some are free whatever is sent; they start when needed."""
+    """Return how many threads a server needs so that some are free whatever is sent."""
     return BODY_SLOTS + FORM_SLOTS + MAX_WAITING + 2 * running

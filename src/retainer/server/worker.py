@@ -23,7 +23,8 @@ from retainer import settings as configuration
 from retainer.app import App
 from retainer.server.connections import MOST_CONNECTIONS, ConnectionGuard
 from retainer.server.operations import Operations, OperationsServer
-from retainer.server.slots import threads
+from retainer.server.slots import THREAD_SECONDS, threads
+from retainer.server.spare_thread import SpareThread
 from retainer.server.workers import LEAVE, LEAVE_SECONDS, SharedFlag
 from retainer.server.writer import standard_error
 
@@ -69,6 +70,9 @@ def work(
         if sys.platform == "linux":
             guard.start()
             chores.callback(guard.stop)
+        spare = SpareThread(listener, app.running)
+        spare.start()
+        chores.callback(spare.stop)
         for address, sock in private.items():
             sock.setblocking(False)  # noqa: FBT003  # another process may have taken the connection that woke this one
             OperationsServer(sock, Operations(app.pages(address))).start()
@@ -102,6 +106,7 @@ def http_server(running: int) -> HttpServer:
         interface=Interfaces.WSGI,
         runtime_mode=RuntimeModes.mt,
         blocking_threads=threads(running),
+        blocking_threads_idle_timeout=THREAD_SECONDS,
         http=HTTPModes.http1,
         http1_settings=HTTP1Settings(header_read_timeout=HEADER_SECONDS * 1000, max_buffer_size=LARGEST_HEAD),
         backpressure=_most_connections(),
