@@ -89,7 +89,7 @@ def test_a_statement_that_would_never_end_is_interrupted(api, put, statement):
 @only_postgresql
 def test_statements_that_nobody_waits_for_are_noticed_when_they_take_too_long(api, put):
     def send(tx):
-        for _ in range(150):
+        for _ in range(105):
             tx.run(text("SELECT pg_sleep(0.02)"))
 
     with pytest.raises(DeadlineExceeded):
