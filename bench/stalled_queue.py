@@ -81,7 +81,7 @@ def threads(server: Server) -> set[int]:
     """The threads of the worker, the only child of the main process."""
     main = server.process.pid
     (worker,) = Path(f"/proc/{main}/task/{main}/children").read_text().split()
-    return {int(entry) for entry in os.listdir(f"/proc/{worker}/task")}
+    return {int(entry.name) for entry in Path(f"/proc/{worker}/task").iterdir()}
 
 
 def is_idle(thread: int) -> bool:

@@ -1,14 +1,18 @@
 """What records say of their children is what these come to, however they were made, moved and deleted."""
 
+import ast
 from decimal import Decimal
+from pathlib import Path
 from random import Random
 
 import pytest
 
-from retainer.rollups import doctor
+import retainer
+from retainer.rollups import changes, doctor
 from tests.contract.cases import statements_of
 from tests.length import length
 
+SRC = Path(retainer.__file__).parent
 TAGGED = ("clients", "external-contacts", "projects", "tasks", "tickets", "sites")
 STATUSES = ("todo", "in_progress", "done", "cancelled")
 
@@ -181,3 +185,18 @@ def test_a_project_that_is_billed_otherwise_is_changed_without_a_look_at_its_tim
         assert [text for text in ran if "time_entries" in text] == []
         seen.append((changed["unbilled_minutes"], changed["unbilled_amount"], changed["billable_amount"]))
     assert seen == [(0, "0.00", "90.00"), (90, "90.00", "90.00")]
+
+
+WRITES = {"insert", "update", "delete"}
+
+
+@pytest.mark.parametrize("path", sorted(SRC.rglob("*.py")), ids=lambda path: path.relative_to(SRC).as_posix())
+def test_what_sums_count_is_written_by_the_one_call_that_keeps_them(path):
+    counted = {table.name for table in changes.SOURCE_OF}
+    past = [
+        ast.unparse(node)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in WRITES
+        if ast.unparse(node.func.value).endswith("tx") and ast.unparse(node.args[0]).split(".")[-1] in counted
+    ]
+    assert past == []

@@ -59,6 +59,8 @@ FORMULAS: dict[Table, Formulas] = {
 }
 AMOUNTS = tuple(column.name for column in projects.c if column.info.get("money") and "kept" in column.info)
 """The totals of a project that are in its currency."""
+AMOUNT_FIGURES = tuple(dict.fromkeys(figure for name in AMOUNTS for figure in FORMULAS[projects][name]))
+CURRENCIES = select(*projects.c["id", "currency"]).where(projects.c.client_id == bindparam("client"))
 
 
 def adding(table: Table, rows: FromClause, *, is_one: bool) -> Update:
@@ -80,7 +82,7 @@ def fields(source: Source, table: Table) -> set[str]:
     """Return the columns of a source's rows from which totals of a table are made."""
     columns = source.rows.selected_columns
     figures = {figure for formula in FORMULAS[table].values() for figure in formula if figure in columns}
-    return {key_of(table), *figures} | {"currency"} & set(columns.keys())
+    return {key_of(table), *figures, *(["currency"] if table is projects and "currency" in columns else [])}
 
 
 def write_amounts(tx: Tx, client_id: int) -> None:
@@ -93,10 +95,6 @@ def write_amounts(tx: Tx, client_id: int) -> None:
             name: sum(sign * figures[figure] for figure, sign in FORMULAS[projects][name].items()) for name in AMOUNTS
         }
         tx.run(_writing(projects, AMOUNTS), row_id=project_id, **amounts)
-
-
-AMOUNT_FIGURES = tuple(dict.fromkeys(figure for name in AMOUNTS for figure in FORMULAS[projects][name]))
-CURRENCIES = select(*projects.c["id", "currency"]).where(projects.c.client_id == bindparam("client"))
 
 
 def _totals(table: Table, columns: Any, record: FromClause) -> dict[str, ColumnElement[int]]:
