@@ -11,10 +11,9 @@ from sqlalchemy import select
 
 from retainer.console import words
 from retainer.console.catalogue import Catalogue, Kind, label_of, record_id_of
-from retainer.console.visit import Visit
+from retainer.console.visit import Reply, Visit
 from retainer.errors import Refusal
 from retainer.identity import key_list, users
-from retainer.kernel.http import Response
 from retainer.kernel.query import parameters
 from retainer.schema.crm import tags
 from retainer.store.engines.sql import INTEGER, is_listed, listed
@@ -70,7 +69,7 @@ class Related(NamedTuple):
     link: str
 
 
-def show(tx: Tx, visit: Visit) -> Response:
+def show(tx: Tx, visit: Visit) -> Reply:
     """A record. Raises `not_found`."""
     catalogue = visit.catalogue
     kind = catalogue.find(visit.texts["kind"])
@@ -90,7 +89,7 @@ def show(tx: Tx, visit: Visit) -> Response:
     )
 
 
-def show_list(tx: Tx, visit: Visit) -> Response:
+def show_list(tx: Tx, visit: Visit) -> Reply:
     """The records of a kind, by what they refer to. Raises `not_found`."""
     kind = visit.catalogue.find(visit.texts["kind"])
     known = parameters(kind.listing.query)

@@ -8,11 +8,10 @@ from retainer.console import charts, forms
 from retainer.console.charts import Chart
 from retainer.console.key_pages import day_label
 from retainer.console.overview import hour_label
-from retainer.console.visit import Visit
+from retainer.console.visit import Reply, Visit
 from retainer.errors import Refusal
 from retainer.identity import accounts, key_list
 from retainer.identity.accounts import PLANS
-from retainer.kernel.http import Response
 from retainer.store.tx import Tx
 from retainer.traffic import counts
 from retainer.traffic import requests as traffic
@@ -38,7 +37,7 @@ class Share(NamedTuple):
     percent: int
 
 
-def show_list(tx: Tx, visit: Visit) -> Response:
+def show_list(tx: Tx, visit: Visit) -> Reply:
     """The log, filtered, newest first, with a chart and the share of the ceiling of each key."""
     query = visit.query
     filters = forms.read_filters(Filter, query)
@@ -65,7 +64,7 @@ def show_list(tx: Tx, visit: Visit) -> Response:
     )
 
 
-def show(tx: Tx, visit: Visit) -> Response:
+def show(tx: Tx, visit: Visit) -> Reply:
     """One request. Raises `not_found`."""
     request = find_request(tx, visit.texts["position"])
     keys = [key for key in key_list.list_keys(tx) if key.id == request.key_id]

@@ -1,6 +1,7 @@
 """What every engine does: it lends connections, and runs statements and transactions on them."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,6 +84,11 @@ class Engine(ABC):
     @abstractmethod
     def run(self, connection: DriverConnection, text: str, values: Values) -> DriverCursor:
         """Run a statement with the values of its numbered places; return the driver's cursor."""
+
+    def first_row_of(self, cursor: DriverCursor) -> Callable[[], Row | None]:
+        """Return what tells the first row of a statement that has just run; nobody waits for it before."""
+        row: Row | None = cursor.fetchone()
+        return lambda: row
 
     @abstractmethod
     def insert_rows(self, connection: DriverConnection, table: Table, rows: list[Row]) -> None:

@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +111,10 @@ class Postgresql(Engine):
         except psycopg.Error as error:
             raise translate_error(error) from error
         return cursor  # type: ignore[no-any-return]  # what cursor_factory makes
+
+    def first_row_of(self, cursor: Cursor) -> Callable[[], Row | None]:
+        """Return what tells the first row, which arrives with the results that are waited for next."""
+        return cursor.fetchone
 
     def insert_rows(self, connection: Connection, table: Table, rows: list[Row]) -> None:
         """Insert many rows as JSON, of which the server makes them: one statement, one value."""
