@@ -23,9 +23,8 @@ WAITING = (
 
 def waiting(api: ApiClient) -> int:
     """How many writes of the agency wait for their turn, in the process or at the server."""
-    engine = api.store.engine
-    if engine.name == "SQLite":
-        return len(engine.writers._queue)  # noqa: SLF001
+    if api.store.engine.name == "SQLite":
+        return len(api.engine.writers._queue)  # noqa: SLF001
     return api.sql(WAITING)[0][0]
 
 

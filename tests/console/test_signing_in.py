@@ -77,6 +77,7 @@ def test_signing_out_ends_the_session_for_good(api):
 
 @pytest.mark.parametrize("change", [{"is_active": False}, {"role": "member"}])
 def test_who_is_deactivated_or_no_admin_any_more_is_locked_out_at_once(api, change):
+    api.add_user("Bea Boss", role="admin")
     visitor = admin_of(api)
     assert visitor.get("/console").status == 200
     api.set_user(api.admin_id, change)

@@ -31,7 +31,7 @@ class View(NamedTuple):
     """A page that is to be shown: a template, what fills it in, and the cookies that are used up by it."""
 
     template: str
-    context: dict[str, Any]
+    context: dict[str, object]
     status: int = 200
     cookies: tuple[Cookie, ...] = ()
     headers: tuple[tuple[str, str], ...] = ()

@@ -114,7 +114,7 @@ class Tx(BodyErrors, Transaction):
             values["moment"] = self.now
         return self.engine.run(self.connection, text, [values[name] for name in names])
 
-    def first_row(self, statement: ClauseElement, **values: Any) -> Callable[[], Row | None]:
+    def first_row(self, statement: ClauseElement, **values: object) -> Callable[[], Row | None]:
         """Run a statement, and return what tells its first row; across a network nobody waits for it before."""
         return self.engine.first_row_of(self.execute(statement, values))
 
