@@ -82,15 +82,12 @@ def read_page(tx: Tx, filters: Filter, after: str | None) -> Page:
 def find_request(tx: Tx, position: str) -> LoggedRequest:
     """Return the request at a position of the log. Raises `not_found`."""
     try:
-        at = traffic.position_of(position)
+        found = traffic.request_at(tx, position)
     except ValueError:
-        at = None
-    if at is not None:
-        following = f"{at[0]}.{at[1] + 1}"
-        found = traffic.list_requests(tx, Filter(), after=following, limit=1).requests
-        if found and found[0].position == position:
-            return found[0]
-    raise Refusal("not_found", "There is no such request in the log. It may be older than the log reaches.")
+        found = None
+    if found is None:
+        raise Refusal("not_found", "There is no such request in the log. It may be older than the log reaches.")
+    return found
 
 
 def chart_of(tx: Tx, span: str, key_id: int | None) -> Chart:

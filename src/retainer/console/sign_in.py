@@ -1,13 +1,13 @@
 """Signing in, setting a password by a link, and signing out."""
 
 from retainer.console.cookies import SESSION, Cookie
-from retainer.console.visit import ROOT, Reply, Visit, quoted
+from retainer.console.visit import Reply, Visit, quoted
 from retainer.errors import invalid
 from retainer.identity import password_links, sessions
 from retainer.identity import sign_in as identity
 from retainer.identity.sign_in import Browser, SignedIn
 from retainer.store.tx import Store, Tx
-from retainer.values.kinds import LARGEST_INTEGER
+from retainer.values.parameters import read_whole
 
 COOKIE_SECONDS = int(sessions.KNOWN.total_seconds())
 
@@ -25,8 +25,7 @@ def sign_in(store: Store, visit: Visit) -> Reply:
     errors = {name: ["Is required."] for name in ("email", "password") if not form.text(name)}
     if errors:
         raise invalid(errors)
-    account = form.text("account")
-    account_id = int(account) if account.isdecimal() and int(account) <= LARGEST_INTEGER else None
+    account_id = read_whole(form.text("account"))
     password = form.texts_of("password")[-1]
     result = identity.sign_in(store, form.text("email"), password, browser_of(visit), account_id=account_id)
     if isinstance(result, SignedIn):
@@ -72,5 +71,8 @@ def destination(visit: Visit) -> str:
     """Return the page of the console that was asked for before; nothing outside of it is taken."""
     asked = visit.form.text("next") or visit.query.text("next")
     path, separator, query = asked.partition("?")
-    is_ours = path.startswith("/") and not path.startswith(("//", "/\\")) and f"{ROOT}{path}".isprintable()
+    leads_up = not {".", ".."}.isdisjoint(
+        path.split("/")
+    )  # browsers resolve these, and what they lead to may be anything
+    is_ours = path.startswith("/") and not path.startswith(("//", "/\\")) and not leads_up and path.isprintable()
     return quoted(path) + separator + query if is_ours and query.isprintable() and query.isascii() else ""

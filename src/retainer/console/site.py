@@ -59,8 +59,8 @@ class Console:
         if len(path) > 1 and path.endswith("/"):
             return visit.go(path.rstrip("/"))
         if cross_site.is_refused(request):
-            sentence = "This came from another site, so nothing was done. Open the page here and try again."
-            return _problem(visit, 403, sentence)
+            sentence = "This came from another site, so nothing was done. Open the console at {} and try again."
+            return _problem(visit, 403, sentence.format(request.origin + ROOT))
         token = visit.cookies.get(SESSION)
         if token is not None:
             visit.signed_in = sessions.admin_of(self.store, token, request.shown_address)

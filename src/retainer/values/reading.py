@@ -14,6 +14,7 @@ from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, Allow
 
 T = TypeVar("T", bound=msgspec.Struct)
 REQUIRED = "Is required."
+NO_TEXT = "Must not contain NUL or unpaired surrogates."
 
 Read = Callable[[Any, str, FieldErrors], Any]
 """Reads a JSON value at a dotted path; notes errors and then returns INVALID."""
@@ -192,8 +193,8 @@ def _scalar(convert: Callable[[Any], Any], form: str) -> Read:
     def read(value: Any, path: str, errors: FieldErrors) -> Any:
         if isinstance(value, str):
             value = value.strip()
-            if "\x00" in value or not encodes(value):
-                return _note(errors, path, "Must not contain NUL or unpaired surrogates.")
+            if not is_text(value):
+                return _note(errors, path, NO_TEXT)
         try:
             return convert(value)
         except Unreadable as error:
@@ -249,6 +250,11 @@ def _child(model: type[Record]) -> Read:
 def _note(errors: FieldErrors, path: str, message: str) -> object:
     errors.setdefault(path, []).append(message)
     return INVALID
+
+
+def is_text(text: str) -> bool:
+    """Whether a database keeps a text as it is, wherever that was read: without NUL and unpaired surrogates."""
+    return "\x00" not in text and encodes(text)
 
 
 def encodes(text: str) -> bool:
