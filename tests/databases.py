@@ -88,6 +88,10 @@ class Databases(ABC):
     def broken_answers(self, app: App) -> AbstractContextManager[None]:
         """A block in which every request with an Idempotency-Key fails, after all else was written."""
 
+    @abstractmethod
+    def broken_commits(self, app: App) -> AbstractContextManager[None]:
+        """A block in which every transaction that notes an action in the audit fails when it commits, not before."""
+
 
 class SqliteDatabases(Databases):
     """Files of a folder."""
@@ -142,6 +146,17 @@ class SqliteDatabases(Databases):
             )
             yield
             other.execute("DROP TRIGGER broken")
+
+    @contextmanager
+    def broken_commits(self, app: App) -> Iterator[None]:
+        engine: Any = app.store.engine
+        with closing(engine.connect()) as other:
+            other.executescript(
+                "CREATE TABLE broken (id INTEGER REFERENCES accounts (id) DEFERRABLE INITIALLY DEFERRED);"
+                "CREATE TRIGGER broken BEFORE INSERT ON audit_entries BEGIN INSERT INTO broken VALUES (-1); END"
+            )
+            yield
+            other.executescript("DROP TRIGGER broken; DROP TABLE broken")
 
     def discard(self, url: str) -> None:
         path = path_of(url)
@@ -230,6 +245,20 @@ class PostgresqlDatabases(Databases):
             )
             other.execute(
                 "CREATE TRIGGER broken BEFORE INSERT ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION break()"
+            )
+            yield
+            other.execute("DROP FUNCTION break CASCADE")
+
+    @contextmanager
+    def broken_commits(self, app: App) -> Iterator[None]:
+        with psycopg.connect(app.settings.database, autocommit=True) as other:
+            other.execute(
+                "CREATE FUNCTION break() RETURNS trigger LANGUAGE plpgsql AS "
+                "$$ BEGIN INSERT INTO no_such_table VALUES (1); END $$"
+            )
+            other.execute(
+                "CREATE CONSTRAINT TRIGGER broken AFTER INSERT ON audit_entries DEFERRABLE INITIALLY DEFERRED "
+                "FOR EACH ROW EXECUTE FUNCTION break()"
             )
             yield
             other.execute("DROP FUNCTION break CASCADE")

@@ -1,12 +1,15 @@
 """Who gets into the console, how, and how that ends."""
 
+import io
 import re
 from types import SimpleNamespace
 
 import pytest
 
+from retainer.app import App
 from retainer.identity import failures, password_links, users
 from retainer.limits import ADDRESS_RATE_LIMIT
+from retainer.settings import Settings
 from tests.console.visitor import PASSWORD, Visitor, admin_of
 
 FORM = {"email": "ana@north.example", "password": PASSWORD}
@@ -29,9 +32,13 @@ def test_whoever_is_not_signed_in_is_led_to_the_form_and_back(api):
 
 
 @pytest.mark.parametrize(
-    "elsewhere", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)"]
+    "elsewhere",
+    [
+        *("//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)"),
+        *("/../../docs", "/keys/../../docs", "/..", "/./../docs", "/keys/.."),
+    ],
 )
-def test_nobody_is_led_to_another_site(api, elsewhere):
+def test_nobody_is_led_out_of_the_console(api, elsewhere):
     admin_of(api)
     assert Visitor(api.app).sign_in("ana@north.example", next=elsewhere).location == "/console"
 
@@ -94,6 +101,7 @@ def test_signing_out_ends_the_session_for_good(api):
 
 @pytest.mark.parametrize("change", [{"is_active": False}, {"role": "member"}])
 def test_who_is_deactivated_or_no_admin_any_more_is_locked_out_at_once(api, change):
+    api.add_user("Bea Boss", role="admin")
     visitor = admin_of(api)
     assert visitor.get("/console").status == 200
     api.set_user(api.admin_id, change)
@@ -141,6 +149,11 @@ def test_a_new_password_ends_the_other_sessions(api):
         {"HTTP_SEC_FETCH_SITE": None},
         {"HTTP_SEC_FETCH_SITE": None, "HTTP_ORIGIN": "http://evil.example"},
         {"HTTP_SEC_FETCH_SITE": None, "HTTP_ORIGIN": "null"},
+        {"HTTP_SEC_FETCH_SITE": None, "HTTP_ORIGIN": "http://["},
+        {"HTTP_SEC_FETCH_SITE": None, "HTTP_ORIGIN": "http://agency.example:x"},
+        {"HTTP_SEC_FETCH_SITE": None, "HTTP_ORIGIN": "https://agency.example"},
+        {"HTTP_SEC_FETCH_SITE": None, "HTTP_ORIGIN": "http://agency.example:8080"},
+        {"HTTP_SEC_FETCH_SITE": None, "HTTP_ORIGIN": "http://agency.example", "wsgi.url_scheme": "https"},
         {"HTTP_SEC_FETCH_SITE": "cross-site", "HTTP_ORIGIN": "http://agency.example"},
     ],
 )
@@ -188,3 +201,36 @@ def test_forms_that_are_too_large_or_none_are_refused(api):
     assert visitor.call("POST", "/console/sign-in", b"{}", CONTENT_TYPE="application/json").status == 415
     assert visitor.call("POST", "/console/sign-in", b"&".join([b"a=1"] * 300)).status == 400
     assert visitor.call("DELETE", "/console/sign-in").headers["allow"] == "GET, HEAD, POST"
+
+
+@pytest.fixture
+def public(api):
+    """A visitor of the same agency where the operator has named the public address, behind a proxy without TLS."""
+    admin_of(api)
+    settings = Settings(database_url=api.app.settings.database, base_url="https://Agency.example:443")
+    app = App(settings, io.BytesIO())
+    yield Visitor(app)
+    app.store.engine.close()
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"), [("https://agency.example", 303), ("http://agency.example", 403), ("http://inside:8000", 403)]
+)
+def test_a_page_that_came_without_tls_is_another_site(public, origin, status):
+    public.sign_in("ana@north.example")
+    sent = {"HTTP_SEC_FETCH_SITE": None, "HTTP_ORIGIN": origin, "HTTP_HOST": "inside:8000"}
+    assert public.post("/console/sign-out", **sent).status == status
+
+
+def test_links_name_the_public_address_whatever_host_a_request_names(api, public):
+    public.sign_in("ana@north.example")
+    made = public.post(f"/console/people/{api.admin_id}/link", HTTP_HOST="evil.example")
+    shown = public.get(made.location, HTTP_HOST="evil.example")
+    assert "https://Agency.example:443/console/password?token=" in shown.html
+    assert "evil.example" not in shown.html
+
+
+def test_a_browser_that_came_by_https_is_told_to_stay_there(api, public):
+    for path in ("/console/sign-in", "/console", "/docs", "/nowhere", "/"):
+        assert public.get(path).headers["strict-transport-security"] == "max-age=31536000"
+        assert "strict-transport-security" not in Visitor(api.app).get(path).headers

@@ -69,6 +69,7 @@ def test_nothing_stored_lets_anybody_in(api, admin):
     "change", [{"role": "member"}, {"is_active": False}, {"password_hash": None}], ids=lambda change: next(iter(change))
 )
 def test_only_active_admins_with_a_password_sign_in_and_all_others_hear_the_same(api, admin, change):
+    api.add_user("Bea Boss", role="admin")
     unknown = fail(api, "nobody@north.example")
     wrong = fail(api, admin)
     if "password_hash" in change:
@@ -137,6 +138,7 @@ def used(api):
 
 @pytest.mark.parametrize("change", [{"role": "member"}, {"is_active": False}], ids=["member", "deactivated"])
 def test_the_loss_of_role_or_access_ends_sessions_and_links_for_good(api, admin, change):
+    api.add_user("Bea Boss", role="admin")
     token = enter(api, admin).token
     with api.operating() as tx:
         link = password_links.create(tx, api.admin_id)
@@ -244,6 +246,7 @@ def test_of_two_who_use_a_link_at_once_one_sets_the_password(api, monkeypatch):
 
 
 def test_only_active_admins_get_links(api, other_tenant):
+    api.add_user("Bea Boss", role="admin")
     for user_id, change in ((api.member_id, {}), (api.admin_id, {"is_active": False})):
         api.set_user(user_id, {"weekly_capacity_minutes": 60, **change})
         with api.operating() as tx:

@@ -7,18 +7,17 @@ import msgspec
 from retainer.console import forms, words
 from retainer.console.forms import Form
 from retainer.console.requests import link_with
-from retainer.console.visit import Visit
+from retainer.console.visit import Reply, Visit
 from retainer.errors import Refusal
 from retainer.identity import audit, users
 from retainer.identity.audit import ACTIONS, AuditEntry, AuditFilter
-from retainer.kernel.http import Response
 from retainer.store.tx import Tx
 
 PAGES = {"key": "/keys/{}", "user": "/people/{}", "payment": "", "account": "", "session": ""}
 """Where the target of an action is found."""
 
 
-def show_list(tx: Tx, visit: Visit) -> Response:
+def show_list(tx: Tx, visit: Visit) -> Reply:
     """Actions, filtered, newest first."""
     query = visit.query
     filters = with_days(forms.read_filters(AuditFilter, query), query, tx.actor.timezone)

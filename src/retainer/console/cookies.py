@@ -1,5 +1,6 @@
 """Cookies: the session of a browser, and what one page hands to the next."""
 
+from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from retainer.kernel.http import Request
@@ -7,8 +8,17 @@ from retainer.kernel.http import Request
 SESSION = "session"
 
 
+class Cookie(NamedTuple):
+    """A value that a browser is to keep for some seconds, for the pages below a path; none of them is to forget it."""
+
+    name: str
+    value: str = ""
+    seconds: int = 0
+    path: str = "/"
+
+
 class Cookies:
-    """The cookies of a request, and those that its answer sets; out of reach of scripts, and of other sites' forms.
+    """The cookies of a request, and how its answer sets others; out of reach of scripts, and of other sites' forms.
 
     Under https, those of the whole console have the prefix `__Host-`: no other host can have set them.
     """
@@ -16,29 +26,17 @@ class Cookies:
     def __init__(self, request: Request) -> None:
         self._is_secure = request.origin.startswith("https:")
         self._sent = parsed(request.header("COOKIE") or "")
-        self._set: dict[str, str] = {}
 
-    def get(self, name: str) -> str | None:
+    def get(self, name: str, path: str = "/") -> str | None:
         """Return the value of a cookie."""
-        return self._sent.get(self._name(name, "/"))
+        return self._sent.get(self._name(name, path))
 
-    def take(self, name: str, path: str = "/") -> str | None:
-        """Return the value of a cookie, which the browser then forgets."""
-        value = self._sent.get(self._name(name, path))
-        if value is not None:
-            self.put(name, "", seconds=0, path=path)
-        return value
-
-    def put(self, name: str, value: str, *, seconds: int, path: str = "/") -> None:
-        """Let the browser keep a value."""
-        full = self._name(name, path)
+    def header(self, cookie: Cookie) -> tuple[str, str]:
+        """Return the header of an answer that lets the browser keep a value, or forget it."""
         secure = "; Secure" if self._is_secure else ""
-        text = quote(value, safe="")
-        self._set[full] = f"{full}={text}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
-
-    def headers(self) -> list[tuple[str, str]]:
-        """Return the headers of the answer."""
-        return [("set-cookie", text) for text in self._set.values()]
+        pair = f"{self._name(cookie.name, cookie.path)}={quote(cookie.value, safe='')}"
+        limits = f"Path={cookie.path}; Max-Age={cookie.seconds}"
+        return "set-cookie", f"{pair}; {limits}; HttpOnly; SameSite=Lax{secure}"
 
     def _name(self, name: str, path: str) -> str:
         prefix = "" if not self._is_secure else "__Host-" if path == "/" else "__Secure-"

@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from retainer.errors import FieldErrors, Refusal, invalid
-from retainer.values.parameters import WHOLE
-from retainer.values.reading import complete, read_fields, unwrapped, writable_fields
+from retainer.values.parameters import read_whole
+from retainer.values.reading import NO_TEXT, complete, is_text, read_fields, unwrapped, writable_fields
 
 T = TypeVar("T", bound=msgspec.Struct)
 CONTENT_TYPE = "application/x-www-form-urlencoded"
@@ -48,11 +48,18 @@ class Form:
 
 
 def parse(text: str) -> Form:
-    """Return the fields of an encoded form or query. Raises `bad_request`."""
+    """Return the fields of an encoded form or query. Raises `bad_request`, and `validation_failed` for what is no text.
+
+    So whatever a page reads of them can be looked for in the database, as what the API reads.
+    """
     try:
-        return Form(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS))
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
     except ValueError:
         raise Refusal("bad_request", f"The form cannot be read: send at most {MOST_FIELDS} fields in UTF-8.") from None
+    errors: FieldErrors = {name: [NO_TEXT] for name, typed in pairs if not is_text(name + typed)}
+    if errors:
+        raise invalid(errors)
+    return Form(pairs)
 
 
 def read_new(model: type[T], form: Form, **others: object) -> T:
@@ -94,7 +101,8 @@ def sent_by(model: type[msgspec.Struct], form: Form) -> dict[str, Any]:
             sent[name] = form.texts_of(name)
         elif name in form:
             text = form.text(name)
-            sent[name] = int(text) if kind is int and WHOLE.fullmatch(text) else text
+            number = read_whole(text) if kind is int else None
+            sent[name] = text if number is None else number
     return sent
 
 

@@ -6,13 +6,12 @@ from itertools import groupby
 import msgspec
 
 from retainer.console import charts, forms, scopes, words
-from retainer.console.visit import Visit
+from retainer.console.visit import Reply, Visit
 from retainer.errors import invalid
 from retainer.identity import accounts, key_changes, key_list, users
 from retainer.identity.accounts import PLANS
 from retainer.identity.key_changes import KeyChanges, Rotation
 from retainer.identity.key_list import Key, KeyFilter
-from retainer.kernel.http import Response
 from retainer.kernel.resource import read_id
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import HOUR
@@ -27,7 +26,7 @@ HOURS = {0: "at once", 1: "1 hour", 24: "24 hours", 72: "3 days", 168: "7 days"}
 """For how long the former key can remain valid."""
 
 
-def show_list(tx: Tx, visit: Visit) -> Response:
+def show_list(tx: Tx, visit: Visit) -> Reply:
     """All keys, filtered and sorted; active ones unless others are asked for."""
     query = visit.query
     asked = query.text("status", "active")
@@ -51,7 +50,7 @@ def show_list(tx: Tx, visit: Visit) -> Response:
     )
 
 
-def show(tx: Tx, visit: Visit) -> Response:
+def show(tx: Tx, visit: Visit) -> Reply:
     """A key: what it may do, what it has done."""
     key = key_of(tx, visit)
     by_day = counts.by_day(tx, DAYS, key.id)
@@ -70,34 +69,33 @@ def show(tx: Tx, visit: Visit) -> Response:
     )
 
 
-def show_edit(tx: Tx, visit: Visit) -> Response:
+def show_edit(tx: Tx, visit: Visit) -> Reply:
     """The form that changes name and scopes."""
     key = key_of(tx, visit)
     return visit.show("key_edit", key=key, matrix=scopes.matrix(), chosen=scopes.chosen(visit, key.scopes))
 
 
-def edit(tx: Tx, visit: Visit) -> Response:
+def edit(tx: Tx, visit: Visit) -> Reply:
     """Change name and scopes. Raises `not_found`, `locked`, `validation_failed`."""
     key = key_of(tx, visit)
     changed = key_changes.change_key(tx, key.id, forms.read_changes(KeyChanges, visit.form))
     return visit.go(f"/keys/{key.id}", f"{changed.name} is changed. It counts from the next request on.")
 
 
-def show_rotate(tx: Tx, visit: Visit) -> Response:
+def show_rotate(tx: Tx, visit: Visit) -> Reply:
     """The form that rotates a key."""
     key = key_of(tx, visit)
     return visit.show("key_rotate", key=key, last_hour=counts.last_hour(tx).get(key.id, 0), hours=HOURS)
 
 
-def rotate(tx: Tx, visit: Visit) -> Response:
+def rotate(tx: Tx, visit: Visit) -> Reply:
     """Create the new key, and show it. Raises `not_found`, `locked`, `api_disabled`, `validation_failed`."""
     key = key_of(tx, visit)
     new = key_changes.rotate_key(tx, key.id, forms.read_new(Rotation, visit.form))
-    visit.reveal("new-key", f"/keys/{new.id}/created", new.value)
-    return visit.go(f"/keys/{new.id}/created")
+    return visit.reveal("new-key", f"/keys/{new.id}/created", new.value)
 
 
-def show_revoke(tx: Tx, visit: Visit) -> Response:
+def show_revoke(tx: Tx, visit: Visit) -> Reply:
     """What stops when a key is revoked."""
     key = key_of(tx, visit)
     hour_ago = instant_after(tx.now, -key_list.RECENT)
@@ -115,7 +113,7 @@ def show_revoke(tx: Tx, visit: Visit) -> Response:
     )
 
 
-def revoke(tx: Tx, visit: Visit) -> Response:
+def revoke(tx: Tx, visit: Visit) -> Reply:
     """Revoke a key, once its name was typed. Raises `not_found` and `validation_failed`."""
     key = key_of(tx, visit)
     if visit.form.text("confirmation").casefold() != key.name.casefold():

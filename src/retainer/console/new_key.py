@@ -3,8 +3,9 @@
 from datetime import timedelta
 
 from retainer.console import forms, scopes, words
+from retainer.console.cookies import Cookie
 from retainer.console.key_pages import key_of
-from retainer.console.visit import NO_STORE, ROOT, Visit
+from retainer.console.visit import NO_STORE, ROOT, Reply, Visit
 from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity import accounts, keys, users
 from retainer.identity.keys import KeyDetails
@@ -16,7 +17,7 @@ EXPIRIES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "1 year", "d
 DEFAULT_EXPIRY = "90"
 
 
-def show_form(tx: Tx, visit: Visit) -> Response:
+def show_form(tx: Tx, visit: Visit) -> Reply:
     """The form for a new key."""
     today = tx.today
     return visit.show(
@@ -32,7 +33,7 @@ def show_form(tx: Tx, visit: Visit) -> Response:
     )
 
 
-def create(tx: Tx, visit: Visit) -> Response:
+def create(tx: Tx, visit: Visit) -> Reply:
     """Create a key, and lead to the page that shows it. Raises `api_disabled`, `validation_failed`."""
     errors: FieldErrors = {}
     expires_at = read_expiry(tx, visit, errors)
@@ -46,19 +47,18 @@ def create(tx: Tx, visit: Visit) -> Response:
         new = keys.create_key(tx, details)
     except Refusal as refusal:
         raise on_the_form(refusal) from None
-    visit.reveal("new-key", f"/keys/{new.id}/created", new.value)
-    return visit.go(f"/keys/{new.id}/created")
+    return visit.reveal("new-key", f"/keys/{new.id}/created", new.value)
 
 
-def show_created(tx: Tx, visit: Visit) -> Response:
+def show_created(tx: Tx, visit: Visit) -> Reply:
     """The new key, this once; afterwards only whether its first call has arrived."""
     key = key_of(tx, visit)
-    path = f"{ROOT}/keys/{key.id}/created"
-    value = visit.cookies.take("new-key", path)
-    return visit.show("key_created", key=key, value=value, in_words=words.scopes_in_words)
+    secret = Cookie("new-key", path=f"{ROOT}/keys/{key.id}/created")
+    value = visit.cookies.get(secret.name, secret.path)
+    return visit.show("key_created", uses_up=secret, key=key, value=value, in_words=words.scopes_in_words)
 
 
-def first_call(tx: Tx, visit: Visit) -> Response:
+def first_call(tx: Tx, visit: Visit) -> Reply:
     """Whether a key was used, for the script of the page that shows it."""
     key = key_of(tx, visit)
     body = b"false" if key.last_used_at is None else b"true"

@@ -3,11 +3,10 @@
 from datetime import datetime, timedelta
 
 from retainer.console import charts, words
-from retainer.console.visit import Visit
+from retainer.console.visit import Reply, Visit
 from retainer.errors import invalid
 from retainer.identity import accounts, key_list
 from retainer.identity.accounts import PLANS
-from retainer.kernel.http import Response
 from retainer.store.tx import Tx
 from retainer.traffic import counts, requests
 from retainer.values.exact import instant_after
@@ -17,7 +16,7 @@ DAY = timedelta(hours=23)
 RECENT_FAILURES = 5
 
 
-def show(tx: Tx, visit: Visit) -> Response:
+def show(tx: Tx, visit: Visit) -> Reply:
     """What an admin wants to know first."""
     account = accounts.get_account(tx)
     keys = key_list.list_keys(tx)
@@ -39,7 +38,7 @@ def show(tx: Tx, visit: Visit) -> Response:
     )
 
 
-def show_switch(tx: Tx, visit: Visit) -> Response:
+def show_switch(tx: Tx, visit: Visit) -> Reply:
     """What happens when the API is switched, before it is."""
     account = accounts.get_account(tx)
     return visit.show(
@@ -51,7 +50,7 @@ def show_switch(tx: Tx, visit: Visit) -> Response:
     )
 
 
-def switch(tx: Tx, visit: Visit) -> Response:
+def switch(tx: Tx, visit: Visit) -> Reply:
     """Switch the API; off only when that was typed. Raises `validation_failed`, `plan_required`, `trial_ended`."""
     if visit.form.text("on"):
         accounts.switch_api(tx, on=True)

@@ -19,13 +19,12 @@ from retainer.console import (
     sessions,
     sign_in,
 )
-from retainer.console.visit import Visit
-from retainer.kernel.http import Response
+from retainer.console.visit import Reply, Visit
 from retainer.store.tx import Store, Tx
 
-Handler = Callable[[Tx, Visit], Response]
+Handler = Callable[[Tx, Visit], Reply]
 """Works in a transaction of the admin's account: a reading one for a page, a writing one for a form."""
-StoreHandler = Callable[[Store, Visit], Response]
+StoreHandler = Callable[[Store, Visit], Reply]
 """Begins transactions itself: before anybody is signed in, and where a password is hashed."""
 
 

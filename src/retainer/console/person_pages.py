@@ -3,12 +3,12 @@
 from typing import Any
 
 from retainer.console import forms, words
-from retainer.console.visit import ROOT, Visit
+from retainer.console.cookies import Cookie
+from retainer.console.visit import ROOT, Reply, Visit
 from retainer.errors import invalid
 from retainer.identity import key_list, password_links, sessions, users
 from retainer.identity.key_list import KeyFilter
 from retainer.identity.users import UserDetails
-from retainer.kernel.http import Response
 from retainer.kernel.resource import read_id
 from retainer.schema import identity as schema
 from retainer.store.tx import Tx
@@ -16,7 +16,7 @@ from retainer.traffic import counts
 from retainer.work import cost_rates
 
 
-def show(tx: Tx, visit: Visit) -> Response:
+def show(tx: Tx, visit: Visit) -> Reply:
     """A person, and the form that changes what is known of them."""
     user = user_of(tx, visit)
     return visit.show(
@@ -29,7 +29,7 @@ def show(tx: Tx, visit: Visit) -> Response:
     )
 
 
-def edit(tx: Tx, visit: Visit) -> Response:
+def edit(tx: Tx, visit: Visit) -> Reply:
     """Change a person. Raises `not_found`, `validation_failed`."""
     user, form = user_of(tx, visit), visit.form
     if not form.text("cost_rate"):
@@ -42,29 +42,29 @@ def edit(tx: Tx, visit: Visit) -> Response:
     return visit.go(f"/people/{user['id']}", f"{changed['name']} is changed.")
 
 
-def show_link(tx: Tx, visit: Visit) -> Response:
+def show_link(tx: Tx, visit: Visit) -> Reply:
     """The new link, this once; without one, the button that makes it."""
     user = user_of(tx, visit)
-    link = visit.cookies.take("new-link", f"{ROOT}/people/{user['id']}/link")
-    return visit.show("person_link", user=user, link=link, days=password_links.VALID.days)
+    secret = Cookie("new-link", path=f"{ROOT}/people/{user['id']}/link")
+    link = visit.cookies.get(secret.name, secret.path)
+    return visit.show("person_link", uses_up=secret, user=user, link=link, days=password_links.VALID.days)
 
 
-def create_link(tx: Tx, visit: Visit) -> Response:
+def create_link(tx: Tx, visit: Visit) -> Reply:
     """Make a link with which a person sets a password. Raises `not_found`, `validation_failed`."""
     user = user_of(tx, visit)
     link = password_links.create(tx, user["id"])
-    visit.reveal("new-link", f"/people/{user['id']}/link", link.url(visit.request.origin))
-    return visit.go(f"/people/{user['id']}/link")
+    return visit.reveal("new-link", f"/people/{user['id']}/link", link.url(visit.request.origin))
 
 
-def show_deactivate(tx: Tx, visit: Visit) -> Response:
+def show_deactivate(tx: Tx, visit: Visit) -> Reply:
     """What stops when a person is deactivated."""
     user = user_of(tx, visit)
     live = key_list.live_keys(tx, user_id=user["id"])
     return visit.show("person_deactivate", user=user, live=live, last_hour=counts.last_hour(tx))
 
 
-def deactivate(tx: Tx, visit: Visit) -> Response:
+def deactivate(tx: Tx, visit: Visit) -> Reply:
     """Deactivate a person, whose keys and sessions stop at once. Raises `not_found`, `validation_failed`."""
     user = user_of(tx, visit)
     keys = key_list.live_keys(tx, user_id=user["id"]).keys
@@ -75,7 +75,7 @@ def deactivate(tx: Tx, visit: Visit) -> Response:
     return visit.go(f"/people/{user['id']}", f"{user['name']} is deactivated.{stopped}", kind="warn")
 
 
-def activate(tx: Tx, visit: Visit) -> Response:
+def activate(tx: Tx, visit: Visit) -> Reply:
     """Activate a person again. Raises `not_found`."""
     user = user_of(tx, visit)
     cost_rates.change_user(tx, user["id"], {"is_active": True})

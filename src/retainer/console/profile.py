@@ -1,18 +1,17 @@
 """The page of the admin who is signed in: changing the password."""
 
-from retainer.console.visit import Visit
+from retainer.console.visit import Reply, Visit
 from retainer.errors import invalid
 from retainer.identity import sign_in
-from retainer.kernel.http import Response
 from retainer.store.tx import Store
 
 
-def show(_: Store, visit: Visit) -> Response:
+def show(_: Store, visit: Visit) -> Reply:
     """Who is signed in, and the form that changes the password."""
     return visit.show("profile")
 
 
-def change_password(store: Store, visit: Visit) -> Response:
+def change_password(store: Store, visit: Visit) -> Reply:
     """Change the password; all other sessions end. Raises `validation_failed`, `rate_limited`."""
     form = visit.form
     current, password, again = (

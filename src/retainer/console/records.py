@@ -11,16 +11,15 @@ from sqlalchemy import select
 
 from retainer.console import words
 from retainer.console.catalogue import Catalogue, Kind, label_of, record_id_of
-from retainer.console.visit import Visit
+from retainer.console.visit import Reply, Visit
 from retainer.errors import Refusal
 from retainer.identity import key_list, users
-from retainer.kernel.http import Response
 from retainer.kernel.query import parameters
 from retainer.schema.crm import tags
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
 from retainer.traffic.requests import requests_of_record
-from retainer.values.parameters import WHOLE
+from retainer.values.parameters import read_whole
 from retainer.values.records import Record
 
 PER_PAGE = 25
@@ -70,7 +69,7 @@ class Related(NamedTuple):
     link: str
 
 
-def show(tx: Tx, visit: Visit) -> Response:
+def show(tx: Tx, visit: Visit) -> Reply:
     """A record. Raises `not_found`."""
     catalogue = visit.catalogue
     kind = catalogue.find(visit.texts["kind"])
@@ -90,13 +89,12 @@ def show(tx: Tx, visit: Visit) -> Response:
     )
 
 
-def show_list(tx: Tx, visit: Visit) -> Response:
+def show_list(tx: Tx, visit: Visit) -> Reply:
     """The records of a kind, by what they refer to. Raises `not_found`."""
     kind = visit.catalogue.find(visit.texts["kind"])
     known = parameters(kind.listing.query)
     asked = {name: texts[-1] for name, texts in visit.query.texts.items() if name in known and texts[-1]}
-    number = visit.query.text("page", "1")
-    page = int(number) if WHOLE.fullmatch(number) and int(number) else 1
+    page = read_whole(visit.query.text("page")) or 1
     try:
         listed = kind.page(tx, asked, number=page, size=PER_PAGE)
     except ValueError as error:
@@ -143,11 +141,11 @@ class Reader:
         self._users: dict[int, str] | None = None
 
     def fields(self, record: msgspec.Struct, references: dict[str, Any]) -> list[tuple[str, Value]]:
-        """Return the fields of a record with their names as people read them."""
+        """Return the fields of a record that it answers, with their names as people read them."""
         return [
             (spoken(name), self.tags(value) if name == "tag_ids" else self.value(value, references.get(name)))
             for name, value in msgspec.structs.asdict(record).items()
-            if name not in HIDDEN
+            if name not in HIDDEN and value is not msgspec.UNSET
         ]
 
     def tags(self, ids: list[int]) -> Value:

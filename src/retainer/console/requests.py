@@ -8,11 +8,10 @@ from retainer.console import charts, forms
 from retainer.console.charts import Chart
 from retainer.console.key_pages import day_label
 from retainer.console.overview import hour_label
-from retainer.console.visit import Visit
+from retainer.console.visit import Reply, Visit
 from retainer.errors import Refusal
 from retainer.identity import accounts, key_list
 from retainer.identity.accounts import PLANS
-from retainer.kernel.http import Response
 from retainer.store.tx import Tx
 from retainer.traffic import counts
 from retainer.traffic import requests as traffic
@@ -38,7 +37,7 @@ class Share(NamedTuple):
     percent: int
 
 
-def show_list(tx: Tx, visit: Visit) -> Response:
+def show_list(tx: Tx, visit: Visit) -> Reply:
     """The log, filtered, newest first, with a chart and the share of the ceiling of each key."""
     query = visit.query
     filters = forms.read_filters(Filter, query)
@@ -65,7 +64,7 @@ def show_list(tx: Tx, visit: Visit) -> Response:
     )
 
 
-def show(tx: Tx, visit: Visit) -> Response:
+def show(tx: Tx, visit: Visit) -> Reply:
     """One request. Raises `not_found`."""
     request = find_request(tx, visit.texts["position"])
     keys = [key for key in key_list.list_keys(tx) if key.id == request.key_id]
@@ -83,15 +82,12 @@ def read_page(tx: Tx, filters: Filter, after: str | None) -> Page:
 def find_request(tx: Tx, position: str) -> LoggedRequest:
     """Return the request at a position of the log. Raises `not_found`."""
     try:
-        at = traffic.position_of(position)
+        found = traffic.request_at(tx, position)
     except ValueError:
-        at = None
-    if at is not None:
-        following = f"{at[0]}.{at[1] + 1}"
-        found = traffic.list_requests(tx, Filter(), after=following, limit=1).requests
-        if found and found[0].position == position:
-            return found[0]
-    raise Refusal("not_found", "There is no such request in the log. It may be older than the log reaches.")
+        found = None
+    if found is None:
+        raise Refusal("not_found", "There is no such request in the log. It may be older than the log reaches.")
+    return found
 
 
 def chart_of(tx: Tx, span: str, key_id: int | None) -> Chart:

@@ -1,9 +1,8 @@
 """The page of the search over clients, projects, invoices and tickets."""
 
 from retainer.console.catalogue import label_of
-from retainer.console.visit import Visit
+from retainer.console.visit import Reply, Visit
 from retainer.errors import Refusal
-from retainer.kernel.http import Response
 from retainer.store.tx import Tx
 from retainer.traffic import requests
 
@@ -11,7 +10,7 @@ KINDS = ("clients", "projects", "invoices", "tickets")
 SHOWN = 8
 
 
-def show(tx: Tx, visit: Visit) -> Response:
+def show(tx: Tx, visit: Visit) -> Reply:
     """What is found for a text; a request id leads to its request."""
     text = visit.query.text("q")
     if text:

@@ -1,19 +1,18 @@
 """The page of sessions: who is signed in, from where, and ending it."""
 
-from retainer.console.visit import Visit
+from retainer.console.visit import Reply, Visit
 from retainer.identity import sessions
-from retainer.kernel.http import Response
 from retainer.kernel.resource import read_id
 from retainer.schema import identity as schema
 from retainer.store.tx import Tx
 
 
-def show_list(tx: Tx, visit: Visit) -> Response:
+def show_list(tx: Tx, visit: Visit) -> Reply:
     """The sessions of all admins that are not over."""
     return visit.show("sessions", sessions=sessions.list_sessions(tx), browser_in_words=browser_in_words)
 
 
-def end(tx: Tx, visit: Visit) -> Response:
+def end(tx: Tx, visit: Visit) -> Reply:
     """End a session at once. Raises `not_found`."""
     session_id = read_id(visit.texts["session"], schema.sessions)
     sessions.end(tx, session_id)

@@ -1,33 +1,31 @@
 """Signing in, setting a password by a link, and signing out."""
 
-from retainer.console.cookies import SESSION
-from retainer.console.visit import ROOT, Visit, quoted
+from retainer.console.cookies import SESSION, Cookie
+from retainer.console.visit import Reply, Visit, quoted
 from retainer.errors import invalid
 from retainer.identity import password_links, sessions
 from retainer.identity import sign_in as identity
 from retainer.identity.sign_in import Browser, SignedIn
-from retainer.kernel.http import Response
 from retainer.store.tx import Store, Tx
-from retainer.values.kinds import LARGEST_INTEGER
+from retainer.values.parameters import read_whole
 
 COOKIE_SECONDS = int(sessions.KNOWN.total_seconds())
 
 
-def show(_: Store, visit: Visit) -> Response:
+def show(_: Store, visit: Visit) -> Reply:
     """The form to sign in; whoever is signed in already goes on."""
     if visit.signed_in is not None and not visit.form.texts:
         return visit.go(destination(visit))
     return visit.show("sign_in", accounts=[])
 
 
-def sign_in(store: Store, visit: Visit) -> Response:
+def sign_in(store: Store, visit: Visit) -> Reply:
     """Sign in, and go to the page that was asked for; ask for the account where the password fits several."""
     form = visit.form
     errors = {name: ["Is required."] for name in ("email", "password") if not form.text(name)}
     if errors:
         raise invalid(errors)
-    account = form.text("account")
-    account_id = int(account) if account.isdecimal() and int(account) <= LARGEST_INTEGER else None
+    account_id = read_whole(form.text("account"))
     password = form.texts_of("password")[-1]
     result = identity.sign_in(
         store, visit.throttle, form.text("email"), password, browser_of(visit), account_id=account_id
@@ -37,13 +35,13 @@ def sign_in(store: Store, visit: Visit) -> Response:
     return visit.show("sign_in", accounts=result)
 
 
-def show_password(store: Store, visit: Visit) -> Response:
+def show_password(store: Store, visit: Visit) -> Reply:
     """The form to set a password, for who has a link. Raises `not_found`."""
     token = visit.typed.text("token")
     return visit.show("password", invitee=password_links.find(store, token), token=token)
 
 
-def set_password(store: Store, visit: Visit) -> Response:
+def set_password(store: Store, visit: Visit) -> Reply:
     """Set the password and sign in; other sessions of the user end."""
     form = visit.form
     password, again = (form.texts_of(name)[-1] if name in form else "" for name in ("password", "again"))
@@ -53,17 +51,16 @@ def set_password(store: Store, visit: Visit) -> Response:
     return begin(visit, signed_in, "", "Your password is set, and you are signed in.")
 
 
-def sign_out(tx: Tx, visit: Visit) -> Response:
+def sign_out(tx: Tx, visit: Visit) -> Reply:
     """End the session; its cookie stays, by which the browser is known."""
     if visit.admin.session_id is not None:
         sessions.end(tx, visit.admin.session_id)
     return visit.go("/sign-in", "You are signed out.")
 
 
-def begin(visit: Visit, signed_in: SignedIn, path: str, notice: str = "") -> Response:
+def begin(visit: Visit, signed_in: SignedIn, path: str, notice: str = "") -> Reply:
     """Give the browser its session, and lead to a page."""
-    visit.cookies.put(SESSION, signed_in.token, seconds=COOKIE_SECONDS)
-    return visit.go(path, notice)
+    return visit.go(path, notice, Cookie(SESSION, signed_in.token, seconds=COOKIE_SECONDS))
 
 
 def browser_of(visit: Visit) -> Browser:
@@ -76,5 +73,8 @@ def destination(visit: Visit) -> str:
     """Return the page of the console that was asked for before; nothing outside of it is taken."""
     asked = visit.form.text("next") or visit.query.text("next")
     path, separator, query = asked.partition("?")
-    is_ours = path.startswith("/") and not path.startswith(("//", "/\\")) and f"{ROOT}{path}".isprintable()
+    leads_up = not {".", ".."}.isdisjoint(
+        path.split("/")
+    )  # browsers resolve these, and what they lead to may be anything
+    is_ours = path.startswith("/") and not path.startswith(("//", "/\\")) and not leads_up and path.isprintable()
     return quoted(path) + separator + query if is_ours and query.isprintable() and query.isascii() else ""

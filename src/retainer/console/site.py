@@ -7,7 +7,7 @@ from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import SESSION, Cookies
 from retainer.console.forms import Form
 from retainer.console.pages import Action, Door, Handler, Page, Place, find
-from retainer.console.visit import ROOT, Visit, quoted, redirect
+from retainer.console.visit import ROOT, Reply, View, Visit, quoted, redirect
 from retainer.errors import Refusal, method_not_allowed
 from retainer.identity import sessions
 from retainer.identity.throttle import Throttle
@@ -17,7 +17,7 @@ from retainer.kernel.pipeline import RETRIES, RequestLog
 from retainer.kernel.resource import Operation
 from retainer.server.site import no_page
 from retainer.store.engines import TransientConflict
-from retainer.store.tx import Store
+from retainer.store.tx import ActorChanged, Store
 from retainer.values.exact import utcnow
 
 LARGEST_FORM = 64 * 1024
@@ -53,20 +53,20 @@ class Console:
         """Return a page or a redirect; whatever goes wrong is a page as well."""
         visit = Visit(request, self.catalogue, Cookies(request), {}, Form(), Form(), utcnow(), self.throttle)
         try:
-            return self._answer(visit)
+            return visit.respond(self._answer(visit))
         except Exception as error:  # noqa: BLE001  # any error is a page
             refusal = pipeline.to_refusal(error, request, self.log)
             sentence = WAIT if refusal.code == "unavailable" else refusal.message
-            return _with_headers(_problem(visit, refusal.status, sentence), refusal)
+            return visit.respond(_with_headers(_problem(visit, refusal.status, sentence), refusal))
 
-    def _answer(self, visit: Visit) -> Response:
+    def _answer(self, visit: Visit) -> Reply:
         request = visit.request
         path = request.path.removeprefix(ROOT)
         if len(path) > 1 and path.endswith("/"):
             return visit.go(path.rstrip("/"))
         if cross_site.is_refused(request):
-            sentence = "This came from another site, so nothing was done. Open the page here and try again."
-            return _problem(visit, 403, sentence)
+            sentence = "This came from another site, so nothing was done. Open the console at {} and try again."
+            return _problem(visit, 403, sentence.format(request.origin + ROOT))
         token = visit.cookies.get(SESSION)
         if token is not None:
             visit.signed_in = sessions.admin_of(self.store, token, request.shown_address)
@@ -87,14 +87,14 @@ class Console:
         allowed = [] if isinstance(place, Action) else ["GET, HEAD"]
         raise method_not_allowed(request.method, ", ".join([*allowed, *(["POST"] if place.act else [])]))
 
-    def _show(self, place: Page | Door, visit: Visit) -> Response:
+    def _show(self, place: Page | Door, visit: Visit) -> Reply:
         if isinstance(place, Door):
             return place.show(self.store, visit)
         with self.store.begin(visit.admin, write=False) as tx:
             tx.snapshot()
             return place.show(tx, visit)
 
-    def _act(self, place: Place, visit: Visit) -> Response:
+    def _act(self, place: Place, visit: Visit) -> Reply:
         """Do what a form asks for; when it is refused, show its page again, with what was typed and what is wrong."""
         try:
             if isinstance(place, Door):
@@ -105,12 +105,16 @@ class Console:
                 raise
             visit.form.refuse(refusal)
             return _with_headers(self._show(place, visit), refusal)
+        except ActorChanged:
+            return _to_sign_in(visit, "")
 
-    def _write(self, act: Handler, visit: Visit) -> Response:
+    def _write(self, act: Handler, visit: Visit) -> Reply:
         for _ in range(RETRIES):
             try:
                 with self.store.begin(visit.admin, write=True) as tx:
                     return act(tx, visit)
+            except ActorChanged:
+                raise
             except TransientConflict:
                 continue
         with self.store.begin(visit.admin, write=True) as tx:
@@ -130,12 +134,12 @@ class Console:
         return forms.parse(body.decode(errors="replace"))
 
 
-def _with_headers(response: Response, refusal: Refusal) -> Response:
-    """Return a response that also says what a refusal says in headers, as how long to wait."""
-    return response._replace(headers=[*response.headers, *refusal.headers.items()])
+def _with_headers(reply: Reply, refusal: Refusal) -> Reply:
+    """Return a reply whose page also says what a refusal says in headers, as how long to wait."""
+    return reply._replace(headers=tuple(refusal.headers.items())) if isinstance(reply, View) else reply
 
 
-def _to_sign_in(visit: Visit, path: str) -> Response:
+def _to_sign_in(visit: Visit, path: str) -> Reply:
     """Return the way to sign in, and from there to the page that was asked for."""
     if visit.request.method == "POST":
         return visit.go("/sign-in", "Your session has ended, so nothing was done. Sign in again.", kind="warn")
@@ -145,7 +149,7 @@ def _to_sign_in(visit: Visit, path: str) -> Response:
     return visit.go(f"/sign-in?next={quoted(asked)}")
 
 
-def _problem(visit: Visit, status: int, sentence: str) -> Response:
+def _problem(visit: Visit, status: int, sentence: str) -> Reply:
     heading = HEADINGS.get(status, "This did not work")
     return visit.show("problem", status=status, heading=heading, sentence=sentence)
 

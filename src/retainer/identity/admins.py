@@ -1,19 +1,34 @@
 """Admins: who acts for an account beside the API, in the console or, as its operator, at the command line."""
 
+from collections.abc import Callable
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
 from sqlalchemy import Select, Table, bindparam, literal_column, select
 
 from retainer.errors import Refusal
-from retainer.schema.identity import accounts, users
+from retainer.schema.identity import accounts, sessions, users
 from retainer.store.constraints import singular
-from retainer.store.tx import Actor, Store
+from retainer.store.engines.sql import INSTANT
+from retainer.store.tx import Actor, Store, Tx
+from retainer.values.exact import instant_after
+
+IDLE = timedelta(minutes=30)
+LONGEST = timedelta(hours=12)
 
 ACTING = [*accounts.c["id", "currency", "timezone", "payment_terms_days", "client_number_pattern"]]
 """The columns from which `operator` makes an actor."""
 IS_ADMIN = users.c.is_active & (users.c.role == literal_column("'admin'"))
 """Whether a user may sign in."""
+IS_LIVE = (
+    sessions.c.ended_at.is_(None)
+    & (sessions.c.last_used_at > bindparam("idle_since", type_=INSTANT))
+    & (sessions.c.created_at > bindparam("begun_since", type_=INSTANT))
+)
+"""Whether a session is not over; binds the `limits` of the moment."""
+OF_USERS = sessions.join(users, users.c.id == sessions.c.user_id)
+SIGNED_IN = select(sessions.c.id).select_from(OF_USERS).where(sessions.c.id == bindparam("id"), IS_LIVE, IS_ADMIN)
 
 
 class Admin(Actor, frozen=True, gc=False):
@@ -24,6 +39,21 @@ class Admin(Actor, frozen=True, gc=False):
     account_name: str = ""
     session_id: int | None = None
     address: str | None = None
+
+    def ask(self, tx: Tx) -> Callable[[], bool] | None:
+        """Ask whether the session of an admin is not over, and its user an active admin.
+
+        An operator has no session; nor has an admin who is signing in, by what is looked at in that transaction.
+        """
+        if self.session_id is None:
+            return None
+        row = tx.first_row(SIGNED_IN, id=self.session_id, **limits(tx.now))
+        return lambda: row() is not None
+
+
+def limits(now: str) -> dict[str, str]:
+    """Return since when a session must have been used, and have begun, not to be over."""
+    return {"idle_since": instant_after(now, -IDLE), "begun_since": instant_after(now, -LONGEST)}
 
 
 def operator(account_id: int, *columns: Any) -> Admin:

@@ -12,6 +12,7 @@ from retainer.schema.identity import audit_entries, users
 from retainer.store.engines.sql import INSTANT, INTEGER
 from retainer.store.tx import Tx
 from retainer.values.kinds import Instant, read_instant
+from retainer.values.parameters import read_number
 
 Action = Literal[
     "account opened",
@@ -161,6 +162,6 @@ def _read_cursor(cursor: str | None) -> tuple[str, int]:
         return LAST, 0
     at, _, entry_id = cursor.partition(",")
     try:
-        return read_instant(at), int(entry_id)
+        return read_instant(at), read_number(entry_id)
     except ValueError:
         raise invalid({"cursor": ["Must be the next_cursor of the page before."]}) from None

@@ -16,9 +16,8 @@ from retainer.errors import Refusal, invalid
 from retainer.identity import audit
 from retainer.identity.accounts import PLANS
 from retainer.identity.audit import Target
-from retainer.kernel.caller import Caller
+from retainer.kernel.caller import CALLERS, Caller
 from retainer.schema.identity import accounts, api_keys, users
-from retainer.store.engines.sql import json_row
 from retainer.store.records import decode_row
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Store, Tx
@@ -48,22 +47,7 @@ class NewKey(NamedTuple):
     value: str
 
 
-CALLER = [
-    *api_keys.c["account_id", "user_id"],
-    users.c.role,
-    *accounts.c["currency", "timezone", "payment_terms_days", "client_number_pattern"],
-    *api_keys.c["id", "scopes", "prefix", "expires_at", "revoked_at"],
-    users.c.is_active,
-    *accounts.c["plan", "trial_ends_at", "api_enabled"],
-]
-"""The fields of Caller in their order, but for the last."""
-BY_HASH = (
-    select(json_row(*CALLER))
-    .select_from(api_keys)
-    .join(users, users.c.id == api_keys.c.user_id)
-    .join(accounts, accounts.c.id == api_keys.c.account_id)
-    .where(api_keys.c.hash == bindparam("hash"))
-)
+BY_HASH = CALLERS.where(api_keys.c.hash == bindparam("hash"))
 API_ENABLED = select(accounts.c.api_enabled).where(accounts.c.id == ACCOUNT)
 HOLDER = select(*users.c["name", "is_active"]).where(users.c.id == bindparam("id"))
 PLAN = Caller.__struct_fields__.index("plan")

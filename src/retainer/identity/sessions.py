@@ -2,7 +2,6 @@
 
 import hashlib
 import secrets
-from contextlib import suppress
 from datetime import timedelta
 
 import msgspec
@@ -10,16 +9,14 @@ from sqlalchemy import bindparam, select, update
 
 from retainer.errors import Refusal
 from retainer.identity import audit
-from retainer.identity.admins import ACTING, IS_ADMIN, Admin
+from retainer.identity.admins import ACTING, IS_ADMIN, IS_LIVE, OF_USERS, Admin, limits
 from retainer.identity.audit import Target
 from retainer.schema.identity import accounts, sessions, users
 from retainer.store.engines import Unavailable
 from retainer.store.engines.sql import INSTANT, INTEGER
-from retainer.store.tx import Store, Tx
+from retainer.store.tx import ActorChanged, Store, Tx
 from retainer.values.exact import instant_after, utcnow
 
-IDLE = timedelta(minutes=30)
-LONGEST = timedelta(hours=12)
 NOTE_USE = timedelta(minutes=1)
 LONGEST_USER_AGENT = 255
 KNOWN = timedelta(days=90)
@@ -38,12 +35,6 @@ class Session(msgspec.Struct):
     user_agent: str | None
 
 
-_is_live = (
-    sessions.c.ended_at.is_(None)
-    & (sessions.c.last_used_at > bindparam("idle_since", type_=INSTANT))
-    & (sessions.c.created_at > bindparam("begun_since", type_=INSTANT))
-)
-_of_users = sessions.join(users, users.c.id == sessions.c.user_id)
 BY_HASH = (
     select(
         *sessions.c["account_id", "user_id"],
@@ -52,16 +43,16 @@ BY_HASH = (
         accounts.c.name,
         *sessions.c["id", "last_used_at"],
     )
-    .select_from(_of_users.join(accounts, accounts.c.id == sessions.c.account_id))
-    .where(sessions.c.hash == bindparam("hash"), _is_live, IS_ADMIN)
+    .select_from(OF_USERS.join(accounts, accounts.c.id == sessions.c.account_id))
+    .where(sessions.c.hash == bindparam("hash"), IS_LIVE, IS_ADMIN)
 )
 USED = update(sessions).where(sessions.c.id == bindparam("id")).values(last_used_at=bindparam("now", type_=INSTANT))
 LIVE = (
     select(
         *sessions.c["id", "user_id"], users.c.name, *sessions.c["created_at", "last_used_at", "address", "user_agent"]
     )
-    .select_from(_of_users)
-    .where(_is_live)
+    .select_from(OF_USERS)
+    .where(IS_LIVE)
     .order_by(sessions.c.last_used_at.desc(), sessions.c.id.desc())
 )
 END_ALL_OF_USER = (
@@ -73,7 +64,7 @@ END_ALL_OF_USER = (
     )
     .values(ended_at=bindparam("now", type_=INSTANT), updated_at=bindparam("now", type_=INSTANT))
 )
-ONE = select(users.c.name, sessions.c.ended_at).select_from(_of_users).where(sessions.c.id == bindparam("id"))
+ONE = select(users.c.name, sessions.c.ended_at).select_from(OF_USERS).where(sessions.c.id == bindparam("id"))
 
 
 def digest(token: str) -> str:
@@ -87,15 +78,20 @@ def admin_of(store: Store, token: str, address: str | None) -> Admin | None:
     The use is noted at most once a minute. `address` is that of the request, for the audit.
     """
     now = utcnow()
-    row = store.unscoped_one("whose session is this", BY_HASH, hash=digest(token), **_limits(now))
+    row = store.unscoped_one("whose session is this", BY_HASH, hash=digest(token), **limits(now))
     if row is None:
         return None
     account_id, user_id, *others, last_used_at = row
     values = [account_id, user_id, "admin", *others, address]
     admin = Admin(*values)
     if last_used_at <= instant_after(now, -NOTE_USE):
-        with suppress(Unavailable), store.begin(admin, write=True) as tx:  # who only reads can do so on a full disk
-            tx.run(USED, id=admin.session_id, now=tx.now)
+        try:
+            with store.begin(admin, write=True) as tx:
+                tx.run(USED, id=admin.session_id, now=tx.now)
+        except ActorChanged:
+            return None
+        except Unavailable:  # on a full disk one can still read
+            pass
     return admin
 
 
@@ -108,7 +104,7 @@ def start(tx: Tx, user_id: int, address: str | None, user_agent: str | None) -> 
 
 def list_sessions(tx: Tx) -> list[Session]:
     """Return the sessions of the account's admins that are not over, that which was used last first."""
-    return [Session(*row) for row in tx.all(LIVE, **_limits(tx.now))]
+    return [Session(*row) for row in tx.all(LIVE, **limits(tx.now))]
 
 
 def end(tx: Tx, session_id: int) -> None:
@@ -127,8 +123,3 @@ def end_all_of(tx: Tx, user_id: int) -> None:
     """End all sessions of a user but the one that acts."""
     acting = tx.actor.session_id if isinstance(tx.actor, Admin) else None
     tx.run(END_ALL_OF_USER, user=user_id, except_id=acting or 0, now=tx.now)
-
-
-def _limits(now: str) -> dict[str, str]:
-    """Return since when a session must have been used, and have begun, not to be over."""
-    return {"idle_since": instant_after(now, -IDLE), "begun_since": instant_after(now, -LONGEST)}

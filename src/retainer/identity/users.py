@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, delete, insert, select
 from retainer.errors import Refusal, invalid
 from retainer.identity import audit, password_links, sessions
 from retainer.identity.accounts import AccountDetails, account_values, in_units
-from retainer.identity.admins import operator
+from retainer.identity.admins import IS_ADMIN, operator
 from retainer.identity.audit import Fields, Target
 from retainer.identity.password_links import PasswordLink
 from retainer.schema.identity import accounts, users
@@ -47,6 +47,7 @@ class UserDetails(msgspec.Struct):
 
 ALL = select(users).order_by(users.c.id)
 ONE = select(users).where(users.c.id == bindparam("id"))
+OTHER_ADMIN = select(users.c.id).where(users.c.id != bindparam("id"), IS_ADMIN).limit(1)
 EMAIL_TAKEN = select(users.c.id).where(users.c.email_folded == bindparam("email"), users.c.id != bindparam("except_id"))
 _rate = (cost_rates.c.user_id == bindparam("user"), cost_rates.c.from_date == bindparam("day", type_=DAY))
 COST_RATE = select(cost_rates.c.amount).where(*_rate)
@@ -125,11 +126,12 @@ def change_user(tx: Tx, user_id: int, changes: Fields) -> Fields:
     """Change a user and the cost rate, and return the user; a password only as `password_hash`.
 
     `is_active=False` stops the user's keys at once, and ends sessions, as does the loss of the role. Raises
-    `not_found`, and `validation_failed`, also when admins would shut themselves out.
+    `not_found`, `validation_failed`, also when admins would shut themselves out, and `locked` for the last admin.
     """
     before = get_user(tx, user_id)
     if user_id == tx.actor.user_id:
         _refuse_to_shut_out(changes)
+    _require_another_admin(tx, before, changes)
     values = _user_values(tx, user_id, changes)
     password_hash = values.pop("password_hash", None)
     if values:
@@ -157,8 +159,20 @@ def set_password(tx: Tx, user_id: int, name: str, password_hash: str) -> None:
     audit.note(tx, "password set", Target("user", user_id, name))
 
 
+def _require_another_admin(tx: Tx, user: Fields, changes: Fields) -> None:
+    """Refuse to deactivate the last active admin of the account, or to take the role away: an operator would."""
+    was, stays = (bool(state["is_active"]) and state["role"] == "admin" for state in (user, {**user, **changes}))
+    if was and not stays and tx.one(OTHER_ADMIN, id=user["id"]) is None:
+        account = tx.actor.account_id
+        message = (
+            f"{user['name']} is the last active admin of account {account}, so nothing was changed. First add another, "
+            f"with retainer user invite {account}, or make a user one, with retainer user set USER --role admin."
+        )
+        raise Refusal("locked", message)
+
+
 def _refuse_to_shut_out(changes: Fields) -> None:
-    """Refuse what would end an admin's own access; so an account that has an admin keeps one."""
+    """Refuse what would end an admin's own access."""
     if changes.get("role", "admin") != "admin":
         raise invalid({"role": ["You cannot give up your own role. Ask another admin to change it."]})
     if not changes.get("is_active", True):

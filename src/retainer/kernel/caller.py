@@ -1,9 +1,29 @@
 """Who is calling: the facts of the key, its user and its account."""
 
+from collections.abc import Callable
 from functools import lru_cache
 
+import msgspec
+from sqlalchemy import bindparam, select
+
 from retainer.errors import Refusal
-from retainer.store.tx import Actor
+from retainer.schema.identity import accounts, api_keys, users
+from retainer.store.engines.sql import json_row
+from retainer.store.records import decode_row
+from retainer.store.tx import Actor, Tx
+
+COLUMNS = [
+    *api_keys.c["account_id", "user_id"],
+    users.c.role,
+    *accounts.c["currency", "timezone", "payment_terms_days", "client_number_pattern"],
+    *api_keys.c["id", "scopes", "prefix", "expires_at", "revoked_at"],
+    users.c.is_active,
+    *accounts.c["plan", "trial_ends_at", "api_enabled"],
+]
+"""The fields of Caller in their order, but for the last."""
+_joined = api_keys.join(users, users.c.id == api_keys.c.user_id).join(accounts, accounts.c.id == api_keys.c.account_id)
+CALLERS = select(json_row(*COLUMNS)).select_from(_joined)
+BY_KEY = CALLERS.where(api_keys.c.id == bindparam("key_id"))
 
 
 class Caller(Actor, frozen=True, gc=False):
@@ -19,6 +39,16 @@ class Caller(Actor, frozen=True, gc=False):
     trial_ends_at: str | None
     api_enabled: bool
     requests_per_minute: int
+
+    def ask(self, tx: Tx) -> Callable[[], bool]:
+        """Ask whether all that is known of the caller is still so: a key that was revoked writes nothing more."""
+        row = tx.first_row(BY_KEY, key_id=self.key_id)
+
+        def is_same() -> bool:
+            found = row()
+            return found is not None and decode_row(found[0]) == [*msgspec.structs.astuple(self)[:-1]]
+
+        return is_same
 
     def require_scope(self, scope: str | None) -> None:
         """Refuse when the key does not hold the operation's scope; the message names it."""

@@ -16,7 +16,7 @@ from retainer.kernel.paging import Paged
 from retainer.kernel.resource import Call, Operation, Routes, WithMeta
 from retainer.limits import Allowance, Limiter, hit_address
 from retainer.store.engines import TransientConflict, Unavailable
-from retainer.store.tx import Store, Tx
+from retainer.store.tx import ActorChanged, Store, Tx
 from retainer.values.records import Record
 
 encode = msgspec.json.Encoder().encode
@@ -108,11 +108,20 @@ class Pipeline:
             for turn in range(RETRIES):
                 try:
                     return self.write(call, attempt, may_repeat=turn == 0)
+                except ActorChanged:
+                    call.caller = self.caller_now(call)
                 except TransientConflict:
                     if time.monotonic() - began > RETRY_SECONDS:
                         raise
-                    call.read(body)  # rules may have changed what was read
+                call.read(body)  # rules may have changed what was read
             return self.write(call, attempt, may_repeat=False)
+
+    def caller_now(self, call: Call) -> Caller:
+        """Return who the caller of a write is after it has waited. Raises the refusals of one that may not write."""
+        caller = self.access.authenticate(call.request, self.store)
+        self.access.admit(caller)
+        caller.require_scope(call.operation.scope)
+        return caller
 
     def write(self, call: Call, attempt: idempotency.Attempt | None, *, may_repeat: bool) -> Response:
         """Run a writing operation in a transaction, once. Raises TransientConflict when the same again may succeed."""

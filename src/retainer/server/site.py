@@ -9,6 +9,8 @@ from retainer.limits import Limiter, hit_address
 from retainer.server.log import Log
 from retainer.settings import BASE_PATH
 
+STAY_SECURE = ("strict-transport-security", "max-age=31536000")
+"""Browsers that have reached the server by https do so for a year, whatever a link says."""
 Page = Callable[[Request], Response]
 """Answers a request, or raises a Refusal."""
 
@@ -31,7 +33,8 @@ class Site:
             allowance, refusal = pipeline.limit_anonymous(request, refusal, self.limiter)
             response = pipeline.refuse(refusal, request)
         said = {name for name, _ in response.headers}
-        pipeline.add_headers(response, request, allowance, [pair for pair in pipeline.FIXED if pair[0] not in said])
+        fixed = [*pipeline.FIXED, STAY_SECURE] if request.origin.startswith("https:") else pipeline.FIXED
+        pipeline.add_headers(response, request, allowance, [pair for pair in fixed if pair[0] not in said])
         self.log.request(request, response, None, None)
         return response
 

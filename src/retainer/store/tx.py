@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 from sqlalchemy import Table, bindparam, insert, or_, select, update
@@ -12,7 +12,7 @@ from sqlalchemy.sql.elements import ClauseElement
 from retainer.errors import BodyErrors, FieldErrors, Refusal, not_found
 from retainer.store import constraints
 from retainer.store.constraints import MISSING, Step, singular
-from retainer.store.engines.base import TRANSACTION_SECONDS, DriverCursor, Engine, Row
+from retainer.store.engines.base import TRANSACTION_SECONDS, DriverCursor, Engine, Row, TransientConflict
 from retainer.store.engines.sql import INTEGER, TEXT, Part, combined, insert_or_add, rows_of
 from retainer.store.records import R, folds, view
 from retainer.store.statements import Statement, Statements, statements_of
@@ -26,6 +26,10 @@ Columns = dict[str, Any]
 """Values by the names of columns, or of what statements bind."""
 
 
+class ActorChanged(TransientConflict):
+    """While a write waited for its turn, its actor lost the right to it, or is not who it was. Nothing was written."""
+
+
 class Actor(msgspec.Struct, frozen=True, gc=False):
     """For which account and as which user a transaction acts."""
 
@@ -37,6 +41,10 @@ class Actor(msgspec.Struct, frozen=True, gc=False):
     payment_terms_days: int
     client_number_pattern: str
 
+    def ask(self, tx: "Tx") -> Callable[[], bool] | None:  # noqa: ARG002
+        """Ask the database whether the actor may still act; return what tells it, or None if it always may."""
+        return None
+
 
 class Tx(BodyErrors, Transaction):
     """One request, one account, one transaction.
@@ -45,6 +53,9 @@ class Tx(BodyErrors, Transaction):
     all of them at once. Nothing is written after an error was noted.
 
     A reading transaction is one statement, which needs no BEGIN; whoever needs more asks for a `snapshot` first.
+
+    A writing transaction asks, as soon as it has its turn, whether its actor may still act. The answer is read at its
+    end, when it has long arrived: without the right nothing is committed, and no refusal of a rule is told.
     """
 
     def __init__(self, engine: Engine, statements: Statements, actor: Actor, *, write: bool, seconds: float) -> None:
@@ -54,6 +65,32 @@ class Tx(BodyErrors, Transaction):
         self.may_repeat = False
         self.if_match: str | None = None
         self._used = False
+        self._may_act: Callable[[], bool] | None = None
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        if self.writes:
+            try:
+                self._may_act = self.actor.ask(self)
+            except BaseException as error:
+                super().__exit__(type(error))
+                raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End the transaction. Raises ActorChanged when its actor may no longer act."""
+        try:
+            if kind is None or issubclass(kind, Refusal):
+                self._check_actor()
+        except BaseException as error:
+            kind = type(error)
+            raise
+        finally:
+            super().__exit__(kind)
+
+    def _check_actor(self) -> None:
+        if self._may_act is not None and not self._may_act():
+            raise ActorChanged("The actor has changed.")
 
     @property
     def today(self) -> str:
@@ -74,6 +111,10 @@ class Tx(BodyErrors, Transaction):
         if "moment" in constants:
             values["moment"] = self.now
         return self.run_text(text, [values[name] for name in names])
+
+    def first_row(self, statement: Statement, **values: object) -> Callable[[], Row | None]:
+        """Run a statement, and return what tells its first row; across a network nobody waits for it before."""
+        return self.engine.first_row_of(self.execute(statement, values))
 
     def find(self, table: Table, record_id: int | None, model: type[R]) -> R | None:
         """Return the record, or None: for references in a body, whose absence `insert` and `update` report."""

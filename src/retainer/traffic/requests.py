@@ -90,6 +90,13 @@ def list_requests(tx: Tx, wanted: Filter, *, after: str | None = None, limit: in
     return _search(tx, asked, limit)
 
 
+def request_at(tx: Tx, position: str) -> LoggedRequest | None:
+    """Return the request at a position, if the log has it. Raises ValueError for a position that is none."""
+    instant, number = position_of(position)
+    found = _search(tx, {"position": (instant, number + 1)}, 1).requests
+    return found[0] if found and found[0].position == position else None
+
+
 def requests_of_record(tx: Tx, kind: str, record_id: int, limit: int = 10) -> list[LoggedRequest]:
     """Return the newest requests that have written a record, or a part of it: `invoices`, 5."""
     return _search(tx, {"record": f"/{kind}/{record_id}"}, limit).requests

@@ -16,6 +16,12 @@ RANGES = {"_to": "_from", "_before": "_since", "_max": "_min"}
 """The suffix of the end of a range, and that of its start."""
 
 
+def read_whole(text: str) -> int | None:
+    """Return the whole number that a text is in plain digits, as far as JSON clients count; None for any other text."""
+    number = int(text) if WHOLE.fullmatch(text) else None
+    return number if number is not None and number <= LARGEST_INTEGER else None
+
+
 def from_text(hint: Any, *, split: bool = True) -> Callable[[str], Any]:
     """Return the parser of a type hint for text, which has no types for numbers and flags.
 
@@ -75,9 +81,10 @@ def check_ranges(values: dict[str, Any], errors: FieldErrors) -> None:
 
 def read_number(text: str, largest: int = LARGEST_INTEGER) -> int:
     """Parse the number of a page or of the records on it. Raises ValueError, whose message says what is accepted."""
-    if not WHOLE.fullmatch(text) or not 1 <= int(text) <= largest:
+    number = read_whole(text)
+    if number is None or not 1 <= number <= largest:
         raise ValueError(f"Must be a whole number from 1 to {largest}.")
-    return int(text)
+    return number
 
 
 def read_sort(names: list[str], text: str) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from retainer.values.records import (
 
 T = TypeVar("T", bound=msgspec.Struct)
 REQUIRED = "Is required."
+NO_TEXT = "Must not contain NUL or unpaired surrogates."
 NULL = "this is null. Leave it out to say nothing of it."
 WHOLE = re.compile(r"-?[0-9]+")
 
@@ -262,8 +263,8 @@ def _scalar(convert: Callable[[Any], Any], form: str, slip: Callable[[Any], str]
     def read(value: Any, path: str, errors: FieldErrors) -> Any:
         if isinstance(value, str):
             value = value.strip()
-            if "\x00" in value or not encodes(value):
-                return _note(errors, path, "Must not contain NUL or unpaired surrogates.")
+            if not is_text(value):
+                return _note(errors, path, NO_TEXT)
         try:
             return convert(value)
         except Unreadable as error:
@@ -319,6 +320,11 @@ def _child(model: type[Record]) -> Read:
 def _note(errors: FieldErrors, path: str, message: str) -> object:
     errors.setdefault(path, []).append(message)
     return INVALID
+
+
+def is_text(text: str) -> bool:
+    """Whether a database keeps a text as it is, wherever that was read: without NUL and unpaired surrogates."""
+    return "\x00" not in text and encodes(text)
 
 
 def encodes(text: str) -> bool:

@@ -1,6 +1,7 @@
 """What every engine does: it lends connections, and runs statements and transactions on them."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,6 +114,11 @@ class Engine(ABC):
         """Return the first row of a statement that was run, if it has any."""
         row: Row | None = cursor.fetchone()
         return row
+
+    def first_row_of(self, cursor: DriverCursor) -> Callable[[], Row | None]:
+        """Return what tells the first row of a statement that has just run; nobody waits for it before."""
+        row = self.first(cursor)
+        return lambda: row
 
     @abstractmethod
     def limit(self, connection: DriverConnection, deadline: float) -> None:

@@ -3,7 +3,7 @@
 import contextlib
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +120,10 @@ class Postgresql(Engine):
 
     def lift_limit(self, connection: Connection) -> None:
         """Nothing is to be done: the session's limits are for each statement, or end with the transaction."""
+
+    def first_row_of(self, cursor: Cursor) -> Callable[[], Row | None]:
+        """Return what tells the first row, which arrives with the results that are waited for next."""
+        return cursor.fetchone
 
     def insert_rows(self, connection: Connection, table: Table, rows: list[Row]) -> None:
         """Insert many rows as JSON, of which the server makes them: one statement, one value."""

@@ -1,0 +1,46 @@
+"""What the console says of an action whose transaction fails when it commits: nothing but that it failed."""
+
+import pytest
+
+from retainer.identity import sessions
+from tests.console.visitor import HASH, PASSWORD, Visitor
+from tests.factories import ApiClient
+
+FORMS = {
+    "/keys/new": {"name": "Zapier", "user_id": "{user}", "scopes": "clients:read"},
+    "/keys/{key}/rotate": {"hours": "1"},
+    "/keys/{key}/revoke": {"confirmation": "All"},
+    "/people/new": {"name": "Ada Admin", "email": "ada@north.example", "role": "admin"},
+    "/people/{user}": {"name": "Max Renamed"},
+    "/people/{user}/deactivate": {"confirmation": "Max Member"},
+    "/people/{admin}/link": {},
+    "/switch": {"confirmation": "switch off"},
+    "/profile": {"current": PASSWORD, "password": "eleven red doors", "again": "eleven red doors"},
+    "/sign-out": {},
+}
+
+
+@pytest.mark.parametrize("path", FORMS)
+def test_a_failed_commit_announces_nothing_and_hands_no_secret_over(api, visitor, path):
+    ids = {"key": str(api.key_id), "user": str(api.member_id), "admin": str(api.admin_id)}
+    before = dict(visitor.cookies)
+    with api.databases.broken_commits(api.app):
+        form = {name: text.format(**ids) for name, text in FORMS[path].items()}
+        failed = visitor.post(f"/console{path.format(**ids)}", form, may_fail=True)
+    assert failed.status >= 500
+    assert "set-cookie" not in failed.headers
+    assert visitor.cookies == before
+    assert "rtn_" not in failed.html
+    assert "token=" not in failed.html
+    assert 'role="status"' not in visitor.get("/console").html
+
+
+def test_a_failed_commit_signs_nobody_in(api: ApiClient):
+    stranger = Visitor(api.app)
+    api.sql("UPDATE users SET password_hash = $1 WHERE id = $2", HASH, api.admin_id)
+    with api.databases.broken_commits(api.app):
+        failed = stranger.post("/console/sign-in", {"email": "ana@north.example", "password": PASSWORD}, may_fail=True)
+    assert failed.status >= 500
+    assert stranger.cookies == {}
+    with api.operating() as tx:
+        assert sessions.list_sessions(tx) == []

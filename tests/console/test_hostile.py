@@ -1,0 +1,64 @@
+"""Whatever is written into a field, a query or a path of the console: a page says what is wrong with it."""
+
+import re
+from urllib.parse import urlencode
+
+import pytest
+
+from retainer.console.pages import PLACES, Door
+from tests.blackbox.corpus import BAD_QUERIES, TYPED
+from tests.console.test_pages import fill
+from tests.console.visitor import Fields, Page, Visitor
+from tests.length import length
+
+READ = {
+    "/audit": ("cursor", "since", "until", "target", "target_id"),
+    "/keys": ("q", "sort"),
+    "/keys/new": ("preset", "scopes"),
+    "/password": ("token",),
+    "/records/{kind}": ("page", "ids", "client_id", "number", "total_min", "created_since", "issue_date_from"),
+    "/requests": ("after", "operation", "since", "until"),
+    "/sign-in": ("next", "account"),
+}
+"""Fields that pages read and no form of theirs has."""
+LETHAL = ("%00", "9" * 30, "%D9%A3" * 5000)
+"""What is sent in each field alone, the others filled; other hostile texts are sent in all fields at once."""
+LONG = {"cursor": f"2026-01-01T00:00:00.000000Z,{'9' * 30}", "after": f"2026-01-01T00:00:00.000000Z.{'9' * 18}"}
+
+
+def fields_of(path: str, page: Page) -> dict[str, str]:
+    """The fields of a page, filled as they are, or with something."""
+    names = re.findall(r'<(?:input|select)[^>]* name="(\w+)"', page.html)
+    filled = {name: text for form in Fields(page.html).forms.values() for name, text in form if text}
+    return dict.fromkeys(["unknown", *READ.get(path, ()), *names], "x") | filled
+
+
+def hostile(fields: dict[str, str]) -> list[str]:
+    """Queries, which are encoded forms too, with hostile texts in these fields."""
+    others = {name: urlencode({key: text for key, text in fields.items() if key != name}) for name in fields}
+    alone = [f"{name}={text}&{others[name]}" for name in fields for text in (*LETHAL, LONG.get(name, "x"))]
+    more = ["&".join(f"{name}={text}" for name in fields) for text in TYPED if len(text) < 500]
+    more += [*BAD_QUERIES, *(f"q={text}" for text in TYPED)]
+    return [*alone, *more[:: 6 - length(5)]]
+
+
+def survives(page: Page) -> bool:
+    """Whether an answer is a page, a redirect within the console, or a refusal."""
+    return page.status < 500 and (page.status != 303 or page.location.startswith("/console"))
+
+
+@pytest.mark.parametrize("path", PLACES)
+def test_no_query_and_no_form_is_our_error(api, visitor, path):
+    texts = fill(api)
+    texts |= {"kind": "invoices", "record": texts["records/invoices"]}
+    filled = "/console" + re.sub(r"\{(\w+)\}", lambda name: texts[name[1]], path)
+    place, wrong = PLACES[path], []
+    who = Visitor(api.app) if isinstance(place, Door) and place.is_public else visitor
+    kept = dict(who.cookies)
+    for encoded in hostile(fields_of(path, who.get(filled))):
+        asked = [who.call("GET", f"{filled}?{encoded}", may_fail=True)]
+        if place.act:
+            asked.append(who.call("POST", filled, encoded.encode(), may_fail=True))
+        wrong += [(page.status, encoded[:200]) for page in asked if not survives(page)]
+        who.cookies = dict(kept)
+    assert wrong == []

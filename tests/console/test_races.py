@@ -1,0 +1,163 @@
+"""What is asked of the console and of the API at the same moment as the right to ask for it ends."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+
+from retainer.console.pages import PLACES, Door
+from retainer.errors import Refusal
+from retainer.identity import accounts, key_changes, password_links, sessions, users
+from retainer.identity.users import UserDetails
+from tests.blackbox.process import until
+from tests.console.visitor import HASH, PASSWORD, Visitor
+from tests.factories import ApiClient
+
+SENT_AWAY = "Your session has ended, so nothing was done."
+WAITING = (
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database() "
+    "AND query LIKE '%pg_advisory_xact_lock%'"
+)
+
+
+def waiting(api: ApiClient) -> int:
+    """How many writes of the agency wait for their turn, in the process or at the server."""
+    if api.store.engine.name == "SQLite":
+        return len(api.engine.writers._queue)  # noqa: SLF001
+    return api.sql(WAITING)[0][0]
+
+
+@contextmanager
+def behind(api: ApiClient, ask):
+    """A transaction in which an operator changes the agency while a request waits for its turn; yields both."""
+    with ThreadPoolExecutor(1) as pool, api.operating() as tx:
+        answer = pool.submit(ask)
+        until(lambda: waiting(api) == 1, "the request waits")
+        yield tx, answer
+
+
+@pytest.fixture
+def other_admin(api: ApiClient) -> int:
+    """Another admin of the agency."""
+    with api.operating() as tx:
+        return users.create_user(tx, UserDetails(name="Bea Boss", email="bea@north.example", role="admin"), HASH)
+
+
+def end_sessions(tx, api):
+    sessions.end_all_of(tx, api.admin_id)
+
+
+def deactivate(tx, api):
+    users.change_user(tx, api.admin_id, {"is_active": False})
+
+
+def take_the_role(tx, api):
+    users.change_user(tx, api.admin_id, {"role": "member"})
+
+
+FORMS = {
+    "/keys/new": {"name": "Zapier", "user_id": "1", "scopes": "clients:read"},
+    "/keys/{key}/revoke": {"confirmation": "All"},
+    "/people/new": {"name": "Mia Member", "email": "mia@north.example"},
+    "/people/{user}": {"name": "Max Renamed"},
+    "/switch": {"confirmation": "switch off"},
+    "/profile": {"current": PASSWORD, "password": "eleven red doors", "again": "eleven red doors"},
+}
+"""What an action needs to do something; others need nothing, or are refused, which is not to be told either."""
+ACTIONS = [path for path, place in PLACES.items() if place.act and not (isinstance(place, Door) and place.is_public)]
+
+
+def assert_nothing_is_done(api, visitor, path, end):
+    """A form is sent while an operator changes the agency so that its admin may not send it."""
+    filled = path.format(key=api.key_id, user=api.member_id, session=1)
+    with behind(api, lambda: visitor.post(f"/console{filled}", FORMS.get(path, {}))) as (tx, answer):
+        end(tx, api)
+    noted = api.sql("SELECT max(id) FROM audit_entries")
+    assert answer.result(60).location == "/console/sign-in"
+    assert "retainer-notice" in visitor.cookies
+    assert SENT_AWAY in visitor.get("/console/sign-in").text
+    assert [*visitor.cookies] == ["retainer-session"]
+    assert api.sql("SELECT max(id) FROM audit_entries") == noted
+
+
+@pytest.mark.parametrize("path", ACTIONS)
+def test_an_action_that_waited_while_its_session_ended_does_nothing(api, visitor, path):
+    assert_nothing_is_done(api, visitor, path, end_sessions)
+
+
+@pytest.mark.usefixtures("other_admin")
+@pytest.mark.parametrize("end", [deactivate, take_the_role])
+def test_an_action_that_waited_while_its_admin_lost_the_role_does_nothing(api, visitor, end):
+    assert_nothing_is_done(api, visitor, "/people/{user}/deactivate", end)
+
+
+def test_two_admins_who_deactivate_each_other_leave_one_of_them(api, visitor, other_admin):
+    bea = Visitor(api.app)
+    bea.sign_in("bea@north.example")
+    at_once = threading.Barrier(2)
+
+    def deactivate_other(pair):
+        visitor, other = pair
+        at_once.wait(60)
+        visitor.post(f"/console/people/{other}/deactivate", {"confirmation": "Ana Admin"})
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(deactivate_other, [(visitor, other_admin), (bea, api.admin_id)]))
+    with api.operating() as tx:
+        active = [user["name"] for user in users.list_users(tx) if user["is_active"] and user["role"] == "admin"]
+    assert len(active) == 1
+
+
+def test_a_link_that_is_void_when_its_turn_comes_sets_no_password(api, other_admin):
+    with api.operating() as tx:
+        link = password_links.create(tx, api.admin_id)
+    stranger = Visitor(api.app)
+    form = {"token": link.token, "password": PASSWORD, "again": PASSWORD}
+    with behind(api, lambda: stranger.post("/console/password", form)) as (tx, answer):
+        deactivate(tx, api)
+    assert answer.result(60).status == 404
+    assert api.sql("SELECT password_hash FROM users WHERE id = $1", api.admin_id) == [(None,)]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda tx, api: key_changes.revoke_key(tx, api.key_id), "revoked_key"),
+        (deactivate, "user_deactivated"),
+        (lambda tx, _: accounts.switch_api(tx, on=False), "api_disabled"),
+        (lambda tx, api: key_changes.change_key(tx, api.key_id, {"scopes": ["clients:read"]}), "missing_scope"),
+    ],
+)
+@pytest.mark.parametrize("body", [{"name": "Late"}, {"name": ""}], ids=["good", "refused"])
+def test_a_write_of_the_api_that_waited_while_its_key_lost_the_right_is_refused(api, other_admin, change, code, body):
+    with behind(api, lambda: api.post("/clients", body)) as (tx, answer):
+        change(tx, api)
+    assert answer.result(60).code == code
+    assert api.sql("SELECT count(*) FROM clients") == [(0,)]
+
+
+def test_a_write_that_waited_while_its_user_lost_a_role_goes_on_as_who_that_is_now(api, other_admin):
+    entry = api.make("/time-entries", user_id=api.member_id)
+    with behind(api, lambda: api.patch(f"/time-entries/{entry['id']}", {"description": "Mine"})) as (tx, answer):
+        take_the_role(tx, api)
+    assert answer.result(60).code == "not_owner"
+    client = api.make("/clients")
+    with behind(api, lambda: api.patch(f"/clients/{client['id']}", {"city": "Bonn"})) as (tx, answer):
+        key_changes.change_key(tx, api.key_id, {"name": "Renamed"})
+    assert answer.result(60).data["city"] == "Bonn"
+
+
+def test_an_operator_does_not_take_the_last_admin_away(api, other_admin):
+    for change in ({"is_active": False}, {"role": "member"}):
+        with api.operating() as tx:
+            users.change_user(tx, other_admin, change)
+        with (
+            pytest.raises(Refusal, match="Ana Admin is the last active admin of account") as refused,
+            api.operating() as tx,
+        ):
+            users.change_user(tx, api.admin_id, change)
+        assert refused.value.code == "locked"
+        with api.operating() as tx:
+            users.change_user(tx, api.admin_id, {"name": "Ana Admin", "role": "admin", "is_active": True})
+            users.change_user(tx, other_admin, {"role": "admin", "is_active": True})
