@@ -19,13 +19,6 @@ CREATE TABLE accounts (
 	CONSTRAINT accounts_pk PRIMARY KEY (id)
 );
 
-CREATE TABLE sign_in_failures (
-	subject TEXT COLLATE "C" NOT NULL,
-	count BIGINT NOT NULL,
-	retry_at TIMESTAMP WITH TIME ZONE,
-	CONSTRAINT sign_in_failures_pk PRIMARY KEY (subject)
-);
-
 CREATE TABLE pauses (
 	name TEXT COLLATE "C" NOT NULL,
 	since TIMESTAMP WITH TIME ZONE NOT NULL,
@@ -50,6 +43,7 @@ CREATE TABLE tags (
 	name_folded TEXT COLLATE "C" NOT NULL,
 	name_sort TEXT COLLATE "C" NOT NULL,
 	color TEXT COLLATE "C",
+	usage_count BIGINT DEFAULT '0' NOT NULL,
 	search TEXT COLLATE "C" NOT NULL,
 	CONSTRAINT tags_pk PRIMARY KEY (account_id, id),
 	CONSTRAINT tags_unique_account_id_name_folded UNIQUE (account_id, name_folded),
@@ -85,6 +79,9 @@ CREATE TABLE clients (
 	tax_rate TEXT COLLATE "C",
 	payment_terms_days BIGINT NOT NULL,
 	notes TEXT COLLATE "C",
+	contacts_count BIGINT DEFAULT '0' NOT NULL,
+	projects_count BIGINT DEFAULT '0' NOT NULL,
+	sites_count BIGINT DEFAULT '0' NOT NULL,
 	external_id TEXT COLLATE "C",
 	name_folded TEXT COLLATE "C" NOT NULL,
 	name_sort TEXT COLLATE "C" NOT NULL,
@@ -95,11 +92,15 @@ CREATE TABLE clients (
 	CONSTRAINT clients_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX clients_by_account_id_updated_at_id ON clients (account_id, updated_at, id);
+CREATE INDEX clients_by_account_id_name_sort_id ON clients (account_id, name_sort, id);
 
 CREATE INDEX clients_by_account_id_created_at_id ON clients (account_id, created_at, id);
 
-CREATE INDEX clients_by_account_id_name_sort_id ON clients (account_id, name_sort, id);
+CREATE INDEX clients_by_vat_number ON clients (account_id, vat_number) WHERE vat_number IS NOT NULL;
+
+CREATE INDEX clients_by_account_id_updated_at_id ON clients (account_id, updated_at, id);
+
+CREATE INDEX clients_by_account_id_name ON clients (account_id, name);
 
 CREATE TABLE users (
 	id BIGSERIAL NOT NULL,
@@ -151,6 +152,7 @@ CREATE TABLE project_sums (
 	billable_minutes BIGINT DEFAULT '0' NOT NULL,
 	billable_value BIGINT DEFAULT '0' NOT NULL,
 	billed_value BIGINT DEFAULT '0' NOT NULL,
+	unpriced_minutes BIGINT DEFAULT '0' NOT NULL,
 	labour_cost BIGINT DEFAULT '0' NOT NULL,
 	missing_cost_rate_minutes BIGINT DEFAULT '0' NOT NULL,
 	invoiced BIGINT DEFAULT '0' NOT NULL,
@@ -210,6 +212,7 @@ CREATE TABLE user_sums (
 	billable_minutes BIGINT DEFAULT '0' NOT NULL,
 	billable_value BIGINT DEFAULT '0' NOT NULL,
 	billed_value BIGINT DEFAULT '0' NOT NULL,
+	unpriced_minutes BIGINT DEFAULT '0' NOT NULL,
 	CONSTRAINT user_sums_pk PRIMARY KEY (account_id, span, user_id, currency),
 	CONSTRAINT user_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
@@ -254,11 +257,11 @@ CREATE TABLE external_contacts (
 	CONSTRAINT external_contacts_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
+CREATE INDEX external_contacts_by_account_id_last_name_sort_id ON external_contacts (account_id, last_name_sort, id);
+
 CREATE INDEX external_contacts_by_account_id_created_at_id ON external_contacts (account_id, created_at, id);
 
 CREATE INDEX external_contacts_by_account_id_updated_at_id ON external_contacts (account_id, updated_at, id);
-
-CREATE INDEX external_contacts_by_account_id_last_name_sort_id ON external_contacts (account_id, last_name_sort, id);
 
 CREATE TABLE api_keys (
 	id BIGSERIAL NOT NULL,
@@ -361,12 +364,16 @@ CREATE TABLE projects (
 	is_template BOOLEAN NOT NULL,
 	completed_at TIMESTAMP WITH TIME ZONE,
 	archived_at TIMESTAMP WITH TIME ZONE,
-	tracked_minutes BIGINT NOT NULL,
-	billable_minutes BIGINT NOT NULL,
-	unbilled_minutes BIGINT NOT NULL,
-	billable_amount BIGINT NOT NULL,
-	unbilled_amount BIGINT NOT NULL,
+	tracked_minutes BIGINT DEFAULT '0' NOT NULL,
+	billable_minutes BIGINT DEFAULT '0' NOT NULL,
+	unbilled_minutes BIGINT DEFAULT '0' NOT NULL,
+	billable_amount BIGINT DEFAULT '0' NOT NULL,
+	unbilled_amount BIGINT DEFAULT '0' NOT NULL,
 	invoiced_amount BIGINT DEFAULT '0' NOT NULL,
+	expense_amount BIGINT DEFAULT '0' NOT NULL,
+	tasks_count BIGINT DEFAULT '0' NOT NULL,
+	tasks_done_count BIGINT DEFAULT '0' NOT NULL,
+	tasks_cancelled_count BIGINT DEFAULT '0' NOT NULL,
 	external_id TEXT COLLATE "C",
 	name_sort TEXT COLLATE "C" NOT NULL,
 	search TEXT COLLATE "C" NOT NULL,
@@ -378,13 +385,13 @@ CREATE TABLE projects (
 	CONSTRAINT projects_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX projects_by_account_id_created_at_id ON projects (account_id, created_at, id);
-
 CREATE INDEX projects_by_account_id_updated_at_id ON projects (account_id, updated_at, id);
 
-CREATE INDEX projects_by_account_id_is_template_name_sort_id ON projects (account_id, is_template, name_sort, id);
+CREATE INDEX projects_by_account_id_created_at_id ON projects (account_id, created_at, id);
 
 CREATE INDEX projects_by_client ON projects (account_id, client_id, is_template);
+
+CREATE INDEX projects_by_account_id_is_template_name_sort_id ON projects (account_id, is_template, name_sort, id);
 
 CREATE TABLE cost_rates (
 	account_id BIGINT NOT NULL,
@@ -394,6 +401,16 @@ CREATE TABLE cost_rates (
 	CONSTRAINT cost_rates_pk PRIMARY KEY (account_id, user_id, from_date),
 	CONSTRAINT cost_rates_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
 	CONSTRAINT cost_rates_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE TABLE counted_cost_rates (
+	account_id BIGINT NOT NULL,
+	user_id BIGINT NOT NULL,
+	from_date DATE NOT NULL,
+	amount BIGINT,
+	CONSTRAINT counted_cost_rates_pk PRIMARY KEY (account_id, user_id, from_date),
+	CONSTRAINT counted_cost_rates_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT counted_cost_rates_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
 CREATE TABLE quotes (
@@ -435,8 +452,6 @@ CREATE TABLE quotes (
 	CONSTRAINT quotes_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX quotes_by_account_id_project_id ON quotes (account_id, project_id);
-
 CREATE INDEX quotes_by_account_id_client_id_created_at_id ON quotes (account_id, client_id, created_at, id);
 
 CREATE INDEX quotes_by_account_id_updated_at_id ON quotes (account_id, updated_at, id);
@@ -446,6 +461,8 @@ CREATE INDEX quotes_by_moments ON quotes (account_id, sent_at, accepted_at, decl
 CREATE INDEX quotes_by_account_id_created_at_id ON quotes (account_id, created_at, id);
 
 CREATE INDEX quotes_by_account_id_contact_id ON quotes (account_id, contact_id);
+
+CREATE INDEX quotes_by_account_id_project_id ON quotes (account_id, project_id);
 
 CREATE TABLE external_contacts_tags (
 	account_id BIGINT NOT NULL,
@@ -605,6 +622,8 @@ CREATE TABLE milestones (
 	currency TEXT COLLATE "C" NOT NULL,
 	position BIGINT NOT NULL,
 	completed_at TIMESTAMP WITH TIME ZONE,
+	tasks_count BIGINT DEFAULT '0' NOT NULL,
+	tasks_done_count BIGINT DEFAULT '0' NOT NULL,
 	search TEXT COLLATE "C" NOT NULL,
 	CONSTRAINT milestones_pk PRIMARY KEY (account_id, id),
 	CONSTRAINT milestones_ref_account_id_project_id FOREIGN KEY(account_id, project_id) REFERENCES projects (account_id, id),
@@ -680,6 +699,14 @@ CREATE TABLE invoices (
 	CONSTRAINT invoices_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
+CREATE INDEX invoices_by_account_id_created_at_id ON invoices (account_id, created_at, id);
+
+CREATE INDEX invoices_by_account_id_client_id_created_at_id ON invoices (account_id, client_id, created_at, id);
+
+CREATE INDEX invoices_by_account_id_status_due_date ON invoices (account_id, status, due_date);
+
+CREATE INDEX invoices_by_account_id_issue_date_id ON invoices (account_id, issue_date, id);
+
 CREATE INDEX invoices_by_account_id_updated_at_id ON invoices (account_id, updated_at, id);
 
 CREATE INDEX invoices_by_account_id_project_id ON invoices (account_id, project_id);
@@ -687,14 +714,6 @@ CREATE INDEX invoices_by_account_id_project_id ON invoices (account_id, project_
 CREATE INDEX invoices_by_account_id_contact_id ON invoices (account_id, contact_id);
 
 CREATE UNIQUE INDEX invoices_unique_quote_id ON invoices (account_id, quote_id) WHERE status != 'void';
-
-CREATE INDEX invoices_by_account_id_client_id_created_at_id ON invoices (account_id, client_id, created_at, id);
-
-CREATE INDEX invoices_by_account_id_status_due_date ON invoices (account_id, status, due_date);
-
-CREATE INDEX invoices_by_account_id_created_at_id ON invoices (account_id, created_at, id);
-
-CREATE INDEX invoices_by_account_id_issue_date_id ON invoices (account_id, issue_date, id);
 
 CREATE TABLE sites_tags (
 	account_id BIGINT NOT NULL,
@@ -774,7 +793,10 @@ CREATE TABLE tickets (
 	reopened_count BIGINT NOT NULL,
 	last_reply_at TIMESTAMP WITH TIME ZONE,
 	last_reply_by TEXT COLLATE "C",
+	replies_count BIGINT DEFAULT '0' NOT NULL,
+	tracked_minutes BIGINT DEFAULT '0' NOT NULL,
 	external_id TEXT COLLATE "C",
+	requester_email_folded TEXT COLLATE "C",
 	search TEXT COLLATE "C" NOT NULL,
 	CONSTRAINT tickets_pk PRIMARY KEY (account_id, id),
 	CONSTRAINT tickets_ref_account_id_client_id FOREIGN KEY(account_id, client_id) REFERENCES clients (account_id, id),
@@ -787,23 +809,25 @@ CREATE TABLE tickets (
 	CONSTRAINT tickets_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
+CREATE INDEX tickets_by_account_id_status_created_at_id ON tickets (account_id, status, created_at, id);
+
+CREATE INDEX tickets_by_account_id_site_id ON tickets (account_id, site_id);
+
 CREATE INDEX tickets_by_account_id_client_id_created_at_id ON tickets (account_id, client_id, created_at, id);
 
 CREATE INDEX tickets_by_account_id_project_id ON tickets (account_id, project_id);
 
-CREATE INDEX tickets_by_account_id_site_id ON tickets (account_id, site_id);
-
 CREATE INDEX tickets_by_account_id_assignee_id_created_at_id ON tickets (account_id, assignee_id, created_at, id);
 
+CREATE INDEX tickets_by_resolved_at ON tickets (account_id, resolved_at) WHERE resolved_at IS NOT NULL;
+
 CREATE INDEX tickets_by_account_id_created_at_id ON tickets (account_id, created_at, id);
+
+CREATE INDEX tickets_by_requester_email_folded ON tickets (account_id, requester_email_folded, created_at, id) WHERE requester_email_folded IS NOT NULL;
 
 CREATE INDEX tickets_by_account_id_contact_id ON tickets (account_id, contact_id);
 
 CREATE INDEX tickets_by_account_id_updated_at_id ON tickets (account_id, updated_at, id);
-
-CREATE INDEX tickets_by_account_id_status_created_at_id ON tickets (account_id, status, created_at, id);
-
-CREATE INDEX tickets_by_resolved_at ON tickets (account_id, resolved_at) WHERE resolved_at IS NOT NULL;
 
 CREATE TABLE invoice_lines (
 	id BIGSERIAL NOT NULL,
@@ -851,6 +875,8 @@ CREATE TABLE payments (
 
 CREATE UNIQUE INDEX payments_unique_reference ON payments (account_id, invoice_id, reference);
 
+CREATE INDEX payments_by_account_id_paid_date_invoice_id ON payments (account_id, paid_date, invoice_id);
+
 CREATE INDEX payments_by_invoice ON payments (account_id, invoice_id, paid_date, amount);
 
 CREATE TABLE credit_notes (
@@ -880,15 +906,15 @@ CREATE TABLE credit_notes (
 	CONSTRAINT credit_notes_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
+CREATE INDEX credit_notes_by_account_id_created_at_id ON credit_notes (account_id, created_at, id);
+
+CREATE INDEX credit_notes_by_account_id_issue_date ON credit_notes (account_id, issue_date);
+
 CREATE INDEX credit_notes_by_account_id_updated_at_id ON credit_notes (account_id, updated_at, id);
 
 CREATE INDEX credit_notes_by_invoice ON credit_notes (account_id, invoice_id, issue_date, total);
 
 CREATE INDEX credit_notes_by_account_id_client_id_created_at_id ON credit_notes (account_id, client_id, created_at, id);
-
-CREATE INDEX credit_notes_by_account_id_issue_date ON credit_notes (account_id, issue_date);
-
-CREATE INDEX credit_notes_by_account_id_created_at_id ON credit_notes (account_id, created_at, id);
 
 CREATE TABLE tickets_tags (
 	account_id BIGINT NOT NULL,
@@ -921,9 +947,9 @@ CREATE TABLE ticket_replies (
 	CONSTRAINT ticket_replies_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX ticket_replies_by_account_id_ticket_id_created_at_id ON ticket_replies (account_id, ticket_id, created_at, id);
-
 CREATE INDEX ticket_replies_by_account_id_contact_id ON ticket_replies (account_id, contact_id);
+
+CREATE INDEX ticket_replies_by_account_id_ticket_id_created_at_id ON ticket_replies (account_id, ticket_id, created_at, id);
 
 CREATE TABLE tasks (
 	id BIGSERIAL NOT NULL,
@@ -948,6 +974,8 @@ CREATE TABLE tasks (
 	created_by_id BIGINT NOT NULL,
 	started_at TIMESTAMP WITH TIME ZONE,
 	completed_at TIMESTAMP WITH TIME ZONE,
+	tracked_minutes BIGINT DEFAULT '0' NOT NULL,
+	subtasks_count BIGINT DEFAULT '0' NOT NULL,
 	external_id TEXT COLLATE "C",
 	search TEXT COLLATE "C" NOT NULL,
 	CONSTRAINT tasks_pk PRIMARY KEY (account_id, id),
@@ -962,29 +990,29 @@ CREATE TABLE tasks (
 	CONSTRAINT tasks_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX tasks_by_status_and_due_date ON tasks (account_id, status, due_date, project_id);
-
-CREATE INDEX tasks_by_account_id_project_id_created_at_id ON tasks (account_id, project_id, created_at, id);
-
-CREATE INDEX tasks_by_account_id_parent_id_created_at_id ON tasks (account_id, parent_id, created_at, id);
-
-CREATE INDEX tasks_by_client ON tasks (account_id, client_id, created_at, id, project_id);
-
-CREATE INDEX tasks_by_assignee ON tasks (account_id, assignee_id, created_at, id, project_id);
-
-CREATE INDEX tasks_by_created_at ON tasks (account_id, created_at, id, project_id);
-
-CREATE INDEX tasks_by_updated_at ON tasks (account_id, updated_at, id, project_id);
+CREATE INDEX tasks_by_due_date ON tasks (account_id, due_date, id, project_id);
 
 CREATE INDEX tasks_by_account_id_milestone_id_created_at_id ON tasks (account_id, milestone_id, created_at, id);
+
+CREATE INDEX tasks_by_account_id_project_id_position_id ON tasks (account_id, project_id, position, id);
+
+CREATE INDEX tasks_by_status_and_due_date ON tasks (account_id, status, due_date, project_id);
 
 CREATE INDEX tasks_by_ticket_id ON tasks (account_id, ticket_id, created_at, id) WHERE ticket_id IS NOT NULL;
 
 CREATE INDEX tasks_by_status_and_completed_at ON tasks (account_id, status, completed_at, project_id);
 
-CREATE INDEX tasks_by_due_date ON tasks (account_id, due_date, id, project_id);
+CREATE INDEX tasks_by_account_id_project_id_created_at_id ON tasks (account_id, project_id, created_at, id);
 
-CREATE INDEX tasks_by_account_id_project_id_position_id ON tasks (account_id, project_id, position, id);
+CREATE INDEX tasks_by_created_at ON tasks (account_id, created_at, id, project_id);
+
+CREATE INDEX tasks_by_account_id_parent_id_created_at_id ON tasks (account_id, parent_id, created_at, id);
+
+CREATE INDEX tasks_by_assignee ON tasks (account_id, assignee_id, created_at, id, project_id);
+
+CREATE INDEX tasks_by_client ON tasks (account_id, client_id, created_at, id, project_id);
+
+CREATE INDEX tasks_by_updated_at ON tasks (account_id, updated_at, id, project_id);
 
 CREATE TABLE credit_note_shares (
 	id BIGSERIAL NOT NULL,
@@ -1001,9 +1029,9 @@ CREATE TABLE credit_note_shares (
 	CONSTRAINT credit_note_shares_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX credit_note_shares_by_account_id_project_id ON credit_note_shares (account_id, project_id);
-
 CREATE INDEX credit_note_shares_by_account_id_credit_note_id ON credit_note_shares (account_id, credit_note_id);
+
+CREATE INDEX credit_note_shares_by_account_id_project_id ON credit_note_shares (account_id, project_id);
 
 CREATE TABLE expenses (
 	id BIGSERIAL NOT NULL,
@@ -1042,21 +1070,21 @@ CREATE TABLE expenses (
 	CONSTRAINT expenses_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX expenses_by_account_id_updated_at_id ON expenses (account_id, updated_at, id);
+CREATE INDEX expenses_by_account_id_user_id_date_id ON expenses (account_id, user_id, date, id);
+
+CREATE INDEX expenses_by_invoice_line_id ON expenses (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
+
+CREATE INDEX expenses_by_account_id_date_id ON expenses (account_id, date, id);
+
+CREATE INDEX expenses_by_account_id_created_at_id ON expenses (account_id, created_at, id);
 
 CREATE INDEX expenses_by_invoice_id ON expenses (account_id, invoice_id) WHERE invoice_id IS NOT NULL;
+
+CREATE INDEX expenses_by_account_id_updated_at_id ON expenses (account_id, updated_at, id);
 
 CREATE INDEX expenses_by_account_id_client_id_date_id ON expenses (account_id, client_id, date, id);
 
 CREATE INDEX expenses_by_account_id_project_id_date_id ON expenses (account_id, project_id, date, id);
-
-CREATE INDEX expenses_by_account_id_user_id_date_id ON expenses (account_id, user_id, date, id);
-
-CREATE INDEX expenses_by_account_id_date_id ON expenses (account_id, date, id);
-
-CREATE INDEX expenses_by_invoice_line_id ON expenses (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
-
-CREATE INDEX expenses_by_account_id_created_at_id ON expenses (account_id, created_at, id);
 
 CREATE TABLE tasks_tags (
 	account_id BIGINT NOT NULL,
@@ -1090,7 +1118,7 @@ CREATE TABLE time_entries (
 	description TEXT COLLATE "C",
 	currency TEXT COLLATE "C" NOT NULL,
 	hourly_rate BIGINT,
-	amount BIGINT NOT NULL,
+	amount BIGINT,
 	rate_is_sent BOOLEAN DEFAULT '0' NOT NULL,
 	external_id TEXT COLLATE "C",
 	search TEXT COLLATE "C",
@@ -1106,25 +1134,27 @@ CREATE TABLE time_entries (
 	CONSTRAINT time_entries_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX time_entries_by_created_at ON time_entries (account_id, created_at, id, date);
+CREATE INDEX time_entries_by_user ON time_entries (account_id, user_id, date, id, project_id, billable, duration_minutes);
+
+CREATE INDEX time_entries_by_ticket_id ON time_entries (account_id, ticket_id, date, id, duration_minutes) WHERE ticket_id IS NOT NULL;
+
+CREATE INDEX time_entries_by_task ON time_entries (account_id, task_id, date, id, duration_minutes);
+
+CREATE INDEX time_entries_by_invoice_line_id ON time_entries (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
+
+CREATE INDEX time_entries_by_account_id_date_id ON time_entries (account_id, date, id);
+
+CREATE INDEX time_entries_without_rate ON time_entries (account_id, date, id) WHERE hourly_rate IS NULL;
 
 CREATE INDEX time_entries_by_invoice_id ON time_entries (account_id, invoice_id) WHERE invoice_id IS NOT NULL;
 
-CREATE INDEX time_entries_by_invoice_line_id ON time_entries (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
+CREATE INDEX time_entries_by_created_at ON time_entries (account_id, created_at, id, date);
 
 CREATE INDEX time_entries_by_updated_at ON time_entries (account_id, updated_at, id, date);
 
 CREATE INDEX time_entries_by_account_id_client_id_date_id ON time_entries (account_id, client_id, date, id);
 
 CREATE INDEX time_entries_by_account_id_project_id_date_id ON time_entries (account_id, project_id, date, id);
-
-CREATE INDEX time_entries_by_ticket_id ON time_entries (account_id, ticket_id, date, id, duration_minutes) WHERE ticket_id IS NOT NULL;
-
-CREATE INDEX time_entries_by_user ON time_entries (account_id, user_id, date, id, project_id, billable, duration_minutes);
-
-CREATE INDEX time_entries_by_task ON time_entries (account_id, task_id, date, id, duration_minutes);
-
-CREATE INDEX time_entries_by_account_id_date_id ON time_entries (account_id, date, id);
 
 CREATE TABLE allocations (
 	id BIGSERIAL NOT NULL,
@@ -1144,10 +1174,10 @@ CREATE TABLE allocations (
 	CONSTRAINT allocations_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE UNIQUE INDEX allocations_unique_expense ON allocations (account_id, expense_id, is_live);
-
-CREATE UNIQUE INDEX allocations_unique_time_entry ON allocations (account_id, time_entry_id, is_live);
-
 CREATE UNIQUE INDEX allocations_unique_milestone ON allocations (account_id, milestone_id, is_live);
 
 CREATE INDEX allocations_by_account_id_invoice_line_id ON allocations (account_id, invoice_line_id);
+
+CREATE UNIQUE INDEX allocations_unique_time_entry ON allocations (account_id, time_entry_id, is_live);
+
+CREATE UNIQUE INDEX allocations_unique_expense ON allocations (account_id, expense_id, is_live);

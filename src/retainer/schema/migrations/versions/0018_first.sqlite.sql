@@ -19,15 +19,6 @@ CREATE TABLE accounts (
 )
  STRICT;
 
-CREATE TABLE sign_in_failures (
-	subject TEXT NOT NULL,
-	count INTEGER NOT NULL,
-	retry_at TEXT,
-	CONSTRAINT sign_in_failures_pk PRIMARY KEY (subject)
-)
- WITHOUT ROWID,
- STRICT;
-
 CREATE TABLE pauses (
 	name TEXT NOT NULL,
 	since TEXT NOT NULL,
@@ -56,6 +47,7 @@ CREATE TABLE tags (
 	name_folded TEXT NOT NULL,
 	name_sort TEXT NOT NULL,
 	color TEXT,
+	usage_count INTEGER DEFAULT '0' NOT NULL,
 	search TEXT NOT NULL,
 	CONSTRAINT tags_unique_account_id_name_folded UNIQUE (account_id, name_folded),
 	CONSTRAINT tags_unique_account_id_id UNIQUE (account_id, id),
@@ -92,6 +84,9 @@ CREATE TABLE clients (
 	tax_rate TEXT,
 	payment_terms_days INTEGER NOT NULL,
 	notes TEXT,
+	contacts_count INTEGER DEFAULT '0' NOT NULL,
+	projects_count INTEGER DEFAULT '0' NOT NULL,
+	sites_count INTEGER DEFAULT '0' NOT NULL,
 	external_id TEXT,
 	name_folded TEXT NOT NULL,
 	name_sort TEXT NOT NULL,
@@ -103,11 +98,15 @@ CREATE TABLE clients (
 )
  STRICT;
 
-CREATE INDEX clients_by_account_id_updated_at_id ON clients (account_id, updated_at, id);
+CREATE INDEX clients_by_account_id_name_sort_id ON clients (account_id, name_sort, id);
 
 CREATE INDEX clients_by_account_id_created_at_id ON clients (account_id, created_at, id);
 
-CREATE INDEX clients_by_account_id_name_sort_id ON clients (account_id, name_sort, id);
+CREATE INDEX clients_by_vat_number ON clients (account_id, vat_number) WHERE vat_number IS NOT NULL;
+
+CREATE INDEX clients_by_account_id_updated_at_id ON clients (account_id, updated_at, id);
+
+CREATE INDEX clients_by_account_id_name ON clients (account_id, name);
 
 CREATE TABLE users (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -164,6 +163,7 @@ CREATE TABLE project_sums (
 	billable_minutes INTEGER DEFAULT '0' NOT NULL,
 	billable_value INTEGER DEFAULT '0' NOT NULL,
 	billed_value INTEGER DEFAULT '0' NOT NULL,
+	unpriced_minutes INTEGER DEFAULT '0' NOT NULL,
 	labour_cost INTEGER DEFAULT '0' NOT NULL,
 	missing_cost_rate_minutes INTEGER DEFAULT '0' NOT NULL,
 	invoiced INTEGER DEFAULT '0' NOT NULL,
@@ -229,6 +229,7 @@ CREATE TABLE user_sums (
 	billable_minutes INTEGER DEFAULT '0' NOT NULL,
 	billable_value INTEGER DEFAULT '0' NOT NULL,
 	billed_value INTEGER DEFAULT '0' NOT NULL,
+	unpriced_minutes INTEGER DEFAULT '0' NOT NULL,
 	CONSTRAINT user_sums_pk PRIMARY KEY (account_id, span, user_id, currency),
 	CONSTRAINT user_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
@@ -278,11 +279,11 @@ CREATE TABLE external_contacts (
 )
  STRICT;
 
+CREATE INDEX external_contacts_by_account_id_last_name_sort_id ON external_contacts (account_id, last_name_sort, id);
+
 CREATE INDEX external_contacts_by_account_id_created_at_id ON external_contacts (account_id, created_at, id);
 
 CREATE INDEX external_contacts_by_account_id_updated_at_id ON external_contacts (account_id, updated_at, id);
-
-CREATE INDEX external_contacts_by_account_id_last_name_sort_id ON external_contacts (account_id, last_name_sort, id);
 
 CREATE TABLE api_keys (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -389,12 +390,16 @@ CREATE TABLE projects (
 	is_template INTEGER NOT NULL,
 	completed_at TEXT,
 	archived_at TEXT,
-	tracked_minutes INTEGER NOT NULL,
-	billable_minutes INTEGER NOT NULL,
-	unbilled_minutes INTEGER NOT NULL,
-	billable_amount INTEGER NOT NULL,
-	unbilled_amount INTEGER NOT NULL,
+	tracked_minutes INTEGER DEFAULT '0' NOT NULL,
+	billable_minutes INTEGER DEFAULT '0' NOT NULL,
+	unbilled_minutes INTEGER DEFAULT '0' NOT NULL,
+	billable_amount INTEGER DEFAULT '0' NOT NULL,
+	unbilled_amount INTEGER DEFAULT '0' NOT NULL,
 	invoiced_amount INTEGER DEFAULT '0' NOT NULL,
+	expense_amount INTEGER DEFAULT '0' NOT NULL,
+	tasks_count INTEGER DEFAULT '0' NOT NULL,
+	tasks_done_count INTEGER DEFAULT '0' NOT NULL,
+	tasks_cancelled_count INTEGER DEFAULT '0' NOT NULL,
 	external_id TEXT,
 	name_sort TEXT NOT NULL,
 	search TEXT NOT NULL,
@@ -407,13 +412,13 @@ CREATE TABLE projects (
 )
  STRICT;
 
-CREATE INDEX projects_by_account_id_created_at_id ON projects (account_id, created_at, id);
-
 CREATE INDEX projects_by_account_id_updated_at_id ON projects (account_id, updated_at, id);
 
-CREATE INDEX projects_by_account_id_is_template_name_sort_id ON projects (account_id, is_template, name_sort, id);
+CREATE INDEX projects_by_account_id_created_at_id ON projects (account_id, created_at, id);
 
 CREATE INDEX projects_by_client ON projects (account_id, client_id, is_template);
+
+CREATE INDEX projects_by_account_id_is_template_name_sort_id ON projects (account_id, is_template, name_sort, id);
 
 CREATE TABLE cost_rates (
 	account_id INTEGER NOT NULL,
@@ -423,6 +428,18 @@ CREATE TABLE cost_rates (
 	CONSTRAINT cost_rates_pk PRIMARY KEY (account_id, user_id, from_date),
 	CONSTRAINT cost_rates_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
 	CONSTRAINT cost_rates_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ WITHOUT ROWID,
+ STRICT;
+
+CREATE TABLE counted_cost_rates (
+	account_id INTEGER NOT NULL,
+	user_id INTEGER NOT NULL,
+	from_date TEXT NOT NULL,
+	amount INTEGER,
+	CONSTRAINT counted_cost_rates_pk PRIMARY KEY (account_id, user_id, from_date),
+	CONSTRAINT counted_cost_rates_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT counted_cost_rates_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
  WITHOUT ROWID,
  STRICT;
@@ -467,8 +484,6 @@ CREATE TABLE quotes (
 )
  STRICT;
 
-CREATE INDEX quotes_by_account_id_project_id ON quotes (account_id, project_id);
-
 CREATE INDEX quotes_by_account_id_client_id_created_at_id ON quotes (account_id, client_id, created_at, id);
 
 CREATE INDEX quotes_by_account_id_updated_at_id ON quotes (account_id, updated_at, id);
@@ -478,6 +493,8 @@ CREATE INDEX quotes_by_moments ON quotes (account_id, sent_at, accepted_at, decl
 CREATE INDEX quotes_by_account_id_created_at_id ON quotes (account_id, created_at, id);
 
 CREATE INDEX quotes_by_account_id_contact_id ON quotes (account_id, contact_id);
+
+CREATE INDEX quotes_by_account_id_project_id ON quotes (account_id, project_id);
 
 CREATE TABLE external_contacts_tags (
 	account_id INTEGER NOT NULL,
@@ -650,6 +667,8 @@ CREATE TABLE milestones (
 	currency TEXT NOT NULL,
 	position INTEGER NOT NULL,
 	completed_at TEXT,
+	tasks_count INTEGER DEFAULT '0' NOT NULL,
+	tasks_done_count INTEGER DEFAULT '0' NOT NULL,
 	search TEXT NOT NULL,
 	CONSTRAINT milestones_ref_account_id_project_id FOREIGN KEY(account_id, project_id) REFERENCES projects (account_id, id),
 	CONSTRAINT milestones_unique_account_id_id UNIQUE (account_id, id),
@@ -728,6 +747,14 @@ CREATE TABLE invoices (
 )
  STRICT;
 
+CREATE INDEX invoices_by_account_id_created_at_id ON invoices (account_id, created_at, id);
+
+CREATE INDEX invoices_by_account_id_client_id_created_at_id ON invoices (account_id, client_id, created_at, id);
+
+CREATE INDEX invoices_by_account_id_status_due_date ON invoices (account_id, status, due_date);
+
+CREATE INDEX invoices_by_account_id_issue_date_id ON invoices (account_id, issue_date, id);
+
 CREATE INDEX invoices_by_account_id_updated_at_id ON invoices (account_id, updated_at, id);
 
 CREATE INDEX invoices_by_account_id_project_id ON invoices (account_id, project_id);
@@ -735,14 +762,6 @@ CREATE INDEX invoices_by_account_id_project_id ON invoices (account_id, project_
 CREATE INDEX invoices_by_account_id_contact_id ON invoices (account_id, contact_id);
 
 CREATE UNIQUE INDEX invoices_unique_quote_id ON invoices (account_id, quote_id) WHERE status != 'void';
-
-CREATE INDEX invoices_by_account_id_client_id_created_at_id ON invoices (account_id, client_id, created_at, id);
-
-CREATE INDEX invoices_by_account_id_status_due_date ON invoices (account_id, status, due_date);
-
-CREATE INDEX invoices_by_account_id_created_at_id ON invoices (account_id, created_at, id);
-
-CREATE INDEX invoices_by_account_id_issue_date_id ON invoices (account_id, issue_date, id);
 
 CREATE TABLE sites_tags (
 	account_id INTEGER NOT NULL,
@@ -830,7 +849,10 @@ CREATE TABLE tickets (
 	reopened_count INTEGER NOT NULL,
 	last_reply_at TEXT,
 	last_reply_by TEXT,
+	replies_count INTEGER DEFAULT '0' NOT NULL,
+	tracked_minutes INTEGER DEFAULT '0' NOT NULL,
 	external_id TEXT,
+	requester_email_folded TEXT,
 	search TEXT NOT NULL,
 	CONSTRAINT tickets_ref_account_id_client_id FOREIGN KEY(account_id, client_id) REFERENCES clients (account_id, id),
 	CONSTRAINT tickets_ref_account_id_contact_id FOREIGN KEY(account_id, contact_id) REFERENCES external_contacts (account_id, id),
@@ -844,23 +866,25 @@ CREATE TABLE tickets (
 )
  STRICT;
 
+CREATE INDEX tickets_by_account_id_status_created_at_id ON tickets (account_id, status, created_at, id);
+
+CREATE INDEX tickets_by_account_id_site_id ON tickets (account_id, site_id);
+
 CREATE INDEX tickets_by_account_id_client_id_created_at_id ON tickets (account_id, client_id, created_at, id);
 
 CREATE INDEX tickets_by_account_id_project_id ON tickets (account_id, project_id);
 
-CREATE INDEX tickets_by_account_id_site_id ON tickets (account_id, site_id);
-
 CREATE INDEX tickets_by_account_id_assignee_id_created_at_id ON tickets (account_id, assignee_id, created_at, id);
 
+CREATE INDEX tickets_by_resolved_at ON tickets (account_id, resolved_at) WHERE resolved_at IS NOT NULL;
+
 CREATE INDEX tickets_by_account_id_created_at_id ON tickets (account_id, created_at, id);
+
+CREATE INDEX tickets_by_requester_email_folded ON tickets (account_id, requester_email_folded, created_at, id) WHERE requester_email_folded IS NOT NULL;
 
 CREATE INDEX tickets_by_account_id_contact_id ON tickets (account_id, contact_id);
 
 CREATE INDEX tickets_by_account_id_updated_at_id ON tickets (account_id, updated_at, id);
-
-CREATE INDEX tickets_by_account_id_status_created_at_id ON tickets (account_id, status, created_at, id);
-
-CREATE INDEX tickets_by_resolved_at ON tickets (account_id, resolved_at) WHERE resolved_at IS NOT NULL;
 
 CREATE TABLE invoice_lines (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -910,6 +934,8 @@ CREATE TABLE payments (
 
 CREATE UNIQUE INDEX payments_unique_reference ON payments (account_id, invoice_id, reference);
 
+CREATE INDEX payments_by_account_id_paid_date_invoice_id ON payments (account_id, paid_date, invoice_id);
+
 CREATE INDEX payments_by_invoice ON payments (account_id, invoice_id, paid_date, amount);
 
 CREATE TABLE credit_notes (
@@ -940,15 +966,15 @@ CREATE TABLE credit_notes (
 )
  STRICT;
 
+CREATE INDEX credit_notes_by_account_id_created_at_id ON credit_notes (account_id, created_at, id);
+
+CREATE INDEX credit_notes_by_account_id_issue_date ON credit_notes (account_id, issue_date);
+
 CREATE INDEX credit_notes_by_account_id_updated_at_id ON credit_notes (account_id, updated_at, id);
 
 CREATE INDEX credit_notes_by_invoice ON credit_notes (account_id, invoice_id, issue_date, total);
 
 CREATE INDEX credit_notes_by_account_id_client_id_created_at_id ON credit_notes (account_id, client_id, created_at, id);
-
-CREATE INDEX credit_notes_by_account_id_issue_date ON credit_notes (account_id, issue_date);
-
-CREATE INDEX credit_notes_by_account_id_created_at_id ON credit_notes (account_id, created_at, id);
 
 CREATE TABLE tickets_tags (
 	account_id INTEGER NOT NULL,
@@ -984,9 +1010,9 @@ CREATE TABLE ticket_replies (
 )
  STRICT;
 
-CREATE INDEX ticket_replies_by_account_id_ticket_id_created_at_id ON ticket_replies (account_id, ticket_id, created_at, id);
-
 CREATE INDEX ticket_replies_by_account_id_contact_id ON ticket_replies (account_id, contact_id);
+
+CREATE INDEX ticket_replies_by_account_id_ticket_id_created_at_id ON ticket_replies (account_id, ticket_id, created_at, id);
 
 CREATE TABLE tasks (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -1011,6 +1037,8 @@ CREATE TABLE tasks (
 	created_by_id INTEGER NOT NULL,
 	started_at TEXT,
 	completed_at TEXT,
+	tracked_minutes INTEGER DEFAULT '0' NOT NULL,
+	subtasks_count INTEGER DEFAULT '0' NOT NULL,
 	external_id TEXT,
 	search TEXT NOT NULL,
 	CONSTRAINT tasks_ref_account_id_client_id FOREIGN KEY(account_id, client_id) REFERENCES clients (account_id, id),
@@ -1026,29 +1054,29 @@ CREATE TABLE tasks (
 )
  STRICT;
 
-CREATE INDEX tasks_by_status_and_due_date ON tasks (account_id, status, due_date, project_id);
-
-CREATE INDEX tasks_by_account_id_project_id_created_at_id ON tasks (account_id, project_id, created_at, id);
-
-CREATE INDEX tasks_by_account_id_parent_id_created_at_id ON tasks (account_id, parent_id, created_at, id);
-
-CREATE INDEX tasks_by_client ON tasks (account_id, client_id, created_at, id, project_id);
-
-CREATE INDEX tasks_by_assignee ON tasks (account_id, assignee_id, created_at, id, project_id);
-
-CREATE INDEX tasks_by_created_at ON tasks (account_id, created_at, id, project_id);
-
-CREATE INDEX tasks_by_updated_at ON tasks (account_id, updated_at, id, project_id);
+CREATE INDEX tasks_by_due_date ON tasks (account_id, due_date, id, project_id);
 
 CREATE INDEX tasks_by_account_id_milestone_id_created_at_id ON tasks (account_id, milestone_id, created_at, id);
+
+CREATE INDEX tasks_by_account_id_project_id_position_id ON tasks (account_id, project_id, position, id);
+
+CREATE INDEX tasks_by_status_and_due_date ON tasks (account_id, status, due_date, project_id);
 
 CREATE INDEX tasks_by_ticket_id ON tasks (account_id, ticket_id, created_at, id) WHERE ticket_id IS NOT NULL;
 
 CREATE INDEX tasks_by_status_and_completed_at ON tasks (account_id, status, completed_at, project_id);
 
-CREATE INDEX tasks_by_due_date ON tasks (account_id, due_date, id, project_id);
+CREATE INDEX tasks_by_account_id_project_id_created_at_id ON tasks (account_id, project_id, created_at, id);
 
-CREATE INDEX tasks_by_account_id_project_id_position_id ON tasks (account_id, project_id, position, id);
+CREATE INDEX tasks_by_created_at ON tasks (account_id, created_at, id, project_id);
+
+CREATE INDEX tasks_by_account_id_parent_id_created_at_id ON tasks (account_id, parent_id, created_at, id);
+
+CREATE INDEX tasks_by_assignee ON tasks (account_id, assignee_id, created_at, id, project_id);
+
+CREATE INDEX tasks_by_client ON tasks (account_id, client_id, created_at, id, project_id);
+
+CREATE INDEX tasks_by_updated_at ON tasks (account_id, updated_at, id, project_id);
 
 CREATE TABLE credit_note_shares (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -1066,9 +1094,9 @@ CREATE TABLE credit_note_shares (
 )
  STRICT;
 
-CREATE INDEX credit_note_shares_by_account_id_project_id ON credit_note_shares (account_id, project_id);
-
 CREATE INDEX credit_note_shares_by_account_id_credit_note_id ON credit_note_shares (account_id, credit_note_id);
+
+CREATE INDEX credit_note_shares_by_account_id_project_id ON credit_note_shares (account_id, project_id);
 
 CREATE TABLE expenses (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -1108,21 +1136,21 @@ CREATE TABLE expenses (
 )
  STRICT;
 
-CREATE INDEX expenses_by_account_id_updated_at_id ON expenses (account_id, updated_at, id);
+CREATE INDEX expenses_by_account_id_user_id_date_id ON expenses (account_id, user_id, date, id);
+
+CREATE INDEX expenses_by_invoice_line_id ON expenses (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
+
+CREATE INDEX expenses_by_account_id_date_id ON expenses (account_id, date, id);
+
+CREATE INDEX expenses_by_account_id_created_at_id ON expenses (account_id, created_at, id);
 
 CREATE INDEX expenses_by_invoice_id ON expenses (account_id, invoice_id) WHERE invoice_id IS NOT NULL;
+
+CREATE INDEX expenses_by_account_id_updated_at_id ON expenses (account_id, updated_at, id);
 
 CREATE INDEX expenses_by_account_id_client_id_date_id ON expenses (account_id, client_id, date, id);
 
 CREATE INDEX expenses_by_account_id_project_id_date_id ON expenses (account_id, project_id, date, id);
-
-CREATE INDEX expenses_by_account_id_user_id_date_id ON expenses (account_id, user_id, date, id);
-
-CREATE INDEX expenses_by_account_id_date_id ON expenses (account_id, date, id);
-
-CREATE INDEX expenses_by_invoice_line_id ON expenses (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
-
-CREATE INDEX expenses_by_account_id_created_at_id ON expenses (account_id, created_at, id);
 
 CREATE TABLE tasks_tags (
 	account_id INTEGER NOT NULL,
@@ -1158,7 +1186,7 @@ CREATE TABLE time_entries (
 	description TEXT,
 	currency TEXT NOT NULL,
 	hourly_rate INTEGER,
-	amount INTEGER NOT NULL,
+	amount INTEGER,
 	rate_is_sent INTEGER DEFAULT '0' NOT NULL,
 	external_id TEXT,
 	search TEXT,
@@ -1175,25 +1203,27 @@ CREATE TABLE time_entries (
 )
  STRICT;
 
-CREATE INDEX time_entries_by_created_at ON time_entries (account_id, created_at, id, date);
+CREATE INDEX time_entries_by_user ON time_entries (account_id, user_id, date, id, project_id, billable, duration_minutes);
+
+CREATE INDEX time_entries_by_ticket_id ON time_entries (account_id, ticket_id, date, id, duration_minutes) WHERE ticket_id IS NOT NULL;
+
+CREATE INDEX time_entries_by_task ON time_entries (account_id, task_id, date, id, duration_minutes);
+
+CREATE INDEX time_entries_by_invoice_line_id ON time_entries (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
+
+CREATE INDEX time_entries_by_account_id_date_id ON time_entries (account_id, date, id);
+
+CREATE INDEX time_entries_without_rate ON time_entries (account_id, date, id) WHERE hourly_rate IS NULL;
 
 CREATE INDEX time_entries_by_invoice_id ON time_entries (account_id, invoice_id) WHERE invoice_id IS NOT NULL;
 
-CREATE INDEX time_entries_by_invoice_line_id ON time_entries (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
+CREATE INDEX time_entries_by_created_at ON time_entries (account_id, created_at, id, date);
 
 CREATE INDEX time_entries_by_updated_at ON time_entries (account_id, updated_at, id, date);
 
 CREATE INDEX time_entries_by_account_id_client_id_date_id ON time_entries (account_id, client_id, date, id);
 
 CREATE INDEX time_entries_by_account_id_project_id_date_id ON time_entries (account_id, project_id, date, id);
-
-CREATE INDEX time_entries_by_ticket_id ON time_entries (account_id, ticket_id, date, id, duration_minutes) WHERE ticket_id IS NOT NULL;
-
-CREATE INDEX time_entries_by_user ON time_entries (account_id, user_id, date, id, project_id, billable, duration_minutes);
-
-CREATE INDEX time_entries_by_task ON time_entries (account_id, task_id, date, id, duration_minutes);
-
-CREATE INDEX time_entries_by_account_id_date_id ON time_entries (account_id, date, id);
 
 CREATE TABLE allocations (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -1214,10 +1244,10 @@ CREATE TABLE allocations (
 )
  STRICT;
 
-CREATE UNIQUE INDEX allocations_unique_expense ON allocations (account_id, expense_id, is_live);
-
-CREATE UNIQUE INDEX allocations_unique_time_entry ON allocations (account_id, time_entry_id, is_live);
-
 CREATE UNIQUE INDEX allocations_unique_milestone ON allocations (account_id, milestone_id, is_live);
 
 CREATE INDEX allocations_by_account_id_invoice_line_id ON allocations (account_id, invoice_line_id);
+
+CREATE UNIQUE INDEX allocations_unique_time_entry ON allocations (account_id, time_entry_id, is_live);
+
+CREATE UNIQUE INDEX allocations_unique_expense ON allocations (account_id, expense_id, is_live);
