@@ -4,6 +4,7 @@ import fcntl
 import io
 import json
 import os
+import select
 import threading
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from retainer.server.log import Log
 from tests.databases import any_database
 from tests.factories import ApiClient
 
-SECONDS = 60
+SECONDS = 20
 PIPE_BYTES = 4096
 
 
@@ -32,6 +33,7 @@ class Terminal:
     def read(self, lines: int) -> list[dict]:
         """Read until there are so many lines; return all that were read since the last call."""
         while self.read_so_far.count(b"\n") < lines:
+            assert select.select([self.end], [], [], SECONDS)[0], "nothing is written"
             self.read_so_far += os.read(self.end, 65536)
         *read, self.read_so_far = self.read_so_far.split(b"\n")
         return [json.loads(line) for line in read]

@@ -96,6 +96,9 @@ def test_gauges_tell_the_state_of_all_workers(place):
     assert value(samples, "requests_waiting") == value(samples, "log_lines_dropped_total") == 0
     assert value(samples, "limiter_shared") == 1
     assert value(samples, "database_outage") == value(samples, "database_errors_total") == 0
+    with server.client("rtn_" + "0" * 38, "127.0.7.9") as client:
+        client.get("/me")
+    samples = until(lambda: value(s := scrape(server, port), "database_connections") > 0 and s, "one is noted")
     assert value(samples, "database_connections") >= value(samples, "database_connections_idle") >= 0
     assert value(samples, "monitor_lateness_seconds") == 0
 
