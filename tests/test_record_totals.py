@@ -153,6 +153,32 @@ def test_whatever_happens_to_children_their_records_say_what_they_come_to(api):
     assert all(agency.every(path) for path in ("/tasks", "/time-entries", "/expenses", "/sites", "/tickets"))
 
 
+def test_subtasks_that_go_with_their_task_count_where_they_go(api):
+    before, after = (api.make("/projects")["id"] for _ in "12")
+    stage = api.post(f"/projects/{before}/milestones", {"name": "Launch"}).data["id"]
+    task = api.make("/tasks", project_id=before, status="done")["id"]
+    api.make("/tasks", parent_id=task, milestone_id=stage)
+    assert api.patch(f"/tasks/{task}", {"project_id": after}).status == 200
+    seen = [api.get(f"/projects/{project}").data["progress_percent"] for project in (before, after)]
+    assert (seen, api.get(f"/projects/{before}/milestones").data[0]["tasks_count"]) == ([None, 50.0], 0)
+    assert doctor.inspect(api.store, repair=False) == []
+
+
+def test_what_is_copied_from_a_template_counts_until_its_project_is_deleted(api):
+    agency = Agency(api)
+    uses = {tag["id"]: tag["usage_count"] for tag in agency.every("/tags")}
+    copy = api.make("/projects", template_id=agency.template)["id"]
+    done, _ = agency.every("/tasks", project_id=copy)
+    api.patch(f"/tasks/{done['id']}", {"status": "done"})
+    check(agency)
+    assert doctor.inspect(api.store, repair=False) == []
+    assert api.get(f"/projects/{copy}").data["progress_percent"] == 50
+    assert {tag["id"]: tag["usage_count"] for tag in agency.every("/tags")} != uses
+    assert api.delete(f"/projects/{copy}").status == 204
+    assert {tag["id"]: tag["usage_count"] for tag in agency.every("/tags")} == uses
+    assert doctor.inspect(api.store, repair=False) == []
+
+
 CHILDREN = {
     "/clients": ("external_contacts", "projects", "sites"),
     "/tags": ("_tags",),
