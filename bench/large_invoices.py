@@ -22,9 +22,9 @@ from msgspec.structs import replace
 from bench.databases import add_option, databases
 from bench.servers import RETAINER, start, stop, wait
 from bench.slow_senders import open_account
+from retainer.billing import invoices
 from retainer.billing.invoice_types import Invoice
-from retainer.billing.invoices import create_invoice
-from retainer.crm.clients import Client, create_client
+from retainer.crm import clients
 from retainer.demo.records import make
 from retainer.identity.admins import operator_of
 from retainer.rollups import doctor
@@ -32,8 +32,7 @@ from retainer.schema.migrations import migrate
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite, connect
 from retainer.store.tx import Store
-from retainer.work.projects import Project, create_project
-from retainer.work.time_entries import record_time
+from retainer.work import projects, time_entries
 from retainer.work.time_entry_types import TimeEntry
 
 PROJECTS = 50
@@ -41,98 +40,91 @@ COPY = (
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {times}) "
     "INSERT INTO time_entries ({names}) SELECT {names} FROM time_entries, n WHERE id = {id}"
 )
+WORK = {"time": {}}
 
 
 def fill(store: Store, sizes: list[int]) -> dict[int, int]:
     """Record so many hours for a client of each size; return the clients."""
-    clients = {}
+    found = {}
     for size in sizes:
         with store.begin(replace(operator_of(store, 1), user_id=1, role="admin"), write=True) as tx:
-            client = clients[size] = create_client(tx, make(Client, name=f"Client of {size}", hourly_rate="90")).id
+            client = make(clients.Client, name=f"Client of {size}", hourly_rate="90")
+            found[size] = clients.create_client(tx, client).id
             columns = tx.connection.execute("SELECT name FROM pragma_table_info('time_entries')").fetchall()
             names = ", ".join(name for (name,) in columns if name != "id")
             for number in range(PROJECTS):
-                project = create_project(tx, make(Project, name=f"Project {number}", client_id=client)).id
-                entry = record_time(tx, make(TimeEntry, project_id=project, duration_minutes=45))
+                project = make(projects.Project, name=f"Project {number}", client_id=found[size])
+                hour = {"project_id": projects.create_project(tx, project).id, "duration_minutes": 45}
+                entry = time_entries.record_time(tx, make(TimeEntry, **hour))
                 tx.connection.execute(COPY.format(times=size // PROJECTS - 1, names=names, id=entry))
     doctor.inspect(store, repair=True)
-    return clients
-
-
-class Undone(Exception):
-    """Ends a transaction of which nothing is to stay."""
+    return found
 
 
 def count_statements(address: str, client: int) -> int:
-    """Return how many statements one request runs to bill everything of a client."""
+    """Return how many statements one request runs to bill everything of a client; nothing of it stays."""
     store, ran = Store(connect(address)), itertools.count()
     run: Any = store.engine.run
     store.engine.run = lambda *args: (next(ran), run(*args))[1]  # type: ignore[method-assign]
-    with contextlib.suppress(Undone), store.begin(operator_of(store, 1), write=True) as tx:
+    with contextlib.suppress(InterruptedError), store.begin(operator_of(store, 1), write=True) as tx:
         before = next(ran)
-        create_invoice(tx, make(Invoice, client_id=client, unbilled_work={"time": {}}))
-        raise Undone
+        invoices.create_invoice(tx, make(Invoice, client_id=client, unbilled_work=WORK))
+        raise InterruptedError
     return next(ran) - before - 1
 
 
-def send(link: http.client.HTTPConnection, key: str, *request: Any) -> tuple[int, Any, float]:
-    """Send a method, a path and a body; return the status, the record, and the milliseconds until the answer."""
-    began = time.perf_counter()
-    method, path, body = (*request, None)[:3]
-    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-    link.request(method, BASE_PATH + path, None if body is None else json.dumps(body), headers)
-    answer = link.getresponse()
-    data = answer.read()
-    return answer.status, json.loads(data or b"{}").get("data"), (time.perf_counter() - began) * 1000
+class Caller:
+    """Sends requests of a key over one connection, and notes the status and the milliseconds of each by its name."""
+
+    def __init__(self, port: int, key: str) -> None:
+        self.link = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self.headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+        self.taken: dict[str, list[tuple[int, float]]] = {}
+
+    def send(self, name: str, method: str, path: str, body: object = None) -> Any:
+        """Send a request; return the record of the answer."""
+        began = time.perf_counter()
+        self.link.request(method, BASE_PATH + path, None if body is None else json.dumps(body), self.headers)
+        answer = self.link.getresponse()
+        data = answer.read()
+        self.taken.setdefault(name, []).append((answer.status, (time.perf_counter() - began) * 1000))
+        return json.loads(data or b"{}").get("data")
+
+    def live(self, client: int) -> None:
+        """Take an invoice of all hours through its life in three ways."""
+        for ends in ("deleted", "void", "credited"):
+            made = self.send("billed", "POST", "/invoices", {"client_id": client, "unbilled_work": WORK})
+            if made is None:
+                raise SystemExit(f"Not billed: {self.taken['billed'][-1]}.")
+            path = f"/invoices/{made['id']}"
+            if ends == "deleted":
+                self.send(ends, "DELETE", path)
+                continue
+            self.send("issued", "PATCH", path, {"status": "sent"})
+            change = ("PATCH", path, {"status": "void"}) if ends == "void" else ("POST", f"{path}/credit-notes", {})
+            self.send(ends, *change)
+
+    def write(self, ended: threading.Event) -> None:
+        """Write until told to end."""
+        while not ended.wait(0.02):
+            self.send("tags", "POST", "/tags", {"name": f"Tag {time.time_ns()}"})
 
 
-def live(port: int, key: str, client: int, taken: dict[str, list[float]]) -> None:
-    """Take an invoice of all hours through its life in three ways; note how long each step takes."""
-    link = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-
-    def step(name: str, *request: Any) -> Any:
-        status, record, milliseconds = send(link, key, *request)
-        if status >= 300:
-            raise SystemExit(f"{name}: {status}.")
-        taken.setdefault(name, []).append(milliseconds)
-        return record
-
-    for ends in ("deleted", "void", "credited"):
-        made = step("billed", "POST", "/invoices", {"client_id": client, "unbilled_work": {"time": {}}})
-        invoice = f"/invoices/{made['id']}"
-        if ends == "deleted":
-            step("deleted", "DELETE", invoice)
-            continue
-        step("issued", "PATCH", invoice, {"status": "sent"})
-        change = ("PATCH", invoice, {"status": "void"}) if ends == "void" else ("POST", f"{invoice}/credit-notes", {})
-        step(ends, *change)
-
-
-def write_tags(port: int, key: str, ended: threading.Event, answers: list[tuple[int, float]]) -> None:
-    """Write in another account until told to end."""
-    link = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    while not ended.wait(0.02):
-        status, _, milliseconds = send(link, key, "POST", "/tags", {"name": f"Tag {time.time_ns()}"})
-        answers.append((status, milliseconds))
-
-
-def measure(port: int, keys: tuple[str, str], clients: dict[int, int], rounds: int) -> None:
-    """Print what the invoices of each size took, and what the other account was answered."""
-    for size, client in clients.items():
-        taken: dict[str, list[float]] = {}
-        answers: list[tuple[int, float]] = []
-        ended = threading.Event()
-        writer = threading.Thread(target=write_tags, args=(port, keys[1], ended, answers))
-        writer.start()
-        try:
-            for _ in range(rounds):
-                live(port, keys[0], client, taken)
-        finally:
-            ended.set()
-            writer.join()
-        steps = ", ".join(f"{name} {statistics.median(times):.0f} ms" for name, times in taken.items())
-        refused, longest = sum(status == 503 for status, _ in answers), max(time for _, time in answers)
-        print(f"{size} entries: {steps}; others: {refused} of {len(answers)} 503, at most {longest:.0f} ms")
+def measure(port: int, keys: tuple[str, str], client: int, rounds: int) -> str:
+    """Return what the invoices of a client took, and what the other account was answered."""
+    caller, other, ended = Caller(port, keys[0]), Caller(port, keys[1]), threading.Event()
+    writer = threading.Thread(target=other.write, args=(ended,))
+    writer.start()
+    try:
+        for _ in range(rounds):
+            caller.live(client)
+    finally:
+        ended.set()
+        writer.join()
+    medians = {name: statistics.median(milliseconds for _, milliseconds in each) for name, each in caller.taken.items()}
+    refused, longest = sum(status == 503 for status, _ in other.taken["tags"]), max(ms for _, ms in other.taken["tags"])
+    steps = ", ".join(f"{name} {median:.0f} ms" for name, median in medians.items())
+    return f"{steps}; others: {refused} of {len(other.taken['tags'])} 503, at most {longest:.0f} ms"
 
 
 def main() -> None:
@@ -147,15 +139,15 @@ def main() -> None:
         store = Store(Sqlite(file))
         migrate(store.engine)
         keys = open_account(store, "large", 1)[0], open_account(store, "other", 1)[0]
-        clients = fill(store, [int(size) for size in chosen.sizes.split(",")])
+        found = fill(store, [int(size) for size in chosen.sizes.split(",")])
         store.engine.close()
         address = place(file)
-        for size, client in clients.items():
-            print(f"{size} entries: {count_statements(address, client)} statements")
         server = start("retainer", RETAINER, file, None, address)
         try:
             wait(server)
-            measure(server.port, keys, clients, chosen.rounds)
+            for size, client in found.items():
+                print(f"{size} entries: {count_statements(address, client)} statements")
+                print(f"{size} entries: {measure(server.port, keys, client, chosen.rounds)}")
         finally:
             stop(server)
 
