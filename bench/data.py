@@ -118,9 +118,14 @@ def describe_time(chance: random.Random, **others: str) -> bytes:
     """The body that creates a time entry."""
     project = chance.randint(1, PROJECTS)
     members: dict[str, object] = {"client_id": client_of(project), "project_id": project}
-    members |= {"duration_minutes": chance.randint(1, 480)}
+    members |= {"duration_minutes": chance.randint(1, 3), "date": long_ago(chance)}
     members |= {"billable": chance.random() < 0.8, "description": work_done(chance)}
     return msgspec.json.encode(members | others)
+
+
+def long_ago(chance: random.Random) -> str:
+    """A day of the nineties: a day of a user has room for 1440 minutes, and a long run sends many entries."""
+    return (date(1990, 1, 1) + timedelta(days=chance.randrange(3650))).isoformat()
 
 
 def work_done(chance: random.Random) -> str:

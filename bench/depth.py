@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from bench.child_data import add_children
-from bench.data import work_done
+from bench.data import long_ago, work_done
 from bench.databases import add_option, databases
 from bench.depth_data import DAYS, PROJECTS, USERS, Made, client_of, fill
 from bench.report_data import add_money
@@ -63,8 +63,8 @@ def prepare(made: Made) -> dict[str, Iterator[bytes]]:
         for kind, paths in reads.items()
     }
     sent = [
-        {"client_id": client_of(project), "project_id": project, "duration_minutes": chance.randint(1, 480)}
-        | {"billable": chance.random() < 0.8, "description": work_done(chance)}
+        {"client_id": client_of(project), "project_id": project, "duration_minutes": chance.randint(1, 3)}
+        | {"date": long_ago(chance), "billable": chance.random() < 0.8, "description": work_done(chance)}
         for project in projects
     ]
     streams["POST /time-entries"] = [

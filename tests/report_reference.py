@@ -337,7 +337,9 @@ def utilisation(books, params):
             "target_percent": target,
             "currency": scope.currency,
             "billable_value": main_value,
-            "other_currencies": [{"currency": name, "billable_value": value} for name, value in by_currency.items()],
+            "other_currencies": [
+                {"currency": name, "billable_value": value} for name, value in by_currency.items() if Decimal(value)
+            ],
         }
 
     found = scope.tally(lambda move: (move.user_id, move.currency), {*WORKED})

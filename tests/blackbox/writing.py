@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from retainer.values.exact import day_after
 from tests.blackbox.process import Client, Server, query
 
 TABLES = {"/clients": "clients", "/time-entries": "time_entries", "/invoices": "invoices"}
@@ -59,7 +60,10 @@ def write(client: Client, new_key: Callable[[], str], acknowledged: Acknowledged
             issued = {"status": "sent", "lines": [LINE]} if turn % 10 == 9 else {}
             path, body = [
                 ("/clients", {"name": "Customer"}),
-                ("/time-entries", {"client_id": customer, "duration_minutes": 30}),
+                (
+                    "/time-entries",
+                    {"client_id": customer, "duration_minutes": 1, "date": day_after("2000-01-01", turn % 9000)},
+                ),
                 ("/invoices", {"client_id": customer, **issued}),
             ][0 if not customer else turn % 3]
             began = time.monotonic()

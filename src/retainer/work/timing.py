@@ -48,7 +48,8 @@ def check_room(tx: Tx, entry: TimeEntry, before: TimeEntry | None, tracked: int)
     What is there already stays, and can become less.
     """
     names = ("user_id", "date", "duration_minutes")
-    if entry.duration_minutes is None or not tx.readable(*names, "started_at", "ended_at"):
+    is_locked = before is not None and before.is_locked  # then no change is possible: an error of its own
+    if is_locked or entry.duration_minutes is None or not tx.readable(*names, "started_at", "ended_at"):
         return
     changed = [name for name in names if before is None or getattr(entry, name) != getattr(before, name)]
     becomes_less = (
