@@ -91,7 +91,7 @@ def test_a_subject_is_enough(api):
         ("description", "a\x00b", "Must not contain NUL"),
         ("requester_name", "x" * 192, "this has 192"),
         ("requester_email", "lea@", "Must be an email address"),
-        ("status", "unresolved", "Must be one of: open, pending, on_hold, resolved, closed."),
+        ("status", "unresolved", "Must be one of: open, pending, on_hold, resolved, closed; did you mean resolved?"),
         ("status", None, "this is null"),
         ("priority", "critical", "Must be one of: low, normal, high, urgent."),
         ("type", "bug", "Must be one of: question, incident, problem, change_request, task."),

@@ -215,8 +215,8 @@ def test_the_broader_relation_follows_and_must_agree_on_create_and_change(api, w
 
 def test_something_must_be_said_of_what_the_time_was_for(api, world):
     anchors = {"client_id", "project_id", "task_id", "ticket_id"}
-    assert set(api.post("/time-entries", {"duration_minutes": 90}).errors) == anchors
-    assert set(api.post("/time-entries", dict.fromkeys(anchors) | {"duration_minutes": 90}).errors) == anchors
+    assert set(api.post("/time-entries", {"duration_minutes": 90}).errors) == {"client_id"}
+    assert set(api.post("/time-entries", dict.fromkeys(anchors) | {"duration_minutes": 90}).errors) == {"client_id"}
     loose = entry_of(api, task_id=world["loose"])
     assert (loose["client_id"], loose["project_id"], loose["task_id"]) == (None, None, world["loose"])
     for entry, last in (
@@ -224,7 +224,7 @@ def test_something_must_be_said_of_what_the_time_was_for(api, world):
         (entry_of(api, project_id=world["internal"]), "project_id"),
         (loose, "task_id"),
     ):
-        assert set(change(api, entry, **{last: None}).errors) - {"billable"} == anchors
+        assert set(change(api, entry, **{last: None}).errors) - {"billable"} == {"client_id"}
         assert again(api, entry) == entry
 
 

@@ -178,9 +178,8 @@ def complete(model: type[T], values: dict[str, Any], sent: dict[str, Any], error
     When there are errors it is good for nothing but to be looked at by further rules.
     """
     required, absent = _completion(model)
-    meant = misspelt(model, sent, "Create") if errors else set()
     for name, field in required.items():
-        if name not in sent and name not in meant and all(sent.get(other) is None for other in field.unless):
+        if name not in sent and all(sent.get(other) is None for other in field.unless):
             errors.setdefault(path + name, []).append(REQUIRED)
     placeholders = {field.name: field.placeholder for field in required.values()} if errors else {}
     return model(**{**absent, **placeholders, **values})
@@ -234,7 +233,7 @@ def form_of(hint: Any, metas: tuple[Any, ...] = ()) -> str:
     return f"text of {meta.min_length} to {meta.max_length} characters"
 
 
-def slip_of(hint: Any, value: Any) -> str:
+def slip_of(hint: object, value: object) -> str:
     """Return what is wrong with a value of a plain kind, as the end of "Must be ...; "; empty if that says it all."""
     if isinstance(value, str):
         near = difflib.get_close_matches(value.casefold()[:64], map(str, get_args(hint)), n=1, cutoff=0.75)
@@ -259,7 +258,7 @@ def _nullable(read: Read) -> Read:
     return read_or_none
 
 
-def _scalar(convert: Callable[[Any], Any], form: str, slip: Callable[[Any], str] = lambda _: "") -> Read:
+def _scalar(convert: Callable[[Any], Any], form: str, slip: Callable[[object], str] = lambda _: "") -> Read:
     def read(value: Any, path: str, errors: FieldErrors) -> Any:
         if isinstance(value, str):
             value = value.strip()
@@ -351,15 +350,15 @@ def _unknown(model: type[msgspec.Struct], name: str, known: list[str]) -> str:
             f"Is not taken when a record is {'changed' if name in writable_fields(model) else 'created'}; leave it out."
         )
     near = _nearest(name, known)
-    return f"Unknown field. Did you mean {near}?" if near else f"Unknown field. Known are: {', '.join(known)}."
+    return f"Unknown field. Did you mean {near}?" if near else f"Unknown field. Known: {', '.join(known)}."
 
 
 def _nearest(name: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name[:64], known, n=1)), None)
 
 
-def misspelt(model: type[msgspec.Struct], sent: dict[str, Any], use: str) -> set[str]:
-    """Return the fields that unknown names probably mean: nothing more is said of them."""
+def misspelt(model: type[msgspec.Struct], sent: Iterable[str], use: str) -> set[str]:
+    """Return the fields that unknown names probably mean: rules conclude nothing from their absence."""
     fields = writable_fields(model, use)
-    unknown = sent.keys() - fields.keys() - set(model.__struct_encode_fields__)
+    unknown = set(sent) - fields.keys() - set(model.__struct_encode_fields__)
     return {near for name in unknown if (near := _nearest(name, fields))}
