@@ -81,7 +81,7 @@ def threads(server: Server) -> set[int]:
     """The threads of the worker, the only child of the main process."""
     main = server.process.pid
     (worker,) = Path(f"/proc/{main}/task/{main}/children").read_text().split()
-    return {int(entry) for entry in os.listdir(f"/proc/{worker}/task")}
+    return {int(entry.name) for entry in Path(f"/proc/{worker}/task").iterdir()}
 
 
 def is_idle(thread: int) -> bool:
@@ -142,12 +142,16 @@ def stalls(command: list[str], places: list[int]) -> list[int]:
             break
         with contextlib.suppress(Lost):
             found += attempt(command, places)
+    if places:
+        raise SystemExit(f"The thread that takes a request was not found. These places were not tried: {places}")
     return found
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--first", type=int, default=60, help="the first place: instructions after the thread is woken")
+    options.add_argument(
+        "--first", type=int, default=60, help="the first place: instructions after the thread is woken"
+    )
     options.add_argument("--last", type=int, default=140, help="the last place")
     options.add_argument("--stride", type=int, default=4, help="how many instructions lie between two places")
     given = options.parse_args()

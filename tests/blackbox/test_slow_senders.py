@@ -3,11 +3,12 @@
 import contextlib
 import socket
 import time
+from pathlib import Path
 
 import pytest
 
 from retainer.settings import BASE_PATH
-from tests.blackbox.process import at_once, checked, drained, parsed, query, statuses
+from tests.blackbox.process import at_once, checked, children, drained, parsed, prepared, query, running, statuses
 
 DEADLINE = 30
 HEAD = f"POST {BASE_PATH}/tags HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -82,6 +83,27 @@ def test_who_has_no_slot_left_is_refused_at_once_and_can_still_read(server, open
         assert checked(answer).status == 201, "the slots are given to those who come first"
     with server.client(slow["key"]) as client:
         assert client.post("/tags", {"name": "Free again"}).status == 201
+
+
+def thread_count(pid):
+    return len(list(Path(f"/proc/{pid}/task").iterdir()))
+
+
+def test_a_thread_is_free_before_the_next_request_comes(tmp_path):
+    """The HTTP server starts a thread when a request comes, and may miss it: who waits for a body leaves one free."""
+    with running(prepared(tmp_path), "--no-monitor") as server, contextlib.ExitStack() as stack:
+        key = server.agency("Slow", "enterprise")["key"]
+        (worker,) = children(server.process.pid)
+        client = stack.enter_context(server.client(key))
+
+        def is_started_by_a_read():
+            stack.enter_context(connections(server, [unfinished(key)]))
+            before = thread_count(worker)
+            assert client.get("/tags").status == 200
+            return thread_count(worker) > before
+
+        started = [is_started_by_a_read() for _ in range(12)]
+        assert not all(started[6:]), "the first bodies may have found threads of earlier requests"
 
 
 def test_many_writes_at_once_of_one_account_all_find_a_slot(server, agency):
