@@ -142,6 +142,8 @@ def stalls(command: list[str], places: list[int]) -> list[int]:
             break
         with contextlib.suppress(Lost):
             found += attempt(command, places)
+    if places:
+        raise SystemExit(f"The thread that takes a request was not found. These places were not tried: {places}")
     return found
 
 

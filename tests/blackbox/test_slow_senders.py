@@ -3,11 +3,23 @@
 import contextlib
 import socket
 import time
+from pathlib import Path
 
 import pytest
 
 from retainer.settings import BASE_PATH
-from tests.blackbox.process import Client, at_once, checked, drained, parsed, query, statuses
+from tests.blackbox.process import (
+    Client,
+    at_once,
+    checked,
+    children,
+    drained,
+    parsed,
+    prepared,
+    query,
+    running,
+    statuses,
+)
 
 DEADLINE = 30
 FORM = "application/x-www-form-urlencoded"
@@ -103,6 +115,27 @@ def test_slow_forms_of_one_address_hold_up_no_sign_in_from_another(server):
         headers = {"Content_Type": FORM, "Sec_Fetch_Site": "same-origin"}
         refused = elsewhere.send("POST", "/console/sign-in", b"email=a%40x.example&password=wrong", **headers)
     assert refused.status == 422, "nobody has this email, but the form was read"
+
+
+def thread_count(pid):
+    return len(list(Path(f"/proc/{pid}/task").iterdir()))
+
+
+def test_a_thread_is_free_before_the_next_request_comes(tmp_path):
+    """The HTTP server starts a thread when a request comes, and may miss it: who waits for a body leaves one free."""
+    with running(prepared(tmp_path), "--no-monitor") as server, contextlib.ExitStack() as stack:
+        key = server.agency("Slow", "enterprise")["key"]
+        (worker,) = children(server.process.pid)
+        client = stack.enter_context(server.client(key))
+
+        def is_started_by_a_read():
+            stack.enter_context(connections(server, [unfinished(key)]))
+            before = thread_count(worker)
+            assert client.get("/tags").status == 200
+            return thread_count(worker) > before
+
+        started = [is_started_by_a_read() for _ in range(12)]
+        assert not all(started[6:]), "the first bodies may have found threads of earlier requests"
 
 
 def test_many_writes_at_once_of_one_account_all_find_a_slot(server, agency):
