@@ -7,7 +7,7 @@ import pytest
 
 from retainer.kernel.http import Request
 from retainer.server import spare_thread
-from retainer.server.slots import BodyReader, RunningSlots
+from retainer.server.slots import BODY_SLOTS, BodyReader, RunningSlots
 from retainer.server.spare_thread import SpareThread
 from retainer.settings import Settings
 
@@ -35,7 +35,7 @@ def listener():
 def bodies(listener):
     """A reader of bodies, and the thread that asks whenever all its threads wait."""
     reader = BodyReader(RunningSlots(4))
-    spare = SpareThread(listener, reader)
+    spare = SpareThread(listener, reader.running)
     spare.start()
     yield reader
     spare.stop()
@@ -71,7 +71,7 @@ def test_it_asks_until_a_thread_of_its_own_process_answers(listener, bodies):
     first, second = SlowBody(), SlowBody()
 
     def answer_and_wait():
-        spare_thread.page(bodies)
+        spare_thread.page(bodies.running)
         answer(link)
         wait_for(bodies, second)
 
@@ -81,12 +81,12 @@ def test_it_asks_until_a_thread_of_its_own_process_answers(listener, bodies):
     for _ in range(3):
         answer(asked(listener))  # another worker has answered
     link = asked(listener)
-    assert bodies.is_short
+    assert bodies.running.is_short
     threads[1].start()
     assert second.is_waited_for.wait(30)
-    assert bodies.is_short, "both threads known wait"
+    assert bodies.running.is_short, "both threads known wait"
     asked(listener).close()
     for body, thread in zip((first, second), threads, strict=True):
         body.arrives.set()
         thread.join(30)
-    assert bodies.free == bodies.slots
+    assert bodies.free == BODY_SLOTS
