@@ -4,7 +4,7 @@ A thread of the pool that has just taken a request counts as idle for some instr
 meanwhile starts no thread; if the first request then waits for its body, the second one waits behind it. The benchmark
 stops the thread that takes an unfinished body after N of its instructions (ptrace), sends a read of another account,
 lets the thread go on, and looks whether the read is answered though no other request arrives. It tries each N on a
-server without the spare thread (decision 13), then on one with it. Exit status 1 if a read stalls with it; 2 if none
+server without the spare thread (decision 15), then on one with it. Exit status 1 if a read stalls with it; 2 if none
 does without it, for then nothing was provoked.
 """
 

@@ -2,7 +2,7 @@
 
 Granian's pool starts a thread when more requests wait than threads are idle. A thread that has just taken a request
 counts as idle for some instructions more; a request that arrives meanwhile starts none, and would wait until a body
-has arrived for which a thread waits, or until yet another request starts a thread (decision 13).
+has arrived for which a thread waits, or until yet another request starts a thread (decision 15).
 """
 
 import secrets
