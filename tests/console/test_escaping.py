@@ -1,0 +1,160 @@
+"""Hostile text in every field of records, people, keys and requests: pages show it, and none takes it for its own."""
+
+from html import unescape
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from retainer.identity import accounts, key_changes, keys, password_links, users
+from retainer.identity.keys import KeyDetails
+from retainer.identity.users import UserDetails
+from tests.console.test_hostile import fields_of
+from tests.console.test_key_pages import recorded
+from tests.console.test_pages import RECORDS
+from tests.console.visitor import Page, Visitor, admin_of
+from tests.contract.cases import CREATES, bare, body_schema, kinds, members_of
+from tests.databases import any_database
+from tests.factories import ApiClient
+
+pytestmark = any_database
+EVIL = """x'"><zz>&zz;"""
+"""As part of a page it would end an attribute, be an element, or be read as a character."""
+TRACES = ("x'", 'x&#39;"', "<zz", "&zz;", "&amp;amp;", "&amp;#3", "UNSET")
+"""What no page may have of it: what is raw, and what was escaped twice; nor a value that is none."""
+PARAGRAPH = 1000
+"""Characters from which on a field takes a text that pages show as a paragraph."""
+NEEDED = {"lines": {"unit_price": "500"}, "plugins": {"status": "active", "slug": "shop", "version": "1.0"}}
+"""What parts of records need beside text."""
+
+
+def text_for(schema: dict[str, Any]) -> str | None:
+    """Hostile text for a field; None for one whose text is not free."""
+    if schema.get("format") == "uri":
+        return f"https://shop.example/{EVIL}"
+    if {"enum", "pattern", "format"} & schema.keys() or schema.get("maxLength", 0) < len(EVIL):
+        return None
+    return f"{EVIL}\n{EVIL * 20}" if schema["maxLength"] >= PARAGRAPH else EVIL
+
+
+def hostile(schema: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a body that take free text, with hostile text, those of its parts included."""
+    found: dict[str, Any] = {}
+    for name, field in members_of(schema).items():
+        if "array" in kinds(field) and "properties" in bare(field["items"]):
+            found[name] = [hostile(bare(field["items"])) | NEEDED.get(name, {})]
+        elif kinds(field) <= {"string", "null"} and (text := text_for(field)):
+            found[name] = text
+    return found
+
+
+def make_records(api: ApiClient) -> int:
+    """Make a record of each kind, with hostile text in every field that takes it; return how many fields those are."""
+    tags, count = [api.make("/tags", name=EVIL, color="#000000")["id"]], 0
+    api.patch(f"/clients/{api.usual('/clients')}", hostile(body_schema(CREATES[0])) | {"tag_ids": tags})
+    for operation in CREATES:
+        if operation.path == "/tags":
+            continue
+        path, body = api.at(operation.path), hostile(body_schema(operation))
+        body |= {name: value for name, value in api.recipe(path).items() if name not in body}
+        answer = api.post(path, body)
+        if answer.status == 422:  # of several fields a rule wants one
+            body = {name: value for name, value in body.items() if name not in answer.errors}
+            answer = api.post(path, api.recipe(path) | body)
+        assert answer.status == 201, f"{operation}: {answer}"
+        count += str(body).count("<zz>&zz;',") + str(body).count("<zz>&zz;'}")
+    return count
+
+
+@pytest.fixture
+def world(api: ApiClient) -> Visitor:
+    """An admin of an agency in which everything has a hostile name."""
+    visitor = admin_of(api)
+    assert make_records(api) > 0
+    with api.operating() as tx:
+        accounts.set_account(tx, {"name": EVIL})
+        key_changes.change_key(tx, api.key_id, {"name": EVIL})
+        keys.create_key(tx, KeyDetails(EVIL, api.member_id, ["clients:read"]))
+        for user_id in (api.member_id, api.admin_id):
+            users.change_user(tx, user_id, {"name": EVIL})
+        users.create_user(tx, UserDetails(EVIL, "o'neil&zz@north.example"))
+    api.get(f"/clients/{EVIL}")
+    recorded(api)
+    assert Visitor(api.app).sign_in("ana@north.example", HTTP_USER_AGENT=EVIL).status == 303
+    return visitor
+
+
+def crawled(visitor: Visitor) -> dict[str, Page]:
+    """All pages to which links lead from the overview and from the lists of all kinds of records."""
+    asked = ["/console", *(f"/console/records/{kind}" for kind in (*RECORDS, "external-contacts"))]
+    asked += [f"/console/{path}?{urlencode({'q': EVIL})}" for path in ("records/credit-notes", "search", "keys")]
+    found: dict[str, Page] = {}
+    while asked:
+        path = asked.pop()
+        found[path] = visitor.get(path)
+        links = set(found[path].links) - found.keys() - set(asked)
+        logged = [link for link in links if link.startswith("/console/requests/")]
+        asked += [*(links - set(logged)), *sorted(logged)[-2:]]  # of the requests by which the records were made some
+    return found
+
+
+def refused(visitor: Visitor, found: dict[str, Page]) -> dict[str, Page]:
+    """All pages with a form, after it was sent with hostile text in every field, and asked for with it."""
+    pages = {}
+    for path, page in found.items():
+        fields = dict.fromkeys(fields_of("", page), EVIL)
+        pages[f"typed {path}"] = visitor.get(f"{path.partition('?')[0]}?{urlencode(fields)}")
+        if 'method="post"' in page.html and path.partition("?")[0] != "/console/sessions":
+            pages[f"sent {path}"] = visitor.post(path.partition("?")[0], fields)
+    return pages
+
+
+def traces(pages: dict[str, Page]) -> list[tuple[str, str]]:
+    return [(path, trace) for path, page in pages.items() for trace in TRACES if trace in page.html]
+
+
+def test_no_page_takes_the_text_of_a_record_for_its_own(world):
+    pages = crawled(world)
+    assert traces(pages) == []
+    records = {path: page for path, page in pages.items() if path.startswith("/console/records/")}
+    titled = {path.split("/")[3] for path, page in records.items() if path[-1].isdigit() and EVIL in page.title}
+    assert titled == {*RECORDS, "external-contacts", "credit-notes"}
+    assert sum(page.text.count(EVIL) for page in records.values()) > 500
+
+
+def test_no_page_takes_what_is_typed_for_its_own(world):
+    pages = refused(world, crawled(world))
+    assert traces(pages) == []
+    assert sum(EVIL in unescape(page.html) for page in pages.values()) > 100
+
+
+def test_no_notice_and_no_page_for_strangers_takes_a_name_for_its_own(api, world):
+    pages = {"renamed": world.submit(f"/console/people/{api.member_id}", role="member")}
+    pages["deactivated"] = world.submit(f"/console/people/{api.member_id}/deactivate", confirmation=EVIL)
+    pages["revoked"] = world.submit(f"/console/keys/{api.key_id}/revoke", confirmation=EVIL)
+    world.cookies["retainer-notice"] = quote(f"{EVIL} {EVIL}", safe="")
+    pages["forged"] = world.get("/console/keys")
+    with api.operating() as tx:
+        link = password_links.create(tx, api.admin_id)
+    stranger = Visitor(api.app)
+    pages["invited"] = stranger.get(f"/console/password?token={link.token}")
+    pages["asked"] = stranger.get(f"/console/sign-in?{urlencode({'next': EVIL, 'email': EVIL})}")
+    pages["failed"] = stranger.post("/console/sign-in", {"email": EVIL, "password": EVIL, "next": EVIL})
+    pages["nowhere"] = world.get(f"/console/{EVIL}")
+    for made in ("new-key", "new-link"):
+        world.cookies[f"retainer-{made}"] = quote(EVIL, safe="")
+    pages["new key"] = world.get(f"/console/keys/{api.key_id}/created")
+    pages["new link"] = world.get(f"/console/people/{api.admin_id}/link")
+    assert traces(pages) == []
+    assert [name for name, page in pages.items() if name != "nowhere" and EVIL not in unescape(page.html)] == []
+
+
+def test_the_choice_of_accounts_takes_no_name_for_its_own(both):
+    for api in both:
+        admin_of(api)
+        with api.operating() as tx:
+            accounts.set_account(tx, {"name": EVIL})
+            users.change_user(tx, api.admin_id, {"email": "ana@both.example"})
+    choice = Visitor(both[0].app).sign_in("ana@both.example")
+    assert choice.text.count(EVIL) == 2
+    assert traces({"choice": choice}) == []
