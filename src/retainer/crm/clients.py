@@ -15,7 +15,7 @@ from retainer.kernel.resource import Resource
 from retainer.schema import expressions
 from retainer.schema.billing import OPEN_INVOICES, invoices
 from retainer.schema.crm import clients, external_contacts
-from retainer.schema.filters import truth
+from retainer.schema.filters import one_of, truth
 from retainer.schema.sites import sites
 from retainer.schema.work import projects
 from retainer.shared.numbering import next_number
@@ -96,13 +96,13 @@ class ClientFilter(Filter):
     """Which clients."""
 
     sorts = ("name", "number", "created_at", "updated_at")
-    name: Annotated[OneOf[Text191] | None, REPEATED] = None
+    name: Annotated[OneOf[Text191] | None, REPEATED, one_of("name", few=True)] = None
     status: OneOf[Status] | None = None
     country: OneOf[Country] | None = None
     currency: OneOf[Currency] | None = None
     number: OneOf[Text50] | None = None
     email: OneOf[Email] | None = None
-    vat_number: OneOf[Text50] | None = None
+    vat_number: Annotated[OneOf[Text50] | None, one_of("vat_number", few=True)] = None
     has_overdue: Annotated[bool | None, truth(has_overdue_invoice, "clients who have an overdue invoice")] = None
     external_id: OneOf[Text191] | None = None
     tag_id: TagFilter = None
