@@ -16,7 +16,7 @@ from retainer.rollups import changes
 from retainer.schema import expressions
 from retainer.schema.billing import OPEN_INVOICES, invoices
 from retainer.schema.crm import clients
-from retainer.schema.filters import truth
+from retainer.schema.filters import one_of, truth
 from retainer.shared.numbering import next_number
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
@@ -88,13 +88,13 @@ class ClientFilter(Filter):
     """Which clients."""
 
     sorts = ("name", "number", "created_at", "updated_at")
-    name: Annotated[OneOf[Text191] | None, REPEATED] = None
+    name: Annotated[OneOf[Text191] | None, REPEATED, one_of("name", few=True)] = None
     status: OneOf[Status] | None = None
     country: OneOf[Country] | None = None
     currency: OneOf[Currency] | None = None
     number: OneOf[Text50] | None = None
     email: OneOf[Email] | None = None
-    vat_number: OneOf[Text50] | None = None
+    vat_number: Annotated[OneOf[Text50] | None, one_of("vat_number", few=True)] = None
     has_overdue: Annotated[bool | None, truth(has_overdue_invoice, "clients who have an overdue invoice")] = None
     external_id: OneOf[Text191] | None = None
     tag_id: TagFilter = None

@@ -155,7 +155,7 @@ def _rows(table: Table, model: type[Record], limits: Limits, sort: tuple[str, ..
     Other pages look for ids first: PostgreSQL also makes the rows that it skips, which takes seconds for a million.
     """
     records = view(table, model)
-    few = any(name == "ids" for name, _ in limits[1])
+    few = any(parameters(limits[0])[name].where.few for name, _ in limits[1])
     if way == "first":
         total = _total(table, limits).scalar_subquery().label("total")
         found = records.rows.add_columns(total).where(*_limits(table, limits))

@@ -31,7 +31,7 @@ class Query(msgspec.Struct):
 class Filter(Query):
     """The filters that every list takes; lists add their own fields."""
 
-    ids: Annotated[OneOf[Id] | None, filters.one_of("id")] = None
+    ids: Annotated[OneOf[Id] | None, filters.one_of("id", few=True)] = None
     q: Annotated[Text191 | None, filters.SEARCH] = None
     created_since: Annotated[Instant | None, since("created_at")] = None
     created_before: Annotated[Instant | None, filters.before("created_at")] = None

@@ -25,6 +25,8 @@ class Where(NamedTuple):
     condition: Callable[[Table, Any], ColumnElement[bool]]
     value: Callable[[Any], Any] = lambda value: value
     description: str = ""
+    few: bool = False
+    """Whether few records pass, so that they are sorted when they are found: an index in the order would meet all."""
 
 
 def default(name: str, hint: Any) -> Where:
@@ -40,10 +42,10 @@ def default(name: str, hint: Any) -> Where:
     return Where(lambda table, value: table.c[name] == value, description=description)
 
 
-def one_of(name: str, description: str = "") -> Where:
-    """The rows whose field has one of the values of a comma list."""
+def one_of(name: str, description: str = "", *, few: bool = False) -> Where:
+    """The rows whose field has one of the values of a comma list; `few` when hardly any have the same."""
     description = description or f"Records whose `{name}` is one of these."
-    return Where(lambda table, values: table.c[name].in_(values), description=description)
+    return Where(lambda table, values: table.c[name].in_(values), description=description, few=few)
 
 
 class LeftOut(NamedTuple):

@@ -150,7 +150,7 @@ time_entries = tenant_table(
     Index("time_entries_by_task", "account_id", "task_id", "date", "id", "duration_minutes"),
     Index(
         "time_entries_without_rate",
-        *("account_id", "date", "id"),
+        *("account_id", "hourly_rate", "date", "id"),
         sqlite_where=column("hourly_rate").is_(None),
         postgresql_where=column("hourly_rate").is_(None),
     ),

@@ -171,6 +171,7 @@ class TicketFilter(Filter):
             lambda table, emails: table.c.requester_email_folded.in_(emails),
             str.casefold,
             "Tickets whose `requester_email` is one of these addresses, whatever the case.",
+            few=True,
         ),
     ] = None
     site_id: OneOf[Id] | None = None

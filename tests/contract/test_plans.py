@@ -1,0 +1,45 @@
+"""Filters that look for few records find them through an index, whatever order the list has."""
+
+import pytest
+
+from tests.databases import only_sqlite
+
+FILTERS = [
+    ("/clients", {"name": "Berg"}, "clients_by_account_id_name"),
+    ("/clients", {"vat_number": "DE1,DE2"}, "clients_by_vat_number"),
+    ("/tickets", {"requester_email": "lea@lenz.example"}, "tickets_by_requester_email_folded"),
+    ("/invoices", {"paid_date_from": "2026-01-01"}, "payments_by_account_id_paid_date_invoice_id"),
+    ("/time-entries", {"has_rate": "false"}, "time_entries_without_rate"),
+]
+
+
+def plan_of(api, run, part):
+    """The plan of the statement with a part, of those that a block runs."""
+    engine, asked = api.store.engine, []
+    original = engine.run
+    engine.run = lambda connection, text, values: asked.append((text, values)) or original(connection, text, values)
+    try:
+        run()
+    finally:
+        del engine.run
+    ((text, values),) = ((text, values) for text, values in asked if part in text)
+    connection = engine.connection()
+    try:
+        return [row[-1] for row in engine.run(connection, f"EXPLAIN QUERY PLAN {text}", values).fetchall()]
+    finally:
+        engine.give_back(connection)
+
+
+@only_sqlite
+@pytest.mark.parametrize(("path", "query", "index"), FILTERS)
+def test_a_filter_that_finds_few_is_looked_up_in_its_index(api, path, query, index):
+    plan = plan_of(api, lambda: api.get(path, query), "LIMIT 25")
+    assert any(f"INDEX {index} " in step for step in plan[:3]), plan
+
+
+@only_sqlite
+def test_the_time_of_a_day_is_added_up_in_its_index_by_the_statement_that_reads_what_an_entry_follows_from(api):
+    api.usual("/clients")
+    plan = plan_of(api, lambda: api.make("/time-entries"), "sum(time_entries.duration_minutes)")
+    assert any("COVERING INDEX time_entries_by_user (account_id=? AND user_id=? AND date=?)" in step for step in plan)
+    assert any("clients USING INTEGER PRIMARY KEY" in step for step in plan)
