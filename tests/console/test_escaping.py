@@ -1,18 +1,21 @@
 """Hostile text in every field of records, people, keys and requests: pages show it, and none takes it for its own."""
 
+from datetime import timedelta
 from html import unescape
 from typing import Any
 from urllib.parse import quote, urlencode
+from wsgiref.validate import WSGIWarning
 
 import pytest
 
 from retainer.identity import accounts, key_changes, keys, password_links, users
 from retainer.identity.keys import KeyDetails
 from retainer.identity.users import UserDetails
+from retainer.values.exact import instant_after
 from tests.console.test_hostile import fields_of
 from tests.console.test_key_pages import recorded
 from tests.console.test_pages import RECORDS
-from tests.console.visitor import Page, Visitor, admin_of
+from tests.console.visitor import PASSWORD, Page, Visitor, admin_of
 from tests.contract.cases import CREATES, bare, body_schema, kinds, members_of
 from tests.databases import any_database
 from tests.factories import ApiClient
@@ -22,6 +25,8 @@ EVIL = """x'"><zz>&zz;"""
 """As part of a page it would end an attribute, be an element, or be read as a character."""
 TRACES = ("x'", 'x&#39;"', "<zz", "&zz;", "&amp;amp;", "&amp;#3", "UNSET")
 """What no page may have of it: what is raw, and what was escaped twice; nor a value that is none."""
+OTHER = f"{EVIL}?"
+"""What is typed: no name, so that nothing is found or confirmed by it."""
 PARAGRAPH = 1000
 """Characters from which on a field takes a text that pages show as a paragraph."""
 NEEDED = {"lines": {"unit_price": "500"}, "plugins": {"status": "active", "slug": "shop", "version": "1.0"}}
@@ -62,7 +67,7 @@ def make_records(api: ApiClient) -> int:
             body = {name: value for name, value in body.items() if name not in answer.errors}
             answer = api.post(path, api.recipe(path) | body)
         assert answer.status == 201, f"{operation}: {answer}"
-        count += str(body).count("<zz>&zz;',") + str(body).count("<zz>&zz;'}")
+        count += f"{body}".count("<zz>")
     return count
 
 
@@ -70,17 +75,22 @@ def make_records(api: ApiClient) -> int:
 def world(api: ApiClient) -> Visitor:
     """An admin of an agency in which everything has a hostile name."""
     visitor = admin_of(api)
-    assert make_records(api) > 0
+    assert make_records(api) > 30
     with api.operating() as tx:
         accounts.set_account(tx, {"name": EVIL})
         key_changes.change_key(tx, api.key_id, {"name": EVIL})
-        keys.create_key(tx, KeyDetails(EVIL, api.member_id, ["clients:read"]))
-        for user_id in (api.member_id, api.admin_id):
-            users.change_user(tx, user_id, {"name": EVIL})
-        users.create_user(tx, UserDetails(EVIL, "o'neil&zz@north.example"))
+        soon = instant_after(tx.now, timedelta(days=2))
+        keys.create_key(tx, KeyDetails(EVIL, api.member_id, ["clients:read"], soon))
+        users.change_user(tx, api.member_id, {"name": EVIL})
+        users.change_user(tx, api.admin_id, {"name": EVIL, "email": "x'&zz@north.example"})
+        users.create_user(tx, UserDetails(EVIL, "x'&zz@south.example", role="admin"))
     api.get(f"/clients/{EVIL}")
+    odd: dict[str, Any] = {"HTTP_AUTHORIZATION": f"Bearer {api.key}", "HTTP_COOKIE": None}
+    with pytest.warns(WSGIWarning):
+        assert visitor.call("x'&ZZ", "/api/public/v1/clients", **odd).status == 405
     recorded(api)
-    assert Visitor(api.app).sign_in("ana@north.example", HTTP_USER_AGENT=EVIL).status == 303
+    form = {"email": "x'&zz@north.example", "password": PASSWORD}
+    assert Visitor(api.app).post("/console/sign-in", form, HTTP_USER_AGENT=EVIL).status == 303
     return visitor
 
 
@@ -88,6 +98,7 @@ def crawled(visitor: Visitor) -> dict[str, Page]:
     """All pages to which links lead from the overview and from the lists of all kinds of records."""
     asked = ["/console", *(f"/console/records/{kind}" for kind in (*RECORDS, "external-contacts"))]
     asked += [f"/console/{path}?{urlencode({'q': EVIL})}" for path in ("records/credit-notes", "search", "keys")]
+    asked += [f"/console/records/clients?{urlencode({'number': EVIL})}", f"/console/search?{urlencode({'q': OTHER})}"]
     found: dict[str, Page] = {}
     while asked:
         path = asked.pop()
@@ -102,7 +113,7 @@ def refused(visitor: Visitor, found: dict[str, Page]) -> dict[str, Page]:
     """All pages with a form, after it was sent with hostile text in every field, and asked for with it."""
     pages = {}
     for path, page in found.items():
-        fields = dict.fromkeys(fields_of("", page), EVIL)
+        fields = dict.fromkeys(fields_of("", page), OTHER)
         pages[f"typed {path}"] = visitor.get(f"{path.partition('?')[0]}?{urlencode(fields)}")
         if 'method="post"' in page.html and path.partition("?")[0] != "/console/sessions":
             pages[f"sent {path}"] = visitor.post(path.partition("?")[0], fields)
@@ -132,12 +143,15 @@ def test_no_notice_and_no_page_for_strangers_takes_a_name_for_its_own(api, world
     pages = {"renamed": world.submit(f"/console/people/{api.member_id}", role="member")}
     pages["deactivated"] = world.submit(f"/console/people/{api.member_id}/deactivate", confirmation=EVIL)
     pages["revoked"] = world.submit(f"/console/keys/{api.key_id}/revoke", confirmation=EVIL)
-    world.cookies["retainer-notice"] = quote(f"{EVIL} {EVIL}", safe="")
-    pages["forged"] = world.get("/console/keys")
-    with api.operating() as tx:
-        link = password_links.create(tx, api.admin_id)
     stranger = Visitor(api.app)
-    pages["invited"] = stranger.get(f"/console/password?token={link.token}")
+    for who, path in ((world, "/console/keys"), (stranger, "/console/sign-in")):
+        who.cookies["retainer-notice"] = quote(f"{EVIL} {EVIL}", safe="")
+        pages[f"forged {path}"] = who.get(path)
+    with api.operating() as tx:
+        admins = [user["id"] for user in users.list_users(tx) if user["role"] == "admin"]
+        links = [password_links.create(tx, user_id) for user_id in admins]
+    pages |= {f"invited {link}": stranger.get(f"/console/password?token={link.token}") for link in links}
+    pages["no text"] = world.get(f"/console/keys?{quote(EVIL)}%00=1")
     pages["asked"] = stranger.get(f"/console/sign-in?{urlencode({'next': EVIL, 'email': EVIL})}")
     pages["failed"] = stranger.post("/console/sign-in", {"email": EVIL, "password": EVIL, "next": EVIL})
     pages["nowhere"] = world.get(f"/console/{EVIL}")
