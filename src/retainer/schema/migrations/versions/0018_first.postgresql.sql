@@ -92,15 +92,15 @@ CREATE TABLE clients (
 	CONSTRAINT clients_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
+CREATE INDEX clients_by_account_id_name ON clients (account_id, name);
+
+CREATE INDEX clients_by_vat_number ON clients (account_id, vat_number) WHERE vat_number IS NOT NULL;
+
 CREATE INDEX clients_by_account_id_name_sort_id ON clients (account_id, name_sort, id);
 
 CREATE INDEX clients_by_account_id_created_at_id ON clients (account_id, created_at, id);
 
-CREATE INDEX clients_by_vat_number ON clients (account_id, vat_number) WHERE vat_number IS NOT NULL;
-
 CREATE INDEX clients_by_account_id_updated_at_id ON clients (account_id, updated_at, id);
-
-CREATE INDEX clients_by_account_id_name ON clients (account_id, name);
 
 CREATE TABLE users (
 	id BIGSERIAL NOT NULL,
@@ -257,11 +257,11 @@ CREATE TABLE external_contacts (
 	CONSTRAINT external_contacts_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX external_contacts_by_account_id_last_name_sort_id ON external_contacts (account_id, last_name_sort, id);
+CREATE INDEX external_contacts_by_account_id_updated_at_id ON external_contacts (account_id, updated_at, id);
 
 CREATE INDEX external_contacts_by_account_id_created_at_id ON external_contacts (account_id, created_at, id);
 
-CREATE INDEX external_contacts_by_account_id_updated_at_id ON external_contacts (account_id, updated_at, id);
+CREATE INDEX external_contacts_by_account_id_last_name_sort_id ON external_contacts (account_id, last_name_sort, id);
 
 CREATE TABLE api_keys (
 	id BIGSERIAL NOT NULL,
@@ -385,13 +385,13 @@ CREATE TABLE projects (
 	CONSTRAINT projects_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX projects_by_account_id_updated_at_id ON projects (account_id, updated_at, id);
-
-CREATE INDEX projects_by_account_id_created_at_id ON projects (account_id, created_at, id);
+CREATE INDEX projects_by_account_id_is_template_name_sort_id ON projects (account_id, is_template, name_sort, id);
 
 CREATE INDEX projects_by_client ON projects (account_id, client_id, is_template);
 
-CREATE INDEX projects_by_account_id_is_template_name_sort_id ON projects (account_id, is_template, name_sort, id);
+CREATE INDEX projects_by_account_id_updated_at_id ON projects (account_id, updated_at, id);
+
+CREATE INDEX projects_by_account_id_created_at_id ON projects (account_id, created_at, id);
 
 CREATE TABLE cost_rates (
 	account_id BIGINT NOT NULL,
@@ -699,6 +699,10 @@ CREATE TABLE invoices (
 	CONSTRAINT invoices_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
+CREATE UNIQUE INDEX invoices_unique_quote_id ON invoices (account_id, quote_id) WHERE status != 'void';
+
+CREATE INDEX invoices_by_account_id_contact_id ON invoices (account_id, contact_id);
+
 CREATE INDEX invoices_by_account_id_created_at_id ON invoices (account_id, created_at, id);
 
 CREATE INDEX invoices_by_account_id_client_id_created_at_id ON invoices (account_id, client_id, created_at, id);
@@ -707,13 +711,9 @@ CREATE INDEX invoices_by_account_id_status_due_date ON invoices (account_id, sta
 
 CREATE INDEX invoices_by_account_id_issue_date_id ON invoices (account_id, issue_date, id);
 
-CREATE INDEX invoices_by_account_id_updated_at_id ON invoices (account_id, updated_at, id);
-
 CREATE INDEX invoices_by_account_id_project_id ON invoices (account_id, project_id);
 
-CREATE INDEX invoices_by_account_id_contact_id ON invoices (account_id, contact_id);
-
-CREATE UNIQUE INDEX invoices_unique_quote_id ON invoices (account_id, quote_id) WHERE status != 'void';
+CREATE INDEX invoices_by_account_id_updated_at_id ON invoices (account_id, updated_at, id);
 
 CREATE TABLE sites_tags (
 	account_id BIGINT NOT NULL,
@@ -809,25 +809,25 @@ CREATE TABLE tickets (
 	CONSTRAINT tickets_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
+CREATE INDEX tickets_by_account_id_project_id ON tickets (account_id, project_id);
+
+CREATE INDEX tickets_by_account_id_created_at_id ON tickets (account_id, created_at, id);
+
+CREATE INDEX tickets_by_account_id_assignee_id_created_at_id ON tickets (account_id, assignee_id, created_at, id);
+
+CREATE INDEX tickets_by_requester_email_folded ON tickets (account_id, requester_email_folded, created_at, id) WHERE requester_email_folded IS NOT NULL;
+
+CREATE INDEX tickets_by_account_id_updated_at_id ON tickets (account_id, updated_at, id);
+
+CREATE INDEX tickets_by_account_id_contact_id ON tickets (account_id, contact_id);
+
 CREATE INDEX tickets_by_account_id_status_created_at_id ON tickets (account_id, status, created_at, id);
 
 CREATE INDEX tickets_by_account_id_site_id ON tickets (account_id, site_id);
 
 CREATE INDEX tickets_by_account_id_client_id_created_at_id ON tickets (account_id, client_id, created_at, id);
 
-CREATE INDEX tickets_by_account_id_project_id ON tickets (account_id, project_id);
-
-CREATE INDEX tickets_by_account_id_assignee_id_created_at_id ON tickets (account_id, assignee_id, created_at, id);
-
 CREATE INDEX tickets_by_resolved_at ON tickets (account_id, resolved_at) WHERE resolved_at IS NOT NULL;
-
-CREATE INDEX tickets_by_account_id_created_at_id ON tickets (account_id, created_at, id);
-
-CREATE INDEX tickets_by_requester_email_folded ON tickets (account_id, requester_email_folded, created_at, id) WHERE requester_email_folded IS NOT NULL;
-
-CREATE INDEX tickets_by_account_id_contact_id ON tickets (account_id, contact_id);
-
-CREATE INDEX tickets_by_account_id_updated_at_id ON tickets (account_id, updated_at, id);
 
 CREATE TABLE invoice_lines (
 	id BIGSERIAL NOT NULL,
@@ -906,15 +906,15 @@ CREATE TABLE credit_notes (
 	CONSTRAINT credit_notes_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX credit_notes_by_account_id_created_at_id ON credit_notes (account_id, created_at, id);
-
-CREATE INDEX credit_notes_by_account_id_issue_date ON credit_notes (account_id, issue_date);
-
 CREATE INDEX credit_notes_by_account_id_updated_at_id ON credit_notes (account_id, updated_at, id);
 
 CREATE INDEX credit_notes_by_invoice ON credit_notes (account_id, invoice_id, issue_date, total);
 
 CREATE INDEX credit_notes_by_account_id_client_id_created_at_id ON credit_notes (account_id, client_id, created_at, id);
+
+CREATE INDEX credit_notes_by_account_id_issue_date ON credit_notes (account_id, issue_date);
+
+CREATE INDEX credit_notes_by_account_id_created_at_id ON credit_notes (account_id, created_at, id);
 
 CREATE TABLE tickets_tags (
 	account_id BIGINT NOT NULL,
@@ -947,9 +947,9 @@ CREATE TABLE ticket_replies (
 	CONSTRAINT ticket_replies_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX ticket_replies_by_account_id_contact_id ON ticket_replies (account_id, contact_id);
-
 CREATE INDEX ticket_replies_by_account_id_ticket_id_created_at_id ON ticket_replies (account_id, ticket_id, created_at, id);
+
+CREATE INDEX ticket_replies_by_account_id_contact_id ON ticket_replies (account_id, contact_id);
 
 CREATE TABLE tasks (
 	id BIGSERIAL NOT NULL,
@@ -990,17 +990,21 @@ CREATE TABLE tasks (
 	CONSTRAINT tasks_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
+CREATE INDEX tasks_by_updated_at ON tasks (account_id, updated_at, id, project_id);
+
 CREATE INDEX tasks_by_due_date ON tasks (account_id, due_date, id, project_id);
 
 CREATE INDEX tasks_by_account_id_milestone_id_created_at_id ON tasks (account_id, milestone_id, created_at, id);
 
-CREATE INDEX tasks_by_account_id_project_id_position_id ON tasks (account_id, project_id, position, id);
-
-CREATE INDEX tasks_by_status_and_due_date ON tasks (account_id, status, due_date, project_id);
-
 CREATE INDEX tasks_by_ticket_id ON tasks (account_id, ticket_id, created_at, id) WHERE ticket_id IS NOT NULL;
 
 CREATE INDEX tasks_by_status_and_completed_at ON tasks (account_id, status, completed_at, project_id);
+
+CREATE INDEX tasks_by_account_id_project_id_position_id ON tasks (account_id, project_id, position, id);
+
+CREATE INDEX tasks_by_assignee ON tasks (account_id, assignee_id, created_at, id, project_id);
+
+CREATE INDEX tasks_by_status_and_due_date ON tasks (account_id, status, due_date, project_id);
 
 CREATE INDEX tasks_by_account_id_project_id_created_at_id ON tasks (account_id, project_id, created_at, id);
 
@@ -1008,11 +1012,7 @@ CREATE INDEX tasks_by_created_at ON tasks (account_id, created_at, id, project_i
 
 CREATE INDEX tasks_by_account_id_parent_id_created_at_id ON tasks (account_id, parent_id, created_at, id);
 
-CREATE INDEX tasks_by_assignee ON tasks (account_id, assignee_id, created_at, id, project_id);
-
 CREATE INDEX tasks_by_client ON tasks (account_id, client_id, created_at, id, project_id);
-
-CREATE INDEX tasks_by_updated_at ON tasks (account_id, updated_at, id, project_id);
 
 CREATE TABLE credit_note_shares (
 	id BIGSERIAL NOT NULL,
@@ -1029,9 +1029,9 @@ CREATE TABLE credit_note_shares (
 	CONSTRAINT credit_note_shares_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX credit_note_shares_by_account_id_credit_note_id ON credit_note_shares (account_id, credit_note_id);
-
 CREATE INDEX credit_note_shares_by_account_id_project_id ON credit_note_shares (account_id, project_id);
+
+CREATE INDEX credit_note_shares_by_account_id_credit_note_id ON credit_note_shares (account_id, credit_note_id);
 
 CREATE TABLE expenses (
 	id BIGSERIAL NOT NULL,
@@ -1070,21 +1070,21 @@ CREATE TABLE expenses (
 	CONSTRAINT expenses_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX expenses_by_account_id_user_id_date_id ON expenses (account_id, user_id, date, id);
+CREATE INDEX expenses_by_account_id_client_id_date_id ON expenses (account_id, client_id, date, id);
+
+CREATE INDEX expenses_by_account_id_project_id_date_id ON expenses (account_id, project_id, date, id);
 
 CREATE INDEX expenses_by_invoice_line_id ON expenses (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
 
 CREATE INDEX expenses_by_account_id_date_id ON expenses (account_id, date, id);
+
+CREATE INDEX expenses_by_account_id_user_id_date_id ON expenses (account_id, user_id, date, id);
 
 CREATE INDEX expenses_by_account_id_created_at_id ON expenses (account_id, created_at, id);
 
 CREATE INDEX expenses_by_invoice_id ON expenses (account_id, invoice_id) WHERE invoice_id IS NOT NULL;
 
 CREATE INDEX expenses_by_account_id_updated_at_id ON expenses (account_id, updated_at, id);
-
-CREATE INDEX expenses_by_account_id_client_id_date_id ON expenses (account_id, client_id, date, id);
-
-CREATE INDEX expenses_by_account_id_project_id_date_id ON expenses (account_id, project_id, date, id);
 
 CREATE TABLE tasks_tags (
 	account_id BIGINT NOT NULL,
@@ -1134,27 +1134,27 @@ CREATE TABLE time_entries (
 	CONSTRAINT time_entries_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX time_entries_by_user ON time_entries (account_id, user_id, date, id, project_id, billable, duration_minutes);
-
-CREATE INDEX time_entries_by_ticket_id ON time_entries (account_id, ticket_id, date, id, duration_minutes) WHERE ticket_id IS NOT NULL;
-
 CREATE INDEX time_entries_by_task ON time_entries (account_id, task_id, date, id, duration_minutes);
 
 CREATE INDEX time_entries_by_invoice_line_id ON time_entries (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
 
+CREATE INDEX time_entries_without_rate ON time_entries (account_id, hourly_rate, date, id) WHERE hourly_rate IS NULL;
+
 CREATE INDEX time_entries_by_account_id_date_id ON time_entries (account_id, date, id);
 
-CREATE INDEX time_entries_without_rate ON time_entries (account_id, date, id) WHERE hourly_rate IS NULL;
-
-CREATE INDEX time_entries_by_invoice_id ON time_entries (account_id, invoice_id) WHERE invoice_id IS NOT NULL;
+CREATE INDEX time_entries_by_ticket_id ON time_entries (account_id, ticket_id, date, id, duration_minutes) WHERE ticket_id IS NOT NULL;
 
 CREATE INDEX time_entries_by_created_at ON time_entries (account_id, created_at, id, date);
 
 CREATE INDEX time_entries_by_updated_at ON time_entries (account_id, updated_at, id, date);
 
+CREATE INDEX time_entries_by_invoice_id ON time_entries (account_id, invoice_id) WHERE invoice_id IS NOT NULL;
+
 CREATE INDEX time_entries_by_account_id_client_id_date_id ON time_entries (account_id, client_id, date, id);
 
 CREATE INDEX time_entries_by_account_id_project_id_date_id ON time_entries (account_id, project_id, date, id);
+
+CREATE INDEX time_entries_by_user ON time_entries (account_id, user_id, date, id, project_id, billable, duration_minutes);
 
 CREATE TABLE allocations (
 	id BIGSERIAL NOT NULL,
@@ -1174,10 +1174,10 @@ CREATE TABLE allocations (
 	CONSTRAINT allocations_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
+CREATE UNIQUE INDEX allocations_unique_time_entry ON allocations (account_id, time_entry_id, is_live);
+
 CREATE UNIQUE INDEX allocations_unique_milestone ON allocations (account_id, milestone_id, is_live);
 
 CREATE INDEX allocations_by_account_id_invoice_line_id ON allocations (account_id, invoice_line_id);
-
-CREATE UNIQUE INDEX allocations_unique_time_entry ON allocations (account_id, time_entry_id, is_live);
 
 CREATE UNIQUE INDEX allocations_unique_expense ON allocations (account_id, expense_id, is_live);

@@ -98,15 +98,15 @@ CREATE TABLE clients (
 )
  STRICT;
 
+CREATE INDEX clients_by_account_id_name ON clients (account_id, name);
+
+CREATE INDEX clients_by_vat_number ON clients (account_id, vat_number) WHERE vat_number IS NOT NULL;
+
 CREATE INDEX clients_by_account_id_name_sort_id ON clients (account_id, name_sort, id);
 
 CREATE INDEX clients_by_account_id_created_at_id ON clients (account_id, created_at, id);
 
-CREATE INDEX clients_by_vat_number ON clients (account_id, vat_number) WHERE vat_number IS NOT NULL;
-
 CREATE INDEX clients_by_account_id_updated_at_id ON clients (account_id, updated_at, id);
-
-CREATE INDEX clients_by_account_id_name ON clients (account_id, name);
 
 CREATE TABLE users (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -279,11 +279,11 @@ CREATE TABLE external_contacts (
 )
  STRICT;
 
-CREATE INDEX external_contacts_by_account_id_last_name_sort_id ON external_contacts (account_id, last_name_sort, id);
+CREATE INDEX external_contacts_by_account_id_updated_at_id ON external_contacts (account_id, updated_at, id);
 
 CREATE INDEX external_contacts_by_account_id_created_at_id ON external_contacts (account_id, created_at, id);
 
-CREATE INDEX external_contacts_by_account_id_updated_at_id ON external_contacts (account_id, updated_at, id);
+CREATE INDEX external_contacts_by_account_id_last_name_sort_id ON external_contacts (account_id, last_name_sort, id);
 
 CREATE TABLE api_keys (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -412,13 +412,13 @@ CREATE TABLE projects (
 )
  STRICT;
 
-CREATE INDEX projects_by_account_id_updated_at_id ON projects (account_id, updated_at, id);
-
-CREATE INDEX projects_by_account_id_created_at_id ON projects (account_id, created_at, id);
+CREATE INDEX projects_by_account_id_is_template_name_sort_id ON projects (account_id, is_template, name_sort, id);
 
 CREATE INDEX projects_by_client ON projects (account_id, client_id, is_template);
 
-CREATE INDEX projects_by_account_id_is_template_name_sort_id ON projects (account_id, is_template, name_sort, id);
+CREATE INDEX projects_by_account_id_updated_at_id ON projects (account_id, updated_at, id);
+
+CREATE INDEX projects_by_account_id_created_at_id ON projects (account_id, created_at, id);
 
 CREATE TABLE cost_rates (
 	account_id INTEGER NOT NULL,
@@ -747,6 +747,10 @@ CREATE TABLE invoices (
 )
  STRICT;
 
+CREATE UNIQUE INDEX invoices_unique_quote_id ON invoices (account_id, quote_id) WHERE status != 'void';
+
+CREATE INDEX invoices_by_account_id_contact_id ON invoices (account_id, contact_id);
+
 CREATE INDEX invoices_by_account_id_created_at_id ON invoices (account_id, created_at, id);
 
 CREATE INDEX invoices_by_account_id_client_id_created_at_id ON invoices (account_id, client_id, created_at, id);
@@ -755,13 +759,9 @@ CREATE INDEX invoices_by_account_id_status_due_date ON invoices (account_id, sta
 
 CREATE INDEX invoices_by_account_id_issue_date_id ON invoices (account_id, issue_date, id);
 
-CREATE INDEX invoices_by_account_id_updated_at_id ON invoices (account_id, updated_at, id);
-
 CREATE INDEX invoices_by_account_id_project_id ON invoices (account_id, project_id);
 
-CREATE INDEX invoices_by_account_id_contact_id ON invoices (account_id, contact_id);
-
-CREATE UNIQUE INDEX invoices_unique_quote_id ON invoices (account_id, quote_id) WHERE status != 'void';
+CREATE INDEX invoices_by_account_id_updated_at_id ON invoices (account_id, updated_at, id);
 
 CREATE TABLE sites_tags (
 	account_id INTEGER NOT NULL,
@@ -866,25 +866,25 @@ CREATE TABLE tickets (
 )
  STRICT;
 
+CREATE INDEX tickets_by_account_id_project_id ON tickets (account_id, project_id);
+
+CREATE INDEX tickets_by_account_id_created_at_id ON tickets (account_id, created_at, id);
+
+CREATE INDEX tickets_by_account_id_assignee_id_created_at_id ON tickets (account_id, assignee_id, created_at, id);
+
+CREATE INDEX tickets_by_requester_email_folded ON tickets (account_id, requester_email_folded, created_at, id) WHERE requester_email_folded IS NOT NULL;
+
+CREATE INDEX tickets_by_account_id_updated_at_id ON tickets (account_id, updated_at, id);
+
+CREATE INDEX tickets_by_account_id_contact_id ON tickets (account_id, contact_id);
+
 CREATE INDEX tickets_by_account_id_status_created_at_id ON tickets (account_id, status, created_at, id);
 
 CREATE INDEX tickets_by_account_id_site_id ON tickets (account_id, site_id);
 
 CREATE INDEX tickets_by_account_id_client_id_created_at_id ON tickets (account_id, client_id, created_at, id);
 
-CREATE INDEX tickets_by_account_id_project_id ON tickets (account_id, project_id);
-
-CREATE INDEX tickets_by_account_id_assignee_id_created_at_id ON tickets (account_id, assignee_id, created_at, id);
-
 CREATE INDEX tickets_by_resolved_at ON tickets (account_id, resolved_at) WHERE resolved_at IS NOT NULL;
-
-CREATE INDEX tickets_by_account_id_created_at_id ON tickets (account_id, created_at, id);
-
-CREATE INDEX tickets_by_requester_email_folded ON tickets (account_id, requester_email_folded, created_at, id) WHERE requester_email_folded IS NOT NULL;
-
-CREATE INDEX tickets_by_account_id_contact_id ON tickets (account_id, contact_id);
-
-CREATE INDEX tickets_by_account_id_updated_at_id ON tickets (account_id, updated_at, id);
 
 CREATE TABLE invoice_lines (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -966,15 +966,15 @@ CREATE TABLE credit_notes (
 )
  STRICT;
 
-CREATE INDEX credit_notes_by_account_id_created_at_id ON credit_notes (account_id, created_at, id);
-
-CREATE INDEX credit_notes_by_account_id_issue_date ON credit_notes (account_id, issue_date);
-
 CREATE INDEX credit_notes_by_account_id_updated_at_id ON credit_notes (account_id, updated_at, id);
 
 CREATE INDEX credit_notes_by_invoice ON credit_notes (account_id, invoice_id, issue_date, total);
 
 CREATE INDEX credit_notes_by_account_id_client_id_created_at_id ON credit_notes (account_id, client_id, created_at, id);
+
+CREATE INDEX credit_notes_by_account_id_issue_date ON credit_notes (account_id, issue_date);
+
+CREATE INDEX credit_notes_by_account_id_created_at_id ON credit_notes (account_id, created_at, id);
 
 CREATE TABLE tickets_tags (
 	account_id INTEGER NOT NULL,
@@ -1010,9 +1010,9 @@ CREATE TABLE ticket_replies (
 )
  STRICT;
 
-CREATE INDEX ticket_replies_by_account_id_contact_id ON ticket_replies (account_id, contact_id);
-
 CREATE INDEX ticket_replies_by_account_id_ticket_id_created_at_id ON ticket_replies (account_id, ticket_id, created_at, id);
+
+CREATE INDEX ticket_replies_by_account_id_contact_id ON ticket_replies (account_id, contact_id);
 
 CREATE TABLE tasks (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -1054,17 +1054,21 @@ CREATE TABLE tasks (
 )
  STRICT;
 
+CREATE INDEX tasks_by_updated_at ON tasks (account_id, updated_at, id, project_id);
+
 CREATE INDEX tasks_by_due_date ON tasks (account_id, due_date, id, project_id);
 
 CREATE INDEX tasks_by_account_id_milestone_id_created_at_id ON tasks (account_id, milestone_id, created_at, id);
 
-CREATE INDEX tasks_by_account_id_project_id_position_id ON tasks (account_id, project_id, position, id);
-
-CREATE INDEX tasks_by_status_and_due_date ON tasks (account_id, status, due_date, project_id);
-
 CREATE INDEX tasks_by_ticket_id ON tasks (account_id, ticket_id, created_at, id) WHERE ticket_id IS NOT NULL;
 
 CREATE INDEX tasks_by_status_and_completed_at ON tasks (account_id, status, completed_at, project_id);
+
+CREATE INDEX tasks_by_account_id_project_id_position_id ON tasks (account_id, project_id, position, id);
+
+CREATE INDEX tasks_by_assignee ON tasks (account_id, assignee_id, created_at, id, project_id);
+
+CREATE INDEX tasks_by_status_and_due_date ON tasks (account_id, status, due_date, project_id);
 
 CREATE INDEX tasks_by_account_id_project_id_created_at_id ON tasks (account_id, project_id, created_at, id);
 
@@ -1072,11 +1076,7 @@ CREATE INDEX tasks_by_created_at ON tasks (account_id, created_at, id, project_i
 
 CREATE INDEX tasks_by_account_id_parent_id_created_at_id ON tasks (account_id, parent_id, created_at, id);
 
-CREATE INDEX tasks_by_assignee ON tasks (account_id, assignee_id, created_at, id, project_id);
-
 CREATE INDEX tasks_by_client ON tasks (account_id, client_id, created_at, id, project_id);
-
-CREATE INDEX tasks_by_updated_at ON tasks (account_id, updated_at, id, project_id);
 
 CREATE TABLE credit_note_shares (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -1094,9 +1094,9 @@ CREATE TABLE credit_note_shares (
 )
  STRICT;
 
-CREATE INDEX credit_note_shares_by_account_id_credit_note_id ON credit_note_shares (account_id, credit_note_id);
-
 CREATE INDEX credit_note_shares_by_account_id_project_id ON credit_note_shares (account_id, project_id);
+
+CREATE INDEX credit_note_shares_by_account_id_credit_note_id ON credit_note_shares (account_id, credit_note_id);
 
 CREATE TABLE expenses (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -1136,21 +1136,21 @@ CREATE TABLE expenses (
 )
  STRICT;
 
-CREATE INDEX expenses_by_account_id_user_id_date_id ON expenses (account_id, user_id, date, id);
+CREATE INDEX expenses_by_account_id_client_id_date_id ON expenses (account_id, client_id, date, id);
+
+CREATE INDEX expenses_by_account_id_project_id_date_id ON expenses (account_id, project_id, date, id);
 
 CREATE INDEX expenses_by_invoice_line_id ON expenses (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
 
 CREATE INDEX expenses_by_account_id_date_id ON expenses (account_id, date, id);
+
+CREATE INDEX expenses_by_account_id_user_id_date_id ON expenses (account_id, user_id, date, id);
 
 CREATE INDEX expenses_by_account_id_created_at_id ON expenses (account_id, created_at, id);
 
 CREATE INDEX expenses_by_invoice_id ON expenses (account_id, invoice_id) WHERE invoice_id IS NOT NULL;
 
 CREATE INDEX expenses_by_account_id_updated_at_id ON expenses (account_id, updated_at, id);
-
-CREATE INDEX expenses_by_account_id_client_id_date_id ON expenses (account_id, client_id, date, id);
-
-CREATE INDEX expenses_by_account_id_project_id_date_id ON expenses (account_id, project_id, date, id);
 
 CREATE TABLE tasks_tags (
 	account_id INTEGER NOT NULL,
@@ -1203,27 +1203,27 @@ CREATE TABLE time_entries (
 )
  STRICT;
 
-CREATE INDEX time_entries_by_user ON time_entries (account_id, user_id, date, id, project_id, billable, duration_minutes);
-
-CREATE INDEX time_entries_by_ticket_id ON time_entries (account_id, ticket_id, date, id, duration_minutes) WHERE ticket_id IS NOT NULL;
-
 CREATE INDEX time_entries_by_task ON time_entries (account_id, task_id, date, id, duration_minutes);
 
 CREATE INDEX time_entries_by_invoice_line_id ON time_entries (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
 
+CREATE INDEX time_entries_without_rate ON time_entries (account_id, hourly_rate, date, id) WHERE hourly_rate IS NULL;
+
 CREATE INDEX time_entries_by_account_id_date_id ON time_entries (account_id, date, id);
 
-CREATE INDEX time_entries_without_rate ON time_entries (account_id, date, id) WHERE hourly_rate IS NULL;
-
-CREATE INDEX time_entries_by_invoice_id ON time_entries (account_id, invoice_id) WHERE invoice_id IS NOT NULL;
+CREATE INDEX time_entries_by_ticket_id ON time_entries (account_id, ticket_id, date, id, duration_minutes) WHERE ticket_id IS NOT NULL;
 
 CREATE INDEX time_entries_by_created_at ON time_entries (account_id, created_at, id, date);
 
 CREATE INDEX time_entries_by_updated_at ON time_entries (account_id, updated_at, id, date);
 
+CREATE INDEX time_entries_by_invoice_id ON time_entries (account_id, invoice_id) WHERE invoice_id IS NOT NULL;
+
 CREATE INDEX time_entries_by_account_id_client_id_date_id ON time_entries (account_id, client_id, date, id);
 
 CREATE INDEX time_entries_by_account_id_project_id_date_id ON time_entries (account_id, project_id, date, id);
+
+CREATE INDEX time_entries_by_user ON time_entries (account_id, user_id, date, id, project_id, billable, duration_minutes);
 
 CREATE TABLE allocations (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -1244,10 +1244,10 @@ CREATE TABLE allocations (
 )
  STRICT;
 
+CREATE UNIQUE INDEX allocations_unique_time_entry ON allocations (account_id, time_entry_id, is_live);
+
 CREATE UNIQUE INDEX allocations_unique_milestone ON allocations (account_id, milestone_id, is_live);
 
 CREATE INDEX allocations_by_account_id_invoice_line_id ON allocations (account_id, invoice_line_id);
-
-CREATE UNIQUE INDEX allocations_unique_time_entry ON allocations (account_id, time_entry_id, is_live);
 
 CREATE UNIQUE INDEX allocations_unique_expense ON allocations (account_id, expense_id, is_live);
