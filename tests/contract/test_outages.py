@@ -13,7 +13,7 @@ from retainer.schema import metadata
 from retainer.server import outages
 from retainer.server.metrics import Board
 from retainer.settings import Settings
-from retainer.store.engines import Busy
+from retainer.store.engines import Busy, DeadlineExceeded
 from tests.blackbox.process import until
 from tests.console.visitor import Visitor
 from tests.contract.cases import (
@@ -96,10 +96,7 @@ def database(api):
 @only_postgresql
 @pytest.mark.parametrize(
     ("limit", "reason"),
-    [
-        ("statement_timeout", "This took too long, and nothing of it was done."),
-        ("lock_timeout", "Others are writing the same."),
-    ],
+    [("statement_timeout", DeadlineExceeded.reason), ("lock_timeout", "Others are writing the same.")],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_statement_that_takes_too_long_is_503_and_no_outage(api, database, limit, reason, method):

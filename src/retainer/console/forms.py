@@ -9,7 +9,8 @@ import msgspec
 
 from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.values.parameters import read_whole
-from retainer.values.reading import NO_TEXT, complete, is_text, read_fields, unwrapped, writable_fields
+from retainer.values.reading import complete, read_fields, unwrapped, writable_fields
+from retainer.values.texts import NO_TEXT, is_text
 
 T = TypeVar("T", bound=msgspec.Struct)
 CONTENT_TYPE = "application/x-www-form-urlencoded"

@@ -22,10 +22,10 @@ from retainer.values.records import (
     RequiredUnless,
     Stated,
 )
+from retainer.values.texts import NO_TEXT, is_text
 
 T = TypeVar("T", bound=msgspec.Struct)
 REQUIRED = "Is required."
-NO_TEXT = "Must not contain NUL or unpaired surrogates."
 NULL = "this is null. Leave it out to say nothing of it."
 WHOLE = re.compile(r"-?[0-9]+")
 
@@ -319,22 +319,6 @@ def _child(model: type[Record]) -> Read:
 def _note(errors: FieldErrors, path: str, message: str) -> object:
     errors.setdefault(path, []).append(message)
     return INVALID
-
-
-def is_text(text: str) -> bool:
-    """Whether a database keeps a text as it is, wherever that was read: without NUL and unpaired surrogates."""
-    return "\x00" not in text and encodes(text)
-
-
-def encodes(text: str) -> bool:
-    """Whether a text is Unicode, without unpaired surrogates."""
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _read_only(model: type[msgspec.Struct], name: str) -> str:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from retainer.errors import Refusal
-from retainer.values.reading import encodes
+from retainer.values.texts import encodes
 
 DEEPEST = 32
 MOST_MEMBERS = 1000
