@@ -436,19 +436,28 @@ def unsound(database: Database) -> list[Any]:
     return wrong
 
 
-def raw(server: Server, data: bytes, address: str = "127.0.0.1", wait: float = 2.0) -> tuple[list[Answer], bool]:
-    """Send bytes as they are; answers every answer, and whether the server then closed the connection."""
+def raw(
+    server: Server, data: bytes, address: str = "127.0.0.1", wait: float = 2.0, patience: float = PATIENCE
+) -> tuple[list[Answer], bool]:
+    """Send bytes as they are; answers every answer, and whether the server then closed the connection.
+
+    It waits with patience for a whole answer, and then for some seconds for the next one.
+    """
     with socket.create_connection(("127.0.0.1", server.port), timeout=wait, source_address=(address, 0)) as link:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             link.sendall(data)
-        received, closed = drained(link)
+        received, closed = drained(link, patience)
     return parsed(received), closed
 
 
-def drained(link: socket.socket) -> tuple[bytes, bool]:
-    """Everything that still comes, and whether the other side closed."""
-    received = b""
+def drained(link: socket.socket, patience: float = PATIENCE) -> tuple[bytes, bool]:
+    """Everything that still comes, and whether the other side closed.
+
+    After a whole answer it waits for as long as the socket does by itself; before, with patience, for servers are late.
+    """
+    received, quiet = b"", link.gettimeout()
     while True:
+        link.settimeout(quiet if is_whole(received) else patience)
         try:
             part = link.recv(65536)
         except TimeoutError:
@@ -458,6 +467,14 @@ def drained(link: socket.socket) -> tuple[bytes, bool]:
         if not part:
             return received, True
         received += part
+
+
+def is_whole(received: bytes) -> bool:
+    """Whether bytes are one answer or several, up to the end of the last."""
+    *before, last = re.split(rb"(?=HTTP/1\.[01] \d{3} )", received)
+    head, separator, body = last.partition(b"\r\n\r\n")
+    length = re.search(rb"\r\ncontent-length: *(\d+)", head, re.IGNORECASE)
+    return bool(before and separator) and len(body) >= int(length[1] if length else 0)
 
 
 def parsed(received: bytes) -> list[Answer]:

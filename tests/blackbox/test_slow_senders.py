@@ -1,6 +1,7 @@
 """Bodies that arrive slowly or never: whose they are waits for them, nobody else."""
 
 import contextlib
+import select
 import socket
 import time
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.blackbox.process import (
     query,
     running,
     statuses,
+    until,
 )
 
 DEADLINE = 30
@@ -49,6 +51,11 @@ def connections(server, requests, addresses=1):
         yield links
 
 
+def answered(links):
+    """Those of the connections on which something has come back."""
+    return select.select(links, [], [], 0)[0]
+
+
 @pytest.fixture(scope="module")
 def overdue(server):
     """A body of which nothing comes and one that drips, begun before all other tests of this file; and when."""
@@ -68,33 +75,31 @@ def dripping(overdue):
 def test_slow_bodies_of_one_account_refuse_and_delay_no_other(server, open_agency, count, keys):
     slow, other = open_agency("enterprise"), open_agency("enterprise")["key"]
     senders = [server.new_key(slow) for _ in range(keys)]
-    with connections(server, [unfinished(senders[number % keys]) for number in range(count)]):
-        began = time.monotonic()
+    with connections(server, [unfinished(senders[number % keys]) for number in range(count)]) as links:
         with server.client(other) as client:
             written = [client.post("/tags", {"name": f"Tag {number}"}) for number in range(20)]
             read = [client.get("/tags") for _ in range(20)]
-        took = time.monotonic() - began
+        assert answered(links) == [], "none of them has waited for the end of a slow body"
     assert (statuses(written), statuses(read)) == ({201: 20}, {200: 20})
-    assert took < 2.0, "forty small requests"
 
 
 def test_who_has_no_slot_left_is_refused_at_once_and_can_still_read(server, open_agency, agency):
     slow = open_agency("enterprise")
     with connections(server, [unfinished(slow["key"]) for _ in range(150)]) as links:
+        until(lambda: len(answered(links)) >= 150 - 64, "an account that is alone has 64 slots")
         with server.client(server.new_key(slow)) as client:
-            began = time.monotonic()
             refused = client.send("POST", BASE_PATH + "/tags", {"name": "No slot"})
-            took = time.monotonic() - began
             assert (refused.status, refused.code) == (503, "unavailable")
             assert (refused.headers["retry-after"], refused.headers["connection"]) == ("1", "close")
             assert "wait" in refused.json["message"]
-            assert took < 0.3, "at once"
             assert client.get("/tags").status == 200
         with server.client(agency["key"]) as other:
             assert other.post("/tags", {"name": "Mine"}).status == 201
-        links[0].sendall(b'"name":"Late"}'.ljust(999))
-        (answer,) = parsed(drained(links[0])[0])
-        assert checked(answer).status == 201, "the slots are given to those who come first"
+        refused = answered(links)
+        waiting = next(link for link in links if link not in refused)
+        waiting.sendall(b'"name":"Late"}'.ljust(999))
+        (answer,) = parsed(drained(waiting)[0])
+        assert checked(answer).status == 201, "who has a slot keeps it"
     with server.client(slow["key"]) as client:
         assert client.post("/tags", {"name": "Free again"}).status == 201
 
@@ -185,7 +190,6 @@ def test_a_whole_body_in_chunks_is_taken(server, agency):
     sent = head(agency["key"], "Transfer-Encoding: chunked") + b'7\r\n{"name"\r\n9\r\n:"Whole"}\r\n0\r\n\r\n'
     with socket.create_connection(("127.0.0.1", server.port), timeout=5) as link:
         link.sendall(sent)
-        link.settimeout(1)
         (answer,) = parsed(drained(link)[0])
     assert checked(answer).data["name"] == "Whole"
 
@@ -199,7 +203,7 @@ def test_a_body_that_does_not_arrive_in_time_is_refused_and_its_connection_ends(
             link.settimeout(0.5)
             with contextlib.suppress(OSError):
                 drips.sendall(b" ")
-            received, closed = drained(link)
+            received, closed = drained(link, patience=0.5)
             if not in_time:  # what has come meanwhile was read once more: the tests before this one may take long
                 break
         assert received, "an answer before the end"
