@@ -1,5 +1,6 @@
 """The spans of a period: each of its days once, no other, and as few as there need be."""
 
+import re
 from datetime import date, timedelta
 
 import pytest
@@ -7,6 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from retainer.rollups import buckets
+from tests.contract.cases import statements_of
+from tests.databases import only_sqlite
 
 days = st.dates(date(2023, 11, 1), date(2027, 2, 28))
 
@@ -49,3 +52,15 @@ def test_the_fewest_that_have_begun_make_up_a_period(first, last, more, less):
 def test_what_lies_after_today_counts_for_nothing_even_when_it_is_more():
     assert buckets.decompose("2026-11-01", "2026-11-02", "2026-11-02")[0] == ("2026-11",)
     assert buckets.decompose("2026-11-01", "2026-11-02", "2026-12-31")[0] == ("2026-11-01", "2026-11-02")
+
+
+@only_sqlite
+@pytest.mark.parametrize(("name", "table"), [("utilisation", "user_sums"), ("project-profitability", "project_sums")])
+def test_a_report_finds_its_spans_by_their_key_and_reads_no_others(api, name, table):
+    api.make("/time-entries")
+    with statements_of(api) as ran:
+        api.get(f"/reports/{name}", {"from": "2026-01-05", "to": "2026-03-08"})
+    (text,) = (text for text in ran if f"FROM {table}" in text)
+    places = [None] * max(map(int, re.findall(r"\?(\d+)", text)))
+    plan = [step for *_, step in api.sql(f"EXPLAIN QUERY PLAN {text}", *places) if table in step]
+    assert plan == [f"SEARCH {table} USING PRIMARY KEY (account_id=? AND span=?)"] * 2

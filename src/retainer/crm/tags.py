@@ -1,6 +1,6 @@
 """Tags: the account's own words for grouping clients, contacts and more."""
 
-from functools import cache
+from functools import cache, partial
 from typing import Annotated
 
 from msgspec import Meta
@@ -53,12 +53,15 @@ def _remove_tags(links: Table) -> Delete:
     )
 
 
+USED = update(tags).where(tags.c.id == bindparam("tag_id")).values(usage_count=tags.c.usage_count + bindparam("uses"))
+
+
 @cache
-def _with_uses(change: UpdateBase, uses: int, *, is_combined: bool) -> list[UpdateBase]:
-    """Return what changes links of a record, and what counts so many uses more of each of their tags."""
+def _with_uses(change: UpdateBase) -> UpdateBase:
+    """Return one statement that changes links of a record, and counts the uses of each of their tags."""
     is_linked = is_listed(tags.c.id, listed("tag_ids", INTEGER).scalar_subquery())
-    count = update(tags).where(is_linked).values(usage_count=tags.c.usage_count + uses)
-    return [combined(change, count)] if is_combined else [change, count]
+    uses = tags.c.usage_count + bindparam("uses", type_=INTEGER)
+    return combined(change, update(tags).where(is_linked).values(usage_count=uses))
 
 
 TagIds = Annotated[
@@ -80,14 +83,21 @@ def set_tags(
     """
     links, wanted, current = links_of(table), set(tag_ids), set(before or ())
     if removed := sorted(current - wanted):
-        for statement in _with_uses(_remove_tags(links), -1, is_combined=tx.engine.combines_writes):
-            tx.run(statement, record_id=record_id, tag_ids=encode(removed).decode())
+        _change_links(tx, _remove_tags(links), record_id, removed, -1)
     if added := sorted(wanted - current):
-        statements = _with_uses(_add_tags(links), 1, is_combined=tx.engine.combines_writes)
-        values = {"record_id": record_id, "tag_ids": encode(added).decode()}
-        tx.attempt(table, record, record_id, lambda: sum(tx.change(each, **values) for each in statements))
+        tx.attempt(table, record, record_id, partial(_change_links, tx, _add_tags(links), record_id, added, 1))
     if before is not None and current != wanted:
         tx.touch(table, record_id)
+
+
+def _change_links(tx: Tx, change: UpdateBase, record_id: int, tag_ids: list[int], uses: int) -> int:
+    values = {"record_id": record_id, "tag_ids": encode(tag_ids).decode()}
+    if tx.engine.combines_writes:
+        return tx.change(_with_uses(change), uses=uses, **values)
+    changed = tx.change(change, **values)
+    for tag_id in tag_ids:  # which costs less than one statement for all, as most records have a few
+        tx.run(USED, tag_id=tag_id, uses=uses)
+    return changed
 
 
 class Tag(Record):

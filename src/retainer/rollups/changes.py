@@ -96,7 +96,8 @@ def _take_away(tx: Tx, record: Record, step: Step) -> None:
     if step.found_by is None:
         _apply(tx, source, _named(source, source.feeds, record), "record_id", record.id, -1)
         return
-    feeds = tuple(feed for feed in source.feeds if _naming_field(source, feed) != step.found_by)
+    fields = _naming_fields(source)
+    feeds = tuple(feed for feed in source.feeds if fields.get(feed) != step.found_by)
     for statement in _of_doomed(source, feeds, step.doomed, is_combined=tx.engine.combines_writes):
         tx.run(statement, id=record.id)
 
@@ -155,17 +156,16 @@ def _adding(feed: Table, changed: FromClause, *, is_one: bool) -> UpdateBase:
 
 def _named(source: Source, feeds: Feeds, record: Record) -> Feeds:
     """Return the feeds without the tables of which a record names no row."""
-    fields = ((feed, _naming_field(source, feed)) for feed in feeds)
-    return tuple(feed for feed, field in fields if field is None or getattr(record, field) is not None)
+    fields = _naming_fields(source)
+    return tuple(feed for feed in feeds if feed not in fields or getattr(record, fields[feed]) is not None)
 
 
 @cache
-def _naming_field(source: Source, feed: Table) -> str | None:
-    """Return the field of a source's records that names the row of a table with totals; None for summaries."""
-    if feed not in FORMULAS or source.table is None:
-        return None
-    column = source.rows.selected_columns[key_of(feed)]
-    return str((column.element if isinstance(column, Label) else column).name)
+def _naming_fields(source: Source) -> dict[Table, str]:
+    """Return the field of a source's records that names the row of each table with totals."""
+    columns = source.rows.selected_columns
+    named = {feed: columns[key_of(feed)] for feed in source.feeds if feed in FORMULAS and source.table is not None}
+    return {feed: (column.element if isinstance(column, Label) else column).name for feed, column in named.items()}
 
 
 @cache
