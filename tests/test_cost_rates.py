@@ -14,7 +14,7 @@ DAYS = 40
 COPY = """
 INSERT INTO time_entries (account_id, created_at, updated_at, client_id, project_id, user_id, date, duration_minutes,
                           billable, currency, amount, rate_is_sent)
-SELECT account_id, created_at, updated_at, client_id, project_id, user_id, {day}, 1 + 7 * n % 480,
+SELECT account_id, created_at, updated_at, client_id, project_id, user_id, {day}, 1 + n % 8,
        billable, currency, amount, rate_is_sent
 FROM time_entries CROSS JOIN ({numbers}) AS numbers WHERE time_entries.id = $1"""
 NUMBERS = """

@@ -120,7 +120,7 @@ def test_a_request_that_takes_too_long_is_answered_and_has_done_nothing(api):
     assert api.get("/tags").data == []
     assert api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"}).status == 201
     api.app.log.flush()
-    lines = [json.loads(line) for line in api.app.log.stream.getvalue().splitlines()]
+    lines = [json.loads(line) for line in api.app.log.writer.stream.getvalue().splitlines()]
     (warning,) = [line for line in lines if "took too long" in json.dumps(line)]
     assert warning["level"] == "warning"
     assert "POST" in json.dumps(warning)

@@ -10,6 +10,8 @@ from retainer import schema
 from retainer.crm import clients
 from retainer.demo.agencies import INTERNAL, KINDS, WORK, Kind
 from retainer.demo.records import at, make
+from retainer.rollups.changes import changing
+from retainer.rollups.sources import TASKS
 from retainer.store.tx import Tx
 from retainer.values.exact import as_instant, utcnow
 from retainer.work import milestones, projects, tasks, time_entries
@@ -157,7 +159,8 @@ class Work:
         day = due + timedelta(days=self.chance.choice((-4, -3, -2, -1, -1, 0, 0, 1, 3)))
         done = min(as_instant(datetime.combine(day, time(15, 10), UTC)), utcnow())
         values = {"status": "done", "completed_at": done, "updated_at": done}
-        self.tx.run(update(schema.work.tasks).where(schema.work.tasks.c.id == task).values(values))
+        with changing(self.tx, TASKS, task):
+            self.tx.run(update(schema.work.tasks).where(schema.work.tasks.c.id == task).values(values))
 
     def _day(self, user: int, day: date) -> None:
         """Record one working day of one person."""
