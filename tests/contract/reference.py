@@ -297,6 +297,8 @@ class Reference:
         if member not in self.members:
             raise self.unknown(name)
         found = sorted({row[member] for row in self.rows} - {None})
+        if not found:
+            return []
         fullest = self.fullest[member] if self.fullest[member] is not None else random.choice(found)
         others = random.sample(found, 2) if len(found) > 1 else found * 2
         return [fullest, *others, found[0], found[-1]]
@@ -315,8 +317,11 @@ class Reference:
             tags = sorted({tag for row in self.rows for tag in row["tag_ids"]})
             one, two, three = (*self.fullest["tag_ids"], *random.sample(tags, 3))[:3]
         else:
-            one, two, three = self.chosen(name, "id" if name == "ids" else name, random)[:3]
+            one, two, three = (*self.chosen(name, "id" if name == "ids" else name, random)[:3], *[None] * 3)[:3]
         unused = UNUSED.get(schema.get("format", schema.get("pattern", "")), str(UNKNOWN_ID))
+        if one is None:
+            yield unused  # no record has any
+            return
         present = {row.get(name) for row in self.rows}
         yield from (str(one), f"{two},{three}")
         words = schema.get("enum", [unused])
