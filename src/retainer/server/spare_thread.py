@@ -30,7 +30,7 @@ class SpareThread:
     """A thread that sends the server a request whenever all threads known wait for bodies.
 
     An idle thread answers it, or the pool starts one: none counts as idle when all work. Threads never end, so that
-    this happens as often as the pool grows, at most.
+    with one worker this happens at most as often as the pool grows; another worker may answer instead, and is asked on.
     """
 
     def __init__(self, listener: socket.socket, running: RunningSlots) -> None:
