@@ -111,6 +111,9 @@ def test_users_are_created_listed_changed_deactivated_and_activated(folder, acco
     changed = tell(folder, "user", "set", made["user_id"], "--name", "Maxi", "--role", "admin", "--cost-rate", "50")
     assert (changed["name"], changed["role"]) == ("Maxi", "admin")
     assert tell(folder, "user", "deactivate", made["user_id"])["is_active"] is False
+    last = refused(folder, "user", "deactivate", account["user_id"])
+    assert f"is the last active admin of account {account_id}" in last
+    assert f"retainer user invite {account_id}" in last
     assert tell(folder, "user", "activate", made["user_id"])["is_active"] is True
 
 

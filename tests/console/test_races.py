@@ -3,6 +3,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import timedelta
 
 import pytest
 
@@ -10,6 +11,7 @@ from retainer.console.pages import PLACES, Door
 from retainer.errors import Refusal
 from retainer.identity import accounts, key_changes, password_links, sessions, users
 from retainer.identity.users import UserDetails
+from retainer.values.exact import instant_after, utcnow
 from tests.blackbox.process import until
 from tests.console.visitor import HASH, PASSWORD, Visitor
 from tests.factories import ApiClient
@@ -90,6 +92,13 @@ def test_an_action_that_waited_while_its_session_ended_does_nothing(api, visitor
 @pytest.mark.parametrize("end", [deactivate, take_the_role])
 def test_an_action_that_waited_while_its_admin_lost_the_role_does_nothing(api, visitor, end):
     assert_nothing_is_done(api, visitor, "/people/{user}/deactivate", end)
+
+
+def test_a_page_that_waited_to_note_its_use_while_its_session_ended_is_not_shown(api, visitor):
+    api.sql("UPDATE sessions SET last_used_at = $1", instant_after(utcnow(), -timedelta(minutes=2)))
+    with behind(api, lambda: visitor.get("/console/keys")) as (tx, answer):
+        end_sessions(tx, api)
+    assert answer.result(60).location == "/console/sign-in?next=/keys"
 
 
 def test_two_admins_who_deactivate_each_other_leave_one_of_them(api, visitor, other_admin):
