@@ -15,6 +15,7 @@ from retainer.values.exact import amount_of, minor_units
 ISSUED_NUMBER = (
     select(invoices.c.number)
     .where(invoices.c.client_id == bindparam("client"), invoices.c.number.is_not(None))
+    .order_by(invoices.c.id)
     .limit(1)
 )
 BILLED_MILESTONE = (
