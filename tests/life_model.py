@@ -241,6 +241,7 @@ class Work(Record):
 
 class Entry(Work):
     VERBATIM, AMOUNTS = (*Work.VERBATIM, "duration_minutes", "is_locked"), ("amount",)
+    DERIVED = ("billing_status",)  # also from its project's billing type; the rest of it are fields of its own
     FIXED = ("client", "project", "date", "billable", "duration_minutes", "hourly_rate")
     rate_is_sent = False
 

@@ -481,7 +481,9 @@ class World:
     def change_quote(self):
         legal = {"draft": ("sent", "accepted", "declined"), "sent": ("accepted", "declined")}
         quote = self.pick("quotes")
-        self.patch("quotes", quote, status=self.chance.choice(legal.get(quote["status"], ("draft",))))
+        status = self.chance.choice(legal.get(quote["status"], ("draft",)))
+        renewed = {"valid_until": next_day(self.today)} if status == "sent" and quote["valid_until"] < self.today else {}
+        self.patch("quotes", quote, status=status, **renewed)
 
     def open_ticket(self):
         self.post("/tickets", subject="Slow", **(self.on() if self.sometimes(2) else {}))

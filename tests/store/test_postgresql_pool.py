@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import socket
+import struct
 import threading
 
 import psycopg
@@ -49,6 +50,40 @@ def test_an_attempt_to_connect_that_takes_too_long_leaves_no_connection_behind(f
                     pass
         finally:
             gc.enable()
+
+
+GREETING = b"".join(
+    kind + struct.pack("!I", len(content) + 4) + content
+    for kind, content in (
+        (b"R", struct.pack("!I", 0)),  # authenticated
+        (b"S", b"server_version\x0018.0\x00"),
+        (b"S", b"server_encoding\x00UTF8\x00"),
+        (b"S", b"client_encoding\x00UTF8\x00"),
+        (b"Z", b"I"),  # ready for a statement
+    )
+)
+"""What PostgreSQL sends when a connection has been made."""
+
+
+def test_a_connection_that_ends_as_soon_as_it_was_made_is_an_outage(fast_path):
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(fast_path / ".s.PGSQL.5432"))
+        server.listen()
+
+        def greet_and_leave():
+            caller, _ = server.accept()
+            with caller:
+                caller.recv(4096)
+                caller.sendall(GREETING)
+                caller.recv(4096)
+
+        leaving = threading.Thread(target=greet_and_leave)
+        leaving.start()
+        engine = connect(f"postgresql:///agency?host={fast_path}")
+        with pytest.raises(Unavailable, match="closed the connection"):
+            engine.connection()
+        engine.close()
+        leaving.join()
 
 
 def test_connections_that_were_lent_before_a_close_are_closed_when_they_are_given_back(postgresql_databases):

@@ -119,6 +119,16 @@ class Connection(psycopg.Connection[Row]):
             self.close()
             raise psycopg.OperationalError(f"PostgreSQL has not answered for {REPLY_SECONDS} seconds.") from error
 
+    def limit_transactions(self) -> None:
+        """Let the server end transactions that take too long, if it can. Raises psycopg.Error, and is closed then."""
+        if self.info.server_version >= 170000:
+            try:
+                self.execute(LIMIT_TRANSACTIONS)
+            except psycopg.Error:
+                self.close()
+                raise
+            self.limits_transactions = True
+
     def is_reusable(self) -> bool:
         """Whether its last transaction has ended in order."""
         return self.info.transaction_status == TransactionStatus.IDLE and self.sent is None
@@ -165,6 +175,7 @@ def open_connection(conninfo: str) -> Connection:
     """Open a connection. Raises Unavailable, whatever the reason."""
     try:
         connection = Connection.connect(conninfo, autocommit=True, cursor_factory=Cursor, prepare_threshold=2)
+        connection.limit_transactions()
     except psycopg.Error as error:
         error.__traceback__ = None  # which keeps an attempt that took too long open until garbage is collected
         raise Unavailable(str(error)) from error
@@ -173,9 +184,6 @@ def open_connection(conninfo: str) -> Connection:
         connection.close()
         advice = f"Make one with createdb --encoding={ENCODING} --template=template0."
         raise Unavailable(f"The database has the encoding {encoding}, which cannot hold every name. {advice}")
-    if connection.info.server_version >= 170000:
-        connection.execute(LIMIT_TRANSACTIONS)
-        connection.limits_transactions = True
     connection.prepared_max = PREPARED
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.adapters.register_loader("date", TextLoader)
