@@ -482,7 +482,9 @@ class World:
         legal = {"draft": ("sent", "accepted", "declined"), "sent": ("accepted", "declined")}
         quote = self.pick("quotes")
         status = self.chance.choice(legal.get(quote["status"], ("draft",)))
-        renewed = {"valid_until": next_day(self.today)} if status == "sent" and quote["valid_until"] < self.today else {}
+        renewed = (
+            {"valid_until": next_day(self.today)} if status == "sent" and quote["valid_until"] < self.today else {}
+        )
         self.patch("quotes", quote, status=status, **renewed)
 
     def open_ticket(self):
