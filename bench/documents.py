@@ -26,10 +26,12 @@ from tests.factories import ApiClient, new_store, open_agency, open_app
 from tests.money_reference import Ledger, Line, Note, Refused, Ties
 
 from retainer import schema
-from retainer.billing import credit_shares, crediting, documents, expenses, lines
-from retainer.billing.billable import BillableItem
-from retainer.billing.credit_note_types import CreditNote, CreditNoteLine
-from retainer.billing.invoice_types import Invoice, InvoiceLine
+from retainer.billing import documents, expenses
+from retainer.billing.credit_notes import crediting, shares
+from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
+from retainer.billing.invoices import pricing
+from retainer.billing.invoices.billable import BillableItem
+from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.errors import Refusal
 from retainer.schema.billing import credit_note_shares
 from retainer.schema.migrations import migrate
@@ -100,7 +102,7 @@ class Product:
     def line(self, tx: Tx, invoice: Invoice, sent: dict[str, Any], place: int) -> InvoiceLine:
         """A line, with the amount that it comes to."""
         priced = {"unit_price": Decimal(sent["unit_price"])} if "unit_price" in sent else {}
-        line = lines.new_line(description="Design", **priced)
+        line = pricing.new_line(description="Design", **priced)
         line.id, line.kind, line.tax_rate = place, "item", Decimal(sent["tax_rate"])
         line.project_id, amount = self.projects[sent["project"]], None
         if "unit_price" in sent:
@@ -109,7 +111,7 @@ class Product:
             line.kind = "time" if "time" in sent else "expense"
             pieces = sent.get("time") or sent["expenses"]
             items = [self.piece(tx, each, invoice.currency) for each in pieces]
-            amount = lines.price_items(tx, line, items, invoice.currency, None)
+            amount = pricing.price_items(tx, line, items, invoice.currency, None)
         documents.price_line(tx, schema.billing.invoice_lines, line, invoice, UNUSED_RATE, amount=amount)
         return line
 
@@ -142,7 +144,7 @@ class Product:
             raise Refused(*refusal.members["errors"]) from None
         if tx.errors:
             raise Refused(*tx.errors)
-        taken = credit_shares.compute_shares(tx, credit_note, invoice)
+        taken = shares.compute_shares(tx, credit_note, invoice)
         note_id = self.notes[len(invoice.credit_notes)]
         self.written.append(note_id)
         for project, units in taken.items():

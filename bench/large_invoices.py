@@ -22,8 +22,8 @@ from msgspec.structs import replace
 from bench.databases import add_option, databases
 from bench.servers import RETAINER, start, stop, wait
 from bench.slow_senders import open_account
-from retainer.billing import invoices
-from retainer.billing.invoice_types import Invoice
+from retainer.billing.invoices import invoices
+from retainer.billing.invoices.types import Invoice
 from retainer.crm import clients
 from retainer.demo.records import make
 from retainer.identity.admins import operator_of

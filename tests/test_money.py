@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import bindparam, select
 
-from retainer.billing.credit_note_types import CreditNote
-from retainer.billing.invoice_types import Invoice
+from retainer.billing.credit_notes.types import CreditNote
+from retainer.billing.invoices.types import Invoice
 from retainer.schema.billing import credit_note_shares
 from retainer.values import money
 from retainer.values.exact import DIGITS, amount_of, half_up, minor_units

@@ -5,7 +5,12 @@ from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from retainer.billing import credit_notes, expenses, invoice_lines, invoices, quote_lines, quotes
+from retainer.billing import expenses
+from retainer.billing.credit_notes import credit_notes
+from retainer.billing.invoices import invoices
+from retainer.billing.invoices import lines as invoice_lines
+from retainer.billing.quotes import lines as quote_lines
+from retainer.billing.quotes import quotes
 from retainer.console.site import Console, root
 from retainer.crm import clients, contacts, tags
 from retainer.identity import access, me

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from tests.api.test_unbilled_work import copies
 
-from retainer.billing.invoice_types import MAX_WORK
+from retainer.billing.invoices.types import MAX_WORK
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from sqlalchemy.sql.elements import ClauseElement
 
-from retainer.billing.invoice_types import Invoice
+from retainer.billing.invoices.types import Invoice
 from retainer.schema import metadata
 from retainer.server.housekeeping import USED
 from retainer.sites import uptime

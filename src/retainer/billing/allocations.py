@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 
 from retainer.billing import documents
-from retainer.billing.invoice_types import InvoiceLine, LineKind
+from retainer.billing.invoices.types import InvoiceLine, LineKind
 from retainer.errors import Refusal
 from retainer.rollups import changes
 from retainer.rollups.sources import BILLED_EXPENSES, BILLED_TIME, Source

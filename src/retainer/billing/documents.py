@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 from sqlalchemy import ColumnElement, Select, Table, bindparam, func, literal, or_, select
 
-from retainer.billing.credit_note_types import CreditNote
+from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.document_types import DocumentTotals, TaxShare
-from retainer.billing.invoice_types import Invoice, InvoiceLine
-from retainer.billing.quote_types import Quote, QuoteLine
+from retainer.billing.invoices.types import Invoice, InvoiceLine
+from retainer.billing.quotes.types import Quote, QuoteLine
 from retainer.schema.crm import clients, external_contacts
 from retainer.schema.filters import FOUND, Where, searched
 from retainer.schema.identity import accounts

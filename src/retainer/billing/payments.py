@@ -6,7 +6,7 @@ import msgspec
 from sqlalchemy import bindparam, select
 
 from retainer.billing import balance
-from retainer.billing.invoice_types import Invoice
+from retainer.billing.invoices.types import Invoice
 from retainer.billing.payment_types import Payment
 from retainer.identity import audit
 from retainer.identity.audit import Target

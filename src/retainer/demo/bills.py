@@ -8,9 +8,11 @@ import msgspec
 from sqlalchemy import and_, select
 
 from retainer import schema
-from retainer.billing import credit_notes, invoices, payments
-from retainer.billing.credit_note_types import CreditNote
-from retainer.billing.invoice_types import Invoice
+from retainer.billing import payments
+from retainer.billing.credit_notes import credit_notes
+from retainer.billing.credit_notes.types import CreditNote
+from retainer.billing.invoices import invoices
+from retainer.billing.invoices.types import Invoice
 from retainer.billing.payment_types import Payment
 from retainer.crm import clients
 from retainer.demo.records import at, make

@@ -6,8 +6,9 @@ from datetime import date, timedelta
 import msgspec
 
 from retainer import schema
-from retainer.billing import expenses, quotes
-from retainer.billing.quote_types import Quote
+from retainer.billing import expenses
+from retainer.billing.quotes import quotes
+from retainer.billing.quotes.types import Quote
 from retainer.crm import clients
 from retainer.demo.agencies import KINDS, Kind
 from retainer.demo.records import at, make

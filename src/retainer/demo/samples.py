@@ -7,10 +7,13 @@ from datetime import date, timedelta
 
 import msgspec
 
-from retainer.billing import credit_notes, expenses, invoices, quotes
-from retainer.billing.credit_note_types import CreditNote
-from retainer.billing.invoice_types import Invoice
-from retainer.billing.quote_types import Quote
+from retainer.billing import expenses
+from retainer.billing.credit_notes import credit_notes
+from retainer.billing.credit_notes.types import CreditNote
+from retainer.billing.invoices import invoices
+from retainer.billing.invoices.types import Invoice
+from retainer.billing.quotes import quotes
+from retainer.billing.quotes.types import Quote
 from retainer.crm import clients, contacts, tags
 from retainer.demo.records import make
 from retainer.sites import sites

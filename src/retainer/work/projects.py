@@ -12,7 +12,8 @@ from typing import Annotated, Literal
 from msgspec import Meta
 from sqlalchemy import bindparam, func, select
 
-from retainer.billing import quote_conversion, quote_types
+from retainer.billing.quotes import conversion
+from retainer.billing.quotes import types as quote_types
 from retainer.crm.tags import TagFilter, TagIds, set_tags
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
@@ -236,11 +237,11 @@ def list_projects(tx: Tx, filters: ProjectFilter, page: Page) -> Paged[Project]:
 def create_project(tx: Tx, body: New[Project]) -> Project:
     """Create a project; template_id names one that it is a copy of, moved with start_date."""
     template = templates.load_template(tx, body.template_id)
-    quote_conversion.fill_project(tx, body)
+    conversion.fill_project(tx, body)
     templates.fill_project(tx, body, template)
     project_id = changes.insert(tx, PROJECTS, projects, prepare(tx, body))
     set_tags(tx, projects, project_id, body, body.tag_ids)
-    quote_conversion.convert(tx, body.quote_id, project_id)
+    conversion.convert(tx, body.quote_id, project_id)
     if template is not None:
         templates.copy_work(tx, template, project_id)
     return tx.get(projects, project_id, Project)

@@ -16,12 +16,14 @@ from msgspec import Meta
 from sqlalchemy import ColumnElement, Table, bindparam, select
 
 from retainer import schema
-from retainer.billing import balance, billable, documents, issuing, lines, payments, quote_conversion, unbilled
+from retainer.billing import balance, documents, payments
 from retainer.billing.allocations import work_of
-from retainer.billing.credit_note_types import CreditNote
+from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.document_types import MAX_LINES
-from retainer.billing.invoice_types import Invoice, InvoiceLine, InvoiceMeta, LeftOut
+from retainer.billing.invoices import billable, issuing, pricing, unbilled
+from retainer.billing.invoices.types import Invoice, InvoiceLine, InvoiceMeta, LeftOut
 from retainer.billing.payment_types import Payment
+from retainer.billing.quotes import conversion
 from retainer.errors import Refusal
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
@@ -116,7 +118,7 @@ def prepare(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> tuple[In
     former = before.status if before else "draft"
     target, invoice.status = invoice.status, former
     if before is None:
-        quote_conversion.fill_invoice(tx, invoice)
+        conversion.fill_invoice(tx, invoice)
         invoice.amount_paid = invoice.amount_credited = Decimal(0)
         invoice.payments = []
     invoice.lines = documents.merge_lines(tx, invoice.lines, before.lines if before else [], fixed=former != "draft")
@@ -171,7 +173,7 @@ def prepare_draft(tx: Tx, invoice: Invoice, before: Invoice | None, tax_rate: De
         )
     work = billable.load_work(tx, documents.identified_lines(invoice.lines))
     for line in documents.each_line(tx, invoice.lines):
-        lines.prepare_line(tx, line, invoice, tax_rate, current, work)
+        pricing.prepare_line(tx, line, invoice, tax_rate, current, work)
     invoice.lines = documents.identified_lines(invoice.lines)
     compute_totals(invoice, invoice.lines)
     return left_out
@@ -200,8 +202,8 @@ def create_invoice(tx: Tx, body: New[Invoice]) -> WithMeta[Invoice, InvoiceMeta]
     """Create an invoice with its lines, from a quote or from unbilled work; with the status sent it is issued."""
     invoice, meta = prepare(tx, body)
     invoice.id = tx.insert(invoices, invoice)
-    lines.save(tx, invoice.id, [], invoice.lines)
-    quote_conversion.touch(tx, invoice.quote_id)
+    pricing.save(tx, invoice.id, [], invoice.lines)
+    conversion.touch(tx, invoice.quote_id)
     with changing_balance(tx, invoice.id):
         issuing.apply_to_totals(tx, invoice, "draft")
     return WithMeta(load_invoice(tx, invoice.id), meta)
@@ -229,12 +231,12 @@ def save(tx: Tx, invoice: Invoice, before: Invoice) -> None:
     with changing_balance(tx, invoice.id):
         tx.update(invoices, invoice)
         if before.status == "draft":
-            lines.save(tx, invoice.id, before.lines, invoice.lines)
+            pricing.save(tx, invoice.id, before.lines, invoice.lines)
         issuing.apply_to_totals(tx, invoice, before.status)
         if invoice.record_payment:
             payments.record(tx, invoice.record_payment)
     if invoice.status == "void" and before.status != "void":
-        quote_conversion.touch(tx, invoice.quote_id)
+        conversion.touch(tx, invoice.quote_id)
 
 
 @api.delete("/{invoice_id}")
@@ -244,6 +246,6 @@ def delete_invoice(tx: Tx, invoice_id: Id) -> None:
     if before.status != "draft":
         message = f"This invoice is {before.status} and stays. {CREDIT}"
         raise Refusal("locked", message, errors={"status": [message]})
-    lines.save(tx, invoice_id, before.lines, [])
+    pricing.save(tx, invoice_id, before.lines, [])
     tx.delete(invoices, invoice_id)
-    quote_conversion.touch(tx, before.quote_id)
+    conversion.touch(tx, before.quote_id)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Select, literal, null, select
 
 from retainer.billing.allocations import KINDS, item_ids
-from retainer.billing.invoice_types import MAX_WORK, Invoice, InvoiceLine, LineKind
+from retainer.billing.invoices.types import MAX_WORK, Invoice, InvoiceLine, LineKind
 from retainer.schema.billing import allocations, expenses, invoice_lines
 from retainer.schema.work import milestones, projects, time_entries
 from retainer.store import constraints

@@ -10,8 +10,8 @@ from decimal import Decimal
 from sqlalchemy import bindparam, select
 
 from retainer.billing import documents
-from retainer.billing.credit_note_types import CreditNote, CreditNoteLine
-from retainer.billing.invoice_types import Invoice, InvoiceLine
+from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
+from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.schema.billing import invoice_lines
 from retainer.store import constraints
 from retainer.store.tx import Tx

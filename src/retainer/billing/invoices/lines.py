@@ -4,10 +4,11 @@ from typing import Annotated
 
 import msgspec
 
-from retainer.billing import allocations, billable, documents, lines
+from retainer.billing import allocations, documents
 from retainer.billing.document_types import MAX_LINES, DocumentTotals
-from retainer.billing.invoice_types import Invoice, InvoiceLine
-from retainer.billing.invoices import compute_totals, load_invoice
+from retainer.billing.invoices import billable, pricing
+from retainer.billing.invoices.invoices import compute_totals, load_invoice
+from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.errors import Refusal
 from retainer.kernel import etag
 from retainer.kernel.body import New
@@ -54,7 +55,7 @@ def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithM
     if body.position is None:
         body.position = relations.next_position(max((line.position for line in invoice.lines), default=0))
     work = billable.load_work(tx, [body], others=invoice.lines)
-    lines.prepare_line(tx, body, invoice, documents.default_tax_rate(tx, invoice.client_id), {}, work)
+    pricing.prepare_line(tx, body, invoice, documents.default_tax_rate(tx, invoice.client_id), {}, work)
     body.id = tx.insert(invoice_lines, body)
     allocations.attach(tx, invoice_id, [body])
     return WithMeta(tx.get(invoice_lines, body.id, InvoiceLine), update_totals(tx, invoice))

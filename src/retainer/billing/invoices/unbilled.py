@@ -11,8 +11,10 @@ from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, FromClause, Select, Table, bindparam, case, func, literal, or_, select
 
-from retainer.billing import billable, documents
-from retainer.billing.invoice_types import (
+from retainer.billing import documents
+from retainer.billing.invoices import billable
+from retainer.billing.invoices.pricing import MAX_DESCRIPTION, new_line
+from retainer.billing.invoices.types import (
     MAX_ITEMS,
     MAX_WORK,
     Invoice,
@@ -22,7 +24,6 @@ from retainer.billing.invoice_types import (
     UnbilledTime,
     UnbilledWork,
 )
-from retainer.billing.lines import MAX_DESCRIPTION, new_line
 from retainer.schema import expressions
 from retainer.schema.billing import expenses
 from retainer.schema.crm import clients

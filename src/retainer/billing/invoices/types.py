@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from retainer.billing import allocation_types, balance, document_types
-from retainer.billing.credit_note_types import CreditNote
+from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.document_types import Lines
 from retainer.billing.payment_types import Payment
 from retainer.store.records import Derived, split_ids

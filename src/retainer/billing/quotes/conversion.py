@@ -6,9 +6,10 @@ from typing import Literal, NamedTuple, Protocol
 
 from sqlalchemy import bindparam, func, select, update
 
-from retainer.billing import documents, lines
-from retainer.billing.invoice_types import Invoice, InvoiceLine
-from retainer.billing.quote_types import QuoteLine, effective_status, made_from
+from retainer.billing import documents
+from retainer.billing.invoices import pricing
+from retainer.billing.invoices.types import Invoice, InvoiceLine
+from retainer.billing.quotes.types import QuoteLine, effective_status, made_from
 from retainer.rollups.changes import changing
 from retainer.rollups.sources import CREDIT_NOTE_SHARES, INVOICE_LINES
 from retainer.schema.billing import ISSUED_INVOICES, credit_note_shares, credit_notes, invoices, quote_lines, quotes
@@ -145,7 +146,7 @@ def fill_invoice(tx: Tx, invoice: Invoice) -> None:
 def copy_lines(tx: Tx, quote_id: int) -> list[InvoiceLine]:
     """Return what a quote offers as lines of an invoice."""
     offered = documents.load_children(tx, quote_lines, QuoteLine, "quote_id", quote_id)
-    return [lines.new_line(**{name: getattr(line, name) for name in writable_fields(QuoteLine)}) for line in offered]
+    return [pricing.new_line(**{name: getattr(line, name) for name in writable_fields(QuoteLine)}) for line in offered]
 
 
 def convert(tx: Tx, quote_id: int | None, project_id: int) -> None:

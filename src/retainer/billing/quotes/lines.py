@@ -6,8 +6,8 @@ import msgspec
 
 from retainer.billing import documents
 from retainer.billing.document_types import MAX_LINES, DocumentTotals
-from retainer.billing.quote_types import Quote, QuoteLine
-from retainer.billing.quotes import load_quote
+from retainer.billing.quotes.quotes import load_quote
+from retainer.billing.quotes.types import Quote, QuoteLine
 from retainer.errors import Refusal
 from retainer.kernel import etag
 from retainer.kernel.body import New

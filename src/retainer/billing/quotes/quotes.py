@@ -9,8 +9,9 @@ from typing import Annotated
 
 from sqlalchemy import select
 
-from retainer.billing import documents, quote_types
-from retainer.billing.quote_types import Quote, QuoteLine, Status
+from retainer.billing import documents
+from retainer.billing.quotes import types
+from retainer.billing.quotes.types import Quote, QuoteLine, Status
 from retainer.errors import Refusal
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
@@ -52,16 +53,14 @@ class QuoteFilter(Filter):
     project_id: OneOf[Id] | None = None
     status: Annotated[
         OneOf[Status] | None,
-        Where(lambda table, values: quote_types.effective_status(table).in_(values)),
+        Where(lambda table, values: types.effective_status(table).in_(values)),
         "Records whose `status` is one of these, as it is answered.",
     ] = None
     issue_date_from: Annotated[Day | None, since("issue_date")] = None
     issue_date_to: Annotated[Day | None, until("issue_date")] = None
     valid_until_from: Annotated[Day | None, since("valid_until")] = None
     valid_until_to: Annotated[Day | None, until("valid_until")] = None
-    converted: Annotated[bool | None, truth(quote_types.is_converted, "quotes that became a project or an invoice")] = (
-        None
-    )
+    converted: Annotated[bool | None, truth(types.is_converted, "quotes that became a project or an invoice")] = None
     number: OneOf[Text50] | None = None
     external_id: OneOf[Text191] | None = None
 

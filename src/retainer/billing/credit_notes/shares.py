@@ -2,9 +2,9 @@
 
 from sqlalchemy import bindparam, func, select
 
-from retainer.billing import lines
-from retainer.billing.credit_note_types import CreditNote
-from retainer.billing.invoice_types import Invoice
+from retainer.billing.credit_notes.types import CreditNote
+from retainer.billing.invoices import pricing
+from retainer.billing.invoices.types import Invoice
 from retainer.schema.billing import credit_note_shares, credit_notes
 from retainer.store.tx import Tx
 from retainer.values import money
@@ -31,7 +31,7 @@ def compute_shares(tx: Tx, note: CreditNote, invoice: Invoice) -> dict[int | Non
     Parts of lines are those lines' projects; the rest is spread over what is left of all. With the last credit all
     that is left goes.
     """
-    rest = lines.amounts_by_project(invoice)
+    rest = pricing.amounts_by_project(invoice)
     for project_id, credited in tx.all(CREDITED, invoice=invoice.id):
         rest[project_id] = rest.get(project_id, 0) - credited
     net = minor_units(note.subtotal, note.currency)

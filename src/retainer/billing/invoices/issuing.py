@@ -6,7 +6,7 @@ from decimal import Decimal
 from sqlalchemy import bindparam, select
 
 from retainer.billing import allocations, balance
-from retainer.billing.invoice_types import ClientSnapshot, Invoice
+from retainer.billing.invoices.types import ClientSnapshot, Invoice
 from retainer.rollups import changes
 from retainer.rollups.sources import INVOICE_LINES, INVOICES
 from retainer.schema.billing import invoices

@@ -6,8 +6,8 @@ from typing import Any
 
 from retainer.billing import documents
 from retainer.billing.allocations import KINDS, attach, detach, item_ids, work_of
-from retainer.billing.billable import BillableItem, BillableWork, validate_item
-from retainer.billing.invoice_types import Invoice, InvoiceLine, LineKind
+from retainer.billing.invoices.billable import BillableItem, BillableWork, validate_item
+from retainer.billing.invoices.types import Invoice, InvoiceLine, LineKind
 from retainer.schema.billing import invoice_lines
 from retainer.store import constraints
 from retainer.store.tx import Tx

@@ -11,10 +11,11 @@ from typing import Annotated
 
 from sqlalchemy import select
 
-from retainer.billing import allocations, balance, credit_shares, crediting
-from retainer.billing.credit_note_types import CreditNote, Reason
-from retainer.billing.invoice_types import Invoice
-from retainer.billing.invoices import load_invoice
+from retainer.billing import allocations, balance
+from retainer.billing.credit_notes import crediting, shares
+from retainer.billing.credit_notes.types import CreditNote, Reason
+from retainer.billing.invoices.invoices import load_invoice
+from retainer.billing.invoices.types import Invoice
 from retainer.errors import Refusal
 from retainer.kernel.body import New
 from retainer.kernel.paging import Page, Paged, listing
@@ -87,7 +88,7 @@ def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditN
     with changing_balance(tx, invoice_id):
         note_id = tx.insert(credit_notes, note)
         balance.recompute_balance(tx, invoice_id, by_payment=False)
-    credit_shares.save(tx, note_id, note, invoice)
+    shares.save(tx, note_id, note, invoice)
     for source in (CREDIT_NOTES, CREDIT_NOTE_SHARES):
         added(tx, source, note_id)
     allocations.release(tx, crediting.freed_lines(invoice, note))

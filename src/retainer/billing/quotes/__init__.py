@@ -1,0 +1,1 @@
+"""Quotes: what they hold, their lines, and what an accepted one becomes."""
