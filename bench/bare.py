@@ -21,7 +21,7 @@ from granian.log import LogLevels
 from bench.bare_clients import Clients
 from bench.bare_databases import Postgresql, Sqlite, database_of
 from bench.bare_time import TimeEntries
-from retainer.limits import SlidingWindow
+from retainer.kernel.limits import SlidingWindow
 from retainer.values.exact import utcnow
 
 RATE_LIMITS = {"agency": 600, "scale": 1200, "enterprise": 3000}

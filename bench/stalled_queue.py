@@ -28,7 +28,7 @@ from retainer.store.tx import Store
 
 WITHOUT = """import sys
 from retainer.cli import main
-from retainer.server.spare_thread import SpareThread
+from retainer.server.http.spare_thread import SpareThread
 SpareThread.start = lambda self: None
 main()"""
 COMMANDS = {"without": [sys.executable, "-c", WITHOUT, *RETAINER[3:]], "with": RETAINER}

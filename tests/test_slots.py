@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from retainer.errors import Refusal
-from retainer.server.slots import BodyReader, RunningSlots
+from retainer.server.http.slots import BodyReader, RunningSlots
 from tests.blackbox.process import until
 
 

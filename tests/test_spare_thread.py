@@ -6,9 +6,9 @@ import threading
 import pytest
 
 from retainer.kernel.http import Request
-from retainer.server import spare_thread
-from retainer.server.slots import BODY_SLOTS, BodyReader, RunningSlots
-from retainer.server.spare_thread import SpareThread
+from retainer.server.http import spare_thread
+from retainer.server.http.slots import BODY_SLOTS, BodyReader, RunningSlots
+from retainer.server.http.spare_thread import SpareThread
 from retainer.settings import Settings
 
 

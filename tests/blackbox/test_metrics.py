@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from retainer.app import ROUTES
-from retainer.server.metrics import Board, MetricsPage
+from retainer.server.operations.metrics import Board, MetricsPage
 from retainer.settings import BASE_PATH
 from tests.blackbox.process import children, free_port, prepared, running, until
 from tests.contract_checker import documented

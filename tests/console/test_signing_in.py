@@ -8,7 +8,7 @@ import pytest
 
 from retainer.app import App
 from retainer.identity import failures, password_links, users
-from retainer.limits import ADDRESS_RATE_LIMIT
+from retainer.kernel.limits import ADDRESS_RATE_LIMIT
 from retainer.settings import Settings
 from tests.console.visitor import PASSWORD, Visitor, admin_of
 

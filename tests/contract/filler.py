@@ -8,8 +8,8 @@ from typing import Any
 
 import time_machine
 
+from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.resource import Operation
-from retainer.limits import SlidingWindow
 from retainer.settings import BASE_PATH
 from tests.contract.cases import CREATES, UPDATES, bare, body_schema, kinds, members_of, references, target_of
 from tests.contract.reference import PLUGINS, VERSIONS, Row

@@ -7,7 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 import pytest
 
 from retainer.kernel.http import LARGEST_BODY
-from retainer.limits import SlidingWindow
+from retainer.kernel.limits import SlidingWindow
 from retainer.settings import BASE_PATH
 from tests.contract.cases import (
     BODIES,

@@ -11,7 +11,7 @@ from sqlalchemy.sql.elements import ClauseElement
 
 from retainer.billing.invoices.types import Invoice
 from retainer.schema import metadata
-from retainer.server.housekeeping import USED
+from retainer.server.operations.housekeeping import USED
 from retainer.sites import uptime
 from retainer.sites.monitor import schedule
 from retainer.store import constraints

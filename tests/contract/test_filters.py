@@ -20,9 +20,9 @@ import time_machine
 from sqlalchemy import Table, bindparam, func, select
 
 from retainer.kernel import paging
+from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.query import conditions, parameters
 from retainer.kernel.resource import Operation
-from retainer.limits import SlidingWindow
 from retainer.schema import expressions
 from retainer.schema.filters import Where
 from retainer.schema.sites import site_plugins

@@ -10,8 +10,8 @@ import pytest
 from retainer.app import ROUTES, App
 from retainer.cli import unavailable
 from retainer.schema import metadata
-from retainer.server import outages
-from retainer.server.metrics import Board
+from retainer.server.operations import outages
+from retainer.server.operations.metrics import Board
 from retainer.settings import Settings
 from retainer.store.engines import Busy, DeadlineExceeded
 from tests.blackbox.process import until

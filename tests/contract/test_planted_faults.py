@@ -14,7 +14,7 @@ from retainer.errors import Refusal
 from retainer.identity import access, keys
 from retainer.kernel import body, etag, idempotency, paging, pipeline, query, resource
 from retainer.kernel.caller import Caller
-from retainer.limits import Allowance
+from retainer.kernel.limits import Allowance
 from retainer.store import constraints, statements
 from retainer.store.tx import Tx
 from retainer.values import strict_json

@@ -15,8 +15,8 @@ from urllib.parse import urlencode
 import pytest
 import time_machine
 
+from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.resource import Operation
-from retainer.limits import SlidingWindow
 from tests.contract.cases import BODIES, CREATES, LISTS, READS, UNKNOWN_ID, body_schema, members_of, query_parameters
 from tests.contract.filler import NOW, TODAY, Filler, is_in
 from tests.contract.reference import Reference, Row, filters_of, sorts_of

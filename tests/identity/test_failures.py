@@ -8,7 +8,7 @@ import pytest
 from retainer.identity import failures
 from retainer.identity.failures import TTL, WAITS, LocalFailures
 from retainer.identity.failures_valkey import SharedFailures
-from retainer.limits_valkey import PREFIX, SharedWindow
+from retainer.kernel.limits_valkey import PREFIX, SharedWindow
 from tests.blackbox.process import PATIENCE
 from tests.valkey_process import ValkeyProcess
 

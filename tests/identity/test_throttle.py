@@ -4,13 +4,13 @@ import threading
 
 import pytest
 
-from retainer import limits
-from retainer.forwarding import networks, parse_address
 from retainer.identity import failures, passwords, sign_in, users
 from retainer.identity.sign_in import Browser
 from retainer.identity.users import UserDetails
-from retainer.limits import ADDRESS_RATE_LIMIT, hit_address
-from retainer.server import housekeeping
+from retainer.kernel import limits
+from retainer.kernel.forwarding import networks, parse_address
+from retainer.kernel.limits import ADDRESS_RATE_LIMIT, hit_address
+from retainer.server.operations import housekeeping
 from tests.blackbox.process import PATIENCE, until
 from tests.databases import any_database
 from tests.identity.conftest import PASSWORD

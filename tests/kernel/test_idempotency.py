@@ -2,7 +2,7 @@ import pytest
 import time_machine
 
 from retainer.kernel.idempotency import Attempt
-from retainer.server.housekeeping import forget_answers
+from retainer.server.operations.housekeeping import forget_answers
 
 
 def test_a_key_is_kept_for_a_day_and_then_free_again(api):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retainer import limits
-from retainer.limits import SlidingWindow
+from retainer.kernel import limits
+from retainer.kernel.limits import SlidingWindow
 from tests.length import length
 from tests.valkey_process import shared_by
 

@@ -24,7 +24,7 @@ from retainer.store.engines import Engine, connect
 from retainer.store.tx import Store
 
 if TYPE_CHECKING:
-    from retainer.server.log import Log
+    from retainer.server.operations.log import Log
 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")]
@@ -96,8 +96,8 @@ def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) ->
     if paused is not None:
         switch(paused=paused, json=json)
         return
-    from retainer.server.log import Log  # noqa: PLC0415
-    from retainer.server.writer import standard_error  # noqa: PLC0415
+    from retainer.server.operations.log import Log  # noqa: PLC0415
+    from retainer.server.operations.writer import standard_error  # noqa: PLC0415
     from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415  # only this command and the server need it
 
     loaded = settings.load()
@@ -210,9 +210,9 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
 
 def run(host: str, port: int, workers: int, threads: int | None, ready: Callable[[], None]) -> None:
     """Migrate if needed, then serve until SIGTERM or SIGINT; `ready` is called once requests are answered."""
-    from retainer.server import serving  # noqa: PLC0415  # other commands need no HTTP server
-    from retainer.server.log import Log  # noqa: PLC0415
-    from retainer.server.writer import standard_error  # noqa: PLC0415
+    from retainer.server.operations.log import Log  # noqa: PLC0415
+    from retainer.server.operations.writer import standard_error  # noqa: PLC0415
+    from retainer.server.process import serving  # noqa: PLC0415  # other commands need no HTTP server
 
     if threads is not None:
         os.environ["RETAINER_THREADS"] = str(threads)

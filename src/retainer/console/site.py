@@ -15,7 +15,7 @@ from retainer.kernel import pipeline
 from retainer.kernel.http import Request, Response
 from retainer.kernel.pipeline import RETRIES, RequestLog
 from retainer.kernel.resource import Operation
-from retainer.server.site import no_page
+from retainer.server.http.site import no_page
 from retainer.store.engines import TransientConflict
 from retainer.store.tx import ActorChanged, Store
 from retainer.values.exact import utcnow

@@ -1,7 +1,7 @@
 """Failures to sign in that all servers count together, in Valkey; without it, each process counts its own."""
 
 from retainer.identity.failures import TTL, WAITS, Count, LocalFailures
-from retainer.limits_valkey import SharedWindow
+from retainer.kernel.limits_valkey import SharedWindow
 
 HIT = """
 -- The key is a list of two: how many failures, and until when the next attempt waits, in microseconds of this server.

@@ -8,8 +8,8 @@ from sqlalchemy import bindparam, select
 from retainer import __version__
 from retainer.identity.keys import Scope
 from retainer.kernel.caller import Caller
+from retainer.kernel.limits import WINDOW_SECONDS, Allowance
 from retainer.kernel.resource import Resource
-from retainer.limits import WINDOW_SECONDS, Allowance
 from retainer.schema.identity import accounts, api_keys, users
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx

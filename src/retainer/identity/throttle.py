@@ -12,7 +12,7 @@ from typing import NamedTuple
 from retainer.errors import Refusal
 from retainer.identity.failures import Failures
 from retainer.identity.hashing_queue import HashingQueue
-from retainer.limits import Limiter, hit_address
+from retainer.kernel.limits import Limiter, hit_address
 
 FREE = 5
 FREE_OF_NETWORKS = (20, 100)

@@ -6,8 +6,8 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from retainer import forwarding
 from retainer.errors import Refusal
+from retainer.kernel import forwarding
 from retainer.settings import BASE_PATH, Settings
 
 NOTHING = frozenset({"", "0"})

@@ -12,9 +12,9 @@ from retainer.errors import Refusal
 from retainer.kernel import etag, idempotency
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
+from retainer.kernel.limits import Allowance, Limiter, hit_address
 from retainer.kernel.paging import Paged
 from retainer.kernel.resource import Call, Operation, Routes, WithMeta
-from retainer.limits import Allowance, Limiter, hit_address
 from retainer.store.engines import TransientConflict, Unavailable
 from retainer.store.tx import ActorChanged, Store, Tx
 from retainer.values.records import Record

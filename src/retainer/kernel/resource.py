@@ -17,10 +17,10 @@ from retainer.errors import Refusal, method_not_allowed, not_found
 from retainer.kernel import body as bodies
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
+from retainer.kernel.limits import Allowance
 from retainer.kernel.paging import Page, Paged, read_list
 from retainer.kernel.query import Query, parameters, read_query
 from retainer.kernel.signposts import Signposts
-from retainer.limits import Allowance
 from retainer.store.constraints import singular
 from retainer.store.tx import Tx
 from retainer.values.kinds import LARGEST_INTEGER, Id

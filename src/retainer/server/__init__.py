@@ -1,1 +1,1 @@
-"""A serving process: the HTTP server, the log, and the chores beside requests."""
+"""The server: HTTP around the application, what operators rely on, and the processes."""

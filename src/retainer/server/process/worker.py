@@ -21,15 +21,15 @@ from granian.server import MPServer
 
 from retainer import settings as configuration
 from retainer.app import App
-from retainer.server.connections import MOST_CONNECTIONS, ConnectionGuard
-from retainer.server.operations import Operations, OperationsServer
-from retainer.server.slots import THREAD_SECONDS, threads
-from retainer.server.spare_thread import SpareThread
-from retainer.server.workers import LEAVE, LEAVE_SECONDS, SharedFlag
-from retainer.server.writer import standard_error
+from retainer.server.http.connections import MOST_CONNECTIONS, ConnectionGuard
+from retainer.server.http.slots import THREAD_SECONDS, threads
+from retainer.server.http.spare_thread import SpareThread
+from retainer.server.operations.endpoints import Operations, OperationsServer
+from retainer.server.operations.writer import standard_error
+from retainer.server.process.workers import LEAVE, LEAVE_SECONDS, SharedFlag
 
 if TYPE_CHECKING:
-    from retainer.server.metrics import Board
+    from retainer.server.operations.metrics import Board
 
 HEADER_SECONDS = 10
 LARGEST_HEAD = 64 * 1024

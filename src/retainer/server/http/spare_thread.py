@@ -11,7 +11,7 @@ import threading
 from contextlib import suppress
 
 from retainer.kernel.http import Response
-from retainer.server.slots import RunningSlots
+from retainer.server.http.slots import RunningSlots
 
 PATH = f"/{secrets.token_hex(16)}"
 """What the server asks itself; made before its workers are, so that all of them know it, and nobody else."""

@@ -16,10 +16,10 @@ from prometheus_client.registry import Collector
 from retainer import __version__
 from retainer.errors import STATUS
 from retainer.kernel.http import Response
+from retainer.kernel.limits import Limiter
 from retainer.kernel.resource import Routes
-from retainer.limits import Limiter
-from retainer.server.log import Log
-from retainer.server.slots import RunningSlots
+from retainer.server.http.slots import RunningSlots
+from retainer.server.operations.log import Log
 from retainer.sites.monitor.schedule import lateness
 from retainer.store.engines import Engine, Unavailable
 from retainer.store.tx import Store

@@ -14,8 +14,8 @@ import msgspec
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
-from retainer.server.outages import Outages
-from retainer.server.writer import Stream, Writer
+from retainer.server.operations.outages import Outages
+from retainer.server.operations.writer import Stream, Writer
 from retainer.store.engines import Busy, DeadlineExceeded, Engine, Unavailable
 from retainer.traffic.answered import LONGEST_METHOD, Answered, shown_path, written_record
 from retainer.traffic.recorder import RequestRecorder

@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 
 from retainer.kernel.http import Response
-from retainer.limits import Limiter
+from retainer.kernel.limits import Limiter
 from retainer.schema.migrations import current, head
 from retainer.store.engines import Busy, Unavailable
 from retainer.store.tx import Store

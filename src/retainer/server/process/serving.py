@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from retainer import settings as configuration
 from retainer.app import ROUTES
-from retainer.server import systemd, worker
-from retainer.server.log import Log
-from retainer.server.workers import SharedFlag, Workers
+from retainer.server.operations.log import Log
+from retainer.server.process import systemd, worker
+from retainer.server.process.workers import SharedFlag, Workers
 from retainer.settings import NOWHERE, PUBLIC, Settings, SettingsError
 from retainer.store.engines import connect
 
 if TYPE_CHECKING:
-    from retainer.server.metrics import Board
+    from retainer.server.operations.metrics import Board
 
 FIXED = ("database", "health", "metrics")
 """The settings that are the same for all workers: another value takes a restart."""
@@ -98,7 +98,7 @@ def check(settings: Settings, workers: int) -> None:
 
 def new_board(parts: int) -> "Board":
     """Return memory for the metrics of so many processes."""
-    from retainer.server.metrics import Board  # noqa: PLC0415  # its library is loaded where it is used
+    from retainer.server.operations.metrics import Board  # noqa: PLC0415  # its library is loaded where it is used
 
     return Board(ROUTES, parts)
 

@@ -17,7 +17,7 @@ from retainer.kernel.idempotency import KEEP
 from retainer.rollups import labour
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import idempotency_keys
-from retainer.server.log import Log
+from retainer.server.operations.log import Log
 from retainer.store.tx import Store
 from retainer.traffic import retention
 from retainer.traffic.recorder import RequestRecorder

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from retainer.errors import Refusal
 from retainer.kernel import pipeline
 from retainer.kernel.http import Request, Response
-from retainer.limits import Limiter, hit_address
-from retainer.server.log import Log
+from retainer.kernel.limits import Limiter, hit_address
+from retainer.kernel.pipeline import RequestLog
 from retainer.settings import BASE_PATH
 
 STAY_SECURE = ("strict-transport-security", "max-age=31536000")
@@ -18,7 +18,7 @@ Page = Callable[[Request], Response]
 class Site:
     """What a server answers outside the base path: `pages` by the first part of their path, like `openapi.json`."""
 
-    def __init__(self, pages: Mapping[str, Page], limiter: Limiter, log: Log) -> None:
+    def __init__(self, pages: Mapping[str, Page], limiter: Limiter, log: RequestLog) -> None:
         self.pages, self.limiter, self.log = pages, limiter, log
 
     def answer(self, request: Request) -> Response:

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
 from typing import Protocol
 
-from retainer.server.log import Log
+from retainer.server.operations.log import Log
 from retainer.settings import SettingsError
 
 START_SECONDS = 60  # the longest that a worker may take until it is ready

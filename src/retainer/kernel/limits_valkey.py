@@ -7,7 +7,7 @@ from collections.abc import Callable
 from valkey import Valkey
 from valkey.commands.core import Script
 
-from retainer.limits import WINDOW_SECONDS, Allowance, SlidingWindow
+from retainer.kernel.limits import WINDOW_SECONDS, Allowance, SlidingWindow
 
 PREFIX = "retainer:limit:"
 TIMEOUT_SECONDS = 0.2  # on a busy machine an answer may well take 50 ms

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from retainer.forwarding import group, is_trusted, parse_address
+from retainer.kernel.forwarding import group, is_trusted, parse_address
 from retainer.settings import Settings
 
 SCAN_SECONDS = 1.0

@@ -1,0 +1,1 @@
+"""HTTP around the application: what runs at once, connections, compression, and pages outside the API."""
