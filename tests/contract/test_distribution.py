@@ -16,7 +16,7 @@ from retainer.sites import uptime
 from retainer.sites.monitor import schedule
 from retainer.store import constraints
 from retainer.store.engines.postgresql import Postgresql
-from retainer.store.records import view
+from retainer.store.records import row_mapper
 from retainer.store.statements import statements_of
 from tests.databases import PostgresqlDatabases
 
@@ -122,7 +122,7 @@ BY_ID: list[tuple[str, ClauseElement, bool]] = [
         for table in metadata.sorted_tables
         if {"id", "account_id"} <= {*table.c.keys()}
     ),
-    ("invoices", view(metadata.tables["invoices"], Invoice).locked, True),
+    ("invoices", row_mapper(metadata.tables["invoices"], Invoice).locked, True),
     *(("sites", statement, False) for statement in (schedule.LEASE, schedule.LEASED, schedule.WRITE_FINDING)),
     ("sites", uptime.WRITE_SHARES, False),
     ("api_keys", USED, False),

@@ -26,7 +26,7 @@ from retainer.kernel.resource import Operation
 from retainer.schema import expressions
 from retainer.schema.filters import Where
 from retainer.schema.sites import site_plugins
-from retainer.store.records import View
+from retainer.store.records import RowMapper
 from retainer.store.tx import Tx
 from retainer.work import tasks
 from tests.contract.cases import LISTS
@@ -329,15 +329,15 @@ FAULTS = {
         (filter_holds, "GET /external-contacts", "role"),
     ),
     "words stand in the order of their letters": (
-        at(View, "order", lambda view, name: view.table.c[name]),
+        at(RowMapper, "order", lambda view, name: view.table.c[name]),
         (order_holds, "GET /tasks", "priority"),
     ),
     "nulls come first": (
-        at(View, "order", lambda view, name: func.coalesce(view.table.c[name], "")),
+        at(RowMapper, "order", lambda view, name: func.coalesce(view.table.c[name], "")),
         (order_holds, "GET /projects", "code"),
     ),
     "ties always ascend": (at(paging, "_rows", ascending_ties), (order_holds, "GET /time-entries", "date")),
-    "tasks of templates are work": (at(tasks.TaskFilter, "left_out", None), (filter_holds, "GET /tasks", "status")),
+    "tasks of templates are work": (at(tasks.TaskFilter, "default_exclusion", None), (filter_holds, "GET /tasks", "status")),
     "pages near the end are read forward": (at(paging, "_rows", never_backward), (order_holds, "GET /tags", "name")),
 }
 

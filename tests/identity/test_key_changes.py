@@ -149,7 +149,7 @@ def test_keys_that_are_unused_or_expire_soon_are_pointed_out(api, clock):
     clock.shift(timedelta(days=90))
     with api.operating() as tx:
         for name in ("used", "expiring"):
-            tx.set(api_keys, ids[name], {"last_used_at": tx.now})
+            tx.update_columns(api_keys, ids[name], {"last_used_at": tx.now})
     assert [get(api, key_id).warnings for key_id in ids.values()] == [[], ["unused"], []]
     clock.shift(timedelta(days=3))
     assert get(api, ids["expiring"]).warnings == ["expiring"]
@@ -163,7 +163,7 @@ def test_what_would_stop_is_what_works_now(api, clock):
     assert stopped.used == []
     with api.operating() as tx:
         of_member = keys.create_key(tx, KeyDetails("Member's", api.member_id, list(SCOPES)))
-        tx.set(api_keys, of_member.id, {"last_used_at": tx.now})
+        tx.update_columns(api_keys, of_member.id, {"last_used_at": tx.now})
     clock.shift(timedelta(hours=1))
     assert [key.name for key in change(api, key_list.live_keys).used] == ["Member's"]
     with api.operating() as tx:

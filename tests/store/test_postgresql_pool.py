@@ -140,7 +140,7 @@ def test_a_statement_that_was_to_be_prepared_after_one_that_failed_is_prepared_a
         """Run statements in a transaction that is rolled back; the last may fail for another's sake."""
         connection = engine.begin_write(None)
         try:
-            with engine.attempt(connection, may_repeat=False) if is_attempt else contextlib.nullcontext():
+            with engine.savepoint(connection, may_repeat=False) if is_attempt else contextlib.nullcontext():
                 for statement in statements[:-1]:
                     connection.run(statement, [])
                 return connection.run(statements[-1], []).fetchall()

@@ -177,7 +177,7 @@ def _insert_pairs(tx: Tx, kind: WorkKind, pairs: list[tuple[int, int]]) -> None:
     Who bills the same at the same moment waits, and then finds it taken; this is for whatever has slipped through.
     """
     try:
-        with tx.engine.attempt(tx.connection, may_repeat=tx.may_repeat):
+        with tx.engine.savepoint(tx.connection, may_repeat=tx.may_repeat):
             tx.change(INSERT[kind], pairs=json.dumps(pairs), now=tx.now)
     except tx.engine.conflict:
         taken = tx.all(TAKEN[kind], work=json.dumps([item_id for _, item_id in pairs]))

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Table, Text, and_, bindparam, case, cast, 
 
 from retainer.schema import expressions
 from retainer.schema.billing import OPEN_INVOICES, credit_notes, invoices, payments
-from retainer.schema.columns import among
+from retainer.schema.columns import in_literals
 from retainer.schema.filters import Where
 from retainer.store.records import Derived
 from retainer.store.tables import TODAY
@@ -25,7 +25,7 @@ overdue = expressions.overdue(*OPEN_INVOICES)
 def has_status(table: Table, statuses: Any) -> ColumnElement[bool]:
     """Whether an invoice has one of these statuses, or is `overdue` or `open` when they say so."""
     late = and_(literal("overdue").in_(statuses), overdue(table))
-    is_open = and_(literal("open").in_(statuses), among(table.c.status, OPEN_INVOICES))
+    is_open = and_(literal("open").in_(statuses), in_literals(table.c.status, OPEN_INVOICES))
     return or_(table.c.status.in_(statuses), late, is_open)
 
 

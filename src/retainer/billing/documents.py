@@ -18,7 +18,7 @@ from retainer.schema.identity import accounts
 from retainer.schema.work import projects
 from retainer.shared import relations
 from retainer.store import constraints
-from retainer.store.records import R, view
+from retainer.store.records import R, row_mapper
 from retainer.store.tables import ACCOUNT, metadata
 from retainer.store.tx import Tx
 from retainer.values import money
@@ -166,14 +166,14 @@ def totals_of(document: Quote | Invoice) -> DocumentTotals:
 
 def load_children(tx: Tx, table: Table, model: type[R], parent: str, parent_id: int) -> list[R]:
     """Return the lines of a document, in their order, or what else belongs to it, the oldest first."""
-    read = view(table, model).read
+    read = row_mapper(table, model).read
     return [read(row) for row in tx.all(_children(table, model, parent), parent=parent_id)]
 
 
 @cache
 def _children(table: Table, model: type[Record], parent: str) -> Select[Any]:
     order = [table.c[name] for name in ("position", "id") if name in table.c]
-    return view(table, model).rows.where(table.c[parent] == bindparam("parent")).order_by(*order)
+    return row_mapper(table, model).rows.where(table.c[parent] == bindparam("parent")).order_by(*order)
 
 
 def merge_lines(tx: Tx, sent: Sequence[R | ChildChange] | None, before: Sequence[R], *, fixed: bool) -> list[R]:

@@ -88,13 +88,13 @@ class ClientFilter(Filter):
     """Which clients."""
 
     sorts = ("name", "number", "created_at", "updated_at")
-    name: Annotated[OneOf[Text191] | None, REPEATED, one_of("name", few=True)] = None
+    name: Annotated[OneOf[Text191] | None, REPEATED, one_of("name", is_small=True)] = None
     status: OneOf[Status] | None = None
     country: OneOf[Country] | None = None
     currency: OneOf[Currency] | None = None
     number: OneOf[Text50] | None = None
     email: OneOf[Email] | None = None
-    vat_number: Annotated[OneOf[Text50] | None, one_of("vat_number", few=True)] = None
+    vat_number: Annotated[OneOf[Text50] | None, one_of("vat_number", is_small=True)] = None
     has_overdue: Annotated[bool | None, truth(has_overdue_invoice, "clients who have an overdue invoice")] = None
     external_id: OneOf[Text191] | None = None
     tag_id: TagFilter = None

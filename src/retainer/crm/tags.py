@@ -85,7 +85,7 @@ def set_tags(
     if removed := sorted(current - wanted):
         _change_links(tx, _remove_tags(links), record_id, removed, -1)
     if added := sorted(wanted - current):
-        tx.attempt(table, record, record_id, partial(_change_links, tx, _add_tags(links), record_id, added, 1))
+        tx.write_checked(table, record, record_id, partial(_change_links, tx, _add_tags(links), record_id, added, 1))
     if before is not None and current != wanted:
         tx.touch(table, record_id)
 

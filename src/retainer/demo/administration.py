@@ -73,7 +73,7 @@ def administer(tx: Tx, today: date, team: list[UserDetails]) -> tuple[list[int],
     demo = keys.create_key(tx, make(KeyDetails, name="Demo", user_id=admin_id, scopes=list(SCOPES)))
     for key_id, days in ((website.id, 120), (imported.id, 290)):
         used = instant_after(_noon(today), -timedelta(days=days))
-        tx.set(api_keys, key_id, {"last_used_at": used, "last_used_address": SERVER})
+        tx.update_columns(api_keys, key_id, {"last_used_at": used, "last_used_address": SERVER})
     return people, demo.value
 
 

@@ -59,7 +59,7 @@ class Traffic:
             if requests:
                 with self.store.begin(self.actor, write=True) as tx:
                     used = {"last_used_at": requests[-1].time, "last_used_address": key.address}
-                    tx.set(api_keys, key.id, used)
+                    tx.update_columns(api_keys, key.id, used)
 
     def keys(self) -> list[DemoKey]:
         """Return the keys that can call something, without those that nobody has used for long."""

@@ -84,7 +84,7 @@ def get_account(tx: Tx) -> Fields:
 def set_account(tx: Tx, changes: Fields) -> Fields:
     """Change the account, with effect from the next request of its keys on; return it."""
     before = get_account(tx)
-    tx.set(accounts, before["id"], account_values(changes, before["currency"]))
+    tx.update_columns(accounts, before["id"], account_values(changes, before["currency"]))
     after = get_account(tx)
     audit.note_changes(tx, "account changed", Target("account", after["id"], after["name"]), before, after)
     return after
@@ -96,7 +96,7 @@ def switch_api(tx: Tx, *, on: bool) -> None:
     if on:
         require_api(account["plan"], account["trial_ends_at"], tx.now)
     if account["api_enabled"] != on:
-        tx.set(accounts, account["id"], {"api_enabled": on})
+        tx.update_columns(accounts, account["id"], {"api_enabled": on})
         target = Target("account", account["id"], account["name"])
         audit.note(tx, "API switched on" if on else "API switched off", target)
 

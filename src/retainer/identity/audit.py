@@ -101,7 +101,7 @@ def note(tx: Tx, action: Action, target: Target, *, before: Fields | None = None
         "before": before and json.dumps(before),
         "after": after and json.dumps(after),
     }
-    tx.put(audit_entries, values)
+    tx.insert_counted(audit_entries, values)
 
 
 def note_changes(tx: Tx, action: Action, target: Target, before: Fields, after: Fields) -> None:

@@ -45,7 +45,7 @@ def change_key(tx: Tx, key_id: int, changes: Fields) -> Key:
     values = dict(changes)
     if "scopes" in values:
         values["scopes"] = scope_text(values["scopes"])
-    tx.set(api_keys, key_id, values)
+    tx.update_columns(api_keys, key_id, values)
     after = get_key(tx, key_id)
     audit.note_changes(
         tx, "key changed", _target(after), *({"name": key.name, "scopes": key.scopes} for key in (before, after))
@@ -71,7 +71,7 @@ def rotate_key(tx: Tx, key_id: int, rotation: Rotation) -> NewKey:
     new = keys.create_key(tx, KeyDetails(former.name, former.user_id, former.scopes, expires_at))
     end = instant_after(tx.now, timedelta(hours=rotation.hours))
     end = end if former.expires_at is None else min(end, former.expires_at)
-    tx.set(api_keys, key_id, {"expires_at": end, "replaced_by_id": new.id})
+    tx.update_columns(api_keys, key_id, {"expires_at": end, "replaced_by_id": new.id})
     fields = {"expires_at": end, "replaced_by_id": new.id}
     before = {"expires_at": former.expires_at, "replaced_by_id": None}
     audit.note_changes(tx, "key rotated", _target(former), before, fields)
@@ -82,7 +82,7 @@ def revoke_key(tx: Tx, key_id: int) -> Key:
     """Revoke a key for ever; repeated, `revoked_at` stays. Return it. Raises `not_found`."""
     key = get_key(tx, key_id)
     if key.revoked_at is None:
-        tx.set(api_keys, key_id, {"revoked_at": tx.now})
+        tx.update_columns(api_keys, key_id, {"revoked_at": tx.now})
         audit.note(tx, "key revoked", _target(key))
         key = get_key(tx, key_id)
     return key

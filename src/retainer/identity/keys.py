@@ -84,7 +84,7 @@ def create_key(tx: Tx, details: KeyDetails) -> NewKey:
         "scopes": scope_text(details.scopes),
         "expires_at": details.expires_at,
     }
-    key_id = tx.add(api_keys, values | {"hash": digest(value)})
+    key_id = tx.insert_raw(api_keys, values | {"hash": digest(value)})
     target = Target("key", key_id, details.name)
     audit.note(tx, "key created", target, after=values | {"user_name": holder[0]})
     return NewKey(key_id, value)

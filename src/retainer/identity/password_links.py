@@ -80,7 +80,7 @@ def create(tx: Tx, user_id: int) -> PasswordLink:
     void_all_of(tx, user_id)
     link = PasswordLink(secrets.token_urlsafe(32), instant_after(tx.now, VALID))
     values = {"user_id": user_id, "hash": digest(link.token), "expires_at": link.expires_at}
-    tx.add(password_links, values)
+    tx.insert_raw(password_links, values)
     audit.note(tx, "link created", Target("user", user_id, name), after={"expires_at": link.expires_at})
     return link
 

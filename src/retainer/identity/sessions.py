@@ -99,7 +99,7 @@ def start(tx: Tx, user_id: int, address: str | None, user_agent: str | None) -> 
     """Begin a session of a user; return its id, and its token, which is not stored."""
     token = secrets.token_urlsafe(32)
     values = {"user_id": user_id, "hash": digest(token), "last_used_at": tx.now, "address": address}
-    return tx.add(sessions, values | {"user_agent": user_agent and user_agent[:LONGEST_USER_AGENT]}), token
+    return tx.insert_raw(sessions, values | {"user_agent": user_agent and user_agent[:LONGEST_USER_AGENT]}), token
 
 
 def list_sessions(tx: Tx) -> list[Session]:
@@ -114,7 +114,7 @@ def end(tx: Tx, session_id: int) -> None:
         raise Refusal("not_found", f"There is no session {session_id}.")
     name, ended_at = row
     if ended_at is None:
-        tx.set(sessions, session_id, {"ended_at": tx.now})
+        tx.update_columns(sessions, session_id, {"ended_at": tx.now})
         is_own = isinstance(tx.actor, Admin) and tx.actor.session_id == session_id
         audit.note(tx, "signed out" if is_own else "session revoked", Target("session", session_id, name))
 

@@ -157,7 +157,7 @@ def begin(store: Store, user: User, newer_hash: str | None, browser: Browser) ->
         if tx.value(HASH, id=user.id) != user.password_hash:
             raise mismatch()
         if newer_hash is not None:
-            tx.set(schema.users, user.id, {"password_hash": newer_hash})
+            tx.update_columns(schema.users, user.id, {"password_hash": newer_hash})
         return start_session(tx, user, browser)
 
 

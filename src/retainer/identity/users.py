@@ -94,7 +94,7 @@ def create_user(tx: Tx, details: UserDetails, password_hash: str | None = None) 
     """Add a user to the account; return the id. Raises `validation_failed`."""
     fields = msgspec.structs.asdict(details)
     values = _user_values(tx, 0, fields) | {"is_active": True, "password_hash": password_hash}
-    user_id = tx.add(users, values)
+    user_id = tx.insert_raw(users, values)
     _, cost_rate = _set_cost_rate(tx, user_id, fields, is_new=True)
     chosen = {name: value for name, value in get_user(tx, user_id).items() if name in fields}
     audit.note(tx, "user created", Target("user", user_id, details.name), after=chosen | cost_rate)
@@ -135,7 +135,7 @@ def change_user(tx: Tx, user_id: int, changes: Fields) -> Fields:
     values = _user_values(tx, user_id, changes)
     password_hash = values.pop("password_hash", None)
     if values:
-        tx.set(users, user_id, values)
+        tx.update_columns(users, user_id, values)
     rates = _set_cost_rate(tx, user_id, changes)
     after = get_user(tx, user_id)
     target = Target("user", user_id, after["name"])
@@ -153,7 +153,7 @@ def change_user(tx: Tx, user_id: int, changes: Fields) -> Fields:
 
 def set_password(tx: Tx, user_id: int, name: str, password_hash: str) -> None:
     """Set the password of a user; all sessions of the user but the one that acts end, and the link is void."""
-    tx.set(users, user_id, {"password_hash": password_hash})
+    tx.update_columns(users, user_id, {"password_hash": password_hash})
     sessions.end_all_of(tx, user_id)
     password_links.void_all_of(tx, user_id)
     audit.note(tx, "password set", Target("user", user_id, name))

@@ -11,7 +11,7 @@ import msgspec
 from sqlalchemy import Table
 
 from retainer.errors import Refusal
-from retainer.store.records import R, view
+from retainer.store.records import R, row_mapper
 from retainer.store.tx import Tx
 from retainer.values.records import Record
 
@@ -43,7 +43,7 @@ def matches(header: str | None, tag: str) -> bool:
 
 
 def _held(table: Table, record: Record) -> str:
-    return _digest(encode([getattr(record, name) for name in view(table, type(record)).held]))
+    return _digest(encode([getattr(record, name) for name in row_mapper(table, type(record)).held]))
 
 
 def _digest(data: bytes) -> str:

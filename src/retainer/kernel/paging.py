@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Select, Table, bindparam, func, null, sele
 
 from retainer.kernel.http import Request
 from retainer.kernel.query import Filter, Signature, conditions, parameters, read_pairs, read_values, signature_of
-from retainer.store.records import R, View, view
+from retainer.store.records import R, RowMapper, row_mapper
 from retainer.store.statements import Deferred
 from retainer.store.tables import totals
 from retainer.store.tx import Tx
@@ -106,7 +106,7 @@ def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, *
             )[::-1]
         elif size > 0:
             rows = tx.all(Deferred(_rows, (table, model, limits, page.sort, size, "forward")), offset=offset, **values)
-    read = view(table, model).read
+    read = row_mapper(table, model).read
     return _paged([read(row) for row in rows], page, offset, total)
 
 
@@ -141,9 +141,9 @@ def _limits(table: Table, limits: Limits) -> list[ColumnElement[bool]]:
 
 def _total(table: Table, limits: Limits) -> Select[Any]:
     """How many rows pass; without filters that is read from the counter, for counting takes time as rows grow."""
-    left_out = limits[0].left_out
-    if limits[1:] == (left_out.by_default if left_out else (), ()):
-        count = totals.c.count - left_out.total.scalar_subquery() if left_out else totals.c.count
+    default_exclusion = limits[0].default_exclusion
+    if limits[1:] == (default_exclusion.by_default if default_exclusion else (), ()):
+        count = totals.c.count - default_exclusion.total.scalar_subquery() if default_exclusion else totals.c.count
         return select(count).where(totals.c.name == table.name)
     return select(func.count()).select_from(table).where(*_limits(table, limits))
 
@@ -154,22 +154,22 @@ def _rows(table: Table, model: type[Record], limits: Limits, sort: tuple[str, ..
     The size stands in the text, and the first page has no OFFSET: bound ones make SQLite's plan half as slow again.
     Other pages look for ids first: PostgreSQL also makes the rows that it skips, which takes seconds for a million.
     """
-    records = view(table, model)
-    few = any(parameters(limits[0])[name].where.few for name, _ in limits[1])
+    records = row_mapper(table, model)
+    is_small = any(parameters(limits[0])[name].where.is_small for name, _ in limits[1])
     if way == "first":
         total = _total(table, limits).scalar_subquery().label("total")
         found = records.rows.add_columns(total).where(*_limits(table, limits))
-        return found.order_by(*_order(records, sort, way, few=few)).suffix_with(text(f"LIMIT {size}"))
-    ids = select(table.c.id).where(*_limits(table, limits)).order_by(*_order(records, sort, way, few=few))
+        return found.order_by(*_order(records, sort, way, is_small=is_small)).suffix_with(text(f"LIMIT {size}"))
+    ids = select(table.c.id).where(*_limits(table, limits)).order_by(*_order(records, sort, way, is_small=is_small))
     ids = ids.suffix_with(text(f"LIMIT {size} OFFSET :offset")).correlate(None)
-    return records.rows.where(table.c.id.in_(ids)).order_by(*_order(records, sort, way, few=True))
+    return records.rows.where(table.c.id.in_(ids)).order_by(*_order(records, sort, way, is_small=True))
 
 
-def _order(records: View, sort: tuple[str, ...], way: str, *, few: bool) -> Iterator[ColumnElement[object]]:
+def _order(records: RowMapper, sort: tuple[str, ...], way: str, *, is_small: bool) -> Iterator[ColumnElement[object]]:
     """The order of a page; few rows are sorted at once, where an index in this order would meet all."""
     for part in (*sort, "-id" if sort[-1].startswith("-") else "id"):
         column = records.order(part.removeprefix("-"))
-        if few:
+        if is_small:
             column = func.coalesce(column, null())
         ordered = column.desc() if part.startswith("-") != (way == "backward") else column.asc()
         if getattr(column, "nullable", True):

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Table, bindparam, false, or_
 from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.kernel.http import Request
 from retainer.schema import filters
-from retainer.schema.filters import LeftOut, Where, since
+from retainer.schema.filters import DefaultExclusion, Where, since
 from retainer.values.kinds import ME, Id, Instant, Text191
 from retainer.values.parameters import LONGEST_LIST, check_ranges, from_text
 
@@ -31,7 +31,7 @@ class Query(msgspec.Struct):
 class Filter(Query):
     """The filters that every list takes; lists add their own fields."""
 
-    ids: Annotated[OneOf[Id] | None, filters.one_of("id", few=True)] = None
+    ids: Annotated[OneOf[Id] | None, filters.one_of("id", is_small=True)] = None
     q: Annotated[Text191 | None, filters.SEARCH] = None
     created_since: Annotated[Instant | None, since("created_at")] = None
     created_before: Annotated[Instant | None, filters.before("created_at")] = None
@@ -40,7 +40,7 @@ class Filter(Query):
 
     sorts: ClassVar[tuple[str, ...]] = ("id",)
     """The fields that a list can be sorted by; the first, with its sign, is the default."""
-    left_out: ClassVar[LeftOut | None] = None
+    default_exclusion: ClassVar[DefaultExclusion | None] = None
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -144,7 +144,7 @@ def signature_of(asked: Filter, me: int) -> tuple[Signature, dict[str, Any]]:
 
 def conditions(table: Table, model: type[Filter], signature: Signature) -> list[ColumnElement[bool]]:
     """Return the SQL conditions of filters with this signature."""
-    limits: list[Any] = model.left_out.conditions(table, dict(signature)) if model.left_out else []
+    limits: list[Any] = model.default_exclusion.conditions(table, dict(signature)) if model.default_exclusion else []
     for name, form in signature:
         value: Any = form if isinstance(form, bool) else bindparam(name)
         room, or_none = form if isinstance(form, tuple) else (0, False)

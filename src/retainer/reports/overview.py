@@ -53,7 +53,7 @@ from retainer.rollups import summaries
 from retainer.rollups.summaries import Sums
 from retainer.schema import expressions
 from retainer.schema.billing import quotes
-from retainer.schema.columns import among
+from retainer.schema.columns import in_literals
 from retainer.schema.crm import clients
 from retainer.schema.sites import sites
 from retainer.sites import uptime
@@ -258,7 +258,7 @@ def _counts(limits: tuple[str, ...]) -> dict[str, Select[Any]]:
         schema.support.tickets,
         sites.c,
     )
-    is_open = among(project.c.status, projects.OPEN)
+    is_open = in_literals(project.c.status, projects.OPEN)
     states = counted(
         project.c.status == "active",
         and_(is_open, progress.over_budget(project)),
@@ -276,7 +276,7 @@ def _counts(limits: tuple[str, ...]) -> dict[str, Select[Any]]:
     return {
         "clients": select(*active).select_from(clients).where(*client),
         "projects": select(*states).where(project.c.is_template.is_(False), *_of(project.c, limits)),
-        "open_tasks": open_tasks.where(among(task.c.status, tasks.OPEN), live, *_of(task.c, limits)),
+        "open_tasks": open_tasks.where(in_literals(task.c.status, tasks.OPEN), live, *_of(task.c, limits)),
         "done_tasks": select(func.count())
         .select_from(task)
         .where(during(task.c.completed_at), task.c.status == "done", live, *_of(task.c, limits)),

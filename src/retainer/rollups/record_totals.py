@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from retainer.rollups import summaries
 from retainer.rollups.sources import SOURCES, ZERO, Source, key_of
-from retainer.schema.columns import among
+from retainer.schema.columns import in_literals
 from retainer.schema.crm import clients, tags
 from retainer.schema.rollups import project_sums
 from retainer.schema.support import tickets
@@ -57,7 +57,7 @@ FORMULAS: dict[Table, Formulas] = {
     tasks: {"tracked_minutes": {"tracked_minutes": 1}, "subtasks_count": {"tasks": 1}},
     tickets: {"replies_count": {"replies": 1}, "tracked_minutes": {"tracked_minutes": 1}},
 }
-AMOUNTS = tuple(column.name for column in projects.c if column.info.get("money") and "kept" in column.info)
+AMOUNTS = tuple(column.name for column in projects.c if column.info.get("money") and "maintained" in column.info)
 """The totals of a project that are in its currency."""
 AMOUNT_FIGURES = tuple(dict.fromkeys(figure for name in AMOUNTS for figure in FORMULAS[projects][name]))
 CURRENCIES = select(*projects.c["id", "currency"]).where(projects.c.client_id == bindparam("client"))
@@ -123,7 +123,7 @@ def _expected(table: Table) -> Select[int]:
     for source in SOURCES:
         if table in source.feeds:
             selected = source.rows.selected_columns
-            rows = source.rows.where(among(selected.status, source.statuses)) if source.statuses else source.rows
+            rows = source.rows.where(in_literals(selected.status, source.statuses)) if source.statuses else source.rows
             columns = rows.subquery().c
             currency = columns.currency if "currency" in columns else null().label("currency")
             added = (columns.get(name, ZERO).label(name) for name in figures)

@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 from retainer.rollups import buckets
 from retainer.rollups.sources import SOURCES, ZERO, Source
-from retainer.schema.columns import among
+from retainer.schema.columns import in_literals
 from retainer.store.engines.sql import insert_or_add, is_listed, listed
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
@@ -147,7 +147,7 @@ def _all(table: Table) -> list[Select[Any]]:
     for source in SOURCES:
         if table in source.feeds:
             rows = source.rows
-            conditions = [among(rows.selected_columns.status, source.statuses)] if source.statuses else []
+            conditions = [in_literals(rows.selected_columns.status, source.statuses)] if source.statuses else []
             selects.append(_spanned(table, rows.where(*conditions).subquery(), _names(table)[1]))
     return selects
 

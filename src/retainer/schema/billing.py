@@ -14,14 +14,14 @@ from retainer.schema.columns import (
     instant,
     integer,
     money,
-    only_one,
+    partial_index,
     price,
     ref,
     sortable,
-    sparse,
     tenant_table,
     text,
     unique,
+    unique_where,
 )
 
 OPEN_INVOICES = ("sent", "partially_paid")
@@ -119,7 +119,7 @@ invoices = tenant_table(
     folded("number", "subject", "purchase_order", into="search", optional=True),
     unique("number"),
     unique("external_id"),
-    only_one("invoices", "quote_id", column("status") != "void"),
+    unique_where("invoices", "quote_id", column("status") != "void"),
     Index(None, "account_id", "created_at", "id"),
     Index(None, "account_id", "updated_at", "id"),
     Index(None, "account_id", "client_id", "created_at", "id"),
@@ -232,6 +232,6 @@ expenses = tenant_table(
     Index(None, "account_id", "client_id", "date", "id"),
     Index(None, "account_id", "project_id", "date", "id"),
     Index(None, "account_id", "user_id", "date", "id"),
-    sparse("expenses", "invoice_id"),
-    sparse("expenses", "invoice_line_id"),
+    partial_index("expenses", "invoice_id"),
+    partial_index("expenses", "invoice_line_id"),
 )

@@ -101,31 +101,31 @@ def hidden(column: Column[Any]) -> Column[Any]:
     return column
 
 
-def maintained(column: Column[Any]) -> Column[Any]:
+def mark_maintained(column: Column[Any]) -> Column[Any]:
     """Mark a figure that others keep up to date: no update of its record writes it, and If-Match leaves it alone."""
-    column.info["kept"] = True
+    column.info["maintained"] = True
     return column
 
 
-def kept(name: str, kind: Callable[..., Column[Any]] = integer) -> Column[Any]:
+def maintained(name: str, kind: Callable[..., Column[Any]] = integer) -> Column[Any]:
     """A sum of other rows, 0 at first, that `rollups` keeps as these change."""
     column = kind(name, server_default="0")
-    column.info["kept"] = True
+    column.info["maintained"] = True
     return column
 
 
-def among(column: ColumnElement[Any], words: Iterable[str]) -> ColumnElement[bool]:
+def in_literals(column: ColumnElement[Any], words: Iterable[str]) -> ColumnElement[bool]:
     """Whether a column holds one of these words, as literals: they are part of the prepared statement."""
     return column.in_([literal(word) for word in words])
 
 
-def sparse(table: str, *names: str) -> Index:
+def partial_index(table: str, *names: str) -> Index:
     """A partial index, without the rows in which the first of these columns is null."""
     present = column(names[0]).is_not(None)
     return Index(f"{table}_by_{names[0]}", "account_id", *names, sqlite_where=present, postgresql_where=present)
 
 
-def only_one(table: str, name: str, condition: ColumnElement[bool]) -> Index:
+def unique_where(table: str, name: str, condition: ColumnElement[bool]) -> Index:
     """Unique within the account among the rows that meet a condition; a violation is not assigned to a field."""
     columns = ("account_id", name)
     return Index(f"{table}_unique_{name}", *columns, unique=True, sqlite_where=condition, postgresql_where=condition)

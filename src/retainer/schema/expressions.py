@@ -5,26 +5,26 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, and_, case, select
 
-from retainer.schema.columns import among
+from retainer.schema.columns import in_literals
 from retainer.schema.work import projects
 from retainer.store.tables import TODAY
 
 COVERED = ("fixed_fee", "retainer")
 """The billing types of projects whose fee covers the hours, which are not billed separately (contract 3.8)."""
-COVERED_PROJECTS: Select[Any] = select(projects.c.id).where(among(projects.c.billing_type, COVERED))
+COVERED_PROJECTS: Select[Any] = select(projects.c.id).where(in_literals(projects.c.billing_type, COVERED))
 """The ids of the projects whose hours are covered by their fee."""
 
 
 def is_covered(table: Table) -> ColumnElement[bool]:
     """Whether the hours of a project are covered by its fee."""
-    return among(table.c.billing_type, COVERED)
+    return in_literals(table.c.billing_type, COVERED)
 
 
 def has_covered_hours(table: Table) -> ColumnElement[bool]:
     """Whether a fee covers the hours of a time entry: that of its project."""
     project = projects.alias()
     billing_type = select(project.c.billing_type).where(project.c.id == table.c.project_id).scalar_subquery()
-    return among(billing_type, COVERED)
+    return in_literals(billing_type, COVERED)
 
 
 def is_unpriced(table: Table) -> ColumnElement[bool]:
@@ -51,4 +51,4 @@ def is_past_due(table: Any) -> ColumnElement[bool]:
 
 def overdue(*open_statuses: str) -> Callable[[Any], ColumnElement[bool]]:
     """Return a condition: whether the `due_date` has passed while the status is one of these."""
-    return lambda table: and_(among(table.c.status, open_statuses), is_past_due(table))
+    return lambda table: and_(in_literals(table.c.status, open_statuses), is_past_due(table))

@@ -25,7 +25,7 @@ class Where(NamedTuple):
     condition: Callable[[Table, Any], ColumnElement[bool]]
     value: Callable[[Any], Any] = lambda value: value
     description: str = ""
-    few: bool = False
+    is_small: bool = False
     """Whether few records pass, so that they are sorted when they are found: an index in the order would meet all."""
 
 
@@ -42,13 +42,13 @@ def default(name: str, hint: Any) -> Where:
     return Where(lambda table, value: table.c[name] == value, description=description)
 
 
-def one_of(name: str, description: str = "", *, few: bool = False) -> Where:
-    """The rows whose field has one of the values of a comma list; `few` when hardly any have the same."""
+def one_of(name: str, description: str = "", *, is_small: bool = False) -> Where:
+    """The rows whose field has one of the values of a comma list; `is_small` when hardly any have the same."""
     description = description or f"Records whose `{name}` is one of these."
-    return Where(lambda table, values: table.c[name].in_(values), description=description, few=few)
+    return Where(lambda table, values: table.c[name].in_(values), description=description, is_small=is_small)
 
 
-class LeftOut(NamedTuple):
+class DefaultExclusion(NamedTuple):
     """The rows that a list leaves out by default, unless it is requested with one of the filters `unless`."""
 
     rows: Callable[[Table], ColumnElement[bool]]

@@ -2,7 +2,18 @@
 
 from sqlalchemy import Index
 
-from retainer.schema.columns import flag, folded, instant, integer, kept, ref, sparse, tenant_table, text, unique
+from retainer.schema.columns import (
+    flag,
+    folded,
+    instant,
+    integer,
+    maintained,
+    partial_index,
+    ref,
+    tenant_table,
+    text,
+    unique,
+)
 from retainer.schema.crm import tag_links
 
 tickets = tenant_table(
@@ -29,8 +40,8 @@ tickets = tenant_table(
     integer("reopened_count"),
     instant("last_reply_at", optional=True),
     text("last_reply_by", optional=True),
-    kept("replies_count"),
-    kept("tracked_minutes"),
+    maintained("replies_count"),
+    maintained("tracked_minutes"),
     text("external_id", optional=True),
     folded("requester_email", optional=True),
     folded("subject", "description", into="search"),
@@ -44,8 +55,8 @@ tickets = tenant_table(
     Index(None, "account_id", "contact_id"),
     Index(None, "account_id", "site_id"),
     Index(None, "account_id", "project_id"),
-    sparse("tickets", "requester_email_folded", "created_at", "id"),
-    sparse("tickets", "resolved_at"),
+    partial_index("tickets", "requester_email_folded", "created_at", "id"),
+    partial_index("tickets", "resolved_at"),
 )
 tickets_tags = tag_links("tickets")
 

@@ -13,7 +13,7 @@ from retainer.values.records import WRITE_ONLY, DetailOnly, Record
 
 Convert = Callable[[Any], Any]
 MINOR = {currency: 10 ** (4 - digits) for currency, digits in DIGITS.items() if digits != 2}
-GIVEN = frozenset(Record.__struct_fields__)
+BASE_FIELDS = frozenset(Record.__struct_fields__)
 decode_row = msgspec.json.Decoder(list[Any]).decode
 R = TypeVar("R", bound=Record)
 
@@ -43,7 +43,7 @@ def comparable_amount(table: Table, name: str) -> ColumnElement[Any]:
     return type_coerce(table.c[name] * case(MINOR, value=table.c.currency, else_=100), INTEGER)
 
 
-class View:
+class RowMapper:
     """How the rows of a table are read as one type of record, and how a record is written to them.
 
     `held` are the fields that the record itself holds; what others are derived from or kept up to date by is not.
@@ -55,8 +55,8 @@ class View:
         fields = [field.name for field in answered]
         self.model, self.table, self.kinds = model, table, get_type_hints(model)
         self.columns: list[ColumnElement[Any]] = []
-        stored = (name for name in fields if name in table.c and name not in GIVEN)
-        self.names = [name for name in stored if "kept" not in table.c[name].info]
+        stored = (name for name in fields if name in table.c and name not in BASE_FIELDS)
+        self.names = [name for name in stored if "maintained" not in table.c[name].info]
         self.held = [*_held_fields(table, model, hints)]
         self._into = [(name, table.c[name].info["into"]) for name in self.names if "into" in table.c[name].info]
         self._out: list[tuple[int, Convert]] = []
@@ -134,7 +134,7 @@ def _held_fields(table: Table, model: type[Record], hints: dict[str, object]) ->
         elif any(isinstance(mark, Derived) for mark in marks):
             is_held = False
         else:
-            is_held = "kept" not in table.c[field.name].info
+            is_held = "maintained" not in table.c[field.name].info
         if is_held:
             yield field.name
 
@@ -146,6 +146,6 @@ def folds(table: Table) -> dict[str, tuple[tuple[str, ...], Callable[[str], str]
 
 
 @cache
-def view(table: Table, model: type[Record]) -> View:
+def row_mapper(table: Table, model: type[Record]) -> RowMapper:
     """The view of a table as a type; made once, when every table is known."""
-    return View(table, model)
+    return RowMapper(table, model)

@@ -14,7 +14,7 @@ from retainer.store import constraints
 from retainer.store.constraints import MISSING, Step, singular
 from retainer.store.engines.base import TRANSACTION_SECONDS, DriverCursor, Engine, Row, TransientConflict
 from retainer.store.engines.sql import INTEGER, TEXT, Part, combined, insert_or_add, rows_of
-from retainer.store.records import R, folds, view
+from retainer.store.records import R, folds, row_mapper
 from retainer.store.statements import Statement, Statements, statements_of
 from retainer.store.tables import ACCOUNT, totals
 from retainer.store.transaction import Transaction, UnscopedTx
@@ -120,7 +120,7 @@ class Tx(BodyErrors, Transaction):
         """Return the record, or None: for references in a body, whose absence `insert` and `update` report."""
         if record_id is None:
             return None
-        records = view(table, model)
+        records = row_mapper(table, model)
         row = self.one(records.locked if self.writes else records.one, id=record_id)
         record: R | None = None if row is None else records.read(row)
         return record
@@ -146,23 +146,23 @@ class Tx(BodyErrors, Transaction):
         With an engine that combines writes, `parts` read the row as `inserted`, and are written with it.
         """
         values = self._values(table, record)
-        return self.attempt(table, record, None, partial(self.put, table, values, parts))
+        return self.write_checked(table, record, None, partial(self.insert_counted, table, values, parts))
 
-    def put(self, table: Table, values: Columns, parts: tuple[Part, ...] = ()) -> int:
+    def insert_counted(self, table: Table, values: Columns, parts: tuple[Part, ...] = ()) -> int:
         """Write a new row with values that were validated before, and count it; return its id. `parts` as above."""
         if self.engine.combines_writes:
             counted = {"now": self.now, "counted": table.name, "change": 1}
             return self.engine.new_id(self.execute(_insert_combined(table, tuple(values), parts), values | counted))
-        row_id = self.add(table, values)
+        row_id = self.insert_raw(table, values)
         self.count(table, 1)
         return row_id
 
-    def add(self, table: Table, values: Columns) -> int:
+    def insert_raw(self, table: Table, values: Columns) -> int:
         """Write a new row of a table whose rows are not counted; return its id."""
         statement = _insert(table, tuple(values), returns_id=self.engine.returns_ids)
         return self.engine.new_id(self.execute(statement, values | {"now": self.now}))
 
-    def set(self, table: Table, row_id: int, values: Columns) -> None:
+    def update_columns(self, table: Table, row_id: int, values: Columns) -> None:
         """Write columns of a row, with values that were validated before, if any of them changes."""
         self.run(_update(table, tuple(values)), **values, row_id=row_id, now=self.now)
 
@@ -170,7 +170,7 @@ class Tx(BodyErrors, Transaction):
         """Write the record's fields to its row, if any has changed. Raises `validation_failed` with every error."""
         values = self._values(table, record)
         change = partial(self.change, _update(table, tuple(values)), **values, row_id=record.id, now=self.now)
-        self.attempt(table, record, record.id, change)
+        self.write_checked(table, record, record.id, change)
 
     def touch(self, table: Table, record_id: int) -> None:
         """Note that a record has changed, where its own row does not show it: its tags, its lines, what it became."""
@@ -229,7 +229,7 @@ class Tx(BodyErrors, Transaction):
             if taken is not None:
                 self.error(field, f"Is already taken by {singular(table)} {taken[0]}. Choose another.")
 
-    def attempt(self, table: Table, record: Record, exclude_id: int | None, write: Callable[[], int]) -> int:
+    def write_checked(self, table: Table, record: Record, exclude_id: int | None, write: Callable[[], int]) -> int:
         """Write a record, or what belongs to it; every error of the body is raised here.
 
         The database itself refuses references to nothing and values that are taken: why is asked when it does. May
@@ -239,7 +239,7 @@ class Tx(BodyErrors, Transaction):
             self.check(table, type(record), msgspec.structs.asdict(record), exclude_id)
             self.raise_errors()
         try:
-            with self.engine.attempt(self.connection, may_repeat=self.may_repeat):
+            with self.engine.savepoint(self.connection, may_repeat=self.may_repeat):
                 return write()
         except self.engine.conflict:
             self.check(table, type(record), msgspec.structs.asdict(record), exclude_id)
@@ -248,7 +248,7 @@ class Tx(BodyErrors, Transaction):
 
     def _values(self, table: Table, record: Record) -> Columns:
         """Return the record's fields as columns."""
-        values = view(table, type(record)).write(record, self.error)
+        values = row_mapper(table, type(record)).write(record, self.error)
         return values | _folded(table, values)
 
 

@@ -20,7 +20,7 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
-from retainer.schema.columns import among
+from retainer.schema.columns import in_literals
 from retainer.schema.crm import clients, external_contacts
 from retainer.schema.filters import Where, searched, truth
 from retainer.schema.sites import sites
@@ -66,7 +66,7 @@ Awaiting = Annotated[
 
 def is_unresolved(table: Table) -> ColumnElement[bool]:
     """Whether a ticket is neither resolved nor closed."""
-    return among(table.c.status, UNRESOLVED)
+    return in_literals(table.c.status, UNRESOLVED)
 
 
 def awaiting_party(table: Table) -> ColumnElement[str | None]:
@@ -171,7 +171,7 @@ class TicketFilter(Filter):
             lambda table, emails: table.c.requester_email_folded.in_(emails),
             str.casefold,
             "Tickets whose `requester_email` is one of these addresses, whatever the case.",
-            few=True,
+            is_small=True,
         ),
     ] = None
     site_id: OneOf[Id] | None = None

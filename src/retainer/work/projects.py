@@ -24,7 +24,7 @@ from retainer.rollups import changes
 from retainer.rollups.sources import PROJECTS
 from retainer.schema import expressions
 from retainer.schema.crm import clients
-from retainer.schema.filters import LeftOut, since, truth, until
+from retainer.schema.filters import DefaultExclusion, since, truth, until
 from retainer.schema.work import projects
 from retainer.shared import relations
 from retainer.store.records import Derived
@@ -152,7 +152,7 @@ TEMPLATES = select(func.count()).select_from(projects).where(projects.c.is_templ
 class ProjectFilter(Filter):
     """Which projects; templates only when they are asked for."""
 
-    left_out = LeftOut(
+    default_exclusion = DefaultExclusion(
         lambda table: table.c.is_template.is_(True), frozenset({"is_template"}), TEMPLATES, (("is_template", False),)
     )
     sorts = ("name", "code", "due_date", "created_at", "updated_at")

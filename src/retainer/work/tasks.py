@@ -22,9 +22,9 @@ from retainer.kernel.resource import Resource
 from retainer.rollups import changes
 from retainer.rollups.sources import TASKS
 from retainer.schema import expressions
-from retainer.schema.columns import among
+from retainer.schema.columns import in_literals
 from retainer.schema.crm import clients
-from retainer.schema.filters import LeftOut, since, truth, until
+from retainer.schema.filters import DefaultExclusion, since, truth, until
 from retainer.schema.support import tickets
 from retainer.schema.work import milestones, projects, tasks
 from retainer.shared import relations
@@ -99,7 +99,7 @@ def in_template(table: Table) -> ColumnElement[bool]:
 class TaskFilter(Filter):
     """Which tasks; those of templates only when project_id or ids names them."""
 
-    left_out = LeftOut(in_template, frozenset({"project_id", "ids"}), TEMPLATE_TASKS)
+    default_exclusion = DefaultExclusion(in_template, frozenset({"project_id", "ids"}), TEMPLATE_TASKS)
     sorts = ("-created_at", "due_date", "priority", "position", "status", "updated_at")
     project_id: OneOf[Id | None] | None = None
     client_id: OneOf[Id] | None = None
@@ -109,7 +109,8 @@ class TaskFilter(Filter):
     assignee_id: OneOf[UserId | None] | None = None
     status: OneOf[Status] | None = None
     open: Annotated[
-        bool | None, truth(lambda table: among(table.c.status, OPEN), "tasks that are neither `done` nor `cancelled`")
+        bool | None,
+        truth(lambda table: in_literals(table.c.status, OPEN), "tasks that are neither `done` nor `cancelled`"),
     ] = None
     priority: OneOf[Priority] | None = None
     billable: bool | None = None

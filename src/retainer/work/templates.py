@@ -149,10 +149,10 @@ def _copy(tx: Tx, table: Table, row: Row, shift: timedelta | None, changes: dict
     values = {
         name: value
         for name, value in row.items()
-        if name not in {"id", "account_id", "created_at", "updated_at"} and "kept" not in table.c[name].info
+        if name not in {"id", "account_id", "created_at", "updated_at"} and "maintained" not in table.c[name].info
     }
     values |= {name: _move(tx, row[name], shift) for name in DATES}
-    copy_id = tx.put(table, values | RESET[table] | changes)
+    copy_id = tx.insert_counted(table, values | RESET[table] | changes)
     if table is tasks:
         added(tx, TASKS, copy_id)
     return copy_id

@@ -22,7 +22,7 @@ def save(tx: Tx, note_id: int, note: CreditNote, invoice: Invoice) -> None:
     """Write what a credit note takes back from each project, and take it from what was invoiced there."""
     for project_id, units in compute_shares(tx, note, invoice).items():
         share = {"credit_note_id": note_id, "project_id": project_id, "currency": note.currency, "amount": units}
-        tx.put(credit_note_shares, share)
+        tx.insert_counted(credit_note_shares, share)
 
 
 def compute_shares(tx: Tx, note: CreditNote, invoice: Invoice) -> dict[int | None, int]:

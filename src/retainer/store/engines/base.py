@@ -152,7 +152,7 @@ class Engine(ABC):
         """End a reading transaction, and take its connection back."""
 
     @abstractmethod
-    def attempt(self, connection: DriverConnection, *, may_repeat: bool) -> AbstractContextManager[None]:
+    def savepoint(self, connection: DriverConnection, *, may_repeat: bool) -> AbstractContextManager[None]:
         """A block whose statements are undone when one of them raises `conflict`; the transaction goes on.
 
         With `may_repeat` it need not go on, as its user will run it again. May raise TransientConflict.

@@ -209,7 +209,7 @@ class Postgresql(Engine):
             connection.send(f"BEGIN ISOLATION LEVEL {mode}", [])
 
     @contextlib.contextmanager
-    def attempt(self, connection: Connection, *, may_repeat: bool) -> Iterator[None]:
+    def savepoint(self, connection: Connection, *, may_repeat: bool) -> Iterator[None]:
         """A block whose statements are undone when one of them raises `conflict`; the transaction goes on.
 
         The block has to ask for the result of its last statement. The savepoint stays until the next attempt or the end
@@ -223,8 +223,8 @@ class Postgresql(Engine):
                 raise TransientConflict(str(error)) from error
             return
         if connection.has_savepoint:
-            connection.send("RELEASE attempt", [])
-        connection.send("SAVEPOINT attempt", [])
+            connection.send("RELEASE checked", [])
+        connection.send("SAVEPOINT checked", [])
         connection.has_savepoint = True
         try:
             yield
@@ -232,7 +232,7 @@ class Postgresql(Engine):
             with contextlib.suppress(psycopg.Error):  # of what followed it, if that was not answered before
                 connection.sync()
             connection.prepare_again()
-            connection.send("ROLLBACK TO attempt", [])
+            connection.send("ROLLBACK TO checked", [])
             raise
 
     def count_changed(self, connection: Connection, cursor: Cursor) -> int:

@@ -206,7 +206,7 @@ class Sqlite(Engine):
         """End a reading transaction, and take its connection back."""
         self.end(connection, commit=False)
 
-    def attempt(self, connection: DriverConnection, *, may_repeat: bool) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002
+    def savepoint(self, connection: DriverConnection, *, may_repeat: bool) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002
         """A block as any other: a statement that is refused has changed nothing."""
         return contextlib.nullcontext()
 
