@@ -36,6 +36,7 @@ LAYERS = (
     "server/http",
     "server/operations",
     "console",
+    "console/pages",
     "demo",
     "server/process",
     "cli",

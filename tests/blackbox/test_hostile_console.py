@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from retainer.console.pages import PLACES
+from retainer.console.routes import CONSOLE_ROUTES
 from retainer.identity import sessions, users
 from retainer.identity.admins import operator_of
 from tests.blackbox.corpus import hostile_ids
@@ -36,7 +36,7 @@ def answered(client, method, path, headers):
 
 
 def test_no_path_of_the_console_is_our_error(servers, admin):
-    below = [path.replace("{kind}", "clients").partition("{") for path in PLACES]
+    below = [path.replace("{kind}", "clients").partition("{") for path in CONSOLE_ROUTES]
     named = [(head, rest.partition("}")[2]) for head, brace, rest in below if brace]
     paths = [f"{head}{wrong}{rest}" for head, rest in named for wrong in (*hostile_ids(1), *POSITIONS)]
     paths += [f"/{form}" for part in WRONG for form in (part, f"records/{part}", f"keys?{part}={part}")]

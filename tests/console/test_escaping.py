@@ -15,7 +15,7 @@ from retainer.values.exact import instant_after
 from tests.console.test_hostile import fields_of
 from tests.console.test_key_pages import recorded
 from tests.console.test_pages import RECORDS
-from tests.console.visitor import PASSWORD, Page, Visitor, admin_of
+from tests.console.visitor import PASSWORD, Visitor, WebPage, admin_of
 from tests.contract.cases import CREATES, bare, body_schema, kinds, members_of
 from tests.databases import any_database
 from tests.factories import ApiClient
@@ -94,12 +94,12 @@ def world(api: ApiClient) -> Visitor:
     return visitor
 
 
-def crawled(visitor: Visitor) -> dict[str, Page]:
+def crawled(visitor: Visitor) -> dict[str, WebPage]:
     """All pages to which links lead from the overview and from the lists of all kinds of records."""
     asked = ["/console", *(f"/console/records/{kind}" for kind in (*RECORDS, "external-contacts"))]
     asked += [f"/console/{path}?{urlencode({'q': EVIL})}" for path in ("records/credit-notes", "search", "keys")]
     asked += [f"/console/records/clients?{urlencode({'number': EVIL})}", f"/console/search?{urlencode({'q': OTHER})}"]
-    found: dict[str, Page] = {}
+    found: dict[str, WebPage] = {}
     while asked:
         path = asked.pop()
         found[path] = visitor.get(path)
@@ -109,7 +109,7 @@ def crawled(visitor: Visitor) -> dict[str, Page]:
     return found
 
 
-def refused(visitor: Visitor, found: dict[str, Page]) -> dict[str, Page]:
+def refused(visitor: Visitor, found: dict[str, WebPage]) -> dict[str, WebPage]:
     """All pages with a form, after it was sent with hostile text in every field, and asked for with it."""
     pages = {}
     for path, page in found.items():
@@ -120,7 +120,7 @@ def refused(visitor: Visitor, found: dict[str, Page]) -> dict[str, Page]:
     return pages
 
 
-def traces(pages: dict[str, Page]) -> list[tuple[str, str]]:
+def traces(pages: dict[str, WebPage]) -> list[tuple[str, str]]:
     return [(path, trace) for path, page in pages.items() for trace in TRACES if trace in page.html]
 
 

@@ -5,10 +5,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from retainer.console.pages import PLACES, Door
+from retainer.console.routes import CONSOLE_ROUTES, PublicPage
 from tests.blackbox.corpus import BAD_QUERIES, TYPED
 from tests.console.test_pages import fill
-from tests.console.visitor import Fields, Page, Visitor
+from tests.console.visitor import Fields, Visitor, WebPage
 from tests.length import length
 
 READ = {
@@ -26,7 +26,7 @@ LETHAL = ("%00", "9" * 30, "%D9%A3" * 5000)
 LONG = {"cursor": f"2026-01-01T00:00:00.000000Z,{'9' * 30}", "after": f"2026-01-01T00:00:00.000000Z.{'9' * 18}"}
 
 
-def fields_of(path: str, page: Page) -> dict[str, str]:
+def fields_of(path: str, page: WebPage) -> dict[str, str]:
     """The fields of a page, filled as they are, or with something."""
     names = re.findall(r'<(?:input|select)[^>]* name="(\w+)"', page.html)
     filled = {name: text for form in Fields(page.html).forms.values() for name, text in form if text}
@@ -42,22 +42,22 @@ def hostile(fields: dict[str, str]) -> list[str]:
     return [*alone, *more[:: 6 - length(5)]]
 
 
-def survives(page: Page) -> bool:
+def survives(page: WebPage) -> bool:
     """Whether an answer is a page, a redirect within the console, or a refusal."""
     return page.status < 500 and (page.status != 303 or page.location.startswith("/console"))
 
 
-@pytest.mark.parametrize("path", PLACES)
+@pytest.mark.parametrize("path", CONSOLE_ROUTES)
 def test_no_query_and_no_form_is_our_error(api, visitor, path):
     texts = fill(api)
     texts |= {"kind": "invoices", "record": texts["records/invoices"]}
     filled = "/console" + re.sub(r"\{(\w+)\}", lambda name: texts[name[1]], path)
-    place, wrong = PLACES[path], []
-    who = Visitor(api.app) if isinstance(place, Door) and place.is_public else visitor
+    route, wrong = CONSOLE_ROUTES[path], []
+    who = Visitor(api.app) if isinstance(route, PublicPage) else visitor
     kept = dict(who.cookies)
     for encoded in hostile(fields_of(path, who.get(filled))):
         asked = [who.call("GET", f"{filled}?{encoded}", may_fail=True)]
-        if place.act:
+        if route.act:
             asked.append(who.call("POST", filled, encoded.encode(), may_fail=True))
         wrong += [(page.status, encoded[:200]) for page in asked if not survives(page)]
         who.cookies = dict(kept)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from retainer.console.pages import PLACES, Action
+from retainer.console.routes import CONSOLE_ROUTES, Action
 from retainer.identity import audit, key_list, password_links, sessions, users
 from retainer.traffic.requests import Filter, list_requests
 from tests.console.test_key_pages import made, recorded, value_of
@@ -30,11 +30,11 @@ def fill(api: ApiClient) -> dict[str, str]:
 def paths(texts: dict[str, str]) -> list[str]:
     """The paths of all pages for admins."""
     found = []
-    for path, place in PLACES.items():
+    for path, route in CONSOLE_ROUTES.items():
         if path in {"/records/{kind}", "/records/{kind}/{record}"}:
             ids = [name for name in texts if name.startswith("records/")]
             found += [f"/{name}" if path == "/records/{kind}" else f"/{name}/{texts[name]}" for name in ids]
-        elif not isinstance(place, Action) and path not in {"/sign-in", "/password"}:
+        elif not isinstance(route, Action) and path not in {"/sign-in", "/password"}:
             found.append(re.sub(r"\{(\w+)\}", lambda name: texts[name[1]], path))
     return [f"/console{path}" for path in found]
 
@@ -66,8 +66,8 @@ def test_what_belongs_to_another_account_is_404_on_every_page(both):
             page = visitor.get(path)
             assert (page.status, page.title) == (404, "There is nothing here · Retainer"), path
             checked += 1
-    for path, place in PLACES.items():
-        if place.act is not None and "{" in path:
+    for path, route in CONSOLE_ROUTES.items():
+        if route.act is not None and "{" in path:
             filled = re.sub(r"\{(\w+)\}", lambda name: texts[name[1]], path)
             assert visitor.post(f"/console{filled}", {"confirmation": "Test", "name": "A"}).status == 404, path
             checked += 1

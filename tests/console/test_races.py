@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from retainer.console.pages import PLACES, Door
+from retainer.console.routes import CONSOLE_ROUTES, PublicPage
 from retainer.errors import Refusal
 from retainer.identity import accounts, key_changes, password_links, sessions, users
 from retainer.identity.users import UserDetails
@@ -67,7 +67,7 @@ FORMS = {
     "/profile": {"current": PASSWORD, "password": "eleven red doors", "again": "eleven red doors"},
 }
 """What an action needs to do something; others need nothing, or are refused, which is not to be told either."""
-ACTIONS = [path for path, place in PLACES.items() if place.act and not (isinstance(place, Door) and place.is_public)]
+ACTIONS = [path for path, route in CONSOLE_ROUTES.items() if route.act and not isinstance(route, PublicPage)]
 
 
 def assert_nothing_is_done(api, visitor, path, end):

@@ -17,7 +17,7 @@ PASSWORD = "seven quiet lanterns"
 HASH = passwords.hash_password(PASSWORD)
 
 
-class Page(NamedTuple):
+class WebPage(NamedTuple):
     """What was answered."""
 
     status: int
@@ -76,7 +76,7 @@ class Visitor:
 
     def call(
         self, method: str, path: str, body: bytes | None = None, *, may_fail: bool = False, **headers: Any
-    ) -> Page:
+    ) -> WebPage:
         """Send a request as a browser does from a page of the console; headers by their WSGI names."""
         parts = urlsplit(path)
         environ: dict[str, Any] = {
@@ -114,26 +114,26 @@ class Visitor:
         for name, value in sent:
             if name == "set-cookie":
                 self._keep(value)
-        page = Page(int(status.split()[0]), {name.lower(): value for name, value in sent}, html)
+        page = WebPage(int(status.split()[0]), {name.lower(): value for name, value in sent}, html)
         assert page.status < 500 or may_fail, self.failure()
         return page
 
-    def get(self, path: str, **headers: Any) -> Page:
+    def get(self, path: str, **headers: Any) -> WebPage:
         return self.call("GET", path, **headers)
 
-    def post(self, path: str, form: Any = (), **headers: Any) -> Page:
+    def post(self, path: str, form: Any = (), **headers: Any) -> WebPage:
         return self.call("POST", path, urlencode(form, doseq=True).encode(), **headers)
 
-    def submit(self, path: str, *, action: str = "", leave: tuple[str, ...] = (), **fields: Any) -> Page:
+    def submit(self, path: str, *, action: str = "", leave: tuple[str, ...] = (), **fields: Any) -> WebPage:
         """Open a page, fill its form in, and send it as it then is; follow the redirect."""
         action = action or path
         form = [pair for pair in Fields(self.get(path).html).forms[action] if pair[0] not in {*fields, *leave}]
         return self.follow(self.post(action, [*form, *fields.items()]))
 
-    def follow(self, page: Page) -> Page:
+    def follow(self, page: WebPage) -> WebPage:
         return self.get(page.location) if page.status == 303 else page
 
-    def sign_in(self, email: str, password: str = PASSWORD, **fields: str) -> Page:
+    def sign_in(self, email: str, password: str = PASSWORD, **fields: str) -> WebPage:
         return self.post("/console/sign-in", {"email": email, "password": password, **fields})
 
     def failure(self) -> str:

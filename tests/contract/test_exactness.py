@@ -31,7 +31,7 @@ ALLOWED = {
     ("values/strict_json.py", "_number", "rounding"): "repeated requests are compared by it, and nothing is kept",
     ("identity/accounts.py", "_shown", "json"): NO_FIGURES,
     ("identity/audit.py", "list_entries", "json"): NO_FIGURES,
-    ("console/sign_in.py", "", "float"): SECONDS,
+    ("console/pages/sign_in_pages.py", "", "float"): SECONDS,
     ("console/words.py", "distance", "division"): SECONDS,
     ("console/words.py", "distance", "float"): SECONDS,
     ("console/words.py", "distance", "rounding"): SECONDS,

@@ -6,8 +6,8 @@ from retainer.console import cross_site, forms
 from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import SESSION, Cookies
 from retainer.console.forms import Form
-from retainer.console.pages import Action, Door, Handler, Page, Place, find
-from retainer.console.visit import ROOT, Reply, View, Visit, quoted, redirect
+from retainer.console.page_context import ROOT, PageContext, Reply, View, quoted, redirect_response
+from retainer.console.routes import Action, AdminPage, Handler, PasswordPage, PublicPage, Route, find
 from retainer.errors import Refusal, method_not_allowed
 from retainer.identity import sessions
 from retainer.identity.throttle import Throttle
@@ -20,7 +20,7 @@ from retainer.store.engines import TransientConflict
 from retainer.store.tx import ActorChanged, Store
 from retainer.values.exact import utcnow
 
-LARGEST_FORM = 64 * 1024
+MAX_FORM_BYTES = 64 * 1024
 ON_THE_FORM = frozenset({402, 403, 422, 429})
 """The statuses of refusals that are shown with the form that was sent, not on a page of their own."""
 HEADINGS = {
@@ -50,83 +50,85 @@ class Console:
         self.catalogue = Catalogue(operations)
 
     def answer(self, request: Request) -> Response:
-        """Return a page or a redirect; whatever goes wrong is a page as well."""
-        visit = Visit(request, self.catalogue, Cookies(request), {}, Form(), Form(), utcnow(), self.throttle)
+        """Return a page or a redirect; any error is a page, too."""
+        context = PageContext(request, self.catalogue, Cookies(request), {}, Form(), Form(), utcnow(), self.throttle)
         try:
-            return visit.respond(self._answer(visit))
+            return context.respond(self._answer(context))
         except Exception as error:  # noqa: BLE001  # any error is a page
             refusal = pipeline.to_refusal(error, request, self.log)
             sentence = WAIT if refusal.code == "unavailable" else refusal.message
-            return visit.respond(_with_headers(_problem(visit, refusal.status, sentence), refusal))
+            return context.respond(_with_headers(_problem(context, refusal.status, sentence), refusal))
 
-    def _answer(self, visit: Visit) -> Reply:
-        request = visit.request
+    def _answer(self, context: PageContext) -> Reply:
+        request = context.request
         path = request.path.removeprefix(ROOT)
         if len(path) > 1 and path.endswith("/"):
-            return visit.go(path.rstrip("/"))
+            return context.redirect(path.rstrip("/"))
         if cross_site.is_refused(request):
             sentence = "This came from another site, so nothing was done. Open the console at {} and try again."
-            return _problem(visit, 403, sentence.format(request.origin + ROOT))
-        token = visit.cookies.get(SESSION)
+            return _problem(context, 403, sentence.format(request.origin + ROOT))
+        token = context.cookies.get(SESSION)
         if token is not None:
-            visit.signed_in = sessions.admin_of(self.store, token, request.shown_address)
+            context.signed_in = sessions.admin_of(self.store, token, request.shown_address)
         found = find(path)
-        if visit.signed_in is None and not (found and isinstance(found[0], Door) and found[0].is_public):
-            return _to_sign_in(visit, path)
+        if context.signed_in is None and not (found and isinstance(found[0], PublicPage)):
+            return _to_sign_in(context, path)
         if found is None:
             raise Refusal(
                 "not_found", "There is no such page in the console. What you look for may have another address now."
             )
-        place, visit.texts = found
-        visit.query = forms.parse(request.query)
-        if request.method in {"GET", "HEAD"} and not isinstance(place, Action):
-            return self._show(place, visit)
-        if request.method == "POST" and place.act is not None:
-            visit.form = self._read_form(visit)
-            return self._act(place, visit)
-        allowed = [] if isinstance(place, Action) else ["GET, HEAD"]
-        raise method_not_allowed(request.method, ", ".join([*allowed, *(["POST"] if place.act else [])]))
+        route, context.path_parameters = found
+        context.query = forms.parse(request.query)
+        if request.method in {"GET", "HEAD"} and not isinstance(route, Action):
+            return self._show(route, context)
+        if request.method == "POST" and route.act is not None:
+            context.form = self._read_form(context)
+            return self._act(route, context)
+        allowed = [] if isinstance(route, Action) else ["GET, HEAD"]
+        raise method_not_allowed(request.method, ", ".join([*allowed, *(["POST"] if route.act else [])]))
 
-    def _show(self, place: Page | Door, visit: Visit) -> Reply:
-        if isinstance(place, Door):
-            return place.show(self.store, visit)
-        with self.store.begin(visit.admin, write=False) as tx:
+    def _show(self, route: AdminPage | PublicPage | PasswordPage, context: PageContext) -> Reply:
+        if isinstance(route, PublicPage | PasswordPage):
+            return route.show(self.store, context)
+        with self.store.begin(context.admin, write=False) as tx:
             tx.snapshot()
-            return place.show(tx, visit)
+            return route.show(tx, context)
 
-    def _act(self, place: Place, visit: Visit) -> Reply:
-        """Do what a form asks for; when it is refused, show its page again, with what was typed and what is wrong."""
+    def _act(self, route: Route, context: PageContext) -> Reply:
+        """Do what a form asks for; if it is refused, show its page again with the input and the errors."""
         try:
-            if isinstance(place, Door):
-                return place.act(self.store, visit)
-            return self._write(place.act, visit) if place.act else visit.go("")
+            if isinstance(route, PublicPage | PasswordPage):
+                return route.act(self.store, context)
+            return self._write(route.act, context) if route.act else context.redirect("")
         except Refusal as refusal:
-            if isinstance(place, Action) or refusal.status not in ON_THE_FORM:
+            if isinstance(route, Action) or refusal.status not in ON_THE_FORM:
                 raise
-            visit.form.refuse(refusal)
-            return _with_headers(self._show(place, visit), refusal)
+            context.form.refuse(refusal)
+            return _with_headers(self._show(route, context), refusal)
         except ActorChanged:
-            return _to_sign_in(visit, "")
+            return _to_sign_in(context, "")
 
-    def _write(self, act: Handler, visit: Visit) -> Reply:
+    def _write(self, act: Handler, context: PageContext) -> Reply:
         for _ in range(RETRIES):
             try:
-                with self.store.begin(visit.admin, write=True) as tx:
-                    return act(tx, visit)
+                with self.store.begin(context.admin, write=True) as tx:
+                    return act(tx, context)
             except ActorChanged:
                 raise
             except TransientConflict:
                 continue
-        with self.store.begin(visit.admin, write=True) as tx:
-            return act(tx, visit)
+        with self.store.begin(context.admin, write=True) as tx:
+            return act(tx, context)
 
-    def _read_form(self, visit: Visit) -> Form:
-        """Return what a form sends. Raises `body_too_large`, `unsupported_media_type` and what reading it raises."""
-        request, admin = visit.request, visit.signed_in
-        if int(request.environ.get("CONTENT_LENGTH") or 0) > LARGEST_FORM:
-            raise Refusal("body_too_large", f"The form is larger than {LARGEST_FORM // 1024} KiB. Write less.")
+    def _read_form(self, context: PageContext) -> Form:
+        """Return the form of a request. Raises `body_too_large`, `unsupported_media_type`, and errors of reading it."""
+        request, admin = context.request, context.signed_in
+        if int(request.environ.get("CONTENT_LENGTH") or 0) > MAX_FORM_BYTES:
+            raise Refusal(
+                "body_too_large", f"The form is larger than {MAX_FORM_BYTES // 1024} KiB. Shorten your input."
+            )
         if request.has_body and request.environ.get("CONTENT_TYPE", "").partition(";")[0] != forms.CONTENT_TYPE:
-            raise Refusal("unsupported_media_type", f"Forms are sent as {forms.CONTENT_TYPE}.")
+            raise Refusal("unsupported_media_type", f"Send forms as {forms.CONTENT_TYPE}.")
         if admin is None:
             body = self.read_form(request, request.networks[-1])
         else:
@@ -135,27 +137,27 @@ class Console:
 
 
 def _with_headers(reply: Reply, refusal: Refusal) -> Reply:
-    """Return a reply whose page also says what a refusal says in headers, as how long to wait."""
+    """Return a page with the headers of a refusal, such as `Retry-After`."""
     return reply._replace(headers=tuple(refusal.headers.items())) if isinstance(reply, View) else reply
 
 
-def _to_sign_in(visit: Visit, path: str) -> Reply:
-    """Return the way to sign in, and from there to the page that was asked for."""
-    if visit.request.method == "POST":
-        return visit.go("/sign-in", "Your session has ended, so nothing was done. Sign in again.", kind="warn")
+def _to_sign_in(context: PageContext, path: str) -> Reply:
+    """Return a redirect to the sign-in, which then leads to the requested page."""
+    if context.request.method == "POST":
+        return context.redirect("/sign-in", "Your session has ended, so nothing was done. Sign in again.", kind="warn")
     if not path:
-        return visit.go("/sign-in")
-    asked = path + (f"?{visit.request.query}" if visit.request.query else "")
-    return visit.go(f"/sign-in?next={quoted(asked)}")
+        return context.redirect("/sign-in")
+    asked = path + (f"?{context.request.query}" if context.request.query else "")
+    return context.redirect(f"/sign-in?next={quoted(asked)}")
 
 
-def _problem(visit: Visit, status: int, sentence: str) -> Reply:
-    heading = HEADINGS.get(status, "This did not work")
-    return visit.show("problem", status=status, heading=heading, sentence=sentence)
+def _problem(context: PageContext, status: int, sentence: str) -> Reply:
+    heading = HEADINGS.get(status, "Something went wrong")
+    return context.render("problem", status=status, heading=heading, sentence=sentence)
 
 
 def root(request: Request) -> Response:
-    """Lead a person to the console. Raises `not_found` for clients of the API, which do not ask for a page."""
+    """Redirect browsers to the console. Raises `not_found` for clients that do not accept HTML."""
     if "text/html" in (request.header("ACCEPT") or "") and request.path == "/":
-        return redirect(302, ROOT)
+        return redirect_response(302, ROOT)
     return no_page(request)

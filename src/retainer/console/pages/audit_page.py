@@ -6,8 +6,8 @@ import msgspec
 
 from retainer.console import forms, words
 from retainer.console.forms import Form
-from retainer.console.requests import link_with
-from retainer.console.visit import Reply, Visit
+from retainer.console.page_context import PageContext, Reply
+from retainer.console.pages.request_pages import link_with
 from retainer.errors import Refusal
 from retainer.identity import audit, users
 from retainer.identity.audit import ACTIONS, AuditEntry, AuditFilter
@@ -17,21 +17,21 @@ PAGES = {"key": "/keys/{}", "user": "/people/{}", "payment": "", "account": "", 
 """Where the target of an action is found."""
 
 
-def show_list(tx: Tx, visit: Visit) -> Reply:
+def show_list(tx: Tx, context: PageContext) -> Reply:
     """Actions, filtered, newest first."""
-    query = visit.query
+    query = context.query
     filters = with_days(forms.read_filters(AuditFilter, query), query, tx.actor.timezone)
     try:
         page = audit.list_entries(tx, filters, cursor=query.text("cursor") or None)
     except Refusal:
         page = audit.list_entries(tx, filters)
-    return visit.show(
+    return context.render(
         "audit",
         page=page,
         actions=ACTIONS,
         users=users.list_users(tx),
         is_filtered=filters != AuditFilter(),
-        next_link=page.next_cursor and link_with(visit, cursor=page.next_cursor),
+        next_link=page.next_cursor and link_with(context, cursor=page.next_cursor),
         page_of=page_of,
         changes_of=changes_of,
     )

@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
-from retainer.console import forms, scopes, words
+from retainer.console import forms, scope_matrix, words
 from retainer.console.cookies import Cookie
-from retainer.console.key_pages import key_of
-from retainer.console.visit import NO_STORE, ROOT, Reply, Visit
+from retainer.console.page_context import NO_STORE, ROOT, PageContext, Reply
+from retainer.console.pages.key_pages import key_of
 from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity import accounts, keys, users
 from retainer.identity.keys import KeyDetails
@@ -17,28 +17,28 @@ EXPIRIES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "1 year", "d
 DEFAULT_EXPIRY = "90"
 
 
-def show_form(tx: Tx, visit: Visit) -> Reply:
+def show_form(tx: Tx, context: PageContext) -> Reply:
     """The form for a new key."""
     today = tx.today
-    return visit.show(
+    return context.render(
         "key_new",
         users=[user for user in users.list_users(tx) if user["is_active"]],
         api_enabled=accounts.get_account(tx)["api_enabled"],
         expiries=EXPIRIES,
-        expiry=visit.typed.text("expiry", DEFAULT_EXPIRY),
+        expiry=context.typed.text("expiry", DEFAULT_EXPIRY),
         today=today,
-        matrix=scopes.matrix(),
-        presets=scopes.PRESETS,
-        chosen=scopes.chosen(visit),
+        matrix=scope_matrix.matrix(),
+        presets=scope_matrix.PRESETS,
+        chosen=scope_matrix.chosen(context),
     )
 
 
-def create(tx: Tx, visit: Visit) -> Reply:
+def create(tx: Tx, context: PageContext) -> Reply:
     """Create a key, and lead to the page that shows it. Raises `api_disabled`, `validation_failed`."""
     errors: FieldErrors = {}
-    expires_at = read_expiry(tx, visit, errors)
+    expires_at = read_expiry(tx, context, errors)
     try:
-        details = forms.read_new(KeyDetails, visit.form, expires_at=expires_at)
+        details = forms.read_new(KeyDetails, context.form, expires_at=expires_at)
     except Refusal as refusal:
         raise invalid(refusal.members["errors"] | errors) from None
     if errors:
@@ -47,27 +47,27 @@ def create(tx: Tx, visit: Visit) -> Reply:
         new = keys.create_key(tx, details)
     except Refusal as refusal:
         raise on_the_form(refusal) from None
-    return visit.reveal("new-key", f"/keys/{new.id}/created", new.value)
+    return context.set_one_time_cookie("new-key", f"/keys/{new.id}/created", new.value)
 
 
-def show_created(tx: Tx, visit: Visit) -> Reply:
+def show_created(tx: Tx, context: PageContext) -> Reply:
     """The new key, this once; afterwards only whether its first call has arrived."""
-    key = key_of(tx, visit)
+    key = key_of(tx, context)
     secret = Cookie("new-key", path=f"{ROOT}/keys/{key.id}/created")
-    value = visit.cookies.get(secret.name, secret.path)
-    return visit.show("key_created", uses_up=secret, key=key, value=value, in_words=words.scopes_in_words)
+    value = context.cookies.get(secret.name, secret.path)
+    return context.render("key_created", uses_up=secret, key=key, value=value, in_words=words.scopes_in_words)
 
 
-def first_call(tx: Tx, visit: Visit) -> Reply:
+def first_call(tx: Tx, context: PageContext) -> Reply:
     """Whether a key was used, for the script of the page that shows it."""
-    key = key_of(tx, visit)
+    key = key_of(tx, context)
     body = b"false" if key.last_used_at is None else b"true"
     return Response(200, [("content-type", "application/json"), NO_STORE], b'{"has_arrived":%b}' % body)
 
 
-def read_expiry(tx: Tx, visit: Visit, errors: FieldErrors) -> str | None:
+def read_expiry(tx: Tx, context: PageContext, errors: FieldErrors) -> str | None:
     """Return when the key expires: at the end of a day in the account's zone, or None for never; notes errors."""
-    choice, day = visit.form.text("expiry", DEFAULT_EXPIRY), visit.form.text("expiry_day")
+    choice, day = context.form.text("expiry", DEFAULT_EXPIRY), context.form.text("expiry_day")
     if choice == "never":
         return None
     if choice != "day":

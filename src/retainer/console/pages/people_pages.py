@@ -1,17 +1,17 @@
 """The pages of people: who works here, and adding somebody."""
 
 from retainer.console import forms
-from retainer.console.visit import Reply, Visit
+from retainer.console.page_context import PageContext, Reply
 from retainer.identity import key_list, users
 from retainer.identity.users import UserDetails
 from retainer.store.tx import Tx
 
 
-def show_list(tx: Tx, visit: Visit) -> Reply:
+def show_list(tx: Tx, context: PageContext) -> Reply:
     """Everybody, with how many keys act as them."""
     people = users.list_users(tx)
     keys = key_list.live_keys(tx).keys
-    return visit.show(
+    return context.render(
         "people",
         active=[user for user in people if user["is_active"]],
         deactivated=[user for user in people if not user["is_active"]],
@@ -19,16 +19,16 @@ def show_list(tx: Tx, visit: Visit) -> Reply:
     )
 
 
-def show_form(_: Tx, visit: Visit) -> Reply:
+def show_form(_: Tx, context: PageContext) -> Reply:
     """The form for somebody new."""
-    return visit.show("person_new")
+    return context.render("person_new")
 
 
-def add(tx: Tx, visit: Visit) -> Reply:
+def add(tx: Tx, context: PageContext) -> Reply:
     """Add a member, or invite an admin by a link. Raises `validation_failed`."""
-    details = forms.read_new(UserDetails, visit.form)
+    details = forms.read_new(UserDetails, context.form)
     if details.role != "admin":
         user_id = users.create_user(tx, details)
-        return visit.go(f"/people/{user_id}", f"{details.name} is added.")
+        return context.redirect(f"/people/{user_id}", f"{details.name} is added.")
     user_id, link = users.invite(tx, details)
-    return visit.reveal("new-link", f"/people/{user_id}/link", link.url(visit.request.origin))
+    return context.set_one_time_cookie("new-link", f"/people/{user_id}/link", link.url(context.request.origin))

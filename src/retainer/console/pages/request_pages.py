@@ -6,9 +6,9 @@ from urllib.parse import urlencode
 
 from retainer.console import charts, forms
 from retainer.console.charts import Chart
-from retainer.console.key_pages import day_label
-from retainer.console.overview import hour_label
-from retainer.console.visit import Reply, Visit
+from retainer.console.page_context import PageContext, Reply
+from retainer.console.pages.key_pages import day_label
+from retainer.console.pages.overview_pages import hour_label
 from retainer.errors import Refusal
 from retainer.identity import accounts, key_list
 from retainer.identity.accounts import PLANS
@@ -37,15 +37,15 @@ class Share(NamedTuple):
     percent: int
 
 
-def show_list(tx: Tx, visit: Visit) -> Reply:
+def show_list(tx: Tx, context: PageContext) -> Reply:
     """The log, filtered, newest first, with a chart and the share of the ceiling of each key."""
-    query = visit.query
+    query = context.query
     filters = forms.read_filters(Filter, query)
     page = read_page(tx, filters, query.text("after") or None)
     names = {key.id: key.name for key in key_list.list_keys(tx)}
     span = query.text("span") if query.text("span") in SPANS else "24h"
     ceiling = PLANS[accounts.get_account(tx)["plan"]].requests_per_minute
-    return visit.show(
+    return context.render(
         "requests",
         page=page,
         filters=filters,
@@ -58,17 +58,17 @@ def show_list(tx: Tx, visit: Visit) -> Reply:
         chart=chart_of(tx, span, filters.key_id),
         ceiling=ceiling,
         shares=shares_of(tx, span, names, ceiling),
-        next_link=page.next and link_with(visit, after=page.next),
-        days=visit.request.settings.request_log_days,
-        link_with=lambda **others: link_with(visit, **others),
+        next_link=page.next and link_with(context, after=page.next),
+        days=context.request.settings.request_log_days,
+        link_with=lambda **others: link_with(context, **others),
     )
 
 
-def show(tx: Tx, visit: Visit) -> Reply:
+def show(tx: Tx, context: PageContext) -> Reply:
     """One request. Raises `not_found`."""
-    request = find_request(tx, visit.texts["position"])
+    request = find_request(tx, context.path_parameters["position"])
     keys = [key for key in key_list.list_keys(tx) if key.id == request.key_id]
-    return visit.show("request", logged=request, key=keys[0] if keys else None)
+    return context.render("request", logged=request, key=keys[0] if keys else None)
 
 
 def read_page(tx: Tx, filters: Filter, after: str | None) -> Page:
@@ -112,8 +112,10 @@ def shares_of(tx: Tx, span: str, names: dict[int, str], ceiling: int) -> list[Sh
     return sorted(shares, key=lambda share: (-share.busiest_minute, -share.requests, share.name))
 
 
-def link_with(visit: Visit, **others: str | None) -> str:
+def link_with(context: PageContext, **others: str | None) -> str:
     """Return the address of the page with other parameters in its query; None leaves one out."""
-    kept = [(name, text) for name, texts in visit.query.texts.items() for text in texts if name not in others and text]
+    kept = [
+        (name, text) for name, texts in context.query.texts.items() for text in texts if name not in others and text
+    ]
     pairs = [pair for pair in kept if pair[0] != "after"] + [(name, text) for name, text in others.items() if text]
-    return f"{visit.request.path}?{urlencode(pairs)}"
+    return f"{context.request.path}?{urlencode(pairs)}"

@@ -4,7 +4,7 @@ from typing import Any
 
 from retainer.console import forms, words
 from retainer.console.cookies import Cookie
-from retainer.console.visit import ROOT, Reply, Visit
+from retainer.console.page_context import ROOT, PageContext, Reply
 from retainer.errors import invalid
 from retainer.identity import key_list, password_links, sessions, users
 from retainer.identity.key_list import KeyFilter
@@ -16,22 +16,22 @@ from retainer.traffic import counts
 from retainer.work import cost_rates
 
 
-def show(tx: Tx, visit: Visit) -> Reply:
+def show(tx: Tx, context: PageContext) -> Reply:
     """A person, and the form that changes what is known of them."""
-    user = user_of(tx, visit)
-    return visit.show(
+    user = user_of(tx, context)
+    return context.render(
         "person",
         user=user,
-        is_self=user["id"] == visit.admin.user_id,
+        is_self=user["id"] == context.admin.user_id,
         keys=key_list.list_keys(tx, KeyFilter(user_id=user["id"])),
         sessions=[session for session in sessions.list_sessions(tx) if session.user_id == user["id"]],
         today=tx.today,
     )
 
 
-def edit(tx: Tx, visit: Visit) -> Reply:
+def edit(tx: Tx, context: PageContext) -> Reply:
     """Change a person. Raises `not_found`, `validation_failed`."""
-    user, form = user_of(tx, visit), visit.form
+    user, form = user_of(tx, context), context.form
     if not form.text("cost_rate"):
         form.texts.pop("cost_rate", None)
         form.texts.pop("cost_rate_from", None)
@@ -39,49 +39,49 @@ def edit(tx: Tx, visit: Visit) -> Reply:
         form.texts.pop("cost_rate_from", None)
     form.texts.pop("password", None)
     changed = cost_rates.change_user(tx, user["id"], forms.read_changes(UserDetails, form))
-    return visit.go(f"/people/{user['id']}", f"{changed['name']} is changed.")
+    return context.redirect(f"/people/{user['id']}", f"{changed['name']} is changed.")
 
 
-def show_link(tx: Tx, visit: Visit) -> Reply:
+def show_link(tx: Tx, context: PageContext) -> Reply:
     """The new link, this once; without one, the button that makes it."""
-    user = user_of(tx, visit)
+    user = user_of(tx, context)
     secret = Cookie("new-link", path=f"{ROOT}/people/{user['id']}/link")
-    link = visit.cookies.get(secret.name, secret.path)
-    return visit.show("person_link", uses_up=secret, user=user, link=link, days=password_links.VALID.days)
+    link = context.cookies.get(secret.name, secret.path)
+    return context.render("person_link", uses_up=secret, user=user, link=link, days=password_links.VALID.days)
 
 
-def create_link(tx: Tx, visit: Visit) -> Reply:
+def create_link(tx: Tx, context: PageContext) -> Reply:
     """Make a link with which a person sets a password. Raises `not_found`, `validation_failed`."""
-    user = user_of(tx, visit)
+    user = user_of(tx, context)
     link = password_links.create(tx, user["id"])
-    return visit.reveal("new-link", f"/people/{user['id']}/link", link.url(visit.request.origin))
+    return context.set_one_time_cookie("new-link", f"/people/{user['id']}/link", link.url(context.request.origin))
 
 
-def show_deactivate(tx: Tx, visit: Visit) -> Reply:
+def show_deactivate(tx: Tx, context: PageContext) -> Reply:
     """What stops when a person is deactivated."""
-    user = user_of(tx, visit)
+    user = user_of(tx, context)
     live = key_list.live_keys(tx, user_id=user["id"])
-    return visit.show("person_deactivate", user=user, live=live, last_hour=counts.last_hour(tx))
+    return context.render("person_deactivate", user=user, live=live, last_hour=counts.last_hour(tx))
 
 
-def deactivate(tx: Tx, visit: Visit) -> Reply:
+def deactivate(tx: Tx, context: PageContext) -> Reply:
     """Deactivate a person, whose keys and sessions stop at once. Raises `not_found`, `validation_failed`."""
-    user = user_of(tx, visit)
+    user = user_of(tx, context)
     keys = key_list.live_keys(tx, user_id=user["id"]).keys
-    if keys and visit.form.text("confirmation").casefold() != str(user["name"]).casefold():
+    if keys and context.form.text("confirmation").casefold() != str(user["name"]).casefold():
         raise invalid({"confirmation": [f"Type the name to confirm: {user['name']}"]})
     cost_rates.change_user(tx, user["id"], {"is_active": False})
     stopped = f" {words.count(len(keys), 'key')} stopped." if keys else ""
-    return visit.go(f"/people/{user['id']}", f"{user['name']} is deactivated.{stopped}", kind="warn")
+    return context.redirect(f"/people/{user['id']}", f"{user['name']} is deactivated.{stopped}", kind="warn")
 
 
-def activate(tx: Tx, visit: Visit) -> Reply:
+def activate(tx: Tx, context: PageContext) -> Reply:
     """Activate a person again. Raises `not_found`."""
-    user = user_of(tx, visit)
+    user = user_of(tx, context)
     cost_rates.change_user(tx, user["id"], {"is_active": True})
-    return visit.go(f"/people/{user['id']}", f"{user['name']} is active again, and so are their keys.")
+    return context.redirect(f"/people/{user['id']}", f"{user['name']} is active again, and so are their keys.")
 
 
-def user_of(tx: Tx, visit: Visit) -> dict[str, Any]:
+def user_of(tx: Tx, context: PageContext) -> dict[str, Any]:
     """Return the user of the path. Raises `not_found`."""
-    return users.get_user(tx, read_id(visit.texts["user"], schema.users))
+    return users.get_user(tx, read_id(context.path_parameters["user"], schema.users))

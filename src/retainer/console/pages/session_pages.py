@@ -1,24 +1,24 @@
 """The page of sessions: who is signed in, from where, and ending it."""
 
-from retainer.console.visit import Reply, Visit
+from retainer.console.page_context import PageContext, Reply
 from retainer.identity import sessions
 from retainer.kernel.resource import read_id
 from retainer.schema import identity as schema
 from retainer.store.tx import Tx
 
 
-def show_list(tx: Tx, visit: Visit) -> Reply:
+def show_list(tx: Tx, context: PageContext) -> Reply:
     """The sessions of all admins that are not over."""
-    return visit.show("sessions", sessions=sessions.list_sessions(tx), browser_in_words=browser_in_words)
+    return context.render("sessions", sessions=sessions.list_sessions(tx), browser_in_words=browser_in_words)
 
 
-def end(tx: Tx, visit: Visit) -> Reply:
+def end(tx: Tx, context: PageContext) -> Reply:
     """End a session at once. Raises `not_found`."""
-    session_id = read_id(visit.texts["session"], schema.sessions)
+    session_id = read_id(context.path_parameters["session"], schema.sessions)
     sessions.end(tx, session_id)
-    if session_id == visit.admin.session_id:
-        return visit.go("/sign-in", "You are signed out.")
-    return visit.go("/sessions", "The session has ended.")
+    if session_id == context.admin.session_id:
+        return context.redirect("/sign-in", "You are signed out.")
+    return context.redirect("/sessions", "The session has ended.")
 
 
 def browser_in_words(user_agent: str | None) -> str:

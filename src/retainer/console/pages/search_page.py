@@ -1,7 +1,7 @@
 """The page of the search over clients, projects, invoices and tickets."""
 
 from retainer.console.catalogue import label_of
-from retainer.console.visit import Reply, Visit
+from retainer.console.page_context import PageContext, Reply
 from retainer.errors import Refusal
 from retainer.store.tx import Tx
 from retainer.traffic import requests
@@ -10,19 +10,19 @@ KINDS = ("clients", "projects", "invoices", "tickets")
 SHOWN = 8
 
 
-def show(tx: Tx, visit: Visit) -> Reply:
+def show(tx: Tx, context: PageContext) -> Reply:
     """What is found for a text; a request id leads to its request."""
-    text = visit.query.text("q")
+    text = context.query.text("q")
     if text:
         logged = requests.list_requests(tx, requests.Filter(request_id=text), limit=1).requests
         if logged:
-            return visit.go(f"/requests/{logged[0].position}")
+            return context.redirect(f"/requests/{logged[0].position}")
     found = []
     for name in KINDS if text else ():
-        kind = visit.catalogue.find(name)
+        kind = context.catalogue.find(name)
         try:
             listed = kind.page(tx, {"q": text}, size=SHOWN)
         except (ValueError, Refusal):
             break
         found.append((kind, listed.meta.total, [(label_of(record), record) for record in listed.data]))
-    return visit.show("search", text=text, found=found, total=sum(total for _, total, _ in found))
+    return context.render("search", text=text, found=found, total=sum(total for _, total, _ in found))

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from retainer.console.visit import Visit
+from retainer.console.page_context import PageContext
 from retainer.identity.keys import SCOPE_RESOURCES, SCOPES
 
 READ = tuple(scope for scope in SCOPES if scope.endswith(":read"))
@@ -60,9 +60,9 @@ def matrix() -> list[Row]:
     ]
 
 
-def chosen(visit: Visit, held: list[str] | None = None) -> set[str]:
+def chosen(context: PageContext, held: list[str] | None = None) -> set[str]:
     """Return the scopes that are ticked: those of a preset, else those that were sent, else those that are held."""
     for preset in PRESETS:
-        if visit.typed.text("preset") == preset.name:
+        if context.typed.text("preset") == preset.name:
             return set(preset.scopes)
-    return set(visit.typed.texts_of("scopes") if visit.typed.texts else held or [])
+    return set(context.typed.texts_of("scopes") if context.typed.texts else held or [])

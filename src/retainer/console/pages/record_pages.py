@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from retainer.console import words
 from retainer.console.catalogue import Catalogue, Kind, label_of, record_id_of
-from retainer.console.visit import Reply, Visit
+from retainer.console.page_context import PageContext, Reply
 from retainer.errors import Refusal
 from retainer.identity import key_list, users
 from retainer.kernel.query import parameters
@@ -69,14 +69,14 @@ class Related(NamedTuple):
     link: str
 
 
-def show(tx: Tx, visit: Visit) -> Reply:
+def show(tx: Tx, context: PageContext) -> Reply:
     """A record. Raises `not_found`."""
-    catalogue = visit.catalogue
-    kind = catalogue.find(visit.texts["kind"])
-    record = kind.get(tx, record_id_of(visit.texts["record"], kind))
-    reader = Reader(tx, visit, catalogue)
+    catalogue = context.catalogue
+    kind = catalogue.find(context.path_parameters["kind"])
+    record = kind.get(tx, record_id_of(context.path_parameters["record"], kind))
+    reader = Reader(tx, context, catalogue)
     written_by = requests_of_record(tx, kind.name, record.id, REQUESTS)
-    return visit.show(
+    return context.render(
         "record",
         kind=kind,
         record=record,
@@ -89,18 +89,18 @@ def show(tx: Tx, visit: Visit) -> Reply:
     )
 
 
-def show_list(tx: Tx, visit: Visit) -> Reply:
+def show_list(tx: Tx, context: PageContext) -> Reply:
     """The records of a kind, by what they refer to. Raises `not_found`."""
-    kind = visit.catalogue.find(visit.texts["kind"])
+    kind = context.catalogue.find(context.path_parameters["kind"])
     known = parameters(kind.listing.query)
-    asked = {name: texts[-1] for name, texts in visit.query.texts.items() if name in known and texts[-1]}
-    page = read_whole(visit.query.text("page")) or 1
+    asked = {name: texts[-1] for name, texts in context.query.texts.items() if name in known and texts[-1]}
+    page = read_whole(context.query.text("page")) or 1
     try:
         listed = kind.page(tx, asked, number=page, size=PER_PAGE)
     except ValueError as error:
         raise Refusal("not_found", f"The records cannot be listed like that: {error}") from None
     others = {"previous": page - 1 if page > 1 else 0, "next": page + 1 if page < listed.meta.last_page else 0}
-    return visit.show(
+    return context.render(
         "records",
         kind=kind,
         listed=listed,
@@ -135,8 +135,8 @@ def related_to(tx: Tx, catalogue: Catalogue, kind: Kind, record: Record) -> list
 class Reader:
     """Reads the fields of records as pages show them; looks up what they refer to, each once."""
 
-    def __init__(self, tx: Tx, visit: Visit, catalogue: Catalogue) -> None:
-        self.tx, self.visit, self.catalogue = tx, visit, catalogue
+    def __init__(self, tx: Tx, context: PageContext, catalogue: Catalogue) -> None:
+        self.tx, self.context, self.catalogue = tx, context, catalogue
         self._labels: dict[tuple[str, int], str] = {}
         self._users: dict[int, str] | None = None
 
@@ -161,7 +161,7 @@ class Reader:
         if isinstance(value, msgspec.Struct) or (isinstance(value, list) and isinstance(value[0], msgspec.Struct)):
             return self.rows(value if isinstance(value, list) else [value])
         if isinstance(value, str) and INSTANT.fullmatch(value):
-            return Value("moment", moment=self.visit.moment(value))
+            return Value("moment", moment=self.context.moment(value))
         text = text_of(value)
         return Value("long" if "\n" in text or len(text) > LONG else "text", text)
 

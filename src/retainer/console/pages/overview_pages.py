@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from retainer.console import charts, words
-from retainer.console.visit import Reply, Visit
+from retainer.console.page_context import PageContext, Reply
 from retainer.errors import invalid
 from retainer.identity import accounts, key_list
 from retainer.identity.accounts import PLANS
@@ -16,13 +16,13 @@ DAY = timedelta(hours=23)
 RECENT_FAILURES = 5
 
 
-def show(tx: Tx, visit: Visit) -> Reply:
+def show(tx: Tx, context: PageContext) -> Reply:
     """What an admin wants to know first."""
     account = accounts.get_account(tx)
     keys = key_list.list_keys(tx)
     by_hour = counts.by_hour(tx, instant_after(tx.now, -DAY), tx.now)
     timezone = account["timezone"]
-    return visit.show(
+    return context.render(
         "overview",
         account=account,
         plan=PLANS[account["plan"]],
@@ -38,10 +38,10 @@ def show(tx: Tx, visit: Visit) -> Reply:
     )
 
 
-def show_switch(tx: Tx, visit: Visit) -> Reply:
+def show_switch(tx: Tx, context: PageContext) -> Reply:
     """What happens when the API is switched, before it is."""
     account = accounts.get_account(tx)
-    return visit.show(
+    return context.render(
         "switch",
         account=account,
         live=key_list.live_keys(tx),
@@ -50,16 +50,16 @@ def show_switch(tx: Tx, visit: Visit) -> Reply:
     )
 
 
-def switch(tx: Tx, visit: Visit) -> Reply:
+def switch(tx: Tx, context: PageContext) -> Reply:
     """Switch the API; off only when that was typed. Raises `validation_failed`, `plan_required`, `trial_ended`."""
-    if visit.form.text("on"):
+    if context.form.text("on"):
         accounts.switch_api(tx, on=True)
-        return visit.go("", "The API is on. Keys work from the next request on.")
-    if visit.form.text("confirmation").casefold() != CONFIRMATION:
+        return context.redirect("", "The API is on. Keys work from the next request on.")
+    if context.form.text("confirmation").casefold() != CONFIRMATION:
         raise invalid({"confirmation": [f"Type {CONFIRMATION} to confirm."]})
     live = key_list.live_keys(tx).keys
     accounts.switch_api(tx, on=False)
-    return visit.go("", f"The API is off. {words.count(len(live), 'key')} stopped.", kind="warn")
+    return context.redirect("", f"The API is off. {words.count(len(live), 'key')} stopped.", kind="warn")
 
 
 def includes_api(plan: str, trial_ends_at: str | None, now: str) -> bool:

@@ -5,8 +5,8 @@ from itertools import groupby
 
 import msgspec
 
-from retainer.console import charts, forms, scopes, words
-from retainer.console.visit import Reply, Visit
+from retainer.console import charts, forms, scope_matrix, words
+from retainer.console.page_context import PageContext, Reply
 from retainer.errors import invalid
 from retainer.identity import accounts, key_changes, key_list, users
 from retainer.identity.accounts import PLANS
@@ -26,9 +26,9 @@ HOURS = {0: "at once", 1: "1 hour", 24: "24 hours", 72: "3 days", 168: "7 days"}
 """For how long the former key can remain valid."""
 
 
-def show_list(tx: Tx, visit: Visit) -> Reply:
+def show_list(tx: Tx, context: PageContext) -> Reply:
     """All keys, filtered and sorted; active ones unless others are asked for."""
-    query = visit.query
+    query = context.query
     asked = query.text("status", "active")
     every = key_list.list_keys(tx)
     filters = forms.read_filters(KeyFilter, query)
@@ -36,7 +36,7 @@ def show_list(tx: Tx, visit: Visit) -> Reply:
     if filters.sort.removeprefix("-") not in key_list.ORDERS or "sort" not in query:
         filters = msgspec.structs.replace(filters, sort="-created_at")
     lines = counts.usage(tx, DAYS)
-    return visit.show(
+    return context.render(
         "keys",
         keys=key_list.list_keys(tx, filters),
         has_any=bool(every),
@@ -50,12 +50,12 @@ def show_list(tx: Tx, visit: Visit) -> Reply:
     )
 
 
-def show(tx: Tx, visit: Visit) -> Reply:
+def show(tx: Tx, context: PageContext) -> Reply:
     """A key: what it may do, what it has done."""
-    key = key_of(tx, visit)
+    key = key_of(tx, context)
     by_day = counts.by_day(tx, DAYS, key.id)
     plan = PLANS[accounts.get_account(tx)["plan"]]
-    return visit.show(
+    return context.render(
         "key",
         key=key,
         chart=charts.by_status({day_label(day): each for day, each in by_day.items()}),
@@ -69,42 +69,44 @@ def show(tx: Tx, visit: Visit) -> Reply:
     )
 
 
-def show_edit(tx: Tx, visit: Visit) -> Reply:
+def show_edit(tx: Tx, context: PageContext) -> Reply:
     """The form that changes name and scopes."""
-    key = key_of(tx, visit)
-    return visit.show("key_edit", key=key, matrix=scopes.matrix(), chosen=scopes.chosen(visit, key.scopes))
+    key = key_of(tx, context)
+    return context.render(
+        "key_edit", key=key, matrix=scope_matrix.matrix(), chosen=scope_matrix.chosen(context, key.scopes)
+    )
 
 
-def edit(tx: Tx, visit: Visit) -> Reply:
+def edit(tx: Tx, context: PageContext) -> Reply:
     """Change name and scopes. Raises `not_found`, `locked`, `validation_failed`."""
-    key = key_of(tx, visit)
-    changed = key_changes.change_key(tx, key.id, forms.read_changes(KeyChanges, visit.form))
-    return visit.go(f"/keys/{key.id}", f"{changed.name} is changed. It counts from the next request on.")
+    key = key_of(tx, context)
+    changed = key_changes.change_key(tx, key.id, forms.read_changes(KeyChanges, context.form))
+    return context.redirect(f"/keys/{key.id}", f"{changed.name} is changed. It counts from the next request on.")
 
 
-def show_rotate(tx: Tx, visit: Visit) -> Reply:
+def show_rotate(tx: Tx, context: PageContext) -> Reply:
     """The form that rotates a key."""
-    key = key_of(tx, visit)
-    return visit.show("key_rotate", key=key, last_hour=counts.last_hour(tx).get(key.id, 0), hours=HOURS)
+    key = key_of(tx, context)
+    return context.render("key_rotate", key=key, last_hour=counts.last_hour(tx).get(key.id, 0), hours=HOURS)
 
 
-def rotate(tx: Tx, visit: Visit) -> Reply:
+def rotate(tx: Tx, context: PageContext) -> Reply:
     """Create the new key, and show it. Raises `not_found`, `locked`, `api_disabled`, `validation_failed`."""
-    key = key_of(tx, visit)
-    new = key_changes.rotate_key(tx, key.id, forms.read_new(Rotation, visit.form))
-    return visit.reveal("new-key", f"/keys/{new.id}/created", new.value)
+    key = key_of(tx, context)
+    new = key_changes.rotate_key(tx, key.id, forms.read_new(Rotation, context.form))
+    return context.set_one_time_cookie("new-key", f"/keys/{new.id}/created", new.value)
 
 
-def show_revoke(tx: Tx, visit: Visit) -> Reply:
+def show_revoke(tx: Tx, context: PageContext) -> Reply:
     """What stops when a key is revoked."""
-    key = key_of(tx, visit)
+    key = key_of(tx, context)
     hour_ago = instant_after(tx.now, -key_list.RECENT)
     recent = requests.list_requests(tx, requests.Filter(key_id=key.id, since=hour_ago))
     sums = [
         (operation, len(list(same)))
         for operation, same in groupby(sorted(request.operation or "other" for request in recent.requests))
     ]
-    return visit.show(
+    return context.render(
         "key_revoke",
         key=key,
         last_hour=counts.last_hour(tx).get(key.id, 0),
@@ -113,18 +115,18 @@ def show_revoke(tx: Tx, visit: Visit) -> Reply:
     )
 
 
-def revoke(tx: Tx, visit: Visit) -> Reply:
+def revoke(tx: Tx, context: PageContext) -> Reply:
     """Revoke a key, once its name was typed. Raises `not_found` and `validation_failed`."""
-    key = key_of(tx, visit)
-    if visit.form.text("confirmation").casefold() != key.name.casefold():
+    key = key_of(tx, context)
+    if context.form.text("confirmation").casefold() != key.name.casefold():
         raise invalid({"confirmation": [f"Type the name of the key to confirm: {key.name}"]})
     key_changes.revoke_key(tx, key.id)
-    return visit.go(f"/keys/{key.id}", f"{key.name} is revoked. It stopped at once, and for ever.", kind="warn")
+    return context.redirect(f"/keys/{key.id}", f"{key.name} is revoked. It stopped at once, and for ever.", kind="warn")
 
 
-def key_of(tx: Tx, visit: Visit) -> Key:
+def key_of(tx: Tx, context: PageContext) -> Key:
     """Return the key of the path. Raises `not_found`."""
-    return key_list.get_key(tx, read_id(visit.texts["key"], api_keys))
+    return key_list.get_key(tx, read_id(context.path_parameters["key"], api_keys))
 
 
 def hour_of(operation: OperationCounts) -> str:

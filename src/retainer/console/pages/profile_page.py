@@ -1,23 +1,23 @@
 """The page of the admin who is signed in: changing the password."""
 
-from retainer.console.visit import Reply, Visit
+from retainer.console.page_context import PageContext, Reply
 from retainer.errors import invalid
 from retainer.identity import sign_in
 from retainer.store.tx import Store
 
 
-def show(_: Store, visit: Visit) -> Reply:
+def show(_: Store, context: PageContext) -> Reply:
     """Who is signed in, and the form that changes the password."""
-    return visit.show("profile")
+    return context.render("profile")
 
 
-def change_password(store: Store, visit: Visit) -> Reply:
+def change_password(store: Store, context: PageContext) -> Reply:
     """Change the password; all other sessions end. Raises `validation_failed`, `rate_limited`."""
-    form = visit.form
+    form = context.form
     current, password, again = (
         form.texts_of(name)[-1] if name in form else "" for name in ("current", "password", "again")
     )
     if password != again:
         raise invalid({"again": ["Differs from the password above. Type the same twice."]})
-    sign_in.change_password(store, visit.throttle, visit.admin, current, password)
-    return visit.go("/profile", "Your password is changed. All your other sessions have ended.")
+    sign_in.change_password(store, context.throttle, context.admin, current, password)
+    return context.redirect("/profile", "Your password is changed. All your other sessions have ended.")

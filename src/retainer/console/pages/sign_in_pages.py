@@ -1,7 +1,7 @@
 """Signing in, setting a password by a link, and signing out."""
 
 from retainer.console.cookies import SESSION, Cookie
-from retainer.console.visit import Reply, Visit, quoted
+from retainer.console.page_context import PageContext, Reply, quoted
 from retainer.errors import invalid
 from retainer.identity import password_links, sessions
 from retainer.identity import sign_in as identity
@@ -12,66 +12,66 @@ from retainer.values.parameters import read_whole
 COOKIE_SECONDS = int(sessions.KNOWN.total_seconds())
 
 
-def show(_: Store, visit: Visit) -> Reply:
+def show(_: Store, context: PageContext) -> Reply:
     """The form to sign in; whoever is signed in already goes on."""
-    if visit.signed_in is not None and not visit.form.texts:
-        return visit.go(destination(visit))
-    return visit.show("sign_in", accounts=[])
+    if context.signed_in is not None and not context.form.texts:
+        return context.redirect(destination(context))
+    return context.render("sign_in", accounts=[])
 
 
-def sign_in(store: Store, visit: Visit) -> Reply:
+def sign_in(store: Store, context: PageContext) -> Reply:
     """Sign in, and go to the page that was asked for; ask for the account where the password fits several."""
-    form = visit.form
+    form = context.form
     errors = {name: ["Is required."] for name in ("email", "password") if not form.text(name)}
     if errors:
         raise invalid(errors)
     account_id = read_whole(form.text("account"))
     password = form.texts_of("password")[-1]
     result = identity.sign_in(
-        store, visit.throttle, form.text("email"), password, browser_of(visit), account_id=account_id
+        store, context.throttle, form.text("email"), password, browser_of(context), account_id=account_id
     )
     if isinstance(result, SignedIn):
-        return begin(visit, result, destination(visit))
-    return visit.show("sign_in", accounts=result)
+        return begin(context, result, destination(context))
+    return context.render("sign_in", accounts=result)
 
 
-def show_password(store: Store, visit: Visit) -> Reply:
+def show_password(store: Store, context: PageContext) -> Reply:
     """The form to set a password, for who has a link. Raises `not_found`."""
-    token = visit.typed.text("token")
-    return visit.show("password", invitee=password_links.find(store, token), token=token)
+    token = context.typed.text("token")
+    return context.render("password", invitee=password_links.find(store, token), token=token)
 
 
-def set_password(store: Store, visit: Visit) -> Reply:
+def set_password(store: Store, context: PageContext) -> Reply:
     """Set the password and sign in; other sessions of the user end."""
-    form = visit.form
+    form = context.form
     password, again = (form.texts_of(name)[-1] if name in form else "" for name in ("password", "again"))
     if password != again:
         raise invalid({"again": ["Differs from the password above. Type the same twice."]})
-    signed_in = identity.set_password(store, visit.throttle, form.text("token"), password, browser_of(visit))
-    return begin(visit, signed_in, "", "Your password is set, and you are signed in.")
+    signed_in = identity.set_password(store, context.throttle, form.text("token"), password, browser_of(context))
+    return begin(context, signed_in, "", "Your password is set, and you are signed in.")
 
 
-def sign_out(tx: Tx, visit: Visit) -> Reply:
+def sign_out(tx: Tx, context: PageContext) -> Reply:
     """End the session; its cookie stays, by which the browser is known."""
-    if visit.admin.session_id is not None:
-        sessions.end(tx, visit.admin.session_id)
-    return visit.go("/sign-in", "You are signed out.")
+    if context.admin.session_id is not None:
+        sessions.end(tx, context.admin.session_id)
+    return context.redirect("/sign-in", "You are signed out.")
 
 
-def begin(visit: Visit, signed_in: SignedIn, path: str, notice: str = "") -> Reply:
+def begin(context: PageContext, signed_in: SignedIn, path: str, notice: str = "") -> Reply:
     """Give the browser its session, and lead to a page."""
-    return visit.go(path, notice, Cookie(SESSION, signed_in.token, seconds=COOKIE_SECONDS))
+    return context.redirect(path, notice, Cookie(SESSION, signed_in.token, seconds=COOKIE_SECONDS))
 
 
-def browser_of(visit: Visit) -> Browser:
+def browser_of(context: PageContext) -> Browser:
     """Return from where a request comes."""
-    request = visit.request
-    return Browser(request.shown_address, request.header("USER_AGENT"), visit.cookies.get(SESSION), request.networks)
+    request = context.request
+    return Browser(request.shown_address, request.header("USER_AGENT"), context.cookies.get(SESSION), request.networks)
 
 
-def destination(visit: Visit) -> str:
+def destination(context: PageContext) -> str:
     """Return the page of the console that was asked for before; nothing outside of it is taken."""
-    asked = visit.form.text("next") or visit.query.text("next")
+    asked = context.form.text("next") or context.query.text("next")
     path, separator, query = asked.partition("?")
     leads_up = not {".", ".."}.isdisjoint(
         path.split("/")

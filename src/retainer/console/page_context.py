@@ -1,0 +1,133 @@
+"""The context of a page: the request and who sent it, and the replies of pages: views, redirects and notices."""
+
+from typing import Any, Literal, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from retainer.console import words
+from retainer.console.catalogue import Catalogue
+from retainer.console.cookies import Cookie, Cookies
+from retainer.console.forms import Form
+from retainer.identity.admins import Admin
+from retainer.identity.throttle import Throttle
+from retainer.kernel.http import Request, Response
+from retainer.web.pages import render
+from retainer.web.responses import HTML
+
+ROOT = "/console"
+NO_STORE = ("cache-control", "no-store")
+POLICY = {"connect_src": "'self'"}
+"""The script polls for the first call of a new key."""
+ONE_TIME_SECONDS = 60
+"""How long a browser keeps a notice, or a secret, for the page that shows it."""
+
+
+class Notice(NamedTuple):
+    """A sentence about what was done, shown once, on the next page."""
+
+    kind: Literal["good", "warn", "bad"]
+    text: str
+
+
+class View(NamedTuple):
+    """A page to render: the template, its values, and the one-time cookies that it uses up."""
+
+    template: str
+    values: dict[str, object]
+    status: int = 200
+    cookies: tuple[Cookie, ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Redirect(NamedTuple):
+    """A redirect to a page of the console, with cookies for it."""
+
+    path: str
+    cookies: tuple[Cookie, ...] = ()
+
+
+Reply = View | Redirect | Response
+"""What a page returns. It becomes a response after its transaction, so nothing is announced before the commit."""
+
+
+class PageContext(msgspec.Struct):
+    """A request, the admin who sent it, and its parameters."""
+
+    request: Request
+    catalogue: Catalogue
+    cookies: Cookies
+    path_parameters: dict[str, str]
+    query: Form
+    form: Form
+    """The fields that were posted; when a form was refused, with its errors."""
+    now: str
+    throttle: Throttle
+    signed_in: Admin | None = None
+
+    @property
+    def admin(self) -> Admin:
+        """Return the admin who is signed in. Raises TypeError on a page that needs no sign-in."""
+        if self.signed_in is None:
+            raise TypeError("This page needs no sign-in, so it has no admin.")
+        return self.signed_in
+
+    @property
+    def typed(self) -> Form:
+        """Return what a form shows: the fields that were posted, or those that a link or a preset fills in."""
+        return self.form if self.form.texts else self.query
+
+    def moment(self, instant: str | None) -> words.Moment | None:
+        """Return an instant in the time zone of the account."""
+        return None if instant is None else words.moment(instant, self.admin.timezone, self.now)
+
+    def render(self, template: str, *, status: int = 200, uses_up: Cookie | None = None, **values: Any) -> View:
+        """Return a page as the reply."""
+        is_sent = uses_up is not None and self.cookies.get(uses_up.name, uses_up.path) is not None
+        return View(template, values, status, (uses_up,) if uses_up and is_sent else ())
+
+    def redirect(self, path: str, notice: str = "", *cookies: Cookie, kind: str = "good") -> Redirect:
+        """Return a redirect to a page of the console, which shows the notice."""
+        notices = (Cookie("notice", f"{kind} {notice}", seconds=ONE_TIME_SECONDS),) if notice else ()
+        return Redirect(path, (*notices, *cookies))
+
+    def set_one_time_cookie(self, name: str, path: str, secret: str) -> Redirect:
+        """Return a redirect to the page that shows a secret, and deletes the cookie that carries it there."""
+        return self.redirect(path, "", Cookie(name, secret, seconds=ONE_TIME_SECONDS, path=ROOT + path))
+
+    def respond(self, reply: Reply) -> Response:
+        """Return the response for a reply, once its transaction has ended.
+
+        A page shows the pending notice, and has the status of the refusal if its form was refused.
+        """
+        if isinstance(reply, Response):
+            return reply
+        cookies = [self.cookies.header(cookie) for cookie in reply.cookies]
+        if isinstance(reply, Redirect):
+            return redirect_response(303, ROOT + reply.path, NO_STORE, *cookies)
+        text = self.cookies.get("notice")
+        if text is not None:
+            cookies.append(self.cookies.header(Cookie("notice")))
+        kind, _, sentence = (text or "").partition(" ")
+        refused = 422 if self.query.errors else self.form.status
+        return render(
+            self.request,
+            f"console/{reply.template}.html",
+            status=refused if reply.status == 200 else reply.status,
+            headers=[NO_STORE, *reply.headers, *cookies],
+            policy=POLICY,
+            context=self,
+            words=words,
+            notice=Notice(kind, sentence) if text else None,  # type: ignore[arg-type]
+            **reply.values,
+        )
+
+
+def redirect_response(status: int, path: str, *headers: tuple[str, str]) -> Response:
+    """Return a redirect to a path of this server."""
+    return Response(status, [("location", path), ("content-type", HTML), *headers])
+
+
+def quoted(path: str) -> str:
+    """Return a path as the value of a query parameter."""
+    return quote(path, safe="/")

@@ -1,0 +1,111 @@
+"""The routes of the console: for each path the page that it shows, and what a form on that page does."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from falcon.routing import CompiledRouter
+
+from retainer.console.page_context import PageContext, Reply
+from retainer.console.pages import (
+    audit_page,
+    key_pages,
+    new_key_pages,
+    overview_pages,
+    people_pages,
+    person_pages,
+    profile_page,
+    record_pages,
+    request_pages,
+    search_page,
+    session_pages,
+    sign_in_pages,
+)
+from retainer.store.tx import Store, Tx
+
+Handler = Callable[[Tx, PageContext], Reply]
+"""Runs in a transaction of the admin's account: read-only for a page, writing for a form."""
+StoreHandler = Callable[[Store, PageContext], Reply]
+"""Begins its own transactions: before sign-in there is no account, and hashing must happen outside of them."""
+
+
+class AdminPage(NamedTuple):
+    """A page for admins. Its form is posted to the same path; if it is refused, the page is shown with the errors."""
+
+    show: Handler
+    act: Handler | None = None
+
+
+class PublicPage(NamedTuple):
+    """A page that needs no sign-in."""
+
+    show: StoreHandler
+    act: StoreHandler
+
+
+class PasswordPage(NamedTuple):
+    """A page for admins whose form hashes a password."""
+
+    show: StoreHandler
+    act: StoreHandler
+
+
+class Action(NamedTuple):
+    """A form without a page of its own."""
+
+    act: Handler
+
+
+Route = AdminPage | PublicPage | PasswordPage | Action
+
+CONSOLE_ROUTES: dict[str, Route] = {
+    "": AdminPage(overview_pages.show),
+    "/switch": AdminPage(overview_pages.show_switch, overview_pages.switch),
+    "/keys": AdminPage(key_pages.show_list),
+    "/keys/new": AdminPage(new_key_pages.show_form, new_key_pages.create),
+    "/keys/{key}": AdminPage(key_pages.show),
+    "/keys/{key}/created": AdminPage(new_key_pages.show_created),
+    "/keys/{key}/first-call": AdminPage(new_key_pages.first_call),
+    "/keys/{key}/edit": AdminPage(key_pages.show_edit, key_pages.edit),
+    "/keys/{key}/rotate": AdminPage(key_pages.show_rotate, key_pages.rotate),
+    "/keys/{key}/revoke": AdminPage(key_pages.show_revoke, key_pages.revoke),
+    "/requests": AdminPage(request_pages.show_list),
+    "/requests/{position}": AdminPage(request_pages.show),
+    "/people": AdminPage(people_pages.show_list),
+    "/people/new": AdminPage(people_pages.show_form, people_pages.add),
+    "/people/{user}": AdminPage(person_pages.show, person_pages.edit),
+    "/people/{user}/link": AdminPage(person_pages.show_link, person_pages.create_link),
+    "/people/{user}/deactivate": AdminPage(person_pages.show_deactivate, person_pages.deactivate),
+    "/people/{user}/activate": Action(person_pages.activate),
+    "/audit": AdminPage(audit_page.show_list),
+    "/sessions": AdminPage(session_pages.show_list),
+    "/sessions/{session}/end": Action(session_pages.end),
+    "/search": AdminPage(search_page.show),
+    "/records/{kind}": AdminPage(record_pages.show_list),
+    "/records/{kind}/{record}": AdminPage(record_pages.show),
+    "/profile": PasswordPage(profile_page.show, profile_page.change_password),
+    "/sign-out": Action(sign_in_pages.sign_out),
+    "/sign-in": PublicPage(sign_in_pages.show, sign_in_pages.sign_in),
+    "/password": PublicPage(sign_in_pages.show_password, sign_in_pages.set_password),
+}
+
+
+class _Resource(NamedTuple):
+    """A route as the router keeps it."""
+
+    route: Route
+
+
+def _create_router() -> CompiledRouter:
+    router = CompiledRouter()
+    for path, route in CONSOLE_ROUTES.items():
+        router.add_route(path or "/", _Resource(route))
+    return router
+
+
+ROUTER = _create_router()
+
+
+def find(path: str) -> tuple[Route, dict[str, str]] | None:
+    """Return the route of a path below `/console`, and the parameters in the path; None if there is none."""
+    found: Any = ROUTER.find(path or "/")
+    return None if found is None else (found[0].route, found[2])
