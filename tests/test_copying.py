@@ -20,7 +20,7 @@ from retainer.store.engines import Sqlite, Unavailable, connect
 from retainer.store.engines.bulk import Bulk, Contents
 from retainer.store.engines.bulk_postgresql import PostgresqlBulk
 from retainer.store.engines.bulk_sqlite import SqliteBulk
-from retainer.values.kinds import LARGEST_INTEGER
+from retainer.values.kinds import MAX_INTEGER
 from tests.contract.filler import NOW, Filler
 from tests.contract_checker import NoChecks
 from tests.databases import PostgresqlDatabases, SqliteDatabases, path_of
@@ -35,8 +35,8 @@ PLACED: list[tuple[str, dict[str, Any]]] = [
     ("site_checks", {"checked_at": "2026-03-01T00:00:00.000001Z", "is_up": 1}),
     ("site_checks", {"checked_at": "0001-01-01T00:00:00.120000Z", "is_up": 0}),
     ("site_checks", {"checked_at": "9999-12-31T23:59:59.999999Z", "is_up": 0}),
-    ("site_hours", {"hour": "2026-03-01T00", "up": LARGEST_INTEGER, "down": 0}),
-    ("site_hours", {"hour": "2026-03-01T01", "up": LARGEST_INTEGER, "down": -LARGEST_INTEGER}),
+    ("site_hours", {"hour": "2026-03-01T00", "up": MAX_INTEGER, "down": 0}),
+    ("site_hours", {"hour": "2026-03-01T01", "up": MAX_INTEGER, "down": -MAX_INTEGER}),
     ("cost_rates", {"from_date": "0001-01-01", "amount": 1}),
     ("cost_rates", {"from_date": "9999-12-31", "amount": 2}),
     ("audit_entries", {"action": "test", "target": "key", "target_id": 1, "target_name": "", "before": ODD}),

@@ -74,7 +74,9 @@ def test_a_method_that_a_path_does_not_take_names_those_it_takes_and_the_path_th
 AMOUNT = 'Must be an amount from -1000000000000 to 1000000000000, like "120.00"'
 QUANTITY = 'Must be a quantity with at most 4 decimal places, like "1.5"'
 DAY = "Must be a date like 2026-03-31"
-MOMENT = "Must be a moment with its offset, like 2026-03-31T14:30:00Z"
+COMMA = "this has a comma. Use a decimal point and no thousands separators."
+AT = "line 1, column 2"
+MOMENT = "Must be a timestamp with an offset, like 2026-03-31T14:30:00Z"
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ MOMENT = "Must be a moment with its offset, like 2026-03-31T14:30:00Z"
     [
         ("/expenses", "amount", "12.50556", f"{AMOUNT}; this has 5 decimal places."),
         ("/expenses", "amount", 0.000001, f"{AMOUNT}; this has 6 decimal places."),
-        ("/expenses", "amount", "12,50", f"{AMOUNT}; this has a comma. Write a point, and no other separators."),
+        ("/expenses", "amount", "12,50", f"{AMOUNT}; {COMMA}"),
         ("/expenses", "amount", "9999999999999", f"{AMOUNT}; this is too large."),
         ("/expenses", "amount", "99999999999999999999", f"{AMOUNT}; this has too many digits."),
         ("/expenses", "amount", -(10**13), f"{AMOUNT}; this is too small."),
@@ -94,16 +96,16 @@ MOMENT = "Must be a moment with its offset, like 2026-03-31T14:30:00Z"
             "19%",
             'Must be a percentage from 0 to 100 with at most 3 decimal places, like "7.5".',
         ),
-        ("/expenses", "date", "2026-02-30", f"{DAY}; there is no day 2026-02-30."),
-        ("/expenses", "date", "2026-13-01", f"{DAY}; there is no day 2026-13-01."),
-        ("/expenses", "date", "2026-03-31T00:00:00Z", f"{DAY}; this has a time. Leave it out."),
-        ("/expenses", "date", "2026-03-31 10:00", f"{DAY}; this has a time. Leave it out."),
+        ("/expenses", "date", "2026-02-30", f"{DAY}; 2026-02-30 does not exist."),
+        ("/expenses", "date", "2026-13-01", f"{DAY}; 2026-13-01 does not exist."),
+        ("/expenses", "date", "2026-03-31T00:00:00Z", f"{DAY}; this has a time. Remove it."),
+        ("/expenses", "date", "2026-03-31 10:00", f"{DAY}; this has a time. Remove it."),
         ("/expenses", "date", "31.03.2026", f"{DAY}."),
         ("/expenses", "date", 1774967460, f"{DAY}."),
         ("/tickets", "due_at", "2026-03-31", f"{MOMENT}; this has no time."),
         ("/tickets", "due_at", "2026-03-31T10:00:00", f"{MOMENT}; this has no offset. Add Z for UTC."),
-        ("/tickets", "due_at", "2026-02-30T10:00:00Z", f"{MOMENT}; there is no such moment."),
-        ("/tickets", "due_at", "2026-03-31T25:00:00Z", f"{MOMENT}; there is no such moment."),
+        ("/tickets", "due_at", "2026-02-30T10:00:00Z", f"{MOMENT}; this time does not exist."),
+        ("/tickets", "due_at", "2026-03-31T25:00:00Z", f"{MOMENT}; this time does not exist."),
         (
             "/clients",
             "payment_terms_days",
@@ -120,8 +122,8 @@ MOMENT = "Must be a moment with its offset, like 2026-03-31T14:30:00Z"
         ("/clients", "status", "activ", "Must be one of: prospect, active, archived; did you mean active?"),
         ("/clients", "status", "gone", "Must be one of: prospect, active, archived."),
         ("/clients", "currency", "eur", "Must be an ISO 4217 currency code, like EUR; did you mean EUR?"),
-        ("/clients", "country", "de", "Must be an ISO 3166-1 country code of two letters, like DE; did you mean DE?"),
-        ("/clients", "tag_ids", 1, "Must be a list; put a single value into brackets."),
+        ("/clients", "country", "de", "Must be a two-letter ISO 3166-1 country code, like DE; did you mean DE?"),
+        ("/clients", "tag_ids", 1, "Must be a list; put a single value in brackets."),
     ],
 )
 def test_a_value_that_is_not_taken_says_what_is_wrong_with_it(api, path, field, value, message):
@@ -133,7 +135,7 @@ def test_a_value_that_is_not_taken_says_what_is_wrong_with_it(api, path, field, 
     [
         ("client_id=-1", "Must be a whole number from 1 to 9007199254740991."),
         ("client_id=12345678901234567890", "Must be a whole number from 1 to 9007199254740991."),
-        ("issue_date_from=2026-02-30", f"{DAY}; there is no day 2026-02-30."),
+        ("issue_date_from=2026-02-30", f"{DAY}; 2026-02-30 does not exist."),
         (
             "status=Draft",
             "Must be one of: draft, sent, partially_paid, paid, void, written_off, overdue, open; did you",
@@ -172,16 +174,16 @@ def test_one_of_several_fields_is_not_missed_when_the_name_of_one_is_misspelt(ap
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (b"", "it is empty"),
-        (b" \n", "it is empty"),
-        (b'\xef\xbb\xbf{"name": "x"}', "it begins with a byte order mark. Leave out its three bytes, EF BB BF"),
-        ('{"name": "x"}'.encode("utf-16"), "it is not UTF-8"),
-        (b"{'name': 'x'}", "it cannot be read at line 1, column 2 (expecting property name enclosed in double quotes)"),
-        (b'{"name": "x", "name": "y"}', 'the field "name" is there twice'),
-        (b"[]", 'it must be an object, like {"name": "..."}'),
+        (b"", "the body is empty"),
+        (b" \n", "the body is empty"),
+        (b'\xef\xbb\xbf{"name": "x"}', "the body starts with a byte order mark. Remove the bytes EF BB BF"),
+        ('{"name": "x"}'.encode("utf-16"), "the body is not UTF-8"),
+        (b"{'name': 'x'}", f"the body cannot be parsed at {AT} (expecting property name enclosed in double quotes)"),
+        (b'{"name": "x", "name": "y"}', 'the field "name" appears twice'),
+        (b"[]", 'the body must be an object, like {"name": "..."}'),
     ],
 )
 def test_a_body_that_is_no_json_says_what_it_is(api, body, reason):
     answer = api.call("POST", "/tags", raw=body)
     assert (answer.status, answer.code) == (400, "malformed_json")
-    assert answer.json["message"] == f"Send a body of valid JSON: {reason}."
+    assert answer.json["message"] == f"Send valid JSON: {reason}."

@@ -99,8 +99,8 @@ def test_members_that_only_a_create_can_set_are_taken_when_they_say_what_is_so(a
         ("/clients", "tag_ids", "Must be a list; send [] for none."),
         ("/quotes", "lines", "Must be a list; send [] for none."),
         ("/sites", "plugins", "Must be a list; send [] for none."),
-        ("/clients", "status", "this is null. Leave it out to say nothing of it."),
-        ("/tasks", "priority", "this is null. Leave it out to say nothing of it."),
+        ("/clients", "status", "this is null. Omit the field instead."),
+        ("/tasks", "priority", "this is null. Omit the field instead."),
     ],
 )
 def test_null_where_there_is_none_says_what_to_send(api, collection, member, message):

@@ -10,7 +10,7 @@ OBSERVED = (
     *("last_checked_at", "down_since", "last_status_code", "response_time_ms", "last_error", "ssl_expires_at"),
     *("uptime_percent_24h", "uptime_percent_7d", "uptime_percent_30d"),
 )
-NO_URL = "Must be an http or https address without user and password, like https://shop.example"
+NO_URL = "Must be an http or https URL without user and password, like https://shop.example"
 BELONGS = "Belongs to client {}, not to client {}. Send what agrees, or only the narrower of both."
 WOO = {"slug": "woocommerce", "version": "9.1", "update_version": "9.10"}
 
@@ -168,17 +168,17 @@ def test_what_is_no_address_of_a_site_is_refused(api, url):
         ("check_interval_seconds", 86401, "check_interval_seconds", "a whole number from 60 to 86400"),
         ("check_interval_seconds", None, "check_interval_seconds", "this is null"),
         ("expected_status", [], "expected_status", "Must have 1 to 50 entries"),
-        ("expected_status", 200, "expected_status", "Must be a list; put a single value into brackets."),
+        ("expected_status", 200, "expected_status", "Must be a list; put a single value in brackets."),
         ("expected_status", [200, 199], "expected_status.1", "a whole number from 200 to 599"),
         ("expected_status", [600], "expected_status.0", "a whole number from 200 to 599"),
         ("expected_status", ["200"], "expected_status.0", "a whole number from 200 to 599"),
         ("keyword", "x" * 192, "keyword", "this has 192"),
-        ("maintenance_until", "2027-03-01T12:00", "maintenance_until", "a moment with its offset"),
+        ("maintenance_until", "2027-03-01T12:00", "maintenance_until", "a timestamp with an offset"),
         ("wp_version", "1" * 21, "wp_version", "Must be text of 1 to 20 characters; this has 21"),
         ("wp_update_version", 6.9, "wp_update_version", "Must be text"),
         ("php_version", "8" * 21, "php_version", "this has 21"),
         ("tag_ids", [999], "tag_ids.0", "There is no such tag"),
-        ("plugins", {}, "plugins", "Must be a list; put a single value into brackets."),
+        ("plugins", {}, "plugins", "Must be a list; put a single value in brackets."),
         ("plugins", [{"slug": f"p{n}"} for n in range(301)], "plugins", "this has 301"),
         ("plugins", [{"slug": "a"}, {"name": "B"}], "plugins.1.slug", "Is required."),
         ("plugins", [{"slug": "a", "status": "on"}], "plugins.0.status", "Must be one of: active, inactive, must_use."),

@@ -102,7 +102,7 @@ def test_a_subject_is_enough(api):
         ("site_id", 999, "There is no such site in this account."),
         ("project_id", 999, "There is no such project in this account."),
         ("project_id", True, "a whole number"),
-        ("due_at", "2027-03-01", "a moment with its offset"),
+        ("due_at", "2027-03-01", "a timestamp with an offset"),
         ("external_id", "taken", "Is already taken by ticket"),
         ("tag_ids", [999], "There is no such tag"),
         ("titel", "A", "Unknown field."),

@@ -139,8 +139,8 @@ def test_everything_can_be_sent(api, world):
         ("duration_minutes", True, "a whole number"),
         ("duration_minutes", None, "Is required, unless started_at and ended_at are given"),
         ("billable", "yes", "true or false"),
-        ("started_at", "2026-03-10T09:00:00", "a moment with its offset"),
-        ("ended_at", "2026-03-10", "a moment with its offset"),
+        ("started_at", "2026-03-10T09:00:00", "a timestamp with an offset"),
+        ("ended_at", "2026-03-10", "a timestamp with an offset"),
         ("description", "x" * 5001, "this has 5001"),
         ("hourly_rate", "-1", "an amount from 0"),
         ("hourly_rate", "12.345", "EUR has 2 decimal places"),
@@ -937,7 +937,7 @@ def test_a_start_at_the_edge_of_the_calendar_is_refused(api, zone, moment):
     ("0201-03-10", False), ("1969-12-31", False), ("1970-01-01", True), ("2126-03-31", True), ("2126-04-01", False),
 ])  # fmt: skip
 def test_a_day_lies_from_1970_to_a_hundred_years_ahead(api, day, is_taken):
-    message = f"Must lie from 1970-01-01 to 2126-03-31; this is {day}. Check the year."
+    message = f"Must be from 1970-01-01 to 2126-03-31; this is {day}. Check the year."
     for collection, name, value in (
         ("/time-entries", "date", day),
         ("/time-entries", "started_at", f"{day}T12:00:00Z"),

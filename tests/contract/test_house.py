@@ -79,7 +79,7 @@ MOST_ANY = {
     "sites": 3,
     "store": 68,
     "traffic": 9,
-    "values": 71,
+    "values": 26,
     "web": 2,
     "work": 7,
 }

@@ -115,7 +115,7 @@ def price_line(
     units = amount
     if units is None:
         units = money.line_amount(line.quantity, line.unit_price, line.discount_percent, line.currency)
-    if abs(units) > money.LARGEST * 10 ** DIGITS[line.currency]:
+    if abs(units) > money.MAX_AMOUNT * 10 ** DIGITS[line.currency]:
         tx.error("unit_price", f"Makes the line {amount_of(units, line.currency)} {line.currency}: too much to bill.")
         units = 0
     line.amount = amount_of(units, line.currency)

@@ -8,14 +8,12 @@ import typer
 from retainer.cli.common import Account, Json, Option, acting_for, say, whole
 from retainer.identity import audit
 from retainer.identity.audit import AuditEntry, AuditFilter, Fields
-from retainer.values.kinds import LARGEST_INTEGER
+from retainer.values.kinds import MAX_INTEGER
 
 audit_cli = typer.Typer(help="List what admins and operators did.", no_args_is_help=True)
 
 Act = Annotated[str | None, typer.Option("--action", help=f"Only one of: {', '.join(audit.ACTIONS)}.")]
-ByUser = Annotated[
-    int | None, typer.Option("--user", min=0, max=LARGEST_INTEGER, help="Only this user's; 0: nobody's.")
-]
+ByUser = Annotated[int | None, typer.Option("--user", min=0, max=MAX_INTEGER, help="Only this user's; 0: nobody's.")]
 Limit = Annotated[int, typer.Option(min=1, max=1000, help="How many.")]
 Cursor = Annotated[str | None, typer.Option(help="The next_cursor of the page before.")]
 

@@ -18,12 +18,12 @@ from retainer.identity.admins import operator_for, operator_of
 from retainer.schema.migrations import migrate
 from retainer.store.engines import Engine, connect
 from retainer.store.tx import Store, Tx
-from retainer.values.kinds import LARGEST_INTEGER
+from retainer.values.kinds import MAX_INTEGER
 from retainer.values.reading import complete, read_fields
 
 T = TypeVar("T", bound=msgspec.Struct)
 Json = Annotated[bool, typer.Option("--json", help="Answer one JSON object on standard output.")]
-Account = Annotated[int, typer.Argument(metavar="ACCOUNT", min=1, max=LARGEST_INTEGER, help="The account's id.")]
+Account = Annotated[int, typer.Argument(metavar="ACCOUNT", min=1, max=MAX_INTEGER, help="The account's id.")]
 Option = Annotated[str | None, typer.Option()]
 Whole = Annotated[int | None, typer.Option()]
 Required = Annotated[str, typer.Option()]

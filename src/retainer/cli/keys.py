@@ -11,13 +11,13 @@ from retainer.identity.key_changes import KeyChanges, Rotation
 from retainer.identity.key_list import KeyFilter
 from retainer.identity.keys import SCOPES, KeyDetails
 from retainer.schema.identity import api_keys
-from retainer.values.kinds import LARGEST_INTEGER
+from retainer.values.kinds import MAX_INTEGER
 
 key_cli = typer.Typer(help="Create, list, change, rotate and revoke API keys.", no_args_is_help=True)
 
-Key = Annotated[int, typer.Argument(metavar="KEY", min=1, max=LARGEST_INTEGER, help="The key's id.")]
-Holder = Annotated[int, typer.Option(min=1, max=LARGEST_INTEGER, help="The user that the key acts as.")]
-OfUser = Annotated[int | None, typer.Option("--user", min=1, max=LARGEST_INTEGER, help="Only keys of this user.")]
+Key = Annotated[int, typer.Argument(metavar="KEY", min=1, max=MAX_INTEGER, help="The key's id.")]
+Holder = Annotated[int, typer.Option(min=1, max=MAX_INTEGER, help="The user that the key acts as.")]
+OfUser = Annotated[int | None, typer.Option("--user", min=1, max=MAX_INTEGER, help="Only keys of this user.")]
 Status = Annotated[str | None, typer.Option(help="Only active, expired or revoked keys.")]
 Search = Annotated[str | None, typer.Option("--q", help="Only keys with this in name, beginning, end or user.")]
 Sort = Annotated[str, typer.Option(help=f"{', '.join(key_list.ORDERS)}; -name for the reverse.")]

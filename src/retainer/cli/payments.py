@@ -8,11 +8,11 @@ import typer
 from retainer.billing import payments
 from retainer.cli.common import Json, acting_on, say
 from retainer.schema import billing as schema
-from retainer.values.kinds import LARGEST_INTEGER
+from retainer.values.kinds import MAX_INTEGER
 
 payment_cli = typer.Typer(help="Remove payments that were recorded by mistake.", no_args_is_help=True)
 
-Payment = Annotated[int, typer.Argument(metavar="PAYMENT", min=1, max=LARGEST_INTEGER, help="The payment's id.")]
+Payment = Annotated[int, typer.Argument(metavar="PAYMENT", min=1, max=MAX_INTEGER, help="The payment's id.")]
 
 
 @payment_cli.command("remove")

@@ -26,14 +26,14 @@ from retainer.identity.password_links import PasswordLink
 from retainer.identity.users import UserDetails
 from retainer.rollups import labour
 from retainer.schema import identity as schema
-from retainer.values.kinds import LARGEST_INTEGER
+from retainer.values.kinds import MAX_INTEGER
 from retainer.work import cost_rates
 
 user_cli = typer.Typer(help="Create, invite, list, change, deactivate and activate users.", no_args_is_help=True)
 session_cli = typer.Typer(help="List and revoke the sessions of admins in the console.", no_args_is_help=True)
 
-User = Annotated[int, typer.Argument(metavar="USER", min=1, max=LARGEST_INTEGER, help="The user's id.")]
-Session = Annotated[int, typer.Argument(metavar="SESSION", min=1, max=LARGEST_INTEGER, help="The session's id.")]
+User = Annotated[int, typer.Argument(metavar="USER", min=1, max=MAX_INTEGER, help="The user's id.")]
+Session = Annotated[int, typer.Argument(metavar="SESSION", min=1, max=MAX_INTEGER, help="The session's id.")]
 
 
 @user_cli.command("create")

@@ -72,7 +72,7 @@ def read_list(request: Request, model: type[Filter]) -> tuple[Filter, Page]:
         return model(), Page(1, PER_PAGE, model.sorts[:1], url, "")
     pairs = read_pairs(request)
     readers = {name: parameter.read for name, parameter in parameters(model).items()}
-    size = partial(read_number, largest=LARGEST_PAGE)
+    size = partial(read_number, maximum=LARGEST_PAGE)
     sort = partial(read_sort, [name.lstrip("-") for name in model.sorts])
     values = read_values(pairs, {"page": read_number, "per_page": size, "sort": sort, **readers})
     others = urlencode([pair for pair in pairs if pair[0] != "page"])

@@ -15,7 +15,7 @@ from retainer.kernel.http import Request
 from retainer.schema import filters
 from retainer.schema.filters import DefaultExclusion, Where, since
 from retainer.values.kinds import ME, Id, Instant, Text191
-from retainer.values.parameters import LONGEST_LIST, check_ranges, from_text
+from retainer.values.parameters import MAX_LIST, from_text, validate_ranges
 
 T = TypeVar("T")
 OneOf = tuple[T, ...]
@@ -101,9 +101,9 @@ def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str],
                 values[name] = None
                 errors[name] = [str(error)]
             else:
-                if isinstance(value, tuple) and len(values[name]) > LONGEST_LIST:
-                    errors[name] = [f"Must be at most {LONGEST_LIST} values; these are {len(values[name])}."]
-    check_ranges(values, errors)
+                if isinstance(value, tuple) and len(values[name]) > MAX_LIST:
+                    errors[name] = [f"Must be at most {MAX_LIST} values; these are {len(values[name])}."]
+    validate_ranges(values, errors)
     if errors:
         raise invalid(errors, "unknown_parameter" if errors.keys() - readers.keys() else "validation_failed")
     return values

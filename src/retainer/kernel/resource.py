@@ -23,7 +23,7 @@ from retainer.kernel.query import Query, parameters, read_query
 from retainer.kernel.signposts import Signposts
 from retainer.store.constraints import singular
 from retainer.store.tx import Tx
-from retainer.values.kinds import LARGEST_INTEGER, Id
+from retainer.values.kinds import MAX_INTEGER, Id
 from retainer.values.reading import writable_fields
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -137,7 +137,7 @@ class Operation:
 
 def read_id(text: str, table: Table | None) -> int:
     """An id as a path writes it: no sign, no leading zero, at most 2^53-1; all else is no record."""
-    if not ID.fullmatch(text) or int(text) > LARGEST_INTEGER:
+    if not ID.fullmatch(text) or int(text) > MAX_INTEGER:
         raise not_found("record" if table is None else singular(table))
     return int(text)
 

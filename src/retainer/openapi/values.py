@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Protocol, Union, get_args, get_origi
 import msgspec
 from msgspec import Meta
 
-from retainer.values.parameters import LONGEST_LIST
+from retainer.values.parameters import MAX_LIST
 from retainer.values.reading import unwrapped
 from retainer.values.records import Record
 
@@ -68,7 +68,7 @@ def schema_of(hint: Any, name: str, types: Types, *, sent: bool = False) -> Json
         is_child = sent and isinstance(parts[0], type) and issubclass(parts[0], Record)
         schema["items"] = types.child(parts[0]) if is_child else schema_of(parts[0], name, types, sent=sent)
         if origin is tuple:
-            schema |= {"minItems": 1, "maxItems": LONGEST_LIST}
+            schema |= {"minItems": 1, "maxItems": MAX_LIST}
             schema["items"] |= _or_none(schema["items"]) if NoneType in get_args(parts[0]) else {}
         return schema | ({"examples": [[types.example(schema["items"])]]} if sent else {})
     text = name.replace("_", " ").capitalize()

@@ -8,7 +8,7 @@ from sqlalchemy import Select, Table, bindparam, func, select
 from retainer.schema.identity import users
 from retainer.store.constraints import singular
 from retainer.store.tx import Tx
-from retainer.values.kinds import LARGEST_POSITION, ME
+from retainer.values.kinds import MAX_POSITION, ME
 from retainer.values.records import Record
 
 ACTIVE = select(users.c.is_active).where(users.c.id == bindparam("id"))
@@ -106,7 +106,7 @@ def check_transition(
 
 def next_position(position: int) -> int:
     """Return the position behind another; at the end of what positions can say, the same."""
-    return min(position + 1, LARGEST_POSITION)
+    return min(position + 1, MAX_POSITION)
 
 
 def check_date_order(tx: Tx, record: HasDates) -> None:

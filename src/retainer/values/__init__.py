@@ -1,1 +1,1 @@
-"""Values: parsing and formatting of each kind of value, money and instants without floats, strict JSON."""
+"""Values: parsing and formatting of each kind of value, exact money and timestamps, strict JSON."""

@@ -1,13 +1,12 @@
 """Collation: sort keys and case folding for texts.
 
-Letters sort by their base, so that Äpfel is beside Apfel and not after Zoo; case is ignored, and accents decide only
-between texts that are otherwise equal. Unicode guarantees that decompositions never change, so stored keys stay valid;
-those of a collation library would have to be recomputed after every update of it.
+Letters sort by their base letter: Äpfel sorts next to Apfel, not after Zoo. Case is ignored; accents only break ties.
+Unicode guarantees that decompositions never change, so stored keys stay valid. Keys of a collation library would have
+to be recomputed after each update of the library.
 """
 
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 Fold = Callable[[str], str]
 ALIKE = str.maketrans(
@@ -29,7 +28,7 @@ def sort_key(text: str) -> str:
     return base if base == folded else base + SEPARATOR + folded
 
 
-def folded_text(values: Mapping[str, Any], names: Sequence[str], fold: Fold = str.casefold) -> str | None:
+def folded_text(values: Mapping[str, str | None], names: Sequence[str], fold: Fold = str.casefold) -> str | None:
     """Return the non-empty values of these columns, joined by newlines and folded; None when all are empty."""
-    texts = [values[name] for name in names if values.get(name)]
+    texts = [text for name in names if (text := values.get(name))]
     return fold("\n".join(texts)) if texts else None

@@ -6,15 +6,15 @@ from msgspec import Meta
 
 from retainer.values.kinds import Text191, UserId
 
-ActingUser = Annotated[
-    UserId, "The key's own user when left out; another active user only if the key's user is an admin."
+ActingUser = Annotated[UserId, "Defaults to the key's user. Only an admin's key can name another active user."]
+"""The user who worked the time or paid the expense."""
+ExternalId = Annotated[
+    Text191 | None, "The record's id in your own system, unique among the account's records of this type."
 ]
-"""The user whose time or expense it is."""
-ExternalId = Annotated[Text191 | None, "Your own key for the record, unique among those of its kind in the account."]
 """The id of a record in another system."""
 Priority = Annotated[
     Literal["low", "normal", "high", "urgent"],
     Meta(title="Priority"),
-    "Lists sort by it from `low` to `urgent`; nothing else follows from it.",
+    "Sorts from `low` to `urgent`; has no other effect.",
 ]
 """How urgent a task or ticket is."""

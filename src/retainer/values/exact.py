@@ -1,4 +1,4 @@
-"""Exact values: money in minor units, decimals and instants as text; no floating point."""
+"""Exact values: money in minor units, decimals and timestamps as text; no floating point."""
 
 import time
 from datetime import UTC, date, datetime, timedelta
@@ -19,40 +19,40 @@ LAST_DAY = date.max.isoformat()
 
 
 def as_instant(moment: datetime) -> str:
-    """Format a moment as instants are stored and answered: RFC 3339 in UTC with microseconds and `Z`."""
+    """Return a timestamp in the format that is stored and returned: RFC 3339 in UTC with microseconds and `Z`."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def utcnow() -> str:
-    """Return the current moment as an instant."""
+    """Return the current time as a timestamp."""
     seconds, microseconds = divmod(time.time_ns() // 1000, 1_000_000)
     return f"{_second(seconds)}.{microseconds:06}Z"
 
 
-def instant_after(instant: str, span: timedelta) -> str:
-    """Return the instant that lies this long after another, or before it by a negative span."""
-    return as_instant(datetime.fromisoformat(instant) + span)
+def instant_after(instant: str, duration: timedelta) -> str:
+    """Return a timestamp shifted by a duration, which may be negative."""
+    return as_instant(datetime.fromisoformat(instant) + duration)
 
 
 @lru_cache(maxsize=1)
 def _second(seconds: int) -> str:
-    """A second without its zone; the same for all moments within it."""
+    """Return a second without its time zone; cached, because most calls fall into the same second."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def local_day(instant: str, timezone: str) -> str:
-    """Return the calendar day of an instant in a time zone, as `YYYY-MM-DD`."""
+    """Return the calendar day of a timestamp in a time zone, as `YYYY-MM-DD`."""
     return datetime.fromisoformat(instant).astimezone(ZoneInfo(timezone)).date().isoformat()
 
 
 def decimal_text(value: Decimal) -> str:
-    """Format a decimal without exponent and without trailing zeros: `"7.5"`, `"2"`."""
+    """Return a decimal as text, without exponent and without trailing zeros: `"7.5"`, `"2"`."""
     plain = format(value, "f")
     return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
 
 def minor_units(amount: Decimal, currency: str) -> int:
-    """Convert an amount to whole minor units. Raises ValueError when it has more digits than its currency."""
+    """Return an amount in whole minor units. Raises ValueError if it has more decimal places than its currency."""
     scaled = amount.scaleb(DIGITS[currency])
     units = int(scaled)
     if units != scaled:
@@ -63,12 +63,12 @@ def minor_units(amount: Decimal, currency: str) -> int:
 
 
 def amount_of(units: int, currency: str) -> Decimal:
-    """Convert minor units to an amount with exactly the digits of its currency."""
+    """Return minor units as an amount with exactly the decimal places of its currency."""
     return Decimal(units).scaleb(-DIGITS[currency])
 
 
 def percent(hundredths: int | None) -> float | None:
-    """Convert hundredths of a percent to a JSON number with two decimal places."""
+    """Return hundredths of a percent as a JSON number with two decimal places."""
     return None if hundredths is None else hundredths / 100
 
 
@@ -79,7 +79,7 @@ def half_up(numerator: int, denominator: int) -> int:
 
 
 def day_after(day: str, days: int) -> str:
-    """Return the calendar day this many days later, at most the last day of the calendar."""
+    """Return the calendar day a number of days later, at most the last day of the calendar."""
     try:
         return (date.fromisoformat(day) + timedelta(days=days)).isoformat()
     except OverflowError:

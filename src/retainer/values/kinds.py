@@ -1,7 +1,7 @@
-"""The kinds of values that fields hold: the parser of each, its JSON schema, and the description of what it accepts."""
+"""Kinds of values: for each, its parser, its JSON schema and a description of what it accepts."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
@@ -18,9 +18,9 @@ from msgspec import Meta
 from retainer.errors import Slip, Unreadable
 from retainer.values.exact import DIGITS, as_instant, decimal_text, utcnow
 
-LARGEST_INTEGER = 2**53 - 1  # the largest that every JSON client reads exactly
-LARGEST_AMOUNT = Decimal(10) ** 12
-LARGEST_QUANTITY = Decimal(10) ** 9
+MAX_INTEGER = 2**53 - 1  # the largest that every JSON client reads exactly
+MAX_AMOUNT = Decimal(10) ** 12
+MAX_QUANTITY = Decimal(10) ** 9
 FIRST_LIKELY_DAY = "1970-01-01"
 YEARS_AHEAD = 100
 COUNTRIES = frozenset(country.alpha_2 for country in pycountry.countries)
@@ -33,58 +33,58 @@ INSTANT = re.compile(
 )
 PLAIN_EMAIL = re.compile(
     r"(?=[^@]{1,64}@)[A-Za-z0-9_+]+([.-][A-Za-z0-9_+]+)*@([a-z0-9]{1,20}(-[a-z0-9]{1,20}){0,2}\.){1,4}[a-z]{2,20}"
-)  # nearly every address, none of which needs normalising; the library takes ten times as long
-PLAIN_URL = re.compile(r"https?://[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(/[A-Za-z0-9._~/-]*)?")  # likewise
+)  # fast path for most addresses; they need no normalising, and the library takes ten times as long
+PLAIN_URL = re.compile(r"https?://[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(/[A-Za-z0-9._~/-]*)?")  # fast path, too
 QUOTED = "this is text. Leave out the quotes."
-ME: Final = -1  # stands for the key's own user until the transaction knows who that is; no id
+ME: Final = -1  # placeholder for the key's user, until the transaction fills in the id
 ZEROS = re.compile(r"\{(0+)\}")
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-KEPT = "%/:?#[]@!$&'()*+,;=~"  # reserved in a path or query, so not encoded; % marks what is encoded already
+KEPT = "%/:?#[]@!$&'()*+,;=~"  # reserved in a path or query, so not encoded; % starts an existing escape
 COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
-Parse = Callable[[Any], Any]
+Parse = Callable[[object], Any]
 """Parses a JSON value, or raises ValueError."""
 
 
 def kind(
     read: Parse, form: str, sent: dict[str, Any] | None = None, *, read_field: Parse | None = None, **schema: Any
 ) -> Meta:
-    """Declare a kind of value: `read` parses a JSON value or raises ValueError; `form` completes "Must be ...".
+    """Return the declaration of a kind of value: `read` parses a JSON value; `form` completes "Must be ...".
 
-    `read_field` parses it in a body, if that takes less than a query; `sent` overrides keywords of the JSON schema for
-    values in requests; `schema` is that of responses.
+    `read_field` is the stricter parser of bodies, if there is one. `schema` is the JSON schema of responses; `sent`
+    overrides its keywords for requests.
     """
     text = f"{form[0].upper()}{form[1:]}."
     extra = {"read": read, "read_field": read_field or read, "form": form, "sent": sent or {}}
     return Meta(description=text, extra=extra, extra_json_schema=schema)
 
 
-def read_text(value: Any) -> str:
+def read_text(value: object) -> str:
     """Return a JSON string unchanged. Raises ValueError for any other type."""
     if not isinstance(value, str):
         raise ValueError  # noqa: TRY004
     return value
 
 
-def read_user(value: Any) -> int:
-    """Return the id of a user, or ME for `"me"`, the key's own user. Raises ValueError for anything else."""
+def read_user(value: object) -> int:
+    """Return the id of a user, or ME for `"me"`. Raises ValueError for anything else."""
     if value == "me":
         return ME
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LARGEST_INTEGER:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_INTEGER:
         raise Slip(QUOTED) if isinstance(value, str) and value.isdecimal() else ValueError
     return value
 
 
-def read_decimal(value: Any) -> Decimal:
-    """Parse an exact decimal from a JSON string or number; only numbers may have exponents. Raises ValueError."""
+def read_decimal(value: object) -> Decimal:
+    """Return an exact decimal from a JSON string or number; only numbers may have exponents. Raises ValueError."""
     if isinstance(value, str):
         if DECIMAL.fullmatch(value):
             return Decimal(value)
         if DIGITS_ALONE.fullmatch(value):
             raise Slip("this has too many digits.")
         if "," in value:
-            raise Slip("this has a comma. Write a point, and no other separators.")
+            raise Slip("this has a comma. Use a decimal point and no thousands separators.")
         raise ValueError
     number = Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
     if number is None:
@@ -94,10 +94,10 @@ def read_decimal(value: Any) -> Decimal:
     return number
 
 
-def between(low: Decimal, high: Decimal, places: int) -> Callable[[Any], Decimal]:
-    """Return a parser of decimals within these bounds and with at most `places` decimal places."""
+def between(low: Decimal, high: Decimal, places: int) -> Callable[[object], Decimal]:
+    """Return a parser of decimals between two bounds with at most `places` decimal places."""
 
-    def read(value: Any) -> Decimal:
+    def read(value: object) -> Decimal:
         number = read_decimal(value)
         plain = decimal_text(number or abs(number))  # 7.0 becomes 7, and -0 becomes 0
         found = len(plain.partition(".")[2])
@@ -110,53 +110,53 @@ def between(low: Decimal, high: Decimal, places: int) -> Callable[[Any], Decimal
     return read
 
 
-def read_day(value: Any) -> str:
-    """Parse a calendar day, `YYYY-MM-DD`. Raises ValueError."""
+def read_day(value: object) -> str:
+    """Return a calendar day, `YYYY-MM-DD`. Raises ValueError."""
     text = read_text(value)
     if not DAY.fullmatch(text):
-        raise Slip("this has a time. Leave it out.") if DAY.fullmatch(text[:10]) and text[10] in "Tt " else ValueError
+        raise Slip("this has a time. Remove it.") if DAY.fullmatch(text[:10]) and text[10] in "Tt " else ValueError
     try:
         return date.fromisoformat(text).isoformat()
     except ValueError:
-        raise Slip(f"there is no day {text}.") from None
+        raise Slip(f"{text} does not exist.") from None
 
 
-def read_instant(value: Any) -> str:
-    """Parse a moment with its offset (RFC 3339) into UTC text with microseconds. Raises ValueError."""
+def read_instant(value: object) -> str:
+    """Return a timestamp (RFC 3339, with an offset) in UTC with microseconds. Raises ValueError."""
     text = read_text(value)
     if not INSTANT.fullmatch(text):
         if INSTANT.fullmatch("+".join(text.rsplit(" ", 1))):
-            raise Unreadable("Must be a moment with its offset, whose + arrived as a space: write %2B in an address.")
+            raise Unreadable("Must be a timestamp with an offset; its + arrived as a space. Encode it as %2B.")
         if DAY.fullmatch(text):
             raise Slip("this has no time.")
         raise Slip("this has no offset. Add Z for UTC.") if INSTANT.fullmatch(f"{text}Z") else ValueError
     try:
         return as_instant(datetime.fromisoformat(text.upper()))
     except (OverflowError, ValueError):
-        raise Slip("there is no such moment.") from None
+        raise Slip("this time does not exist.") from None
 
 
 def likely_days() -> tuple[str, str]:
-    """Return the first and the last day that a record can mean; others are slips, like one of the year 201."""
+    """Return the first and the last plausible day of a record; others are typing errors, like the year 201."""
     today = utcnow()[:10]
     return FIRST_LIKELY_DAY, f"{int(today[:4]) + YEARS_AHEAD}{today[4:]}"
 
 
 def read_likely(read: Parse) -> Parse:
-    """Return a parser of days or moments that raises ValueError for what lies outside `likely_days`."""
+    """Return a parser of days or timestamps that raises ValueError outside `likely_days`."""
 
     def read_field(value: object) -> str:
         text: str = read(value)
         first, last = likely_days()
         if not first <= text[:10] <= last:
-            raise Unreadable(f"Must lie from {first} to {last}; this is {text[:10]}. Check the year.")
+            raise Unreadable(f"Must be from {first} to {last}; this is {text[:10]}. Check the year.")
         return text
 
     return read_field
 
 
-def read_email(value: Any) -> str:
-    """Parse an email address, by syntax alone: internal domains are accepted, too. Raises ValueError."""
+def read_email(value: object) -> str:
+    """Return an email address, checked by syntax only; internal domains are accepted. Raises ValueError."""
     text = read_text(value)
     if len(text) <= 191 and PLAIN_EMAIL.fullmatch(text):
         return text
@@ -169,8 +169,8 @@ def read_email(value: Any) -> str:
     return address.normalized
 
 
-def read_url(value: Any) -> str:
-    """Return an http or https address with a host. Raises ValueError."""
+def read_url(value: object) -> str:
+    """Return an http or https URL with a host. Raises ValueError."""
     text = read_text(value)
     if PLAIN_URL.fullmatch(text) and len(text) <= 2048:
         return text
@@ -181,8 +181,8 @@ def read_url(value: Any) -> str:
     return text
 
 
-def read_site_url(value: Any) -> str:
-    """Normalise an http or https address: host in ASCII, no default port or fragment. Refuses credentials."""
+def read_site_url(value: object) -> str:
+    """Return a normalised http or https URL: host in ASCII, no default port, no fragment. Refuses credentials."""
     url = urlsplit(read_url(value))
     if url.username is not None or url.password is not None:
         raise ValueError
@@ -201,8 +201,8 @@ def read_site_url(value: Any) -> str:
     return normalized
 
 
-def read_pattern(value: Any) -> str:
-    """Return a pattern of numbers. Raises ValueError unless it has one `{0000}`, without which all would be equal."""
+def read_pattern(value: object) -> str:
+    """Return a number pattern. Raises ValueError unless it has exactly one `{0000}`: or all were equal."""
     text = read_text(value)
     plain = ZEROS.sub("", text).replace("{YYYY}", "")
     if len(text) > 50 or len(ZEROS.findall(text)) != 1 or "{" in plain or "}" in plain:
@@ -210,7 +210,7 @@ def read_pattern(value: Any) -> str:
     return text
 
 
-def read_color(value: Any) -> str:
+def read_color(value: object) -> str:
     """Return a colour, `#` and six hexadecimal digits, in lower case. Raises ValueError."""
     text = read_text(value)
     if not COLOR.fullmatch(text):
@@ -218,10 +218,10 @@ def read_color(value: Any) -> str:
     return text.lower()
 
 
-def one_of(values: Callable[[], Any]) -> Callable[[Any], str]:
-    """Return a parser of texts from a set; `values` returns the set, and is called whenever a text is parsed."""
+def one_of(values: Callable[[], Collection[str]]) -> Callable[[object], str]:
+    """Return a parser of texts from a set; `values` returns the set and is called for each text."""
 
-    def read(value: Any) -> str:
+    def read(value: object) -> str:
         text = read_text(value)
         if text in values():
             return text
@@ -231,7 +231,7 @@ def one_of(values: Callable[[], Any]) -> Callable[[Any], str]:
     return read
 
 
-Id = Annotated[int, Meta(ge=1, le=LARGEST_INTEGER)]
+Id = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
 UserId = Annotated[
     int,
     kind(
@@ -239,11 +239,11 @@ UserId = Annotated[
         'the id of a user, or "me"',
         {"type": ["integer", "string"], "pattern": "^me$"},
         minimum=1,
-        maximum=LARGEST_INTEGER,
+        maximum=MAX_INTEGER,
     ),
 ]
-LARGEST_POSITION = 1_000_000_000
-Position = Annotated[int, Meta(ge=0, le=LARGEST_POSITION)]
+MAX_POSITION = 1_000_000_000
+Position = Annotated[int, Meta(ge=0, le=MAX_POSITION)]
 Text30 = Annotated[str, Meta(min_length=1, max_length=30)]
 Text20 = Annotated[str, Meta(min_length=1, max_length=20)]
 Text50 = Annotated[str, Meta(min_length=1, max_length=50)]
@@ -271,7 +271,7 @@ Url = Annotated[
     str,
     kind(
         read_url,
-        "an http or https address, like https://agency.example",
+        "an http or https URL, like https://agency.example",
         format="uri",
         maxLength=2048,
         examples=["https://agency.example"],
@@ -281,7 +281,7 @@ SiteUrl = Annotated[
     str,
     kind(
         read_site_url,
-        "an http or https address without user and password, like https://shop.example",
+        "an http or https URL without user and password, like https://shop.example",
         format="uri",
         maxLength=2048,
         examples=["https://shop.example/"],
@@ -289,7 +289,7 @@ SiteUrl = Annotated[
 ]
 HttpStatus = Annotated[int, Meta(ge=200, le=599)]
 Color = Annotated[str, kind(read_color, "a colour like #0a84ff", pattern="^#[0-9a-fA-F]{6}$", examples=["#0a84ff"])]
-PATTERN = "at most 50 characters with {0000} for the number and, if it is wanted, {YYYY} for the year; no other braces"
+PATTERN = "at most 50 characters, with {0000} for the number and optionally {YYYY} for the year; no other braces"
 NumberPattern = Annotated[str, kind(read_pattern, PATTERN)]
 Day = Annotated[
     str,
@@ -299,7 +299,7 @@ Instant = Annotated[
     str,
     kind(
         read_instant,
-        "a moment with its offset, like 2026-03-31T14:30:00Z",
+        "a timestamp with an offset, like 2026-03-31T14:30:00Z",
         read_field=read_likely(read_instant),
         format="date-time",
         examples=["2026-03-31T14:30:00.000000Z"],
@@ -312,7 +312,7 @@ Country = Annotated[
     str,
     kind(
         one_of(lambda: COUNTRIES),
-        "an ISO 3166-1 country code of two letters, like DE",
+        "a two-letter ISO 3166-1 country code, like DE",
         pattern="^[A-Z]{2}$",
         examples=["DE"],
     ),
@@ -323,22 +323,19 @@ Timezone = Annotated[
 
 
 def exact(low: Decimal, high: Decimal, places: int, form: str, example: str) -> Meta:
-    """Declare a kind of decimal within bounds: a string, for which requests may also have a number (contract 1.4)."""
+    """Return the declaration of a decimal between two bounds: a string; requests may also send a number."""
     pattern = rf"^{'-?' if low < 0 else ''}[0-9]+(\.[0-9]{{1,{places}}})?$"
     example_form = f'{form}, like "{example}"'
     return kind(between(low, high, places), example_form, type="string", pattern=pattern, examples=[example])
 
 
-Money = Annotated[Decimal, exact(Decimal(0), LARGEST_AMOUNT, 4, f"an amount from 0 to {LARGEST_AMOUNT:f}", "120.00")]
+Money = Annotated[Decimal, exact(Decimal(0), MAX_AMOUNT, 4, f"an amount from 0 to {MAX_AMOUNT:f}", "120.00")]
 SignedMoney = Annotated[
-    Decimal,
-    exact(-LARGEST_AMOUNT, LARGEST_AMOUNT, 4, f"an amount from -{LARGEST_AMOUNT:f} to {LARGEST_AMOUNT:f}", "120.00"),
+    Decimal, exact(-MAX_AMOUNT, MAX_AMOUNT, 4, f"an amount from -{MAX_AMOUNT:f} to {MAX_AMOUNT:f}", "120.00")
 ]
-Quantity = Annotated[
-    Decimal, exact(-LARGEST_QUANTITY, LARGEST_QUANTITY, 4, "a quantity with at most 4 decimal places", "1.5")
-]
+Quantity = Annotated[Decimal, exact(-MAX_QUANTITY, MAX_QUANTITY, 4, "a quantity with at most 4 decimal places", "1.5")]
 UnitPrice = Annotated[
-    Decimal, exact(Decimal(0), LARGEST_AMOUNT, 4, "a price from 0 with at most 4 decimal places", "33.3333")
+    Decimal, exact(Decimal(0), MAX_AMOUNT, 4, "a price from 0 with at most 4 decimal places", "33.3333")
 ]
 Percent = Annotated[
     Decimal, exact(Decimal(0), Decimal(100), 3, "a percentage from 0 to 100 with at most 3 decimal places", "7.5")

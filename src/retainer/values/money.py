@@ -1,4 +1,4 @@
-"""Money: the only module that rounds amounts, halves away from zero; all other arithmetic is exact."""
+"""Money: the only module that rounds amounts, half away from zero; all other arithmetic is exact."""
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from retainer.values.exact import DIGITS, amount_of, decimal_text, half_up
 
-LARGEST = 10**12
-"""The largest amount, in major units: sums of many of them still fit into the database's integers."""
+MAX_AMOUNT = 10**12
+"""The largest amount, in major units; sums of many still fit into the database's integers."""
 
 
 class Share(NamedTuple):
@@ -30,7 +30,7 @@ def time_amount(minutes: int, hourly_rate: Decimal, currency: str) -> Decimal:
 
 
 def line_amount(quantity: Decimal, unit_price: Decimal, discount_percent: Decimal, currency: str) -> int:
-    """Return quantity x unit_price x (1 - discount), rounded half up, in minor units (contract 3.8)."""
+    """Return quantity x unit_price x (1 - discount), rounded half up, in minor units."""
     exact = Fraction(quantity) * Fraction(unit_price) * (1 - Fraction(discount_percent) / 100)
     return _rounded(exact * 10 ** DIGITS[currency])
 
@@ -41,7 +41,10 @@ def tax_on(taxable: int, rate: Decimal) -> int:
 
 
 def shares(lines: Iterable[tuple[int, Decimal]]) -> list[Share]:
-    """Sum lines, each an amount in minor units and its rate, by rate; tax is rounded once for each rate (EN 16931)."""
+    """Return the sums of lines by tax rate; tax is rounded once per rate (EN 16931).
+
+    A line is an amount in minor units and a rate.
+    """
     taxable: dict[Decimal, int] = {}
     for amount, rate in lines:
         taxable[rate] = taxable.get(rate, 0) + amount
@@ -59,19 +62,19 @@ def marked_up(net: int, markup_percent: Decimal) -> int:
 
 
 def hours(minutes: int) -> Decimal:
-    """Convert minutes to hours with at most four decimal places, rounded half up (contract 3.9)."""
+    """Return minutes in hours with at most four decimal places, rounded half up."""
     return Decimal(decimal_text(Decimal(half_up(minutes * 10_000, 60)).scaleb(-4)))
 
 
 def unit_price(amount: int, quantity: Decimal, currency: str) -> Decimal:
-    """Divide minor units by a quantity: a price with at most four places and at least the digits of the currency."""
+    """Return minor units divided by a quantity: at most four places, at least the digits of the currency."""
     digits = DIGITS[currency]
     price = Decimal(_rounded(Fraction(amount, 10**digits) / Fraction(quantity) * 10_000)).scaleb(-4)
     return pad_price(Decimal(decimal_text(price)), currency)
 
 
 def pad_price(unit_price: Decimal, currency: str) -> Decimal:
-    """Pad a unit price with zeros to at least the digits of its currency."""
+    """Return a unit price with zeros appended, up to the digits of its currency."""
     digits = -DIGITS[currency]
     exponent = unit_price.as_tuple().exponent
     return (
@@ -87,12 +90,12 @@ def part_of(amount: int, quantity: Decimal, whole: Decimal) -> int:
 
 
 def tax_of_part(taxable: int, left: Share) -> int:
-    """Return the tax on part of what is left at a rate: at most the tax left, and all of it for the last part."""
+    """Return the tax on part of the remainder at a rate: at most the remaining tax, and all of it for the last part."""
     return left.tax if taxable == left.taxable else clamp(tax_on(taxable, left.tax_rate), 0, left.tax)
 
 
 def net_of_part(gross: int, left: Share) -> int:
-    """Return the net of part of the gross that is left at a rate; neither the net nor its tax exceeds what is left."""
+    """Return the net of part of the remaining gross at a rate; neither net nor tax exceeds the remainder."""
     net = clamp(net_of(gross, left.tax_rate), 0, left.taxable)
     return gross - clamp(gross - net, 0, left.tax)
 
@@ -103,10 +106,10 @@ def clamp(units: int, one: int, other: int) -> int:
 
 
 def allocate(units: int, weights: Sequence[int]) -> list[int]:
-    """Split minor units in proportion to weights by largest remainder; equal remainders go in the order of the weights.
+    """Return minor units split in proportion to weights by largest remainder; ties go in the order of the weights.
 
-    The parts add up to the units exactly. The sum of the weights must not be 0. No part exceeds its weight when the
-    units do not exceed that sum.
+    The parts add up to the units exactly. The sum of the weights must not be 0. If the units do not exceed it, no
+    part exceeds its weight.
     """
     whole = sum(weights)
     parts = [divmod(units * weight, whole) for weight in weights]

@@ -1,4 +1,4 @@
-"""Reading: how values from outside become the fields of a type, with every error named at once in our own words."""
+"""Reading: the fields of a type from JSON values, with all errors at once."""
 
 import difflib
 import re
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from retainer.errors import FieldErrors, Slip, Unreadable
-from retainer.values.kinds import QUOTED, Id
+from retainer.values.kinds import QUOTED, Id, Parse
 from retainer.values.records import (
     READ_ONLY,
     SERVER_DEFAULT,
@@ -26,40 +26,40 @@ from retainer.values.texts import NO_TEXT, is_text
 
 T = TypeVar("T", bound=msgspec.Struct)
 REQUIRED = "Is required."
-NULL = "this is null. Leave it out to say nothing of it."
+NULL = "this is null. Omit the field instead."
 WHOLE = re.compile(r"-?[0-9]+")
 
-Read = Callable[[Any, str, FieldErrors], Any]
+Read = Callable[[object, str, FieldErrors], Any]
 """Reads a JSON value at a dotted path; notes errors and then returns INVALID."""
 INVALID = object()
 NO_ID = 0
-"""Stands in a list for an entry that could not be read; no record has it."""
+"""Placeholder in a list for an entry that could not be read; no record has this id."""
 
 
 class ChildChange(msgspec.Struct, frozen=True):
-    """What a body says of a child that is there already: its id, and the fields to change."""
+    """An existing child in a body: its id and the fields to change."""
 
     id: int
     values: dict[str, Any]
 
 
 class WritableField(msgspec.Struct, frozen=True):
-    """A field that callers may write; its `name` in the type, where JSON may know it by another."""
+    """A field that clients may write; its `name` in the type may differ from its name in JSON."""
 
     name: str
     required: bool
     unless: frozenset[str]
-    default: Any
+    default: object
     read: Read
     placeholder: Any
-    """Stands for a required value that could not be read, so that rules can look at all the others."""
+    """Placeholder for a required value that could not be read, so that rules can check the other fields."""
 
 
 @cache
 def writable_fields(model: type[msgspec.Struct], use: str = "Create") -> dict[str, WritableField]:
     """Return the fields of a type that a body may set, by their names in JSON.
 
-    A body is used to `Create` or to `Update` a record, or to describe a `Child` of one, which may name its id.
+    A body is used to `Create` or `Update` a record, or describes a `Child` of one, which may have an id.
     """
     hints = get_type_hints(model, include_extras=True)
     hidden = set(Record.__struct_fields__) if issubclass(model, Record) else set()
@@ -85,7 +85,7 @@ def writable_fields(model: type[msgspec.Struct], use: str = "Create") -> dict[st
 
 
 def _example(hint: Any) -> Any:
-    """A value of a kind that has its own reading; None for a plain one, with which any rule can do."""
+    """Return an example of a kind with a parser of its own; None for a plain kind, for which rules accept None."""
     kinds = [meta for meta in unwrapped(hint)[1] if getattr(meta, "extra", None)]
     return next((meta.extra["read"](meta.extra_json_schema["examples"][0]) for meta in kinds), None)
 
@@ -94,20 +94,20 @@ def _is_list(hint: Any) -> bool:
     return get_origin(unwrapped(hint)[0]) is list
 
 
-def _is_withheld(mark: Any, use: str) -> bool:
+def _is_withheld(mark: object, use: str) -> bool:
     return (mark == AllowedOn("Update") and use != "Update") or (isinstance(mark, DetailOnly) and mark.read_only)
 
 
 @cache
 def create_only(model: type[msgspec.Struct]) -> frozenset[str]:
-    """Return the fields that a change takes only when they say what the record has already (contract 1.4)."""
+    """Return the fields that an update accepts only with their current value."""
     hints = get_type_hints(model, include_extras=True)
     return frozenset(name for name, hint in hints.items() if AllowedOn("Create") in getattr(hint, "__metadata__", ()))
 
 
 @cache
 def stated(model: type[msgspec.Struct]) -> dict[str, tuple[Read, Stated]]:
-    """Return the read-only fields that must say what the record holds in a change, and how each is read."""
+    """Return the read-only fields that an update accepts only with their current value, each with its reader."""
     found = {}
     for name, hint in get_type_hints(model, include_extras=True).items():
         mark = next((mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Stated)), None)
@@ -117,9 +117,9 @@ def stated(model: type[msgspec.Struct]) -> dict[str, tuple[Read, Stated]]:
 
 
 def fixed_errors(record: Record, values: dict[str, object]) -> dict[str, str]:
-    """Take the fields that a change cannot set out of its values; return an error for each that says anything else.
+    """Remove the fields that an update cannot set from its values; return an error for each with a new value.
 
-    Null and what is empty are the same in a field that is set when the record is created.
+    In a field that only a create sets, null and empty are equal.
     """
     model, errors = type(record), {}
     for name in create_only(model) & values.keys():
@@ -138,7 +138,7 @@ def _text(value: object) -> str:
 
 @cache
 def read_only(model: type[msgspec.Struct], use: str) -> frozenset[str]:
-    """Return the fields that are answered and cannot be set."""
+    """Return the fields that are returned and cannot be set."""
     hints = get_type_hints(model, include_extras=True)
     detail = {name for name, hint in hints.items() if DetailOnly(read_only=True) in getattr(hint, "__metadata__", ())}
     answered = {field.encode_name for field in msgspec.structs.fields(model) if field.default is not WRITE_ONLY}
@@ -146,12 +146,11 @@ def read_only(model: type[msgspec.Struct], use: str) -> frozenset[str]:
 
 
 def read_fields(
-    model: type[msgspec.Struct], sent: dict[str, Any], errors: FieldErrors, path: str = "", use: str = "Create"
+    model: type[msgspec.Struct], sent: dict[str, object], errors: FieldErrors, path: str = "", use: str = "Create"
 ) -> dict[str, Any]:
-    """Return the fields that were sent, read by their declared kinds; notes errors.
+    """Return the fields that were sent, parsed by their declared kinds; note errors.
 
-    In a change read-only fields are left out, but for those that must say what the record holds; a new record has
-    none, so that there they are errors (contract 1.4).
+    An update ignores read-only fields, except those that must have their current value. A create refuses them.
     """
     fields, is_new = writable_fields(model, use), use == "Create" or (use == "Child" and sent.get("id") is None)
     values = {}
@@ -172,10 +171,10 @@ def read_fields(
     return values
 
 
-def complete(model: type[T], values: dict[str, Any], sent: dict[str, Any], errors: FieldErrors, path: str = "") -> T:
-    """Return the whole, with defaults for what was left out; notes errors for required fields that are missing.
+def complete(model: type[T], values: dict[str, Any], sent: dict[str, object], errors: FieldErrors, path: str = "") -> T:
+    """Return the record, with defaults for omitted fields; note errors for missing required fields.
 
-    When there are errors it is good for nothing but to be looked at by further rules.
+    If there are errors, the record only serves further rules.
     """
     required, absent = _completion(model)
     for name, field in required.items():
@@ -187,7 +186,7 @@ def complete(model: type[T], values: dict[str, Any], sent: dict[str, Any], error
 
 @cache
 def _completion(model: type[msgspec.Struct]) -> tuple[dict[str, WritableField], dict[str, None]]:
-    """The fields of a type that are required, and null for those that have no default."""
+    """Return the required fields of a type, and null for each field without a default."""
     fields = writable_fields(model)
     plain = {field.name for field in fields.values() if field.default is not None and not field.unless}
     absent = {name: None for name in model.__struct_fields__ if name not in plain}
@@ -195,9 +194,9 @@ def _completion(model: type[msgspec.Struct]) -> tuple[dict[str, WritableField], 
 
 
 def reader(hint: Any, use: str = "Create") -> Read:
-    """Return how a value of a declared kind is read; the only place that looks into types.
+    """Return the reader of a declared kind of value; the only function that inspects types.
 
-    Days and moments in bodies lie within a calendar that can be meant; those of a `Query` need not.
+    Days and timestamps in bodies must be plausible; those of a `Query` need not.
     """
     hint, metas = unwrapped(hint)
     if get_origin(hint) in {Union, UnionType} and NoneType in get_args(hint):
@@ -222,7 +221,7 @@ def reader(hint: Any, use: str = "Create") -> Read:
 
 
 def form_of(hint: Any, metas: tuple[Any, ...] = ()) -> str:
-    """Return what a plain kind takes, as the end of "Must be ..."."""
+    """Return what a plain kind accepts, as the end of "Must be ..."."""
     meta = next((meta for meta in metas if isinstance(meta, msgspec.Meta)), msgspec.Meta())
     if get_origin(hint) is Literal:
         return f"one of: {', '.join(get_args(hint))}"
@@ -234,7 +233,7 @@ def form_of(hint: Any, metas: tuple[Any, ...] = ()) -> str:
 
 
 def slip_of(hint: object, value: object) -> str:
-    """Return what is wrong with a value of a plain kind, as the end of "Must be ...; "; empty if that says it all."""
+    """Return what is wrong with a value of a plain kind, as the end of "Must be ...; "; may be empty."""
     if isinstance(value, str):
         near = difflib.get_close_matches(value.casefold()[:64], map(str, get_args(hint)), n=1, cutoff=0.75)
         looks_right = (hint is int and WHOLE.fullmatch(value)) or (hint is bool and value in {"true", "false"})
@@ -251,15 +250,15 @@ def unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _nullable(read: Read) -> Read:
-    def read_or_none(value: Any, path: str, errors: FieldErrors) -> Any:
+    def read_or_none(value: object, path: str, errors: FieldErrors) -> object:
         is_blank = value is None or (isinstance(value, str) and not value.strip())
         return None if is_blank else read(value, path, errors)
 
     return read_or_none
 
 
-def _scalar(convert: Callable[[Any], Any], form: str, slip: Callable[[object], str] = lambda _: "") -> Read:
-    def read(value: Any, path: str, errors: FieldErrors) -> Any:
+def _scalar(convert: Parse, form: str, slip: Callable[[object], str] = lambda _: "") -> Read:
+    def read(value: object, path: str, errors: FieldErrors) -> object:
         if isinstance(value, str):
             value = value.strip()
             if not is_text(value):
@@ -275,11 +274,11 @@ def _scalar(convert: Callable[[Any], Any], form: str, slip: Callable[[object], s
     return read
 
 
-def _list(read_item: Read, meta: msgspec.Meta, placeholder: Callable[[], Any]) -> Read:
-    def read(value: Any, path: str, errors: FieldErrors) -> Any:
+def _list(read_item: Read, meta: msgspec.Meta, placeholder: Callable[[], object]) -> Read:
+    def read(value: object, path: str, errors: FieldErrors) -> object:
         if not isinstance(value, list):
             empty = "; send [] for none" if not meta.min_length else ""
-            advice = empty if value is None else "; put a single value into brackets"
+            advice = empty if value is None else "; put a single value in brackets"
             return _note(errors, path, f"Must be a list{advice}.")
         low, high = meta.min_length or 0, meta.max_length
         if len(value) < low or (high is not None and len(value) > high):
@@ -292,7 +291,7 @@ def _list(read_item: Read, meta: msgspec.Meta, placeholder: Callable[[], Any]) -
 
 
 def _nested(model: type[msgspec.Struct], use: str = "Create") -> Read:
-    def read(value: Any, path: str, errors: FieldErrors) -> Any:
+    def read(value: object, path: str, errors: FieldErrors) -> object:
         if not isinstance(value, dict):
             return _note(errors, path, "Must be an object.")
         nested: FieldErrors = {}
@@ -304,10 +303,10 @@ def _nested(model: type[msgspec.Struct], use: str = "Create") -> Read:
 
 
 def _child(model: type[Record]) -> Read:
-    """A new child as a whole; one that is named by its id as what changes of it (contract 1.4, sets of children)."""
+    """Return a reader of children: a whole record for a new child, a `ChildChange` for one with an id."""
     read_new = _nested(model, "Child")
 
-    def read(value: Any, path: str, errors: FieldErrors) -> Any:
+    def read(value: object, path: str, errors: FieldErrors) -> object:
         if not isinstance(value, dict) or value.get("id") is None:
             return read_new(value, path, errors)
         values = read_fields(model, value, errors, f"{path}.", "Child")
@@ -330,9 +329,8 @@ def _read_only(model: type[msgspec.Struct], name: str) -> str:
 
 def _unknown(model: type[msgspec.Struct], name: str, known: list[str]) -> str:
     if name in model.__struct_encode_fields__:
-        return (
-            f"Is not taken when a record is {'changed' if name in writable_fields(model) else 'created'}; leave it out."
-        )
+        use = "created" if name in writable_fields(model) else "changed"
+        return f"Can be set only when a record is {use}. Leave it out."
     near = _nearest(name, known)
     return f"Unknown field. Did you mean {near}?" if near else f"Unknown field. Known: {', '.join(known)}."
 
@@ -342,7 +340,7 @@ def _nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def misspelt(model: type[msgspec.Struct], sent: Iterable[str], use: str) -> set[str]:
-    """Return the fields that unknown names probably mean: rules conclude nothing from their absence."""
+    """Return the fields that unknown names probably mean; rules must not treat them as missing."""
     fields = writable_fields(model, use)
     unknown = set(sent) - fields.keys() - set(model.__struct_encode_fields__)
     return {near for name in unknown if (near := _nearest(name, fields))}

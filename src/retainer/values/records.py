@@ -1,17 +1,17 @@
-"""Records: the fields that every record has, and the markers that declare how a field may be written."""
+"""Records: their common fields, and the markers that declare how a field may be written."""
 
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 READ_ONLY: Final[Any] = object()
-"""Read-only: always answered; ignored in a change, so that a record can be sent back, and refused in a new one."""
+"""Read-only: always returned; ignored in an update, so that a record can be sent back, and refused in a create."""
 
 SERVER_DEFAULT: Final[Any] = object()
-"""Filled in by the server when it is left out or null; never null in an answer."""
+"""Filled in by the server if it is omitted or null; never null in a response."""
 
 WRITE_ONLY: Final[Any] = msgspec.UNSET
-"""Write-only: accepted in a body, never answered, and not a column. Such fields come last in their type."""
+"""Write-only: accepted in a body, never returned, and not a column. Such fields come last in their type."""
 
 
 class Record(msgspec.Struct, gc=False):
@@ -23,21 +23,21 @@ class Record(msgspec.Struct, gc=False):
 
 
 class DetailOnly(NamedTuple):
-    """Marks a field with the default `WRITE_ONLY` that is answered with a single record, and not in lists."""
+    """Marks a field with the default `WRITE_ONLY` that is returned with a single record, but not in lists."""
 
     read_only: bool = False
 
 
 class RequiredUnless(NamedTuple):
-    """Marks a required field that may be left out when another one is sent."""
+    """Marks a required field that may be omitted if another field is sent."""
 
     other: str
 
 
 class Stated(NamedTuple):
-    """Marks a read-only field that a change takes only when it says what the record holds, like an invoice's number.
+    """Marks a read-only field that an update accepts only with its current value, like an invoice's number.
 
-    Ignoring anything else would hide a mistake. `advice` says what to do instead.
+    Ignoring another value would hide a mistake. `advice` says what to do instead.
     """
 
     advice: str

@@ -1,42 +1,41 @@
-"""Strict JSON: only bodies that can be understood in exactly one way are accepted."""
+"""Strict JSON: accepts only bodies with exactly one meaning."""
 
 import json
 from codecs import BOM_UTF8
 from collections import Counter
 from decimal import Decimal
-from typing import Any
 
 from retainer.errors import Refusal
 from retainer.values.texts import encodes
 
-DEEPEST = 32
-MOST_MEMBERS = 1000
+MAX_DEPTH = 32
+MAX_FIELDS = 1000
 
 
-def read_json(raw: bytes) -> Any:
-    """Parse JSON (RFC 8259) without duplicate names, NaN, a byte order mark or nesting deeper than 32.
+def read_json(raw: bytes) -> object:
+    """Return parsed JSON (RFC 8259) with exact decimals.
 
-    Decimals are exact. Raises `malformed_json`.
+    Raises `malformed_json`, also for duplicate names, NaN, a byte order mark, and nesting deeper than MAX_DEPTH.
     """
     if raw.startswith(BOM_UTF8):
-        raise malformed("it begins with a byte order mark. Leave out its three bytes, EF BB BF")
+        raise malformed("the body starts with a byte order mark. Remove the bytes EF BB BF")
     if not raw.strip():
-        raise malformed("it is empty")
+        raise malformed("the body is empty")
     try:
         text = raw.decode()
-        if raw.count(b"[") + raw.count(b"{") > DEEPEST:
+        if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
             _check_depth(text)
         return DECODER.decode(text)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise malformed(
-            f"it cannot be read at {where} ({error.msg[:1].lower()}{error.msg[1:].removesuffix(' at')})"
+            f"the body cannot be parsed at {where} ({error.msg[:1].lower()}{error.msg[1:].removesuffix(' at')})"
         ) from None
     except UnicodeDecodeError:
-        raise malformed("it is not UTF-8") from None
+        raise malformed("the body is not UTF-8") from None
 
 
-def read_object(raw: bytes, content_type: str, encoding: str | None) -> dict[str, Any]:
+def read_object(raw: bytes, content_type: str, encoding: str | None) -> dict[str, object]:
     """Return the fields of a body. Raises `unsupported_media_type` and `malformed_json`."""
     media = content_type.split(";", maxsplit=1)[0].strip().lower()
     if media != "application/json":
@@ -47,24 +46,24 @@ def read_object(raw: bytes, content_type: str, encoding: str | None) -> dict[str
         raise Refusal("unsupported_media_type", "Send the body without Content-Encoding.")
     fields = read_json(raw)
     if not isinstance(fields, dict):
-        raise malformed('it must be an object, like {"name": "..."}')
+        raise malformed('the body must be an object, like {"name": "..."}')
     return fields
 
 
-def meaning(fields: dict[str, Any]) -> bytes:
-    """Return the canonical form of a body: the same bytes for all bodies with equal values, however written."""
+def meaning(fields: dict[str, object]) -> bytes:
+    """Return the canonical form of a body: equal values give equal bytes, however they are written."""
     return json.dumps(fields, sort_keys=True, default=_number).encode()
 
 
-def _number(exact: Decimal) -> Any:
+def _number(exact: Decimal) -> object:
     """Return the canonical form of a number: 1.5 for 1.50, and 1 for 1.0."""
     is_whole = exact.adjusted() < 20 and exact == exact.to_integral_value()
     return int(exact) if is_whole else [str(exact.normalize())]
 
 
 def malformed(reason: str) -> Refusal:
-    """Return the error 400 for a body that is no valid JSON, or is ambiguous."""
-    return Refusal("malformed_json", f"Send a body of valid JSON: {reason}.")
+    """Return the error for a body that is invalid or ambiguous JSON."""
+    return Refusal("malformed_json", f"Send valid JSON: {reason}.")
 
 
 def _check_depth(text: str) -> None:
@@ -77,21 +76,21 @@ def _check_depth(text: str) -> None:
             quoted = True
         elif character in "[{":
             depth += 1
-            if depth > DEEPEST:
-                raise malformed(f"it is nested deeper than {DEEPEST}")
+            if depth > MAX_DEPTH:
+                raise malformed(f"the body is nested deeper than {MAX_DEPTH}")
         elif character in "]}":
             depth -= 1
 
 
-def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(pairs) > MOST_MEMBERS:
-        raise malformed(f"an object has more than {MOST_MEMBERS} fields")
+def _unique_fields(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if len(pairs) > MAX_FIELDS:
+        raise malformed(f"an object has more than {MAX_FIELDS} fields")
     fields = dict(pairs)
     if not encodes("".join(fields)):
-        raise malformed("the name of a field has an unpaired surrogate")
+        raise malformed("a field name has an unpaired surrogate")
     if len(fields) != len(pairs):
         duplicate = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise malformed(f"the field {json.dumps(duplicate)} is there twice")
+        raise malformed(f"the field {json.dumps(duplicate)} appears twice")
     return fields
 
 
@@ -100,7 +99,7 @@ def _integer(digits: str) -> int | Decimal:
 
 
 def _constant(name: str) -> None:
-    raise malformed(f"{name} is no JSON number")
+    raise malformed(f"{name} is not a JSON number")
 
 
 DECODER = json.JSONDecoder(

@@ -1,15 +1,15 @@
-"""Texts that can be stored: read in one way from JSON, forms and queries."""
+"""Texts: which ones can be stored."""
 
 NO_TEXT = "Must not contain NUL or unpaired surrogates."
 
 
 def is_text(text: str) -> bool:
-    """Whether a database keeps a text as it is, wherever that was read: without NUL and unpaired surrogates."""
+    """Return whether a database can store a text: one without NUL and unpaired surrogates."""
     return "\x00" not in text and encodes(text)
 
 
 def encodes(text: str) -> bool:
-    """Whether a text is Unicode, without unpaired surrogates."""
+    """Return whether a text has no unpaired surrogates."""
     if text.isascii():
         return True
     try:

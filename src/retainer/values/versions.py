@@ -1,4 +1,4 @@
-"""Versions: sort keys of software versions, in the order of PEP 440 instead of that of text."""
+"""Versions: sort keys of software versions, in the order of PEP 440."""
 
 import re
 
@@ -6,7 +6,7 @@ from packaging.version import InvalidVersion, Version
 
 NUMBERS = re.compile(r"[0-9]+(\.[0-9]+)*")
 DIGITS = 20
-LARGEST = 10**DIGITS - 1
+MAX_PART = 10**DIGITS - 1
 STAGES = {"a": "!1", "b": "!2", "rc": "!3"}  # 9.1 sorts as: these, FINAL, POST, then 9.1.1
 DEVELOPMENT, FINAL, POST = "!0", "#", "$"
 
@@ -14,7 +14,7 @@ DEVELOPMENT, FINAL, POST = "!0", "#", "$"
 def order(version: str) -> str:
     """Return the sort key of a version: `9.1` before `9.10`, `9.1-beta` before `9.1`, and `9.1.0` equal to `9.1`.
 
-    A text that is no version by PEP 440 sorts by the first numbers in it; without any it is before all others.
+    A text that is not a version sorts by the first numbers in it; without numbers it sorts first.
     """
     try:
         parsed = Version(version)
@@ -30,10 +30,10 @@ def order(version: str) -> str:
         stage, count = DEVELOPMENT, parsed.dev
     else:
         stage, count = (FINAL, 0) if parsed.post is None else (POST, parsed.post)
-    padded = [str(min(part, LARGEST)).zfill(DIGITS) for part in (*release, count)]
+    padded = [str(min(part, MAX_PART)).zfill(DIGITS) for part in (*release, count)]
     return f"{'.'.join(padded[:-1])}{stage}{padded[-1]}"
 
 
 def newer(update: str | None, version: str | None) -> bool:
-    """Whether an update is offered that is newer than the installed version."""
+    """Return whether an offered update is newer than the installed version."""
     return update is not None and (version is None or order(update) > order(version))
