@@ -14,8 +14,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.blackbox.process import Server, prepared, running, tell, unsound
-from tests.blackbox.writing import Acknowledged, writing
+from testing.process import Server, prepared, running, tell, unsound
+from testing.writing import Acknowledged, writing
 
 from retainer.store.engines import Sqlite
 

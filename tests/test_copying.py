@@ -12,6 +12,7 @@ import psycopg
 import pytest
 import time_machine
 from sqlalchemy import Integer
+from testing.agencies import open_app
 
 from retainer.copying import TABLES, copy
 from retainer.rollups import doctor
@@ -24,7 +25,7 @@ from retainer.values.kinds import MAX_INTEGER
 from tests.contract.filler import NOW, Filler
 from tests.contract_checker import NoChecks
 from tests.databases import PostgresqlDatabases, SqliteDatabases, path_of
-from tests.factories import ApiClient, open_app
+from tests.factories import ApiClient
 from tests.traffic import common as traffic
 
 KINDS = ("sqlite", "postgresql")

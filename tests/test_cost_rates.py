@@ -2,12 +2,14 @@
 
 import time
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
 from retainer.rollups import doctor, labour
 from tests.contract.cases import statements_of
 from tests.databases import PATIENCE
+from tests.reference.arithmetic import rounded
 
 REPORT = "/reports/project-profitability"
 DAYS = 40
@@ -45,13 +47,12 @@ def minutes(api, since, until="2026-12-31"):
 def reported(api):
     """The labour cost of all time, and the minutes without a cost rate."""
     (total,) = api.get(REPORT).json["data"]["totals"]
-    return Decimal(total["labour_cost"]), total["missing_cost_rate_minutes"]
+    return Fraction(total["labour_cost"]), total["missing_cost_rate_minutes"]
 
 
 def cost(*parts):
     """What minutes cost at rates, rounded once."""
-    exact = sum((Decimal(rate) * minutes for rate, minutes in parts), Decimal(0)) / 60
-    return exact.quantize(Decimal("0.01"), rounding="ROUND_HALF_UP")
+    return rounded(sum(Fraction(rate) * minutes for rate, minutes in parts) / 60, 2)
 
 
 def set_rate(api, rate, since="0001-01-01"):

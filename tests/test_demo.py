@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 import time_machine
+from testing.agencies import new_store, open_app
 
 from retainer import demo
 from retainer.identity import key_list
@@ -13,7 +14,7 @@ from retainer.schema.migrations import migrate
 from retainer.traffic import counts
 from retainer.traffic.requests import Filter, list_requests
 from tests.conftest import CONTRACT_CHECKER
-from tests.factories import ApiClient, new_store, open_app
+from tests.factories import ApiClient
 from tests.length import length
 
 

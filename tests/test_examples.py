@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+from testing.process import prepared
 
 from retainer.app import ROUTES
 from retainer.errors import STATUS
 from retainer.reference.examples import FILE
 from retainer.reference.pages import pages_of
-from tests.blackbox.process import prepared
 from tests.examples import record
 
 

@@ -13,6 +13,7 @@ from retainer.errors import Refusal
 from retainer.schema.billing import credit_note_shares
 from retainer.schema.identity import audit_entries
 from tests.length import length
+from tests.reference.arithmetic import DIGITS, clamp, half_up
 
 FIGURES = ("amount_paid", "amount_credited", "balance_due", "refund_due")
 LINE = {"description": "Design", "unit_price": "100", "tax_rate": "19"}  # 119.00 with tax
@@ -201,18 +202,6 @@ def test_of_a_payment_that_is_not_there_nothing_is_removed(api):
         assert len(tx.all(select(audit_entries.c.id).where(REMOVED))) == 1
 
 
-DIGITS = {"EUR": 2, "JPY": 0, "KWD": 3}
-
-
-def half_up(exact):
-    return int(exact + Fraction(1, 2)) if exact >= 0 else -int(Fraction(1, 2) - exact)
-
-
-def between(units, one, other):
-    low, high = min(one, other), max(one, other)
-    return min(max(units, low), high)
-
-
 class Model:
     """An invoice, in minor units, by the rules alone."""
 
@@ -290,7 +279,7 @@ class Model:
         shares = {}
         for rate, part in parts.items():
             fewest, most = max(0, part - self.tax[rate]), min(part, self.net[rate])
-            net = between(half_up(part / (1 + rate / 100)), fewest, most)
+            net = clamp(half_up(part / (1 + rate / 100)), (fewest, most))
             if part:
                 shares[rate] = (net, part - net)
         return shares
@@ -302,7 +291,7 @@ class Model:
             taken = rest if asked is None else asked
             if not 0 < taken / quantity <= rest / quantity:
                 return {}
-            part = worth if taken == rest else between(half_up(amount * taken / quantity), 0, worth)
+            part = worth if taken == rest else clamp(half_up(amount * taken / quantity), (0, worth))
             left[place] = (rest - taken, worth - part)
             nets[rate] = nets.get(rate, 0) + part
         for price, rate in free:

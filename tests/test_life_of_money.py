@@ -25,7 +25,8 @@ from tests.conftest import CONTRACT_CHECKER
 from tests.contract_checker import NoChecks
 from tests.factories import ApiClient
 from tests.length import length
-from tests.life_model import (
+from tests.reference.arithmetic import day_after
+from tests.reference.life import (
     BILLS,
     COVERED,
     ISSUED,
@@ -36,7 +37,6 @@ from tests.life_model import (
     Entry,
     Quote,
     Refused,
-    day_after,
     gross,
     money,
     plain,

@@ -5,7 +5,6 @@ from random import Random
 
 import msgspec
 import pytest
-from bench.documents import Product, agree_on_lines, agree_on_note, agree_on_totals, compare_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import bindparam, select
@@ -16,9 +15,11 @@ from retainer.schema.billing import credit_note_shares
 from retainer.values import money
 from retainer.values.exact import DIGITS, amount_of, half_up, minor_units
 from retainer.values.money import Share
-from tests import money_reference as reference
 from tests.length import length
-from tests.money_reference import Ledger, Refused
+from tests.reference import arithmetic, random_documents
+from tests.reference import documents as reference
+from tests.reference.comparison import Product, agree_on_lines, agree_on_note, agree_on_totals, compare_all
+from tests.reference.documents import Ledger, Refused
 
 DOCUMENTS = length(2500)
 NUMBERS = msgspec.json.Encoder(decimal_format="number")
@@ -70,7 +71,7 @@ def not_shortest(document, *names):
     rows = [*document["lines"], *document["tax_breakdown"]]
     figures = [each[name] for each in rows for name in names if name in each]
     wrong = [figure for figure in figures if not SHORTEST.fullmatch(figure)]
-    digits = reference.DIGITS[document["currency"]]
+    digits = arithmetic.DIGITS[document["currency"]]
     prices = [line["unit_price"].partition(".")[2] for line in document["lines"]]
     return wrong + [places for places in prices if len(places) < digits or places[digits:].endswith("0")]
 
@@ -101,13 +102,13 @@ def credit(api, invoice, request, ledger, projects):
 @pytest.mark.parametrize("seed", range(8))
 def test_two_hundred_invoices_and_their_credit_notes_are_exact_through_the_api(api, seed):
     client = api.make("/clients")["id"]
-    ids = [api.make("/projects", client_id=client)["id"] for _ in range(reference.PROJECTS)]
+    ids = [api.make("/projects", client_id=client)["id"] for _ in range(random_documents.PROJECTS)]
     projects = {None: None, **dict(enumerate(ids))}
     for number in range(length(25)):
         chance = Random(seed * 10**6 + number)
-        document = reference.document(chance, sent=True)
+        document = random_documents.document(chance, sent=True)
         currency = document["currency"]
-        ledger = Ledger(reference.bill(document), reference.DIGITS[currency])
+        ledger = Ledger(reference.bill(document), arithmetic.DIGITS[currency])
         lines = [line_to_send(line, projects) for line in document["lines"]]
         status = "sent" if ledger.gross > 0 else "draft"
         members = {"client_id": client, "currency": currency, "project_id": projects[document["project"]]}
@@ -117,7 +118,7 @@ def test_two_hundred_invoices_and_their_credit_notes_are_exact_through_the_api(a
         agree_on_lines(invoice.lines, ledger.lines, currency)
         agree_on_totals(invoice, ledger.rates)
         if status == "sent":
-            for request in reference.requests(chance, ledger):
+            for request in random_documents.requests(chance, ledger):
                 credit(api, invoice, request, ledger, projects)
 
 

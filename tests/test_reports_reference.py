@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 import pytest
 import time_machine
 from sqlalchemy import select, update
+from testing.agencies import new_store, open_app
 
 from retainer.identity import users
 from retainer.identity.admins import operator_of
@@ -27,15 +28,17 @@ from retainer.sites.monitor import schedule
 from retainer.sites.monitor.schedule import Finding
 from tests.conftest import CONTRACT_CHECKER
 from tests.contract_checker import NoChecks
-from tests.factories import ApiClient, new_store, open_app
+from tests.factories import ApiClient
 from tests.length import length
-from tests.report_reference import DIGITS, ISSUED, REPORTS, WEEK, Books, money, next_day, units
+from tests.reference.arithmetic import money
+from tests.reference.reports import ISSUED, REPORTS, WEEK, Books, next_day, units
 
 WORLDS, ROUNDS = int(os.environ.get("REPORT_WORLDS", length(10))), 50
 HISTORY, STEPS = 200, 6  # what has happened before anything is asked, and what happens between one round and the next
 LONGEST = 1096  # days
 UNKNOWN_ID = 999_999_999
 CURRENCIES = ("EUR", "JPY", "EUR", "KWD", "USD")
+KNOWN_CURRENCIES = ("EUR", "USD", "JPY", "KWD")
 ZONES = ("America/Los_Angeles", "Pacific/Kiritimati", "Asia/Beirut", "America/St_Johns", "Europe/Berlin", "UTC")
 BILLING = ("time_and_materials", "fixed_fee", "retainer", "non_billable")
 WEEKS = ([*WEEK[:5]], [*WEEK[:5]], [*WEEK], ["tue"], ["mon", "wed", "sat"], [])
@@ -282,7 +285,7 @@ class World:
         return {"project_id": project} | ({"billable": False} if project in internal else {})
 
     def spend(self):
-        currency = self.chance.choice([*DIGITS, *[self.account["currency"]] * 4])
+        currency = self.chance.choice([*KNOWN_CURRENCIES, *[self.account["currency"]] * 4])
         body = {"date": self.day(), "currency": currency, "user_id": self.user()} | self.on()
         body |= {"tax_rate": self.chance.choice([0, 19]), "amount_includes_tax": self.sometimes()}
         body |= {"markup_percent": self.chance.choice([0, 10, "33.333"])}
@@ -434,7 +437,7 @@ class World:
         self.api.set_account(self.account)
 
     def win_client(self):
-        currency = self.chance.choice([*DIGITS, *[self.account["currency"]] * 3])
+        currency = self.chance.choice([*KNOWN_CURRENCIES, *[self.account["currency"]] * 3])
         self.post(
             "/clients", name=self.chance.choice(NAMES), currency=currency, hourly_rate=self.chance.choice([110, None])
         )
@@ -443,7 +446,7 @@ class World:
         client = self.pick("clients")
         numbered = any(invoice["number"] and invoice["client_id"] == client["id"] for invoice in self.rows("invoices"))
         change = [{"name": self.chance.choice(NAMES)}, {"status": "prospect"}, {"status": "active"}]
-        change += [] if numbered else [{"currency": self.chance.choice([*DIGITS])}] * 4
+        change += [] if numbered else [{"currency": self.chance.choice([*KNOWN_CURRENCIES])}] * 4
         others = [
             other for other in self.rows("clients") if other["id"] != client["id"] and other["status"] != "archived"
         ]
@@ -560,7 +563,7 @@ class World:
             "project_id": [project["id"] for project in books.rows["projects"]],
             "user_id": [*self.users, UNKNOWN_ID],
         }
-        limits |= {"currency": [*DIGITS]}
+        limits |= {"currency": [*KNOWN_CURRENCIES]}
         chosen = {name: self.chance.choice(values) for name, values in limits.items() if self.sometimes(4)}
         always = {} if self.sometimes() else days
         for report, known in KNOWN.items():

@@ -3,10 +3,10 @@
 import threading
 
 import pytest
+from testing.process import until
 
 from retainer.errors import Refusal
 from retainer.server.http.slots import BodyReader, RunningSlots
-from tests.blackbox.process import until
 
 
 def test_slots_are_handed_over_in_the_order_in_which_they_were_asked_for():

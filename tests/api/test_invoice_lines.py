@@ -4,6 +4,7 @@ from fractions import Fraction
 from random import Random
 
 import pytest
+from tests.reference.arithmetic import rounded
 
 LINE = {"description": "Design", "unit_price": "100"}
 ISSUED = {
@@ -262,12 +263,6 @@ def test_an_amount_is_exact_and_rounded_half_up(api, currency, quantity, unit_pr
     made = add(api, invoice, **line)
     assert [made.data["amount"], made.json["meta"]["invoice"]["total"]] == [amount, amount]
     assert api.patch(path_of(invoice), {"lines": [LINE | line]}).data["lines"][0]["amount"] == amount
-
-
-def rounded(exact, digits):
-    scaled = abs(exact) * 10**digits
-    whole = int(scaled + Fraction(1, 2))
-    return Fraction(whole if exact >= 0 else -whole, 10**digits)
 
 
 @pytest.mark.parametrize(("currency", "digits"), [("EUR", 2), ("JPY", 0), ("KWD", 3)])

@@ -2,6 +2,7 @@ from fractions import Fraction
 
 import pytest
 import time_machine
+from tests.reference.arithmetic import rounded
 
 LINE = {"description": "Design", "quantity": "2", "unit": "days", "unit_price": "800", "tax_rate": "19"}
 STATES = ("draft", "sent", "accepted", "declined", "cancelled")
@@ -60,11 +61,6 @@ def test_it_works(api):
 
 @pytest.mark.parametrize(("currency", "digits"), [("EUR", 2), ("JPY", 0), ("KWD", 3)])
 def test_what_a_quote_comes_to_is_exact_and_tax_is_rounded_once_for_each_rate(api, currency, digits):
-    def rounded(exact):
-        scaled = abs(exact) * 10**digits
-        whole = int(scaled + Fraction(1, 2))
-        return Fraction(whole if exact >= 0 else -whole, 10**digits)
-
     lines = [
         {"description": "A", "quantity": str(n / 8), "unit_price": f"{n}.{n * 37 % 10000:04}",
          "discount_percent": str(n % 5 * 2.5), "tax_rate": ("0", "7", "19", "8.125")[n % 4]}
@@ -74,11 +70,11 @@ def test_what_a_quote_comes_to_is_exact_and_tax_is_rounded_once_for_each_rate(ap
     taxable = {}
     for line, made in zip([*lines, {"quantity": "-3", "unit_price": "1"}], quote["lines"], strict=True):
         exact = Fraction(line["quantity"]) * Fraction(line["unit_price"])
-        amount = rounded(exact * (1 - Fraction(line.get("discount_percent", "0")) / 100))
+        amount = rounded(exact * (1 - Fraction(line.get("discount_percent", "0")) / 100), digits)
         assert Fraction(made["amount"]) == amount
         rate = Fraction(line.get("tax_rate", "0"))
         taxable[rate] = taxable.get(rate, 0) + amount
-    tax = {rate: rounded(amount * rate / 100) for rate, amount in taxable.items()}
+    tax = {rate: rounded(amount * rate / 100, digits) for rate, amount in taxable.items()}
     shares = {
         Fraction(share["tax_rate"]): (Fraction(share["taxable_amount"]), Fraction(share["tax_amount"]))
         for share in quote["tax_breakdown"]

@@ -3,7 +3,8 @@ from types import SimpleNamespace
 
 import pytest
 import time_machine
-from tests.factories import ApiClient, open_agency
+from testing.agencies import open_agency
+from tests.factories import ApiClient
 
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.schedule import Finding

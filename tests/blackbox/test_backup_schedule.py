@@ -8,10 +8,10 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from testing.process import children, prepared, running, start, tell, until
+from testing.writing import writing
 
 from tests.blackbox.backups import bulky, with_agency
-from tests.blackbox.process import children, prepared, running, start, tell, until
-from tests.blackbox.writing import writing
 
 OFTEN = "0.0003"  # a bit more than a second
 

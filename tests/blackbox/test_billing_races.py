@@ -1,15 +1,17 @@
 import random
 import threading
 from collections import Counter
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
+from fractions import Fraction
 
 import psycopg
 import pytest
-from bench import gapless
+from testing.process import at_once, query, statuses, unsound
 
 from retainer.store.engines import Sqlite
-from tests.blackbox.process import at_once, query, statuses, unsound
+from tests.blackbox import gapless
 from tests.length import length
+from tests.reference.arithmetic import rounded
 
 RATE = 9999  # cents an hour: most amounts have to be rounded
 DAYS = [f"2026-03-{day:02}" for day in range(1, 11)]
@@ -95,8 +97,8 @@ class Desk:
                 billed_on |= {entry["id"]: (invoice["id"], line["id"]) for entry in entries_of_line}
                 assert all(entry["billable"] for entry in entries_of_line)
                 if entries_of_line:
-                    hours = Decimal(sum(entry["duration_minutes"] for entry in entries_of_line)) / 60
-                    assert Decimal(line["quantity"]) == hours.quantize(Decimal("0.0001"), ROUND_HALF_UP)
+                    hours = Fraction(sum(entry["duration_minutes"] for entry in entries_of_line), 60)
+                    assert Fraction(line["quantity"]) == rounded(hours, 4)
                     assert Decimal(line["amount"]) == added(entry["amount"] for entry in entries_of_line)
         locked = [entry for entry in entries.values() if entry["is_locked"]]
         reported = {entry["id"]: (entry["invoice_id"], entry["invoice_line_id"]) for entry in locked}

@@ -8,19 +8,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
-
-from tests.blackbox.process import (
-    COMMAND,
-    Client,
-    command,
-    environment,
-    free_port,
-    opened,
-    prepared,
-    running,
-    tell,
-    until,
-)
+from testing.process import COMMAND, Client, command, environment, free_port, opened, prepared, running, tell, until
 
 INSTANT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"
 PAST = "2020-01-01T00:00:00Z"

@@ -3,9 +3,9 @@
 import gzip
 
 import pytest
+from testing.process import query
 
 from retainer.settings import BASE_PATH
-from tests.blackbox.process import query
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
+from testing.process import drained, until
 
 from retainer.server.http.connections import MOST_OF_AN_ADDRESS, ConnectionGuard
 from retainer.settings import Settings
-from tests.blackbox.process import drained, until
 
 IDLE = 2300
 A_TICK = 0.02

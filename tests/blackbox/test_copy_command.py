@@ -8,9 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-from tests.blackbox.process import COMMAND, Result, command, environment, opened, prepared, running
-from tests.factories import open_agency
+from testing.agencies import open_agency
+from testing.process import COMMAND, Result, command, environment, opened, prepared, running
 
 
 @pytest.fixture(scope="module")

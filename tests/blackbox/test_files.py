@@ -8,12 +8,12 @@ import stat
 import subprocess
 
 import pytest
+from testing.agencies import open_agency
+from testing.process import at_once, command, opened, prepared, running, tell, until
 
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite
 from tests.blackbox.backups import with_agency
-from tests.blackbox.process import at_once, command, opened, prepared, running, tell, until
-from tests.factories import open_agency
 from tests.length import length
 
 

@@ -6,9 +6,8 @@ import shutil
 import signal
 
 import pytest
-
-from tests.blackbox import process
-from tests.blackbox.process import COMMAND, at_once, children, prepared, running, statuses
+from testing import process
+from testing.process import COMMAND, at_once, children, prepared, running, statuses
 
 WRITERS = 16
 

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
+from testing.process import free_port, prepared, query, running, until
 
-from tests.blackbox.process import free_port, prepared, query, running, until
 from tests.postgresql_process import postgresql_process
 from tests.valkey_process import ValkeyProcess
 

@@ -9,6 +9,7 @@ import threading
 import time
 
 import pytest
+from testing.process import PATIENCE, Client, at_once, checked, contents, drained, parsed, raw, resident, unsound
 
 from retainer.identity.keys import new_key
 from retainer.settings import BASE_PATH
@@ -23,7 +24,6 @@ from tests.blackbox.corpus import (
     member,
     refused_bodies,
 )
-from tests.blackbox.process import PATIENCE, Client, at_once, checked, contents, drained, parsed, raw, resident, unsound
 
 LARGEST = 1024 * 1024
 MEGABYTE = 1_000_000

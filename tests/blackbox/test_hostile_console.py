@@ -4,12 +4,12 @@ import re
 from urllib.parse import urlencode
 
 import pytest
+from testing.process import opened
 
 from retainer.console.routes import CONSOLE_ROUTES
 from retainer.identity import sessions, users
 from retainer.identity.admins import operator_of
 from tests.blackbox.corpus import hostile_ids
-from tests.blackbox.process import opened
 from tests.console.visitor import HASH, PASSWORD
 
 NEAR = "2026-01-01T00:00:00.000000Z."

@@ -8,9 +8,7 @@ import time
 from collections import Counter
 
 import pytest
-
-from retainer.settings import BASE_PATH
-from tests.blackbox.process import (
+from testing.process import (
     Client,
     answers,
     at_once,
@@ -28,6 +26,8 @@ from tests.blackbox.process import (
     unsound,
     until,
 )
+
+from retainer.settings import BASE_PATH
 
 CRASHES = ("all", "worker", "main", "all")
 WRITERS = 16

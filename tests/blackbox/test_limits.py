@@ -1,6 +1,6 @@
 import re
 
-from tests.blackbox.process import at_once, statuses
+from testing.process import at_once, statuses
 
 
 def test_of_a_thousand_concurrent_requests_exactly_six_hundred_are_admitted(server, open_agency):

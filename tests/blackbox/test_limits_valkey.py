@@ -7,9 +7,9 @@ import threading
 import time
 
 import pytest
+from testing.process import Servers, at_once, command, prepared, running, running_together, until
 
 from retainer.kernel.limits import WINDOW_SECONDS
-from tests.blackbox.process import Servers, at_once, command, prepared, running, running_together, until
 from tests.length import length
 from tests.valkey_process import ValkeyProcess
 

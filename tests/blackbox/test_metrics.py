@@ -8,11 +8,11 @@ from collections import Counter
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from testing.process import children, free_port, prepared, running, until
 
 from retainer.app import ROUTES
 from retainer.server.operations.metrics import Board, MetricsPage
 from retainer.settings import BASE_PATH
-from tests.blackbox.process import children, free_port, prepared, running, until
 from tests.contract_checker import documented
 from tests.databases import any_database
 

@@ -10,11 +10,12 @@ import time
 from collections import Counter
 
 import pytest
+from testing.agencies import open_agency, open_app
+from testing.process import COMMAND, command, environment, prepared, query, running, tell, unsound, until
 
 from retainer.store.engines import Sqlite
-from tests.blackbox.process import COMMAND, command, environment, prepared, query, running, tell, unsound, until
 from tests.contract_checker import ContractChecker
-from tests.factories import ApiClient, open_agency, open_app
+from tests.factories import ApiClient
 from tests.monitor.test_probe import UP, FakeSite
 
 ALLOW = {"RETAINER_MONITOR_ALLOW": "127.0.0.0/8"}

@@ -3,9 +3,9 @@
 import json
 
 import pytest
+from testing.process import LIMIT_HEADERS, checked, prepared, raw, running
 
 from retainer.settings import BASE_PATH
-from tests.blackbox.process import LIMIT_HEADERS, checked, prepared, raw, running
 
 
 @pytest.mark.parametrize("path", ["/", "/clients", "/api", "/openapi.json/", "/favicon.ico", "/.env"])

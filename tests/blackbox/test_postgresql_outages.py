@@ -4,8 +4,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from bench import outages
 
+from tests.blackbox import outages
 from tests.length import length
 
 CYCLES = length(2)
@@ -20,7 +20,7 @@ def place(fast_disk):
 
 @pytest.mark.parametrize("kind", outages.KINDS)
 def test_an_outage_is_503_loses_nothing_and_ends_with_its_cause(place, kind):
-    """Every answer is the expected one or a 503, never a 401 or 404; how long each may take, `bench.outages` judges."""
+    """Every answer is the expected one or a 503, never a 401 or 404; `outages` judges how long each takes."""
     book, cycles = outages.run(*place, [kind], CYCLES)
     assert book.wrong == []
     assert len(cycles) == CYCLES

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from testing.process import opened, prepared, running, start
 
 from retainer import demo
 from retainer.app import ROUTES
@@ -13,7 +14,6 @@ from retainer.reference.examples import Example
 from retainer.reference.markdown import MARKDOWN
 from retainer.reference.pages import pages_of
 from retainer.reference.samples import LANGUAGES
-from tests.blackbox.process import opened, prepared, running, start
 from tests.examples.day import open_studio
 
 LANGUAGE = {"bash": {"bash", "sh"}, "python": {"python"}, "javascript": {"javascript"}}

@@ -1,8 +1,7 @@
 """The request log of a server: what was requested is found by the command line, to the last request before its end."""
 
 import pytest
-
-from tests.blackbox.process import command, running, tell, until
+from testing.process import command, running, tell, until
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 from sqlalchemy import text
+from testing.agencies import open_agency
+from testing.process import COMMAND, contents, environment, opened, prepared, query, running, tell, until
 
 from retainer import __version__
 from retainer.backup import BackupError, archive, restore
@@ -24,9 +26,7 @@ from retainer.backup.archive import Manifest
 from retainer.schema import migrations
 from retainer.store.engines import Sqlite
 from tests.blackbox.backups import bulky, database, refused, with_agency
-from tests.blackbox.process import COMMAND, contents, environment, opened, prepared, query, running, tell, until
 from tests.blackbox.test_monitoring import ALLOW, asked, change, sites
-from tests.factories import open_agency
 from tests.length import length
 from tests.monitor.test_probe import FakeSite
 
@@ -135,8 +135,8 @@ def test_what_only_the_log_of_the_former_database_has_is_kept_with_it(folder, fi
     script = f"""
 import os
 from pathlib import Path
-from tests.blackbox.process import opened
-from tests.factories import open_agency
+from testing.process import opened
+from testing.agencies import open_agency
 with opened(Path({str(database(folder))!r})) as store:
     open_agency(store, "Later", "agency")
     os.kill(os.getpid(), 9)

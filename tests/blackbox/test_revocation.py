@@ -1,6 +1,6 @@
 import pytest
+from testing.process import Servers
 
-from tests.blackbox.process import Servers
 from tests.length import length
 
 PAST, FUTURE = "2020-01-01T00:00:00Z", "2100-01-01T00:00:00Z"

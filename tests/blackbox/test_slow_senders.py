@@ -7,9 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-
-from retainer.settings import BASE_PATH
-from tests.blackbox.process import (
+from testing.process import (
     Client,
     at_once,
     checked,
@@ -22,6 +20,8 @@ from tests.blackbox.process import (
     statuses,
     until,
 )
+
+from retainer.settings import BASE_PATH
 
 DEADLINE = 30
 FORM = "application/x-www-form-urlencoded"

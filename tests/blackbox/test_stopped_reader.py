@@ -7,8 +7,7 @@ import os
 import signal
 
 import pytest
-
-from tests.blackbox.process import answers, children, prepared, query, running, until
+from testing.process import answers, children, prepared, query, running, until
 
 REQUESTS = 100
 

@@ -16,9 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
-from retainer.settings import BASE_PATH
-from tests.blackbox.process import (
+from testing.process import (
     COMMAND,
     PATIENCE,
     Client,
@@ -33,6 +31,8 @@ from tests.blackbox.process import (
     running,
     until,
 )
+
+from retainer.settings import BASE_PATH
 from tests.length import length
 
 CALLERS = 8

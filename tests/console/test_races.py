@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
+from testing.process import until
 
 from retainer.console.routes import CONSOLE_ROUTES, PublicPage
 from retainer.errors import Refusal
 from retainer.identity import accounts, key_changes, password_links, sessions, users
 from retainer.identity.users import UserDetails
 from retainer.values.exact import instant_after, utcnow
-from tests.blackbox.process import until
 from tests.console.visitor import HASH, PASSWORD, Visitor
 from tests.factories import ApiClient
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import time_machine
+from testing.agencies import open_app
 
 from retainer.identity import keys
 from retainer.identity.keys import SCOPES
@@ -44,7 +45,7 @@ from tests.contract.cases import (
     timeless,
     with_reference,
 )
-from tests.factories import Answer, ApiClient, open_app
+from tests.factories import Answer, ApiClient
 
 PAST = "2020-01-01T00:00:00.000000Z"
 OTHER_STATE = {"If-Match": '"another-state"'}

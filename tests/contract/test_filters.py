@@ -18,6 +18,7 @@ import msgspec
 import pytest
 import time_machine
 from sqlalchemy import Table, bindparam, func, select
+from testing.agencies import open_app
 
 from retainer.kernel import paging
 from retainer.kernel.limits import SlidingWindow
@@ -33,7 +34,7 @@ from tests.contract.cases import LISTS
 from tests.contract.filler import NOW, TODAY, Filler, is_in
 from tests.contract.reference import DEFAULT_FILTERS, Reference, Row, filters_of, sorts_of, takes_me
 from tests.contract_checker import SCOPED, NoChecks
-from tests.factories import Answer, ApiClient, open_app
+from tests.factories import Answer, ApiClient
 from tests.length import length
 
 FREE_TEXT = {"vendor", "name"}
@@ -337,7 +338,10 @@ FAULTS = {
         (order_holds, "GET /projects", "code"),
     ),
     "ties always ascend": (at(paging, "_rows", ascending_ties), (order_holds, "GET /time-entries", "date")),
-    "tasks of templates are work": (at(tasks.TaskFilter, "default_exclusion", None), (filter_holds, "GET /tasks", "status")),
+    "tasks of templates are work": (
+        at(tasks.TaskFilter, "default_exclusion", None),
+        (filter_holds, "GET /tasks", "status"),
+    ),
     "pages near the end are read forward": (at(paging, "_rows", never_backward), (order_holds, "GET /tags", "name")),
 }
 

@@ -319,6 +319,14 @@ def test_a_module_says_in_one_sentence_what_it_is(path):
     assert sentence(path).endswith(".")
 
 
+def test_tests_and_benchmarks_do_not_import_each_other():
+    root = SRC.parent.parent
+    for folder, others in (("tests", "bench"), ("bench", "tests"), ("testing", "tests|bench")):
+        importing = re.compile(rf"^\s*(from|import) ({others})\b", re.MULTILINE)
+        files = (root / folder).rglob("*.py")
+        assert [path for path in files if importing.search(path.read_text(encoding="utf-8"))] == []
+
+
 # Tables, types and migrations agree
 
 SHAPES = {

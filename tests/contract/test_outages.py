@@ -6,6 +6,7 @@ import threading
 
 import psycopg
 import pytest
+from testing.process import until
 
 from retainer.app import ROUTES, App
 from retainer.cli import unavailable
@@ -14,7 +15,6 @@ from retainer.server.operations import outages
 from retainer.server.operations.metrics import Board
 from retainer.settings import Settings
 from retainer.store.engines import Busy, DeadlineExceeded
-from tests.blackbox.process import until
 from tests.console.visitor import Visitor
 from tests.contract.cases import (
     OPERATIONS,

@@ -7,12 +7,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 import time_machine
+from testing.agencies import open_app
 
 from retainer.errors import STATUS
 from tests.contract_checker import ContractChecker
 from tests.examples.day import OPERATIONS, day, open_studio, path_of, prepare
 from tests.examples.refusals import refusals
-from tests.factories import Answer, ApiClient, open_app
+from tests.factories import Answer, ApiClient
 
 MORNING = "2026-03-16T09:00:00Z"
 HEADERS = ("content-type", "etag", "location", "retry-after", "www-authenticate", "allow")

@@ -4,12 +4,12 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
+from testing.process import PATIENCE
 
 from retainer.identity import failures
 from retainer.identity.failures import TTL, WAITS, LocalFailures
 from retainer.identity.failures_valkey import SharedFailures
 from retainer.kernel.limits_valkey import PREFIX, SharedWindow
-from tests.blackbox.process import PATIENCE
 from tests.valkey_process import ValkeyProcess
 
 

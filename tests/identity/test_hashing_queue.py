@@ -4,10 +4,10 @@ import threading
 from contextlib import contextmanager
 
 import pytest
+from testing.process import until
 
 from retainer.errors import Refusal
 from retainer.identity.hashing_queue import HashingQueue
-from tests.blackbox.process import until
 
 
 class Crowd:

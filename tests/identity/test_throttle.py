@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from testing.process import PATIENCE, until
 
 from retainer.identity import failures, passwords, sign_in, users
 from retainer.identity.sign_in import Browser
@@ -11,7 +12,6 @@ from retainer.kernel import limits
 from retainer.kernel.forwarding import networks, parse_address
 from retainer.kernel.limits import ADDRESS_RATE_LIMIT, hit_address
 from retainer.server.operations import housekeeping
-from tests.blackbox.process import PATIENCE, until
 from tests.databases import any_database
 from tests.identity.conftest import PASSWORD
 from tests.identity.test_sign_in import ELSEWHERE, OFFICE, enter, fail, refusal

@@ -6,10 +6,10 @@ from functools import partial
 
 import psycopg
 import pytest
+from testing.process import until
 
 from retainer.kernel.pipeline import RETRIES
 from retainer.store.engines.postgresql import WRITES
-from tests.blackbox.process import until
 from tests.databases import only_postgresql
 
 pytestmark = only_postgresql

@@ -12,10 +12,10 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 import time_machine
+from testing.process import PATIENCE, at_once, until
 
 from retainer.kernel.limits import WINDOW_SECONDS
 from retainer.kernel.limits_valkey import PREFIX, TIMEOUT_SECONDS, SharedWindow
-from tests.blackbox.process import PATIENCE, at_once, until
 from tests.length import length
 from tests.valkey_process import ValkeyProcess, relay, shared_by, until_shared
 

@@ -8,12 +8,12 @@ import time
 
 import pytest
 from sqlalchemy import insert, select
+from testing.process import until
 
 from retainer.errors import Refusal
 from retainer.store.engines import Busy, DeadlineExceeded, OutcomeUnknown, Sqlite, Unavailable
 from retainer.store.engines import group_commit as groups
 from retainer.store.tables import totals
-from tests.blackbox.process import until
 from tests.databases import only_sqlite
 
 PUT = insert(totals)

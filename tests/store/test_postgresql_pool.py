@@ -9,9 +9,9 @@ import threading
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
+from testing.process import free_port, until
 
 from retainer.store.engines import DeadlineExceeded, Unavailable, connect, postgresql
-from tests.blackbox.process import free_port, until
 
 
 def threads():

@@ -1,4 +1,4 @@
-"""Show that numbers have neither gap nor duplicate: python -m bench.gapless [--issued N] [--kills K] [--servers S].
+"""Show that numbers have neither gap nor duplicate: python -m tests.blackbox.gapless [--issued N].
 
 Writers issue invoices and credit notes in two accounts and two years at once. Every fifth attempt is one that is
 refused, most of them after it has taken a number; some callers hang up before they are answered; the server is killed.
@@ -22,11 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.blackbox.process import Answer, Server, children, free_port, prepared, query, start, unsound, until
-from tests.databases import postgresql
-from tests.valkey_process import ValkeyProcess
+from testing.process import Answer, Server, children, free_port, prepared, query, start, unsound, until
 
 from retainer.settings import BASE_PATH
+from tests.databases import postgresql
+from tests.valkey_process import ValkeyProcess
 
 ACCOUNTS = ("North", "South")
 YEARS = (2024, 2025)

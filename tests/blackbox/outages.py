@@ -1,4 +1,4 @@
-"""Show that an outage of PostgreSQL costs nothing but its time: python -m bench.outages [--cycles N] [--kinds KIND].
+"""Show that an outage of PostgreSQL costs nothing but its time: python -m tests.blackbox.outages [--cycles N].
 
 While callers read and write, PostgreSQL is stopped, killed, hung, robbed of its connections, and comes back.
 """
@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from tests.blackbox.process import Answer, Servers, query, running_together, unsound, until
-from tests.postgresql_process import PostgresqlProcess, postgresql_process
-from tests.valkey_process import ValkeyProcess
+from testing.process import Answer, Servers, query, running_together, unsound, until
 
 from retainer.settings import BASE_PATH
 from retainer.store.engines.postgresql_connection import REPLY_SECONDS
+from tests.postgresql_process import PostgresqlProcess, postgresql_process
+from tests.valkey_process import ValkeyProcess
 
 NUMBERS = itertools.count(1)
 CALLERS = 8  # of each kind

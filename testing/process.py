@@ -31,7 +31,7 @@ from retainer.schema.migrations import migrate
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite, connect
 from retainer.store.tx import Store
-from tests.factories import new_store, open_agency
+from testing.agencies import new_store, open_agency
 
 SOURCE = Path(retainer.__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-m", "retainer"]

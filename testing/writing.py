@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from retainer.values.exact import day_after
-from tests.blackbox.process import Client, Server, query
+from testing.process import Client, Server, query
 
 TABLES = {"/clients": "clients", "/time-entries": "time_entries", "/invoices": "invoices"}
 LINE = {"description": "Design", "unit_price": "100"}

