@@ -7,7 +7,7 @@ DEVELOP := $(VENV)/.develop
 PYTEST := $(BIN)/pytest -n 3 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test browser sure format lint types coverage bench instructions statements depth screenshots migration tables examples openapi clients map clean
+.PHONY: help run test browser sure format lint types coverage bench instructions statements depth screenshots migration tables examples openapi clients map settings dist deploy clean
 
 help:  ## list what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -26,7 +26,10 @@ run: $(READY)  ## serve the demo: two lively agencies on the embedded database
 browser:
 	@sh tools/browser.sh
 
-test: $(DEVELOP) browser  ## run all tests, the random ones a fifth as long
+deploy:
+	@sh tools/deploy.sh
+
+test: $(DEVELOP) browser deploy  ## run all tests, the random ones a fifth as long
 	$(PYTEST)
 
 format: $(DEVELOP)  ## format the code
@@ -40,7 +43,7 @@ lint: $(DEVELOP)
 types: $(DEVELOP)
 	$(BIN)/mypy
 
-coverage: $(DEVELOP) browser
+coverage: $(DEVELOP) browser deploy
 	$(BIN)/coverage erase
 	RETAINER_TEST_LENGTH=full $(PYTEST) --cov --cov-report=term
 
@@ -81,6 +84,13 @@ clients: $(DEVELOP)  ## generate four clients from the OpenAPI document and let 
 
 map: $(DEVELOP)  ## write docs/code-map.md from the modules
 	$(BIN)/python -m tools.code_map
+
+settings: $(DEVELOP)  ## write docs/settings.md from the declared settings
+	$(BIN)/python -m tools.settings_page
+
+dist: $(DEVELOP)  ## build the wheel and the source distribution into dist/
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
 
 clean:  ## remove what make has made
 	rm -rf $(VENV) data dist tests/browser/node_modules .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis

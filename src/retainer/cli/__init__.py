@@ -1,10 +1,11 @@
 """The command line: everything that an operator or admin does (contract 5)."""
 
 import sys
+from typing import Annotated
 
 import typer
 
-from retainer import settings
+from retainer import __version__, settings
 from retainer.backup import BackupError
 from retainer.cli.accounts import account_cli, api_cli
 from retainer.cli.audit import audit_cli
@@ -19,13 +20,26 @@ from retainer.errors import Refusal
 from retainer.settings import SettingsError
 from retainer.store.engines import Busy, Engine, OutcomeUnknown, Unavailable, connect
 
-cli = typer.Typer(
-    name="retainer",
-    help="Retainer: the back office of an agency behind one API.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+cli = typer.Typer(name="retainer", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+def show_version(is_asked: bool) -> None:  # noqa: FBT001  # the form of an option's callback
+    """Print the version and end, if the option is given."""
+    if is_asked:
+        print(f"retainer {__version__}")
+        raise typer.Exit
+
+
+@cli.callback()
+def root(
+    *,
+    version: Annotated[  # its callback has printed it
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Retainer: the back office of an agency behind one API."""
+
+
 operate(cli)
 backups(cli)
 cli.command()(copy)

@@ -1,0 +1,143 @@
+"""A Retainer behind nginx and behind Caddy, as the samples set them up: what the proxy reports of a client is true."""
+
+import contextlib
+import http.client
+import json
+import os
+import socket
+import subprocess
+
+import pytest
+
+from retainer.settings import BASE_PATH
+from tests.blackbox.process import Client, free_port, prepared, running, until
+from tests.deploy.programs import find_program, run, sample
+
+ADDRESS, FORGED = "127.0.0.5", "203.0.113.7"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = prepared(tmp_path_factory.mktemp("server"))
+    with running(folder, "--no-monitor", RETAINER_TRUSTED_PROXIES="127.0.0.1/32") as running_server:
+        yield running_server
+
+
+def make_certificate(folder):
+    names = ("-keyout", folder / "privkey.pem", "-out", folder / "fullchain.pem", "-subj", "/CN=agency.example")
+    made = run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", 9, *names)
+    assert made.returncode == 0, made.stdout
+
+
+def nginx(folder, port, upstream):
+    """Write the sample as nginx reads it, with ports and folders of the test, and without TLS unless it is checked."""
+    certificates = "/etc/letsencrypt/live/agency.example"
+    site = sample("nginx.conf", (certificates, str(folder)), ("127.0.0.1:8000", f"127.0.0.1:{upstream}"))
+    if port is not None:
+        site = site.replace("listen 443 ssl;", f"listen 127.0.0.1:{port};").replace("listen [::]:443 ssl;", "")
+        site = "\n".join(line for line in site.splitlines() if "ssl_" not in line)
+    (folder / "site.conf").write_text(site)
+    temporary = "\n".join(
+        f"{name}_temp_path {folder};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    user = "user root; " if os.geteuid() == 0 else ""  # it writes into the folder of the test
+    (folder / "nginx.conf").write_text(
+        f"{user}daemon off; pid {folder}/pid; error_log stderr;\nevents {{}}\n"
+        f"http {{\naccess_log off;\n{temporary}\ninclude {folder}/site.conf;\n}}\n"
+    )
+    return ["-p", str(folder), "-c", str(folder / "nginx.conf")]
+
+
+def caddy(folder, port, upstream):
+    """Write the sample as Caddy reads it, with ports of the test and without TLS."""
+    options = f"{{\n\tadmin off\n\tstorage file_system {folder}\n}}\n"
+    replacements = (("agency.example {", f"http://agency.example:{port} {{"), (":8000", f":{upstream}"))
+    (folder / "Caddyfile").write_text(options + sample("Caddyfile", *replacements))
+    return ["run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile")]
+
+
+def listens(process, port):
+    assert process.poll() is None
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+
+
+@contextlib.contextmanager
+def started(program, arguments, port, folder):
+    with (folder / "output").open("wb") as output:
+        process = subprocess.Popen([find_program(program), *arguments], stdout=output, stderr=output)
+    try:
+        until(lambda: listens(process, port), f"{program} listens")
+        yield
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+@pytest.fixture(scope="module", params=[nginx, caddy], ids=lambda each: each.__name__)
+def proxy(request, server, tmp_path_factory):
+    """A running proxy; its answer is a client of it."""
+    find_program(request.param.__name__)
+    folder, port = tmp_path_factory.mktemp("proxy"), free_port()
+    arguments = request.param(folder, port, server.port)
+    with started(request.param.__name__, arguments, port, folder), Client(port, address=ADDRESS) as client:
+        yield client
+
+
+def get(proxy, path, header, value):
+    """Send a request with a header whose name is sent as it is written."""
+    connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=20, source_address=(ADDRESS, 0))
+    with contextlib.closing(connection):
+        connection.putrequest("GET", path, skip_host=True)
+        connection.putheader("Host", "agency.example")
+        connection.putheader(header, value)
+        connection.endheaders()
+        return json.loads(connection.getresponse().read())
+
+
+def addresses(server, path):
+    lines = (json.loads(line) for line in server.log().splitlines())
+    return [line["address"] for line in lines if line.get("path") == path]
+
+
+def test_nginx_understands_the_sample_with_its_certificate(tmp_path, server):
+    make_certificate(tmp_path)
+    checked = run("nginx", "-t", *nginx(tmp_path, None, server.port))
+    assert checked.returncode == 0, checked.stdout
+    assert "warn" not in checked.stdout
+
+
+def test_caddy_understands_the_sample(tmp_path):
+    (tmp_path / "Caddyfile").write_text(sample("Caddyfile"))
+    environment = {"HOME": str(tmp_path), "PATH": "/usr/bin"}
+    checked = run("caddy", "validate", "--adapter", "caddyfile", "--config", tmp_path / "Caddyfile", env=environment)
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "X_Forwarded_For"])
+def test_a_client_cannot_choose_the_address_that_is_logged(server, proxy, header):
+    path = f"/clients/{header.count('_')}/{proxy.port}"
+    assert get(proxy, BASE_PATH + path, header, FORGED)["code"]
+    assert until(lambda: addresses(server, path), "the request is logged") == [ADDRESS]
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-Host", "X_Forwarded_Host"])
+def test_a_client_cannot_choose_the_host_in_links(proxy, header):
+    document = get(proxy, "/openapi.json", header, "evil.example")
+    assert document["servers"][0]["url"].startswith("http://agency.example")
+
+
+@pytest.mark.parametrize("proxy", [nginx], indirect=True)
+def test_nginx_itself_refuses_a_body_over_the_limit(proxy):
+    body = b" " * (1024 * 1024 + 1)
+    assert proxy.send("POST", f"{BASE_PATH}/clients", body, Host="agency.example").status == 413
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics"])
+def test_pages_of_operators_are_not_public(proxy, path):
+    assert proxy.send("GET", path, Host="agency.example").status == 404
+
+
+def test_the_console_and_the_reference_are_public(proxy):
+    assert proxy.send("GET", "/docs", Host="agency.example").status == 200
+    assert proxy.send("GET", "/console/sign-in", Host="agency.example").status == 200

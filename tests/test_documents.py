@@ -1,0 +1,39 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from retainer.settings import PREFIX, declared
+from tools.settings_page import PAGE, settings_page
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/*.md")])
+
+
+def test_the_page_of_settings_is_current():
+    assert PAGE.read_text() == settings_page(), "run make settings"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_documents_name_only_settings_that_exist(document):
+    known = {name for name, _ in declared()}
+    known |= {f"{name}_FILE" for name in known} | {"RETAINER_TEST_LENGTH"}
+    named = set(re.findall(rf"\b{PREFIX}[A-Z_]+\b(?!\*)", document.read_text()))
+    assert named - known == set()
+
+
+def anchors(document):
+    """The anchors of a document's headings, as GitHub makes them."""
+    text = re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_between_documents_lead_somewhere(document):
+    for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
+        if "://" not in link:
+            path, _, anchor = link.partition("#")
+            target = (document.parent / path).resolve() if path else document
+            assert target.exists(), link
+            assert not anchor or anchor in anchors(target), link
