@@ -8,9 +8,9 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from testing.process import free_port, until
 
 from retainer import __version__
-from tests.blackbox.process import free_port, until
 
 ROOT = Path(__file__).parents[1]
 

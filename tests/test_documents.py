@@ -2,9 +2,9 @@ import re
 from pathlib import Path
 
 import pytest
+from tools.settings_page import PAGE, settings_page
 
 from retainer.settings import PREFIX, declared
-from tools.settings_page import PAGE, settings_page
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/*.md")])

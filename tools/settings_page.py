@@ -8,9 +8,10 @@ PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
 HEAD = """\
 # Settings
 
-Every setting has a default, so none is required. Set one as an environment variable or in a file `.env` in the folder in
-which the server starts; the environment wins. `NAME_FILE` names a file that holds the value, for passwords. An unknown
-name or an invalid value stops the start with a message. `retainer config` shows the values in force and their sources.
+Every setting has a default, so none is required. Set one as an environment variable or in a file `.env` in the folder
+in which the server starts; the environment wins. `NAME_FILE` names a file that holds the value, for passwords. An
+unknown name or an invalid value stops the start with a message. `retainer config` shows the values in force and their
+sources.
 
 `make settings` writes this page from `src/retainer/settings.py`.
 """

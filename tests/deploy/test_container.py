@@ -5,9 +5,9 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from testing.process import free_port, until
 
 from retainer import __version__
-from tests.blackbox.process import free_port, until
 from tests.deploy import dockerfile
 from tests.deploy.programs import ROOT, sample
 from tests.length import IS_FULL

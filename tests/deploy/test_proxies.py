@@ -8,9 +8,9 @@ import socket
 import subprocess
 
 import pytest
+from testing.process import Client, free_port, prepared, running, until
 
 from retainer.settings import BASE_PATH
-from tests.blackbox.process import Client, free_port, prepared, running, until
 from tests.deploy.programs import find_program, run, sample
 
 ADDRESS, FORGED = "127.0.0.5", "203.0.113.7"

@@ -5,11 +5,11 @@ import urllib.request
 
 import pytest
 import yaml
+from testing.process import free_port, prepared, running
 from typer.testing import CliRunner
 
 from retainer.cli import cli
 from retainer.settings import load
-from tests.blackbox.process import free_port, prepared, running
 from tests.deploy.programs import DEPLOY, run, sample
 
 FILES = ("compose.yaml", "compose.postgresql.yaml")
