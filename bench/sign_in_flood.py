@@ -21,7 +21,7 @@ from sqlalchemy import func, select
 from bench.databases import add_option, databases
 from bench.servers import RETAINER, start, stop, wait
 from bench.slow_senders import measure, open_account, percentiles, writes
-from retainer.identity.passwords import hash_password
+from retainer.identity.people.passwords import hash_password
 from retainer.schema import metadata
 from retainer.schema.identity import users
 from retainer.schema.migrations import migrate

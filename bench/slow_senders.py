@@ -16,9 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.servers import RETAINER, Connection, request, start, stop, wait
-from retainer.identity import accounts, keys, users
+from retainer.identity import accounts
 from retainer.identity.admins import operator_of
-from retainer.identity.keys import SCOPES
+from retainer.identity.keys import keys
+from retainer.identity.keys.keys import SCOPES
+from retainer.identity.people import users
 from retainer.schema.migrations import migrate
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from retainer.app import App
-from retainer.identity import accounts, keys, users
+from retainer.identity import accounts
 from retainer.identity.accounts import AccountDetails
 from retainer.identity.admins import operator_of
-from retainer.identity.keys import SCOPES, KeyDetails
-from retainer.identity.users import UserDetails
+from retainer.identity.keys import keys
+from retainer.identity.keys.keys import SCOPES, KeyDetails
+from retainer.identity.people import users
+from retainer.identity.people.users import UserDetails
 from retainer.settings import Settings
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store

@@ -24,9 +24,9 @@ from typing import Any, Self
 import psycopg
 
 import retainer
-from retainer.identity import keys
 from retainer.identity.admins import operator_of
-from retainer.identity.keys import SCOPES, KeyDetails
+from retainer.identity.keys import keys
+from retainer.identity.keys.keys import SCOPES, KeyDetails
 from retainer.schema.migrations import migrate
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite, connect

@@ -11,10 +11,12 @@ from wsgiref.validate import validator
 
 from retainer.app import App
 from retainer.billing import payments
-from retainer.identity import accounts, key_changes, key_list, keys, users
+from retainer.identity import accounts
 from retainer.identity.admins import operator_of
-from retainer.identity.keys import SCOPES, KeyDetails
-from retainer.identity.users import UserDetails
+from retainer.identity.keys import key_changes, key_list, keys
+from retainer.identity.keys.keys import SCOPES, KeyDetails
+from retainer.identity.people import users
+from retainer.identity.people.users import UserDetails
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store, Tx

@@ -8,8 +8,8 @@ import time_machine
 from testing.agencies import new_store, open_app
 
 from retainer import demo
-from retainer.identity import key_list
 from retainer.identity.admins import operator_of
+from retainer.identity.keys import key_list
 from retainer.schema.migrations import migrate
 from retainer.traffic import counts
 from retainer.traffic.requests import Filter, list_requests

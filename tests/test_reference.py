@@ -7,7 +7,7 @@ import pytest
 
 from retainer.app import ROUTES, App
 from retainer.errors import STATUS
-from retainer.identity.keys import SCOPES
+from retainer.identity.keys.keys import SCOPES
 from retainer.openapi.page import document_of
 from retainer.reference import pages
 from retainer.reference.codes import ADVICE

@@ -19,9 +19,9 @@ import time_machine
 from sqlalchemy import select, update
 from testing.agencies import new_store, open_app
 
-from retainer.identity import users
 from retainer.identity.admins import operator_of
-from retainer.identity.users import UserDetails
+from retainer.identity.people import users
+from retainer.identity.people.users import UserDetails
 from retainer.rollups import doctor
 from retainer.schema.rollups import SUMMARIES
 from retainer.sites.monitor import schedule

@@ -13,10 +13,10 @@ from retainer.billing.quotes import lines as quote_lines
 from retainer.billing.quotes import quotes
 from retainer.console.site import Console, root
 from retainer.crm import clients, contacts, tags
-from retainer.identity import access, me
-from retainer.identity.failures import Failures, LocalFailures
-from retainer.identity.hashing_queue import HashingQueue
-from retainer.identity.throttle import Throttle
+from retainer.identity.keys import access, me
+from retainer.identity.sign_in.failures import Failures, LocalFailures
+from retainer.identity.sign_in.hashing_queue import HashingQueue
+from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Limiter, SlidingWindow
 from retainer.kernel.pipeline import Pipeline
@@ -174,7 +174,7 @@ def create_counters(settings: Settings, log: Log) -> tuple[Limiter, Failures]:
     if not settings.valkey_url:
         return SlidingWindow(), LocalFailures()
     # The library of these is installed where it is used.
-    from retainer.identity.failures_valkey import SharedFailures  # noqa: PLC0415
+    from retainer.identity.sign_in.failures_valkey import SharedFailures  # noqa: PLC0415
     from retainer.kernel.limits_valkey import SharedWindow  # noqa: PLC0415
 
     window = SharedWindow(settings.valkey_url, log.warning)

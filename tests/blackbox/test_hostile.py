@@ -11,7 +11,7 @@ import time
 import pytest
 from testing.process import PATIENCE, Client, at_once, checked, contents, drained, parsed, raw, resident, unsound
 
-from retainer.identity.keys import new_key
+from retainer.identity.keys.keys import new_key
 from retainer.settings import BASE_PATH
 from tests.blackbox.corpus import (
     BAD_QUERIES,

@@ -7,8 +7,8 @@ import pytest
 from testing.process import opened
 
 from retainer.console.routes import CONSOLE_ROUTES
-from retainer.identity import sessions, users
 from retainer.identity.admins import operator_of
+from retainer.identity.people import sessions, users
 from tests.blackbox.corpus import hostile_ids
 from tests.console.visitor import HASH, PASSWORD
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from retainer.identity import sessions
+from retainer.identity.people import sessions
 from tests.console.visitor import HASH, PASSWORD, Visitor
 from tests.factories import ApiClient
 

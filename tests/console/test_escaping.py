@@ -8,9 +8,11 @@ from wsgiref.validate import WSGIWarning
 
 import pytest
 
-from retainer.identity import accounts, key_changes, keys, password_links, users
-from retainer.identity.keys import KeyDetails
-from retainer.identity.users import UserDetails
+from retainer.identity import accounts
+from retainer.identity.keys import key_changes, keys
+from retainer.identity.keys.keys import KeyDetails
+from retainer.identity.people import password_links, users
+from retainer.identity.people.users import UserDetails
 from retainer.values.exact import instant_after
 from tests.console.test_hostile import fields_of
 from tests.console.test_key_pages import recorded

@@ -17,7 +17,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
-from retainer.identity import password_links
+from retainer.identity.people import password_links
 from retainer.values.reading import unwrapped, writable_fields
 from tests.browser import Browser
 from tests.console.serving import serving

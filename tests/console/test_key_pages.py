@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from retainer.identity import key_list, keys
-from retainer.identity.keys import KeyDetails
+from retainer.identity.keys import key_list, keys
+from retainer.identity.keys.keys import KeyDetails
 
 NEW = "/console/keys/new"
 

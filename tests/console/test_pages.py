@@ -5,7 +5,9 @@ import re
 import pytest
 
 from retainer.console.routes import CONSOLE_ROUTES, Action
-from retainer.identity import audit, key_list, password_links, sessions, users
+from retainer.identity import audit
+from retainer.identity.keys import key_list
+from retainer.identity.people import password_links, sessions, users
 from retainer.traffic.requests import Filter, list_requests
 from tests.console.test_key_pages import made, recorded, value_of
 from tests.console.visitor import PASSWORD, Visitor, admin_of

@@ -10,8 +10,10 @@ from testing.process import until
 
 from retainer.console.routes import CONSOLE_ROUTES, PublicPage
 from retainer.errors import Refusal
-from retainer.identity import accounts, key_changes, password_links, sessions, users
-from retainer.identity.users import UserDetails
+from retainer.identity import accounts
+from retainer.identity.keys import key_changes
+from retainer.identity.people import password_links, sessions, users
+from retainer.identity.people.users import UserDetails
 from retainer.values.exact import instant_after, utcnow
 from tests.console.visitor import HASH, PASSWORD, Visitor
 from tests.factories import ApiClient

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from retainer.app import App
-from retainer.identity import failures, password_links, users
+from retainer.identity.people import password_links, users
+from retainer.identity.sign_in import failures
 from retainer.kernel.limits import ADDRESS_RATE_LIMIT
 from retainer.settings import Settings
 from tests.console.visitor import PASSWORD, Visitor, admin_of

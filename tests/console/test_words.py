@@ -3,7 +3,7 @@
 import pytest
 
 from retainer.console import charts, words
-from retainer.identity.keys import SCOPES
+from retainer.identity.keys.keys import SCOPES
 from retainer.traffic.counts import Counts
 
 NOW = "2026-03-10T12:00:00.000000Z"

@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 from wsgiref.validate import validator
 
 from retainer.app import App
-from retainer.identity import passwords, users
+from retainer.identity.people import passwords, users
 from tests.factories import ApiClient
 
 PASSWORD = "seven quiet lanterns"

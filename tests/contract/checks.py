@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import time_machine
 from testing.agencies import open_app
 
-from retainer.identity import keys
-from retainer.identity.keys import SCOPES
+from retainer.identity.keys import keys
+from retainer.identity.keys.keys import SCOPES
 from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
 from retainer.values.reading import stated

@@ -3,8 +3,8 @@
 import pytest
 
 from retainer.errors import Refusal
-from retainer.identity import keys
-from retainer.identity.keys import SCOPES
+from retainer.identity.keys import keys
+from retainer.identity.keys.keys import SCOPES
 from tests.contract.cases import (
     BODIES,
     BY_ID,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from retainer.errors import Refusal
-from retainer.identity import access, keys
+from retainer.identity.keys import access, keys
 from retainer.kernel import body, etag, idempotency, paging, pipeline, query, resource
 from retainer.kernel.caller import Caller
 from retainer.kernel.limits import Allowance

@@ -12,11 +12,13 @@ from msgspec.structs import replace
 
 from retainer.app import ROUTES
 from retainer.demo import samples
-from retainer.identity import accounts, keys, users
+from retainer.identity import accounts
 from retainer.identity.accounts import AccountDetails
 from retainer.identity.admins import operator_of
-from retainer.identity.keys import SCOPES, KeyDetails
-from retainer.identity.users import UserDetails
+from retainer.identity.keys import keys
+from retainer.identity.keys.keys import SCOPES, KeyDetails
+from retainer.identity.people import users
+from retainer.identity.people.users import UserDetails
 from retainer.kernel.resource import Operation
 from retainer.store.tx import Store
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from retainer.identity import keys
-from retainer.identity.keys import SCOPES, KeyDetails
+from retainer.identity.keys import keys
+from retainer.identity.keys.keys import SCOPES, KeyDetails
 from retainer.kernel.http import LARGEST_BODY
 from retainer.kernel.idempotency import Attempt
 from tests.factories import Answer, ApiClient

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 import time_machine
 
-from retainer.identity import failures, passwords
+from retainer.identity.people import passwords
+from retainer.identity.sign_in import failures
 
 NOW = datetime(2026, 3, 10, 9, 0, tzinfo=UTC)
 PASSWORD = "a long enough password"

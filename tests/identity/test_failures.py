@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 from testing.process import PATIENCE
 
-from retainer.identity import failures
-from retainer.identity.failures import TTL, WAITS, LocalFailures
-from retainer.identity.failures_valkey import SharedFailures
+from retainer.identity.sign_in import failures
+from retainer.identity.sign_in.failures import TTL, WAITS, LocalFailures
+from retainer.identity.sign_in.failures_valkey import SharedFailures
 from retainer.kernel.limits_valkey import PREFIX, SharedWindow
 from tests.valkey_process import ValkeyProcess
 
@@ -88,7 +88,7 @@ def test_what_is_forgotten_is_forgotten_for_that_subject_alone(counting):
     first, last = counting.counters[0], counting.counters[-1]
     for subject in "ab":
         first.hit(subject, 1)
-    last.forget("a")
+    last.reset("a")
     assert [first.hit(subject, 1, charge=False) for subject in "ab"] == [(0, 0), (1, 1)]
 
 
@@ -126,6 +126,6 @@ def test_without_valkey_a_process_counts_on_its_own(tmp_path):
     counter.hit("a", 2)
     process.kill()
     assert [counter.hit("a", 2) for _ in range(3)] == [(1, 0), (2, 0), (2, 1)], "it begins anew"
-    counter.forget("a")
+    counter.reset("a")
     assert counter.hit("a", 2) == (1, 0)
     counter._window.is_shared = True  # noqa: SLF001  # ends the thread that waits for it

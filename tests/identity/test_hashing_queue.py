@@ -7,7 +7,7 @@ import pytest
 from testing.process import until
 
 from retainer.errors import Refusal
-from retainer.identity.hashing_queue import HashingQueue
+from retainer.identity.sign_in.hashing_queue import HashingQueue
 
 
 class Crowd:

@@ -6,11 +6,12 @@ import pytest
 import time_machine
 
 from retainer.errors import Refusal
-from retainer.identity import audit, key_changes, key_list, keys
+from retainer.identity import audit
 from retainer.identity.audit import AuditFilter
-from retainer.identity.key_changes import Rotation
-from retainer.identity.key_list import KeyFilter
-from retainer.identity.keys import SCOPES, KeyDetails
+from retainer.identity.keys import key_changes, key_list, keys
+from retainer.identity.keys.key_changes import Rotation
+from retainer.identity.keys.key_list import KeyFilter
+from retainer.identity.keys.keys import SCOPES, KeyDetails
 from retainer.schema.identity import api_keys
 
 NOW = datetime(2026, 3, 10, 9, 0, tzinfo=UTC)

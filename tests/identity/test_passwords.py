@@ -5,7 +5,7 @@ import sys
 
 from argon2 import extract_parameters
 
-from retainer.identity import passwords
+from retainer.identity.people import passwords
 
 
 def test_the_hash_for_unknown_users_takes_as_long_as_any_other():

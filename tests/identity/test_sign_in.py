@@ -6,10 +6,12 @@ from datetime import timedelta
 import pytest
 
 from retainer.errors import Refusal
-from retainer.identity import audit, expiry, password_links, passwords, sessions, sign_in, users
+from retainer.identity import audit
 from retainer.identity.audit import AuditFilter
-from retainer.identity.sign_in import Browser, SignedIn
-from retainer.identity.users import UserDetails
+from retainer.identity.people import expiry, password_links, passwords, sessions, users
+from retainer.identity.people.users import UserDetails
+from retainer.identity.sign_in import sign_in
+from retainer.identity.sign_in.sign_in import Browser, SignedIn
 from tests.identity.conftest import PASSWORD
 
 OFFICE = Browser("203.0.113.1", "Firefox")
@@ -337,13 +339,13 @@ def test_what_is_over_is_forgotten_in_its_time(api, admin, clock):
     enter(api, admin)
     with api.operating() as tx:
         password_links.create(tx, api.admin_id)
-    expiry.forget_expired(api.store)
+    expiry.delete_expired(api.store)
     assert counts(api) == {"sessions": 1, "password_links": 1}
     clock.shift(timedelta(days=7))
-    expiry.forget_expired(api.store)
+    expiry.delete_expired(api.store)
     assert counts(api) == {"sessions": 1, "password_links": 0}
     clock.shift(timedelta(days=90))
-    expiry.forget_expired(api.store)
+    expiry.delete_expired(api.store)
     assert counts(api)["sessions"] == 0
 
 
@@ -356,6 +358,6 @@ def test_after_a_restore_no_session_and_no_link_is_valid(api, admin):
     token = enter(api, admin).token
     with api.operating() as tx:
         link = password_links.create(tx, api.admin_id)
-    expiry.end_everything(api.store)
+    expiry.revoke_all(api.store)
     assert who(api, token) is None
     assert refusal(password_links.find, api.store, link.token).code == "not_found"

@@ -5,9 +5,10 @@ import threading
 import pytest
 from testing.process import PATIENCE, until
 
-from retainer.identity import failures, passwords, sign_in, users
-from retainer.identity.sign_in import Browser
-from retainer.identity.users import UserDetails
+from retainer.identity.people import passwords, users
+from retainer.identity.people.users import UserDetails
+from retainer.identity.sign_in import failures, sign_in
+from retainer.identity.sign_in.sign_in import Browser
 from retainer.kernel import limits
 from retainer.kernel.forwarding import networks, parse_address
 from retainer.kernel.limits import ADDRESS_RATE_LIMIT, hit_address

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import update
 
-from retainer.identity.keys import KeyDetails, create_key
+from retainer.identity.keys.keys import KeyDetails, create_key
 from retainer.schema.identity import accounts
 from retainer.traffic import counts
 from retainer.traffic.counts import Counts

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from retainer.identity.keys import KeyDetails, create_key
+from retainer.identity.keys.keys import KeyDetails, create_key
 from retainer.traffic import requests
 from retainer.traffic.answered import LONGEST_PATH
 from tests.traffic.common import NOON, answered, asked, later, listed, write

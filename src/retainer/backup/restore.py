@@ -9,7 +9,7 @@ import msgspec
 from retainer.backup import BackupError, Progress, archive, embedded
 from retainer.backup.archive import Manifest
 from retainer.backup.workplace import workplace
-from retainer.identity import expiry
+from retainer.identity.people import expiry
 from retainer.rollups import doctor
 from retainer.schema.migrations import head, migrate
 from retainer.sites.monitor import pause
@@ -74,7 +74,7 @@ def restore(file: Path, database: Path, progress: Progress, *, force: bool = Fal
         try:
             reason = f"restored from a backup of {restorable.manifest.made_at}"
             pause.pause(Store(engine), reason)
-            expiry.end_everything(Store(engine))
+            expiry.revoke_all(Store(engine))
         finally:
             engine.close()
         embedded.replace(database, restorable.database, former)

@@ -19,9 +19,10 @@ from retainer.cli.common import (
     whole_part,
 )
 from retainer.errors import FieldErrors, invalid
-from retainer.identity import accounts, password_links, passwords, users
+from retainer.identity import accounts
 from retainer.identity.accounts import AccountDetails
-from retainer.identity.users import UserDetails
+from retainer.identity.people import password_links, passwords, users
+from retainer.identity.people.users import UserDetails
 from retainer.values.reading import read_fields
 
 account_cli = typer.Typer(help="Open, list, show and change accounts.", no_args_is_help=True)

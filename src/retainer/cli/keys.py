@@ -6,10 +6,10 @@ import msgspec
 import typer
 
 from retainer.cli.common import Account, Json, Option, Required, acting_for, acting_on, changes, comma_list, say, whole
-from retainer.identity import key_changes, key_list, keys
-from retainer.identity.key_changes import KeyChanges, Rotation
-from retainer.identity.key_list import KeyFilter
-from retainer.identity.keys import SCOPES, KeyDetails
+from retainer.identity.keys import key_changes, key_list, keys
+from retainer.identity.keys.key_changes import KeyChanges, Rotation
+from retainer.identity.keys.key_list import KeyFilter
+from retainer.identity.keys.keys import SCOPES, KeyDetails
 from retainer.schema.identity import api_keys
 from retainer.values.kinds import MAX_INTEGER
 

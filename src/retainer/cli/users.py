@@ -20,10 +20,10 @@ from retainer.cli.common import (
     whole,
 )
 from retainer.errors import invalid
-from retainer.identity import password_links, passwords, sessions, users
 from retainer.identity.audit import Fields
-from retainer.identity.password_links import PasswordLink
-from retainer.identity.users import UserDetails
+from retainer.identity.people import password_links, passwords, sessions, users
+from retainer.identity.people.password_links import PasswordLink
+from retainer.identity.people.users import UserDetails
 from retainer.rollups import labour
 from retainer.schema import identity as schema
 from retainer.values.kinds import MAX_INTEGER

@@ -17,7 +17,7 @@ from retainer.values.records import Record
 
 NAMES = ("name", "subject", "title", "url", "description", "body")
 """The fields of which the first that has a value is what people call a record."""
-LONGEST_LABEL = 80
+MAX_LABEL = 80
 
 
 class Kind(NamedTuple):
@@ -116,7 +116,7 @@ def label_of(record: Record) -> str:
     number = getattr(record, "number", None)
     parts = [str(number)] if number is not None else []
     if name:
-        parts.append(name if len(name) <= LONGEST_LABEL else f"{name[: LONGEST_LABEL - 1]}…")
+        parts.append(name if len(name) <= MAX_LABEL else f"{name[: MAX_LABEL - 1]}…")
     return " · ".join(parts) or f"{record.id}"
 
 

@@ -14,7 +14,7 @@ from retainer.values.texts import NO_TEXT, is_text
 
 T = TypeVar("T", bound=msgspec.Struct)
 CONTENT_TYPE = "application/x-www-form-urlencoded"
-MOST_FIELDS = 200
+MAX_FIELDS = 200
 
 
 class Form:
@@ -54,9 +54,9 @@ def parse(text: str) -> Form:
     So whatever a page reads of them can be looked for in the database, as what the API reads.
     """
     try:
-        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
     except ValueError:
-        raise Refusal("bad_request", f"The form cannot be read: send at most {MOST_FIELDS} fields in UTF-8.") from None
+        raise Refusal("bad_request", f"The form cannot be read: send at most {MAX_FIELDS} fields in UTF-8.") from None
     errors: FieldErrors = {name: [NO_TEXT] for name, typed in pairs if not is_text(name + typed)}
     if errors:
         raise invalid(errors)

@@ -10,7 +10,7 @@ from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import Cookie, Cookies
 from retainer.console.forms import Form
 from retainer.identity.admins import Admin
-from retainer.identity.throttle import Throttle
+from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request, Response
 from retainer.web.pages import render
 from retainer.web.responses import HTML

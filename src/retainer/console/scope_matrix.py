@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from retainer.console.page_context import PageContext
-from retainer.identity.keys import SCOPE_RESOURCES, SCOPES
+from retainer.identity.keys.keys import SCOPE_RESOURCES, SCOPES
 
 READ = tuple(scope for scope in SCOPES if scope.endswith(":read"))
 COVERED = {

@@ -9,8 +9,8 @@ from retainer.console.forms import Form
 from retainer.console.page_context import ROOT, PageContext, Reply, View, quoted, redirect_response
 from retainer.console.routes import Action, AdminPage, Handler, PasswordPage, PublicPage, Route, find
 from retainer.errors import Refusal, method_not_allowed
-from retainer.identity import sessions
-from retainer.identity.throttle import Throttle
+from retainer.identity.people import sessions
+from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel import pipeline
 from retainer.kernel.http import Request, Response
 from retainer.kernel.pipeline import RETRIES, RequestLog

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from retainer.identity.keys import SCOPE_RESOURCES, SCOPES
+from retainer.identity.keys.keys import SCOPE_RESOURCES, SCOPES
 from retainer.values.exact import as_instant
 
 NOW = 10

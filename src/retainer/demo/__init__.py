@@ -16,7 +16,7 @@ from retainer.demo.records import at, make
 from retainer.demo.traffic import Traffic
 from retainer.demo.work import Work
 from retainer.identity.accounts import AccountDetails
-from retainer.identity.users import UserDetails
+from retainer.identity.people.users import UserDetails
 from retainer.store.tx import Store, Tx
 from retainer.values.collation import SEPARATOR, sort_key
 

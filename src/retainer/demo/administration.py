@@ -7,12 +7,14 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from retainer.demo.records import at, make
-from retainer.identity import accounts, key_changes, keys, passwords, users
+from retainer.identity import accounts
 from retainer.identity.accounts import AccountDetails
 from retainer.identity.admins import Admin, operator_of
-from retainer.identity.key_changes import Rotation
-from retainer.identity.keys import SCOPES, KeyDetails
-from retainer.identity.users import UserDetails
+from retainer.identity.keys import key_changes, keys
+from retainer.identity.keys.key_changes import Rotation
+from retainer.identity.keys.keys import SCOPES, KeyDetails
+from retainer.identity.people import passwords, users
+from retainer.identity.people.users import UserDetails
 from retainer.schema.identity import api_keys
 from retainer.store.tx import Store, Tx
 from retainer.values.exact import instant_after, utcnow

@@ -8,36 +8,15 @@ import msgspec
 from msgspec import Meta
 from sqlalchemy import select
 
-from retainer.errors import Refusal, invalid
+from retainer.errors import invalid
 from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
+from retainer.identity.plans import require_api
 from retainer.schema.identity import accounts
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Store, Tx
 from retainer.values.exact import amount_of, decimal_text, minor_units
 from retainer.values.kinds import Currency, Instant, Money, NumberPattern, Percent, Text191, Timezone
-
-
-class Plan(msgspec.Struct, frozen=True):
-    """A plan: whether it includes the API, and how many requests a minute each key has."""
-
-    name: str
-    has_api: bool
-    requests_per_minute: int
-
-
-PLANS = {
-    plan.name: plan
-    for plan in (
-        Plan("solo", has_api=False, requests_per_minute=600),
-        Plan("studio", has_api=False, requests_per_minute=600),
-        Plan("agency", has_api=True, requests_per_minute=600),
-        Plan("scale", has_api=True, requests_per_minute=1200),
-        Plan("enterprise", has_api=True, requests_per_minute=3000),
-    )
-}
-"""Contract 2.1. Plans without the API have a limit for trials: that of `agency`."""
-
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 PaymentTerms = Annotated[int, Meta(ge=0, le=365)]
@@ -99,21 +78,6 @@ def switch_api(tx: Tx, *, on: bool) -> None:
         tx.update_columns(accounts, account["id"], {"api_enabled": on})
         target = Target("account", account["id"], account["name"])
         audit.note(tx, "API switched on" if on else "API switched off", target)
-
-
-def require_api(plan: str, trial_ends_at: str | None, now: str) -> None:
-    """Refuse when neither the plan nor a running trial includes the API (contract 2.1)."""
-    if PLANS[plan].has_api or (trial_ends_at is not None and now < trial_ends_at):
-        return
-    including = ", ".join(plan_name for plan_name, other in PLANS.items() if other.has_api)
-    change = f"Change the account's plan to one that does: {including}."
-    if trial_ends_at is None:
-        raise Refusal("plan_required", f"The plan {plan} does not include the API. {change}", plan=plan)
-    raise Refusal(
-        "trial_ended",
-        f"The trial ended on {trial_ends_at[:10]} and the plan {plan} does not include the API. {change}",
-        plan=plan,
-    )
 
 
 def account_values(fields: Fields, currency: str) -> Fields:

@@ -14,8 +14,8 @@ from retainer.store.engines.sql import INSTANT
 from retainer.store.tx import Actor, Store, Tx
 from retainer.values.exact import instant_after
 
-IDLE = timedelta(minutes=30)
-LONGEST = timedelta(hours=12)
+IDLE_TIMEOUT = timedelta(minutes=30)
+MAX_AGE = timedelta(hours=12)
 
 ACTING = [*accounts.c["id", "currency", "timezone", "payment_terms_days", "client_number_pattern"]]
 """The columns from which `operator` makes an actor."""
@@ -53,7 +53,7 @@ class Admin(Actor, frozen=True, gc=False):
 
 def limits(now: str) -> dict[str, str]:
     """Return since when a session must have been used, and have begun, not to be over."""
-    return {"idle_since": instant_after(now, -IDLE), "begun_since": instant_after(now, -LONGEST)}
+    return {"idle_since": instant_after(now, -IDLE_TIMEOUT), "begun_since": instant_after(now, -MAX_AGE)}
 
 
 def operator(account_id: int, *columns: Any) -> Admin:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from msgspec import Meta
 
 from retainer.errors import STATUS, FieldErrors
-from retainer.identity.keys import Scope
+from retainer.identity.keys.keys import Scope
 from retainer.kernel import pipeline
 from retainer.openapi.headers import always_and
 from retainer.openapi.schemas import Schemas

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from retainer.errors import STATUS
-from retainer.identity.accounts import PLANS
-from retainer.identity.keys import SCOPES
+from retainer.identity.keys.keys import SCOPES
+from retainer.identity.plans import PLANS
 from retainer.kernel import paging
 from retainer.kernel.resource import Routes
 from retainer.openapi import page as openapi_page

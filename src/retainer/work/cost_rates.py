@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from retainer.identity import users
+from retainer.identity.people import users
 from retainer.rollups import labour
 from retainer.store.tx import Tx
 

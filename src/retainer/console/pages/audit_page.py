@@ -9,8 +9,9 @@ from retainer.console.forms import Form
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.request_pages import link_with
 from retainer.errors import Refusal
-from retainer.identity import audit, users
+from retainer.identity import audit
 from retainer.identity.audit import ACTIONS, AuditEntry, AuditFilter
+from retainer.identity.people import users
 from retainer.store.tx import Tx
 
 PAGES = {"key": "/keys/{}", "user": "/people/{}", "payment": "", "account": "", "session": ""}

@@ -8,10 +8,12 @@ import msgspec
 from retainer.console import charts, forms, scope_matrix, words
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import invalid
-from retainer.identity import accounts, key_changes, key_list, users
-from retainer.identity.accounts import PLANS
-from retainer.identity.key_changes import KeyChanges, Rotation
-from retainer.identity.key_list import Key, KeyFilter
+from retainer.identity import accounts
+from retainer.identity.keys import key_changes, key_list
+from retainer.identity.keys.key_changes import KeyChanges, Rotation
+from retainer.identity.keys.key_list import Key, KeyFilter
+from retainer.identity.people import users
+from retainer.identity.plans import PLANS
 from retainer.kernel.resource import read_id
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import HOUR

@@ -7,8 +7,10 @@ from retainer.console.cookies import Cookie
 from retainer.console.page_context import NO_STORE, ROOT, PageContext, Reply
 from retainer.console.pages.key_pages import key_of
 from retainer.errors import FieldErrors, Refusal, invalid
-from retainer.identity import accounts, keys, users
-from retainer.identity.keys import KeyDetails
+from retainer.identity import accounts
+from retainer.identity.keys import keys
+from retainer.identity.keys.keys import KeyDetails
+from retainer.identity.people import users
 from retainer.kernel.http import Response
 from retainer.store.tx import Tx
 from retainer.values.exact import instant_after, local_day

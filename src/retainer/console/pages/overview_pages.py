@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 from retainer.console import charts, words
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import invalid
-from retainer.identity import accounts, key_list
-from retainer.identity.accounts import PLANS
+from retainer.identity import accounts
+from retainer.identity.keys import key_list
+from retainer.identity.plans import PLANS, includes_api
 from retainer.store.tx import Tx
 from retainer.traffic import counts, requests
 from retainer.values.exact import instant_after
@@ -60,11 +61,6 @@ def switch(tx: Tx, context: PageContext) -> Reply:
     live = key_list.live_keys(tx).keys
     accounts.switch_api(tx, on=False)
     return context.redirect("", f"The API is off. {words.count(len(live), 'key')} stopped.", kind="warn")
-
-
-def includes_api(plan: str, trial_ends_at: str | None, now: str) -> bool:
-    """Whether the plan, or a trial that runs, includes the API."""
-    return PLANS[plan].has_api or (trial_ends_at is not None and now < trial_ends_at)
 
 
 def hour_label(hour: str, timezone: str) -> str:

@@ -2,8 +2,9 @@
 
 from retainer.console import forms
 from retainer.console.page_context import PageContext, Reply
-from retainer.identity import key_list, users
-from retainer.identity.users import UserDetails
+from retainer.identity.keys import key_list
+from retainer.identity.people import users
+from retainer.identity.people.users import UserDetails
 from retainer.store.tx import Tx
 
 

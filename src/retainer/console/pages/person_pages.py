@@ -6,9 +6,10 @@ from retainer.console import forms, words
 from retainer.console.cookies import Cookie
 from retainer.console.page_context import ROOT, PageContext, Reply
 from retainer.errors import invalid
-from retainer.identity import key_list, password_links, sessions, users
-from retainer.identity.key_list import KeyFilter
-from retainer.identity.users import UserDetails
+from retainer.identity.keys import key_list
+from retainer.identity.keys.key_list import KeyFilter
+from retainer.identity.people import password_links, sessions, users
+from retainer.identity.people.users import UserDetails
 from retainer.kernel.resource import read_id
 from retainer.schema import identity as schema
 from retainer.store.tx import Tx

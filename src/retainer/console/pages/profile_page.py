@@ -2,7 +2,7 @@
 
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import invalid
-from retainer.identity import sign_in
+from retainer.identity.sign_in import sign_in
 from retainer.store.tx import Store
 
 

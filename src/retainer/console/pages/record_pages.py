@@ -13,7 +13,8 @@ from retainer.console import words
 from retainer.console.catalogue import Catalogue, Kind, label_of, record_id_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import Refusal
-from retainer.identity import key_list, users
+from retainer.identity.keys import key_list
+from retainer.identity.people import users
 from retainer.kernel.query import parameters
 from retainer.schema.crm import tags
 from retainer.store.engines.sql import INTEGER, is_listed, listed

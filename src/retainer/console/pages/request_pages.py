@@ -10,8 +10,9 @@ from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.key_pages import day_label
 from retainer.console.pages.overview_pages import hour_label
 from retainer.errors import Refusal
-from retainer.identity import accounts, key_list
-from retainer.identity.accounts import PLANS
+from retainer.identity import accounts
+from retainer.identity.keys import key_list
+from retainer.identity.plans import PLANS
 from retainer.store.tx import Tx
 from retainer.traffic import counts
 from retainer.traffic import requests as traffic

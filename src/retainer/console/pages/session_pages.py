@@ -1,7 +1,7 @@
 """The page of sessions: who is signed in, from where, and ending it."""
 
 from retainer.console.page_context import PageContext, Reply
-from retainer.identity import sessions
+from retainer.identity.people import sessions
 from retainer.kernel.resource import read_id
 from retainer.schema import identity as schema
 from retainer.store.tx import Tx

@@ -3,13 +3,13 @@
 from retainer.console.cookies import SESSION, Cookie
 from retainer.console.page_context import PageContext, Reply, quoted
 from retainer.errors import invalid
-from retainer.identity import password_links, sessions
-from retainer.identity import sign_in as identity
-from retainer.identity.sign_in import Browser, SignedIn
+from retainer.identity.people import password_links, sessions
+from retainer.identity.sign_in import sign_in as identity
+from retainer.identity.sign_in.sign_in import Browser, SignedIn
 from retainer.store.tx import Store, Tx
 from retainer.values.parameters import read_whole
 
-COOKIE_SECONDS = int(sessions.KNOWN.total_seconds())
+COOKIE_SECONDS = int(sessions.BROWSER_TTL.total_seconds())
 
 
 def show(_: Store, context: PageContext) -> Reply:

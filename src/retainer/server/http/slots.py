@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import msgspec
 
 from retainer.errors import Refusal
-from retainer.identity.hashing_queue import MAX_WAITING
+from retainer.identity.sign_in.hashing_queue import MAX_WAITING
 from retainer.kernel.http import Request
 
 BODY_SLOTS = 128  # so many threads may wait for bodies, and so many MiB may unfinished bodies take

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from sqlalchemy import and_, bindparam, delete, or_, update
 
-from retainer.identity import expiry
+from retainer.identity.people import expiry
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
 from retainer.kernel.idempotency import KEEP
@@ -151,7 +151,7 @@ class Housekeeping:
                     counter.sweep()
                 self._try("forgetting old idempotency keys", lambda: forget_answers(self.store))
                 self._try("deleting old requests", self._delete_requests)
-                self._try("forgetting old sessions", lambda: expiry.forget_expired(self.store))
+                self._try("forgetting old sessions", lambda: expiry.delete_expired(self.store))
             if now - summed >= SUMS_SECONDS:
                 summed = now
                 self._try("deleting old sums", lambda: retention.delete_sums(self.store, self.request_log_days))

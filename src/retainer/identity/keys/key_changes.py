@@ -7,17 +7,18 @@ import msgspec
 from msgspec import Meta
 
 from retainer.errors import Refusal
-from retainer.identity import audit, keys
+from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
-from retainer.identity.key_list import Key, get_key
-from retainer.identity.keys import KeyDetails, NewKey, Scope, scope_text
+from retainer.identity.keys import keys
+from retainer.identity.keys.key_list import Key, get_key
+from retainer.identity.keys.keys import KeyDetails, NewKey, Scope, scope_text
 from retainer.schema.identity import api_keys
 from retainer.store.tx import Tx
 from retainer.values.exact import instant_after
 from retainer.values.kinds import Instant, Text100
 
 OVERLAP_HOURS = 24
-LONGEST_OVERLAP_HOURS = 30 * 24
+MAX_OVERLAP_HOURS = 30 * 24
 
 
 class KeyChanges(msgspec.Struct):
@@ -30,7 +31,7 @@ class KeyChanges(msgspec.Struct):
 class Rotation(msgspec.Struct):
     """How a key is rotated: how long the former one remains valid, and until when the new one is."""
 
-    hours: Annotated[int, Meta(ge=0, le=LONGEST_OVERLAP_HOURS)] = OVERLAP_HOURS
+    hours: Annotated[int, Meta(ge=0, le=MAX_OVERLAP_HOURS)] = OVERLAP_HOURS
     expires_at: Instant | None = None
 
 

@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
 from retainer.errors import Refusal
-from retainer.identity.failures import Failures
-from retainer.identity.hashing_queue import HashingQueue
+from retainer.identity.sign_in.failures import Failures
+from retainer.identity.sign_in.hashing_queue import HashingQueue
 from retainer.kernel.limits import Limiter, hit_address
 
 FREE = 5
@@ -28,7 +28,7 @@ class Origin(NamedTuple):
     """The session by which the browser is known, if it was signed in before with the email that it sends."""
 
 
-class Charge(NamedTuple):
+class Attempt(NamedTuple):
     """An attempt that was counted as a failure before it is known to be one, so that many at once are all counted."""
 
     failures: int
@@ -47,7 +47,7 @@ class Throttle:
         self.limiter, self.failures, self.queue = limiter, failures, queue
 
     @contextmanager
-    def attempt(self, email: str, origin: Origin) -> Iterator[Charge]:
+    def attempt(self, email: str, origin: Origin) -> Iterator[Attempt]:
         """A block that tries a folded email; success forgets its failures, `validation_failed` is one more.
 
         After any other error nothing is counted. Refusals are charged to the address, as those of the API are. Raises
@@ -59,8 +59,8 @@ class Throttle:
                 hit_address(self.limiter, address, charge=True).admit()
             main, networks = _subjects(email, origin)
             with self._charged([*networks, main]) as failures:
-                yield Charge(failures)
-            self.failures.forget(main[0])
+                yield Attempt(failures)
+            self.failures.reset(main[0])
         except Refusal as refusal:
             if refusal.status < 500:
                 hit_address(self.limiter, address, charge=True)

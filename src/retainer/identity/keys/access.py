@@ -1,8 +1,8 @@
 """Authentication and admission: the key, the plan and the API's switch (contract 1.1 and 1.2)."""
 
 from retainer.errors import Refusal
-from retainer.identity.accounts import PLANS, require_api
-from retainer.identity.keys import caller_of, digest
+from retainer.identity.keys.keys import caller_of, digest
+from retainer.identity.plans import require_api
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
 from retainer.store.tx import Store
@@ -48,9 +48,8 @@ def credential(request: Request) -> str:
 
 
 def admit(caller: Caller) -> None:
-    """Refuse when the account's plan does not include the API (402) or it is switched off (403)."""
-    if not PLANS[caller.plan].has_api:
-        require_api(caller.plan, caller.trial_ends_at, utcnow())
+    """Raise 402 if the plan of the account does not include the API, and 403 if the API is off."""
+    require_api(caller.plan, caller.trial_ends_at, utcnow())
     if not caller.api_enabled:
         raise Refusal("api_disabled", "The API is switched off for this account. Ask an admin to switch it on.")
 

@@ -6,10 +6,11 @@ from msgspec.structs import replace
 from sqlalchemy import bindparam, or_, select
 
 from retainer.errors import FieldErrors, Refusal, invalid
-from retainer.identity import audit, password_links, passwords, sessions, users
+from retainer.identity import audit
 from retainer.identity.admins import ACTING, IS_ADMIN, Admin, operator
 from retainer.identity.audit import Target
-from retainer.identity.throttle import Charge, Origin, Throttle
+from retainer.identity.people import password_links, passwords, sessions, users
+from retainer.identity.sign_in.throttle import Attempt, Origin, Throttle
 from retainer.schema import identity as schema
 from retainer.schema.identity import accounts
 from retainer.store.engines.base import Row
@@ -180,7 +181,7 @@ def origin_of(store: Store, email: str, browser: Browser) -> Origin:
     return Origin(networks)
 
 
-def note_failure(store: Store, found: list[User], charge: Charge, browser: Browser) -> None:
+def note_failure(store: Store, found: list[User], charge: Attempt, browser: Browser) -> None:
     """Tell the accounts of the users with an email, in their audit, of failures so many that the next has to wait."""
     if not charge.is_waiting:
         return

@@ -18,8 +18,8 @@ from retainer.store.tx import ActorChanged, Store, Tx
 from retainer.values.exact import instant_after, utcnow
 
 NOTE_USE = timedelta(minutes=1)
-LONGEST_USER_AGENT = 255
-KNOWN = timedelta(days=90)
+MAX_USER_AGENT = 255
+BROWSER_TTL = timedelta(days=90)
 """So long a browser is known by its last session, whose cookie it therefore keeps when that has ended."""
 
 
@@ -99,7 +99,7 @@ def start(tx: Tx, user_id: int, address: str | None, user_agent: str | None) -> 
     """Begin a session of a user; return its id, and its token, which is not stored."""
     token = secrets.token_urlsafe(32)
     values = {"user_id": user_id, "hash": digest(token), "last_used_at": tx.now, "address": address}
-    return tx.insert_raw(sessions, values | {"user_agent": user_agent and user_agent[:LONGEST_USER_AGENT]}), token
+    return tx.insert_raw(sessions, values | {"user_agent": user_agent and user_agent[:MAX_USER_AGENT]}), token
 
 
 def list_sessions(tx: Tx) -> list[Session]:

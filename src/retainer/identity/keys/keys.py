@@ -14,8 +14,8 @@ from sqlalchemy import bindparam, select
 
 from retainer.errors import Refusal, invalid
 from retainer.identity import audit
-from retainer.identity.accounts import PLANS
 from retainer.identity.audit import Target
+from retainer.identity.plans import PLANS
 from retainer.kernel.caller import CALLERS, Caller
 from retainer.schema.identity import accounts, api_keys, users
 from retainer.store.records import decode_row
@@ -24,7 +24,7 @@ from retainer.store.tx import Store, Tx
 from retainer.values.kinds import Id, Instant, Text100, kind, one_of
 
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
-KEY = re.compile(r"rtn_[0-9A-Za-z]{38}")
+KEY_PATTERN = re.compile(r"rtn_[0-9A-Za-z]{38}")
 
 SCOPE_RESOURCES = ("clients", "projects", "tasks", "time", "invoices", "expenses", "tickets", "sites")
 SCOPES = (*(f"{name}:{level}" for name in SCOPE_RESOURCES for level in ("read", "write")), "reports:read")
@@ -107,7 +107,7 @@ def digest(value: str) -> str | None:
 
     A fast hash is enough: 190 random bits cannot be guessed.
     """
-    if not KEY.fullmatch(value) or checksum(value[:-6]) != value[-6:]:
+    if not KEY_PATTERN.fullmatch(value) or checksum(value[:-6]) != value[-6:]:
         return None
     return hashlib.sha256(value.encode()).hexdigest()
 

@@ -9,11 +9,12 @@ from msgspec import Meta
 from sqlalchemy import bindparam, delete, insert, select
 
 from retainer.errors import Refusal, invalid
-from retainer.identity import audit, password_links, sessions
+from retainer.identity import audit
 from retainer.identity.accounts import AccountDetails, account_values, in_units
 from retainer.identity.admins import IS_ADMIN, operator
 from retainer.identity.audit import Fields, Target
-from retainer.identity.password_links import PasswordLink
+from retainer.identity.people import password_links, sessions
+from retainer.identity.people.password_links import PasswordLink
 from retainer.schema.identity import accounts, users
 from retainer.schema.work import cost_rates, counted_cost_rates
 from retainer.store.engines.sql import DAY
@@ -25,9 +26,9 @@ from retainer.values.kinds import Day, Email, Money, Password, Percent, Text191,
 
 TRIAL_DAYS = 90
 Minutes = Annotated[int, Meta(ge=0, le=10080)]
-LARGEST_COST_RATE = Decimal(10) ** 7  # so that the cost of a month's hours fits into the database's integers
+MAX_COST_RATE = Decimal(10) ** 7  # so that the cost of a month's hours fits into the database's integers
 CostRate = Annotated[
-    Decimal, exact(Decimal(0), LARGEST_COST_RATE, 4, f"the cost of an hour, from 0 to {LARGEST_COST_RATE:f}", "45.00")
+    Decimal, exact(Decimal(0), MAX_COST_RATE, 4, f"the cost of an hour, from 0 to {MAX_COST_RATE:f}", "45.00")
 ]
 
 

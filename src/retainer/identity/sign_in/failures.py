@@ -42,7 +42,7 @@ class Failures(Protocol):
     def take_back(self, subject: str) -> None:
         """Undo a charge, and the wait that followed from it."""
 
-    def forget(self, subject: str) -> None:
+    def reset(self, subject: str) -> None:
         """Forget all failures of a subject."""
 
     def sweep(self) -> None:
@@ -84,7 +84,7 @@ class LocalFailures:
             else:
                 self._counted.pop(subject, None)
 
-    def forget(self, subject: str) -> None:
+    def reset(self, subject: str) -> None:
         """Forget all failures of a subject."""
         with self._lock:
             self._counted.pop(subject, None)

@@ -6,7 +6,7 @@ import msgspec
 from sqlalchemy import bindparam, select
 
 from retainer import __version__
-from retainer.identity.keys import Scope
+from retainer.identity.keys.keys import Scope
 from retainer.kernel.caller import Caller
 from retainer.kernel.limits import WINDOW_SECONDS, Allowance
 from retainer.kernel.resource import Resource

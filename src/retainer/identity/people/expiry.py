@@ -2,7 +2,7 @@
 
 from sqlalchemy import bindparam, delete
 
-from retainer.identity.sessions import KNOWN
+from retainer.identity.people.sessions import BROWSER_TTL
 from retainer.schema.identity import password_links, sessions
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tx import Store
@@ -12,14 +12,14 @@ OLD_SESSIONS = delete(sessions).where(sessions.c.last_used_at <= bindparam("befo
 OLD_LINKS = delete(password_links).where(password_links.c.expires_at <= bindparam("before", type_=INSTANT))
 
 
-def forget_expired(store: Store) -> None:
+def delete_expired(store: Store) -> None:
     """Delete what is over of all accounts."""
     with store.unscoped("what is over is of no account's interest", write=True) as tx:
-        tx.run(OLD_SESSIONS, before=instant_after(tx.now, -KNOWN))
+        tx.run(OLD_SESSIONS, before=instant_after(tx.now, -BROWSER_TTL))
         tx.run(OLD_LINKS, before=tx.now)
 
 
-def end_everything(store: Store) -> None:
+def revoke_all(store: Store) -> None:
     """End all sessions and links: a restored database does not know which of them have ended since."""
     with store.unscoped("a restored database is that of all accounts", write=True) as tx:
         for table in (sessions, password_links):

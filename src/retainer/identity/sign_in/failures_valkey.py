@@ -1,6 +1,6 @@
 """Failures to sign in that all servers count together, in Valkey; without it, each process counts its own."""
 
-from retainer.identity.failures import TTL, WAITS, Count, LocalFailures
+from retainer.identity.sign_in.failures import TTL, WAITS, Count, LocalFailures
 from retainer.kernel.limits_valkey import SharedWindow
 
 HIT = """
@@ -30,7 +30,7 @@ if failures > 1 then
     redis.call('PEXPIRE', KEYS[1], ARGV[1] * 1000)
 end
 """
-FORGET = "redis.call('DEL', KEYS[1])"
+RESET = "redis.call('DEL', KEYS[1])"
 
 
 class SharedFailures:
@@ -39,7 +39,7 @@ class SharedFailures:
     def __init__(self, window: SharedWindow) -> None:
         self._window = window
         self._local = LocalFailures()
-        self._hit, self._take_back, self._forget = map(window.register, (HIT, TAKE_BACK, FORGET))
+        self._hit, self._take_back, self._reset = map(window.register, (HIT, TAKE_BACK, RESET))
 
     def hit(self, subject: str, free: int, *, charge: bool = True) -> Count:
         """Count an attempt as a failure unless the subject has to wait, atomically; after `free` failures it has to."""
@@ -51,10 +51,10 @@ class SharedFailures:
         self._window.run(self._take_back, f"failures:{subject}", TTL)
         self._local.take_back(subject)
 
-    def forget(self, subject: str) -> None:
+    def reset(self, subject: str) -> None:
         """Forget all failures of a subject."""
-        self._window.run(self._forget, f"failures:{subject}")
-        self._local.forget(subject)
+        self._window.run(self._reset, f"failures:{subject}")
+        self._local.reset(subject)
 
     def sweep(self) -> None:
         """Drop the failures of which the time is over; those in Valkey expire by themselves."""

@@ -10,7 +10,7 @@ from retainer.errors import Refusal, invalid
 from retainer.identity import audit
 from retainer.identity.admins import IS_ADMIN
 from retainer.identity.audit import Target
-from retainer.identity.sessions import digest
+from retainer.identity.people.sessions import digest
 from retainer.schema.identity import accounts, password_links, users
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tx import Store, Tx

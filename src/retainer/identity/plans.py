@@ -1,0 +1,46 @@
+"""Plans: which of them include the API, and the request limit of each key."""
+
+import msgspec
+
+from retainer.errors import Refusal
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A plan: whether it includes the API, and how many requests a minute each key may send."""
+
+    name: str
+    has_api: bool
+    requests_per_minute: int
+
+
+PLANS = {
+    plan.name: plan
+    for plan in (
+        Plan("solo", has_api=False, requests_per_minute=600),
+        Plan("studio", has_api=False, requests_per_minute=600),
+        Plan("agency", has_api=True, requests_per_minute=600),
+        Plan("scale", has_api=True, requests_per_minute=1200),
+        Plan("enterprise", has_api=True, requests_per_minute=3000),
+    )
+}
+"""The plans by name. The limit of a plan without the API applies to trials."""
+
+
+def includes_api(plan: str, trial_ends_at: str | None, now: str) -> bool:
+    """Return whether the plan, or a trial that has not ended, includes the API."""
+    return PLANS[plan].has_api or (trial_ends_at is not None and now < trial_ends_at)
+
+
+def require_api(plan: str, trial_ends_at: str | None, now: str) -> None:
+    """Raise `plan_required` or `trial_ended` (402) unless the plan or a trial includes the API."""
+    if includes_api(plan, trial_ends_at, now):
+        return
+    including = ", ".join(name for name, other in PLANS.items() if other.has_api)
+    change = f"Change the account's plan to one that does: {including}."
+    if trial_ends_at is None:
+        raise Refusal("plan_required", f"The plan {plan} does not include the API. {change}", plan=plan)
+    raise Refusal(
+        "trial_ended",
+        f"The trial ended on {trial_ends_at[:10]} and the plan {plan} does not include the API. {change}",
+        plan=plan,
+    )

@@ -1,0 +1,1 @@
+"""Signing in to the console, and the throttle that slows guessers down."""
