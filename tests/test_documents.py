@@ -37,3 +37,7 @@ def test_links_between_documents_lead_somewhere(document):
             target = (document.parent / path).resolve() if path else document
             assert target.exists(), link
             assert not anchor or anchor in anchors(target), link
+
+
+def test_the_readme_is_a_screen_and_a_half():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 60
