@@ -32,7 +32,7 @@ CLIENTS = TRIES = 20
 EMAIL, PASSWORD, SIGN_IN = "ana@agency.example", "seven quiet lanterns", "/console/sign-in"
 BEHIND_A_PROXY = ["env", "RETAINER_TRUSTED_PROXIES=127.0.0.1", *RETAINER]
 FLOODS = {"alone": ("", 0), "404": ("/nothing", 19), "1 address": (SIGN_IN, 1), "20 addresses": (SIGN_IN, 20)}
-OTHERS = {"tags", "sessions", "request_blocks", "request_terms", "request_hours", "operation_hours"}
+OTHERS = {"tags", "sessions", "requests", "request_hours", "operation_hours"}
 """Tables into which the other tenant, the admin and the request log write."""
 
 

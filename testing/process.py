@@ -38,7 +38,7 @@ COMMAND = [sys.executable, "-m", "retainer"]
 PATIENCE = 60
 LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
 LIVING_COLUMNS = {"last_used_at", "last_used_address"}
-REQUEST_LOG = {"request_blocks", "request_terms", "request_hours", "operation_hours"}
+REQUEST_LOG = {"requests", "request_hours", "operation_hours"}
 Database = Path | str
 """The file of an embedded database, or the address of another."""
 

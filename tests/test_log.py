@@ -107,7 +107,7 @@ def test_lines_that_nobody_flushes_are_bounded_and_requests_among_them_count_as_
     lines = [json.loads(line) for line in log.writer.stream.getvalue().splitlines()]
     assert [line["event"] for line in lines] == ["request"] * 10 + ["warning"]
     assert lines[-1]["message"].startswith("4 lines of the log are missing here")
-    assert log.recorder.take_lost() == 4
+    assert log.recorder.pop_dropped() == 4
 
 
 @any_database

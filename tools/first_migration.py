@@ -3,9 +3,7 @@
 Only until the first release: from then on, every change of the tables is a migration of its own.
 """
 
-from typing import Any
-
-from sqlalchemy import create_mock_engine
+from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
 from retainer.schema import metadata
 from retainer.schema.migrations import MIGRATIONS
@@ -17,13 +15,15 @@ def write(engine: type[Engine]) -> None:
     """Write the statements for one kind of database."""
     statements: list[str] = []
 
-    def note(statement: Any, *_: object, **__: object) -> None:
+    def note(statement: ExecutableDDLElement) -> None:
         lines = str(statement.compile(dialect=engine.dialect)).strip().splitlines()
         statements.append("\n".join(line.rstrip() for line in lines))
 
-    dialect = engine.dialect
-    metadata.create_all(create_mock_engine(f"{dialect.name}+{dialect.driver}://", note), checkfirst=False)
-    path = MIGRATIONS / "versions" / f"0018_first.{dialect.name}.sql"
+    for table in metadata.sorted_tables:
+        note(CreateTable(table))
+        for index in sorted(table.indexes, key=lambda each: str(each.name)):
+            note(CreateIndex(index))
+    path = MIGRATIONS / "versions" / f"0018_first.{engine.dialect.name}.sql"
     path.write_text("\n\n".join(f"{statement};" for statement in statements) + "\n", encoding="utf-8")
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.databases import only_sqlite
+from tests.traffic.common import listed
 
 FILTERS = [
     ("/clients", {"name": "Berg"}, "clients_by_account_id_name"),
@@ -10,6 +11,14 @@ FILTERS = [
     ("/tickets", {"requester_email": "lea@lenz.example"}, "tickets_by_requester_email_folded"),
     ("/invoices", {"paid_date_from": "2026-01-01"}, "payments_by_account_id_paid_date_invoice_id"),
     ("/time-entries", {"has_rate": "false"}, "time_entries_without_rate"),
+]
+LOG_FILTERS = [
+    ({"key_id": 1}, "requests_by_key_id"),
+    ({"key_id": 1, "status": "2xx"}, "requests_by_key_id"),
+    ({"key_id": 1, "status": "4xx"}, "requests_by_failure_class"),
+    ({"status": "5xx", "method": "GET"}, "requests_by_failure_class"),
+    ({"request_id": "import-7"}, "requests_by_request_id"),
+    ({"record": "/clients/17"}, "requests_by_record"),
 ]
 
 
@@ -35,6 +44,15 @@ def plan_of(api, run, part):
 def test_a_filter_that_finds_few_is_looked_up_in_its_index(api, path, query, index):
     plan = plan_of(api, lambda: api.get(path, query), "LIMIT 25")
     assert any(f"INDEX {index} " in step for step in plan[:3]), plan
+
+
+@only_sqlite
+@pytest.mark.parametrize("after", [None, "2026-03-10T12:00:00.000000Z.5"])
+@pytest.mark.parametrize(("wanted", "index"), LOG_FILTERS, ids=str)
+def test_a_page_of_the_request_log_follows_the_index_of_its_filter(api, wanted, index, after):
+    plan = plan_of(api, lambda: listed(api, after=after, **wanted), "requests.path")
+    assert len(plan) == 1
+    assert f" USING INDEX {index} (account_id=? AND " in plan[0]
 
 
 @only_sqlite

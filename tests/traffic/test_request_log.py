@@ -7,7 +7,7 @@ import pytest
 
 from retainer.identity.keys.keys import KeyDetails, create_key
 from retainer.traffic import requests
-from retainer.traffic.answered import LONGEST_PATH
+from retainer.traffic.answered import MAX_PATH_LENGTH
 from tests.traffic.common import NOON, answered, asked, later, listed, write
 
 
@@ -56,7 +56,7 @@ def test_a_path_that_no_database_takes_is_logged_all_the_same(api):
     api.get("/clients")
     first, second = logged(api)
     assert first.path.startswith("/clients/\ufffdxxx")
-    assert len(first.path) == LONGEST_PATH
+    assert len(first.path) == MAX_PATH_LENGTH
     assert second.path == "/clients"
 
 
@@ -113,18 +113,24 @@ ROWS = [
     {"status": 500, "method": "POST", "request_id": "broken-1"},
     {"status": 304},
     {"status": 429, "operation": None, "path": "/client"},
+    {"method": "POST", "status": 201, "record": "/tags/1", "path": "/tags", "address": "2001:db8::1"},
 ]
 
 
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
-        ({}, [4, 3, 2, 1, 0]),
-        ({"status": "2xx"}, [0]),
+        ({}, [5, 4, 3, 2, 1, 0]),
+        ({"status": "2xx"}, [5, 0]),
         ({"status": "3xx"}, [3]),
         ({"status": "4xx"}, [4, 1]),
         ({"status": "5xx"}, [2]),
-        ({"method": "POST"}, [2]),
+        ({"method": "POST"}, [5, 2]),
+        ({"address": "2001:db8::1"}, [5]),
+        ({"address": "192.0.2.1", "status": "5xx"}, [2]),
+        ({"record": "/tags/1"}, [5]),
+        ({"record": "/tags/1", "status": "5xx"}, []),
+        ({"record": "/tags"}, []),
         ({"path": "/clients"}, [3, 2, 1, 0]),
         ({"path": "/clients/"}, [1]),
         ({"operation": "getClient"}, [1]),
@@ -164,7 +170,8 @@ def one_by_one(chance, keys, count=400):
             "path": chance.choice(("/clients", "/clients/1", "/tags")),
             "status": chance.choices((200, 304, 404, 500), (80, 10, 9, 1))[0],
             "operation": chance.choice(("listClients", "getClient", None)),
-            "record": chance.choice((None, "/clients/1")),
+            "record": chance.choice((None, "/clients/1", "/clients/11")),
+            "address": chance.choice((None, "192.0.2.1", "192.0.2.11")),
         }
         for moment in moments
     ]
@@ -176,17 +183,16 @@ def expected(requests, wanted):
     def is_found(each):
         status = wanted.get("status", str(each["status"]))[0] == str(each["status"])[0]
         span = wanted.get("since", "") <= each["time"] < wanted.get("until", "9")
-        same = all(
-            each[name] == wanted[name] for name in ("key_id", "method", "operation", "request_id") if name in wanted
-        )
+        equal = ("key_id", "method", "operation", "request_id", "address", "record")
+        same = all(each[name] == wanted[name] for name in equal if name in wanted)
         return status and span and same and each["path"].startswith(wanted.get("path", ""))
 
     return sorted((each["time"] for each in requests if is_found(each)), reverse=True)
 
 
-@pytest.mark.parametrize("most", [requests.MOST_SEARCHED, 30])
+@pytest.mark.parametrize("most", [requests.MAX_SCANNED, 30])
 def test_every_search_finds_what_looking_at_each_request_finds(api, monkeypatch, most):
-    monkeypatch.setattr(requests, "MOST_SEARCHED", most)
+    monkeypatch.setattr(requests, "MAX_SCANNED", most)
     chance = random.Random(most)
     with api.operating() as tx:
         other_key = create_key(tx, KeyDetails("Other", api.admin_id, ["clients:read"])).id
@@ -200,6 +206,8 @@ def test_every_search_finds_what_looking_at_each_request_finds(api, monkeypatch,
         "path": ("/clients", "/clients/", "/sites"),
         "operation": ("listClients", "getTag"),
         "request_id": ("sent-1", "sent-2", "sent-99"),
+        "address": ("192.0.2.1", "192.0.2.11", "192.0.2.9"),
+        "record": ("/clients/1", "/clients/11", "/clients/9"),
         "since": (later(25.5), later(30)),
         "until": (later(82.5), later(90)),
     }
@@ -210,13 +218,15 @@ def test_every_search_finds_what_looking_at_each_request_finds(api, monkeypatch,
         while turns == 0 or after:
             page = listed(api, after=after, limit=limit, **wanted)
             assert len(page.requests) <= limit
+            assert len(page.requests) == limit or page.next is None or page.searched_to
+            assert page.searched_to is None or most < len(made)
             seen += [request.answered_at for request in page.requests]
             after, turns = page.next, turns + 1
             assert turns < 100
         assert seen == expected(made, wanted), wanted
         found_some += bool(seen)
     assert found_some > 30
-    records = [each["time"] for each in made if each["record"]]
+    records = [each["time"] for each in made if each["record"] == "/clients/1"]
     found = asked(api, requests.requests_of_record, "clients", 1, limit=5)
     assert [request.answered_at for request in found] == sorted(records, reverse=True)[:5]
 
@@ -252,11 +262,11 @@ def test_a_position_that_is_none_is_refused(api):
 
 
 def test_a_search_looks_at_no_more_than_so_many_requests_and_says_how_far(api, monkeypatch):
-    monkeypatch.setattr(requests, "MOST_SEARCHED", 10)
+    monkeypatch.setattr(requests, "MAX_SCANNED", 10)
     write(api, answered(api, path="/tags"), *(answered(api, time=later(n)) for n in range(1, 46)))
     pages, after = [], None
     while not pages or after:
         pages.append(listed(api, after=after, path="/tags"))
         after = pages[-1].next
-    assert [len(page.requests) for page in pages] == [0, 0, 0, 1]
-    assert [page.searched_to for page in pages] == [later(30), later(20), later(10), None]
+    assert [len(page.requests) for page in pages] == [0, 0, 0, 0, 1]
+    assert [page.searched_to for page in pages] == [later(35), later(25), later(15), later(5), None]

@@ -8,8 +8,7 @@ import typer
 from retainer.cli.common import Account, Json, opened, say, whole
 from retainer.errors import invalid
 from retainer.identity.admins import operator_of
-from retainer.traffic.blocks import LoggedRequest
-from retainer.traffic.requests import Filter, list_requests
+from retainer.traffic.requests import Filter, LoggedRequest, list_requests
 
 request_cli = typer.Typer(help="Look up the requests of an account's keys.", no_args_is_help=True)
 

@@ -1,13 +1,16 @@
-"""Requests: the request log and its sums, and the responses to writes with an Idempotency-Key."""
+"""Requests: the request log with its hourly sums, and the stored responses to writes with an Idempotency-Key."""
 
-from sqlalchemy import Column, Index, LargeBinary
+from sqlalchemy import Column, ColumnElement, Index, LargeBinary, literal_column
 
-from retainer.schema.columns import instant, integer, keyed_table, ref, text
+from retainer.schema.columns import instant, integer, keyed_table, partial_index, ref, text
 
-HOUR, PERIOD = len("2026-03-10T09"), len("2026-03-10T09:30:0")
-"""How many characters of an instant name its hour and its period, which is ten seconds."""
+HOUR, MINUTE = len("2026-03-10T09"), len("2026-03-10T09:30")
+"""Number of characters of an instant that name its hour, and its minute."""
 SUMS = ("requests", "client_errors", "server_errors", "limited")
-"""What is counted of requests: all, those answered 400 to 499, from 500 on, and 429."""
+"""The figures counted per hour: all requests, statuses 400 to 499, statuses from 500, and status 429."""
+
+HAS_SENT_ID: ColumnElement[bool] = literal_column("(substr(request_id, 1, 4) <> 'req_' OR length(request_id) <> 28)")
+"""Whether the client sent the request id. A generated id contains its time, and needs no index."""
 
 idempotency_keys = keyed_table(
     "idempotency_keys",
@@ -22,30 +25,36 @@ idempotency_keys = keyed_table(
     key=("key_id", "value"),
 )
 
-request_blocks = keyed_table(
-    "request_blocks",
-    text("period"),
+requests = keyed_table(
+    "requests",
+    instant("answered_at"),
     integer("number"),
     *ref("key_id", "api_keys", on_delete="cascade"),
-    integer("requests"),
-    text("content"),
-    Index("request_blocks_by_key_id", "account_id", "key_id", "period", "number", "requests"),
-    key=("period", "number"),
+    text("request_id"),
+    text("method"),
+    text("path"),
+    text("operation", optional=True),
+    integer("status"),
+    integer("failure_class", optional=True),
+    integer("duration_us"),
+    text("address", optional=True),
+    text("record", optional=True),
+    Index("requests_by_key_id", "account_id", "key_id", "answered_at", "number"),
+    Index(
+        "requests_by_request_id",
+        *("account_id", "request_id", "answered_at", "number"),
+        sqlite_where=HAS_SENT_ID,
+        postgresql_where=HAS_SENT_ID,
+    ),
+    partial_index("requests", "record", "answered_at", "number"),
+    partial_index("requests", "failure_class", "answered_at", "number"),
+    key=("answered_at", "number"),
 )
-"""Requests of a key that were answered in ten seconds, like `2026-03-10T09:30:0`, and written together.
+"""Each request of the account's keys, and the path of the record that it has written, like `/clients/17`.
 
-`content` has them as JSON; the first has this `number`, and each that follows the next one.
+The primary key is the order of the log. `number` distinguishes requests of the same microsecond, `failure_class` is the
+first digit of a status from 400.
 """
-
-request_terms = keyed_table(
-    "request_terms",
-    text("term"),
-    text("period"),
-    integer("number"),
-    Index("request_terms_by_period", "account_id", "period"),
-    key=("term", "period", "number"),
-)
-"""What blocks are looked up by: ids that callers sent, records that were written, like `/clients/17`, `4xx`, `5xx`."""
 
 request_hours = keyed_table(
     "request_hours",
@@ -55,7 +64,7 @@ request_hours = keyed_table(
     integer("busiest_minute", server_default="0"),
     key=("key_id", "hour"),
 )
-"""How many requests a key has made in an hour, like `2026-03-10T09`, and in the busiest minute that is over."""
+"""Number of requests of a key in an hour, like `2026-03-10T09`, and in its busiest minute."""
 
 operation_hours = keyed_table(
     "operation_hours",
@@ -66,4 +75,4 @@ operation_hours = keyed_table(
     Index(None, "account_id", "operation", "key_id", "hour"),
     key=("key_id", "operation", "hour"),
 )
-"""The same for each operation that a key has called."""
+"""The same for each operation that the key has called."""

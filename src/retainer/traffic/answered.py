@@ -1,4 +1,4 @@
-"""A request and how it was answered: a line of the log, and what the request log keeps."""
+"""A request and its response: a line of the log, and a row of the request log."""
 
 import re
 
@@ -8,15 +8,15 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
 
-LONGEST_PATH, LONGEST_METHOD = 500, 20
-KEY = re.compile(r"rtn_[0-9A-Za-z]+")
+MAX_PATH_LENGTH, MAX_METHOD_LENGTH = 500, 20
+KEY_PATTERN = re.compile(r"rtn_[0-9A-Za-z]+")
 RECORD = re.compile(r"/[a-z-]+/[1-9][0-9]*")
 
 
 class Answered(msgspec.Struct, gc=False, tag_field="event", tag="request"):
-    """A request and how it was answered: the key by its prefix, no query, no body, no header but the request id.
+    """A request and its response: the key by its prefix, no query, no body, no header but the request id.
 
-    `record` is the path of the record that it has written, like `/clients/17`.
+    `record` is the path of the record that the request has written, like `/clients/17`.
     """
 
     time: str
@@ -36,15 +36,15 @@ class Answered(msgspec.Struct, gc=False, tag_field="event", tag="request"):
 
 
 def shown_path(path: str) -> str:
-    """Return a path that is not too long, and does not hold a key by mistake."""
-    path = path[:LONGEST_PATH].replace("\0", "\ufffd")
-    return KEY.sub("rtn_***", path) if "rtn_" in path else path
+    """Return a path that every database can store: not too long, and without a key that was put there by mistake."""
+    path = path[:MAX_PATH_LENGTH].replace("\0", "\ufffd")
+    return KEY_PATTERN.sub("rtn_***", path) if "rtn_" in path else path
 
 
 def written_record(request: Request, response: Response, operation: Operation | None) -> str | None:
-    """Return the path of the record that a request has written: what is part of one, like a line, counts as that.
+    """Return the path of the record that a request has written. A part of a record, like a line, counts as that record.
 
-    None for what has written nothing: a refusal, or an answer that was repeated for an Idempotency-Key.
+    None if nothing was written: after an error, or when a response was replayed for an Idempotency-Key.
     """
     if operation is None or not operation.writes or response.status >= 300:
         return None

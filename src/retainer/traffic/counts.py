@@ -5,9 +5,10 @@ from functools import cache, lru_cache
 from typing import Any
 
 import msgspec
-from sqlalchemy import Select, bindparam, func, literal_column, select
+from sqlalchemy import Select, bindparam, func, select
 
-from retainer.schema.requests import HOUR, PERIOD, SUMS, operation_hours, request_blocks, request_hours
+from retainer.schema.identity import api_keys
+from retainer.schema.requests import HOUR, SUMS, operation_hours, request_hours, requests
 from retainer.store.tx import Tx
 from retainer.values.exact import as_instant, day_after, local_day
 
@@ -46,11 +47,11 @@ BY_HOUR_OF_ALL = BY_HOUR.group_by(request_hours.c.hour)
 BY_HOUR_OF_KEY = BY_HOUR_OF_ALL.where(request_hours.c.key_id == bindparam("key_id"))
 BY_KEY = select(request_hours.c.key_id, *COUNTS).where(SINCE).group_by(request_hours.c.key_id)
 USAGE = select(*request_hours.c["key_id", "hour", "requests"]).where(SINCE)
-KEY = (request_blocks.c.key_id + literal_column("0")).label(
-    "key_id"
-)  # no column: the hour is read, not an index by key
-LAST_HOUR = (
-    select(KEY, func.sum(request_blocks.c.requests)).where(request_blocks.c.period >= bindparam("since")).group_by(KEY)
+LAST_HOUR = select(
+    api_keys.c.id,
+    select(func.count())
+    .where(requests.c.key_id == api_keys.c.id, requests.c.answered_at >= bindparam("since"))
+    .scalar_subquery(),
 )
 SUMMED = [func.sum(operation_hours.c[name]).label(name) for name in SUMS]
 
@@ -98,7 +99,7 @@ def by_key(tx: Tx, since: str) -> dict[int, Counts]:
 def last_hour(tx: Tx) -> dict[int, int]:
     """Return how many requests each key has made in the last 60 minutes; keys that made none are left out."""
     since = as_instant(datetime.fromisoformat(tx.now) - timedelta(hours=1))
-    return dict(tx.all(LAST_HOUR, since=since[:PERIOD]))
+    return {key_id: count for key_id, count in tx.all(LAST_HOUR, since=since) if count}
 
 
 def operations(tx: Tx, since: str, key_id: int | None = None, operation: str | None = None) -> list[OperationCounts]:

@@ -1,33 +1,58 @@
 """The request log as admins read it: filtered, newest first, page by page."""
 
 import re
-from collections.abc import Callable
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any, Literal
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, and_, bindparam, func, literal_column, select, true
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, select, tuple_
 
 from retainer.kernel.http import made_at
-from retainer.schema.requests import PERIOD, request_blocks, request_terms
+from retainer.schema.requests import HAS_SENT_ID, requests
+from retainer.store.engines.sql import TEXT, is_rare
+from retainer.store.statements import Deferred
 from retainer.store.tx import Tx
-from retainer.traffic.blocks import LoggedRequest, requests_of
-from retainer.values.exact import LAST_DAY, as_instant
+from retainer.values.exact import as_instant
 from retainer.values.kinds import Id, Instant, Text191
 
-MOST_SEARCHED = 5_000
-"""A page looks at no more requests than these and the others of the last ten seconds."""
-LONGEST_REQUEST, EARLIEST = timedelta(minutes=1), timedelta(seconds=1)
-"""A request whose id was made here is looked for from its making on, and a second earlier: clocks may be set back."""
+MAX_SCANNED = 200_000
+"""Maximum number of requests that a page compares with a filter, so that every page is fast."""
+MAX_DURATION, CLOCK_SKEW = timedelta(minutes=1), timedelta(seconds=1)
+"""A generated request id contains the time when the request began. The answer was logged at most this much later."""
 POSITION = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{6}Z)\.([0-9]{1,18})")
 
+Values = dict[str, Any]
 StatusClass = Literal["2xx", "3xx", "4xx", "5xx"]
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
+class LoggedRequest(msgspec.Struct, frozen=True):
+    """A request of a key: no query, no body, no header but the request id. The duration is in microseconds.
+
+    `record` is the path of the record that the request has written: `/time-entries/17`. A part of a record, like a
+    line, counts as that record: `/invoices/5`.
+    """
+
+    answered_at: str
+    number: int
+    key_id: int
+    request_id: str
+    method: str
+    path: str
+    operation: str | None
+    status: int
+    duration_us: int
+    address: str | None
+    record: str | None
+
+    @property
+    def position(self) -> str:
+        """The position in the log, for `Page.next` and links."""
+        return f"{self.answered_at}.{self.number}"
+
+
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which requests are asked for; what is None does not matter."""
+    """Which requests are listed. None means any."""
 
     key_id: Id | None = None
     status: StatusClass | None = None
@@ -36,6 +61,9 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """A prefix of the path, which begins below the base path: `/clients/17`."""
     operation: Text191 | None = None
     request_id: Text191 | None = None
+    address: Text191 | None = None
+    record: Text191 | None = None
+    """The path of the record that was written: `/clients/17`."""
     since: Instant | None = None
     """From this instant on."""
     until: Instant | None = None
@@ -45,7 +73,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 class Page(msgspec.Struct, frozen=True):
     """Requests, newest first, and where the next page begins; None at the end of the log.
 
-    A page may be short, even empty, and have a next one: MOST_SEARCHED requests were looked at, back to `searched_to`.
+    A page has as many requests as were asked for, if there are that many. The one exception is a page that compared
+    MAX_SCANNED requests with a filter, back to `searched_to`.
     """
 
     requests: list[LoggedRequest]
@@ -53,57 +82,62 @@ class Page(msgspec.Struct, frozen=True):
     searched_to: str | None
 
 
-BLOCK = request_blocks.c
-BLOCKS: dict[str, ColumnElement[bool]] = {
-    "all": true(),
-    "of a key": BLOCK.key_id == bindparam("key_id"),
-    "with a term": request_terms.c.term == bindparam("term"),
-    "with an id made here": and_(BLOCK.period >= bindparam("made"), BLOCK.content.contains(bindparam("request_id"))),
+LOG = requests.c
+PLACE = tuple_(LOG.answered_at, LOG.number)
+NEWEST_FIRST = (LOG.answered_at.desc(), LOG.number.desc())
+COLUMNS = [LOG[name] for name in LoggedRequest.__struct_fields__]
+
+RANGE = {
+    "since": LOG.answered_at >= bindparam("since"),
+    "until": LOG.answered_at < bindparam("until"),
+    "generated": LOG.answered_at.between(bindparam("began"), bindparam("ended")),
+    "before": tuple_(bindparam("before_instant"), bindparam("before_number")) > PLACE,
 }
-"""Which blocks are looked at. Each has an index in the order of the log, or is a span of it."""
-SUM_OF_NEWER = "sum(requests) OVER (ORDER BY period DESC ROWS UNBOUNDED PRECEDING) - requests"
-EXACT = {"key_id", "since", "until", "position"}
-"""What is asked for without looking at a request in vain."""
-MATCHES: dict[str, Callable[[LoggedRequest, Any], bool]] = {
-    "key_id": lambda request, key_id: request.key_id == key_id,
-    "status": lambda request, status_class: request.status // 100 == int(status_class[0]),
-    "method": lambda request, method: request.method == method,
-    "path": lambda request, prefix: request.path.startswith(prefix),
-    "operation": lambda request, operation: request.operation == operation,
-    "request_id": lambda request, request_id: request.request_id == request_id,
-    "record": lambda request, record: request.record == record,
-    "since": lambda request, instant: request.answered_at >= instant,
-    "until": lambda request, instant: request.answered_at < instant,
-    "position": lambda request, position: (request.answered_at, request.number) < position,
+"""Conditions on the order of the log, which every index follows."""
+INDEXED = {
+    "sent_id": and_(is_rare(LOG.request_id == bindparam("request_id")), HAS_SENT_ID),
+    "record": is_rare(LOG.record == bindparam("record")),
+    "failure": is_rare(LOG.failure_class == bindparam("status")),
+    "key_id": is_rare(LOG.key_id == bindparam("key_id")),
 }
-"""Whether a request is one that is asked for."""
+"""Conditions that have an index, the most selective first: a page follows the first of them."""
+COMPARED: dict[str, ColumnElement[bool]] = INDEXED | {
+    "key_id": LOG.key_id + 0 == bindparam("key_id"),  # an expression, so that the other index is followed
+    "generated": LOG.request_id == bindparam("request_id"),
+    "success": LOG.status // 100 == bindparam("status"),
+    "method": LOG.method == bindparam("method"),
+    "path": func.substr(LOG.path, 1, func.length(bindparam("path", type_=TEXT))) == bindparam("path", type_=TEXT),
+    "operation": LOG.operation == bindparam("operation"),
+    "address": LOG.address == bindparam("address"),
+}
+"""Conditions as they are compared with each request along an index."""
 
 
 def list_requests(tx: Tx, wanted: Filter, *, after: str | None = None, limit: int = 50) -> Page:
-    """Return a page of the requests that a filter asks for, newest first; `after` is the `next` of the page before.
+    """Return a page of the requests that match a filter; `after` is the `next` of the previous page.
 
-    Raises ValueError for a position that is none.
+    Raises ValueError for an invalid position.
     """
-    asked = {name: value for name, value in msgspec.structs.asdict(wanted).items() if value is not None}
+    values = {name: value for name, value in msgspec.structs.asdict(wanted).items() if value is not None}
     if after is not None:
-        asked["position"] = position_of(after)
-    return _search(tx, asked, limit)
+        values["before"] = position_of(after)
+    return _search(tx, values, limit)
 
 
 def request_at(tx: Tx, position: str) -> LoggedRequest | None:
-    """Return the request at a position, if the log has it. Raises ValueError for a position that is none."""
+    """Return the request at a position, if the log has it. Raises ValueError for an invalid position."""
     instant, number = position_of(position)
-    found = _search(tx, {"position": (instant, number + 1)}, 1).requests
+    found = _search(tx, {"before": (instant, number + 1)}, 1).requests
     return found[0] if found and found[0].position == position else None
 
 
 def requests_of_record(tx: Tx, kind: str, record_id: int, limit: int = 10) -> list[LoggedRequest]:
     """Return the newest requests that have written a record, or a part of it: `invoices`, 5."""
-    return _search(tx, {"record": f"/{kind}/{record_id}"}, limit).requests
+    return list_requests(tx, Filter(record=f"/{kind}/{record_id}"), limit=limit).requests
 
 
 def position_of(text: str) -> tuple[str, int]:
-    """Return a position in the log as an instant and a number. Raises ValueError when it is none."""
+    """Return a position in the log as an instant and a number. Raises ValueError for an invalid one."""
     found = POSITION.fullmatch(text)
     if not found:
         raise ValueError(f"{text} is no position in the request log: take the `next` of a page.")
@@ -111,69 +145,66 @@ def position_of(text: str) -> tuple[str, int]:
     return found[1], int(found[2])
 
 
-def _search(tx: Tx, asked: dict[str, Any], limit: int) -> Page:
-    """Return the newest requests that match all that is asked, found in the fewest blocks that one index gives."""
-    index, values = _blocks_of(asked)
-    values["before"] = min(values.get("before", LAST_DAY), asked.get("until", LAST_DAY), *asked.get("position", ())[:1])
-    most = limit + 1 if asked.keys() <= EXACT else MOST_SEARCHED
+def _search(tx: Tx, values: Values, limit: int) -> Page:
+    """Return the newest requests that match the values of a filter, and of a position `before`."""
+    names, values = _conditions(values)
+    values |= {"limit": limit + 1, "scanned": MAX_SCANNED}
     tx.snapshot()
-    blocks = tx.all(_page(index), **values, partial=values["before"][:PERIOD], most=most)
-    matches = [(MATCHES[name], value) for name, value in asked.items()]
-    found = [
-        request
-        for block in blocks
-        for request in requests_of(*block)
-        if all(is_match(request, value) for is_match, value in matches)
-    ]
-    found.sort(key=lambda request: (request.answered_at, request.number), reverse=True)
+    end = tx.one(Deferred(_end_of_scan, (names,)), **values) if _is_compared(names) else None
+    if end is not None:
+        values |= {"end_instant": end[0], "end_number": end[1]}
+    rows = tx.all(Deferred(_page, (names, end is not None)), **values)
+    found = [LoggedRequest(*row) for row in rows]
     if len(found) > limit:
         return Page(found[:limit], found[limit - 1].position, None)
-    oldest = blocks[-1][0] if blocks else ""
-    if oldest <= asked.get("since", "") or tx.one(_older(index), **values | {"before": oldest}) is None:
-        return Page(found, None, None)
-    searched_to = f"{oldest}0.000000Z"
-    return Page(found, f"{searched_to}.0", searched_to)
+    if end is not None:
+        return Page(found, f"{end[0]}.{end[1] + 1}", end[0])
+    return Page(found, None, None)
 
 
-def _blocks_of(asked: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return which BLOCKS to look at for what is asked, and the values to find them by."""
-    if "record" in asked:
-        return "with a term", {"term": asked["record"]}
-    if "request_id" in asked:
-        made = made_at(asked["request_id"])
-        if made is None:
-            return "with a term", {"term": asked["request_id"]}
-        span = {"made": as_instant(made - EARLIEST)[:PERIOD], "before": as_instant(made + LONGEST_REQUEST)}
-        return "with an id made here", {"request_id": asked["request_id"], **span}
-    if asked.get("status") in {"4xx", "5xx"}:
-        return "with a term", {"term": asked["status"]}
-    if "key_id" in asked:
-        return "of a key", {"key_id": asked["key_id"]}
-    return "all", {}
+def _conditions(values: Values) -> tuple[frozenset[str], Values]:
+    """Return the names of the conditions for the values of a filter, and the values that they bind."""
+    names, bound = set(values), dict(values)
+    if "before" in values:
+        bound["before_instant"], bound["before_number"] = bound.pop("before")
+    if "status" in values:
+        bound["status"] = int(values["status"][0])
+        names.add("failure" if bound["status"] >= 4 else "success")
+    if "request_id" in values:
+        made = made_at(values["request_id"])
+        names.add("sent_id" if made is None else "generated")
+        if made is not None:
+            bound["began"], bound["ended"] = as_instant(made - CLOCK_SKEW), as_instant(made + MAX_DURATION)
+    return frozenset(names - {"status", "request_id"}), bound
 
 
-def _select(index: str, *columns: ColumnElement[Any]) -> Select[Any]:
-    """Select from some BLOCKS."""
-    if index != "with a term":
-        return select(*columns).where(BLOCKS[index])
-    here = request_terms.c.period == BLOCK.period, request_terms.c.number == BLOCK.number
-    return select(*columns).select_from(request_terms.join(request_blocks, and_(*here))).where(BLOCKS[index])
+def _index_of(names: frozenset[str]) -> str | None:
+    """Return the condition whose index a page follows; None for the log itself."""
+    return next((name for name in INDEXED if name in names), None)
 
 
-@cache
-def _page(index: str) -> Select[Any]:
-    """Select the newest blocks: those of whole periods until they have so many requests, and of the one cut in part."""
-    period = request_terms.c.period if index == "with a term" else BLOCK.period
-    whole = _select(index, BLOCK.period, BLOCK.requests).where(period < bindparam("partial"))
-    counted = whole.order_by(period.desc()).limit(bindparam("most")).subquery()
-    newer: ColumnElement[int] = literal_column(SUM_OF_NEWER)
-    summed = select(counted.c.period, newer.label("newer")).subquery()
-    oldest = select(func.coalesce(func.min(summed.c.period), "")).where(summed.c.newer < bindparam("most"))
-    page = _select(index, BLOCK.period, BLOCK.number, BLOCK.key_id, BLOCK.content)
-    here = period < bindparam("before"), period >= oldest.scalar_subquery()
-    return page.where(*here).order_by(period.desc())
+def _is_compared(names: frozenset[str]) -> bool:
+    """Return whether requests along the index may not match."""
+    return not names - {_index_of(names)} <= RANGE.keys() - {"generated"}
 
 
-@cache
-def _older(index: str) -> Select[Any]:
-    return _select(index, BLOCK.number).where(BLOCK.period < bindparam("before")).limit(1)
+def _along(names: frozenset[str]) -> list[ColumnElement[bool]]:
+    """Return the conditions that the index answers by itself."""
+    index = _index_of(names)
+    ranges = [condition for name, condition in RANGE.items() if name in names]
+    return [*ranges, INDEXED[index]] if index else ranges
+
+
+def _end_of_scan(names: frozenset[str]) -> Select[Any]:
+    """Select the first request along the index that a page does not compare."""
+    places = select(LOG.answered_at, LOG.number).where(*_along(names)).order_by(*NEWEST_FIRST)
+    return places.limit(1).offset(bindparam("scanned"))
+
+
+def _page(names: frozenset[str], is_cut: bool) -> Select[Any]:  # noqa: FBT001  # an argument of Deferred
+    """Select the requests of a page."""
+    others = names - {_index_of(names)}
+    compared = [condition for name, condition in COMPARED.items() if name in others]
+    cut = [tuple_(bindparam("end_instant"), bindparam("end_number")) < PLACE] if is_cut else []
+    found = select(*COLUMNS).where(*_along(names), *compared, *cut)
+    return found.order_by(*NEWEST_FIRST).limit(bindparam("limit"))

@@ -16,8 +16,7 @@ from retainer.identity.plans import PLANS
 from retainer.store.tx import Tx
 from retainer.traffic import counts
 from retainer.traffic import requests as traffic
-from retainer.traffic.blocks import LoggedRequest
-from retainer.traffic.requests import Filter, Page
+from retainer.traffic.requests import Filter, LoggedRequest, Page
 from retainer.values.exact import instant_after
 
 PER_PAGE = 50

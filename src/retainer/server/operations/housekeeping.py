@@ -115,9 +115,9 @@ class Housekeeping:
         try:
             write(self.store)
         finally:
-            if lost := self.recorder.take_lost():
+            if dropped := self.recorder.pop_dropped():
                 reason = "the database refused them, or did not take them in time"
-                message = f"{lost} requests are missing from the request log: {reason}."
+                message = f"{dropped} requests are missing from the request log: {reason}."
                 self.log.warning(message)
 
     def _delete_requests(self) -> None:

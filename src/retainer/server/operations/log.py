@@ -17,7 +17,7 @@ from retainer.kernel.resource import Operation
 from retainer.server.operations.outages import Outages
 from retainer.server.operations.writer import Stream, Writer
 from retainer.store.engines import Busy, DeadlineExceeded, Engine, Unavailable
-from retainer.traffic.answered import LONGEST_METHOD, Answered, shown_path, written_record
+from retainer.traffic.answered import MAX_METHOD_LENGTH, Answered, shown_path, written_record
 from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import utcnow
 
@@ -105,7 +105,7 @@ class Log:
         answered = Answered(
             utcnow(),
             request.id,
-            request.method[:LONGEST_METHOD],
+            request.method[:MAX_METHOD_LENGTH],
             shown_path(request.path),
             response.status,
             microseconds / 1000,
@@ -118,7 +118,7 @@ class Log:
             written_record(request, response, operation) if operation and operation.writes else None,
         )
         if not self._keep(answered) and self.recorder is not None:
-            self.recorder.lose()
+            self.recorder.count_dropped()
         self.count(answered.operation, answered.status, microseconds)
 
     def backup(self, file: Path, size: int) -> None:

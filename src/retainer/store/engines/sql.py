@@ -182,6 +182,27 @@ def _equals_any(element: FunctionElement[bool], compiler: SQLCompiler, **options
     return f"{value} = ANY (ARRAY{values})"
 
 
+class is_rare(FunctionElement[bool]):  # noqa: N801
+    """A condition that few rows meet. Without statistics, SQLite would rather read the whole table in its order."""
+
+    type = NullType()  # type: ignore[assignment]  # as for is_listed
+    inherit_cache = True
+
+    def self_group(self, against: object = None) -> Self:  # noqa: ARG002
+        """Stand in a condition as it is."""
+        return self
+
+
+@compiles(is_rare)
+def _unlikely(element: FunctionElement[bool], compiler: SQLCompiler, **options: object) -> str:
+    return f"unlikely({compiler.process(element.clauses, **options)})"
+
+
+@compiles(is_rare, "postgresql")
+def _condition_itself(element: FunctionElement[bool], compiler: SQLCompiler, **options: object) -> str:
+    return f"({compiler.process(element.clauses, **options)})"
+
+
 class json_item(FunctionElement[str]):  # noqa: N801
     """The text of a member of a JSON array, by its position."""
 

@@ -26,33 +26,26 @@ CREATE TABLE pauses (
 	CONSTRAINT pauses_pk PRIMARY KEY (name)
 );
 
-CREATE TABLE totals (
+CREATE TABLE client_sums (
 	account_id BIGINT NOT NULL,
-	name TEXT COLLATE "C" NOT NULL,
-	count BIGINT NOT NULL,
-	CONSTRAINT totals_pk PRIMARY KEY (account_id, name),
-	CONSTRAINT totals_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+	span TEXT COLLATE "C" NOT NULL,
+	client_id BIGINT NOT NULL,
+	currency TEXT COLLATE "C" NOT NULL,
+	invoice_count BIGINT DEFAULT '0' NOT NULL,
+	invoiced BIGINT DEFAULT '0' NOT NULL,
+	invoiced_tax BIGINT DEFAULT '0' NOT NULL,
+	credited BIGINT DEFAULT '0' NOT NULL,
+	credited_tax BIGINT DEFAULT '0' NOT NULL,
+	collected BIGINT DEFAULT '0' NOT NULL,
+	expenses BIGINT DEFAULT '0' NOT NULL,
+	billable_expenses BIGINT DEFAULT '0' NOT NULL,
+	billed_expenses BIGINT DEFAULT '0' NOT NULL,
+	outstanding BIGINT DEFAULT '0' NOT NULL,
+	overdue BIGINT DEFAULT '0' NOT NULL,
+	overdue_count BIGINT DEFAULT '0' NOT NULL,
+	CONSTRAINT client_sums_pk PRIMARY KEY (account_id, span, client_id, currency),
+	CONSTRAINT client_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
-
-CREATE TABLE tags (
-	id BIGSERIAL NOT NULL,
-	account_id BIGINT NOT NULL,
-	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	name TEXT COLLATE "C" NOT NULL,
-	name_folded TEXT COLLATE "C" NOT NULL,
-	name_sort TEXT COLLATE "C" NOT NULL,
-	color TEXT COLLATE "C",
-	usage_count BIGINT DEFAULT '0' NOT NULL,
-	search TEXT COLLATE "C" NOT NULL,
-	CONSTRAINT tags_pk PRIMARY KEY (account_id, id),
-	CONSTRAINT tags_unique_account_id_name_folded UNIQUE (account_id, name_folded),
-	CONSTRAINT tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE INDEX tags_by_account_id_created_at_id ON tags (account_id, created_at, id);
-
-CREATE INDEX tags_by_account_id_name_sort_id ON tags (account_id, name_sort, id);
 
 CREATE TABLE clients (
 	id BIGSERIAL NOT NULL,
@@ -92,15 +85,105 @@ CREATE TABLE clients (
 	CONSTRAINT clients_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX clients_by_account_id_name ON clients (account_id, name);
+CREATE INDEX clients_by_account_id_created_at_id ON clients (account_id, created_at, id);
 
-CREATE INDEX clients_by_vat_number ON clients (account_id, vat_number) WHERE vat_number IS NOT NULL;
+CREATE INDEX clients_by_account_id_name ON clients (account_id, name);
 
 CREATE INDEX clients_by_account_id_name_sort_id ON clients (account_id, name_sort, id);
 
-CREATE INDEX clients_by_account_id_created_at_id ON clients (account_id, created_at, id);
-
 CREATE INDEX clients_by_account_id_updated_at_id ON clients (account_id, updated_at, id);
+
+CREATE INDEX clients_by_vat_number ON clients (account_id, vat_number) WHERE vat_number IS NOT NULL;
+
+CREATE TABLE money_sums (
+	account_id BIGINT NOT NULL,
+	span TEXT COLLATE "C" NOT NULL,
+	currency TEXT COLLATE "C" NOT NULL,
+	invoice_count BIGINT DEFAULT '0' NOT NULL,
+	invoiced BIGINT DEFAULT '0' NOT NULL,
+	invoiced_tax BIGINT DEFAULT '0' NOT NULL,
+	credited BIGINT DEFAULT '0' NOT NULL,
+	credited_tax BIGINT DEFAULT '0' NOT NULL,
+	collected BIGINT DEFAULT '0' NOT NULL,
+	expenses BIGINT DEFAULT '0' NOT NULL,
+	billable_expenses BIGINT DEFAULT '0' NOT NULL,
+	billed_expenses BIGINT DEFAULT '0' NOT NULL,
+	outstanding BIGINT DEFAULT '0' NOT NULL,
+	overdue BIGINT DEFAULT '0' NOT NULL,
+	overdue_count BIGINT DEFAULT '0' NOT NULL,
+	CONSTRAINT money_sums_pk PRIMARY KEY (account_id, span, currency),
+	CONSTRAINT money_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE TABLE project_sums (
+	account_id BIGINT NOT NULL,
+	span TEXT COLLATE "C" NOT NULL,
+	client_id BIGINT NOT NULL,
+	project_id BIGINT NOT NULL,
+	currency TEXT COLLATE "C" NOT NULL,
+	tracked_minutes BIGINT DEFAULT '0' NOT NULL,
+	billable_minutes BIGINT DEFAULT '0' NOT NULL,
+	billable_value BIGINT DEFAULT '0' NOT NULL,
+	billed_value BIGINT DEFAULT '0' NOT NULL,
+	unpriced_minutes BIGINT DEFAULT '0' NOT NULL,
+	labour_cost BIGINT DEFAULT '0' NOT NULL,
+	missing_cost_rate_minutes BIGINT DEFAULT '0' NOT NULL,
+	invoiced BIGINT DEFAULT '0' NOT NULL,
+	credited BIGINT DEFAULT '0' NOT NULL,
+	expenses BIGINT DEFAULT '0' NOT NULL,
+	CONSTRAINT project_sums_pk PRIMARY KEY (account_id, span, client_id, project_id, currency),
+	CONSTRAINT project_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE TABLE series (
+	account_id BIGINT NOT NULL,
+	name TEXT COLLATE "C" NOT NULL,
+	last BIGINT NOT NULL,
+	CONSTRAINT series_pk PRIMARY KEY (account_id, name),
+	CONSTRAINT series_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE TABLE tags (
+	id BIGSERIAL NOT NULL,
+	account_id BIGINT NOT NULL,
+	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	name TEXT COLLATE "C" NOT NULL,
+	name_folded TEXT COLLATE "C" NOT NULL,
+	name_sort TEXT COLLATE "C" NOT NULL,
+	color TEXT COLLATE "C",
+	usage_count BIGINT DEFAULT '0' NOT NULL,
+	search TEXT COLLATE "C" NOT NULL,
+	CONSTRAINT tags_pk PRIMARY KEY (account_id, id),
+	CONSTRAINT tags_unique_account_id_name_folded UNIQUE (account_id, name_folded),
+	CONSTRAINT tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE INDEX tags_by_account_id_created_at_id ON tags (account_id, created_at, id);
+
+CREATE INDEX tags_by_account_id_name_sort_id ON tags (account_id, name_sort, id);
+
+CREATE TABLE totals (
+	account_id BIGINT NOT NULL,
+	name TEXT COLLATE "C" NOT NULL,
+	count BIGINT NOT NULL,
+	CONSTRAINT totals_pk PRIMARY KEY (account_id, name),
+	CONSTRAINT totals_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE TABLE user_sums (
+	account_id BIGINT NOT NULL,
+	span TEXT COLLATE "C" NOT NULL,
+	user_id BIGINT NOT NULL,
+	currency TEXT COLLATE "C" NOT NULL,
+	tracked_minutes BIGINT DEFAULT '0' NOT NULL,
+	billable_minutes BIGINT DEFAULT '0' NOT NULL,
+	billable_value BIGINT DEFAULT '0' NOT NULL,
+	billed_value BIGINT DEFAULT '0' NOT NULL,
+	unpriced_minutes BIGINT DEFAULT '0' NOT NULL,
+	CONSTRAINT user_sums_pk PRIMARY KEY (account_id, span, user_id, currency),
+	CONSTRAINT user_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
 
 CREATE TABLE users (
 	id BIGSERIAL NOT NULL,
@@ -123,99 +206,49 @@ CREATE TABLE users (
 
 CREATE INDEX users_by_email_folded ON users (email_folded);
 
-CREATE TABLE series (
+CREATE TABLE api_keys (
+	id BIGSERIAL NOT NULL,
 	account_id BIGINT NOT NULL,
-	name TEXT COLLATE "C" NOT NULL,
-	last BIGINT NOT NULL,
-	CONSTRAINT series_pk PRIMARY KEY (account_id, name),
-	CONSTRAINT series_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE TABLE request_terms (
-	account_id BIGINT NOT NULL,
-	term TEXT COLLATE "C" NOT NULL,
-	period TEXT COLLATE "C" NOT NULL,
-	number BIGINT NOT NULL,
-	CONSTRAINT request_terms_pk PRIMARY KEY (account_id, term, period, number),
-	CONSTRAINT request_terms_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE INDEX request_terms_by_period ON request_terms (account_id, period);
-
-CREATE TABLE project_sums (
-	account_id BIGINT NOT NULL,
-	span TEXT COLLATE "C" NOT NULL,
-	client_id BIGINT NOT NULL,
-	project_id BIGINT NOT NULL,
-	currency TEXT COLLATE "C" NOT NULL,
-	tracked_minutes BIGINT DEFAULT '0' NOT NULL,
-	billable_minutes BIGINT DEFAULT '0' NOT NULL,
-	billable_value BIGINT DEFAULT '0' NOT NULL,
-	billed_value BIGINT DEFAULT '0' NOT NULL,
-	unpriced_minutes BIGINT DEFAULT '0' NOT NULL,
-	labour_cost BIGINT DEFAULT '0' NOT NULL,
-	missing_cost_rate_minutes BIGINT DEFAULT '0' NOT NULL,
-	invoiced BIGINT DEFAULT '0' NOT NULL,
-	credited BIGINT DEFAULT '0' NOT NULL,
-	expenses BIGINT DEFAULT '0' NOT NULL,
-	CONSTRAINT project_sums_pk PRIMARY KEY (account_id, span, client_id, project_id, currency),
-	CONSTRAINT project_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE TABLE client_sums (
-	account_id BIGINT NOT NULL,
-	span TEXT COLLATE "C" NOT NULL,
-	client_id BIGINT NOT NULL,
-	currency TEXT COLLATE "C" NOT NULL,
-	invoice_count BIGINT DEFAULT '0' NOT NULL,
-	invoiced BIGINT DEFAULT '0' NOT NULL,
-	invoiced_tax BIGINT DEFAULT '0' NOT NULL,
-	credited BIGINT DEFAULT '0' NOT NULL,
-	credited_tax BIGINT DEFAULT '0' NOT NULL,
-	collected BIGINT DEFAULT '0' NOT NULL,
-	expenses BIGINT DEFAULT '0' NOT NULL,
-	billable_expenses BIGINT DEFAULT '0' NOT NULL,
-	billed_expenses BIGINT DEFAULT '0' NOT NULL,
-	outstanding BIGINT DEFAULT '0' NOT NULL,
-	overdue BIGINT DEFAULT '0' NOT NULL,
-	overdue_count BIGINT DEFAULT '0' NOT NULL,
-	CONSTRAINT client_sums_pk PRIMARY KEY (account_id, span, client_id, currency),
-	CONSTRAINT client_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE TABLE money_sums (
-	account_id BIGINT NOT NULL,
-	span TEXT COLLATE "C" NOT NULL,
-	currency TEXT COLLATE "C" NOT NULL,
-	invoice_count BIGINT DEFAULT '0' NOT NULL,
-	invoiced BIGINT DEFAULT '0' NOT NULL,
-	invoiced_tax BIGINT DEFAULT '0' NOT NULL,
-	credited BIGINT DEFAULT '0' NOT NULL,
-	credited_tax BIGINT DEFAULT '0' NOT NULL,
-	collected BIGINT DEFAULT '0' NOT NULL,
-	expenses BIGINT DEFAULT '0' NOT NULL,
-	billable_expenses BIGINT DEFAULT '0' NOT NULL,
-	billed_expenses BIGINT DEFAULT '0' NOT NULL,
-	outstanding BIGINT DEFAULT '0' NOT NULL,
-	overdue BIGINT DEFAULT '0' NOT NULL,
-	overdue_count BIGINT DEFAULT '0' NOT NULL,
-	CONSTRAINT money_sums_pk PRIMARY KEY (account_id, span, currency),
-	CONSTRAINT money_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE TABLE user_sums (
-	account_id BIGINT NOT NULL,
-	span TEXT COLLATE "C" NOT NULL,
+	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
 	user_id BIGINT NOT NULL,
-	currency TEXT COLLATE "C" NOT NULL,
-	tracked_minutes BIGINT DEFAULT '0' NOT NULL,
-	billable_minutes BIGINT DEFAULT '0' NOT NULL,
-	billable_value BIGINT DEFAULT '0' NOT NULL,
-	billed_value BIGINT DEFAULT '0' NOT NULL,
-	unpriced_minutes BIGINT DEFAULT '0' NOT NULL,
-	CONSTRAINT user_sums_pk PRIMARY KEY (account_id, span, user_id, currency),
-	CONSTRAINT user_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+	name TEXT COLLATE "C" NOT NULL,
+	hash TEXT COLLATE "C" NOT NULL,
+	prefix TEXT COLLATE "C" NOT NULL,
+	last_four TEXT COLLATE "C" NOT NULL,
+	scopes TEXT COLLATE "C" NOT NULL,
+	expires_at TIMESTAMP WITH TIME ZONE,
+	revoked_at TIMESTAMP WITH TIME ZONE,
+	last_used_at TIMESTAMP WITH TIME ZONE,
+	last_used_address TEXT COLLATE "C",
+	replaced_by_id BIGINT,
+	CONSTRAINT api_keys_pk PRIMARY KEY (account_id, id),
+	CONSTRAINT api_keys_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT api_keys_ref_account_id_replaced_by_id FOREIGN KEY(account_id, replaced_by_id) REFERENCES api_keys (account_id, id),
+	CONSTRAINT api_keys_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
+
+CREATE UNIQUE INDEX api_keys_unique_hash ON api_keys (hash);
+
+CREATE TABLE audit_entries (
+	id BIGSERIAL NOT NULL,
+	account_id BIGINT NOT NULL,
+	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	action TEXT COLLATE "C" NOT NULL,
+	user_id BIGINT,
+	address TEXT COLLATE "C",
+	target TEXT COLLATE "C" NOT NULL,
+	target_id BIGINT NOT NULL,
+	target_name TEXT COLLATE "C" NOT NULL,
+	before TEXT COLLATE "C",
+	after TEXT COLLATE "C",
+	CONSTRAINT audit_entries_pk PRIMARY KEY (account_id, id),
+	CONSTRAINT audit_entries_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT audit_entries_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE INDEX audit_entries_by_account_id_created_at_id ON audit_entries (account_id, created_at, id);
 
 CREATE TABLE clients_tags (
 	account_id BIGINT NOT NULL,
@@ -228,6 +261,26 @@ CREATE TABLE clients_tags (
 );
 
 CREATE INDEX clients_tags_by_account_id_tag_id ON clients_tags (account_id, tag_id);
+
+CREATE TABLE cost_rates (
+	account_id BIGINT NOT NULL,
+	user_id BIGINT NOT NULL,
+	from_date DATE NOT NULL,
+	amount BIGINT NOT NULL,
+	CONSTRAINT cost_rates_pk PRIMARY KEY (account_id, user_id, from_date),
+	CONSTRAINT cost_rates_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT cost_rates_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE TABLE counted_cost_rates (
+	account_id BIGINT NOT NULL,
+	user_id BIGINT NOT NULL,
+	from_date DATE NOT NULL,
+	amount BIGINT,
+	CONSTRAINT counted_cost_rates_pk PRIMARY KEY (account_id, user_id, from_date),
+	CONSTRAINT counted_cost_rates_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT counted_cost_rates_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
 
 CREATE TABLE external_contacts (
 	id BIGSERIAL NOT NULL,
@@ -257,53 +310,11 @@ CREATE TABLE external_contacts (
 	CONSTRAINT external_contacts_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX external_contacts_by_account_id_updated_at_id ON external_contacts (account_id, updated_at, id);
-
 CREATE INDEX external_contacts_by_account_id_created_at_id ON external_contacts (account_id, created_at, id);
 
 CREATE INDEX external_contacts_by_account_id_last_name_sort_id ON external_contacts (account_id, last_name_sort, id);
 
-CREATE TABLE api_keys (
-	id BIGSERIAL NOT NULL,
-	account_id BIGINT NOT NULL,
-	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	user_id BIGINT NOT NULL,
-	name TEXT COLLATE "C" NOT NULL,
-	hash TEXT COLLATE "C" NOT NULL,
-	prefix TEXT COLLATE "C" NOT NULL,
-	last_four TEXT COLLATE "C" NOT NULL,
-	scopes TEXT COLLATE "C" NOT NULL,
-	expires_at TIMESTAMP WITH TIME ZONE,
-	revoked_at TIMESTAMP WITH TIME ZONE,
-	last_used_at TIMESTAMP WITH TIME ZONE,
-	last_used_address TEXT COLLATE "C",
-	replaced_by_id BIGINT,
-	CONSTRAINT api_keys_pk PRIMARY KEY (account_id, id),
-	CONSTRAINT api_keys_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
-	CONSTRAINT api_keys_ref_account_id_replaced_by_id FOREIGN KEY(account_id, replaced_by_id) REFERENCES api_keys (account_id, id),
-	CONSTRAINT api_keys_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE UNIQUE INDEX api_keys_unique_hash ON api_keys (hash);
-
-CREATE TABLE sessions (
-	id BIGSERIAL NOT NULL,
-	account_id BIGINT NOT NULL,
-	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	user_id BIGINT NOT NULL,
-	hash TEXT COLLATE "C" NOT NULL,
-	last_used_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	ended_at TIMESTAMP WITH TIME ZONE,
-	address TEXT COLLATE "C",
-	user_agent TEXT COLLATE "C",
-	CONSTRAINT sessions_pk PRIMARY KEY (account_id, id),
-	CONSTRAINT sessions_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
-	CONSTRAINT sessions_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE UNIQUE INDEX sessions_unique_hash ON sessions (hash);
+CREATE INDEX external_contacts_by_account_id_updated_at_id ON external_contacts (account_id, updated_at, id);
 
 CREATE TABLE password_links (
 	id BIGSERIAL NOT NULL,
@@ -320,26 +331,6 @@ CREATE TABLE password_links (
 );
 
 CREATE UNIQUE INDEX password_links_unique_hash ON password_links (hash);
-
-CREATE TABLE audit_entries (
-	id BIGSERIAL NOT NULL,
-	account_id BIGINT NOT NULL,
-	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	action TEXT COLLATE "C" NOT NULL,
-	user_id BIGINT,
-	address TEXT COLLATE "C",
-	target TEXT COLLATE "C" NOT NULL,
-	target_id BIGINT NOT NULL,
-	target_name TEXT COLLATE "C" NOT NULL,
-	before TEXT COLLATE "C",
-	after TEXT COLLATE "C",
-	CONSTRAINT audit_entries_pk PRIMARY KEY (account_id, id),
-	CONSTRAINT audit_entries_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
-	CONSTRAINT audit_entries_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE INDEX audit_entries_by_account_id_created_at_id ON audit_entries (account_id, created_at, id);
 
 CREATE TABLE projects (
 	id BIGSERIAL NOT NULL,
@@ -385,33 +376,112 @@ CREATE TABLE projects (
 	CONSTRAINT projects_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX projects_by_account_id_is_template_name_sort_id ON projects (account_id, is_template, name_sort, id);
+CREATE INDEX projects_by_account_id_created_at_id ON projects (account_id, created_at, id);
 
-CREATE INDEX projects_by_client ON projects (account_id, client_id, is_template);
+CREATE INDEX projects_by_account_id_is_template_name_sort_id ON projects (account_id, is_template, name_sort, id);
 
 CREATE INDEX projects_by_account_id_updated_at_id ON projects (account_id, updated_at, id);
 
-CREATE INDEX projects_by_account_id_created_at_id ON projects (account_id, created_at, id);
+CREATE INDEX projects_by_client ON projects (account_id, client_id, is_template);
 
-CREATE TABLE cost_rates (
+CREATE TABLE sessions (
+	id BIGSERIAL NOT NULL,
 	account_id BIGINT NOT NULL,
+	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
 	user_id BIGINT NOT NULL,
-	from_date DATE NOT NULL,
-	amount BIGINT NOT NULL,
-	CONSTRAINT cost_rates_pk PRIMARY KEY (account_id, user_id, from_date),
-	CONSTRAINT cost_rates_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
-	CONSTRAINT cost_rates_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+	hash TEXT COLLATE "C" NOT NULL,
+	last_used_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	ended_at TIMESTAMP WITH TIME ZONE,
+	address TEXT COLLATE "C",
+	user_agent TEXT COLLATE "C",
+	CONSTRAINT sessions_pk PRIMARY KEY (account_id, id),
+	CONSTRAINT sessions_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT sessions_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE TABLE counted_cost_rates (
+CREATE UNIQUE INDEX sessions_unique_hash ON sessions (hash);
+
+CREATE TABLE external_contacts_tags (
 	account_id BIGINT NOT NULL,
-	user_id BIGINT NOT NULL,
-	from_date DATE NOT NULL,
+	record_id BIGINT NOT NULL,
+	tag_id BIGINT NOT NULL,
+	CONSTRAINT external_contacts_tags_pk PRIMARY KEY (account_id, record_id, tag_id),
+	CONSTRAINT external_contacts_tags_ref_account_id_record_id FOREIGN KEY(account_id, record_id) REFERENCES external_contacts (account_id, id),
+	CONSTRAINT external_contacts_tags_ref_account_id_tag_id FOREIGN KEY(account_id, tag_id) REFERENCES tags (account_id, id),
+	CONSTRAINT external_contacts_tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE INDEX external_contacts_tags_by_account_id_tag_id ON external_contacts_tags (account_id, tag_id);
+
+CREATE TABLE idempotency_keys (
+	account_id BIGINT NOT NULL,
+	key_id BIGINT NOT NULL,
+	value TEXT COLLATE "C" NOT NULL,
+	fingerprint TEXT COLLATE "C" NOT NULL,
+	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	status BIGINT NOT NULL,
+	headers TEXT COLLATE "C" NOT NULL,
+	body BYTEA NOT NULL,
+	CONSTRAINT idempotency_keys_pk PRIMARY KEY (account_id, key_id, value),
+	CONSTRAINT idempotency_keys_ref_account_id_key_id FOREIGN KEY(account_id, key_id) REFERENCES api_keys (account_id, id),
+	CONSTRAINT idempotency_keys_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE INDEX idempotency_keys_by_created_at ON idempotency_keys (created_at);
+
+CREATE TABLE milestones (
+	id BIGSERIAL NOT NULL,
+	account_id BIGINT NOT NULL,
+	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	project_id BIGINT NOT NULL,
+	name TEXT COLLATE "C" NOT NULL,
+	description TEXT COLLATE "C",
+	status TEXT COLLATE "C" NOT NULL,
+	start_date DATE,
+	due_date DATE,
 	amount BIGINT,
-	CONSTRAINT counted_cost_rates_pk PRIMARY KEY (account_id, user_id, from_date),
-	CONSTRAINT counted_cost_rates_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
-	CONSTRAINT counted_cost_rates_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+	currency TEXT COLLATE "C" NOT NULL,
+	position BIGINT NOT NULL,
+	completed_at TIMESTAMP WITH TIME ZONE,
+	tasks_count BIGINT DEFAULT '0' NOT NULL,
+	tasks_done_count BIGINT DEFAULT '0' NOT NULL,
+	search TEXT COLLATE "C" NOT NULL,
+	CONSTRAINT milestones_pk PRIMARY KEY (account_id, id),
+	CONSTRAINT milestones_ref_account_id_project_id FOREIGN KEY(account_id, project_id) REFERENCES projects (account_id, id),
+	CONSTRAINT milestones_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
+
+CREATE INDEX milestones_by_account_id_project_id_position_id ON milestones (account_id, project_id, position, id);
+
+CREATE TABLE operation_hours (
+	account_id BIGINT NOT NULL,
+	key_id BIGINT NOT NULL,
+	operation TEXT COLLATE "C" NOT NULL,
+	hour TEXT COLLATE "C" NOT NULL,
+	requests BIGINT NOT NULL,
+	client_errors BIGINT NOT NULL,
+	server_errors BIGINT NOT NULL,
+	limited BIGINT NOT NULL,
+	CONSTRAINT operation_hours_pk PRIMARY KEY (account_id, key_id, operation, hour),
+	CONSTRAINT operation_hours_ref_account_id_key_id FOREIGN KEY(account_id, key_id) REFERENCES api_keys (account_id, id),
+	CONSTRAINT operation_hours_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE INDEX operation_hours_by_account_id_operation_key_id_hour ON operation_hours (account_id, operation, key_id, hour);
+
+CREATE TABLE projects_tags (
+	account_id BIGINT NOT NULL,
+	record_id BIGINT NOT NULL,
+	tag_id BIGINT NOT NULL,
+	CONSTRAINT projects_tags_pk PRIMARY KEY (account_id, record_id, tag_id),
+	CONSTRAINT projects_tags_ref_account_id_record_id FOREIGN KEY(account_id, record_id) REFERENCES projects (account_id, id),
+	CONSTRAINT projects_tags_ref_account_id_tag_id FOREIGN KEY(account_id, tag_id) REFERENCES tags (account_id, id),
+	CONSTRAINT projects_tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE INDEX projects_tags_by_account_id_tag_id ON projects_tags (account_id, tag_id);
 
 CREATE TABLE quotes (
 	id BIGSERIAL NOT NULL,
@@ -454,57 +524,15 @@ CREATE TABLE quotes (
 
 CREATE INDEX quotes_by_account_id_client_id_created_at_id ON quotes (account_id, client_id, created_at, id);
 
-CREATE INDEX quotes_by_account_id_updated_at_id ON quotes (account_id, updated_at, id);
-
-CREATE INDEX quotes_by_moments ON quotes (account_id, sent_at, accepted_at, declined_at, client_id);
+CREATE INDEX quotes_by_account_id_contact_id ON quotes (account_id, contact_id);
 
 CREATE INDEX quotes_by_account_id_created_at_id ON quotes (account_id, created_at, id);
 
-CREATE INDEX quotes_by_account_id_contact_id ON quotes (account_id, contact_id);
-
 CREATE INDEX quotes_by_account_id_project_id ON quotes (account_id, project_id);
 
-CREATE TABLE external_contacts_tags (
-	account_id BIGINT NOT NULL,
-	record_id BIGINT NOT NULL,
-	tag_id BIGINT NOT NULL,
-	CONSTRAINT external_contacts_tags_pk PRIMARY KEY (account_id, record_id, tag_id),
-	CONSTRAINT external_contacts_tags_ref_account_id_record_id FOREIGN KEY(account_id, record_id) REFERENCES external_contacts (account_id, id),
-	CONSTRAINT external_contacts_tags_ref_account_id_tag_id FOREIGN KEY(account_id, tag_id) REFERENCES tags (account_id, id),
-	CONSTRAINT external_contacts_tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
+CREATE INDEX quotes_by_account_id_updated_at_id ON quotes (account_id, updated_at, id);
 
-CREATE INDEX external_contacts_tags_by_account_id_tag_id ON external_contacts_tags (account_id, tag_id);
-
-CREATE TABLE idempotency_keys (
-	account_id BIGINT NOT NULL,
-	key_id BIGINT NOT NULL,
-	value TEXT COLLATE "C" NOT NULL,
-	fingerprint TEXT COLLATE "C" NOT NULL,
-	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	status BIGINT NOT NULL,
-	headers TEXT COLLATE "C" NOT NULL,
-	body BYTEA NOT NULL,
-	CONSTRAINT idempotency_keys_pk PRIMARY KEY (account_id, key_id, value),
-	CONSTRAINT idempotency_keys_ref_account_id_key_id FOREIGN KEY(account_id, key_id) REFERENCES api_keys (account_id, id),
-	CONSTRAINT idempotency_keys_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE INDEX idempotency_keys_by_created_at ON idempotency_keys (created_at);
-
-CREATE TABLE request_blocks (
-	account_id BIGINT NOT NULL,
-	period TEXT COLLATE "C" NOT NULL,
-	number BIGINT NOT NULL,
-	key_id BIGINT NOT NULL,
-	requests BIGINT NOT NULL,
-	content TEXT COLLATE "C" NOT NULL,
-	CONSTRAINT request_blocks_pk PRIMARY KEY (account_id, period, number),
-	CONSTRAINT request_blocks_ref_account_id_key_id FOREIGN KEY(account_id, key_id) REFERENCES api_keys (account_id, id),
-	CONSTRAINT request_blocks_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE INDEX request_blocks_by_key_id ON request_blocks (account_id, key_id, period, number, requests);
+CREATE INDEX quotes_by_moments ON quotes (account_id, sent_at, accepted_at, declined_at, client_id);
 
 CREATE TABLE request_hours (
 	account_id BIGINT NOT NULL,
@@ -520,21 +548,32 @@ CREATE TABLE request_hours (
 	CONSTRAINT request_hours_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE TABLE operation_hours (
+CREATE TABLE requests (
 	account_id BIGINT NOT NULL,
+	answered_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	number BIGINT NOT NULL,
 	key_id BIGINT NOT NULL,
-	operation TEXT COLLATE "C" NOT NULL,
-	hour TEXT COLLATE "C" NOT NULL,
-	requests BIGINT NOT NULL,
-	client_errors BIGINT NOT NULL,
-	server_errors BIGINT NOT NULL,
-	limited BIGINT NOT NULL,
-	CONSTRAINT operation_hours_pk PRIMARY KEY (account_id, key_id, operation, hour),
-	CONSTRAINT operation_hours_ref_account_id_key_id FOREIGN KEY(account_id, key_id) REFERENCES api_keys (account_id, id),
-	CONSTRAINT operation_hours_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+	request_id TEXT COLLATE "C" NOT NULL,
+	method TEXT COLLATE "C" NOT NULL,
+	path TEXT COLLATE "C" NOT NULL,
+	operation TEXT COLLATE "C",
+	status BIGINT NOT NULL,
+	failure_class BIGINT,
+	duration_us BIGINT NOT NULL,
+	address TEXT COLLATE "C",
+	record TEXT COLLATE "C",
+	CONSTRAINT requests_pk PRIMARY KEY (account_id, answered_at, number),
+	CONSTRAINT requests_ref_account_id_key_id FOREIGN KEY(account_id, key_id) REFERENCES api_keys (account_id, id),
+	CONSTRAINT requests_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX operation_hours_by_account_id_operation_key_id_hour ON operation_hours (account_id, operation, key_id, hour);
+CREATE INDEX requests_by_failure_class ON requests (account_id, failure_class, answered_at, number) WHERE failure_class IS NOT NULL;
+
+CREATE INDEX requests_by_key_id ON requests (account_id, key_id, answered_at, number);
+
+CREATE INDEX requests_by_record ON requests (account_id, record, answered_at, number) WHERE record IS NOT NULL;
+
+CREATE INDEX requests_by_request_id ON requests (account_id, request_id, answered_at, number) WHERE (substr(request_id, 1, 4) <> 'req_' OR length(request_id) <> 28);
 
 CREATE TABLE sites (
 	id BIGSERIAL NOT NULL,
@@ -583,78 +622,17 @@ CREATE TABLE sites (
 	CONSTRAINT sites_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX sites_by_account_id_name_sort_id ON sites (account_id, name_sort, id);
+CREATE INDEX sites_by_account_id_client_id_name_sort_id ON sites (account_id, client_id, name_sort, id);
 
 CREATE INDEX sites_by_account_id_created_at_id ON sites (account_id, created_at, id);
 
-CREATE INDEX sites_by_account_id_updated_at_id ON sites (account_id, updated_at, id);
-
-CREATE INDEX sites_by_account_id_client_id_name_sort_id ON sites (account_id, client_id, name_sort, id);
+CREATE INDEX sites_by_account_id_name_sort_id ON sites (account_id, name_sort, id);
 
 CREATE INDEX sites_by_account_id_project_id ON sites (account_id, project_id);
 
+CREATE INDEX sites_by_account_id_updated_at_id ON sites (account_id, updated_at, id);
+
 CREATE INDEX sites_due ON sites (monitoring_enabled, next_check_at);
-
-CREATE TABLE projects_tags (
-	account_id BIGINT NOT NULL,
-	record_id BIGINT NOT NULL,
-	tag_id BIGINT NOT NULL,
-	CONSTRAINT projects_tags_pk PRIMARY KEY (account_id, record_id, tag_id),
-	CONSTRAINT projects_tags_ref_account_id_record_id FOREIGN KEY(account_id, record_id) REFERENCES projects (account_id, id),
-	CONSTRAINT projects_tags_ref_account_id_tag_id FOREIGN KEY(account_id, tag_id) REFERENCES tags (account_id, id),
-	CONSTRAINT projects_tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE INDEX projects_tags_by_account_id_tag_id ON projects_tags (account_id, tag_id);
-
-CREATE TABLE milestones (
-	id BIGSERIAL NOT NULL,
-	account_id BIGINT NOT NULL,
-	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	project_id BIGINT NOT NULL,
-	name TEXT COLLATE "C" NOT NULL,
-	description TEXT COLLATE "C",
-	status TEXT COLLATE "C" NOT NULL,
-	start_date DATE,
-	due_date DATE,
-	amount BIGINT,
-	currency TEXT COLLATE "C" NOT NULL,
-	position BIGINT NOT NULL,
-	completed_at TIMESTAMP WITH TIME ZONE,
-	tasks_count BIGINT DEFAULT '0' NOT NULL,
-	tasks_done_count BIGINT DEFAULT '0' NOT NULL,
-	search TEXT COLLATE "C" NOT NULL,
-	CONSTRAINT milestones_pk PRIMARY KEY (account_id, id),
-	CONSTRAINT milestones_ref_account_id_project_id FOREIGN KEY(account_id, project_id) REFERENCES projects (account_id, id),
-	CONSTRAINT milestones_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE INDEX milestones_by_account_id_project_id_position_id ON milestones (account_id, project_id, position, id);
-
-CREATE TABLE quote_lines (
-	id BIGSERIAL NOT NULL,
-	account_id BIGINT NOT NULL,
-	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	quote_id BIGINT NOT NULL,
-	description TEXT COLLATE "C" NOT NULL,
-	quantity TEXT COLLATE "C" NOT NULL,
-	unit TEXT COLLATE "C",
-	unit_price TEXT COLLATE "C" NOT NULL,
-	discount_percent TEXT COLLATE "C" NOT NULL,
-	tax_rate TEXT COLLATE "C" NOT NULL,
-	project_id BIGINT,
-	amount BIGINT NOT NULL,
-	currency TEXT COLLATE "C" NOT NULL,
-	position BIGINT NOT NULL,
-	CONSTRAINT quote_lines_pk PRIMARY KEY (account_id, id),
-	CONSTRAINT quote_lines_ref_account_id_quote_id FOREIGN KEY(account_id, quote_id) REFERENCES quotes (account_id, id),
-	CONSTRAINT quote_lines_ref_account_id_project_id FOREIGN KEY(account_id, project_id) REFERENCES projects (account_id, id),
-	CONSTRAINT quote_lines_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE INDEX quote_lines_by_account_id_quote_id_position ON quote_lines (account_id, quote_id, position);
 
 CREATE TABLE invoices (
 	id BIGSERIAL NOT NULL,
@@ -699,51 +677,45 @@ CREATE TABLE invoices (
 	CONSTRAINT invoices_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE UNIQUE INDEX invoices_unique_quote_id ON invoices (account_id, quote_id) WHERE status != 'void';
+CREATE INDEX invoices_by_account_id_client_id_created_at_id ON invoices (account_id, client_id, created_at, id);
 
 CREATE INDEX invoices_by_account_id_contact_id ON invoices (account_id, contact_id);
 
 CREATE INDEX invoices_by_account_id_created_at_id ON invoices (account_id, created_at, id);
 
-CREATE INDEX invoices_by_account_id_client_id_created_at_id ON invoices (account_id, client_id, created_at, id);
-
-CREATE INDEX invoices_by_account_id_status_due_date ON invoices (account_id, status, due_date);
-
 CREATE INDEX invoices_by_account_id_issue_date_id ON invoices (account_id, issue_date, id);
 
 CREATE INDEX invoices_by_account_id_project_id ON invoices (account_id, project_id);
 
+CREATE INDEX invoices_by_account_id_status_due_date ON invoices (account_id, status, due_date);
+
 CREATE INDEX invoices_by_account_id_updated_at_id ON invoices (account_id, updated_at, id);
 
-CREATE TABLE sites_tags (
+CREATE UNIQUE INDEX invoices_unique_quote_id ON invoices (account_id, quote_id) WHERE status != 'void';
+
+CREATE TABLE quote_lines (
+	id BIGSERIAL NOT NULL,
 	account_id BIGINT NOT NULL,
-	record_id BIGINT NOT NULL,
-	tag_id BIGINT NOT NULL,
-	CONSTRAINT sites_tags_pk PRIMARY KEY (account_id, record_id, tag_id),
-	CONSTRAINT sites_tags_ref_account_id_record_id FOREIGN KEY(account_id, record_id) REFERENCES sites (account_id, id),
-	CONSTRAINT sites_tags_ref_account_id_tag_id FOREIGN KEY(account_id, tag_id) REFERENCES tags (account_id, id),
-	CONSTRAINT sites_tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	quote_id BIGINT NOT NULL,
+	description TEXT COLLATE "C" NOT NULL,
+	quantity TEXT COLLATE "C" NOT NULL,
+	unit TEXT COLLATE "C",
+	unit_price TEXT COLLATE "C" NOT NULL,
+	discount_percent TEXT COLLATE "C" NOT NULL,
+	tax_rate TEXT COLLATE "C" NOT NULL,
+	project_id BIGINT,
+	amount BIGINT NOT NULL,
+	currency TEXT COLLATE "C" NOT NULL,
+	position BIGINT NOT NULL,
+	CONSTRAINT quote_lines_pk PRIMARY KEY (account_id, id),
+	CONSTRAINT quote_lines_ref_account_id_quote_id FOREIGN KEY(account_id, quote_id) REFERENCES quotes (account_id, id),
+	CONSTRAINT quote_lines_ref_account_id_project_id FOREIGN KEY(account_id, project_id) REFERENCES projects (account_id, id),
+	CONSTRAINT quote_lines_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX sites_tags_by_account_id_tag_id ON sites_tags (account_id, tag_id);
-
-CREATE TABLE site_plugins (
-	account_id BIGINT NOT NULL,
-	site_id BIGINT NOT NULL,
-	slug TEXT COLLATE "C" NOT NULL,
-	name TEXT COLLATE "C" NOT NULL,
-	version TEXT COLLATE "C",
-	version_order TEXT COLLATE "C",
-	status TEXT COLLATE "C" NOT NULL,
-	update_version TEXT COLLATE "C",
-	auto_update BOOLEAN NOT NULL,
-	update_available BOOLEAN NOT NULL,
-	CONSTRAINT site_plugins_pk PRIMARY KEY (account_id, site_id, slug),
-	CONSTRAINT site_plugins_ref_account_id_site_id FOREIGN KEY(account_id, site_id) REFERENCES sites (account_id, id),
-	CONSTRAINT site_plugins_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE INDEX site_plugins_by_account_id_slug_version_order ON site_plugins (account_id, slug, version_order);
+CREATE INDEX quote_lines_by_account_id_quote_id_position ON quote_lines (account_id, quote_id, position);
 
 CREATE TABLE site_checks (
 	account_id BIGINT NOT NULL,
@@ -765,6 +737,36 @@ CREATE TABLE site_hours (
 	CONSTRAINT site_hours_ref_account_id_site_id FOREIGN KEY(account_id, site_id) REFERENCES sites (account_id, id),
 	CONSTRAINT site_hours_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
+
+CREATE TABLE site_plugins (
+	account_id BIGINT NOT NULL,
+	site_id BIGINT NOT NULL,
+	slug TEXT COLLATE "C" NOT NULL,
+	name TEXT COLLATE "C" NOT NULL,
+	version TEXT COLLATE "C",
+	version_order TEXT COLLATE "C",
+	status TEXT COLLATE "C" NOT NULL,
+	update_version TEXT COLLATE "C",
+	auto_update BOOLEAN NOT NULL,
+	update_available BOOLEAN NOT NULL,
+	CONSTRAINT site_plugins_pk PRIMARY KEY (account_id, site_id, slug),
+	CONSTRAINT site_plugins_ref_account_id_site_id FOREIGN KEY(account_id, site_id) REFERENCES sites (account_id, id),
+	CONSTRAINT site_plugins_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE INDEX site_plugins_by_account_id_slug_version_order ON site_plugins (account_id, slug, version_order);
+
+CREATE TABLE sites_tags (
+	account_id BIGINT NOT NULL,
+	record_id BIGINT NOT NULL,
+	tag_id BIGINT NOT NULL,
+	CONSTRAINT sites_tags_pk PRIMARY KEY (account_id, record_id, tag_id),
+	CONSTRAINT sites_tags_ref_account_id_record_id FOREIGN KEY(account_id, record_id) REFERENCES sites (account_id, id),
+	CONSTRAINT sites_tags_ref_account_id_tag_id FOREIGN KEY(account_id, tag_id) REFERENCES tags (account_id, id),
+	CONSTRAINT sites_tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE INDEX sites_tags_by_account_id_tag_id ON sites_tags (account_id, tag_id);
 
 CREATE TABLE tickets (
 	id BIGSERIAL NOT NULL,
@@ -809,25 +811,62 @@ CREATE TABLE tickets (
 	CONSTRAINT tickets_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX tickets_by_account_id_project_id ON tickets (account_id, project_id);
-
-CREATE INDEX tickets_by_account_id_created_at_id ON tickets (account_id, created_at, id);
-
 CREATE INDEX tickets_by_account_id_assignee_id_created_at_id ON tickets (account_id, assignee_id, created_at, id);
-
-CREATE INDEX tickets_by_requester_email_folded ON tickets (account_id, requester_email_folded, created_at, id) WHERE requester_email_folded IS NOT NULL;
-
-CREATE INDEX tickets_by_account_id_updated_at_id ON tickets (account_id, updated_at, id);
-
-CREATE INDEX tickets_by_account_id_contact_id ON tickets (account_id, contact_id);
-
-CREATE INDEX tickets_by_account_id_status_created_at_id ON tickets (account_id, status, created_at, id);
-
-CREATE INDEX tickets_by_account_id_site_id ON tickets (account_id, site_id);
 
 CREATE INDEX tickets_by_account_id_client_id_created_at_id ON tickets (account_id, client_id, created_at, id);
 
+CREATE INDEX tickets_by_account_id_contact_id ON tickets (account_id, contact_id);
+
+CREATE INDEX tickets_by_account_id_created_at_id ON tickets (account_id, created_at, id);
+
+CREATE INDEX tickets_by_account_id_project_id ON tickets (account_id, project_id);
+
+CREATE INDEX tickets_by_account_id_site_id ON tickets (account_id, site_id);
+
+CREATE INDEX tickets_by_account_id_status_created_at_id ON tickets (account_id, status, created_at, id);
+
+CREATE INDEX tickets_by_account_id_updated_at_id ON tickets (account_id, updated_at, id);
+
+CREATE INDEX tickets_by_requester_email_folded ON tickets (account_id, requester_email_folded, created_at, id) WHERE requester_email_folded IS NOT NULL;
+
 CREATE INDEX tickets_by_resolved_at ON tickets (account_id, resolved_at) WHERE resolved_at IS NOT NULL;
+
+CREATE TABLE credit_notes (
+	id BIGSERIAL NOT NULL,
+	account_id BIGINT NOT NULL,
+	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	invoice_id BIGINT NOT NULL,
+	client_id BIGINT NOT NULL,
+	number TEXT COLLATE "C" NOT NULL,
+	currency TEXT COLLATE "C" NOT NULL,
+	issue_date DATE NOT NULL,
+	reason TEXT COLLATE "C" NOT NULL,
+	description TEXT COLLATE "C",
+	lines TEXT COLLATE "C" NOT NULL,
+	subtotal BIGINT NOT NULL,
+	tax_total BIGINT NOT NULL,
+	total BIGINT NOT NULL,
+	tax_breakdown TEXT COLLATE "C" NOT NULL,
+	applied_amount BIGINT NOT NULL,
+	refundable_amount BIGINT NOT NULL,
+	search TEXT COLLATE "C" NOT NULL,
+	CONSTRAINT credit_notes_pk PRIMARY KEY (account_id, id),
+	CONSTRAINT credit_notes_ref_account_id_invoice_id FOREIGN KEY(account_id, invoice_id) REFERENCES invoices (account_id, id),
+	CONSTRAINT credit_notes_ref_account_id_client_id FOREIGN KEY(account_id, client_id) REFERENCES clients (account_id, id),
+	CONSTRAINT credit_notes_unique_account_id_number UNIQUE (account_id, number),
+	CONSTRAINT credit_notes_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE INDEX credit_notes_by_account_id_client_id_created_at_id ON credit_notes (account_id, client_id, created_at, id);
+
+CREATE INDEX credit_notes_by_account_id_created_at_id ON credit_notes (account_id, created_at, id);
+
+CREATE INDEX credit_notes_by_account_id_issue_date ON credit_notes (account_id, issue_date);
+
+CREATE INDEX credit_notes_by_account_id_updated_at_id ON credit_notes (account_id, updated_at, id);
+
+CREATE INDEX credit_notes_by_invoice ON credit_notes (account_id, invoice_id, issue_date, total);
 
 CREATE TABLE invoice_lines (
 	id BIGSERIAL NOT NULL,
@@ -873,83 +912,11 @@ CREATE TABLE payments (
 	CONSTRAINT payments_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE UNIQUE INDEX payments_unique_reference ON payments (account_id, invoice_id, reference);
-
 CREATE INDEX payments_by_account_id_paid_date_invoice_id ON payments (account_id, paid_date, invoice_id);
 
 CREATE INDEX payments_by_invoice ON payments (account_id, invoice_id, paid_date, amount);
 
-CREATE TABLE credit_notes (
-	id BIGSERIAL NOT NULL,
-	account_id BIGINT NOT NULL,
-	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	invoice_id BIGINT NOT NULL,
-	client_id BIGINT NOT NULL,
-	number TEXT COLLATE "C" NOT NULL,
-	currency TEXT COLLATE "C" NOT NULL,
-	issue_date DATE NOT NULL,
-	reason TEXT COLLATE "C" NOT NULL,
-	description TEXT COLLATE "C",
-	lines TEXT COLLATE "C" NOT NULL,
-	subtotal BIGINT NOT NULL,
-	tax_total BIGINT NOT NULL,
-	total BIGINT NOT NULL,
-	tax_breakdown TEXT COLLATE "C" NOT NULL,
-	applied_amount BIGINT NOT NULL,
-	refundable_amount BIGINT NOT NULL,
-	search TEXT COLLATE "C" NOT NULL,
-	CONSTRAINT credit_notes_pk PRIMARY KEY (account_id, id),
-	CONSTRAINT credit_notes_ref_account_id_invoice_id FOREIGN KEY(account_id, invoice_id) REFERENCES invoices (account_id, id),
-	CONSTRAINT credit_notes_ref_account_id_client_id FOREIGN KEY(account_id, client_id) REFERENCES clients (account_id, id),
-	CONSTRAINT credit_notes_unique_account_id_number UNIQUE (account_id, number),
-	CONSTRAINT credit_notes_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE INDEX credit_notes_by_account_id_updated_at_id ON credit_notes (account_id, updated_at, id);
-
-CREATE INDEX credit_notes_by_invoice ON credit_notes (account_id, invoice_id, issue_date, total);
-
-CREATE INDEX credit_notes_by_account_id_client_id_created_at_id ON credit_notes (account_id, client_id, created_at, id);
-
-CREATE INDEX credit_notes_by_account_id_issue_date ON credit_notes (account_id, issue_date);
-
-CREATE INDEX credit_notes_by_account_id_created_at_id ON credit_notes (account_id, created_at, id);
-
-CREATE TABLE tickets_tags (
-	account_id BIGINT NOT NULL,
-	record_id BIGINT NOT NULL,
-	tag_id BIGINT NOT NULL,
-	CONSTRAINT tickets_tags_pk PRIMARY KEY (account_id, record_id, tag_id),
-	CONSTRAINT tickets_tags_ref_account_id_record_id FOREIGN KEY(account_id, record_id) REFERENCES tickets (account_id, id),
-	CONSTRAINT tickets_tags_ref_account_id_tag_id FOREIGN KEY(account_id, tag_id) REFERENCES tags (account_id, id),
-	CONSTRAINT tickets_tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE INDEX tickets_tags_by_account_id_tag_id ON tickets_tags (account_id, tag_id);
-
-CREATE TABLE ticket_replies (
-	id BIGSERIAL NOT NULL,
-	account_id BIGINT NOT NULL,
-	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	ticket_id BIGINT NOT NULL,
-	body TEXT COLLATE "C" NOT NULL,
-	author_type TEXT COLLATE "C" NOT NULL,
-	user_id BIGINT,
-	contact_id BIGINT,
-	is_internal BOOLEAN NOT NULL,
-	search TEXT COLLATE "C" NOT NULL,
-	CONSTRAINT ticket_replies_pk PRIMARY KEY (account_id, id),
-	CONSTRAINT ticket_replies_ref_account_id_ticket_id FOREIGN KEY(account_id, ticket_id) REFERENCES tickets (account_id, id),
-	CONSTRAINT ticket_replies_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
-	CONSTRAINT ticket_replies_ref_account_id_contact_id FOREIGN KEY(account_id, contact_id) REFERENCES external_contacts (account_id, id),
-	CONSTRAINT ticket_replies_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE INDEX ticket_replies_by_account_id_ticket_id_created_at_id ON ticket_replies (account_id, ticket_id, created_at, id);
-
-CREATE INDEX ticket_replies_by_account_id_contact_id ON ticket_replies (account_id, contact_id);
+CREATE UNIQUE INDEX payments_unique_reference ON payments (account_id, invoice_id, reference);
 
 CREATE TABLE tasks (
 	id BIGSERIAL NOT NULL,
@@ -990,29 +957,64 @@ CREATE TABLE tasks (
 	CONSTRAINT tasks_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX tasks_by_updated_at ON tasks (account_id, updated_at, id, project_id);
-
-CREATE INDEX tasks_by_due_date ON tasks (account_id, due_date, id, project_id);
-
 CREATE INDEX tasks_by_account_id_milestone_id_created_at_id ON tasks (account_id, milestone_id, created_at, id);
 
-CREATE INDEX tasks_by_ticket_id ON tasks (account_id, ticket_id, created_at, id) WHERE ticket_id IS NOT NULL;
+CREATE INDEX tasks_by_account_id_parent_id_created_at_id ON tasks (account_id, parent_id, created_at, id);
 
-CREATE INDEX tasks_by_status_and_completed_at ON tasks (account_id, status, completed_at, project_id);
+CREATE INDEX tasks_by_account_id_project_id_created_at_id ON tasks (account_id, project_id, created_at, id);
 
 CREATE INDEX tasks_by_account_id_project_id_position_id ON tasks (account_id, project_id, position, id);
 
 CREATE INDEX tasks_by_assignee ON tasks (account_id, assignee_id, created_at, id, project_id);
 
-CREATE INDEX tasks_by_status_and_due_date ON tasks (account_id, status, due_date, project_id);
-
-CREATE INDEX tasks_by_account_id_project_id_created_at_id ON tasks (account_id, project_id, created_at, id);
+CREATE INDEX tasks_by_client ON tasks (account_id, client_id, created_at, id, project_id);
 
 CREATE INDEX tasks_by_created_at ON tasks (account_id, created_at, id, project_id);
 
-CREATE INDEX tasks_by_account_id_parent_id_created_at_id ON tasks (account_id, parent_id, created_at, id);
+CREATE INDEX tasks_by_due_date ON tasks (account_id, due_date, id, project_id);
 
-CREATE INDEX tasks_by_client ON tasks (account_id, client_id, created_at, id, project_id);
+CREATE INDEX tasks_by_status_and_completed_at ON tasks (account_id, status, completed_at, project_id);
+
+CREATE INDEX tasks_by_status_and_due_date ON tasks (account_id, status, due_date, project_id);
+
+CREATE INDEX tasks_by_ticket_id ON tasks (account_id, ticket_id, created_at, id) WHERE ticket_id IS NOT NULL;
+
+CREATE INDEX tasks_by_updated_at ON tasks (account_id, updated_at, id, project_id);
+
+CREATE TABLE ticket_replies (
+	id BIGSERIAL NOT NULL,
+	account_id BIGINT NOT NULL,
+	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	ticket_id BIGINT NOT NULL,
+	body TEXT COLLATE "C" NOT NULL,
+	author_type TEXT COLLATE "C" NOT NULL,
+	user_id BIGINT,
+	contact_id BIGINT,
+	is_internal BOOLEAN NOT NULL,
+	search TEXT COLLATE "C" NOT NULL,
+	CONSTRAINT ticket_replies_pk PRIMARY KEY (account_id, id),
+	CONSTRAINT ticket_replies_ref_account_id_ticket_id FOREIGN KEY(account_id, ticket_id) REFERENCES tickets (account_id, id),
+	CONSTRAINT ticket_replies_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT ticket_replies_ref_account_id_contact_id FOREIGN KEY(account_id, contact_id) REFERENCES external_contacts (account_id, id),
+	CONSTRAINT ticket_replies_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE INDEX ticket_replies_by_account_id_contact_id ON ticket_replies (account_id, contact_id);
+
+CREATE INDEX ticket_replies_by_account_id_ticket_id_created_at_id ON ticket_replies (account_id, ticket_id, created_at, id);
+
+CREATE TABLE tickets_tags (
+	account_id BIGINT NOT NULL,
+	record_id BIGINT NOT NULL,
+	tag_id BIGINT NOT NULL,
+	CONSTRAINT tickets_tags_pk PRIMARY KEY (account_id, record_id, tag_id),
+	CONSTRAINT tickets_tags_ref_account_id_record_id FOREIGN KEY(account_id, record_id) REFERENCES tickets (account_id, id),
+	CONSTRAINT tickets_tags_ref_account_id_tag_id FOREIGN KEY(account_id, tag_id) REFERENCES tags (account_id, id),
+	CONSTRAINT tickets_tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE INDEX tickets_tags_by_account_id_tag_id ON tickets_tags (account_id, tag_id);
 
 CREATE TABLE credit_note_shares (
 	id BIGSERIAL NOT NULL,
@@ -1029,9 +1031,9 @@ CREATE TABLE credit_note_shares (
 	CONSTRAINT credit_note_shares_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX credit_note_shares_by_account_id_project_id ON credit_note_shares (account_id, project_id);
-
 CREATE INDEX credit_note_shares_by_account_id_credit_note_id ON credit_note_shares (account_id, credit_note_id);
+
+CREATE INDEX credit_note_shares_by_account_id_project_id ON credit_note_shares (account_id, project_id);
 
 CREATE TABLE expenses (
 	id BIGSERIAL NOT NULL,
@@ -1072,19 +1074,19 @@ CREATE TABLE expenses (
 
 CREATE INDEX expenses_by_account_id_client_id_date_id ON expenses (account_id, client_id, date, id);
 
-CREATE INDEX expenses_by_account_id_project_id_date_id ON expenses (account_id, project_id, date, id);
-
-CREATE INDEX expenses_by_invoice_line_id ON expenses (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
+CREATE INDEX expenses_by_account_id_created_at_id ON expenses (account_id, created_at, id);
 
 CREATE INDEX expenses_by_account_id_date_id ON expenses (account_id, date, id);
 
-CREATE INDEX expenses_by_account_id_user_id_date_id ON expenses (account_id, user_id, date, id);
+CREATE INDEX expenses_by_account_id_project_id_date_id ON expenses (account_id, project_id, date, id);
 
-CREATE INDEX expenses_by_account_id_created_at_id ON expenses (account_id, created_at, id);
+CREATE INDEX expenses_by_account_id_updated_at_id ON expenses (account_id, updated_at, id);
+
+CREATE INDEX expenses_by_account_id_user_id_date_id ON expenses (account_id, user_id, date, id);
 
 CREATE INDEX expenses_by_invoice_id ON expenses (account_id, invoice_id) WHERE invoice_id IS NOT NULL;
 
-CREATE INDEX expenses_by_account_id_updated_at_id ON expenses (account_id, updated_at, id);
+CREATE INDEX expenses_by_invoice_line_id ON expenses (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
 
 CREATE TABLE tasks_tags (
 	account_id BIGINT NOT NULL,
@@ -1134,27 +1136,27 @@ CREATE TABLE time_entries (
 	CONSTRAINT time_entries_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX time_entries_by_task ON time_entries (account_id, task_id, date, id, duration_minutes);
-
-CREATE INDEX time_entries_by_invoice_line_id ON time_entries (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
-
-CREATE INDEX time_entries_without_rate ON time_entries (account_id, hourly_rate, date, id) WHERE hourly_rate IS NULL;
+CREATE INDEX time_entries_by_account_id_client_id_date_id ON time_entries (account_id, client_id, date, id);
 
 CREATE INDEX time_entries_by_account_id_date_id ON time_entries (account_id, date, id);
 
-CREATE INDEX time_entries_by_ticket_id ON time_entries (account_id, ticket_id, date, id, duration_minutes) WHERE ticket_id IS NOT NULL;
+CREATE INDEX time_entries_by_account_id_project_id_date_id ON time_entries (account_id, project_id, date, id);
 
 CREATE INDEX time_entries_by_created_at ON time_entries (account_id, created_at, id, date);
 
-CREATE INDEX time_entries_by_updated_at ON time_entries (account_id, updated_at, id, date);
-
 CREATE INDEX time_entries_by_invoice_id ON time_entries (account_id, invoice_id) WHERE invoice_id IS NOT NULL;
 
-CREATE INDEX time_entries_by_account_id_client_id_date_id ON time_entries (account_id, client_id, date, id);
+CREATE INDEX time_entries_by_invoice_line_id ON time_entries (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
 
-CREATE INDEX time_entries_by_account_id_project_id_date_id ON time_entries (account_id, project_id, date, id);
+CREATE INDEX time_entries_by_task ON time_entries (account_id, task_id, date, id, duration_minutes);
+
+CREATE INDEX time_entries_by_ticket_id ON time_entries (account_id, ticket_id, date, id, duration_minutes) WHERE ticket_id IS NOT NULL;
+
+CREATE INDEX time_entries_by_updated_at ON time_entries (account_id, updated_at, id, date);
 
 CREATE INDEX time_entries_by_user ON time_entries (account_id, user_id, date, id, project_id, billable, duration_minutes);
+
+CREATE INDEX time_entries_without_rate ON time_entries (account_id, hourly_rate, date, id) WHERE hourly_rate IS NULL;
 
 CREATE TABLE allocations (
 	id BIGSERIAL NOT NULL,
@@ -1174,10 +1176,10 @@ CREATE TABLE allocations (
 	CONSTRAINT allocations_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE UNIQUE INDEX allocations_unique_time_entry ON allocations (account_id, time_entry_id, is_live);
-
-CREATE UNIQUE INDEX allocations_unique_milestone ON allocations (account_id, milestone_id, is_live);
-
 CREATE INDEX allocations_by_account_id_invoice_line_id ON allocations (account_id, invoice_line_id);
 
 CREATE UNIQUE INDEX allocations_unique_expense ON allocations (account_id, expense_id, is_live);
+
+CREATE UNIQUE INDEX allocations_unique_milestone ON allocations (account_id, milestone_id, is_live);
+
+CREATE UNIQUE INDEX allocations_unique_time_entry ON allocations (account_id, time_entry_id, is_live);

@@ -28,36 +28,28 @@ CREATE TABLE pauses (
  WITHOUT ROWID,
  STRICT;
 
-CREATE TABLE totals (
+CREATE TABLE client_sums (
 	account_id INTEGER NOT NULL,
-	name TEXT NOT NULL,
-	count INTEGER NOT NULL,
-	CONSTRAINT totals_pk PRIMARY KEY (account_id, name),
-	CONSTRAINT totals_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+	span TEXT NOT NULL,
+	client_id INTEGER NOT NULL,
+	currency TEXT NOT NULL,
+	invoice_count INTEGER DEFAULT '0' NOT NULL,
+	invoiced INTEGER DEFAULT '0' NOT NULL,
+	invoiced_tax INTEGER DEFAULT '0' NOT NULL,
+	credited INTEGER DEFAULT '0' NOT NULL,
+	credited_tax INTEGER DEFAULT '0' NOT NULL,
+	collected INTEGER DEFAULT '0' NOT NULL,
+	expenses INTEGER DEFAULT '0' NOT NULL,
+	billable_expenses INTEGER DEFAULT '0' NOT NULL,
+	billed_expenses INTEGER DEFAULT '0' NOT NULL,
+	outstanding INTEGER DEFAULT '0' NOT NULL,
+	overdue INTEGER DEFAULT '0' NOT NULL,
+	overdue_count INTEGER DEFAULT '0' NOT NULL,
+	CONSTRAINT client_sums_pk PRIMARY KEY (account_id, span, client_id, currency),
+	CONSTRAINT client_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
  WITHOUT ROWID,
  STRICT;
-
-CREATE TABLE tags (
-	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-	account_id INTEGER NOT NULL,
-	created_at TEXT NOT NULL,
-	updated_at TEXT NOT NULL,
-	name TEXT NOT NULL,
-	name_folded TEXT NOT NULL,
-	name_sort TEXT NOT NULL,
-	color TEXT,
-	usage_count INTEGER DEFAULT '0' NOT NULL,
-	search TEXT NOT NULL,
-	CONSTRAINT tags_unique_account_id_name_folded UNIQUE (account_id, name_folded),
-	CONSTRAINT tags_unique_account_id_id UNIQUE (account_id, id),
-	CONSTRAINT tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- STRICT;
-
-CREATE INDEX tags_by_account_id_created_at_id ON tags (account_id, created_at, id);
-
-CREATE INDEX tags_by_account_id_name_sort_id ON tags (account_id, name_sort, id);
 
 CREATE TABLE clients (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -98,105 +90,15 @@ CREATE TABLE clients (
 )
  STRICT;
 
-CREATE INDEX clients_by_account_id_name ON clients (account_id, name);
+CREATE INDEX clients_by_account_id_created_at_id ON clients (account_id, created_at, id);
 
-CREATE INDEX clients_by_vat_number ON clients (account_id, vat_number) WHERE vat_number IS NOT NULL;
+CREATE INDEX clients_by_account_id_name ON clients (account_id, name);
 
 CREATE INDEX clients_by_account_id_name_sort_id ON clients (account_id, name_sort, id);
 
-CREATE INDEX clients_by_account_id_created_at_id ON clients (account_id, created_at, id);
-
 CREATE INDEX clients_by_account_id_updated_at_id ON clients (account_id, updated_at, id);
 
-CREATE TABLE users (
-	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-	account_id INTEGER NOT NULL,
-	created_at TEXT NOT NULL,
-	updated_at TEXT NOT NULL,
-	name TEXT NOT NULL,
-	email TEXT NOT NULL,
-	email_folded TEXT NOT NULL,
-	role TEXT NOT NULL,
-	is_active INTEGER NOT NULL,
-	weekly_capacity_minutes INTEGER NOT NULL,
-	target_percent TEXT NOT NULL,
-	hourly_rate INTEGER,
-	password_hash TEXT,
-	CONSTRAINT users_unique_account_id_email_folded UNIQUE (account_id, email_folded),
-	CONSTRAINT users_unique_account_id_id UNIQUE (account_id, id),
-	CONSTRAINT users_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- STRICT;
-
-CREATE INDEX users_by_email_folded ON users (email_folded);
-
-CREATE TABLE series (
-	account_id INTEGER NOT NULL,
-	name TEXT NOT NULL,
-	last INTEGER NOT NULL,
-	CONSTRAINT series_pk PRIMARY KEY (account_id, name),
-	CONSTRAINT series_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- WITHOUT ROWID,
- STRICT;
-
-CREATE TABLE request_terms (
-	account_id INTEGER NOT NULL,
-	term TEXT NOT NULL,
-	period TEXT NOT NULL,
-	number INTEGER NOT NULL,
-	CONSTRAINT request_terms_pk PRIMARY KEY (account_id, term, period, number),
-	CONSTRAINT request_terms_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- WITHOUT ROWID,
- STRICT;
-
-CREATE INDEX request_terms_by_period ON request_terms (account_id, period);
-
-CREATE TABLE project_sums (
-	account_id INTEGER NOT NULL,
-	span TEXT NOT NULL,
-	client_id INTEGER NOT NULL,
-	project_id INTEGER NOT NULL,
-	currency TEXT NOT NULL,
-	tracked_minutes INTEGER DEFAULT '0' NOT NULL,
-	billable_minutes INTEGER DEFAULT '0' NOT NULL,
-	billable_value INTEGER DEFAULT '0' NOT NULL,
-	billed_value INTEGER DEFAULT '0' NOT NULL,
-	unpriced_minutes INTEGER DEFAULT '0' NOT NULL,
-	labour_cost INTEGER DEFAULT '0' NOT NULL,
-	missing_cost_rate_minutes INTEGER DEFAULT '0' NOT NULL,
-	invoiced INTEGER DEFAULT '0' NOT NULL,
-	credited INTEGER DEFAULT '0' NOT NULL,
-	expenses INTEGER DEFAULT '0' NOT NULL,
-	CONSTRAINT project_sums_pk PRIMARY KEY (account_id, span, client_id, project_id, currency),
-	CONSTRAINT project_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- WITHOUT ROWID,
- STRICT;
-
-CREATE TABLE client_sums (
-	account_id INTEGER NOT NULL,
-	span TEXT NOT NULL,
-	client_id INTEGER NOT NULL,
-	currency TEXT NOT NULL,
-	invoice_count INTEGER DEFAULT '0' NOT NULL,
-	invoiced INTEGER DEFAULT '0' NOT NULL,
-	invoiced_tax INTEGER DEFAULT '0' NOT NULL,
-	credited INTEGER DEFAULT '0' NOT NULL,
-	credited_tax INTEGER DEFAULT '0' NOT NULL,
-	collected INTEGER DEFAULT '0' NOT NULL,
-	expenses INTEGER DEFAULT '0' NOT NULL,
-	billable_expenses INTEGER DEFAULT '0' NOT NULL,
-	billed_expenses INTEGER DEFAULT '0' NOT NULL,
-	outstanding INTEGER DEFAULT '0' NOT NULL,
-	overdue INTEGER DEFAULT '0' NOT NULL,
-	overdue_count INTEGER DEFAULT '0' NOT NULL,
-	CONSTRAINT client_sums_pk PRIMARY KEY (account_id, span, client_id, currency),
-	CONSTRAINT client_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- WITHOUT ROWID,
- STRICT;
+CREATE INDEX clients_by_vat_number ON clients (account_id, vat_number) WHERE vat_number IS NOT NULL;
 
 CREATE TABLE money_sums (
 	account_id INTEGER NOT NULL,
@@ -220,6 +122,69 @@ CREATE TABLE money_sums (
  WITHOUT ROWID,
  STRICT;
 
+CREATE TABLE project_sums (
+	account_id INTEGER NOT NULL,
+	span TEXT NOT NULL,
+	client_id INTEGER NOT NULL,
+	project_id INTEGER NOT NULL,
+	currency TEXT NOT NULL,
+	tracked_minutes INTEGER DEFAULT '0' NOT NULL,
+	billable_minutes INTEGER DEFAULT '0' NOT NULL,
+	billable_value INTEGER DEFAULT '0' NOT NULL,
+	billed_value INTEGER DEFAULT '0' NOT NULL,
+	unpriced_minutes INTEGER DEFAULT '0' NOT NULL,
+	labour_cost INTEGER DEFAULT '0' NOT NULL,
+	missing_cost_rate_minutes INTEGER DEFAULT '0' NOT NULL,
+	invoiced INTEGER DEFAULT '0' NOT NULL,
+	credited INTEGER DEFAULT '0' NOT NULL,
+	expenses INTEGER DEFAULT '0' NOT NULL,
+	CONSTRAINT project_sums_pk PRIMARY KEY (account_id, span, client_id, project_id, currency),
+	CONSTRAINT project_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ WITHOUT ROWID,
+ STRICT;
+
+CREATE TABLE series (
+	account_id INTEGER NOT NULL,
+	name TEXT NOT NULL,
+	last INTEGER NOT NULL,
+	CONSTRAINT series_pk PRIMARY KEY (account_id, name),
+	CONSTRAINT series_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ WITHOUT ROWID,
+ STRICT;
+
+CREATE TABLE tags (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+	account_id INTEGER NOT NULL,
+	created_at TEXT NOT NULL,
+	updated_at TEXT NOT NULL,
+	name TEXT NOT NULL,
+	name_folded TEXT NOT NULL,
+	name_sort TEXT NOT NULL,
+	color TEXT,
+	usage_count INTEGER DEFAULT '0' NOT NULL,
+	search TEXT NOT NULL,
+	CONSTRAINT tags_unique_account_id_name_folded UNIQUE (account_id, name_folded),
+	CONSTRAINT tags_unique_account_id_id UNIQUE (account_id, id),
+	CONSTRAINT tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ STRICT;
+
+CREATE INDEX tags_by_account_id_created_at_id ON tags (account_id, created_at, id);
+
+CREATE INDEX tags_by_account_id_name_sort_id ON tags (account_id, name_sort, id);
+
+CREATE TABLE totals (
+	account_id INTEGER NOT NULL,
+	name TEXT NOT NULL,
+	count INTEGER NOT NULL,
+	CONSTRAINT totals_pk PRIMARY KEY (account_id, name),
+	CONSTRAINT totals_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ WITHOUT ROWID,
+ STRICT;
+
 CREATE TABLE user_sums (
 	account_id INTEGER NOT NULL,
 	span TEXT NOT NULL,
@@ -236,6 +201,74 @@ CREATE TABLE user_sums (
  WITHOUT ROWID,
  STRICT;
 
+CREATE TABLE users (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+	account_id INTEGER NOT NULL,
+	created_at TEXT NOT NULL,
+	updated_at TEXT NOT NULL,
+	name TEXT NOT NULL,
+	email TEXT NOT NULL,
+	email_folded TEXT NOT NULL,
+	role TEXT NOT NULL,
+	is_active INTEGER NOT NULL,
+	weekly_capacity_minutes INTEGER NOT NULL,
+	target_percent TEXT NOT NULL,
+	hourly_rate INTEGER,
+	password_hash TEXT,
+	CONSTRAINT users_unique_account_id_email_folded UNIQUE (account_id, email_folded),
+	CONSTRAINT users_unique_account_id_id UNIQUE (account_id, id),
+	CONSTRAINT users_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ STRICT;
+
+CREATE INDEX users_by_email_folded ON users (email_folded);
+
+CREATE TABLE api_keys (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+	account_id INTEGER NOT NULL,
+	created_at TEXT NOT NULL,
+	updated_at TEXT NOT NULL,
+	user_id INTEGER NOT NULL,
+	name TEXT NOT NULL,
+	hash TEXT NOT NULL,
+	prefix TEXT NOT NULL,
+	last_four TEXT NOT NULL,
+	scopes TEXT NOT NULL,
+	expires_at TEXT,
+	revoked_at TEXT,
+	last_used_at TEXT,
+	last_used_address TEXT,
+	replaced_by_id INTEGER,
+	CONSTRAINT api_keys_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT api_keys_ref_account_id_replaced_by_id FOREIGN KEY(account_id, replaced_by_id) REFERENCES api_keys (account_id, id),
+	CONSTRAINT api_keys_unique_account_id_id UNIQUE (account_id, id),
+	CONSTRAINT api_keys_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ STRICT;
+
+CREATE UNIQUE INDEX api_keys_unique_hash ON api_keys (hash);
+
+CREATE TABLE audit_entries (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+	account_id INTEGER NOT NULL,
+	created_at TEXT NOT NULL,
+	updated_at TEXT NOT NULL,
+	action TEXT NOT NULL,
+	user_id INTEGER,
+	address TEXT,
+	target TEXT NOT NULL,
+	target_id INTEGER NOT NULL,
+	target_name TEXT NOT NULL,
+	"before" TEXT,
+	"after" TEXT,
+	CONSTRAINT audit_entries_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT audit_entries_unique_account_id_id UNIQUE (account_id, id),
+	CONSTRAINT audit_entries_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ STRICT;
+
+CREATE INDEX audit_entries_by_account_id_created_at_id ON audit_entries (account_id, created_at, id);
+
 CREATE TABLE clients_tags (
 	account_id INTEGER NOT NULL,
 	record_id INTEGER NOT NULL,
@@ -249,6 +282,30 @@ CREATE TABLE clients_tags (
  STRICT;
 
 CREATE INDEX clients_tags_by_account_id_tag_id ON clients_tags (account_id, tag_id);
+
+CREATE TABLE cost_rates (
+	account_id INTEGER NOT NULL,
+	user_id INTEGER NOT NULL,
+	from_date TEXT NOT NULL,
+	amount INTEGER NOT NULL,
+	CONSTRAINT cost_rates_pk PRIMARY KEY (account_id, user_id, from_date),
+	CONSTRAINT cost_rates_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT cost_rates_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ WITHOUT ROWID,
+ STRICT;
+
+CREATE TABLE counted_cost_rates (
+	account_id INTEGER NOT NULL,
+	user_id INTEGER NOT NULL,
+	from_date TEXT NOT NULL,
+	amount INTEGER,
+	CONSTRAINT counted_cost_rates_pk PRIMARY KEY (account_id, user_id, from_date),
+	CONSTRAINT counted_cost_rates_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT counted_cost_rates_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ WITHOUT ROWID,
+ STRICT;
 
 CREATE TABLE external_contacts (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -279,55 +336,11 @@ CREATE TABLE external_contacts (
 )
  STRICT;
 
-CREATE INDEX external_contacts_by_account_id_updated_at_id ON external_contacts (account_id, updated_at, id);
-
 CREATE INDEX external_contacts_by_account_id_created_at_id ON external_contacts (account_id, created_at, id);
 
 CREATE INDEX external_contacts_by_account_id_last_name_sort_id ON external_contacts (account_id, last_name_sort, id);
 
-CREATE TABLE api_keys (
-	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-	account_id INTEGER NOT NULL,
-	created_at TEXT NOT NULL,
-	updated_at TEXT NOT NULL,
-	user_id INTEGER NOT NULL,
-	name TEXT NOT NULL,
-	hash TEXT NOT NULL,
-	prefix TEXT NOT NULL,
-	last_four TEXT NOT NULL,
-	scopes TEXT NOT NULL,
-	expires_at TEXT,
-	revoked_at TEXT,
-	last_used_at TEXT,
-	last_used_address TEXT,
-	replaced_by_id INTEGER,
-	CONSTRAINT api_keys_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
-	CONSTRAINT api_keys_ref_account_id_replaced_by_id FOREIGN KEY(account_id, replaced_by_id) REFERENCES api_keys (account_id, id),
-	CONSTRAINT api_keys_unique_account_id_id UNIQUE (account_id, id),
-	CONSTRAINT api_keys_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- STRICT;
-
-CREATE UNIQUE INDEX api_keys_unique_hash ON api_keys (hash);
-
-CREATE TABLE sessions (
-	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-	account_id INTEGER NOT NULL,
-	created_at TEXT NOT NULL,
-	updated_at TEXT NOT NULL,
-	user_id INTEGER NOT NULL,
-	hash TEXT NOT NULL,
-	last_used_at TEXT NOT NULL,
-	ended_at TEXT,
-	address TEXT,
-	user_agent TEXT,
-	CONSTRAINT sessions_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
-	CONSTRAINT sessions_unique_account_id_id UNIQUE (account_id, id),
-	CONSTRAINT sessions_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- STRICT;
-
-CREATE UNIQUE INDEX sessions_unique_hash ON sessions (hash);
+CREATE INDEX external_contacts_by_account_id_updated_at_id ON external_contacts (account_id, updated_at, id);
 
 CREATE TABLE password_links (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -345,27 +358,6 @@ CREATE TABLE password_links (
  STRICT;
 
 CREATE UNIQUE INDEX password_links_unique_hash ON password_links (hash);
-
-CREATE TABLE audit_entries (
-	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-	account_id INTEGER NOT NULL,
-	created_at TEXT NOT NULL,
-	updated_at TEXT NOT NULL,
-	action TEXT NOT NULL,
-	user_id INTEGER,
-	address TEXT,
-	target TEXT NOT NULL,
-	target_id INTEGER NOT NULL,
-	target_name TEXT NOT NULL,
-	"before" TEXT,
-	"after" TEXT,
-	CONSTRAINT audit_entries_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
-	CONSTRAINT audit_entries_unique_account_id_id UNIQUE (account_id, id),
-	CONSTRAINT audit_entries_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- STRICT;
-
-CREATE INDEX audit_entries_by_account_id_created_at_id ON audit_entries (account_id, created_at, id);
 
 CREATE TABLE projects (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -412,37 +404,122 @@ CREATE TABLE projects (
 )
  STRICT;
 
-CREATE INDEX projects_by_account_id_is_template_name_sort_id ON projects (account_id, is_template, name_sort, id);
+CREATE INDEX projects_by_account_id_created_at_id ON projects (account_id, created_at, id);
 
-CREATE INDEX projects_by_client ON projects (account_id, client_id, is_template);
+CREATE INDEX projects_by_account_id_is_template_name_sort_id ON projects (account_id, is_template, name_sort, id);
 
 CREATE INDEX projects_by_account_id_updated_at_id ON projects (account_id, updated_at, id);
 
-CREATE INDEX projects_by_account_id_created_at_id ON projects (account_id, created_at, id);
+CREATE INDEX projects_by_client ON projects (account_id, client_id, is_template);
 
-CREATE TABLE cost_rates (
+CREATE TABLE sessions (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
 	account_id INTEGER NOT NULL,
+	created_at TEXT NOT NULL,
+	updated_at TEXT NOT NULL,
 	user_id INTEGER NOT NULL,
-	from_date TEXT NOT NULL,
-	amount INTEGER NOT NULL,
-	CONSTRAINT cost_rates_pk PRIMARY KEY (account_id, user_id, from_date),
-	CONSTRAINT cost_rates_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
-	CONSTRAINT cost_rates_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+	hash TEXT NOT NULL,
+	last_used_at TEXT NOT NULL,
+	ended_at TEXT,
+	address TEXT,
+	user_agent TEXT,
+	CONSTRAINT sessions_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT sessions_unique_account_id_id UNIQUE (account_id, id),
+	CONSTRAINT sessions_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ STRICT;
+
+CREATE UNIQUE INDEX sessions_unique_hash ON sessions (hash);
+
+CREATE TABLE external_contacts_tags (
+	account_id INTEGER NOT NULL,
+	record_id INTEGER NOT NULL,
+	tag_id INTEGER NOT NULL,
+	CONSTRAINT external_contacts_tags_pk PRIMARY KEY (account_id, record_id, tag_id),
+	CONSTRAINT external_contacts_tags_ref_account_id_record_id FOREIGN KEY(account_id, record_id) REFERENCES external_contacts (account_id, id),
+	CONSTRAINT external_contacts_tags_ref_account_id_tag_id FOREIGN KEY(account_id, tag_id) REFERENCES tags (account_id, id),
+	CONSTRAINT external_contacts_tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
  WITHOUT ROWID,
  STRICT;
 
-CREATE TABLE counted_cost_rates (
+CREATE INDEX external_contacts_tags_by_account_id_tag_id ON external_contacts_tags (account_id, tag_id);
+
+CREATE TABLE idempotency_keys (
 	account_id INTEGER NOT NULL,
-	user_id INTEGER NOT NULL,
-	from_date TEXT NOT NULL,
+	key_id INTEGER NOT NULL,
+	value TEXT NOT NULL,
+	fingerprint TEXT NOT NULL,
+	created_at TEXT NOT NULL,
+	status INTEGER NOT NULL,
+	headers TEXT NOT NULL,
+	body BLOB NOT NULL,
+	CONSTRAINT idempotency_keys_pk PRIMARY KEY (account_id, key_id, value),
+	CONSTRAINT idempotency_keys_ref_account_id_key_id FOREIGN KEY(account_id, key_id) REFERENCES api_keys (account_id, id),
+	CONSTRAINT idempotency_keys_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ WITHOUT ROWID,
+ STRICT;
+
+CREATE INDEX idempotency_keys_by_created_at ON idempotency_keys (created_at);
+
+CREATE TABLE milestones (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+	account_id INTEGER NOT NULL,
+	created_at TEXT NOT NULL,
+	updated_at TEXT NOT NULL,
+	project_id INTEGER NOT NULL,
+	name TEXT NOT NULL,
+	description TEXT,
+	status TEXT NOT NULL,
+	start_date TEXT,
+	due_date TEXT,
 	amount INTEGER,
-	CONSTRAINT counted_cost_rates_pk PRIMARY KEY (account_id, user_id, from_date),
-	CONSTRAINT counted_cost_rates_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
-	CONSTRAINT counted_cost_rates_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+	currency TEXT NOT NULL,
+	position INTEGER NOT NULL,
+	completed_at TEXT,
+	tasks_count INTEGER DEFAULT '0' NOT NULL,
+	tasks_done_count INTEGER DEFAULT '0' NOT NULL,
+	search TEXT NOT NULL,
+	CONSTRAINT milestones_ref_account_id_project_id FOREIGN KEY(account_id, project_id) REFERENCES projects (account_id, id),
+	CONSTRAINT milestones_unique_account_id_id UNIQUE (account_id, id),
+	CONSTRAINT milestones_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ STRICT;
+
+CREATE INDEX milestones_by_account_id_project_id_position_id ON milestones (account_id, project_id, position, id);
+
+CREATE TABLE operation_hours (
+	account_id INTEGER NOT NULL,
+	key_id INTEGER NOT NULL,
+	operation TEXT NOT NULL,
+	hour TEXT NOT NULL,
+	requests INTEGER NOT NULL,
+	client_errors INTEGER NOT NULL,
+	server_errors INTEGER NOT NULL,
+	limited INTEGER NOT NULL,
+	CONSTRAINT operation_hours_pk PRIMARY KEY (account_id, key_id, operation, hour),
+	CONSTRAINT operation_hours_ref_account_id_key_id FOREIGN KEY(account_id, key_id) REFERENCES api_keys (account_id, id),
+	CONSTRAINT operation_hours_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
  WITHOUT ROWID,
  STRICT;
+
+CREATE INDEX operation_hours_by_account_id_operation_key_id_hour ON operation_hours (account_id, operation, key_id, hour);
+
+CREATE TABLE projects_tags (
+	account_id INTEGER NOT NULL,
+	record_id INTEGER NOT NULL,
+	tag_id INTEGER NOT NULL,
+	CONSTRAINT projects_tags_pk PRIMARY KEY (account_id, record_id, tag_id),
+	CONSTRAINT projects_tags_ref_account_id_record_id FOREIGN KEY(account_id, record_id) REFERENCES projects (account_id, id),
+	CONSTRAINT projects_tags_ref_account_id_tag_id FOREIGN KEY(account_id, tag_id) REFERENCES tags (account_id, id),
+	CONSTRAINT projects_tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ WITHOUT ROWID,
+ STRICT;
+
+CREATE INDEX projects_tags_by_account_id_tag_id ON projects_tags (account_id, tag_id);
 
 CREATE TABLE quotes (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -486,63 +563,15 @@ CREATE TABLE quotes (
 
 CREATE INDEX quotes_by_account_id_client_id_created_at_id ON quotes (account_id, client_id, created_at, id);
 
-CREATE INDEX quotes_by_account_id_updated_at_id ON quotes (account_id, updated_at, id);
-
-CREATE INDEX quotes_by_moments ON quotes (account_id, sent_at, accepted_at, declined_at, client_id);
+CREATE INDEX quotes_by_account_id_contact_id ON quotes (account_id, contact_id);
 
 CREATE INDEX quotes_by_account_id_created_at_id ON quotes (account_id, created_at, id);
 
-CREATE INDEX quotes_by_account_id_contact_id ON quotes (account_id, contact_id);
-
 CREATE INDEX quotes_by_account_id_project_id ON quotes (account_id, project_id);
 
-CREATE TABLE external_contacts_tags (
-	account_id INTEGER NOT NULL,
-	record_id INTEGER NOT NULL,
-	tag_id INTEGER NOT NULL,
-	CONSTRAINT external_contacts_tags_pk PRIMARY KEY (account_id, record_id, tag_id),
-	CONSTRAINT external_contacts_tags_ref_account_id_record_id FOREIGN KEY(account_id, record_id) REFERENCES external_contacts (account_id, id),
-	CONSTRAINT external_contacts_tags_ref_account_id_tag_id FOREIGN KEY(account_id, tag_id) REFERENCES tags (account_id, id),
-	CONSTRAINT external_contacts_tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- WITHOUT ROWID,
- STRICT;
+CREATE INDEX quotes_by_account_id_updated_at_id ON quotes (account_id, updated_at, id);
 
-CREATE INDEX external_contacts_tags_by_account_id_tag_id ON external_contacts_tags (account_id, tag_id);
-
-CREATE TABLE idempotency_keys (
-	account_id INTEGER NOT NULL,
-	key_id INTEGER NOT NULL,
-	value TEXT NOT NULL,
-	fingerprint TEXT NOT NULL,
-	created_at TEXT NOT NULL,
-	status INTEGER NOT NULL,
-	headers TEXT NOT NULL,
-	body BLOB NOT NULL,
-	CONSTRAINT idempotency_keys_pk PRIMARY KEY (account_id, key_id, value),
-	CONSTRAINT idempotency_keys_ref_account_id_key_id FOREIGN KEY(account_id, key_id) REFERENCES api_keys (account_id, id),
-	CONSTRAINT idempotency_keys_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- WITHOUT ROWID,
- STRICT;
-
-CREATE INDEX idempotency_keys_by_created_at ON idempotency_keys (created_at);
-
-CREATE TABLE request_blocks (
-	account_id INTEGER NOT NULL,
-	period TEXT NOT NULL,
-	number INTEGER NOT NULL,
-	key_id INTEGER NOT NULL,
-	requests INTEGER NOT NULL,
-	content TEXT NOT NULL,
-	CONSTRAINT request_blocks_pk PRIMARY KEY (account_id, period, number),
-	CONSTRAINT request_blocks_ref_account_id_key_id FOREIGN KEY(account_id, key_id) REFERENCES api_keys (account_id, id),
-	CONSTRAINT request_blocks_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- WITHOUT ROWID,
- STRICT;
-
-CREATE INDEX request_blocks_by_key_id ON request_blocks (account_id, key_id, period, number, requests);
+CREATE INDEX quotes_by_moments ON quotes (account_id, sent_at, accepted_at, declined_at, client_id);
 
 CREATE TABLE request_hours (
 	account_id INTEGER NOT NULL,
@@ -560,23 +589,34 @@ CREATE TABLE request_hours (
  WITHOUT ROWID,
  STRICT;
 
-CREATE TABLE operation_hours (
+CREATE TABLE requests (
 	account_id INTEGER NOT NULL,
+	answered_at TEXT NOT NULL,
+	number INTEGER NOT NULL,
 	key_id INTEGER NOT NULL,
-	operation TEXT NOT NULL,
-	hour TEXT NOT NULL,
-	requests INTEGER NOT NULL,
-	client_errors INTEGER NOT NULL,
-	server_errors INTEGER NOT NULL,
-	limited INTEGER NOT NULL,
-	CONSTRAINT operation_hours_pk PRIMARY KEY (account_id, key_id, operation, hour),
-	CONSTRAINT operation_hours_ref_account_id_key_id FOREIGN KEY(account_id, key_id) REFERENCES api_keys (account_id, id),
-	CONSTRAINT operation_hours_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+	request_id TEXT NOT NULL,
+	method TEXT NOT NULL,
+	path TEXT NOT NULL,
+	operation TEXT,
+	status INTEGER NOT NULL,
+	failure_class INTEGER,
+	duration_us INTEGER NOT NULL,
+	address TEXT,
+	record TEXT,
+	CONSTRAINT requests_pk PRIMARY KEY (account_id, answered_at, number),
+	CONSTRAINT requests_ref_account_id_key_id FOREIGN KEY(account_id, key_id) REFERENCES api_keys (account_id, id),
+	CONSTRAINT requests_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
  WITHOUT ROWID,
  STRICT;
 
-CREATE INDEX operation_hours_by_account_id_operation_key_id_hour ON operation_hours (account_id, operation, key_id, hour);
+CREATE INDEX requests_by_failure_class ON requests (account_id, failure_class, answered_at, number) WHERE failure_class IS NOT NULL;
+
+CREATE INDEX requests_by_key_id ON requests (account_id, key_id, answered_at, number);
+
+CREATE INDEX requests_by_record ON requests (account_id, record, answered_at, number) WHERE record IS NOT NULL;
+
+CREATE INDEX requests_by_request_id ON requests (account_id, request_id, answered_at, number) WHERE (substr(request_id, 1, 4) <> 'req_' OR length(request_id) <> 28);
 
 CREATE TABLE sites (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -626,82 +666,17 @@ CREATE TABLE sites (
 )
  STRICT;
 
-CREATE INDEX sites_by_account_id_name_sort_id ON sites (account_id, name_sort, id);
+CREATE INDEX sites_by_account_id_client_id_name_sort_id ON sites (account_id, client_id, name_sort, id);
 
 CREATE INDEX sites_by_account_id_created_at_id ON sites (account_id, created_at, id);
 
-CREATE INDEX sites_by_account_id_updated_at_id ON sites (account_id, updated_at, id);
-
-CREATE INDEX sites_by_account_id_client_id_name_sort_id ON sites (account_id, client_id, name_sort, id);
+CREATE INDEX sites_by_account_id_name_sort_id ON sites (account_id, name_sort, id);
 
 CREATE INDEX sites_by_account_id_project_id ON sites (account_id, project_id);
 
+CREATE INDEX sites_by_account_id_updated_at_id ON sites (account_id, updated_at, id);
+
 CREATE INDEX sites_due ON sites (monitoring_enabled, next_check_at);
-
-CREATE TABLE projects_tags (
-	account_id INTEGER NOT NULL,
-	record_id INTEGER NOT NULL,
-	tag_id INTEGER NOT NULL,
-	CONSTRAINT projects_tags_pk PRIMARY KEY (account_id, record_id, tag_id),
-	CONSTRAINT projects_tags_ref_account_id_record_id FOREIGN KEY(account_id, record_id) REFERENCES projects (account_id, id),
-	CONSTRAINT projects_tags_ref_account_id_tag_id FOREIGN KEY(account_id, tag_id) REFERENCES tags (account_id, id),
-	CONSTRAINT projects_tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- WITHOUT ROWID,
- STRICT;
-
-CREATE INDEX projects_tags_by_account_id_tag_id ON projects_tags (account_id, tag_id);
-
-CREATE TABLE milestones (
-	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-	account_id INTEGER NOT NULL,
-	created_at TEXT NOT NULL,
-	updated_at TEXT NOT NULL,
-	project_id INTEGER NOT NULL,
-	name TEXT NOT NULL,
-	description TEXT,
-	status TEXT NOT NULL,
-	start_date TEXT,
-	due_date TEXT,
-	amount INTEGER,
-	currency TEXT NOT NULL,
-	position INTEGER NOT NULL,
-	completed_at TEXT,
-	tasks_count INTEGER DEFAULT '0' NOT NULL,
-	tasks_done_count INTEGER DEFAULT '0' NOT NULL,
-	search TEXT NOT NULL,
-	CONSTRAINT milestones_ref_account_id_project_id FOREIGN KEY(account_id, project_id) REFERENCES projects (account_id, id),
-	CONSTRAINT milestones_unique_account_id_id UNIQUE (account_id, id),
-	CONSTRAINT milestones_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- STRICT;
-
-CREATE INDEX milestones_by_account_id_project_id_position_id ON milestones (account_id, project_id, position, id);
-
-CREATE TABLE quote_lines (
-	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-	account_id INTEGER NOT NULL,
-	created_at TEXT NOT NULL,
-	updated_at TEXT NOT NULL,
-	quote_id INTEGER NOT NULL,
-	description TEXT NOT NULL,
-	quantity TEXT NOT NULL,
-	unit TEXT,
-	unit_price TEXT NOT NULL,
-	discount_percent TEXT NOT NULL,
-	tax_rate TEXT NOT NULL,
-	project_id INTEGER,
-	amount INTEGER NOT NULL,
-	currency TEXT NOT NULL,
-	position INTEGER NOT NULL,
-	CONSTRAINT quote_lines_ref_account_id_quote_id FOREIGN KEY(account_id, quote_id) REFERENCES quotes (account_id, id),
-	CONSTRAINT quote_lines_ref_account_id_project_id FOREIGN KEY(account_id, project_id) REFERENCES projects (account_id, id),
-	CONSTRAINT quote_lines_unique_account_id_id UNIQUE (account_id, id),
-	CONSTRAINT quote_lines_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- STRICT;
-
-CREATE INDEX quote_lines_by_account_id_quote_id_position ON quote_lines (account_id, quote_id, position);
 
 CREATE TABLE invoices (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -747,55 +722,46 @@ CREATE TABLE invoices (
 )
  STRICT;
 
-CREATE UNIQUE INDEX invoices_unique_quote_id ON invoices (account_id, quote_id) WHERE status != 'void';
+CREATE INDEX invoices_by_account_id_client_id_created_at_id ON invoices (account_id, client_id, created_at, id);
 
 CREATE INDEX invoices_by_account_id_contact_id ON invoices (account_id, contact_id);
 
 CREATE INDEX invoices_by_account_id_created_at_id ON invoices (account_id, created_at, id);
 
-CREATE INDEX invoices_by_account_id_client_id_created_at_id ON invoices (account_id, client_id, created_at, id);
-
-CREATE INDEX invoices_by_account_id_status_due_date ON invoices (account_id, status, due_date);
-
 CREATE INDEX invoices_by_account_id_issue_date_id ON invoices (account_id, issue_date, id);
 
 CREATE INDEX invoices_by_account_id_project_id ON invoices (account_id, project_id);
 
+CREATE INDEX invoices_by_account_id_status_due_date ON invoices (account_id, status, due_date);
+
 CREATE INDEX invoices_by_account_id_updated_at_id ON invoices (account_id, updated_at, id);
 
-CREATE TABLE sites_tags (
+CREATE UNIQUE INDEX invoices_unique_quote_id ON invoices (account_id, quote_id) WHERE status != 'void';
+
+CREATE TABLE quote_lines (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
 	account_id INTEGER NOT NULL,
-	record_id INTEGER NOT NULL,
-	tag_id INTEGER NOT NULL,
-	CONSTRAINT sites_tags_pk PRIMARY KEY (account_id, record_id, tag_id),
-	CONSTRAINT sites_tags_ref_account_id_record_id FOREIGN KEY(account_id, record_id) REFERENCES sites (account_id, id),
-	CONSTRAINT sites_tags_ref_account_id_tag_id FOREIGN KEY(account_id, tag_id) REFERENCES tags (account_id, id),
-	CONSTRAINT sites_tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+	created_at TEXT NOT NULL,
+	updated_at TEXT NOT NULL,
+	quote_id INTEGER NOT NULL,
+	description TEXT NOT NULL,
+	quantity TEXT NOT NULL,
+	unit TEXT,
+	unit_price TEXT NOT NULL,
+	discount_percent TEXT NOT NULL,
+	tax_rate TEXT NOT NULL,
+	project_id INTEGER,
+	amount INTEGER NOT NULL,
+	currency TEXT NOT NULL,
+	position INTEGER NOT NULL,
+	CONSTRAINT quote_lines_ref_account_id_quote_id FOREIGN KEY(account_id, quote_id) REFERENCES quotes (account_id, id),
+	CONSTRAINT quote_lines_ref_account_id_project_id FOREIGN KEY(account_id, project_id) REFERENCES projects (account_id, id),
+	CONSTRAINT quote_lines_unique_account_id_id UNIQUE (account_id, id),
+	CONSTRAINT quote_lines_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
- WITHOUT ROWID,
  STRICT;
 
-CREATE INDEX sites_tags_by_account_id_tag_id ON sites_tags (account_id, tag_id);
-
-CREATE TABLE site_plugins (
-	account_id INTEGER NOT NULL,
-	site_id INTEGER NOT NULL,
-	slug TEXT NOT NULL,
-	name TEXT NOT NULL,
-	version TEXT,
-	version_order TEXT,
-	status TEXT NOT NULL,
-	update_version TEXT,
-	auto_update INTEGER NOT NULL,
-	update_available INTEGER NOT NULL,
-	CONSTRAINT site_plugins_pk PRIMARY KEY (account_id, site_id, slug),
-	CONSTRAINT site_plugins_ref_account_id_site_id FOREIGN KEY(account_id, site_id) REFERENCES sites (account_id, id),
-	CONSTRAINT site_plugins_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- WITHOUT ROWID,
- STRICT;
-
-CREATE INDEX site_plugins_by_account_id_slug_version_order ON site_plugins (account_id, slug, version_order);
+CREATE INDEX quote_lines_by_account_id_quote_id_position ON quote_lines (account_id, quote_id, position);
 
 CREATE TABLE site_checks (
 	account_id INTEGER NOT NULL,
@@ -821,6 +787,40 @@ CREATE TABLE site_hours (
 )
  WITHOUT ROWID,
  STRICT;
+
+CREATE TABLE site_plugins (
+	account_id INTEGER NOT NULL,
+	site_id INTEGER NOT NULL,
+	slug TEXT NOT NULL,
+	name TEXT NOT NULL,
+	version TEXT,
+	version_order TEXT,
+	status TEXT NOT NULL,
+	update_version TEXT,
+	auto_update INTEGER NOT NULL,
+	update_available INTEGER NOT NULL,
+	CONSTRAINT site_plugins_pk PRIMARY KEY (account_id, site_id, slug),
+	CONSTRAINT site_plugins_ref_account_id_site_id FOREIGN KEY(account_id, site_id) REFERENCES sites (account_id, id),
+	CONSTRAINT site_plugins_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ WITHOUT ROWID,
+ STRICT;
+
+CREATE INDEX site_plugins_by_account_id_slug_version_order ON site_plugins (account_id, slug, version_order);
+
+CREATE TABLE sites_tags (
+	account_id INTEGER NOT NULL,
+	record_id INTEGER NOT NULL,
+	tag_id INTEGER NOT NULL,
+	CONSTRAINT sites_tags_pk PRIMARY KEY (account_id, record_id, tag_id),
+	CONSTRAINT sites_tags_ref_account_id_record_id FOREIGN KEY(account_id, record_id) REFERENCES sites (account_id, id),
+	CONSTRAINT sites_tags_ref_account_id_tag_id FOREIGN KEY(account_id, tag_id) REFERENCES tags (account_id, id),
+	CONSTRAINT sites_tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ WITHOUT ROWID,
+ STRICT;
+
+CREATE INDEX sites_tags_by_account_id_tag_id ON sites_tags (account_id, tag_id);
 
 CREATE TABLE tickets (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -866,25 +866,63 @@ CREATE TABLE tickets (
 )
  STRICT;
 
-CREATE INDEX tickets_by_account_id_project_id ON tickets (account_id, project_id);
-
-CREATE INDEX tickets_by_account_id_created_at_id ON tickets (account_id, created_at, id);
-
 CREATE INDEX tickets_by_account_id_assignee_id_created_at_id ON tickets (account_id, assignee_id, created_at, id);
-
-CREATE INDEX tickets_by_requester_email_folded ON tickets (account_id, requester_email_folded, created_at, id) WHERE requester_email_folded IS NOT NULL;
-
-CREATE INDEX tickets_by_account_id_updated_at_id ON tickets (account_id, updated_at, id);
-
-CREATE INDEX tickets_by_account_id_contact_id ON tickets (account_id, contact_id);
-
-CREATE INDEX tickets_by_account_id_status_created_at_id ON tickets (account_id, status, created_at, id);
-
-CREATE INDEX tickets_by_account_id_site_id ON tickets (account_id, site_id);
 
 CREATE INDEX tickets_by_account_id_client_id_created_at_id ON tickets (account_id, client_id, created_at, id);
 
+CREATE INDEX tickets_by_account_id_contact_id ON tickets (account_id, contact_id);
+
+CREATE INDEX tickets_by_account_id_created_at_id ON tickets (account_id, created_at, id);
+
+CREATE INDEX tickets_by_account_id_project_id ON tickets (account_id, project_id);
+
+CREATE INDEX tickets_by_account_id_site_id ON tickets (account_id, site_id);
+
+CREATE INDEX tickets_by_account_id_status_created_at_id ON tickets (account_id, status, created_at, id);
+
+CREATE INDEX tickets_by_account_id_updated_at_id ON tickets (account_id, updated_at, id);
+
+CREATE INDEX tickets_by_requester_email_folded ON tickets (account_id, requester_email_folded, created_at, id) WHERE requester_email_folded IS NOT NULL;
+
 CREATE INDEX tickets_by_resolved_at ON tickets (account_id, resolved_at) WHERE resolved_at IS NOT NULL;
+
+CREATE TABLE credit_notes (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+	account_id INTEGER NOT NULL,
+	created_at TEXT NOT NULL,
+	updated_at TEXT NOT NULL,
+	invoice_id INTEGER NOT NULL,
+	client_id INTEGER NOT NULL,
+	number TEXT NOT NULL,
+	currency TEXT NOT NULL,
+	issue_date TEXT NOT NULL,
+	reason TEXT NOT NULL,
+	description TEXT,
+	lines TEXT NOT NULL,
+	subtotal INTEGER NOT NULL,
+	tax_total INTEGER NOT NULL,
+	total INTEGER NOT NULL,
+	tax_breakdown TEXT NOT NULL,
+	applied_amount INTEGER NOT NULL,
+	refundable_amount INTEGER NOT NULL,
+	search TEXT NOT NULL,
+	CONSTRAINT credit_notes_ref_account_id_invoice_id FOREIGN KEY(account_id, invoice_id) REFERENCES invoices (account_id, id),
+	CONSTRAINT credit_notes_ref_account_id_client_id FOREIGN KEY(account_id, client_id) REFERENCES clients (account_id, id),
+	CONSTRAINT credit_notes_unique_account_id_number UNIQUE (account_id, number),
+	CONSTRAINT credit_notes_unique_account_id_id UNIQUE (account_id, id),
+	CONSTRAINT credit_notes_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ STRICT;
+
+CREATE INDEX credit_notes_by_account_id_client_id_created_at_id ON credit_notes (account_id, client_id, created_at, id);
+
+CREATE INDEX credit_notes_by_account_id_created_at_id ON credit_notes (account_id, created_at, id);
+
+CREATE INDEX credit_notes_by_account_id_issue_date ON credit_notes (account_id, issue_date);
+
+CREATE INDEX credit_notes_by_account_id_updated_at_id ON credit_notes (account_id, updated_at, id);
+
+CREATE INDEX credit_notes_by_invoice ON credit_notes (account_id, invoice_id, issue_date, total);
 
 CREATE TABLE invoice_lines (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -932,87 +970,11 @@ CREATE TABLE payments (
 )
  STRICT;
 
-CREATE UNIQUE INDEX payments_unique_reference ON payments (account_id, invoice_id, reference);
-
 CREATE INDEX payments_by_account_id_paid_date_invoice_id ON payments (account_id, paid_date, invoice_id);
 
 CREATE INDEX payments_by_invoice ON payments (account_id, invoice_id, paid_date, amount);
 
-CREATE TABLE credit_notes (
-	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-	account_id INTEGER NOT NULL,
-	created_at TEXT NOT NULL,
-	updated_at TEXT NOT NULL,
-	invoice_id INTEGER NOT NULL,
-	client_id INTEGER NOT NULL,
-	number TEXT NOT NULL,
-	currency TEXT NOT NULL,
-	issue_date TEXT NOT NULL,
-	reason TEXT NOT NULL,
-	description TEXT,
-	lines TEXT NOT NULL,
-	subtotal INTEGER NOT NULL,
-	tax_total INTEGER NOT NULL,
-	total INTEGER NOT NULL,
-	tax_breakdown TEXT NOT NULL,
-	applied_amount INTEGER NOT NULL,
-	refundable_amount INTEGER NOT NULL,
-	search TEXT NOT NULL,
-	CONSTRAINT credit_notes_ref_account_id_invoice_id FOREIGN KEY(account_id, invoice_id) REFERENCES invoices (account_id, id),
-	CONSTRAINT credit_notes_ref_account_id_client_id FOREIGN KEY(account_id, client_id) REFERENCES clients (account_id, id),
-	CONSTRAINT credit_notes_unique_account_id_number UNIQUE (account_id, number),
-	CONSTRAINT credit_notes_unique_account_id_id UNIQUE (account_id, id),
-	CONSTRAINT credit_notes_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- STRICT;
-
-CREATE INDEX credit_notes_by_account_id_updated_at_id ON credit_notes (account_id, updated_at, id);
-
-CREATE INDEX credit_notes_by_invoice ON credit_notes (account_id, invoice_id, issue_date, total);
-
-CREATE INDEX credit_notes_by_account_id_client_id_created_at_id ON credit_notes (account_id, client_id, created_at, id);
-
-CREATE INDEX credit_notes_by_account_id_issue_date ON credit_notes (account_id, issue_date);
-
-CREATE INDEX credit_notes_by_account_id_created_at_id ON credit_notes (account_id, created_at, id);
-
-CREATE TABLE tickets_tags (
-	account_id INTEGER NOT NULL,
-	record_id INTEGER NOT NULL,
-	tag_id INTEGER NOT NULL,
-	CONSTRAINT tickets_tags_pk PRIMARY KEY (account_id, record_id, tag_id),
-	CONSTRAINT tickets_tags_ref_account_id_record_id FOREIGN KEY(account_id, record_id) REFERENCES tickets (account_id, id),
-	CONSTRAINT tickets_tags_ref_account_id_tag_id FOREIGN KEY(account_id, tag_id) REFERENCES tags (account_id, id),
-	CONSTRAINT tickets_tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- WITHOUT ROWID,
- STRICT;
-
-CREATE INDEX tickets_tags_by_account_id_tag_id ON tickets_tags (account_id, tag_id);
-
-CREATE TABLE ticket_replies (
-	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-	account_id INTEGER NOT NULL,
-	created_at TEXT NOT NULL,
-	updated_at TEXT NOT NULL,
-	ticket_id INTEGER NOT NULL,
-	body TEXT NOT NULL,
-	author_type TEXT NOT NULL,
-	user_id INTEGER,
-	contact_id INTEGER,
-	is_internal INTEGER NOT NULL,
-	search TEXT NOT NULL,
-	CONSTRAINT ticket_replies_ref_account_id_ticket_id FOREIGN KEY(account_id, ticket_id) REFERENCES tickets (account_id, id),
-	CONSTRAINT ticket_replies_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
-	CONSTRAINT ticket_replies_ref_account_id_contact_id FOREIGN KEY(account_id, contact_id) REFERENCES external_contacts (account_id, id),
-	CONSTRAINT ticket_replies_unique_account_id_id UNIQUE (account_id, id),
-	CONSTRAINT ticket_replies_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- STRICT;
-
-CREATE INDEX ticket_replies_by_account_id_ticket_id_created_at_id ON ticket_replies (account_id, ticket_id, created_at, id);
-
-CREATE INDEX ticket_replies_by_account_id_contact_id ON ticket_replies (account_id, contact_id);
+CREATE UNIQUE INDEX payments_unique_reference ON payments (account_id, invoice_id, reference);
 
 CREATE TABLE tasks (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -1054,29 +1016,67 @@ CREATE TABLE tasks (
 )
  STRICT;
 
-CREATE INDEX tasks_by_updated_at ON tasks (account_id, updated_at, id, project_id);
-
-CREATE INDEX tasks_by_due_date ON tasks (account_id, due_date, id, project_id);
-
 CREATE INDEX tasks_by_account_id_milestone_id_created_at_id ON tasks (account_id, milestone_id, created_at, id);
 
-CREATE INDEX tasks_by_ticket_id ON tasks (account_id, ticket_id, created_at, id) WHERE ticket_id IS NOT NULL;
+CREATE INDEX tasks_by_account_id_parent_id_created_at_id ON tasks (account_id, parent_id, created_at, id);
 
-CREATE INDEX tasks_by_status_and_completed_at ON tasks (account_id, status, completed_at, project_id);
+CREATE INDEX tasks_by_account_id_project_id_created_at_id ON tasks (account_id, project_id, created_at, id);
 
 CREATE INDEX tasks_by_account_id_project_id_position_id ON tasks (account_id, project_id, position, id);
 
 CREATE INDEX tasks_by_assignee ON tasks (account_id, assignee_id, created_at, id, project_id);
 
-CREATE INDEX tasks_by_status_and_due_date ON tasks (account_id, status, due_date, project_id);
-
-CREATE INDEX tasks_by_account_id_project_id_created_at_id ON tasks (account_id, project_id, created_at, id);
+CREATE INDEX tasks_by_client ON tasks (account_id, client_id, created_at, id, project_id);
 
 CREATE INDEX tasks_by_created_at ON tasks (account_id, created_at, id, project_id);
 
-CREATE INDEX tasks_by_account_id_parent_id_created_at_id ON tasks (account_id, parent_id, created_at, id);
+CREATE INDEX tasks_by_due_date ON tasks (account_id, due_date, id, project_id);
 
-CREATE INDEX tasks_by_client ON tasks (account_id, client_id, created_at, id, project_id);
+CREATE INDEX tasks_by_status_and_completed_at ON tasks (account_id, status, completed_at, project_id);
+
+CREATE INDEX tasks_by_status_and_due_date ON tasks (account_id, status, due_date, project_id);
+
+CREATE INDEX tasks_by_ticket_id ON tasks (account_id, ticket_id, created_at, id) WHERE ticket_id IS NOT NULL;
+
+CREATE INDEX tasks_by_updated_at ON tasks (account_id, updated_at, id, project_id);
+
+CREATE TABLE ticket_replies (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+	account_id INTEGER NOT NULL,
+	created_at TEXT NOT NULL,
+	updated_at TEXT NOT NULL,
+	ticket_id INTEGER NOT NULL,
+	body TEXT NOT NULL,
+	author_type TEXT NOT NULL,
+	user_id INTEGER,
+	contact_id INTEGER,
+	is_internal INTEGER NOT NULL,
+	search TEXT NOT NULL,
+	CONSTRAINT ticket_replies_ref_account_id_ticket_id FOREIGN KEY(account_id, ticket_id) REFERENCES tickets (account_id, id),
+	CONSTRAINT ticket_replies_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT ticket_replies_ref_account_id_contact_id FOREIGN KEY(account_id, contact_id) REFERENCES external_contacts (account_id, id),
+	CONSTRAINT ticket_replies_unique_account_id_id UNIQUE (account_id, id),
+	CONSTRAINT ticket_replies_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ STRICT;
+
+CREATE INDEX ticket_replies_by_account_id_contact_id ON ticket_replies (account_id, contact_id);
+
+CREATE INDEX ticket_replies_by_account_id_ticket_id_created_at_id ON ticket_replies (account_id, ticket_id, created_at, id);
+
+CREATE TABLE tickets_tags (
+	account_id INTEGER NOT NULL,
+	record_id INTEGER NOT NULL,
+	tag_id INTEGER NOT NULL,
+	CONSTRAINT tickets_tags_pk PRIMARY KEY (account_id, record_id, tag_id),
+	CONSTRAINT tickets_tags_ref_account_id_record_id FOREIGN KEY(account_id, record_id) REFERENCES tickets (account_id, id),
+	CONSTRAINT tickets_tags_ref_account_id_tag_id FOREIGN KEY(account_id, tag_id) REFERENCES tags (account_id, id),
+	CONSTRAINT tickets_tags_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ WITHOUT ROWID,
+ STRICT;
+
+CREATE INDEX tickets_tags_by_account_id_tag_id ON tickets_tags (account_id, tag_id);
 
 CREATE TABLE credit_note_shares (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -1094,9 +1094,9 @@ CREATE TABLE credit_note_shares (
 )
  STRICT;
 
-CREATE INDEX credit_note_shares_by_account_id_project_id ON credit_note_shares (account_id, project_id);
-
 CREATE INDEX credit_note_shares_by_account_id_credit_note_id ON credit_note_shares (account_id, credit_note_id);
+
+CREATE INDEX credit_note_shares_by_account_id_project_id ON credit_note_shares (account_id, project_id);
 
 CREATE TABLE expenses (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -1138,19 +1138,19 @@ CREATE TABLE expenses (
 
 CREATE INDEX expenses_by_account_id_client_id_date_id ON expenses (account_id, client_id, date, id);
 
-CREATE INDEX expenses_by_account_id_project_id_date_id ON expenses (account_id, project_id, date, id);
-
-CREATE INDEX expenses_by_invoice_line_id ON expenses (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
+CREATE INDEX expenses_by_account_id_created_at_id ON expenses (account_id, created_at, id);
 
 CREATE INDEX expenses_by_account_id_date_id ON expenses (account_id, date, id);
 
-CREATE INDEX expenses_by_account_id_user_id_date_id ON expenses (account_id, user_id, date, id);
+CREATE INDEX expenses_by_account_id_project_id_date_id ON expenses (account_id, project_id, date, id);
 
-CREATE INDEX expenses_by_account_id_created_at_id ON expenses (account_id, created_at, id);
+CREATE INDEX expenses_by_account_id_updated_at_id ON expenses (account_id, updated_at, id);
+
+CREATE INDEX expenses_by_account_id_user_id_date_id ON expenses (account_id, user_id, date, id);
 
 CREATE INDEX expenses_by_invoice_id ON expenses (account_id, invoice_id) WHERE invoice_id IS NOT NULL;
 
-CREATE INDEX expenses_by_account_id_updated_at_id ON expenses (account_id, updated_at, id);
+CREATE INDEX expenses_by_invoice_line_id ON expenses (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
 
 CREATE TABLE tasks_tags (
 	account_id INTEGER NOT NULL,
@@ -1203,27 +1203,27 @@ CREATE TABLE time_entries (
 )
  STRICT;
 
-CREATE INDEX time_entries_by_task ON time_entries (account_id, task_id, date, id, duration_minutes);
-
-CREATE INDEX time_entries_by_invoice_line_id ON time_entries (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
-
-CREATE INDEX time_entries_without_rate ON time_entries (account_id, hourly_rate, date, id) WHERE hourly_rate IS NULL;
+CREATE INDEX time_entries_by_account_id_client_id_date_id ON time_entries (account_id, client_id, date, id);
 
 CREATE INDEX time_entries_by_account_id_date_id ON time_entries (account_id, date, id);
 
-CREATE INDEX time_entries_by_ticket_id ON time_entries (account_id, ticket_id, date, id, duration_minutes) WHERE ticket_id IS NOT NULL;
+CREATE INDEX time_entries_by_account_id_project_id_date_id ON time_entries (account_id, project_id, date, id);
 
 CREATE INDEX time_entries_by_created_at ON time_entries (account_id, created_at, id, date);
 
-CREATE INDEX time_entries_by_updated_at ON time_entries (account_id, updated_at, id, date);
-
 CREATE INDEX time_entries_by_invoice_id ON time_entries (account_id, invoice_id) WHERE invoice_id IS NOT NULL;
 
-CREATE INDEX time_entries_by_account_id_client_id_date_id ON time_entries (account_id, client_id, date, id);
+CREATE INDEX time_entries_by_invoice_line_id ON time_entries (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
 
-CREATE INDEX time_entries_by_account_id_project_id_date_id ON time_entries (account_id, project_id, date, id);
+CREATE INDEX time_entries_by_task ON time_entries (account_id, task_id, date, id, duration_minutes);
+
+CREATE INDEX time_entries_by_ticket_id ON time_entries (account_id, ticket_id, date, id, duration_minutes) WHERE ticket_id IS NOT NULL;
+
+CREATE INDEX time_entries_by_updated_at ON time_entries (account_id, updated_at, id, date);
 
 CREATE INDEX time_entries_by_user ON time_entries (account_id, user_id, date, id, project_id, billable, duration_minutes);
+
+CREATE INDEX time_entries_without_rate ON time_entries (account_id, hourly_rate, date, id) WHERE hourly_rate IS NULL;
 
 CREATE TABLE allocations (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -1244,10 +1244,10 @@ CREATE TABLE allocations (
 )
  STRICT;
 
-CREATE UNIQUE INDEX allocations_unique_time_entry ON allocations (account_id, time_entry_id, is_live);
-
-CREATE UNIQUE INDEX allocations_unique_milestone ON allocations (account_id, milestone_id, is_live);
-
 CREATE INDEX allocations_by_account_id_invoice_line_id ON allocations (account_id, invoice_line_id);
 
 CREATE UNIQUE INDEX allocations_unique_expense ON allocations (account_id, expense_id, is_live);
+
+CREATE UNIQUE INDEX allocations_unique_milestone ON allocations (account_id, milestone_id, is_live);
+
+CREATE UNIQUE INDEX allocations_unique_time_entry ON allocations (account_id, time_entry_id, is_live);
