@@ -109,10 +109,10 @@ def test_an_admin_goes_from_the_first_link_to_the_last_key(api, screen):
     assert screen.says("Waiting for the first call")
     assert call(screen.site, key, "/clients") == 200
     line = screen.find(".first-call.arrived")
-    assert line.text == "The first call has arrived. The key works."
+    assert line.text == "First call received. The key works."
     assert line.value_of_css_property("color") == "rgba(23, 112, 63, 1)"
 
-    screen.press("I have stored it")
+    screen.press("Done")
     assert key not in screen.browser.page_source
     recorded(api)
     screen.open("/console/requests")
@@ -125,15 +125,15 @@ def test_an_admin_goes_from_the_first_link_to_the_last_key(api, screen):
     screen.press("Rotate key")
     rotated = screen.find(".copied pre").text
     assert {call(screen.site, each, "/clients") for each in (key, rotated)} == {200}
-    screen.press("I have stored it")
+    screen.press("Done")
     screen.press("Revoke…")
     screen.type(confirmation="Zapier")
     screen.press("Revoke key")
-    assert screen.says("stopped at once")
+    assert screen.says("It no longer works.")
     assert (call(screen.site, key, "/clients"), call(screen.site, rotated, "/clients")) == (200, 401)
 
     screen.press("Sign out")
-    assert screen.says("You are signed out.")
+    assert screen.says("You have signed out.")
     screen.open("/console/keys")
     assert screen.find("h1").text == "Sign in"
     assert screen.browser.current_url.endswith("/console/sign-in?next=/keys")

@@ -37,7 +37,7 @@ def test_a_new_key_is_shown_once_and_works(api, visitor):
     assert api.get("/clients", key=value).status == 200
     assert f'curl -H "Authorization: Bearer {value}" http://agency.example/api/public/v1/me' in shown.text
     again = visitor.get(f"/console/keys/{key_of(api).id}/created")
-    assert "cannot be shown again" in again.text
+    assert "can't be shown again" in again.text
     assert "rtn_" not in again.html
     assert value not in visitor.get("/console/keys").html
     assert value[-4:] in visitor.get("/console/keys").text
@@ -50,7 +50,7 @@ def test_the_first_call_of_a_new_key_is_seen(api, visitor):
     api.get("/me", key=value)
     recorded(api)
     assert visitor.get(f"{path}/first-call").html == '{"has_arrived":true}'
-    assert "The first call has arrived." in visitor.get(f"{path}/created").text
+    assert "First call received." in visitor.get(f"{path}/created").text
     assert "/me" in visitor.get(path).text
 
 
@@ -96,8 +96,8 @@ def test_keys_are_filtered_and_sorted(api, visitor):
     assert rows == sorted(rows)
     assert {"Zebra", "Ant"} <= set(rows)
     assert "Zebra" not in visitor.get(f"/console/keys?user_id={api.member_id}").text
-    assert "No key is like that." in visitor.get("/console/keys?q=nowhere").text
-    assert "No key is like that." in visitor.get("/console/keys?status=revoked").text
+    assert "No keys match." in visitor.get("/console/keys?q=nowhere").text
+    assert "No keys match." in visitor.get("/console/keys?status=revoked").text
     assert visitor.get("/console/keys?status=odd&sort=odd&user_id=x").status in {200, 422}
 
 
@@ -106,13 +106,13 @@ def test_name_and_scopes_are_changed_and_told_in_the_audit(api, visitor):
     path = f"/console/keys/{key_of(api).id}"
     assert 'value="time:write" checked' in visitor.get(f"{path}/edit").html
     changed = visitor.submit(f"{path}/edit", leave=("scopes",), name="Zapier two", scopes=["tickets:read"])
-    assert "Zapier two is changed." in changed.text
+    assert "Zapier two saved." in changed.text
     assert key_of(api, "Zapier two").scopes == ["tickets:read"]
     audit = visitor.get("/console/audit?action=key+changed").text
     assert "clients:read" in audit
     assert "tickets:read" in audit
     none = visitor.submit(f"{path}/edit", leave=("scopes",))
-    assert "Choose at least one." in none.text
+    assert "Select at least one permission." in none.text
 
 
 def test_a_rotated_key_works_beside_the_new_one_for_the_time_that_was_chosen(api, visitor):
@@ -120,8 +120,8 @@ def test_a_rotated_key_works_beside_the_new_one_for_the_time_that_was_chosen(api
     path = f"/console/keys/{key_of(api).id}"
     new = value_of(visitor.submit(f"{path}/rotate", hours="1"))
     assert {api.get("/clients", key=key).status for key in (former, new)} == {200}
-    assert "takes its place" in visitor.get(path).text
-    assert "was rotated before" in visitor.submit(f"{path}/rotate").text
+    assert "was replaced by" in visitor.get(path).text
+    assert "was already replaced" in visitor.submit(f"{path}/rotate").text
     at_once = value_of(made(visitor, name="Other"))
     visitor.submit(f"/console/keys/{key_of(api, 'Other').id}/rotate", hours="0")
     assert api.get("/clients", key=at_once).code == "expired_key"
@@ -138,7 +138,7 @@ def test_a_key_is_revoked_when_its_name_was_typed_and_says_who_uses_it(api, visi
     unsure = visitor.submit(path, confirmation="zap")
     assert unsure.status == 422
     assert api.get("/clients", key=value).status == 200
-    assert "Zapier is revoked." in visitor.submit(path, confirmation="zapier").text
+    assert "Zapier revoked." in visitor.submit(path, confirmation="zapier").text
     assert api.get("/clients", key=value).code == "revoked_key"
     assert "/revoke" not in visitor.get(path.removesuffix("/revoke")).html
 
@@ -151,8 +151,10 @@ def test_keys_wait_for_the_switch(api, visitor):
     page = visitor.get("/console/switch")
     assert "2 keys stop working" in page.text
     assert "Used in the last hour" in page.text
-    assert "Type switch off to confirm." in visitor.submit("/console/switch", confirmation="yes").text
-    assert "The API is off. 2 keys stopped." in visitor.submit("/console/switch", confirmation="Switch off").text
+    assert "To confirm, type “switch off”." in visitor.submit("/console/switch", confirmation="yes").text
+    assert (
+        "The API is off. 2 keys stopped working." in visitor.submit("/console/switch", confirmation="Switch off").text
+    )
     assert api.get("/clients").code == "api_disabled"
     assert "Switch it on" in visitor.get(NEW).text
     refused = visitor.post(NEW, {"name": "A", "user_id": str(api.admin_id), "scopes": "clients:read"})
@@ -166,4 +168,4 @@ def test_the_api_is_not_switched_on_without_a_plan(api, visitor):
     api.set_account({"plan": "solo", "trial_ends_at": "2020-01-01T00:00:00Z"})
     refused = visitor.submit("/console/switch")
     assert "The trial ended on 2020-01-01" in refused.text
-    assert "ended 1 Jan 2020" in visitor.get("/console").text
+    assert "Ended 1 Jan 2020" in visitor.get("/console").text

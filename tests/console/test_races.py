@@ -18,7 +18,7 @@ from retainer.values.exact import instant_after, utcnow
 from tests.console.visitor import HASH, PASSWORD, Visitor
 from tests.factories import ApiClient
 
-SENT_AWAY = "Your session has ended, so nothing was done."
+SENT_AWAY = "Your session has ended, and nothing was changed."
 WAITING = (
     "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database() "
     "AND query LIKE '%pg_advisory_xact_lock%'"

@@ -49,7 +49,7 @@ def test_what_does_not_match_is_said_at_the_form_which_keeps_the_email(api):
     visitor = Visitor(api.app)
     refused = visitor.sign_in("ana@north.example", "not the password")
     assert refused.status == 422
-    assert "Email and password do not match." in refused.text
+    assert "Wrong email or password." in refused.text
     assert 'value="ana@north.example"' in refused.html
     assert "not the password" not in refused.html
     missing = visitor.post("/console/sign-in", {"email": "", "password": ""})
@@ -95,7 +95,7 @@ def test_a_session_is_out_of_reach_of_scripts_and_other_hosts(api):
 def test_signing_out_ends_the_session_for_good(api):
     visitor = admin_of(api)
     kept = dict(visitor.cookies)
-    assert "You are signed out." in visitor.follow(visitor.post("/console/sign-out")).text
+    assert "You have signed out." in visitor.follow(visitor.post("/console/sign-out")).text
     visitor.cookies = kept
     assert visitor.get("/console").location == "/console/sign-in"
 
@@ -109,7 +109,7 @@ def test_who_is_deactivated_or_no_admin_any_more_is_locked_out_at_once(api, chan
     assert visitor.get("/console").location == "/console/sign-in"
     lost = visitor.post("/console/keys/new", {"name": "Zapier"})
     assert lost.location == "/console/sign-in"
-    assert "nothing was done" in visitor.get(lost.location).text
+    assert "nothing was changed" in visitor.get(lost.location).text
     assert visitor.sign_in("ana@north.example").status == 422
 
 
@@ -121,10 +121,10 @@ def test_a_link_sets_the_password_once_and_signs_in(api):
     assert short.status == 422
     assert "12" in short.text
     differing = visitor.submit(path, action="/console/password", password=PASSWORD, again="another password")
-    assert "Differs" in differing.text
+    assert "Passwords don't match." in differing.text
     done = visitor.submit(path, action="/console/password", password=PASSWORD, again=PASSWORD)
-    assert "Your password is set" in done.text
-    assert done.title == "API · Retainer"
+    assert "Password set" in done.text
+    assert done.title == "Overview · Retainer"
     used = Visitor(api.app).get(path)
     assert (used.status, "used" in used.text) == (404, True)
 
@@ -134,9 +134,9 @@ def test_a_new_password_ends_the_other_sessions(api):
     other = Visitor(api.app)
     other.sign_in("ana@north.example")
     wrong = visitor.submit("/console/profile", current="wrong", password="eleven red doors", again="eleven red doors")
-    assert "Is not your password." in wrong.text
+    assert "Wrong password." in wrong.text
     fields = {"current": PASSWORD, "password": "eleven red doors", "again": "eleven red doors"}
-    assert "Your password is changed." in visitor.submit("/console/profile", **fields).text
+    assert "Password changed." in visitor.submit("/console/profile", **fields).text
     assert visitor.get("/console").status == 200
     assert other.get("/console").status == 303
 
@@ -184,7 +184,7 @@ def test_an_email_of_several_accounts_chooses_one(both):
         users.change_user(tx, south.admin_id, {"email": "ana@north.example"})
     visitor = Visitor(north.app)
     choice = visitor.sign_in("ana@north.example")
-    assert (choice.status, "fit 2 accounts" in choice.text) == (200, True)
+    assert (choice.status, "match 2 accounts" in choice.text) == (200, True)
     visitor.sign_in("ana@north.example", account=str(south.account_id))
     assert "South" in visitor.get("/console").html
 

@@ -35,12 +35,12 @@ def test_an_instant_is_told_in_the_zone_of_the_account():
 @pytest.mark.parametrize(
     ("scopes", "told"),
     [
-        (list(SCOPES), "Reads and writes everything."),
-        ([scope for scope in SCOPES if ":read" in scope], "Reads everything, writes nothing."),
-        (["clients:read"], "Reads clients."),
+        (list(SCOPES), "Can read and edit everything."),
+        ([scope for scope in SCOPES if ":read" in scope], "Can read everything, but not edit."),
+        (["clients:read"], "Can read clients."),
         (
             ["time:write", "time:read", "clients:read", "tasks:read", "sites:write"],
-            "Reads and writes time. Reads clients and tasks. Writes, without reading, sites.",
+            "Can read and edit time. Can read clients and tasks. Can create and edit sites, but not read them.",
         ),
     ],
 )

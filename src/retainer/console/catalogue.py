@@ -42,7 +42,7 @@ class Kind(NamedTuple):
     def get(self, tx: Tx, record_id: int) -> Record:
         """Return a record. Raises `not_found`."""
         if self.reading is None:
-            raise Refusal("not_found", f"A {self.noun} has no page: it is shown with what it is part of.")
+            raise Refusal("not_found", f"A {self.noun} has no page of its own.")
         record: Record = self.reading.handler(tx, record_id)
         return record
 
@@ -90,7 +90,7 @@ class Catalogue:
         """Return a kind by its name in paths. Raises `not_found`."""
         kind = self.kinds.get(name)
         if kind is None or kind.reading is None:
-            raise Refusal("not_found", "There is no such kind of record.")
+            raise Refusal("not_found", "This kind of record does not exist.")
         return kind
 
     def relations(self, table: Table) -> list[Relation]:

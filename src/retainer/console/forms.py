@@ -56,7 +56,9 @@ def parse(text: str) -> Form:
     try:
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
     except ValueError:
-        raise Refusal("bad_request", f"The form cannot be read: send at most {MAX_FIELDS} fields in UTF-8.") from None
+        raise Refusal(
+            "bad_request", f"The form cannot be read. Send at most {MAX_FIELDS} fields, encoded as UTF-8."
+        ) from None
     errors: FieldErrors = {name: [NO_TEXT] for name, typed in pairs if not is_text(name + typed)}
     if errors:
         raise invalid(errors)

@@ -7,15 +7,15 @@ from retainer.identity.keys.keys import SCOPE_RESOURCES, SCOPES
 
 READ = tuple(scope for scope in SCOPES if scope.endswith(":read"))
 COVERED = {
-    "clients": "Clients, their contacts and tags",
+    "clients": "Clients, contacts and tags",
     "projects": "Projects, milestones and templates",
-    "tasks": "Tasks of projects",
+    "tasks": "Tasks",
     "time": "Time entries",
     "invoices": "Quotes, invoices and credit notes",
     "expenses": "Expenses",
     "tickets": "Tickets and replies",
     "sites": "Sites, plugins and uptime",
-    "reports": "The five reports",
+    "reports": "All reports",
 }
 
 

@@ -1,4 +1,4 @@
-"""The console as a part of the site: who is signed in, what may be done from where, and the pages of errors."""
+"""The console as a part of the site: sign-in, cross-site checks, transactions of pages, and error pages."""
 
 from collections.abc import Callable
 
@@ -22,19 +22,22 @@ from retainer.values.exact import utcnow
 
 MAX_FORM_BYTES = 64 * 1024
 ON_THE_FORM = frozenset({402, 403, 422, 429})
-"""The statuses of refusals that are shown with the form that was sent, not on a page of their own."""
+"""Refusals with these statuses are shown on the page of the form, others on an error page."""
 HEADINGS = {
-    404: "There is nothing here",
-    403: "That was not done",
-    405: "This page takes no such request",
+    404: "Not found",
+    403: "Not allowed",
+    405: "Method not allowed",
     429: "Too many attempts",
-    503: "Not possible for a moment",
+    503: "Temporarily unavailable",
 }
-WAIT = "The server cannot do this now. Try again in a few seconds; after a form look first whether it was done."
+WAIT = (
+    "The server is temporarily unavailable. Try again in a few seconds. "
+    "If you sent a form, check first if it was processed."
+)
 
 
 class Console:
-    """Answers everything below /console."""
+    """Answers all requests below /console."""
 
     def __init__(
         self,
@@ -65,7 +68,7 @@ class Console:
         if len(path) > 1 and path.endswith("/"):
             return context.redirect(path.rstrip("/"))
         if cross_site.is_refused(request):
-            sentence = "This came from another site, so nothing was done. Open the console at {} and try again."
+            sentence = "This request came from another site, so it was refused. Open the console at {} and try again."
             return _problem(context, 403, sentence.format(request.origin + ROOT))
         token = context.cookies.get(SESSION)
         if token is not None:
@@ -74,9 +77,7 @@ class Console:
         if context.signed_in is None and not (found and isinstance(found[0], PublicPage)):
             return _to_sign_in(context, path)
         if found is None:
-            raise Refusal(
-                "not_found", "There is no such page in the console. What you look for may have another address now."
-            )
+            raise Refusal("not_found", "This page does not exist. It may have moved.")
         route, context.path_parameters = found
         context.query = forms.parse(request.query)
         if request.method in {"GET", "HEAD"} and not isinstance(route, Action):
@@ -144,7 +145,9 @@ def _with_headers(reply: Reply, refusal: Refusal) -> Reply:
 def _to_sign_in(context: PageContext, path: str) -> Reply:
     """Return a redirect to the sign-in, which then leads to the requested page."""
     if context.request.method == "POST":
-        return context.redirect("/sign-in", "Your session has ended, so nothing was done. Sign in again.", kind="warn")
+        return context.redirect(
+            "/sign-in", "Your session has ended, and nothing was changed. Sign in again.", kind="warn"
+        )
     if not path:
         return context.redirect("/sign-in")
     asked = path + (f"?{context.request.query}" if context.request.query else "")

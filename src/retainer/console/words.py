@@ -71,20 +71,20 @@ def day_start(day: str, timezone: str) -> str:
 
 
 def scopes_in_words(scopes: list[str]) -> str:
-    """Return in sentences what scopes allow."""
+    """Return sentences that say what scopes allow."""
     held = set(scopes)
     if held >= set(SCOPES):
-        return "Reads and writes everything."
+        return "Can read and edit everything."
     reads = {name for name in (*SCOPE_RESOURCES, "reports") if f"{name}:read" in held}
     writes = {name for name in SCOPE_RESOURCES if f"{name}:write" in held}
     if reads == {*SCOPE_RESOURCES, "reports"}:
-        return f"Reads everything. Writes {listed(writes)}." if writes else "Reads everything, writes nothing."
-    parts = (
-        ("Reads and writes", reads & writes),
-        ("Reads", reads - writes),
-        ("Writes, without reading,", writes - reads),
+        return f"Can read everything and edit {listed(writes)}." if writes else "Can read everything, but not edit."
+    sentences = (
+        ("Can read and edit {}.", reads & writes),
+        ("Can read {}.", reads - writes),
+        ("Can create and edit {}, but not read them.", writes - reads),
     )
-    return " ".join(f"{verb} {listed(names)}." for verb, names in parts if names)
+    return " ".join(sentence.format(listed(names)) for sentence, names in sentences if names)
 
 
 def listed(names: set[str]) -> str:

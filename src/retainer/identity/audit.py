@@ -164,4 +164,4 @@ def _read_cursor(cursor: str | None) -> tuple[str, int]:
     try:
         return read_instant(at), read_number(entry_id)
     except ValueError:
-        raise invalid({"cursor": ["Must be the next_cursor of the page before."]}) from None
+        raise invalid({"cursor": ["Must be the next_cursor of the previous page."]}) from None

@@ -32,7 +32,7 @@ if (line) {
     if (answer.has_arrived) {
       line.classList.add("arrived");
       line.querySelector(".dot").classList.add("good");
-      line.querySelector(".sentence").textContent = "The first call has arrived. The key works.";
+      line.querySelector(".sentence").textContent = "First call received. The key works.";
       line.querySelector("a").remove();
     } else if (turns-- > 0) {
       setTimeout(ask, 2000);

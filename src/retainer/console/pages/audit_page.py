@@ -46,7 +46,7 @@ def with_days(filters: AuditFilter, query: Form, timezone: str) -> AuditFilter:
             try:
                 days[name] = end(date.fromisoformat(text).isoformat(), timezone)
             except (ValueError, OverflowError):
-                query.errors[name] = ["Must be a day, like 2026-03-10."]
+                query.errors[name] = ["Must be a date, like 2026-03-10."]
     return msgspec.structs.replace(filters, since=days.get("from"), until=days.get("to"))
 
 

@@ -1,7 +1,7 @@
 """The pages of keys: the list, one key, and how it is changed, rotated and revoked."""
 
+from collections import Counter
 from datetime import date
-from itertools import groupby
 
 import msgspec
 
@@ -24,8 +24,8 @@ from retainer.values.exact import instant_after
 
 DAYS = 30
 RECENT = 10
-HOURS = {0: "at once", 1: "1 hour", 24: "24 hours", 72: "3 days", 168: "7 days"}
-"""For how long the former key can remain valid."""
+HOURS = {0: "Immediately", 1: "1 hour", 24: "24 hours", 72: "3 days", 168: "7 days"}
+"""How long the current key keeps working after a rotation, by hours."""
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
@@ -63,7 +63,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         chart=charts.by_status({day_label(day): each for day, each in by_day.items()}),
         operations=counts.operations(tx, instant_after(tx.now, -key_list.UNUSED), key.id)[:RECENT],
         recent=requests.list_requests(tx, requests.Filter(key_id=key.id), limit=RECENT).requests,
-        ceiling=plan.requests_per_minute,
+        rate_limit=plan.requests_per_minute,
         in_words=words.scopes_in_words,
         names={key.id: key.name},
         hour_of=hour_of,
@@ -83,7 +83,7 @@ def edit(tx: Tx, context: PageContext) -> Reply:
     """Change name and scopes. Raises `not_found`, `locked`, `validation_failed`."""
     key = key_of(tx, context)
     changed = key_changes.change_key(tx, key.id, forms.read_changes(KeyChanges, context.form))
-    return context.redirect(f"/keys/{key.id}", f"{changed.name} is changed. It counts from the next request on.")
+    return context.redirect(f"/keys/{key.id}", f"{changed.name} saved. Changes apply from the next request.")
 
 
 def show_rotate(tx: Tx, context: PageContext) -> Reply:
@@ -104,16 +104,13 @@ def show_revoke(tx: Tx, context: PageContext) -> Reply:
     key = key_of(tx, context)
     hour_ago = instant_after(tx.now, -key_list.RECENT)
     recent = requests.list_requests(tx, requests.Filter(key_id=key.id, since=hour_ago))
-    sums = [
-        (operation, len(list(same)))
-        for operation, same in groupby(sorted(request.operation or "other" for request in recent.requests))
-    ]
+    frequent = Counter(request.operation or "other" for request in recent.requests).most_common(1)
     return context.render(
         "key_revoke",
         key=key,
         last_hour=counts.last_hour(tx).get(key.id, 0),
         is_recent=key.last_used_at is not None and key.last_used_at >= hour_ago,
-        operations=sorted(sums, key=lambda pair: -pair[1])[:5],
+        most_frequent=frequent[0][0] if frequent else None,
     )
 
 
@@ -121,9 +118,9 @@ def revoke(tx: Tx, context: PageContext) -> Reply:
     """Revoke a key, once its name was typed. Raises `not_found` and `validation_failed`."""
     key = key_of(tx, context)
     if context.form.text("confirmation").casefold() != key.name.casefold():
-        raise invalid({"confirmation": [f"Type the name of the key to confirm: {key.name}"]})
+        raise invalid({"confirmation": [f"To confirm, type “{key.name}”."]})
     key_changes.revoke_key(tx, key.id)
-    return context.redirect(f"/keys/{key.id}", f"{key.name} is revoked. It stopped at once, and for ever.", kind="warn")
+    return context.redirect(f"/keys/{key.id}", f"{key.name} revoked. It no longer works.", kind="warn")
 
 
 def key_of(tx: Tx, context: PageContext) -> Key:

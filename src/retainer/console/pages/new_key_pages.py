@@ -15,7 +15,7 @@ from retainer.kernel.http import Response
 from retainer.store.tx import Tx
 from retainer.values.exact import instant_after, local_day
 
-EXPIRIES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "1 year", "day": "On a day", "never": "Never"}
+EXPIRIES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "1 year", "day": "On a date", "never": "Never"}
 DEFAULT_EXPIRY = "90"
 
 
@@ -77,10 +77,10 @@ def read_expiry(tx: Tx, context: PageContext, errors: FieldErrors) -> str | None
     try:
         end = words.day_end(day, tx.actor.timezone)
     except (ValueError, OverflowError):
-        errors["expiry_day"] = ["Choose the last day on which the key works."]
+        errors["expiry_day"] = ["Choose the last day on which the key should work."]
         return None
     if end <= tx.now:
-        errors["expiry_day"] = [f"Must not lie in the past: today is {local_day(tx.now, tx.actor.timezone)}."]
+        errors["expiry_day"] = [f"Must not be in the past. Today is {local_day(tx.now, tx.actor.timezone)}."]
         return None
     return end
 
@@ -89,5 +89,5 @@ def on_the_form(refusal: Refusal) -> Refusal:
     """Return a refusal with the errors at the fields of the form, and in the console's words."""
     errors = refusal.members.get("errors", {})
     if refusal.code == "api_disabled":
-        return Refusal("api_disabled", "The API is off. Switch it on first, on the overview.")
+        return Refusal("api_disabled", "The API is off. Switch it on first, on the Overview page.")
     return invalid({{"user": "user_id"}.get(name, name): sentences for name, sentences in errors.items()})

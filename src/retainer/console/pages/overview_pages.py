@@ -55,12 +55,12 @@ def switch(tx: Tx, context: PageContext) -> Reply:
     """Switch the API; off only when that was typed. Raises `validation_failed`, `plan_required`, `trial_ended`."""
     if context.form.text("on"):
         accounts.switch_api(tx, on=True)
-        return context.redirect("", "The API is on. Keys work from the next request on.")
+        return context.redirect("", "The API is on.")
     if context.form.text("confirmation").casefold() != CONFIRMATION:
-        raise invalid({"confirmation": [f"Type {CONFIRMATION} to confirm."]})
+        raise invalid({"confirmation": [f"To confirm, type “{CONFIRMATION}”."]})
     live = key_list.live_keys(tx).keys
     accounts.switch_api(tx, on=False)
-    return context.redirect("", f"The API is off. {words.count(len(live), 'key')} stopped.", kind="warn")
+    return context.redirect("", f"The API is off. {words.count(len(live), 'key')} stopped working.", kind="warn")
 
 
 def hour_label(hour: str, timezone: str) -> str:

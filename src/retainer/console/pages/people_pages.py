@@ -30,6 +30,6 @@ def add(tx: Tx, context: PageContext) -> Reply:
     details = forms.read_new(UserDetails, context.form)
     if details.role != "admin":
         user_id = users.create_user(tx, details)
-        return context.redirect(f"/people/{user_id}", f"{details.name} is added.")
+        return context.redirect(f"/people/{user_id}", f"{details.name} added.")
     user_id, link = users.invite(tx, details)
     return context.set_one_time_cookie("new-link", f"/people/{user_id}/link", link.url(context.request.origin))

@@ -40,7 +40,7 @@ def edit(tx: Tx, context: PageContext) -> Reply:
         form.texts.pop("cost_rate_from", None)
     form.texts.pop("password", None)
     changed = cost_rates.change_user(tx, user["id"], forms.read_changes(UserDetails, form))
-    return context.redirect(f"/people/{user['id']}", f"{changed['name']} is changed.")
+    return context.redirect(f"/people/{user['id']}", f"{changed['name']} saved.")
 
 
 def show_link(tx: Tx, context: PageContext) -> Reply:
@@ -70,17 +70,17 @@ def deactivate(tx: Tx, context: PageContext) -> Reply:
     user = user_of(tx, context)
     keys = key_list.live_keys(tx, user_id=user["id"]).keys
     if keys and context.form.text("confirmation").casefold() != str(user["name"]).casefold():
-        raise invalid({"confirmation": [f"Type the name to confirm: {user['name']}"]})
+        raise invalid({"confirmation": [f"To confirm, type “{user['name']}”."]})
     cost_rates.change_user(tx, user["id"], {"is_active": False})
-    stopped = f" {words.count(len(keys), 'key')} stopped." if keys else ""
-    return context.redirect(f"/people/{user['id']}", f"{user['name']} is deactivated.{stopped}", kind="warn")
+    stopped = f" {words.count(len(keys), 'key')} stopped working." if keys else ""
+    return context.redirect(f"/people/{user['id']}", f"{user['name']} deactivated.{stopped}", kind="warn")
 
 
 def activate(tx: Tx, context: PageContext) -> Reply:
     """Activate a person again. Raises `not_found`."""
     user = user_of(tx, context)
     cost_rates.change_user(tx, user["id"], {"is_active": True})
-    return context.redirect(f"/people/{user['id']}", f"{user['name']} is active again, and so are their keys.")
+    return context.redirect(f"/people/{user['id']}", f"{user['name']} reactivated. Their keys work again.")
 
 
 def user_of(tx: Tx, context: PageContext) -> dict[str, Any]:

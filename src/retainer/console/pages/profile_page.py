@@ -18,6 +18,6 @@ def change_password(store: Store, context: PageContext) -> Reply:
         form.texts_of(name)[-1] if name in form else "" for name in ("current", "password", "again")
     )
     if password != again:
-        raise invalid({"again": ["Differs from the password above. Type the same twice."]})
+        raise invalid({"again": ["Passwords don't match."]})
     sign_in.change_password(store, context.throttle, context.admin, current, password)
-    return context.redirect("/profile", "Your password is changed. All your other sessions have ended.")
+    return context.redirect("/profile", "Password changed. Your other sessions were signed out.")

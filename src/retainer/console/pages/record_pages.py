@@ -31,11 +31,11 @@ LONG = 100
 INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?Z")
 HIDDEN = {"id"}
 SPOKEN = {
-    "address_line1": "Address, line 1",
-    "address_line2": "Address, line 2",
-    "external_id": "External id",
+    "address_line1": "Address line 1",
+    "address_line2": "Address line 2",
+    "external_id": "External ID",
     "php_version": "PHP version",
-    "receipt_url": "Receipt, URL",
+    "receipt_url": "Receipt URL",
     "ssl_expires_at": "SSL expires at",
     "tag_ids": "Tags",
     "url": "URL",
@@ -99,7 +99,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
     try:
         listed = kind.page(tx, asked, number=page, size=PER_PAGE)
     except ValueError as error:
-        raise Refusal("not_found", f"The records cannot be listed like that: {error}") from None
+        raise Refusal("not_found", f"The list cannot be filtered like this: {error}") from None
     others = {"previous": page - 1 if page > 1 else 0, "next": page + 1 if page < listed.meta.last_page else 0}
     return context.render(
         "records",

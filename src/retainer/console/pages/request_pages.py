@@ -23,11 +23,11 @@ PER_PAGE = 50
 SPANS = {"24h": "24 hours", "7d": "7 days", "30d": "30 days"}
 HOURS = timedelta(hours=23)
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-STATUSES = {"2xx": "2xx, done", "4xx": "4xx, refused", "5xx": "5xx, failed"}
+STATUSES = {"2xx": "2xx, successful", "4xx": "4xx, client error", "5xx": "5xx, server error"}
 
 
 class Share(NamedTuple):
-    """How near a key has come to the ceiling."""
+    """How near a key has come to the rate_limit."""
 
     key_id: int
     name: str
@@ -38,13 +38,13 @@ class Share(NamedTuple):
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
-    """The log, filtered, newest first, with a chart and the share of the ceiling of each key."""
+    """The log, filtered, newest first, with a chart and the share of the rate_limit of each key."""
     query = context.query
     filters = forms.read_filters(Filter, query)
     page = read_page(tx, filters, query.text("after") or None)
     names = {key.id: key.name for key in key_list.list_keys(tx)}
     span = query.text("span") if query.text("span") in SPANS else "24h"
-    ceiling = PLANS[accounts.get_account(tx)["plan"]].requests_per_minute
+    rate_limit = PLANS[accounts.get_account(tx)["plan"]].requests_per_minute
     return context.render(
         "requests",
         page=page,
@@ -56,8 +56,8 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         methods=METHODS,
         statuses=STATUSES,
         chart=chart_of(tx, span, filters.key_id),
-        ceiling=ceiling,
-        shares=shares_of(tx, span, names, ceiling),
+        rate_limit=rate_limit,
+        shares=shares_of(tx, span, names, rate_limit),
         next_link=page.next and link_with(context, after=page.next),
         days=context.request.settings.request_log_days,
         link_with=lambda **others: link_with(context, **others),
@@ -86,7 +86,7 @@ def find_request(tx: Tx, position: str) -> LoggedRequest:
     except ValueError:
         found = None
     if found is None:
-        raise Refusal("not_found", "There is no such request in the log. It may be older than the log reaches.")
+        raise Refusal("not_found", "This request is not in the log. Older requests are deleted.")
     return found
 
 
@@ -99,13 +99,13 @@ def chart_of(tx: Tx, span: str, key_id: int | None) -> Chart:
     return charts.by_status({day_label(day): each for day, each in by_day.items()})
 
 
-def shares_of(tx: Tx, span: str, names: dict[int, str], ceiling: int) -> list[Share]:
-    """Return how near each key came to the ceiling in a span, the nearest first."""
+def shares_of(tx: Tx, span: str, names: dict[int, str], rate_limit: int) -> list[Share]:
+    """Return how near each key came to the rate_limit in a span, the nearest first."""
     since = instant_after(tx.now, -HOURS if span == "24h" else -timedelta(days=int(span.removesuffix("d"))))
     shares = [
         Share(
             *(key_id, names.get(key_id, f"Key {key_id}"), each.requests, each.limited, each.busiest_minute),
-            min(100, max(1, each.busiest_minute * 100 // ceiling)),
+            min(100, max(1, each.busiest_minute * 100 // rate_limit)),
         )
         for key_id, each in counts.by_key(tx, since).items()
     ]

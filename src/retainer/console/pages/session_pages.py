@@ -17,8 +17,8 @@ def end(tx: Tx, context: PageContext) -> Reply:
     session_id = read_id(context.path_parameters["session"], schema.sessions)
     sessions.end(tx, session_id)
     if session_id == context.admin.session_id:
-        return context.redirect("/sign-in", "You are signed out.")
-    return context.redirect("/sessions", "The session has ended.")
+        return context.redirect("/sign-in", "You have signed out.")
+    return context.redirect("/sessions", "Session ended.")
 
 
 def browser_in_words(user_agent: str | None) -> str:

@@ -46,16 +46,16 @@ def set_password(store: Store, context: PageContext) -> Reply:
     form = context.form
     password, again = (form.texts_of(name)[-1] if name in form else "" for name in ("password", "again"))
     if password != again:
-        raise invalid({"again": ["Differs from the password above. Type the same twice."]})
+        raise invalid({"again": ["Passwords don't match."]})
     signed_in = identity.set_password(store, context.throttle, form.text("token"), password, browser_of(context))
-    return begin(context, signed_in, "", "Your password is set, and you are signed in.")
+    return begin(context, signed_in, "", "Password set. You are signed in.")
 
 
 def sign_out(tx: Tx, context: PageContext) -> Reply:
     """End the session; its cookie stays, by which the browser is known."""
     if context.admin.session_id is not None:
         sessions.end(tx, context.admin.session_id)
-    return context.redirect("/sign-in", "You are signed out.")
+    return context.redirect("/sign-in", "You have signed out.")
 
 
 def begin(context: PageContext, signed_in: SignedIn, path: str, notice: str = "") -> Reply:

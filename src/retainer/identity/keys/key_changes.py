@@ -42,7 +42,7 @@ def change_key(tx: Tx, key_id: int, changes: Fields) -> Key:
     """
     before = get_key(tx, key_id)
     if before.status == "revoked":
-        raise Refusal("locked", f"Key {key_id} was revoked and stays as it is. Create another.")
+        raise Refusal("locked", f"Key {key_id} was revoked and cannot be changed. Create a new one.")
     values = dict(changes)
     if "scopes" in values:
         values["scopes"] = scope_text(values["scopes"])
@@ -64,7 +64,7 @@ def rotate_key(tx: Tx, key_id: int, rotation: Rotation) -> NewKey:
     if former.status != "active":
         raise Refusal("locked", f"Key {key_id} is {former.status}. Create a new one.")
     if former.replaced_by_id is not None:
-        raise Refusal("locked", f"Key {key_id} was rotated before: key {former.replaced_by_id} takes its place.")
+        raise Refusal("locked", f"Key {key_id} was already replaced by key {former.replaced_by_id}.")
     expires_at = rotation.expires_at
     if expires_at is None and former.expires_at is not None:
         created, expired = map(datetime.fromisoformat, (former.created_at, former.expires_at))

@@ -86,7 +86,7 @@ def list_keys(tx: Tx, filters: KeyFilter = ALL) -> list[Key]:
     """Return the keys of the account, those without a value of the order last. Raises `validation_failed`."""
     name = filters.sort.removeprefix("-")
     if name not in ORDERS:
-        raise invalid({"sort": [f"Must be one of: {', '.join(ORDERS)}; with - before it for the reverse."]})
+        raise invalid({"sort": [f"Must be one of: {', '.join(ORDERS)}. For descending order, put - before it."]})
     keys = [key for key in (_key(row, tx.now) for row in tx.all(KEYS)) if _is_chosen(key, filters)]
     present = [key for key in keys if getattr(key, name) is not None]
     absent = [key for key in keys if getattr(key, name) is None]

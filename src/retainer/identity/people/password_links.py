@@ -76,7 +76,7 @@ def create(tx: Tx, user_id: int) -> PasswordLink:
     if not is_active:
         raise invalid({"user": [f"{name} is deactivated. Activate the user first."]})
     if role != "admin":
-        raise invalid({"user": [f"{name} is no admin, and only admins sign in. Change the role first."]})
+        raise invalid({"user": [f"{name} is not an admin, and only admins can sign in. Change the role first."]})
     void_all_of(tx, user_id)
     link = PasswordLink(secrets.token_urlsafe(32), instant_after(tx.now, VALID))
     values = {"user_id": user_id, "hash": digest(link.token), "expires_at": link.expires_at}
@@ -106,5 +106,5 @@ def void_all_of(tx: Tx, user_id: int) -> None:
 
 def unusable() -> Refusal:
     """Return the refusal of a link, in the same words whatever became of it."""
-    message = "This link was used, replaced, or has expired. Ask an admin of the account or the operator for a new one."
+    message = "This link was already used or replaced, or has expired. Ask an admin or the operator for a new one."
     return Refusal("not_found", message)

@@ -105,7 +105,9 @@ def create_user(tx: Tx, details: UserDetails, password_hash: str | None = None) 
 def invite(tx: Tx, details: UserDetails) -> tuple[int, PasswordLink]:
     """Add an admin without a password; return the id, and the link that sets one. Raises `validation_failed`."""
     if details.role != "admin":
-        raise invalid({"role": ["Must be admin: only admins sign in, so only they are invited. Add others as users."]})
+        raise invalid(
+            {"role": ["Must be admin. Only admins can sign in, so only admins are invited. Create members as users."]}
+        )
     user_id = create_user(tx, details)
     return user_id, password_links.create(tx, user_id)
 
@@ -175,9 +177,9 @@ def _require_another_admin(tx: Tx, user: Fields, changes: Fields) -> None:
 def _refuse_to_shut_out(changes: Fields) -> None:
     """Refuse what would end an admin's own access."""
     if changes.get("role", "admin") != "admin":
-        raise invalid({"role": ["You cannot give up your own role. Ask another admin to change it."]})
+        raise invalid({"role": ["You can't change your own role. Ask another admin to do it."]})
     if not changes.get("is_active", True):
-        raise invalid({"is_active": ["You cannot deactivate yourself. Ask another admin to do it."]})
+        raise invalid({"is_active": ["You can't deactivate yourself. Ask another admin to do it."]})
 
 
 def _user_values(tx: Tx, user_id: int, fields: Fields) -> Fields:
@@ -189,7 +191,7 @@ def _user_values(tx: Tx, user_id: int, fields: Fields) -> Fields:
     if "email" in values:
         values["email_folded"] = folded_text(values, ("email",))
         if tx.one(EMAIL_TAKEN, email=values["email_folded"], except_id=user_id):
-            message = f"Another user of account {tx.actor.account_id} has this address. Choose another."
+            message = f"Another user of account {tx.actor.account_id} has this email. Choose a different one."
             raise invalid({"email": [message]})
     return values
 

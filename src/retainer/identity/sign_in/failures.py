@@ -25,8 +25,8 @@ class Count(NamedTuple):
     def admit(self) -> None:
         """Refuse with 429 when the subject has to wait."""
         if self.wait:
-            advice = f"Try again in {self.wait} seconds, or ask for a link to set a password."
-            message = f"Too many failed attempts to sign in. {advice}"
+            advice = f"Try again in {self.wait} seconds, or ask another admin for a password link."
+            message = f"Too many failed sign-in attempts. {advice}"
             raise Refusal("rate_limited", message, headers={"Retry-After": str(self.wait)})
 
 

@@ -123,5 +123,5 @@ class HashingQueue:
 
 def too_many(code: str) -> Refusal:
     """Return the refusal of an attempt that gets no turn."""
-    message = f"Too many attempts to sign in at once. Try again in {RETRY_SECONDS} seconds."
+    message = f"Too many sign-in attempts at once. Try again in {RETRY_SECONDS} seconds."
     return Refusal(code, message, headers={"Retry-After": str(RETRY_SECONDS)})

@@ -133,7 +133,7 @@ def change_password(store: Store, throttle: Throttle, admin: Admin, current: str
             is_right = passwords.matches(user.password_hash, current.strip())
             password_hash = passwords.hash_password(password) if is_right else ""
         if not is_right:
-            raise invalid({"current": ["Is not your password."]})
+            raise invalid({"current": ["Wrong password."]})
     with store.begin(admin, write=True) as tx:
         users.set_password(tx, user.id, user.name, password_hash)
 
@@ -228,7 +228,7 @@ def read_new_password(password: str) -> str:
 
 def mismatch() -> Refusal:
     """Return the refusal of a sign-in, in the same words whatever is wrong."""
-    return invalid({"password": ["Email and password do not match. Only active admins can sign in."]})
+    return invalid({"password": ["Wrong email or password. Only active admins can sign in."]})
 
 
 def _user(row: Row) -> User:
