@@ -52,7 +52,7 @@ def reported(api):
 
 def cost(*parts):
     """What minutes cost at rates, rounded once."""
-    return rounded(sum(Fraction(rate) * minutes for rate, minutes in parts) / 60, 2)
+    return rounded(sum(Fraction(rate) * int(minutes) for rate, minutes in parts) / 60, 2)
 
 
 def set_rate(api, rate, since="0001-01-01"):

@@ -145,7 +145,7 @@ def test_an_invoice_can_be_sent_back_as_it_was_read(api, status):
         ({"lines": [LINE] * 201}, "lines", "this has 201"),
         ({"lines": [LINE, LINE | {"amunt": 1}]}, "lines.1.amunt", "Did you mean"),
         ({"subjct": "x"}, "subjct", "Did you mean subject"),
-        ({"record_payment": {"amount": "1"}}, "record_payment", "created"),
+        ({"record_payment": {"amount": "1"}}, "record_payment", "when a record is changed"),
         ({"status": "sent", "lines": []}, "status", "Add a line first"),
         (
             {"status": "sent", "lines": [{"description": "A", "quantity": -1, "unit_price": "0.01"}]},
