@@ -42,7 +42,7 @@ from retainer.web import assets
 from retainer.work import milestones, projects, tasks, time_entries
 
 if TYPE_CHECKING:
-    from retainer.server.operations.metrics import Board, MetricsPage
+    from retainer.server.operations.metrics import MetricsPage, SharedMetrics
 
 ROOT = f"{BASE_PATH}/"
 CLOSE = ("connection", "close")
@@ -90,8 +90,8 @@ PAGES: Mapping[str, site.Page] = {
 class App:
     """The application of a process: the parts of a server, put together.
 
-    `operations` are the pages for machines beside the API. Figures go to a `place` on a board, if there is one.
-    When the process `is_leaving` or the server `is_stopping`, clients are asked to close their connections.
+    `operations` serves pages for machines on the port of the API. The process counts in its slot of the `metrics`.
+    While it `is_leaving`, or the server `is_stopping`, responses ask clients to close their connections.
     """
 
     def __init__(
@@ -99,8 +99,8 @@ class App:
         settings: Settings,
         log: Stream,
         is_stopping: Flag | None = None,
-        board: "Board | None" = None,
-        place: int = 0,
+        metrics: "SharedMetrics | None" = None,
+        worker_index: int = 0,
     ) -> None:
         self.settings = settings
         self.is_stopping, self.is_leaving = is_stopping or Event(), False
@@ -115,7 +115,7 @@ class App:
         self.housekeeping = Housekeeping(
             self.store, (self.limiter, failures), self.log, keys_used, recorder, settings.request_log_days
         )
-        self.metrics = measure(self, board, place) if board else None
+        self.metrics = create_metrics(self, metrics, worker_index) if metrics else None
         self.operations = Operations(self.pages(PUBLIC) | {spare_thread.PATH: partial(spare_thread.page, self.running)})
         read_body = BodyReader(self.running).read
         self.pipeline = Pipeline(
@@ -147,33 +147,33 @@ class App:
         start_response(STATUS_LINES[response.status], response.headers)
         return [] if request.method == "HEAD" else [response.body]
 
-    def pages(self, place: str) -> dict[str, Page]:
-        """Return the pages for machines that the settings put in a place."""
+    def pages(self, address: str) -> dict[str, Page]:
+        """Return the pages for machines that the settings put on an address."""
         pages: dict[str, Page] = {}
-        if self.settings.health == place:
+        if self.settings.health == address:
             pages |= {"/livez": self.health.live, "/readyz": self.health.ready}
-        if self.settings.metrics == place and self.metrics:
+        if self.settings.metrics == address and self.metrics:
             pages["/metrics"] = self.metrics.answer
         return pages
 
 
-def measure(app: App, board: "Board", place: int) -> "MetricsPage":
-    """Let an application keep its figures in its part of a board; return the page of all."""
-    from retainer.server.operations.metrics import MetricsPage, State  # noqa: PLC0415  # its library is loaded where it is used
+def create_metrics(app: App, metrics: "SharedMetrics", worker_index: int) -> "MetricsPage":
+    """Let an application count in its slot; return the page with the metrics of all processes."""
+    from retainer.server.operations.metrics import MetricsPage, State  # noqa: PLC0415  # loads its library only if needed
 
-    part = board.parts[place]
-    state = State(part, app.running, app.store.engine, app.limiter, app.log)
+    slot = metrics.slots[worker_index]
+    state = State(slot, app.running, app.store.engine, app.limiter, app.log)
     state.note()
-    app.log.count = part.count
+    app.log.count = slot.count
     app.housekeeping.note_state = state.note
-    return MetricsPage(board, app.store)
+    return MetricsPage(metrics, app.store)
 
 
 def create_counters(settings: Settings, log: Log) -> tuple[Limiter, Failures]:
-    """Return what counts requests and failures to sign in: for all servers together, in Valkey, or for this process."""
+    """Return counters of requests and failed sign-ins: in Valkey for all servers, or in memory for this process."""
     if not settings.valkey_url:
         return SlidingWindow(), LocalFailures()
-    # The library of these is installed where it is used.
+    # Both need a library that is optional.
     from retainer.identity.sign_in.failures_valkey import SharedFailures  # noqa: PLC0415
     from retainer.kernel.limits_valkey import SharedWindow  # noqa: PLC0415
 

@@ -80,5 +80,5 @@ def test_a_server_does_not_start_with_a_schedule_that_it_cannot_keep(tmp_path, s
     settings = {"RETAINER_DATABASE_URL": source, "RETAINER_BACKUP_DIR": str(tmp_path / "kept")}
     said = command(tmp_path, "serve", "--no-monitor", **settings)
     assert (said.status, said.out) == (1, "")
-    assert "RETAINER_BACKUP_DIR is for the embedded database" in said.err
+    assert "RETAINER_BACKUP_DIR works only with the embedded database" in said.err
     assert not (tmp_path / "kept").exists()

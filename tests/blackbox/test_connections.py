@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from testing.process import drained, until
 
-from retainer.server.http.connections import MOST_OF_AN_ADDRESS, ConnectionGuard
+from retainer.server.http.connections import MAX_OF_AN_ADDRESS, ConnectionGuard
 from retainer.settings import Settings
 
 IDLE = 2300
@@ -44,7 +44,7 @@ def test_thousands_of_idle_connections_of_one_address_delay_nobody_and_are_cut_t
     with idle(server, IDLE, address) as links:
         with server.client(agency["key"]) as client:
             assert client.get("/me").status == 200
-        until(lambda: sum(map(is_closed, links)) >= IDLE - MOST_OF_AN_ADDRESS, "those over the share end", seconds=5)
+        until(lambda: sum(map(is_closed, links)) >= IDLE - MAX_OF_AN_ADDRESS, "those over the share end", seconds=5)
         assert not is_closed(links[0]), "the oldest stay"
 
 

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from testing.process import children, free_port, prepared, running, until
 
 from retainer.app import ROUTES
-from retainer.server.operations.metrics import Board, MetricsPage
+from retainer.server.operations.metrics import MetricsPage, SharedMetrics
 from retainer.settings import BASE_PATH
 from tests.contract_checker import documented
 from tests.databases import any_database
@@ -142,17 +142,17 @@ def figures(page):
 
 @any_database
 def test_what_the_table_does_not_know_counts_as_other_with_its_time(api):
-    board = Board(ROUTES, 2)
-    first, second = board.parts
-    for part, operation, status in (
+    metrics = SharedMetrics(ROUTES, 2)
+    first, second = metrics.slots
+    for slot, operation, status in (
         (first, "listClients", 299),
         (second, "listClients", 299),
         (first, "noSuchOperation", 200),
         (first, None, 999),
         (second, "noSuchOperation", -1),
     ):
-        part.count(operation, status, 7000)
-    found = figures(MetricsPage(board, api.store))
+        slot.count(operation, status, 7000)
+    found = figures(MetricsPage(metrics, api.store))
     counted = {key[1:3]: value for key, value in found.items() if key[0] == "count"}
     assert counted == {("listClients", "other"): 2, ("other", "200"): 1, ("none", "other"): 1, ("other", "other"): 1}
     assert found["sum", "listClients", "other", None] == 0.014
@@ -169,10 +169,10 @@ def test_every_status_that_the_document_promises_has_figures_of_its_own(api):
         if isinstance(operation, dict)
         for status in operation.get("responses", {})
     }
-    board = Board(ROUTES, 1)
+    metrics = SharedMetrics(ROUTES, 1)
     for status in promised:
-        board.parts[0].count("listClients", int(status), 1)
-    found = figures(MetricsPage(board, api.store))
+        metrics.slots[0].count("listClients", int(status), 1)
+    found = figures(MetricsPage(metrics, api.store))
     assert {key[2] for key in found} == promised
 
 

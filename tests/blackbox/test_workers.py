@@ -138,7 +138,7 @@ def warned(server, text):
 def test_the_embedded_database_takes_one_worker_and_says_what_to_set(tmp_path):
     result = command(tmp_path, "serve", "--workers", 2)
     assert result.status == 1
-    assert "The embedded database is served by one worker" in result.err
+    assert "The embedded database allows only one worker" in result.err
     assert "RETAINER_DATABASE_URL" in result.err
     assert "RETAINER_VALKEY_URL" in result.err
     assert not (tmp_path / "data").exists(), "nothing was made"
@@ -147,7 +147,7 @@ def test_the_embedded_database_takes_one_worker_and_says_what_to_set(tmp_path):
 def test_several_workers_need_a_valkey_and_say_so(tmp_path, addresses):
     result = command(tmp_path, "serve", "--workers", 2, RETAINER_DATABASE_URL=addresses["RETAINER_DATABASE_URL"])
     assert result.status == 1
-    assert "Name a Valkey in RETAINER_VALKEY_URL" in result.err
+    assert "Set RETAINER_VALKEY_URL" in result.err
 
 
 def until_state(process_id, states):
@@ -183,7 +183,7 @@ def test_a_killed_worker_is_replaced_while_the_other_serves(two_workers):
         assert found == [True] * 20, "new connections wait for nobody"
         after = until(lambda b=before: len(workers(two_workers) - b) == 1 and workers(two_workers), "it is replaced")
         assert after & before == before - {victim}
-    assert len(warned(two_workers, "has ended with status -9. Another takes its place.")) == 3
+    assert len(warned(two_workers, "ended with status -9. A new worker replaces it.")) == 3
 
 
 def test_workers_are_renewed_under_load_without_a_refused_request(any_server):
@@ -230,13 +230,25 @@ def test_new_workers_take_new_settings_and_bad_ones_renew_nobody(two_workers):
     before = workers(two_workers)
     for line, message in (
         ("RETAINER_BASE_URI=https://agency.example", "Did you mean RETAINER_BASE_URL?"),
-        ("RETAINER_METRICS=127.0.0.1:9090", "Another value for metrics takes a restart."),
+        ("RETAINER_METRICS=127.0.0.1:9090", "Restart the server to change metrics."),
     ):
         file.write_text(line + "\n", encoding="utf-8")
         two_workers.process.send_signal(signal.SIGHUP)
         warned(two_workers, message)
         assert workers(two_workers) == before
         assert answers(two_workers)
+
+
+def test_a_new_worker_that_dies_before_it_is_ready_cancels_the_renewal(two_workers):
+    before = workers(two_workers)
+    two_workers.process.send_signal(signal.SIGHUP)
+    (new,) = until(lambda: workers(two_workers) - before, "a new worker starts")
+    os.kill(new, signal.SIGKILL)
+    warned(two_workers, "before it was ready. The renewal was cancelled.")
+    assert workers(two_workers) == before
+    assert answers(two_workers)
+    renew(two_workers)
+    assert workers(two_workers) & before == set()
 
 
 def test_a_stop_in_the_middle_of_renewals_ends_all(two_workers):
@@ -313,4 +325,4 @@ def test_a_server_whose_workers_cannot_live_ends(tmp_path):
                     os.kill(worker, signal.SIGKILL)
             time.sleep(0.05)
         assert server.process.wait(timeout=1) == 1
-        warned(server, "10 workers have died within a minute. The server ends.")
+        warned(server, "10 workers died within a minute. The server stops.")

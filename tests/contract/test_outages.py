@@ -12,7 +12,7 @@ from retainer.app import ROUTES, App
 from retainer.cli import unavailable
 from retainer.schema import metadata
 from retainer.server.operations import outages
-from retainer.server.operations.metrics import Board
+from retainer.server.operations.metrics import SharedMetrics
 from retainer.settings import Settings
 from retainer.store.engines import Busy, DeadlineExceeded
 from tests.console.visitor import Visitor
@@ -63,7 +63,7 @@ def test_a_write_that_waits_too_long_for_another_is_503_while_reads_go_on(api):
 
 def measured(api):
     """The same client at an application with metrics, whose log is read by `lines`."""
-    app = App(Settings(database_url=api.app.settings.database), io.BytesIO(), None, Board(ROUTES, 1))
+    app = App(Settings(database_url=api.app.settings.database), io.BytesIO(), None, SharedMetrics(ROUTES, 1))
     api.databases.opened.append(app)
     return api.on(app)
 

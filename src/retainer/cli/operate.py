@@ -212,12 +212,13 @@ def run(host: str, port: int, workers: int, threads: int | None, ready: Callable
     """Migrate if needed, then serve until SIGTERM or SIGINT; `ready` is called once requests are answered."""
     from retainer.server.operations.log import Log  # noqa: PLC0415
     from retainer.server.operations.writer import standard_error  # noqa: PLC0415
-    from retainer.server.process import serving  # noqa: PLC0415  # other commands need no HTTP server
+    from retainer.server.process.server import check  # noqa: PLC0415  # other commands need no HTTP server
+    from retainer.server.process.workers import serve as serve_until_stopped  # noqa: PLC0415
 
     if threads is not None:
         os.environ["RETAINER_THREADS"] = str(threads)
     loaded = settings.load()
-    serving.check(loaded, workers)
+    check(loaded, workers)
     engine = connect(loaded.database)
     log = Log(standard_error(), engine)
     migrate(engine, partial(log_now, log))
@@ -228,7 +229,7 @@ def run(host: str, port: int, workers: int, threads: int | None, ready: Callable
     if os.geteuid() == 0:
         log.warning("The server runs as root. Run it as a user of its own, who owns the data folder and nothing else.")
     log.drain()
-    serving.serve(host=host, port=port, workers=workers, settings=loaded, log=log, ready=ready)
+    serve_until_stopped(host=host, port=port, workers=workers, settings=loaded, log=log, ready=ready)
 
 
 def without_accounts(engine: Engine) -> str | None:

@@ -18,8 +18,8 @@ SCAN_SECONDS = 1.0
 LEAVE_SECONDS = 0.1  # from one look to the next at whether connections are left
 REQUEST_SECONDS = 30  # for the whole of a request, from the last response on
 CLOSING_SECONDS = 5  # after that, for the refusal to be sent
-MOST_CONNECTIONS = 8192
-MOST_OF_AN_ADDRESS = 512  # an agency with all its people and tools may stand behind one address
+MAX_CONNECTIONS = 8192
+MAX_OF_AN_ADDRESS = 512  # an agency with all its people and tools may stand behind one address
 LAST_DATA_SENT = struct.Struct("=44xI")  # in Linux's tcp_info: milliseconds
 
 
@@ -94,9 +94,9 @@ class ConnectionGuard:
             if not is_trusted(peer, self.settings):
                 by_address[group(peer)].append(connection)
         for of_address in by_address.values():
-            if len(of_address) > MOST_OF_AN_ADDRESS:
+            if len(of_address) > MAX_OF_AN_ADDRESS:
                 of_address.sort(key=lambda connection: connection.inode not in self._seen)
-                for connection in of_address[MOST_OF_AN_ADDRESS:]:
+                for connection in of_address[MAX_OF_AN_ADDRESS:]:
                     end(connection, socket.SHUT_RDWR)
         self._seen = {connection.inode for connection in connections}
 

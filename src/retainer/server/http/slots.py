@@ -154,6 +154,6 @@ def is_whole(request: Request, body: bytes) -> bool:
     return True
 
 
-def threads(running: int) -> int:
+def thread_count(running: int) -> int:
     """Return how many threads a server needs so that some are free whatever is sent."""
     return BODY_SLOTS + FORM_SLOTS + MAX_WAITING + 2 * running

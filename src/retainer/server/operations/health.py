@@ -22,10 +22,10 @@ encode = msgspec.json.Encoder().encode
 
 
 class Flag(Protocol):
-    """What is set once, perhaps by another process."""
+    """A flag that is set once, perhaps by another process."""
 
     def is_set(self) -> bool:
-        """Whether it was set."""
+        """Return whether it was set."""
 
 
 class Check:

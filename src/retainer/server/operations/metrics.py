@@ -1,4 +1,4 @@
-"""Metrics: figures that all processes of a server keep in shared memory, and the page that Prometheus reads."""
+"""Metrics: counted in memory that the processes of a server share, and the page for Prometheus (decision 11)."""
 
 import itertools
 import mmap
@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 
 from retainer import __version__
@@ -26,75 +27,73 @@ from retainer.store.tx import Store
 
 PREFIX = "retainer_"
 OTHER = "other"
-"""What is counted of a status or an operation that has no cells of its own."""
+"""The label of a status or an operation that has no cells of its own."""
 STATUSES = {status: str(status) for status in sorted({200, 201, 204, 302, 303, 304, *STATUS.values()})}
 NO_OPERATION = "none"
 """The operation of requests that were answered before one was found: refused callers, unknown paths."""
 BOUNDS = ("0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1.0", "2.5", "5.0")
-"""The upper bounds of the buckets in seconds, as Prometheus has them."""
+"""The upper bounds of the buckets in seconds, as Prometheus writes them."""
 MICROSECONDS = [int(Decimal(bound) * 1_000_000) for bound in BOUNDS]
-WIDTH = len(BOUNDS) + 2  # cells of an operation's status: each bucket, what is above them, and the sum of microseconds
+WIDTH = len(BOUNDS) + 2  # cells of an operation's status: each bucket, the one above them, and the sum of microseconds
 CELL_BYTES = 8
 
 
-class Figure(NamedTuple):
-    """A figure that each process keeps: how those of all are put together, and what it says."""
+class Metric(NamedTuple):
+    """A number that each process keeps: how the numbers of all processes are combined, and its help text."""
 
     combine: Callable[[Iterable[int]], int]
     description: str
     is_counter: bool = False
 
 
-FIGURES = {
-    "workers": Figure(sum, "Processes that answer requests."),
-    "request_slots": Figure(sum, "Requests that can run at once."),
-    "requests_running": Figure(sum, "Requests that run."),
-    "requests_waiting": Figure(sum, "Requests that wait until another has ended."),
-    "database_connections": Figure(sum, "Open connections to the database."),
-    "database_connections_idle": Figure(sum, "Open connections to the database that nobody uses."),
-    "database_outage": Figure(max, "1 from an error of the database until it answers again."),
-    "database_errors": Figure(sum, "Requests and chores that failed because of the database.", is_counter=True),
-    "limiter_shared": Figure(min, "1 while requests are counted together with all servers, in Valkey."),
-    "log_lines_dropped": Figure(
-        sum, "Lines of the log that were dropped because nobody read standard error.", is_counter=True
-    ),
-    "worker_deaths": Figure(sum, "Processes that ended without being asked to.", is_counter=True),
+METRICS = {
+    "workers": Metric(sum, "Worker processes."),
+    "request_slots": Metric(sum, "Requests that can run at the same time."),
+    "requests_running": Metric(sum, "Requests that are running."),
+    "requests_waiting": Metric(sum, "Requests that wait for a slot."),
+    "database_connections": Metric(sum, "Open connections to the database."),
+    "database_connections_idle": Metric(sum, "Idle connections to the database."),
+    "database_outage": Metric(max, "1 while the database is not available."),
+    "database_errors": Metric(sum, "Requests and background tasks that failed due to the database.", is_counter=True),
+    "limiter_shared": Metric(min, "1 while all servers count requests together, in Valkey."),
+    "log_lines_dropped": Metric(sum, "Log lines dropped because standard error was not read.", is_counter=True),
+    "worker_deaths": Metric(sum, "Worker processes that ended without being told to.", is_counter=True),
 }
-PLACES = {name: place for place, name in enumerate(FIGURES)}
-GAUGES = [place for name, place in PLACES.items() if not FIGURES[name].is_counter]
+CELLS = {name: cell for cell, name in enumerate(METRICS)}
+GAUGES = [cell for name, cell in CELLS.items() if not METRICS[name].is_counter]
 
 
-class Board:
-    """Memory that a server's processes share: a part for each of them, which alone writes there.
+class SharedMetrics:
+    """Memory that the processes of a server share, with a slot for each of them, to which no other process writes.
 
-    Counters outlast the process that kept them: the next one in its part goes on counting.
+    Counters outlast their process: the next one in its slot goes on counting.
     """
 
-    def __init__(self, routes: Routes, parts: int) -> None:
+    def __init__(self, routes: Routes, slots: int) -> None:
         operations = [*sorted({operation.id for operation in routes.operations}), NO_OPERATION, OTHER]
         labels = itertools.product(operations, [*STATUSES.values(), OTHER])
-        self.rows = {label: len(FIGURES) + WIDTH * number for number, label in enumerate(labels)}
-        size = len(FIGURES) + WIDTH * len(self.rows)
-        cells = memoryview(mmap.mmap(-1, size * parts * CELL_BYTES)).cast("Q")
-        self.parts = [Part(cells[size * number : size * (number + 1)], self.rows) for number in range(parts)]
+        self.rows = {label: len(METRICS) + WIDTH * number for number, label in enumerate(labels)}
+        size = len(METRICS) + WIDTH * len(self.rows)
+        cells = memoryview(mmap.mmap(-1, size * slots * CELL_BYTES)).cast("Q")
+        self.slots = [Slot(cells[size * number : size * (number + 1)], self.rows) for number in range(slots)]
 
 
-class Part:
-    """What one process has counted."""
+class Slot:
+    """The metrics of one process."""
 
     def __init__(self, cells: memoryview, rows: dict[tuple[str, str], int]) -> None:
         self._cells, self._rows = cells, rows
         self._lock = threading.Lock()  # held for a moment, by the thread whose request is counted
 
     def __getitem__(self, name: str) -> int:
-        figure: int = self._cells[PLACES[name]]
-        return figure
+        value: int = self._cells[CELLS[name]]
+        return value
 
-    def __setitem__(self, name: str, figure: int) -> None:
-        self._cells[PLACES[name]] = figure
+    def __setitem__(self, name: str, value: int) -> None:
+        self._cells[CELLS[name]] = value
 
     def count(self, operation: str | None, status: int, microseconds: int) -> None:
-        """Count a request that has ended, whatever its operation and status are."""
+        """Count a request that has ended. Never raises, whatever its operation and status are."""
         label = STATUSES.get(status, OTHER)
         row = self._rows.get((operation or NO_OPERATION, label)) or self._rows[OTHER, label]
         bucket = row + bisect_left(MICROSECONDS, microseconds)
@@ -106,80 +105,80 @@ class Part:
         """Return the cells of an operation's status."""
         return self._cells[start : start + WIDTH].tolist()
 
-    def leave(self) -> None:
-        """Forget what was so of a process that has ended; what it counted stays."""
-        for place in GAUGES:
-            self._cells[place] = 0
+    def clear(self) -> None:
+        """Reset the gauges of a process that has ended; its counters stay."""
+        for cell in GAUGES:
+            self._cells[cell] = 0
 
 
 class State:
-    """How things are in a worker, apart from its requests, which are counted when they end."""
+    """The state of a worker, written to its slot; requests are counted when they end."""
 
-    def __init__(self, part: Part, running: RunningSlots, engine: Engine, limiter: Limiter, log: Log) -> None:
-        self.part, self.running, self.engine, self.limiter, self.log = part, running, engine, limiter, log
-        self._errors_before, self._dropped_before = part["database_errors"], part["log_lines_dropped"]
+    def __init__(self, slot: Slot, running: RunningSlots, engine: Engine, limiter: Limiter, log: Log) -> None:
+        self.slot, self.running, self.engine, self.limiter, self.log = slot, running, engine, limiter, log
+        self._errors_before, self._dropped_before = slot["database_errors"], slot["log_lines_dropped"]
 
     def note(self) -> None:
-        """Note how things are now."""
-        self.part["workers"] = 1
-        self.part["request_slots"] = self.running.count
-        self.part["requests_running"] = self.running.count - self.running.free
-        self.part["requests_waiting"] = self.running.waiting
-        self.part["database_connections"], self.part["database_connections_idle"] = self.engine.connections
-        self.part["database_outage"] = int(self.log.outages.is_on)
-        self.part["database_errors"] = self._errors_before + self.log.outages.errors
-        self.part["log_lines_dropped"] = self._dropped_before + self.log.dropped
-        self.part["limiter_shared"] = int(self.limiter.is_shared)
+        """Write the present state."""
+        self.slot["workers"] = 1
+        self.slot["request_slots"] = self.running.count
+        self.slot["requests_running"] = self.running.count - self.running.free
+        self.slot["requests_waiting"] = self.running.waiting
+        self.slot["database_connections"], self.slot["database_connections_idle"] = self.engine.connections
+        self.slot["database_outage"] = int(self.log.outages.is_on)
+        self.slot["database_errors"] = self._errors_before + self.log.outages.errors
+        self.slot["log_lines_dropped"] = self._dropped_before + self.log.dropped
+        self.slot["limiter_shared"] = int(self.limiter.is_shared)
 
 
 class MetricsPage(Collector):
-    """The page /metrics, of all processes together, whichever of them answers it."""
+    """The page /metrics: the metrics of all processes, whichever of them answers."""
 
-    def __init__(self, board: Board, store: Store) -> None:
-        self.board, self.store = board, store
+    def __init__(self, metrics: SharedMetrics, store: Store) -> None:
+        self.metrics, self.store = metrics, store
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
     def answer(self) -> Response:
-        """Return the figures in the text format of Prometheus."""
+        """Return the metrics in the text format of Prometheus."""
         return Response(200, [("content-type", CONTENT_TYPE_LATEST)], generate_latest(self._registry))
 
-    def describe(self) -> Iterator[Metric]:
-        """Return nothing: what is collected has distinct names."""
+    def describe(self) -> Iterator[MetricFamily]:
+        """Return nothing, because the names are distinct."""
         return iter(())
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[MetricFamily]:
         """Yield every metric."""
-        build = GaugeMetricFamily(f"{PREFIX}build_info", "The version that runs.", labels=["version"])
+        build = GaugeMetricFamily(f"{PREFIX}build_info", "The version of Retainer.", labels=["version"])
         build.add_metric([__version__], 1)
         yield build
-        serving = [part for part in self.board.parts if part["workers"]]
-        for name, figure in FIGURES.items():
-            if figure.is_counter:
-                values = [part[name] for part in self.board.parts]
-                yield CounterMetricFamily(PREFIX + name, figure.description, figure.combine(values))
-            elif serving:
-                values = [part[name] for part in serving]
-                yield GaugeMetricFamily(PREFIX + name, figure.description, figure.combine(values))
+        running = [slot for slot in self.metrics.slots if slot["workers"]]
+        for name, metric in METRICS.items():
+            if metric.is_counter:
+                total = metric.combine(slot[name] for slot in self.metrics.slots)
+                yield CounterMetricFamily(PREFIX + name, metric.description, total)
+            elif running:
+                value = metric.combine(slot[name] for slot in running)
+                yield GaugeMetricFamily(PREFIX + name, metric.description, value)
         yield from self._monitor()
         yield self._requests()
 
-    def _requests(self) -> Metric:
-        description = "Requests by operation and status, and how long they took from their arrival."
+    def _requests(self) -> MetricFamily:
+        description = "Duration of requests by operation and status."
         name = f"{PREFIX}request_duration_seconds"
         histogram = HistogramMetricFamily(name, description, labels=["operation", "status"])
-        for (operation, status), start in self.board.rows.items():
-            *counts, microseconds = map(sum, zip(*(part.row(start) for part in self.board.parts), strict=True))
+        for (operation, status), start in self.metrics.rows.items():
+            *counts, microseconds = map(sum, zip(*(slot.row(start) for slot in self.metrics.slots), strict=True))
             if any(counts):
                 buckets = list(zip([*BOUNDS, "+Inf"], itertools.accumulate(counts), strict=True))
                 histogram.add_metric([operation, status], buckets, microseconds / 1_000_000)
         return histogram
 
-    def _monitor(self) -> Iterator[Metric]:
+    def _monitor(self) -> Iterator[MetricFamily]:
         try:
             with self.store.unscoped("the monitor checks the sites of all accounts") as tx:
                 late = lateness(tx)
         except Unavailable:
             return
-        description = "How long the site that has waited longest is due."
+        description = "How long the most overdue site has waited for its check."
         yield GaugeMetricFamily(f"{PREFIX}monitor_lateness_seconds", description, late.total_seconds())

@@ -21,21 +21,24 @@ from granian.server import MPServer
 
 from retainer import settings as configuration
 from retainer.app import App
-from retainer.server.http.connections import MOST_CONNECTIONS, ConnectionGuard
-from retainer.server.http.slots import THREAD_SECONDS, threads
+from retainer.server.http.connections import MAX_CONNECTIONS, ConnectionGuard
+from retainer.server.http.slots import THREAD_SECONDS, thread_count
 from retainer.server.http.spare_thread import SpareThread
 from retainer.server.operations.endpoints import Operations, OperationsServer
+from retainer.server.operations.health import Flag
 from retainer.server.operations.writer import standard_error
-from retainer.server.process.workers import LEAVE, LEAVE_SECONDS, SharedFlag
 
 if TYPE_CHECKING:
-    from retainer.server.operations.metrics import Board
+    from retainer.server.operations.metrics import SharedMetrics
 
 HEADER_SECONDS = 10
-LARGEST_HEAD = 64 * 1024
-BACKLOG = 2048  # connections that wait until a worker takes them
+MAX_HEAD = 64 * 1024
+BACKLOG = 2048  # connections that wait until a worker accepts them
+LEAVE_SECONDS = 10  # for clients of a drained worker to close their connections
+DRAIN_SIGNAL = signal.SIGUSR1
+"""Tells a worker to leave new connections to the other workers, and then to stop."""
 
-# Granian's messages go to standard error, as the log does; standard output has only the result of the command.
+# Granian's messages go to standard error, like the log; standard output is for the result of the command.
 STDERR = {"class": "logging.StreamHandler", "stream": "ext://sys.stderr", "formatter": "generic"}
 LOGGING: dict[str, Any] = {
     "version": 1,
@@ -49,16 +52,16 @@ LOGGING: dict[str, Any] = {
 def work(
     listener: socket.socket,
     private: Mapping[str, socket.socket],
-    is_stopping: SharedFlag,
-    board: "Board | None",
-    place: int,
+    is_stopping: Flag,
+    metrics: "SharedMetrics | None",
+    worker_index: int,
     ready: Callable[[], None],
 ) -> None:
-    """Answer requests until SIGTERM; those in flight are finished. Settings are read anew; the rest is the server's.
+    """Answer requests until SIGTERM, and finish those in flight. The settings are read again.
 
-    `private` are the sockets for pages beside the API, by the addresses that the settings name.
+    `private` holds the sockets of pages for machines, by their addresses in the settings.
     """
-    app = App(configuration.load(), standard_error(), is_stopping, board, place)
+    app = App(configuration.load(), standard_error(), is_stopping, metrics, worker_index)
     with ExitStack() as chores:
         app.housekeeping.start()
         chores.callback(app.housekeeping.stop)
@@ -74,66 +77,65 @@ def work(
         spare.start()
         chores.callback(spare.stop)
         for address, sock in private.items():
-            sock.setblocking(False)  # noqa: FBT003  # another process may have taken the connection that woke this one
+            sock.setblocking(False)  # noqa: FBT003  # another process may have accepted the connection already
             OperationsServer(sock, Operations(app.pages(address))).start()
-        gc.freeze()  # objects made so far live as long as the process: no collection need visit them
+        gc.freeze()  # objects created so far live as long as the process: no collection needs to visit them
         gc.set_threshold(20_000, 20, 50)
-        heed_leave(app, guard)
+        install_drain(app, guard)
         ready()
         http_server(app.settings.threads).run(app, listener)
 
 
 class HttpServer(MPServer):
-    """A worker of Granian without its main process, whose private names are why the version is pinned.
+    """A worker of Granian without its main process (decision 11).
 
-    With that each worker would listen by itself, so that connections which wait are lost with it, and workers would be
-    replaced after some seconds instead of when the next one is ready.
+    It uses private names of Granian, so pyproject.toml pins the version.
     """
 
     def run(self, app: App, listener: socket.socket) -> None:
-        """Answer requests until SIGTERM; those in flight are finished."""
+        """Answer requests until SIGTERM, and finish those in flight."""
         listener.setblocking(False)  # noqa: FBT003
         self._shd: Any = SocketHolder(listener.fileno(), False, BACKLOG)  # type: ignore[call-arg]  # noqa: FBT003
         self._sso = None
         process = self._spawn_worker(0, self._spawn_wsgi_worker, lambda: app).inner
-        process.run()  # in this process: it is not started
+        process.run()  # runs in this process, because it is not started
 
 
 def http_server(running: int) -> HttpServer:
-    """Return the HTTP server for so many requests at once."""
+    """Return the HTTP server for a number of concurrent requests."""
     return HttpServer(
         "",
         interface=Interfaces.WSGI,
         runtime_mode=RuntimeModes.mt,
-        blocking_threads=threads(running),
+        blocking_threads=thread_count(running),
         blocking_threads_idle_timeout=THREAD_SECONDS,
         http=HTTPModes.http1,
-        http1_settings=HTTP1Settings(header_read_timeout=HEADER_SECONDS * 1000, max_buffer_size=LARGEST_HEAD),
-        backpressure=_most_connections(),
+        http1_settings=HTTP1Settings(header_read_timeout=HEADER_SECONDS * 1000, max_buffer_size=MAX_HEAD),
+        backpressure=_max_connections(),
         websockets=False,
         log_level=LogLevels.error,
         log_dictconfig=LOGGING,
     )
 
 
-def heed_leave(app: App, guard: ConnectionGuard) -> None:
-    """On the signal LEAVE, leave requests to other workers, and then end."""
+def install_drain(app: App, guard: ConnectionGuard) -> None:
+    """On DRAIN_SIGNAL, leave requests to other workers, and then stop."""
 
-    def leave() -> None:
+    def drain() -> None:
         if sys.platform == "linux":
             guard.leave(LEAVE_SECONDS)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    def on_leave(*_: object) -> None:
+    def on_signal(*_: object) -> None:
         app.is_leaving = True
-        threading.Thread(target=leave, name="leave", daemon=True).start()
+        threading.Thread(target=drain, name="drain", daemon=True).start()
 
-    signal.signal(LEAVE, on_leave)
+    signal.signal(DRAIN_SIGNAL, on_signal)
 
 
 def start_monitor(app: App) -> Callable[[], None]:
-    """Check the sites beside the requests; return what stops that, and finishes running checks."""
-    from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415  # loaded only where sites are checked
+    """Check the sites in a thread; return a function that stops this, and finishes running checks."""
+    from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415  # loads only if sites are checked
 
     monitor = Monitor(app.store, app.settings.monitor_allow, app.log.report)
     monitor.start()
@@ -141,8 +143,8 @@ def start_monitor(app: App) -> Callable[[], None]:
 
 
 def start_backups(app: App, database: Path, folder: Path) -> Callable[[], None]:
-    """Back up the embedded database beside the requests, by the schedule of the settings; return what stops that."""
-    from retainer.backup.schedule import Schedule  # noqa: PLC0415  # loaded only where backups are made
+    """Back up the embedded database on the schedule of the settings; return a function that stops this."""
+    from retainer.backup.schedule import Schedule  # noqa: PLC0415  # loads only if backups are made
 
     every = timedelta(seconds=int(app.settings.backup_every * 3600))
     schedule = Schedule(database, folder, every, app.settings.backup_keep, app.log)
@@ -150,11 +152,11 @@ def start_backups(app: App, database: Path, folder: Path) -> Callable[[], None]:
     return schedule.stop
 
 
-def _most_connections() -> int:
-    """Raise a low limit of open files; return how many connections that allows: half, the rest is for the database."""
+def _max_connections() -> int:
+    """Raise a low limit of open files; return half of it, the number of connections. The database needs the rest."""
     soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY  # a negative number
-    files = 2 * MOST_CONNECTIONS if hard_limit == unlimited else min(hard_limit, 2 * MOST_CONNECTIONS)
+    files = 2 * MAX_CONNECTIONS if hard_limit == unlimited else min(hard_limit, 2 * MAX_CONNECTIONS)
     if soft_limit != unlimited and soft_limit < files:
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard_limit))
-    return min(MOST_CONNECTIONS, files // 2)
+    return min(MAX_CONNECTIONS, files // 2)

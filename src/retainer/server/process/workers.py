@@ -1,151 +1,127 @@
-"""The main process: it keeps its workers at their number, renews them one after another, and ends them in order."""
+"""The main process: keeps the number of workers, renews them one by one, and stops them in order (decision 11)."""
 
 import os
 import signal
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
-from mmap import mmap
 from multiprocessing import connection, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
-from typing import Protocol
 
 from retainer.server.operations.log import Log
-from retainer.settings import SettingsError
+from retainer.server.process import systemd
+from retainer.server.process.server import Server, listen
+from retainer.server.process.worker import DRAIN_SIGNAL, LEAVE_SECONDS
+from retainer.settings import Settings, SettingsError
+from retainer.store.engines import connect
 
-START_SECONDS = 60  # the longest that a worker may take until it is ready
-LEAVE_SECONDS = 10  # the longest that a replaced worker waits for clients to close their connections
-DRAIN_SECONDS = 15  # the longest that requests in flight may take after that
-PAUSE_SECONDS = 1  # lie between the starts of two workers that replace dead ones
-MOST_DEATHS = 10  # in DEATHS_SECONDS, before the server ends: its workers cannot live
+START_SECONDS = 60  # until a worker must be ready
+DRAIN_SECONDS = 15  # for requests in flight
+PAUSE_SECONDS = 1  # between two starts that replace dead workers
+MAX_DEATHS = 10  # in DEATHS_SECONDS; then the server stops, because its workers cannot run
 DEATHS_SECONDS = 60
-LEAVE = signal.SIGUSR1
-"""Asks a worker to leave requests to others, and then to end."""
 SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
-FORK = get_context("fork")  # this process has one thread, and workers inherit its sockets and shared memory
-
-
-class Server(Protocol):
-    """What the workers work for."""
-
-    def work(self, place: int, ready: Callable[[], None]) -> None:
-        """Do the work of a worker, in its process, until SIGTERM; call `ready` when requests can be answered."""
-
-    def started(self) -> None:
-        """Note that all workers were ready for the first time."""
-
-    def reload(self) -> int:
-        """Read the settings again; return the seconds of a stop's delay. Raises SettingsError for bad ones."""
-
-    def ended(self, place: int, *, died: bool) -> None:
-        """Note that a worker has ended: as it was asked to, or by itself."""
-
-    def prepare_to_stop(self) -> None:
-        """Let all workers say that the server is about to end."""
-
-    def stop(self) -> None:
-        """Take no more connections."""
-
-
-class SharedFlag:
-    """A flag that the main process sets for all its workers at once, in memory that they inherit."""
-
-    def __init__(self) -> None:
-        self._memory = mmap(-1, 1)
-
-    def set(self) -> None:
-        """Set the flag, for good."""
-        self._memory[0] = 1
-
-    def is_set(self) -> bool:
-        """Whether the flag was set."""
-        return self._memory[0] == 1
+FORK = get_context("fork")  # this process has one thread, and workers inherit its sockets
 
 
 @dataclass(eq=False)
 class Worker:
-    """A process; `place` is a number that no other living worker has, `kill_at` when it has had enough time."""
+    """A worker process; `worker_index` is unique among living workers, `kill_at` the time of its SIGKILL."""
 
-    place: int
+    worker_index: int
+    generation: int
     process: ForkProcess
     pipe: Connection
-    replaces: "Worker | None"
     is_ready: bool = False
     is_ending: bool = False
     kill_at: float = field(default_factory=lambda: time.monotonic() + START_SECONDS)
 
-    def end(self, how: signal.Signals, seconds: float) -> None:
-        """Ask it with a signal to end, and give it so much time."""
+    def end(self, number: signal.Signals, seconds: float) -> None:
+        """Send a signal that ends the process within some seconds."""
         self.is_ending = True
         self.kill_at = time.monotonic() + seconds
         if self.process.is_alive():
-            os.kill(self.process.ident or 0, how)
+            os.kill(self.process.ident or 0, number)
 
 
 class Workers:
-    """`count` processes that work for a server, and one more while one of them is renewed."""
+    """`count` worker processes of a server, and one more while they are renewed.
+
+    A renewal begins a new generation: while there are workers of an older one, it starts a new worker, and drains an
+    older one when the new one is ready.
+    """
 
     def __init__(self, count: int, server: Server, log: Log, stop_delay: int) -> None:
         self.count, self.server, self.log, self.stop_delay = count, server, log, stop_delay
         self._workers: list[Worker] = []
-        self._to_renew: deque[Worker] = deque()
-        self._is_renewing = False
-        self._deaths: deque[float] = deque(maxlen=MOST_DEATHS)
+        self._generation = 0
+        self._deaths: deque[float] = deque(maxlen=MAX_DEATHS)
         self._next_start = -inf
         self._stop_at = inf
-        self._has_started = self._is_stopping = self._is_ending = False
+        self._has_started = self._is_renewing = self._is_stopping = self._is_ending = False
         self._signals, self._wakeup = socket.socketpair()
 
     def run(self) -> None:
-        """Keep the workers at work until SIGTERM or SIGINT. Raises SystemExit when they die on and on."""
+        """Keep the workers running until SIGTERM or SIGINT. Raises SystemExit when they keep dying."""
+        for end in (self._signals, self._wakeup):
+            end.setblocking(False)  # noqa: FBT003
+        for number in SIGNALS:
+            signal.signal(number, lambda *_: None)
+        signal.set_wakeup_fd(self._wakeup.fileno())  # signals wake `_wait`
         try:
-            with self._signals, self._wakeup, self._handled_signals():
-                while self._workers or not self._is_stopping:
-                    self._start_missing()
-                    self._renew_next()
-                    self._wait()
+            while self._workers or not self._is_stopping:
+                if not self._is_stopping:
+                    self._take_next_step()
+                self._wait()
         finally:
             for worker in self._workers:
                 worker.process.kill()
 
-    @contextmanager
-    def _handled_signals(self) -> Iterator[None]:
-        """A block in which signals wake `_wait`."""
-        self._signals.setblocking(False)  # noqa: FBT003
-        self._wakeup.setblocking(False)  # noqa: FBT003
-        before = {number: signal.signal(number, lambda *_: None) for number in SIGNALS}
-        signal.set_wakeup_fd(self._wakeup.fileno())
-        try:
-            yield
-        finally:
-            signal.set_wakeup_fd(-1)
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    @property
+    def _active(self) -> list[Worker]:
+        """The workers that were not told to end."""
+        return [worker for worker in self._workers if not worker.is_ending]
 
-    def _start(self, replaces: Worker | None = None) -> None:
-        taken = {worker.place for worker in self._workers}
-        place = next(number for number in range(len(taken) + 1) if number not in taken)
+    def _take_next_step(self) -> None:
+        """Start missing workers, or take the next step of a renewal when the step before it is done."""
+        active = self._active
+        outdated = [worker for worker in active if worker.generation < self._generation]
+        if len(active) < self.count:
+            if time.monotonic() >= self._next_start:
+                for _ in range(self.count - len(active)):
+                    self._start()
+        elif self._is_renewing and all(worker.is_ready for worker in active):
+            if len(active) > self.count:
+                outdated[0].end(DRAIN_SIGNAL, LEAVE_SECONDS + DRAIN_SECONDS)
+            elif len(self._workers) == self.count and outdated:
+                self._start()
+            elif not outdated and len(self._workers) == self.count:
+                self._is_renewing = False
+                self._say(self.log.notice, "All workers were renewed.")
+
+    def _start(self) -> None:
+        taken = {worker.worker_index for worker in self._workers}
+        worker_index = next(number for number in range(len(taken) + 1) if number not in taken)
         reading, writing = FORK.Pipe(duplex=False)
-        process = FORK.Process(target=self._work, args=(place, reading, writing), name=f"worker {place}")
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # or the worker would take one as this process does
+        process = FORK.Process(target=self._work, args=(worker_index, reading, writing), name=f"worker {worker_index}")
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # or the worker would handle one as this process does
         try:
             process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         writing.close()
-        self._workers.append(Worker(place, process, reading, replaces))
+        self._workers.append(Worker(worker_index, self._generation, process, reading))
 
-    def _work(self, place: int, reading: Connection, writing: Connection) -> None:
-        """Do the work of a worker, in its process."""
+    def _work(self, worker_index: int, reading: Connection, writing: Connection) -> None:
+        """Run a worker, in its process."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all processes: this one's parent acts
+        for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to every process; the main process acts
             signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         reading.close()
@@ -156,33 +132,15 @@ class Workers:
             writing.send(None)
             writing.close()
 
-        self.server.work(place, ready)
-
-    def _start_missing(self) -> None:
-        now = time.monotonic()
-        if self._is_stopping or now < self._next_start:
-            return
-        for _ in range(self.count - sum(not worker.is_ending and not worker.replaces for worker in self._workers)):
-            self._start()
-
-    def _renew_next(self) -> None:
-        """Start a worker in the place of the next that is to be renewed, when the one before has ended."""
-        if not self._is_renewing or any(worker.is_ending or worker.replaces for worker in self._workers):
-            return
-        while self._to_renew:
-            old = self._to_renew.popleft()
-            if old in self._workers:
-                self._start(replaces=old)
-                return
-        self._is_renewing = False
-        self._say(self.log.notice, "All workers were renewed.")
+        self.server.work(worker_index, ready)
 
     def _wait(self) -> None:
-        """Wait for what happens next: a signal, a worker that is ready or has ended, the end of somebody's time."""
+        """Wait for a signal, a worker that is ready or has ended, or the end of a time limit; handle it."""
         starting = {worker.pipe: worker for worker in self._workers if not worker.pipe.closed}
         sentinels = {worker.process.sentinel: worker for worker in self._workers}
         ends = [self._stop_at, *(worker.kill_at for worker in self._workers)]
-        ends += [] if len(self._workers) >= self.count or self._is_stopping else [self._next_start]
+        if len(self._active) < self.count and not self._is_stopping:
+            ends.append(self._next_start)
         wait = min(ends) - time.monotonic()
         happened = connection.wait([self._signals, *starting, *sentinels], None if wait == inf else max(0, wait))
         if self._signals in happened:
@@ -197,7 +155,7 @@ class Workers:
             self._end_all()
         for worker in self._workers:
             if now >= worker.kill_at:
-                self._say(self.log.warning, f"Worker {worker.process.pid} took too long, and is killed.")
+                self._say(self.log.warning, f"Worker {worker.process.pid} exceeded its time limit and was killed.")
                 worker.process.kill()
                 worker.kill_at = inf
 
@@ -206,11 +164,11 @@ class Workers:
             return
         if number is signal.SIGHUP:
             self._renew()
-        elif self._is_stopping or not self.stop_delay or number is signal.SIGINT:  # that is, from a keyboard
+        elif self._is_stopping or not self.stop_delay or number is signal.SIGINT:  # SIGINT comes from a keyboard
             self._is_stopping, self._stop_at = True, -inf
         else:
             self._is_stopping, self._stop_at = True, time.monotonic() + self.stop_delay
-            self.server.prepare_to_stop()
+            self.server.is_stopping.set()
 
     def _renew(self) -> None:
         if self._is_stopping:
@@ -220,20 +178,17 @@ class Workers:
         except SettingsError as error:
             self._say(self.log.warning, f"No worker was renewed. {error}")
             return
-        self._to_renew = deque(worker for worker in self._workers if not worker.is_ending and not worker.replaces)
+        self._generation += 1
         self._is_renewing = True
 
     def _note_ready(self, worker: Worker) -> None:
         try:
             worker.pipe.recv()
-        except EOFError:  # it has ended, which its sentinel says too
+        except EOFError:  # the worker has ended; its sentinel says so, too
             return
         finally:
             worker.pipe.close()
         worker.is_ready, worker.kill_at = True, inf
-        old, worker.replaces = worker.replaces, None
-        if old in self._workers and not self._is_stopping:
-            old.end(LEAVE, LEAVE_SECONDS + DRAIN_SECONDS)
         if not self._has_started and sum(each.is_ready for each in self._workers) == self.count:
             self._has_started = True
             self.server.started()
@@ -243,28 +198,26 @@ class Workers:
         worker.pipe.close()
         self._workers.remove(worker)
         died = not worker.is_ending
-        self.server.ended(worker.place, died=died)
-        for other in self._workers:
-            if other.replaces is worker:
-                other.replaces = None
+        self.server.ended(worker.worker_index, died=died)
         if not died or self._is_stopping:
             return
-        how = f"Worker {worker.process.pid} has ended with status {worker.process.exitcode}"
-        if worker.replaces:
-            self._to_renew.clear()
+        how = f"Worker {worker.process.pid} ended with status {worker.process.exitcode}"
+        if self._is_renewing and not worker.is_ready and worker.generation == self._generation:
             self._is_renewing = False
-            self._say(self.log.warning, f"{how} before it was ready. The workers that are there go on.")
+            for other in self._workers:
+                other.generation = self._generation
+            self._say(self.log.warning, f"{how} before it was ready. The renewal was cancelled.")
             return
-        self._say(self.log.warning, f"{how}. Another takes its place.")
+        self._say(self.log.warning, f"{how}. A new worker replaces it.")
         now = time.monotonic()
         self._next_start = self._deaths[-1] + PAUSE_SECONDS if self._deaths else now
         self._deaths.append(now)
-        if len(self._deaths) == MOST_DEATHS and now - self._deaths[0] < DEATHS_SECONDS:
-            self._say(self.log.warning, f"{MOST_DEATHS} workers have died within a minute. The server ends.")
+        if len(self._deaths) == MAX_DEATHS and now - self._deaths[0] < DEATHS_SECONDS:
+            self._say(self.log.warning, f"{MAX_DEATHS} workers died within a minute. The server stops.")
             raise SystemExit(1)
 
     def _end_all(self) -> None:
-        """End all workers; requests in flight are finished."""
+        """End all workers, which finish their requests in flight."""
         self._is_ending, self._stop_at = True, inf
         self.server.stop()
         for worker in self._workers:
@@ -273,3 +226,13 @@ class Workers:
     def _say(self, log: Callable[[str], None], message: str) -> None:
         log(message)
         self.log.drain()
+
+
+def serve(*, host: str, port: int, workers: int, settings: Settings, log: Log, ready: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT, and finish requests in flight. Call `ready` when requests are answered.
+
+    Raises SettingsError when another process serves the address or the database.
+    """
+    with connect(settings.database).serve_alone():
+        server = Server(settings, workers, systemd.handed_over() or listen(host, port), ready)
+        Workers(workers, server, log, settings.stop_delay).run()

@@ -1,0 +1,114 @@
+"""The server: what the main process creates before any worker starts, and what its workers share."""
+
+import socket
+from collections.abc import Callable
+from mmap import mmap
+from typing import TYPE_CHECKING
+
+from retainer import settings as configuration
+from retainer.app import ROUTES
+from retainer.server.process import systemd, worker
+from retainer.settings import NOWHERE, PUBLIC, Settings, SettingsError
+
+if TYPE_CHECKING:
+    from retainer.server.operations.metrics import SharedMetrics
+
+LOCKED_FIELDS = ("database", "health", "metrics")
+"""Settings that all workers share; changing one of them takes a restart."""
+
+
+class SharedFlag:
+    """A flag that the main process sets for all its workers at once, in memory that they inherit."""
+
+    def __init__(self) -> None:
+        self._memory = mmap(-1, 1)
+
+    def set(self) -> None:
+        """Set the flag, for good."""
+        self._memory[0] = 1
+
+    def is_set(self) -> bool:
+        """Return whether the flag was set."""
+        return self._memory[0] == 1
+
+
+class Server:
+    """The sockets on which a server listens, and the memory of its metrics.
+
+    Connections wait in the sockets, which belong to no worker, while workers come and go.
+    """
+
+    def __init__(self, settings: Settings, workers: int, listener: socket.socket, ready: Callable[[], None]) -> None:
+        self.settings, self.workers, self.listener, self._ready = settings, workers, listener, ready
+        addresses = {settings.health, settings.metrics} - {PUBLIC, NOWHERE}
+        self.private = {address: listen(*configuration.host_and_port(address)) for address in sorted(addresses)}
+        self.is_stopping = SharedFlag()
+        slots = workers + 1  # one more while workers are renewed
+        self.metrics = None if settings.metrics == NOWHERE else shared_metrics(slots)
+
+    def work(self, worker_index: int, ready: Callable[[], None]) -> None:
+        """Run a worker in its process until SIGTERM; call `ready` when it can answer requests."""
+        worker.work(self.listener, self.private, self.is_stopping, self.metrics, worker_index, ready)
+
+    def started(self) -> None:
+        """Report that the server answers requests."""
+        self._ready()
+        systemd.notify("READY=1")
+
+    def reload(self) -> int:
+        """Read the settings again, for new workers; return the delay of a stop in seconds.
+
+        Raises SettingsError for wrong settings, and for changes that take a restart.
+        """
+        settings = configuration.load()
+        check(settings, self.workers)
+        changed = [name for name in LOCKED_FIELDS if getattr(settings, name) != getattr(self.settings, name)]
+        if changed:
+            raise SettingsError(f"Restart the server to change {' and '.join(changed)}.")
+        return settings.stop_delay
+
+    def ended(self, worker_index: int, *, died: bool) -> None:
+        """Note in the metrics that a worker has ended; it `died` if it was not told to."""
+        if self.metrics:
+            self.metrics.slots[worker_index].clear()
+            self.metrics.slots[worker_index]["worker_deaths"] += died
+
+    def stop(self) -> None:
+        """Close the listening sockets."""
+        systemd.notify("STOPPING=1")
+        for sock in (self.listener, *self.private.values()):
+            sock.close()
+
+
+def check(settings: Settings, workers: int) -> None:
+    """Raise SettingsError for settings that contradict each other."""
+    is_embedded = settings.database_path is not None
+    if settings.backup_dir is not None and not is_embedded:
+        advice = "Unset it, and schedule pg_dump instead: retainer backup FILE prints the command."
+        raise SettingsError(f"RETAINER_BACKUP_DIR works only with the embedded database. {advice}")
+    if workers > 1 and is_embedded:
+        advice = "Raise --threads instead, or set RETAINER_DATABASE_URL (PostgreSQL) and RETAINER_VALKEY_URL."
+        raise SettingsError(f"The embedded database allows only one worker. {advice}")
+    if workers > 1 and not settings.valkey_url:
+        advice = "Set RETAINER_VALKEY_URL, or raise --threads instead."
+        raise SettingsError(f"Several workers need Valkey, where they count requests together. {advice}")
+
+
+def shared_metrics(slots: int) -> "SharedMetrics":
+    """Return memory for the metrics of a number of processes."""
+    from retainer.server.operations.metrics import SharedMetrics  # noqa: PLC0415  # loads its library only if needed
+
+    return SharedMetrics(ROUTES, slots)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on an address. Raises SettingsError when the address is not available."""
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+        sock.listen(worker.BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise SettingsError(f"Cannot listen on port {port} of {host}: {error.strerror}. Choose another.") from None
+    return sock
