@@ -2,6 +2,7 @@
 
 import functools
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from jsonschema_rs import Draft202012Validator
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tests.factories import Answer
 
 EVERYWHERE = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
+SCHEMA = re.compile(r"'#/components/schemas/(\w+)'")
 UNDOCUMENTED = {"HEAD", "OPTIONS", "TRACE"}
 
 
@@ -189,10 +191,21 @@ SCOPED = AllCheckedStatements(Sqlite, Postgresql)
 
 @functools.cache
 def schema_validator(template: str, method: str, status: str) -> Draft202012Validator:
-    """The validator of what an operation is documented to answer with a status, compiled once."""
+    """Return the validator of an operation's response with a status, compiled once, with the schemas that it needs."""
     response = resolved(documented()["paths"][template][method]["responses"][status])
     schema = response["content"]["application/json"]["schema"]
-    return Draft202012Validator({**schema, "components": documented()["components"]})
+    needed = dict(schemas_of(schema))
+    return Draft202012Validator({**schema, "components": {"schemas": needed}})
+
+
+def schemas_of(node: Any) -> Iterator[tuple[str, Any]]:
+    """Return the named schemas that a schema refers to, directly or not."""
+    texts, found = [repr(node)], set()
+    while texts:
+        for name in set(SCHEMA.findall(texts.pop())) - found:
+            found.add(name)
+            texts.append(repr(documented()["components"]["schemas"][name]))
+            yield name, documented()["components"]["schemas"][name]
 
 
 class NoChecks(ContractChecker):

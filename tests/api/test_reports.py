@@ -4,10 +4,13 @@ from types import SimpleNamespace
 import pytest
 import time_machine
 from testing.agencies import open_agency
+from tests.databases import each_database
 from tests.factories import ApiClient
 
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.schedule import Finding
+
+pytestmark = each_database
 
 NOW = "2026-03-17T23:30:00.000000Z"  # in the agency's Berlin it is 18 March
 ENDED, BEGUN = "2026-02-28T22:59:59.999999Z", "2026-02-28T23:00:00Z"  # the end of February there, and March

@@ -4,7 +4,10 @@ import pytest
 
 from retainer.identity.people import sessions
 from tests.console.visitor import HASH, PASSWORD, Visitor
+from tests.databases import each_database
 from tests.factories import ApiClient
+
+pytestmark = each_database
 
 FORMS = {
     "/keys/new": {"name": "Zapier", "user_id": "{user}", "scopes": "clients:read"},

@@ -16,7 +16,10 @@ from retainer.identity.people import password_links, sessions, users
 from retainer.identity.people.users import UserDetails
 from retainer.values.exact import instant_after, utcnow
 from tests.console.visitor import HASH, PASSWORD, Visitor
+from tests.databases import each_database
 from tests.factories import ApiClient
+
+pytestmark = each_database
 
 SENT_AWAY = "Your session has ended, and nothing was changed."
 WAITING = (

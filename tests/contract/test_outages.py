@@ -30,8 +30,10 @@ from tests.contract.cases import (
     succeeds,
 )
 from tests.contract.checks import some_change
-from tests.databases import only_postgresql, set_on_two
+from tests.databases import each_database, only_postgresql, set_on_two
 from tests.factories import Answer
+
+pytestmark = each_database
 
 ONCE = {"Idempotency-Key": "once"}
 IDENTITY = {"accounts", "users", "api_keys"}

@@ -2,8 +2,10 @@
 
 import pytest
 
-from tests.databases import only_sqlite
+from tests.databases import each_database, only_sqlite
 from tests.traffic.common import listed
+
+pytestmark = each_database
 
 FILTERS = [
     ("/clients", {"name": "Berg"}, "clients_by_account_id_name"),

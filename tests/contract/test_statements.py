@@ -5,7 +5,10 @@ import re
 from retainer.store.engines.postgresql_connection import Connection, Cursor
 from tests.contract.cases import HERE, OPERATIONS, rows_of, sample, send, statements_of, succeeds
 from tests.contract_checker import NoChecks
+from tests.databases import each_database
 from tests.factories import ApiClient
+
+pytestmark = each_database
 
 NAME = "statements.tsv"
 WRITTEN = r"(INSERT) INTO (\w+)|(UPDATE) (\w+)|(DELETE) FROM (\w+)"

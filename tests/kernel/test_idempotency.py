@@ -3,6 +3,9 @@ import time_machine
 
 from retainer.kernel.idempotency import Attempt
 from retainer.server.operations.housekeeping import forget_answers
+from tests.databases import each_database
+
+pytestmark = each_database
 
 
 def test_a_key_is_kept_for_a_day_and_then_free_again(api):

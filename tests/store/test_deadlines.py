@@ -9,7 +9,9 @@ from sqlalchemy import insert, select, text
 
 from retainer.store.engines import DeadlineExceeded
 from retainer.store.tables import totals
-from tests.databases import only_postgresql, only_sqlite
+from tests.databases import each_database, only_postgresql, only_sqlite
+
+pytestmark = each_database
 
 PUT = insert(totals)
 NAMES = select(totals.c.name).where(totals.c.name == "row")

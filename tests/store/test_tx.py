@@ -11,7 +11,9 @@ from retainer.store.engines import Unavailable
 from retainer.store.statements import MAX_PREPARED, Deferred
 from retainer.store.tables import totals
 from retainer.store.tx import Actor
-from tests.databases import only_sqlite
+from tests.databases import each_database, only_sqlite
+
+pytestmark = each_database
 
 
 def actor(api):

@@ -10,7 +10,10 @@ from retainer.store.engines import OutcomeUnknown, Unavailable
 from retainer.traffic import counts, recorder, retention
 from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import utcnow
+from tests.databases import each_database
 from tests.traffic.common import NOON, answered, asked, later, listed, write
+
+pytestmark = each_database
 
 
 def rows(api, table):

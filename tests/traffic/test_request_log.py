@@ -8,7 +8,10 @@ import pytest
 from retainer.identity.keys.keys import KeyDetails, create_key
 from retainer.traffic import requests
 from retainer.traffic.answered import MAX_PATH_LENGTH
+from tests.databases import each_database
 from tests.traffic.common import NOON, answered, asked, later, listed, write
+
+pytestmark = each_database
 
 
 def logged(api):
