@@ -59,19 +59,19 @@ UPDATE projects SET tracked_minutes = tracked_minutes + ?1, billable_minutes = b
        billable_amount = billable_amount + CASE WHEN currency = ?4 THEN ?3 ELSE 0 END,
        unbilled_amount = unbilled_amount + CASE WHEN currency = ?4 THEN ?3 ELSE 0 END
 WHERE account_id = ?5 AND id = ?6"""
-SPANS = (4, 7, 10)  # what sums of a year, a month and a day are named by: so much of the day
+BUCKETS = (4, 7, 10)  # characters of a day that name its year, its month and the day itself
 PROJECT_SUMS = ("tracked_minutes", "billable_minutes", "billable_value", "labour_cost", "missing_cost_rate_minutes")
 USER_SUMS = PROJECT_SUMS[:3]
 
 
 def sum_up(table: str, key: tuple[str, ...], sums: tuple[str, ...]) -> str:
-    """The statement that adds to the sums of a year, a month and a day at once."""
-    names = ("account_id", "span", *key, *sums)
+    """Return the statement that adds to the sums of a year, a month and a day at once."""
+    names = ("account_id", "bucket", *key, *sums)
     row = f"({', '.join('?' * len(names))})"
     grown = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in sums)
     return f"""
-INSERT INTO {table} ({", ".join(names)}) VALUES {", ".join([row] * len(SPANS))}
-ON CONFLICT (account_id, span, {", ".join(key)}) DO UPDATE SET {grown}"""
+INSERT INTO {table} ({", ".join(names)}) VALUES {", ".join([row] * len(BUCKETS))}
+ON CONFLICT (account_id, bucket, {", ".join(key)}) DO UPDATE SET {grown}"""
 
 
 SUM_PROJECT = sum_up("project_sums", ("client_id", "project_id", "currency"), PROJECT_SUMS)
@@ -138,12 +138,12 @@ class TimeEntries:
             *(account, now, now, client, project, user, date, entry.duration_minutes),
             *(billable, entry.description, rate, amount, currency, entry.external_id, search),
         )
-        minutes, spans = entry.duration_minutes, [date[:length] for length in SPANS]
+        minutes, buckets = entry.duration_minutes, [date[:length] for length in BUCKETS]
         of_user = (minutes, minutes if billable else 0, amount)
         of_project = (*of_user, minutes * (cost_rate or 0), minutes if cost_rate is None else 0)
         where = (client or 0, project or 0, currency)
-        by_project = [value for span in spans for value in (account, span, *where, *of_project)]
-        by_user = [value for span in spans for value in (account, span, user, currency, *of_user)]
+        by_project = [value for bucket in buckets for value in (account, bucket, *where, *of_project)]
+        by_user = [value for bucket in buckets for value in (account, bucket, user, currency, *of_user)]
         if project is None:
             written = self.database.run(connection, self.insertion, values, (account,), by_project, by_user)
         else:

@@ -251,7 +251,7 @@ def test_config_tells_settings_with_their_source_and_no_password(tmp_path):
 def test_doctor_tells_which_summaries_have_drifted_and_repairs_them(tmp_path):
     made = tell(prepared(tmp_path), *CREATE, "--admin-email", "ana@north.example")
     mismatched = f"user_sums of account {made['account_id']}"
-    columns = "account_id, span, user_id, currency, tracked_minutes"
+    columns = "account_id, bucket, user_id, currency, tracked_minutes"
     values = f"{made['account_id']}, '2026-03', {made['user_id']}, 'EUR', 60"
     with opened(tmp_path / "data" / "retainer.db") as store, store.unscoped("a row too many", write=True) as tx:
         tx.execute(text(f"INSERT INTO user_sums ({columns}) VALUES ({values})"), {})

@@ -1,1 +1,1 @@
-"""Rollups: sums that writes keep, so that reports and projects need not add up every row."""
+"""Rollups: stored sums that writes keep up to date, so that reports and records do not add up every row."""

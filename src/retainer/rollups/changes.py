@@ -1,4 +1,4 @@
-"""Changes: the one call that whoever writes what sums count must make. Every sum that is kept follows from it."""
+"""Changes: the functions that write summed records. Call them whenever a record that sums count is written."""
 
 import json
 from collections.abc import Iterator
@@ -19,56 +19,57 @@ from retainer.store.engines.sql import INTEGER, Part, combined, is_listed, liste
 from retainer.store.tx import Tx
 from retainer.values.records import Record
 
-Feeds = tuple[Table, ...]
+Targets = tuple[Table, ...]
+"""Summaries, and tables with record totals."""
 SOURCE_OF = {source.table: source for source in SOURCES if source.table is not None}
 RECORDS = "records"
-"""Rows of a source are found by a list of records, instead of by a column of theirs."""
+"""Finds rows of a source by a list of records instead of by a column."""
 
 
 def insert(tx: Tx, source: Source, table: Table, record: Record) -> int:
-    """Write a new record and what its row adds; return its id. Raises `validation_failed` with every error."""
-    feeds = _named(source, source.feeds, record)
+    """Insert a new record and add its row to the sums; return its id. Raises `validation_failed` with all errors."""
+    targets = _named(source, source.targets, record)
     if tx.engine.combines_writes:
-        return tx.insert(table, record, _of_inserted(source, table, feeds))
+        return tx.insert(table, record, _of_inserted(source, table, targets))
     record_id = tx.insert(table, record)
-    _apply(tx, source, feeds, "record_id", record_id, 1)
+    _apply(tx, source, targets, "record_id", record_id, 1)
     return record_id
 
 
 def added(tx: Tx, source: Source, record_id: int) -> None:
-    """Add what the rows of a source that belong to a record come to; for billed work, to an invoice's line."""
-    _apply(tx, source, source.feeds, "record_id", record_id, 1)
+    """Add the rows of a source that belong to a record; for billed work, to an invoice line."""
+    _apply(tx, source, source.targets, "record_id", record_id, 1)
 
 
 def removed(tx: Tx, source: Source, record_id: int) -> None:
-    """Take away what the rows of a source that belong to a record come to, before they go."""
-    _apply(tx, source, source.feeds, "record_id", record_id, -1)
+    """Subtract the rows of a source that belong to a record, before they are deleted."""
+    _apply(tx, source, source.targets, "record_id", record_id, -1)
 
 
 def added_all(tx: Tx, source: Source, record_ids: list[int]) -> None:
-    """Add what the rows of a source that belong to any of many records come to."""
-    _apply(tx, source, source.feeds, RECORDS, json.dumps(record_ids), 1)
+    """Add the rows of a source that belong to any of these records."""
+    _apply(tx, source, source.targets, RECORDS, json.dumps(record_ids), 1)
 
 
 def removed_all(tx: Tx, source: Source, record_ids: list[int]) -> None:
-    """Take away what the rows of a source that belong to any of many records come to, before they go."""
-    _apply(tx, source, source.feeds, RECORDS, json.dumps(record_ids), -1)
+    """Subtract the rows of a source that belong to any of these records, before they are deleted."""
+    _apply(tx, source, source.targets, RECORDS, json.dumps(record_ids), -1)
 
 
 @contextmanager
 def changing(tx: Tx, source: Source, record_id: int, *, by: str = "record_id") -> Iterator[None]:
-    """Keep the sums right while the block changes the rows of a source that are found `by` a column of theirs."""
-    _apply(tx, source, source.feeds, by, record_id, -1)
+    """Keep the sums exact while the block changes rows of a source, found `by` a column."""
+    _apply(tx, source, source.targets, by, record_id, -1)
     yield
-    _apply(tx, source, source.feeds, by, record_id, 1)
+    _apply(tx, source, source.targets, by, record_id, 1)
 
 
 def update(tx: Tx, source: Source, table: Table, before: Record, after: Record) -> None:
-    """Write a record's fields, and the sums to which its row adds something else now."""
+    """Update a record, and the sums to which its row adds a different value."""
     revalued = tuple(
-        feed
-        for feed in source.feeds
-        if any(getattr(before, name) != getattr(after, name) for name in _summed_fields(source, feed))
+        target
+        for target in source.targets
+        if any(getattr(before, name) != getattr(after, name) for name in _summed_fields(source, target))
     )
     _apply(tx, source, _named(source, revalued, before), "record_id", after.id, -1)
     tx.update(table, after)
@@ -76,66 +77,66 @@ def update(tx: Tx, source: Source, table: Table, before: Record, after: Record) 
 
 
 def delete(tx: Tx, table: Table, record: Record) -> None:
-    """Delete a record with all that goes with it, and take away what the rows have added to the sums of others.
+    """Delete a record and its dependents, and subtract their rows from the remaining sums.
 
-    Raises what `Tx.delete` does.
+    Raises what `Tx.delete` raises.
     """
-    tx.delete(table, record.id, partial(_take_away, tx, record))
+    tx.delete(table, record.id, partial(_subtract_deleted, tx, record))
 
 
 def changing_balance(tx: Tx, invoice_id: int) -> AbstractContextManager[None]:
-    """Keep the balances right while the block changes an invoice, its payments or its credit notes."""
+    """Keep the balances exact while the block changes an invoice, its payments or its credit notes."""
     return changing(tx, BALANCES, invoice_id)
 
 
-def _take_away(tx: Tx, record: Record, step: Step) -> None:
-    """Take away what the rows add that a step of a deletion deletes, but from what is deleted with them."""
+def _subtract_deleted(tx: Tx, record: Record, step: Step) -> None:
+    """Subtract the rows that a step of a deletion deletes, except from sums that are deleted, too."""
     source = None if step.table is None else SOURCE_OF.get(step.table)
     if source is None:
         return
     if step.found_by is None:
-        _apply(tx, source, _named(source, source.feeds, record), "record_id", record.id, -1)
+        _apply(tx, source, _named(source, source.targets, record), "record_id", record.id, -1)
         return
     fields = _naming_fields(source)
-    feeds = tuple(feed for feed in source.feeds if fields.get(feed) != step.found_by)
-    for statement in _of_doomed(source, feeds, step.doomed, is_combined=tx.engine.combines_writes):
+    targets = tuple(target for target in source.targets if fields.get(target) != step.found_by)
+    for statement in _of_doomed(source, targets, step.doomed, is_combined=tx.engine.combines_writes):
         tx.run(statement, id=record.id)
 
 
-def _apply(tx: Tx, source: Source, feeds: Feeds, by: str, record_id: int | str, sign: int) -> None:
-    for statement in _statements(source, feeds, by, sign, is_combined=tx.engine.combines_writes):
+def _apply(tx: Tx, source: Source, targets: Targets, by: str, record_id: int | str, sign: int) -> None:
+    for statement in _statements(source, targets, by, sign, is_combined=tx.engine.combines_writes):
         tx.run(statement, record_id=record_id)
 
 
 @cache
-def _statements(source: Source, feeds: Feeds, by: str, sign: int, *, is_combined: bool) -> list[UpdateBase]:
+def _statements(source: Source, targets: Targets, by: str, sign: int, *, is_combined: bool) -> list[UpdateBase]:
     rows = source.rows if sign == 1 else negated(source)
     columns = source.rows.selected_columns
     if by == RECORDS:
         rows = rows.where(is_listed(columns.record_id, listed("record_id", INTEGER).scalar_subquery()))
     else:
         rows = rows.where(columns[by] == bindparam("record_id"))
-    return _feeding(rows, feeds, is_one=source.has_one_row and by == "record_id", is_combined=is_combined)
+    return _adding_to(rows, targets, single_row=source.has_one_row and by == "record_id", is_combined=is_combined)
 
 
 @cache
-def _of_doomed(source: Source, feeds: Feeds, doomed: ColumnElement[bool], *, is_combined: bool) -> list[UpdateBase]:
-    return _feeding(negated(source).where(doomed), feeds, is_one=False, is_combined=is_combined)
+def _of_doomed(source: Source, targets: Targets, doomed: ColumnElement[bool], *, is_combined: bool) -> list[UpdateBase]:
+    return _adding_to(negated(source).where(doomed), targets, single_row=False, is_combined=is_combined)
 
 
-def _feeding(rows: Select[int], feeds: Feeds, *, is_one: bool, is_combined: bool) -> list[UpdateBase]:
-    """Return the statements that add rows to what they feed; one that is combined reads them once for all."""
+def _adding_to(rows: Select[int], targets: Targets, *, single_row: bool, is_combined: bool) -> list[UpdateBase]:
+    """Return the statements that add rows to targets; a combined statement reads the rows once."""
     changed = rows_of("changed", rows.selected_columns)
-    statements = [_adding(feed, changed, is_one=is_one) for feed in feeds]
+    statements = [_adding(target, changed, single_row=single_row) for target in targets]
     if is_combined and statements:
         return [combined(statements[0].add_cte(rows.cte("changed")), *statements[1:])]
     return [statement.add_cte(rows.cte("changed")) for statement in statements]
 
 
 @cache
-def _of_inserted(source: Source, table: Table, feeds: Feeds) -> tuple[Part, ...]:
-    """The parts of a statement that add up the rows which another part of it has inserted into a table."""
-    if not feeds:
+def _of_inserted(source: Source, table: Table, targets: Targets) -> tuple[Part, ...]:
+    """Return the parts of a statement that add the rows which another part of it inserts into a table."""
+    if not targets:
         return ()
     inserted = rows_of("inserted", table.c)
 
@@ -146,31 +147,33 @@ def _of_inserted(source: Source, table: Table, feeds: Feeds) -> tuple[Part, ...]
 
     rows = cast("HasCTE", visitors.replacement_traverse(source.rows, {}, replace))
     changed = rows_of("changed", source.rows.selected_columns)
-    return rows.cte("changed"), *(_adding(feed, changed, is_one=source.has_one_row) for feed in feeds)
+    return rows.cte("changed"), *(_adding(target, changed, single_row=source.has_one_row) for target in targets)
 
 
-def _adding(feed: Table, changed: FromClause, *, is_one: bool) -> UpdateBase:
-    adding = record_totals.adding if feed in FORMULAS else summaries.adding
-    return adding(feed, changed, is_one=is_one)
+def _adding(target: Table, changed: FromClause, *, single_row: bool) -> UpdateBase:
+    adding = record_totals.adding if target in FORMULAS else summaries.adding
+    return adding(target, changed, single_row=single_row)
 
 
-def _named(source: Source, feeds: Feeds, record: Record) -> Feeds:
-    """Return the feeds without the tables of which a record names no row."""
+def _named(source: Source, targets: Targets, record: Record) -> Targets:
+    """Return the targets, without the tables to which a record has no reference."""
     fields = _naming_fields(source)
-    return tuple(feed for feed in feeds if feed not in fields or getattr(record, fields[feed]) is not None)
+    return tuple(target for target in targets if target not in fields or getattr(record, fields[target]) is not None)
 
 
 @cache
 def _naming_fields(source: Source) -> dict[Table, str]:
-    """Return the field of a source's records that names the row of each table with totals."""
+    """Return, for each table with totals, the field of a source's records that refers to it."""
     columns = source.rows.selected_columns
-    named = {feed: columns[key_of(feed)] for feed in source.feeds if feed in FORMULAS and source.table is not None}
-    return {feed: (column.element if isinstance(column, Label) else column).name for feed, column in named.items()}
+    named = {
+        target: columns[key_of(target)] for target in source.targets if target in FORMULAS and source.table is not None
+    }
+    return {target: (column.element if isinstance(column, Label) else column).name for target, column in named.items()}
 
 
 @cache
-def _summed_fields(source: Source, feed: Table) -> set[str]:
-    """Return the fields of a source's records from which it makes what a feed has of it."""
-    names = (record_totals if feed in FORMULAS else summaries).fields(source, feed)
+def _summed_fields(source: Source, target: Table) -> set[str]:
+    """Return the fields of a source's records that its figures for a target are computed from."""
+    names = (record_totals if target in FORMULAS else summaries).fields(source, target)
     parts = (part for name in names for part in visitors.iterate(source.rows.selected_columns[name]))
     return {part.name for part in parts if isinstance(part, Column) and part.table is source.table}

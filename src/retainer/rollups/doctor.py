@@ -1,4 +1,4 @@
-"""The doctor: recounts every sum that is kept, from the rows that it sums."""
+"""Doctor: recomputes stored sums from their rows and reports mismatches."""
 
 import math
 from functools import cache
@@ -19,10 +19,10 @@ COUNTER = select(totals.c.count).where(totals.c.name == bindparam("name"))
 
 
 def inspect(store: Store, *, repair: bool) -> list[str]:
-    """Return the sums of all accounts that differ from their rows; `repair` writes those of the account anew."""
+    """Return the mismatched sums of all accounts; with `repair`, rebuild the sums of each affected account."""
     while repair and labour.recount_step(store):
         pass
-    with store.unscoped("the doctor looks at every account") as tx:
+    with store.unscoped("doctor checks every account") as tx:
         accounts = tx.all(select(*ACTING))
     descriptions = []
     for account in accounts:
@@ -36,14 +36,14 @@ def inspect(store: Store, *, repair: bool) -> list[str]:
 
 
 def mismatched(tx: Tx) -> list[str]:
-    """Return the names of the sums that differ from what their rows come to; any is a bug."""
+    """Return the names of the sums that differ from their rows; each is a bug."""
     names = [table.name for table in SUMMARIES if tx.one(summaries.difference(table))]
     names += [f"totals of {table.name}" for table in FORMULAS if tx.one(record_totals.differences(table).limit(1))]
     return names + [f"count of {table.name}" for table in counted() if _miscount(tx, table)]
 
 
 def rebuild(tx: Tx) -> None:
-    """Write every sum of the account anew from the rows that it sums, by the cost rates that were set."""
+    """Rebuild every sum of the account from its rows, with the cost rates that are set."""
     labour.count_all(tx)
     for table in SUMMARIES:
         clear, fill = summaries.rebuilding(table)
@@ -55,13 +55,13 @@ def rebuild(tx: Tx) -> None:
 
 
 def counted() -> list[Table]:
-    """Return the tables whose rows are counted: those of an account that have ids, and that a `Tx` writes."""
+    """Return the tables with a row counter: tables of an account with ids that a `Tx` writes."""
     tables = [table for table in metadata.sorted_tables if table.info.get("tenant") and "id" in table.c]
     return [table for table in tables if table not in (users, api_keys, sessions, password_links)]
 
 
 def _miscount(tx: Tx, table: Table) -> int:
-    """How many more rows a table has than its counter says."""
+    """Return the rows of a table less its counter."""
     return int(tx.value(_rows(table)) - (tx.value(COUNTER, name=table.name) or 0))
 
 

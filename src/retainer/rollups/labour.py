@@ -1,9 +1,8 @@
-"""Labour: the cost rates that the sums count, and how a changed rate reaches the sums of time that was recorded before.
+"""Labour cost: applies changed cost rates to the sums of existing time entries, in batches.
 
-`cost_rates` are the rates that admins set, `counted_cost_rates` those by which the sums are made. At any time the sums
-are exactly what the counted rates make of the entries, whatever is written meanwhile. A step counts one batch of
-entries by the rate that was set, and notes that in the counted rates: so it can stop after any step, and any process
-can go on.
+`cost_rates` are the rates that admins set, `counted_cost_rates` those that the sums use. The sums always match the
+entries at their counted rates, whatever is written at the same time. A step applies the set rate to one batch of
+entries and records it in the counted rates. It can stop after any step, and any process can continue.
 """
 
 from datetime import date, timedelta
@@ -20,9 +19,9 @@ from retainer.store.tx import Store, Tx
 from retainer.values.exact import LAST_DAY
 
 BATCH_SIZE = 500
-"""Entries that a step counts, and the others of the earliest day among them; this takes some hundredths of a second."""
+"""Entries per step, plus the rest of the earliest day among them; a step takes some hundredths of a second."""
 Rates = dict[str, int | None]
-"""The cost of an hour, in minor units, by the day from which it counts; null where there is none."""
+"""The cost of an hour in minor units, by the first day on which it applies; null without a rate."""
 
 USER = bindparam("user", type_=INTEGER)
 FIRST, LAST = bindparam("first", type_=DAY), bindparam("last", type_=DAY)
@@ -51,7 +50,7 @@ FORMER, SET = bindparam("former", type_=INTEGER), bindparam("set", type_=INTEGER
 
 
 def _recounting() -> Insert:
-    """Return the statement that adds what a user's time on some days costs more, or less, at the rate that was set."""
+    """Return the statement that adds the change in cost of a user's time in a range of days."""
     changes = (at_new - at_former for at_new, at_former in zip(labour_at(SET), labour_at(FORMER), strict=True))
     rows = TIME.rows.with_only_columns(
         *TIME.rows.selected_columns["day", "client_id", "project_id", "currency"],
@@ -61,14 +60,14 @@ def _recounting() -> Insert:
         ),
     ).where(time_entries.c.user_id == USER, time_entries.c.date.between(FIRST, LAST))
     changed = rows_of("changed", rows.selected_columns)
-    return summaries.adding(project_sums, changed, is_one=False).add_cte(rows.cte("changed"))
+    return summaries.adding(project_sums, changed, single_row=False).add_cte(rows.cte("changed"))
 
 
 RECOUNT = _recounting()
 
 
 def _unlike(table: Table, other: Table) -> Select[int, int]:
-    """Select the users who have a rate in one table that the other does not have."""
+    """Return a select of the users with a rate in one table that is missing in the other."""
     names = ("account_id", "user_id", "from_date", "amount")
     same = and_(*(table.c[name] == other.c[name] for name in names))
     return (
@@ -79,11 +78,11 @@ def _unlike(table: Table, other: Table) -> Select[int, int]:
 
 
 PENDING = union(_unlike(cost_rates, counted_cost_rates), _unlike(counted_cost_rates, cost_rates)).limit(1)
-"""An account and a user of it whose rates the sums do not count yet."""
+"""An account and a user whose set rates differ from the counted ones."""
 
 
 def recount(tx: Tx, user_id: int) -> bool:
-    """Count a batch of a user's entries by the rates that were set; return whether all of them are counted so now."""
+    """Apply the set rates to a batch of a user's entries; return whether all entries are done."""
     wanted, counted = _rates(tx, WANTED, user_id), _rates(tx, COUNTED, user_id)
     days = _last_difference(wanted, counted)
     if days is not None:
@@ -97,13 +96,13 @@ def recount(tx: Tx, user_id: int) -> bool:
         counted[first] = rates["set"]
         _write_counted(tx, user_id, counted)
     is_complete = _last_difference(wanted, counted) is None
-    if is_complete and counted != wanted:  # the same rates, in other words
+    if is_complete and counted != wanted:  # equal rates, split differently
         _write_counted(tx, user_id, wanted)
     return is_complete
 
 
 def recount_step(store: Store) -> bool:
-    """Count a batch of the entries of a user whose rate was changed; return whether there was such a user."""
+    """Apply a changed rate to a batch of one user's entries; return whether any user was pending."""
     with store.unscoped("cost rates may be pending in every account") as unscoped:
         pending = unscoped.one(PENDING)
     if pending is None:
@@ -115,7 +114,7 @@ def recount_step(store: Store) -> bool:
 
 
 def count_all(tx: Tx) -> None:
-    """Let the sums count every cost rate of the account as it was set; the caller makes them anew."""
+    """Mark all set rates of the account as counted; the caller rebuilds the sums."""
     for statement in COUNT_ALL:
         tx.run(statement)
 
@@ -130,7 +129,7 @@ def _write_counted(tx: Tx, user_id: int, rates: Rates) -> None:
 
 
 def _last_difference(wanted: Rates, counted: Rates) -> tuple[str, str] | None:
-    """Return the first and the last of the latest days on which the rates differ and neither changes; None without."""
+    """Return the latest range of days with different rates, within which neither changes; None if all are equal."""
     following = None
     for day in sorted(wanted.keys() | counted.keys(), reverse=True):
         if _rate_on(wanted, day) != _rate_on(counted, day):

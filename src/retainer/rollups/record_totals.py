@@ -1,7 +1,7 @@
-"""Record totals: what many rows come to for one record, on its own row; like a project's time, or a client's contacts.
+"""Record totals: sums of a record's children on its own row, like a project's time or a client's contacts.
 
-To add up all rows of the records in a list would take longer with every day of work. Amounts of another currency than
-the project's are not in its totals.
+Adding up the children of all records in a list would take longer with every day of work. A project's totals exclude
+amounts in other currencies.
 """
 
 from functools import cache
@@ -36,7 +36,7 @@ from retainer.store.tx import Tx
 from retainer.values.exact import LAST_DAY
 
 Formulas = dict[str, dict[str, int]]
-"""Each total of a record, and the figures of sources that it adds up, with their signs."""
+"""The totals of a record, and the signs of the figures that each adds up."""
 
 FORMULAS: dict[Table, Formulas] = {
     clients: {"contacts_count": {"contacts": 1}, "projects_count": {"live_projects": 1}, "sites_count": {"sites": 1}},
@@ -63,12 +63,12 @@ AMOUNT_FIGURES = tuple(dict.fromkeys(figure for name in AMOUNTS for figure in FO
 CURRENCIES = select(*projects.c["id", "currency"]).where(projects.c.client_id == bindparam("client"))
 
 
-def adding(table: Table, rows: FromClause, *, is_one: bool) -> Update:
-    """Return the statement that adds rows of a source to the totals of the records that they name."""
+def adding(table: Table, rows: FromClause, *, single_row: bool) -> Update:
+    """Return the statement that adds rows of a source to the totals of the records that they refer to."""
     key = rows.c[key_of(table)]
-    if is_one:
+    if single_row:
         added = _totals(table, rows.c, table)
-    else:  # added up once for all records: to look through the rows for each of them takes as long as both multiplied
+    else:  # grouped once: scanning the rows for each record would take the product of both
         record = table.alias("record")
         sums = [func.sum(total).label(name) for name, total in _totals(table, rows.c, record).items()]
         of_record = rows.join(record, and_(record.c.id == key, record.c.account_id == ACCOUNT))
@@ -79,16 +79,17 @@ def adding(table: Table, rows: FromClause, *, is_one: bool) -> Update:
 
 
 def fields(source: Source, table: Table) -> set[str]:
-    """Return the columns of a source's rows from which totals of a table are made."""
+    """Return the columns of a source's rows that the totals of a table are computed from."""
     columns = source.rows.selected_columns
     figures = {figure for formula in FORMULAS[table].values() for figure in formula if figure in columns}
     return {key_of(table), *figures, *(["currency"] if table is projects and "currency" in columns else [])}
 
 
 def write_amounts(tx: Tx, client_id: int) -> None:
-    """Write the amounts of a client's projects in the currency that these have now, from the sums of all years."""
-    years = (None, LAST_DAY)
-    sums = summaries.read(tx, project_sums, years, ("project_id", "currency"), AMOUNT_FIGURES, client_id=client_id)
+    """Recompute the amounts of a client's projects in their current currency."""
+    sums = summaries.read(
+        tx, project_sums, (None, LAST_DAY), ("project_id", "currency"), AMOUNT_FIGURES, client_id=client_id
+    )
     for project_id, currency in tx.all(CURRENCIES, client=client_id):
         figures = dict(zip(AMOUNT_FIGURES, sums.get((project_id, currency), [0] * len(AMOUNT_FIGURES)), strict=True))
         amounts = {
@@ -98,13 +99,13 @@ def write_amounts(tx: Tx, client_id: int) -> None:
 
 
 def _totals(table: Table, columns: Any, record: FromClause) -> dict[str, ColumnElement[int]]:
-    """Return what a row adds to each total of the record that it names, of those in which it has a say."""
+    """Return what a row adds to each total of its record; totals that do not use its figures are omitted."""
     totals = {name: _total(table, name, columns, record) for name in FORMULAS[table]}
     return {name: total for name, total in totals.items() if total is not None}
 
 
 def _total(table: Table, name: str, columns: Any, record: FromClause) -> ColumnElement[int] | None:
-    """Return what figures of a row add to a total of the record that it names; None when they have no say in it."""
+    """Return what the figures of a row add to a total of its record; None if the total does not use them."""
     figures = [(columns[name], sign) for name, sign in FORMULAS[table][name].items() if name in columns]
     terms: list[Any] = [column if sign == 1 else -column for column, sign in figures]
     if not terms:
@@ -116,12 +117,12 @@ def _total(table: Table, name: str, columns: Any, record: FromClause) -> ColumnE
 
 @cache
 def _expected(table: Table) -> Select[int]:
-    """Select the totals of every record of a table as rows make them; only statuses that count."""
+    """Return a select of the totals of all records of a table, computed from rows with a status that counts."""
     key = key_of(table)
     figures = dict.fromkeys(figure for formula in FORMULAS[table].values() for figure in formula)
     selects = []
     for source in SOURCES:
-        if table in source.feeds:
+        if table in source.targets:
             selected = source.rows.selected_columns
             rows = source.rows.where(in_literals(selected.status, source.statuses)) if source.statuses else source.rows
             columns = rows.subquery().c
@@ -138,7 +139,7 @@ def _expected(table: Table) -> Select[int]:
 
 @cache
 def differences(table: Table) -> Select[int]:
-    """Select the records of a table whose totals are not what their rows come to, and what they should be."""
+    """Return a select of the records with mismatched totals, and the totals that they should have."""
     expected = _expected(table).subquery()
     is_other = or_(*(table.c[name] != expected.c[name] for name in FORMULAS[table]))
     return select(*expected.c).select_from(table.join(expected, expected.c.id == table.c.id)).where(is_other)
@@ -150,7 +151,7 @@ def _writing(table: Table, names: tuple[str, ...]) -> Update:
 
 
 def rebuild(tx: Tx) -> None:
-    """Write the totals of records anew where they are not what their rows come to."""
+    """Correct the totals of records that differ from their rows."""
     for table, formulas in FORMULAS.items():
         for record_id, *totals in tx.all(differences(table)):
             values = dict(zip(formulas, totals, strict=True))

@@ -1,6 +1,6 @@
-"""Sources: the figures that a row adds to sums, as selects; the formulas of contract 4 are here.
+"""Sources: the figures that a row adds to sums, as selects.
 
-Writes add sources to the summaries that reports read and to the totals on records; the doctor recounts both from them.
+Writes add them to the summaries that reports read and to the totals on records; doctor recomputes both from them.
 """
 
 from collections.abc import Callable
@@ -29,19 +29,19 @@ from retainer.values.exact import LAST_DAY
 
 
 class Source(NamedTuple):
-    """Rows to sum: each has the `record_id` that it is found by, its day, the keys of the summaries, and figures."""
+    """Rows to sum: each has the `record_id` by which it is found, its day, the keys of the summaries, and figures."""
 
     rows: Select[Any]
-    feeds: tuple[Table, ...]
-    """The summaries, and the tables whose rows keep totals of their own (`record_totals`)."""
+    targets: tuple[Table, ...]
+    """The summaries, and the tables with totals of their own (`record_totals`)."""
     statuses: tuple[str, ...] = ()
     """The statuses of rows that count; empty for rows without a status."""
     table: Table | None = None
-    """The table whose rows are its rows, one by one; these come and go with them."""
+    """The table that has one row for each row of the source; both are inserted and deleted together."""
 
     @property
     def has_one_row(self) -> bool:
-        """Whether a record has one row, so that there is nothing to group."""
+        """Return whether a record has exactly one row, so that there is nothing to group."""
         return self.table is not None and "id" in self.table.c
 
 
@@ -49,12 +49,12 @@ KEYS = {
     *("record_id", "day", "currency", "status", "user_id", "client_id", "project_id", "milestone_id", "task_id"),
     *("ticket_id", "tag_id"),
 }
-"""The columns of the rows of sources that are no figures."""
+"""The columns of sources that are not figures."""
 ZERO, ONE = literal(0, INTEGER), literal(1, INTEGER)
 
 
 def key_of(table: Table) -> str:
-    """Return the column of a source's rows that names the record of a table: `client_id`."""
+    """Return the column of a source's rows that refers to a table: `client_id`."""
     return f"{table.name.removesuffix('s')}_id"
 
 
@@ -67,11 +67,11 @@ COST_RATE = (
     .limit(1)
     .scalar_subquery()
 )
-"""The cost of an hour of the entry's user on its day, in minor units, as the sums count it."""
+"""The cost of an hour of the entry's user on its day, in minor units, as counted in the sums."""
 
 
 def labour_at(rate: ColumnElement[int]) -> tuple[ColumnElement[int], ColumnElement[int]]:
-    """Return what the time of an entry costs at a rate, in sixtieths of a minor unit, and the time without a rate."""
+    """Return the cost of an entry at a rate, in sixtieths of a minor unit, and its minutes without a rate."""
     minutes = time_entries.c.duration_minutes
     return minutes * func.coalesce(rate, 0), case((rate.is_(None), minutes), else_=0)
 
@@ -98,7 +98,7 @@ TIME = Source(
     (projects, tasks, tickets, project_sums, user_sums),
     table=time_entries,
 )
-"""Time entries: minutes, value, minutes that are billable without a rate, and minutes x the cost rate on the day."""
+"""Time entries: minutes, value, billable minutes without a rate, and minutes x cost rate of the day."""
 
 BILLED_TIME = Source(
     select(
@@ -213,7 +213,7 @@ PAYMENTS = Source(
 
 
 def _balance(until: Callable[[Any], ColumnElement[bool]]) -> ColumnElement[Any]:
-    """The balance of an invoice after all that happened on the days for which `until` is true."""
+    """Return the balance of an invoice after all events on the days for which `until` is true."""
     balance: ColumnElement[Any] = invoices.c.total
     for amount, day, invoice_id in (
         (payments.c.amount, payments.c.paid_date, payments.c.invoice_id),
@@ -226,10 +226,10 @@ def _balance(until: Callable[[Any], ColumnElement[bool]]) -> ColumnElement[Any]:
 
 
 def _balance_steps() -> Select[Any]:
-    """Invoices: by how much the outstanding and overdue amounts at the end of a day differ from the day before.
+    """Return a select of the daily changes in the outstanding and overdue amounts of invoices.
 
-    The balance of an issued invoice is its total less what was paid and credited by then; it is overdue when it was due
-    before that day (contract 4). A void invoice was never due, and one that was written off is due no longer.
+    The balance of an issued invoice is its total less payments and credits up to the day. It is overdue from the day
+    after its due date. A void invoice was never due; a written-off invoice is no longer due.
     """
     changes = union(  # the days on which the outstanding or overdue amount may change
         select(invoices.c.id.label("record_id"), invoices.c.issue_date.label("day")),
@@ -275,7 +275,7 @@ PROJECTS = Source(
     (clients,),
     table=projects,
 )
-"""Projects; templates count nothing."""
+"""Projects; templates do not count."""
 
 SITES = Source(select(sites.c.id.label("record_id"), sites.c.client_id, ONE.label("sites")), (clients,), table=sites)
 """Sites."""
@@ -293,7 +293,7 @@ TASKS = Source(
     (projects, milestones, tasks),
     table=tasks,
 )
-"""Tasks, by project, milestone and the task of which they are part."""
+"""Tasks, by project, milestone and parent task."""
 
 REPLIES = Source(
     select(ticket_replies.c.id.label("record_id"), ticket_replies.c.ticket_id, ONE.label("replies")),
@@ -315,7 +315,7 @@ SOURCES = (
 
 
 def negated(source: Source) -> Select[Any]:
-    """The rows of a source with the opposite figures: what is added when they go."""
+    """Return a select of a source's rows with negated figures, to subtract deleted rows."""
     columns = source.rows.selected_columns
     opposite = (each if each.name in KEYS else (-each).label(each.name) for each in columns)
     return source.rows.with_only_columns(*opposite)

@@ -1,7 +1,7 @@
-"""Summaries: the sums of each day, month and year by project, client and user.
+"""Summaries: sums of each year, month and day by project, client and user.
 
-They are updated in the transaction that changes the rows they sum, so that a report adds up a few spans, not a million
-entries. The figures of a row are defined once, in `sources`.
+They are updated in the transaction that changes the rows they sum, so a report adds up a few buckets instead of a
+million entries. The figures of a row are defined once, in `sources`.
 """
 
 import json
@@ -35,10 +35,10 @@ from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 
 Days = tuple[str | None, str]
-"""The first and the last day of a period; without a first one, all days until the last."""
+"""The first and the last day of a period; without a first day, all days up to the last."""
 Names = tuple[str, ...]
 Sums = dict[tuple[Any, ...], list[int]]
-"""Lists of sums by the key of a summary."""
+"""Sums, in the order in which they were asked for, by the key of a summary."""
 
 
 def read(
@@ -50,17 +50,16 @@ def read(
     projects: Select[Any] | None = None,
     **only: int | str,
 ) -> Sums:
-    """Return the sums of a summary over these days, grouped `by` its keys or `month`; groups of zeros are left out.
+    """Return the sums of a summary for a period, grouped `by` its keys or `month`; groups of zeros are omitted.
 
-    `projects` limits the rows to projects whose ids it selects, `only` to keys with these values.
+    `projects` selects the ids of projects to limit the rows to, `only` has values of keys to limit them to.
     """
     first, last = days
     if first is None:
-        oldest, newest = (str(span or last)[: buckets.YEAR] for span in tx.one(_first_and_last_span(table)) or ())
+        oldest, newest = (str(bucket or last)[: buckets.YEAR] for bucket in tx.one(_first_and_last_bucket(table)) or ())
         first, last = min(f"{oldest}-01-01", last), min(f"{newest}-12-31", last)
-    added, subtracted = buckets.decompose(first, last, tx.today, buckets.MONTH if "month" in by else buckets.YEAR)
-    spans = {"added": json.dumps(added), "subtracted": json.dumps(subtracted)}
-    rows = tx.all(_sums(table, by, sums, tuple(only), projects), **spans, **only)
+    names = buckets.decompose(first, last, buckets.MONTH if "month" in by else buckets.YEAR)
+    rows = tx.all(_sums(table, by, sums, tuple(only), projects), buckets=json.dumps(names), **only)
     return {row[: len(by)]: list(row[len(by) :]) for row in rows if any(row[len(by) :])}
 
 
@@ -70,9 +69,9 @@ def outstanding(tx: Tx, table: Table, last: str, by: tuple[str, ...], **only: in
 
 
 @cache
-def _first_and_last_span(table: Table) -> Select[Any]:
-    """The first and the last span of a summary, as two subqueries: both in one query would scan the table."""
-    ends: list[Any] = [select(end(table.c.span)).scalar_subquery() for end in (func.min, func.max)]
+def _first_and_last_bucket(table: Table) -> Select[Any]:
+    """Return a select of the first and the last bucket; two subqueries, as min and max together scan the table."""
+    ends: list[Any] = [select(end(table.c.bucket)).scalar_subquery() for end in (func.min, func.max)]
     return select(*ends)
 
 
@@ -81,39 +80,36 @@ def _sums(
     table: Table, by: tuple[str, ...], sums: tuple[str, ...], limits: tuple[str, ...], projects: Select[Any] | None
 ) -> Select[Any]:
     keys = [
-        func.substr(table.c.span, 1, buckets.MONTH).label("month") if name == "month" else table.c[name] for name in by
+        func.substr(table.c.bucket, 1, buckets.MONTH).label("month") if name == "month" else table.c[name]
+        for name in by
     ]
     conditions = [table.c[name] == bindparam(name) for name in limits]
     if projects is not None:
         conditions.append(table.c.project_id.in_(projects))
-    added = select(*keys, *table.c[sums]).where(is_listed(table.c.span, listed("added").scalar_subquery()), *conditions)
-    negated = (-table.c[name] for name in sums)
-    subtracted = select(*keys, *negated).where(
-        is_listed(table.c.span, listed("subtracted").scalar_subquery()), *conditions
-    )
-    columns = union_all(added, subtracted).subquery().c
-    return select(*columns[by], *(func.sum(columns[name]) for name in sums)).group_by(*columns[by])
+    in_period = is_listed(table.c.bucket, listed("buckets").scalar_subquery())
+    totals = (func.sum(table.c[name]) for name in sums)
+    return select(*keys, *totals).where(in_period, *conditions).group_by(*keys)
 
 
-def adding(table: Table, rows: FromClause, *, is_one: bool) -> Insert:
-    """Return the statement that adds rows of a source to a summary: the figures that they have."""
+def adding(table: Table, rows: FromClause, *, single_row: bool) -> Insert:
+    """Return the statement that adds the figures of a source's rows to a summary."""
     key, sums = _names(table)
     sums = tuple(name for name in sums if name in rows.c)
-    spanned = _spanned(table, rows, sums)
-    if is_one:  # which spares the sorting of groups
-        return insert_or_add(table, select(ACCOUNT, *spanned.subquery().c[(*key, *sums)]), sums)
-    return insert_or_add(table, _totals(key, sums, [spanned]), sums)
+    bucketed = _bucketed(table, rows, sums)
+    if single_row:  # saves the database the sorting of groups
+        return insert_or_add(table, select(ACCOUNT, *bucketed.subquery().c[(*key, *sums)]), sums)
+    return insert_or_add(table, _totals(key, sums, [bucketed]), sums)
 
 
 def fields(source: Source, table: Table) -> set[str]:
-    """Return the columns of a source's rows from which sums of a summary are made."""
+    """Return the columns of a source's rows that a summary is computed from."""
     (_, *keys), sums = _names(table)
     return {"day", *keys, *sums} & set(source.rows.selected_columns.keys())
 
 
 @cache
 def rebuilding(table: Table) -> tuple[Delete, Insert]:
-    """Return the statements that clear a summary, and that fill it from its rows."""
+    """Return the statements that clear a summary and fill it from its rows."""
     key, sums = _names(table)
     totals = _totals(key, sums, _all(table))
     return delete(table), insert(table).from_select(("account_id", *key, *sums), totals)
@@ -121,20 +117,20 @@ def rebuilding(table: Table) -> tuple[Delete, Insert]:
 
 @cache
 def difference(table: Table) -> Select[Any]:
-    """Select a row if the stored sums, subtracted from those of the rows, leave a difference."""
+    """Return a select of one key whose stored sums differ from its rows; no row if there is none."""
     key, sums = _names(table)
     stored = select(*table.c[key], *(-table.c[name] for name in sums))
     return _totals(key, sums, [*_all(table), stored]).limit(1)
 
 
 def _names(table: Table) -> tuple[Names, Names]:
-    """Return the names of the key columns of a summary, without the account, and of its sums."""
+    """Return the names of a summary's key columns, without the account, and of its sums."""
     key = tuple(column.name for column in table.primary_key if column.name != "account_id")
     return key, tuple(column.name for column in table.c if column.info.get("sum"))
 
 
 def _totals(key: Names, sums: Names, selects: list[Select[Any]]) -> Select[Any]:
-    """Sum rows by the key of a summary; groups of zeros are left out."""
+    """Return a select of rows summed by the key of a summary; groups of zeros are omitted."""
     columns = union_all(*selects).subquery().c
     totals = [func.sum(columns[name]) for name in sums]
     groups = select(ACCOUNT, *columns[key], *totals).group_by(*columns[key])
@@ -142,22 +138,22 @@ def _totals(key: Names, sums: Names, selects: list[Select[Any]]) -> Select[Any]:
 
 
 def _all(table: Table) -> list[Select[Any]]:
-    """Return selects of all rows of a summary, one for each source; only statuses that count."""
+    """Return selects of all rows of a summary with a status that counts, one for each source."""
     selects = []
     for source in SOURCES:
-        if table in source.feeds:
+        if table in source.targets:
             rows = source.rows
             conditions = [in_literals(rows.selected_columns.status, source.statuses)] if source.statuses else []
-            selects.append(_spanned(table, rows.where(*conditions).subquery(), _names(table)[1]))
+            selects.append(_bucketed(table, rows.where(*conditions).subquery(), _names(table)[1]))
     return selects
 
 
-def _spanned(table: Table, rows: FromClause, sums: Names) -> Select[Any]:
-    """Select the rows of a source with these sums, once for each span that contains their day."""
+def _bucketed(table: Table, rows: FromClause, sums: Names) -> Select[Any]:
+    """Return a select of the rows of a source, once for each bucket that contains their day."""
     _, *keys = _names(table)[0]
     columns = rows.c
     lengths = union_all(*(select(literal(length, Integer).label("length")) for length in buckets.LENGTHS)).subquery()
-    span = func.substr(cast(columns.day, Text), 1, lengths.c.length).label("span")
+    bucket = func.substr(cast(columns.day, Text), 1, lengths.c.length).label("bucket")
     figures = [columns.get(name, ZERO).label(name) for name in sums]
     referred = [func.coalesce(columns[key], 0).label(key) if key != "currency" else columns[key] for key in keys]
-    return select(span, *referred, *figures)
+    return select(bucket, *referred, *figures)

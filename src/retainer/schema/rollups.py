@@ -1,4 +1,4 @@
-"""Rollups: sums of days, months and years, which writes keep up to date and reports read."""
+"""Rollups: sums of years, months and days, which writes keep up to date and reports read."""
 
 from sqlalchemy import Table
 
@@ -6,10 +6,10 @@ from retainer.schema.columns import integer, keyed_table, text
 
 
 def summary(name: str, *keys: str, of: tuple[str, ...]) -> Table:
-    """Declare a table with sums for each span, currency and `keys`; a key is 0 for rows without that reference."""
+    """Declare a table of sums for each bucket, currency and `keys`; a key is 0 for rows without that reference."""
     columns = [integer(key) for key in keys]
     sums = [integer(column, server_default="0", info={"sum": True}) for column in of]
-    return keyed_table(name, text("span"), *columns, text("currency"), *sums, key=("span", *keys, "currency"))
+    return keyed_table(name, text("bucket"), *columns, text("currency"), *sums, key=("bucket", *keys, "currency"))
 
 
 project_sums = summary(

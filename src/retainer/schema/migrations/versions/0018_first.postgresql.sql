@@ -28,7 +28,7 @@ CREATE TABLE pauses (
 
 CREATE TABLE client_sums (
 	account_id BIGINT NOT NULL,
-	span TEXT COLLATE "C" NOT NULL,
+	bucket TEXT COLLATE "C" NOT NULL,
 	client_id BIGINT NOT NULL,
 	currency TEXT COLLATE "C" NOT NULL,
 	invoice_count BIGINT DEFAULT '0' NOT NULL,
@@ -43,7 +43,7 @@ CREATE TABLE client_sums (
 	outstanding BIGINT DEFAULT '0' NOT NULL,
 	overdue BIGINT DEFAULT '0' NOT NULL,
 	overdue_count BIGINT DEFAULT '0' NOT NULL,
-	CONSTRAINT client_sums_pk PRIMARY KEY (account_id, span, client_id, currency),
+	CONSTRAINT client_sums_pk PRIMARY KEY (account_id, bucket, client_id, currency),
 	CONSTRAINT client_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
@@ -97,7 +97,7 @@ CREATE INDEX clients_by_vat_number ON clients (account_id, vat_number) WHERE vat
 
 CREATE TABLE money_sums (
 	account_id BIGINT NOT NULL,
-	span TEXT COLLATE "C" NOT NULL,
+	bucket TEXT COLLATE "C" NOT NULL,
 	currency TEXT COLLATE "C" NOT NULL,
 	invoice_count BIGINT DEFAULT '0' NOT NULL,
 	invoiced BIGINT DEFAULT '0' NOT NULL,
@@ -111,13 +111,13 @@ CREATE TABLE money_sums (
 	outstanding BIGINT DEFAULT '0' NOT NULL,
 	overdue BIGINT DEFAULT '0' NOT NULL,
 	overdue_count BIGINT DEFAULT '0' NOT NULL,
-	CONSTRAINT money_sums_pk PRIMARY KEY (account_id, span, currency),
+	CONSTRAINT money_sums_pk PRIMARY KEY (account_id, bucket, currency),
 	CONSTRAINT money_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
 CREATE TABLE project_sums (
 	account_id BIGINT NOT NULL,
-	span TEXT COLLATE "C" NOT NULL,
+	bucket TEXT COLLATE "C" NOT NULL,
 	client_id BIGINT NOT NULL,
 	project_id BIGINT NOT NULL,
 	currency TEXT COLLATE "C" NOT NULL,
@@ -131,7 +131,7 @@ CREATE TABLE project_sums (
 	invoiced BIGINT DEFAULT '0' NOT NULL,
 	credited BIGINT DEFAULT '0' NOT NULL,
 	expenses BIGINT DEFAULT '0' NOT NULL,
-	CONSTRAINT project_sums_pk PRIMARY KEY (account_id, span, client_id, project_id, currency),
+	CONSTRAINT project_sums_pk PRIMARY KEY (account_id, bucket, client_id, project_id, currency),
 	CONSTRAINT project_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
@@ -173,7 +173,7 @@ CREATE TABLE totals (
 
 CREATE TABLE user_sums (
 	account_id BIGINT NOT NULL,
-	span TEXT COLLATE "C" NOT NULL,
+	bucket TEXT COLLATE "C" NOT NULL,
 	user_id BIGINT NOT NULL,
 	currency TEXT COLLATE "C" NOT NULL,
 	tracked_minutes BIGINT DEFAULT '0' NOT NULL,
@@ -181,7 +181,7 @@ CREATE TABLE user_sums (
 	billable_value BIGINT DEFAULT '0' NOT NULL,
 	billed_value BIGINT DEFAULT '0' NOT NULL,
 	unpriced_minutes BIGINT DEFAULT '0' NOT NULL,
-	CONSTRAINT user_sums_pk PRIMARY KEY (account_id, span, user_id, currency),
+	CONSTRAINT user_sums_pk PRIMARY KEY (account_id, bucket, user_id, currency),
 	CONSTRAINT user_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 

@@ -30,7 +30,7 @@ CREATE TABLE pauses (
 
 CREATE TABLE client_sums (
 	account_id INTEGER NOT NULL,
-	span TEXT NOT NULL,
+	bucket TEXT NOT NULL,
 	client_id INTEGER NOT NULL,
 	currency TEXT NOT NULL,
 	invoice_count INTEGER DEFAULT '0' NOT NULL,
@@ -45,7 +45,7 @@ CREATE TABLE client_sums (
 	outstanding INTEGER DEFAULT '0' NOT NULL,
 	overdue INTEGER DEFAULT '0' NOT NULL,
 	overdue_count INTEGER DEFAULT '0' NOT NULL,
-	CONSTRAINT client_sums_pk PRIMARY KEY (account_id, span, client_id, currency),
+	CONSTRAINT client_sums_pk PRIMARY KEY (account_id, bucket, client_id, currency),
 	CONSTRAINT client_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
  WITHOUT ROWID,
@@ -102,7 +102,7 @@ CREATE INDEX clients_by_vat_number ON clients (account_id, vat_number) WHERE vat
 
 CREATE TABLE money_sums (
 	account_id INTEGER NOT NULL,
-	span TEXT NOT NULL,
+	bucket TEXT NOT NULL,
 	currency TEXT NOT NULL,
 	invoice_count INTEGER DEFAULT '0' NOT NULL,
 	invoiced INTEGER DEFAULT '0' NOT NULL,
@@ -116,7 +116,7 @@ CREATE TABLE money_sums (
 	outstanding INTEGER DEFAULT '0' NOT NULL,
 	overdue INTEGER DEFAULT '0' NOT NULL,
 	overdue_count INTEGER DEFAULT '0' NOT NULL,
-	CONSTRAINT money_sums_pk PRIMARY KEY (account_id, span, currency),
+	CONSTRAINT money_sums_pk PRIMARY KEY (account_id, bucket, currency),
 	CONSTRAINT money_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
  WITHOUT ROWID,
@@ -124,7 +124,7 @@ CREATE TABLE money_sums (
 
 CREATE TABLE project_sums (
 	account_id INTEGER NOT NULL,
-	span TEXT NOT NULL,
+	bucket TEXT NOT NULL,
 	client_id INTEGER NOT NULL,
 	project_id INTEGER NOT NULL,
 	currency TEXT NOT NULL,
@@ -138,7 +138,7 @@ CREATE TABLE project_sums (
 	invoiced INTEGER DEFAULT '0' NOT NULL,
 	credited INTEGER DEFAULT '0' NOT NULL,
 	expenses INTEGER DEFAULT '0' NOT NULL,
-	CONSTRAINT project_sums_pk PRIMARY KEY (account_id, span, client_id, project_id, currency),
+	CONSTRAINT project_sums_pk PRIMARY KEY (account_id, bucket, client_id, project_id, currency),
 	CONSTRAINT project_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
  WITHOUT ROWID,
@@ -187,7 +187,7 @@ CREATE TABLE totals (
 
 CREATE TABLE user_sums (
 	account_id INTEGER NOT NULL,
-	span TEXT NOT NULL,
+	bucket TEXT NOT NULL,
 	user_id INTEGER NOT NULL,
 	currency TEXT NOT NULL,
 	tracked_minutes INTEGER DEFAULT '0' NOT NULL,
@@ -195,7 +195,7 @@ CREATE TABLE user_sums (
 	billable_value INTEGER DEFAULT '0' NOT NULL,
 	billed_value INTEGER DEFAULT '0' NOT NULL,
 	unpriced_minutes INTEGER DEFAULT '0' NOT NULL,
-	CONSTRAINT user_sums_pk PRIMARY KEY (account_id, span, user_id, currency),
+	CONSTRAINT user_sums_pk PRIMARY KEY (account_id, bucket, user_id, currency),
 	CONSTRAINT user_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
  WITHOUT ROWID,
