@@ -5,7 +5,6 @@ Both databases answer the same values for the same rows: days and moments as tex
 
 from collections.abc import Generator, Iterable
 from hashlib import sha256
-from typing import Any
 
 from sqlalchemy import Boolean, Column, Connection, Integer, Table, cast, func, insert, select
 
@@ -42,7 +41,7 @@ class Summary:
         self.digest += sum(int.from_bytes(sha256(repr(row).encode()).digest()[:8]) for row in batch)
 
 
-def is_number(column: Column[Any]) -> bool:
+def is_number(column: Column[object]) -> bool:
     """Whether the values of a column can be added up."""
     return isinstance(column.type, (Integer, Boolean))
 
