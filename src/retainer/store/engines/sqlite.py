@@ -60,8 +60,7 @@ ROOM = 1024 * 1024  # free bytes that SQLite needs for the files beside a databa
 class Connection(driver.Connection):  # type: ignore[misc]  # its driver has no types
     """A connection whose statements end when the time of their transaction is up."""
 
-    deadline: list[float]
-    """The one moment, in a list: SQLite's handler refers to it without keeping the connection alive."""
+    deadline: list[float]  # in a list, to which SQLite's handler refers without keeping the connection alive
 
     def watch_deadline(self) -> None:
         """Let statements ask for the deadline while they run."""
@@ -300,7 +299,8 @@ class Sqlite(Engine):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise SettingsError(f"Another server serves {self.path}. Stop it, or serve another database.") from None
+                message = f"Another server serves {self.path}. Stop it first, or serve another database."
+                raise SettingsError(message) from None
             yield
 
     @contextlib.contextmanager
@@ -345,6 +345,6 @@ def last_ids(connection: DriverConnection) -> dict[str, int]:
 
 def raise_last_id(connection: DriverConnection, table: str, last_id: int) -> None:
     """Let a table, also one that was rebuilt or is empty, assign ids that are higher than this one."""
-    known = last_ids(connection).get(table, 0)
+    highest = max(last_id, last_ids(connection).get(table, 0))
     connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
-    connection.execute(SET_LAST_ID, (max(last_id, known), table))
+    connection.execute(SET_LAST_ID, (highest, table))
