@@ -4,23 +4,22 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import date, datetime, timedelta
 from typing import Any
 
 import psycopg
 import pytest
 import time_machine
-from sqlalchemy import Integer
+from sqlalchemy import Integer, select, update
 from testing.agencies import open_app
 
-from retainer.copying import TABLES, copy
 from retainer.rollups import doctor
 from retainer.schema import metadata, migrations
 from retainer.store.engines import Sqlite, Unavailable, connect
-from retainer.store.engines.bulk import Bulk, Contents
-from retainer.store.engines.bulk_postgresql import PostgresqlBulk
-from retainer.store.engines.bulk_sqlite import SqliteBulk
+from retainer.transfer import rows as transfer_rows
+from retainer.transfer.copying import TABLES, copy
+from retainer.transfer.rows import Summary, summarize
 from retainer.values.kinds import MAX_INTEGER
 from tests.contract.filler import NOW, Filler
 from tests.contract_checker import NoChecks
@@ -230,13 +229,13 @@ def test_every_row_is_copied_as_it_is(filled, places, source, target):
 
 
 @each_way
-def test_every_row_of_every_block_is_copied(filled, places, source, target, monkeypatch):
-    monkeypatch.setattr(Bulk, "block_rows", 3)
+def test_every_row_of_every_batch_is_copied(filled, places, source, target, monkeypatch):
+    monkeypatch.setattr(transfer_rows, "BATCH_SIZE", 3)
     copied, told = places.new(target), []
     assert (
         duplicate(filled[source], copied, lambda what, done, _: what == "Rows" and told.append(done)).rows == told[-1]
     )
-    assert len(told) > 2 * len(TABLES), "many have several blocks"
+    assert len(told) > 2 * len(TABLES), "many have several batches"
     assert copied.rows() == filled["sqlite"].rows()
     assert sorted(told) == told
 
@@ -449,7 +448,7 @@ def test_a_database_that_keeps_something_else_than_it_was_given_is_found_out(
 def test_a_copy_that_is_killed_leaves_nothing_and_is_made_anew(filled, places, source, target):
     copied = places.new(target)
     program = (
-        "import os, sys; from retainer.copying import copy; from retainer.store.engines import connect\n"
+        "import os, sys; from retainer.transfer.copying import copy; from retainer.store.engines import connect\n"
         "copy(*map(connect, sys.argv[1:]), lambda what, done, total: what == 'Indexes' and os.kill(os.getpid(), 9))"
     )
     killed = subprocess.run([sys.executable, "-c", program, filled[source].url, copied.url], check=False, timeout=120)
@@ -462,46 +461,42 @@ def test_a_copy_that_is_killed_leaves_nothing_and_is_made_anew(filled, places, s
 # What is compared
 
 
-def contents(place: Place) -> dict[str, Contents]:
-    with opened(place) as engine, engine.all_rows() as rows:
-        return {table.name: rows.contents(table) for table in TABLES}
+def summaries(place: Place) -> dict[str, Summary]:
+    with opened(place) as engine, engine.read_snapshot() as connection:
+        return {table.name: summarize(connection, table) for table in TABLES}
 
 
-def test_contents_are_the_same_in_both_kinds_of_database(filled):
-    found = contents(filled["sqlite"])
-    assert found == contents(filled["postgresql"])
+def test_summaries_are_the_same_in_both_kinds_of_database(filled):
+    found = summaries(filled["sqlite"])
+    assert found == summaries(filled["postgresql"])
     hours = filled["sqlite"].run("SELECT sum(up), count(*) FROM site_hours")
     assert (found["site_hours"].sums["up"], found["site_hours"].rows) == hours[0]
 
 
-BULKS = {"sqlite": SqliteBulk, "postgresql": PostgresqlBulk}
+class Undone(Exception):
+    """Ends a transaction of which nothing is to stay."""
 
 
 @each_kind
-def test_a_change_of_any_value_changes_the_contents(filled, places, kind):
-    place = places.copy(filled["sqlite"], kind)
-    with opened(place) as engine, place.connected() as connection:
+def test_a_change_of_any_value_changes_the_summary(filled, places, kind):
+    with opened(places.copy(filled["sqlite"], kind)) as engine, suppress(Undone), engine.schema_change() as connection:
+        if kind == "postgresql":
+            connection.exec_driver_sql("SET session_replication_role = replica")
         for table in TABLES:
-            connection.execute("BEGIN")
-            rows = BULKS[kind](engine, connection)
-            before = rows.contents(table)
+            before = summarize(connection, table)
             for column in table.c:
-                found = connection.execute(f'SELECT * FROM {table.name} WHERE "{column.name}" IS NOT NULL').fetchone()
-                row = dict(zip((item[0] for item in cursor_names(connection, table.name)), found, strict=True))
+                row = connection.execute(select(table).where(column.is_not(None))).mappings().first()
+                key = [each == row[each.name] for each in table.primary_key]
                 for value in [changed(row[column.name]), *([None] if column.nullable else [])]:
-                    connection.execute("SAVEPOINT one_value")
-                    put(connection, place, table, row, column.name, value)
-                    after = rows.contents(table)
+                    change = connection.begin_nested()
+                    connection.execute(update(table).where(*key).values({column.name: value}))
+                    after = summarize(connection, table)
                     assert after.rows == before.rows
                     assert after.digest != before.digest, f"{table.name}.{column.name}: {row[column.name]} -> {value}"
                     assert not isinstance(value, int) or after.sums != before.sums
-                    connection.execute("ROLLBACK TO one_value")
-            assert rows.contents(table) == before
-            connection.execute("ROLLBACK")
-
-
-def cursor_names(connection: Any, table: str) -> Any:
-    return connection.execute(f"SELECT * FROM {table} LIMIT 0").description
+                    change.rollback()
+            assert summarize(connection, table) == before
+        raise Undone
 
 
 def changed(value: Any) -> Any:
@@ -519,23 +514,14 @@ def changed(value: Any) -> Any:
     return f"{value} "
 
 
-def put(connection: Any, place: Place, table: Any, row: dict[str, Any], name: str, value: Any) -> None:
-    """Write a value into one row."""
-    mark = "?" if place.is_sqlite else "%s"
-    key = " AND ".join(f'"{column.name}" = {mark}' for column in table.primary_key)
-    keys = [row[column.name] for column in table.primary_key]
-    done = connection.execute(f'UPDATE {table.name} SET "{name}" = {mark} WHERE {key}', [value, *keys])
-    assert done.rowcount == 1
-
-
 def test_values_that_two_rows_have_exchanged_are_noticed(filled, places):
     for kind in KINDS:
         place = places.copy(filled["sqlite"], kind)
-        before = contents(place)["clients"]
+        before = summaries(place)["clients"]
         (first, one), (second, other) = place.run("SELECT id, notes FROM clients WHERE notes IS NOT NULL")[:2]
         assert one != other
         place.run(f"UPDATE clients SET notes = '{other}' WHERE id = {first}")
         place.run(f"UPDATE clients SET notes = '{one}' WHERE id = {second}")
-        after = contents(place)["clients"]
+        after = summaries(place)["clients"]
         assert (after.rows, after.sums) == (before.rows, before.sums)
         assert after.digest != before.digest

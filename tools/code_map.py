@@ -34,6 +34,7 @@ LAYERS = (
     "openapi",
     "reference",
     "backup",
+    "transfer",
     "traffic",
     "server",
     "server/http",

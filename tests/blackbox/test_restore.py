@@ -187,7 +187,7 @@ def test_a_database_that_is_served_or_open_elsewhere_is_left_alone(folder, file)
 
 def test_nobody_makes_a_log_while_a_database_is_replaced(folder, file, tmp_path):
     archive.unpack(file, tmp_path / "new", lambda _: None, lambda *_: None)
-    with Sqlite(database(folder)).held():
+    with Sqlite(database(folder)).exclusive():
         late = Sqlite.driver.connect(str(database(folder)), timeout=0, isolation_level=None)
         with pytest.raises(Sqlite.driver.OperationalError, match="locked"):
             late.execute("PRAGMA journal_mode=WAL").fetchall()

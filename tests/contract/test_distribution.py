@@ -122,7 +122,7 @@ BY_ID: list[tuple[str, ClauseElement, bool]] = [
         for table in metadata.sorted_tables
         if {"id", "account_id"} <= {*table.c.keys()}
     ),
-    ("invoices", row_mapper(metadata.tables["invoices"], Invoice).locked, True),
+    ("invoices", row_mapper(metadata.tables["invoices"], Invoice).one, True),
     *(("sites", statement, False) for statement in (schedule.LEASE, schedule.LEASED, schedule.WRITE_FINDING)),
     ("sites", uptime.WRITE_SHARES, False),
     ("api_keys", USED, False),

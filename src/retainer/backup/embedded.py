@@ -87,7 +87,7 @@ def replace(database: Path, new: Path, former: Path) -> None:
         owner = (database if database.exists() else database.parent).stat()
         os.chown(new, owner.st_uid, owner.st_gid)
     sync(new)
-    with Sqlite(database).held() if database.exists() else contextlib.nullcontext():
+    with Sqlite(database).exclusive() if database.exists() else contextlib.nullcontext():
         if database.exists():
             os.link(database, former)
         for suffix in ("-wal", "-journal"):  # of a database that SQLite cannot open: they would count for the new one

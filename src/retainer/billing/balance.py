@@ -75,7 +75,7 @@ class AppliedNote(NamedTuple):
     issue_date: str
 
 
-INVOICE = select(*invoices.c[InvoiceState._fields]).where(invoices.c.id == bindparam("id")).with_for_update()
+INVOICE = select(*invoices.c[InvoiceState._fields]).where(invoices.c.id == bindparam("id"))
 PAID = select(func.coalesce(func.sum(payments.c.amount), 0), func.max(payments.c.paid_date)).where(
     payments.c.invoice_id == bindparam("invoice")
 )

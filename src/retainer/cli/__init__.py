@@ -85,4 +85,4 @@ def unavailable(error: Unavailable, engine: Engine) -> str:
         return f"{what} Whether the change was made is unknown: look first, when the disk is well again."
     if is_busy:
         return f"{what} Nothing was changed: run the command again in a moment."
-    return f"{what} Nothing was changed: check {engine.to_check}, then run the command again."
+    return f"{what} Nothing was changed: check {engine.hint}, then run the command again."

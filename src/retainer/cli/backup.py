@@ -15,6 +15,7 @@ from retainer.backup import BackupError, postgresql
 from retainer.cli.common import Json, say
 from retainer.cli.progress import progress_bars
 from retainer.store.engines import Sqlite
+from retainer.store.engines.files import make_local_folder
 
 if TYPE_CHECKING:
     from retainer.backup.restore import Restorable
@@ -69,7 +70,7 @@ def restore(file: Read, *, check: Check = False, force: Displace = False, json: 
             raise BackupError(f"{file} can be restored. {repair(checked.wrong_sums)}")
         say(described(file, checked), json=json)
         return
-    engine.prepare_folder()
+    make_local_folder(database.parent)
     with engine.serve_alone(), progress_bars() as progress:
         restored, former = restoring.restore(file, database, progress, force=force)
     if restored.wrong_sums:

@@ -92,7 +92,7 @@ def comma_list(text: str | None) -> list[str] | None:
 
 def warnings(engine: Engine) -> list[str]:
     """Return a warning that names the files which other users of this machine can reach; none when there are none."""
-    paths = " ".join(map(str, engine.exposed()))
+    paths = " ".join(map(str, engine.world_readable()))
     return [f"Others on this machine can reach the data. Close it: chmod go= {paths}"] if paths else []
 
 

@@ -33,7 +33,7 @@ def copy(*, source: Source = None, target: Target, json: Json = False) -> None:
 
     Stop the servers of the source first: what they write after the copy began is not in it.
     """
-    from retainer import copying  # noqa: PLC0415  # other commands need none of this
+    from retainer.transfer import copying  # noqa: PLC0415  # other commands need none of this
 
     first, second = connect(source or settings.load().database), connect(target)
     with progress_bars() as progress:

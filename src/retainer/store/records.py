@@ -81,7 +81,6 @@ class RowMapper:
                     self._derived.append((position, derived.out))
         self.rows: Select[Any] = select(json_row(*self.columns)).select_from(table)
         self.one = self.rows.where(table.c.id == bindparam("id"))
-        self.locked = self.one.with_for_update(of=table)
 
     def read(self, row: Sequence[Any]) -> Any:
         """A row of `rows` as a record."""

@@ -121,15 +121,12 @@ class Tx(BodyErrors, Transaction):
         if record_id is None:
             return None
         records = row_mapper(table, model)
-        row = self.one(records.locked if self.writes else records.one, id=record_id)
+        row = self.one(records.one, id=record_id)
         record: R | None = None if row is None else records.read(row)
         return record
 
     def get(self, table: Table, record_id: int, model: type[R], **within: int) -> R:
-        """Return the record of the path, if it is `within` its parent; locked when this transaction writes.
-
-        Raises `not_found`.
-        """
+        """Return the record of the path, if it is `within` its parent. Raises `not_found`."""
         record = self.find(table, record_id, model)
         if record is None or (within and any(getattr(record, name) != parent for name, parent in within.items())):
             raise not_found(singular(table))

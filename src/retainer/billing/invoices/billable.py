@@ -57,10 +57,10 @@ def _select_milestones() -> Select[Any]:
 
 
 def _named(items: Select[Any], kind: LineKind) -> Select[Any]:
-    """Select the items with these ids, locked in their order, so that no two requests wait for each other."""
+    """Select the items with these ids."""
     table = KINDS[kind].table
     named = is_listed(table.c.id, listed("ids", INTEGER).scalar_subquery())
-    return items.where(named).order_by(table.c.id).with_for_update(of=table)
+    return items.where(named)
 
 
 SELECT_ITEMS: dict[LineKind, Select[Any]] = {
@@ -95,7 +95,7 @@ def count_work(lines: Sequence[InvoiceLine]) -> int:
 
 
 def load_work(tx: Tx, lines: Sequence[InvoiceLine], *, others: Sequence[InvoiceLine] = ()) -> BillableWork:
-    """Return the work that lines name, locked, by one statement for each kind.
+    """Return the work that lines name, by one statement for each kind.
 
     Notes an error, and reads nothing, when an invoice with these and other lines would bill more than MAX_WORK items.
     """

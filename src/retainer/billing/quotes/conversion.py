@@ -19,17 +19,13 @@ from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
 from retainer.values.reading import writable_fields
 
-QUOTE = (
-    select(
-        *quotes.c["number", "title", "client_id", "contact_id"],
-        func.coalesce(quotes.c.converted_project_id, quotes.c.project_id),
-        effective_status(quotes),
-        *quotes.c["notes", "terms", "currency", "subtotal", "converted_project_id"],
-        made_from("quote_id").expression(quotes),
-    )
-    .where(quotes.c.id == bindparam("id"))
-    .with_for_update(of=quotes)
-)
+QUOTE = select(
+    *quotes.c["number", "title", "client_id", "contact_id"],
+    func.coalesce(quotes.c.converted_project_id, quotes.c.project_id),
+    effective_status(quotes),
+    *quotes.c["notes", "terms", "currency", "subtotal", "converted_project_id"],
+    made_from("quote_id").expression(quotes),
+).where(quotes.c.id == bindparam("id"))
 """In the order of AcceptedQuote's fields."""
 CURRENCY = select(clients.c.currency).where(clients.c.id == bindparam("id"))
 CONVERT = (
@@ -84,7 +80,7 @@ class ProjectFromQuote(Protocol):
 def lock_accepted_quote(
     tx: Tx, record: ProjectFromQuote | Invoice, becomes: Literal["project", "invoice"]
 ) -> AcceptedQuote | None:
-    """Return the quote that a record is made from, locked, and fill in its client.
+    """Return the quote that a record is made from, and fill in its client.
 
     Notes an error and returns None unless the quote is accepted and has not become such a record before.
     """
@@ -150,7 +146,7 @@ def copy_lines(tx: Tx, quote_id: int) -> list[InvoiceLine]:
 
 
 def convert(tx: Tx, quote_id: int | None, project_id: int) -> None:
-    """Write which project a quote became; `fill_project` has locked it and noted an error unless it is free.
+    """Write which project a quote became; `fill_project` has noted an error unless it is free.
 
     The project is that of the invoice, too, which the quote became before, unless that has one.
     """

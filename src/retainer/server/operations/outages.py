@@ -51,7 +51,7 @@ class Outages:
             self.is_on = True
         reason = " ".join(str(error).split()).rstrip(".")
         message = f"The database cannot be used ({reason}). Until it can, requests that need it are answered 503."
-        self.log.outage(f"{message} Check {self.engine.to_check}.", is_over=False)
+        self.log.outage(f"{message} Check {self.engine.hint}.", is_over=False)
         self.log.flush()
 
     def stop(self) -> None:

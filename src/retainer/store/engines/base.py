@@ -4,13 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection as SchemaConnection
 from sqlalchemy import Dialect, Table
-
-if TYPE_CHECKING:
-    from retainer.store.engines.bulk import Bulk
 
 WAIT_SECONDS = 5
 """The longest that a writer waits for its turn."""
@@ -73,7 +70,7 @@ class Engine(ABC):
     """Whether one statement can write into several tables: across a network, fewer statements cost less."""
     waits_for_schema: str
     """What waits while a migration locks a table, of the name {}."""
-    to_check: str
+    hint: str
     """What a person checks when it cannot be used."""
     conflict: type[Exception]
     """What the driver raises for a reference to nothing or a value that is taken."""
@@ -171,12 +168,22 @@ class Engine(ABC):
         """A transaction in which tables are made and changed, with SQLAlchemy; one process at a time is in it."""
 
     @abstractmethod
-    def all_rows(self) -> "AbstractContextManager[Bulk]":
-        """A transaction in which all rows of one state of the database can be read."""
+    def read_snapshot(self) -> AbstractContextManager[SchemaConnection]:
+        """Lend a connection of SQLAlchemy that reads one state of the database, without any limit of time."""
+
+    def lock_table(self, connection: SchemaConnection, table: Table) -> None:  # noqa: B027  # one writer needs none
+        """Keep other transactions away from a table until a change of the schema ends."""
 
     @abstractmethod
-    def bulk(self, connection: SchemaConnection) -> "Bulk":
-        """Return what loads whole tables within a change of the schema."""
+    def last_id(self, connection: SchemaConnection, table: Table) -> int:
+        """Return the last id that a table has ever assigned; 0 if it has assigned none."""
+
+    @abstractmethod
+    def set_sequence(self, connection: SchemaConnection, table: Table, last_id: int) -> None:
+        """Let a table, created in this change of the schema, assign ids that are higher than this one."""
+
+    def analyze(self, connection: SchemaConnection, table: Table) -> None:  # noqa: B027
+        """Update the planner's statistics of a table, if it uses any: SQLite plans by the indexes, and always alike."""
 
     @abstractmethod
     def has_table(self, name: str) -> bool:
@@ -195,7 +202,7 @@ class Engine(ABC):
         """A block in which no other process may serve, where the database is for one. Raises SettingsError."""
 
     @abstractmethod
-    def exposed(self) -> list[Path]:
+    def world_readable(self) -> list[Path]:
         """Return the folder and files of the database that other users of this machine may access."""
 
     @abstractmethod

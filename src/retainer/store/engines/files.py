@@ -1,8 +1,10 @@
-"""Files and folders that are for their owner alone, and what kind of disk they lie on."""
+"""Private files and folders of a database, on a local disk."""
 
 import os
 import re
 from pathlib import Path
+
+from retainer.store.engines.base import Unavailable
 
 NETWORK_FILE_SYSTEMS = re.compile(r"nfs\d?|cifs|smb\w*|9p|fuse\.sshfs|ceph|glusterfs")
 
@@ -12,17 +14,25 @@ def private(name: str, flags: int) -> int:
     return os.open(name, flags, 0o600)
 
 
-def make_private(folder: Path) -> None:
-    """Make a folder and those above it, where they are missing."""
+def make_local_folder(folder: Path) -> None:
+    """Create a folder, with missing parents, for its owner alone. Raises Unavailable for one on a network share."""
     for each in [*reversed(folder.parents), folder]:
         each.mkdir(mode=0o700, exist_ok=True)
+    kind = file_system(folder.resolve())
+    if NETWORK_FILE_SYSTEMS.fullmatch(kind):
+        raise Unavailable(f"{folder} is on a network share ({kind}), where SQLite loses data. Use a local disk.")
 
 
 def file_system(folder: Path) -> str:
-    """Return the kind of file system in which a folder lies, like `ext4`; `unknown` when the system does not say."""
+    """Return the type of the file system of a folder, like `ext4`; `unknown` if the operating system does not say."""
     mounts = Path("/proc/mounts")
     if not mounts.exists():
         return "unknown"
     lines = [line.split()[1:3] for line in mounts.read_text(encoding="utf-8").splitlines()]
     parents = [(len(mount_point), kind) for mount_point, kind in lines if folder.is_relative_to(mount_point)]
     return max(parents, default=(0, "unknown"))[1]
+
+
+def world_readable(paths: list[Path]) -> list[Path]:
+    """Return the files and folders that other users of this machine may access."""
+    return [path for path in paths if path.exists() and path.stat().st_mode & 0o077]

@@ -10,15 +10,17 @@ from typing import Any
 import psycopg
 from msgspec.json import encode
 from psycopg import conninfo, errors
+from psycopg.types.string import TextLoader
 from sqlalchemy import Connection as SchemaConnection
-from sqlalchemy import Dialect, NullPool, Table, create_engine
+from sqlalchemy import Dialect, NullPool, Table, cast, create_engine, func, select
+from sqlalchemy import Engine as SchemaEngine
+from sqlalchemy.dialects.postgresql import REGCLASS
 from sqlalchemy.dialects.postgresql import psycopg as dialects
 from sqlalchemy.exc import DBAPIError
 
 from retainer.settings import SettingsError
 from retainer.store.engines.base import Engine, OutcomeUnknown, Row, TransientConflict, Unavailable, Values
-from retainer.store.engines.bulk_postgresql import PostgresqlBulk
-from retainer.store.engines.postgresql_connection import Connection, Cursor, translate_error, translated
+from retainer.store.engines.postgresql_connection import Connection, Cursor, InstantLoader, translate_error, translated
 from retainer.store.engines.postgresql_pool import Pool
 
 CONNECT_SECONDS = 2
@@ -31,6 +33,7 @@ SESSION = {
     "idle_in_transaction_session_timeout": "15000",
     "max_parallel_workers_per_gather": "0",  # starting one takes longer than a statement of ours
 }
+UNLIMITED = "-c TimeZone=UTC -c statement_timeout=0 -c idle_in_transaction_session_timeout=0"
 WRITES, SCHEMA = 1382377, 1382378
 """The first halves of our advisory locks: one for the writes of each account, one for changes of the schema."""
 LOCK = "SELECT pg_advisory_xact_lock($1::INTEGER, $2::INTEGER)"
@@ -55,7 +58,7 @@ class Postgresql(Engine):
     returns_ids = True
     combines_writes = True
     waits_for_schema = "Requests that use {} wait meanwhile, and are answered 503 after 3 seconds."
-    to_check = "the address, whether the server runs, and the rights of its user"
+    hint = "the address, whether the server runs, and the rights of its user"
     conflict = psycopg.IntegrityError
 
     def __init__(self, url: str) -> None:
@@ -249,9 +252,7 @@ class Postgresql(Engine):
     @contextlib.contextmanager
     def schema_change(self) -> Iterator[SchemaConnection]:
         """A transaction in which tables are made and changed; one process at a time is in it, on any machine."""
-        url = conninfo.make_conninfo(self.url, options="-c TimeZone=UTC", connect_timeout=CONNECT_SECONDS)
-        with translated(), psycopg.connect(url) as driver:
-            engine = create_engine("postgresql+psycopg://", creator=lambda: driver, poolclass=NullPool)
+        with translated(), self._unlimited() as (_, engine):
             try:
                 with engine.begin() as connection:  # not before: making the first connection rolls back
                     connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s::INTEGER, 0)", (SCHEMA,))
@@ -265,16 +266,41 @@ class Postgresql(Engine):
                 raise
 
     @contextlib.contextmanager
-    def all_rows(self) -> Iterator[PostgresqlBulk]:
-        """A transaction in which all rows of one state of the database can be read."""
-        url = conninfo.make_conninfo(self.url, options="-c TimeZone=UTC", connect_timeout=CONNECT_SECONDS)
-        with translated(), psycopg.connect(url) as driver:
+    def read_snapshot(self) -> Iterator[SchemaConnection]:
+        """Lend a connection of SQLAlchemy that reads one state of the database."""
+        with translated(), self._unlimited() as (driver, engine):
             driver.isolation_level, driver.read_only = psycopg.IsolationLevel.REPEATABLE_READ, True
-            yield PostgresqlBulk(self, driver)
+            with engine.begin() as connection:
+                yield connection
 
-    def bulk(self, connection: SchemaConnection) -> PostgresqlBulk:
-        """Return what loads whole tables within a change of the schema."""
-        return PostgresqlBulk(self, connection.connection.driver_connection)
+    @contextlib.contextmanager
+    def _unlimited(self) -> Iterator[tuple[psycopg.Connection[Row], SchemaEngine]]:
+        """Lend a new connection without limits of time, which answers days and moments as text, and its engine."""
+        with psycopg.connect(
+            conninfo.make_conninfo(self.url, options=UNLIMITED, connect_timeout=CONNECT_SECONDS)
+        ) as driver:
+            driver.adapters.register_loader("date", TextLoader)
+            driver.adapters.register_loader("timestamptz", InstantLoader)
+            yield driver, create_engine("postgresql+psycopg://", creator=lambda: driver, poolclass=NullPool)
+
+    def lock_table(self, connection: SchemaConnection, table: Table) -> None:
+        """Lock a table against reads and writes."""
+        connection.exec_driver_sql(f"LOCK TABLE {table.name} IN ACCESS EXCLUSIVE MODE")
+
+    def last_id(self, connection: SchemaConnection, table: Table) -> int:
+        """Return what the sequence has reached. Sequences know no snapshot: it may be later than the rows."""
+        sequence = cast(func.pg_get_serial_sequence(table.name, "id"), REGCLASS)
+        last, highest = func.pg_sequence_last_value(sequence), select(func.max(table.c.id)).scalar_subquery()
+        return int(connection.execute(select(func.coalesce(func.greatest(last, highest), 0))).scalar_one())
+
+    def set_sequence(self, connection: SchemaConnection, table: Table, last_id: int) -> None:
+        """Let the sequence continue after an id."""
+        if last_id:
+            connection.execute(select(func.setval(func.pg_get_serial_sequence(table.name, "id"), last_id)))
+
+    def analyze(self, connection: SchemaConnection, table: Table) -> None:
+        """Update the statistics of a table: the server itself would do so only some time after the commit."""
+        connection.exec_driver_sql(f"ANALYZE {table.name}")
 
     def has_table(self, name: str) -> bool:
         """Whether the database has a table, where its search path finds it."""
@@ -297,7 +323,7 @@ class Postgresql(Engine):
         """Any number of processes may serve."""
         return contextlib.nullcontext()
 
-    def exposed(self) -> list[Path]:
+    def world_readable(self) -> list[Path]:
         """There are no files of ours."""
         return []
 

@@ -29,11 +29,9 @@ from retainer.store.engines.base import (
     Unavailable,
     Values,
 )
-from retainer.store.engines.bulk_sqlite import SqliteBulk
-from retainer.store.engines.files import NETWORK_FILE_SYSTEMS, file_system, make_private, private
+from retainer.store.engines.files import make_local_folder, private, world_readable
 from retainer.store.engines.group_commit import GroupCommit
 from retainer.store.engines.sql import blocks, insertion
-from retainer.store.engines.sqlite_ids import keep_last_ids, last_ids
 
 try:
     from pysqlite3 import dbapi2 as driver
@@ -52,18 +50,17 @@ PRAGMAS = (
 )
 CACHED_STATEMENTS = 64
 """Compiled statements that a connection keeps; each takes some 13 KB, and there may be a connection for each thread."""
-STALE = {"IOERR", "CANTOPEN", "READONLY", "NOTADB", "CORRUPT"}  # no connection that was open then is used again
-OUT_OF_REACH = {"BUSY", "LOCKED", "FULL", "PROTOCOL", *STALE}
+FATAL_ERRORS = {"IOERR", "CANTOPEN", "READONLY", "NOTADB", "CORRUPT"}  # no connection that was open then is used again
+OUT_OF_REACH = {"BUSY", "LOCKED", "FULL", "PROTOCOL", *FATAL_ERRORS}
 STEPS = 1_000_000  # of SQLite's machine, some 10 ms, after which a statement asks whether its time is up
+SET_LAST_ID = "INSERT INTO sqlite_sequence (name, seq) SELECT name, ? FROM sqlite_master WHERE name = ?"
 ROOM = 1024 * 1024  # free bytes that SQLite needs for the files beside a database
 
 
 class Connection(driver.Connection):  # type: ignore[misc]  # its driver has no types
     """A connection whose statements end when the time of their transaction is up."""
 
-    deadline: list[float]
-    """The one moment, in a list of its own: SQLite keeps what asks for it as long as the connection, which would keep
-    itself."""
+    deadline: list[float]  # in a list, to which SQLite's handler refers without keeping the connection alive
 
     def watch_deadline(self) -> None:
         """Let statements ask for the deadline while they run."""
@@ -80,7 +77,7 @@ class Sqlite(Engine):
     returns_ids = False  # RETURNING would make an INSERT a quarter dearer
     combines_writes = False
     waits_for_schema = "Nothing can be written meanwhile."
-    to_check = "the file and its disk"
+    hint = "the file and its disk"
     driver: Any = driver
     conflict = driver.IntegrityError
 
@@ -111,7 +108,7 @@ class Sqlite(Engine):
     def translate_error(self, error: Exception) -> Exception:
         """What a driver's error means to callers: others are in the way, out of reach, or our fault."""
         _, name, *_ = *str(getattr(error, "sqlite_errorname", "")).split("_"), ""
-        if name in STALE:
+        if name in FATAL_ERRORS:
             self.close()
         if name == "INTERRUPT":
             return DeadlineExceeded("A statement was ended, as the time of its transaction was up.")
@@ -216,8 +213,7 @@ class Sqlite(Engine):
 
     def new_id(self, cursor: DriverCursor) -> int:
         """The id of the row that a statement has just inserted."""
-        row_id: int = cursor.lastrowid
-        return row_id
+        return int(cursor.lastrowid)
 
     def connection(self) -> DriverConnection:
         """Lend a connection that nobody uses; its user gives it back."""
@@ -250,33 +246,37 @@ class Sqlite(Engine):
         with open(self.path.with_suffix(".lock"), "w", opener=private) as file:  # Path.open takes no opener
             fcntl.flock(file, fcntl.LOCK_EX)
             self.close()
-            engine = create_engine("sqlite://", creator=self.connect, module=driver, poolclass=NullPool)
-            event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
-            with engine.connect() as connection:
+            with self._sqlalchemy("BEGIN IMMEDIATE") as connection:
                 raw: DriverConnection = connection.connection.driver_connection
                 raw.execute("PRAGMA foreign_keys=OFF")  # or a table that is rebuilt would take its children with it
                 with connection.begin():
                     assigned = last_ids(raw)
                     yield connection
-                    keep_last_ids(raw, assigned)
-                    broken = raw.execute("PRAGMA foreign_key_check").fetchall()
-                    if broken:
-                        message = f"The change of the schema left references to nothing: {broken[:5]}"
-                        raise RuntimeError(message)
+                    for name, last_id in assigned.items():
+                        raise_last_id(raw, name, last_id)
+                    if broken := raw.execute("PRAGMA foreign_key_check").fetchall():
+                        raise RuntimeError(f"The change of the schema left references to nothing: {broken[:5]}")
 
     @contextlib.contextmanager
-    def all_rows(self) -> Iterator[SqliteBulk]:
-        """A transaction in which all rows of one state of the file can be read."""
-        connection = self.connection()
-        try:
-            self.begin_snapshot(connection)
-            yield SqliteBulk(self, connection)
-        finally:
-            self.end_snapshot(connection)
+    def read_snapshot(self) -> Iterator[SchemaConnection]:
+        """Lend a connection of SQLAlchemy that reads one state of the file."""
+        with self._sqlalchemy("BEGIN") as connection, connection.begin():
+            yield connection
 
-    def bulk(self, connection: SchemaConnection) -> SqliteBulk:
-        """Return what loads whole tables within a change of the schema."""
-        return SqliteBulk(self, connection.connection.driver_connection)
+    def _sqlalchemy(self, begin: str) -> SchemaConnection:
+        """Open a connection of SQLAlchemy whose transactions begin with this statement."""
+        engine = create_engine("sqlite://", creator=self.connect, module=driver, poolclass=NullPool)
+        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
+        return engine.connect()
+
+    def last_id(self, connection: SchemaConnection, table: Table) -> int:
+        """Return the last id that AUTOINCREMENT has assigned."""
+        row = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name = ?", (table.name,)).first()
+        return row.seq if row else 0
+
+    def set_sequence(self, connection: SchemaConnection, table: Table, last_id: int) -> None:
+        """Let AUTOINCREMENT continue after an id, in an empty table too."""
+        raise_last_id(connection.connection.driver_connection, table.name, last_id)
 
     def has_table(self, name: str) -> bool:
         """Whether the database has a table."""
@@ -286,17 +286,9 @@ class Sqlite(Engine):
         """Whether the file is there."""
         return self.path.exists()
 
-    def prepare_folder(self) -> None:
-        """Make the folder, for its owner alone. Raises Unavailable for one on a network share."""
-        folder = self.path.parent
-        make_private(folder)
-        kind = file_system(folder.resolve())
-        if NETWORK_FILE_SYSTEMS.fullmatch(kind):
-            raise Unavailable(f"{folder} is on a network share ({kind}), where SQLite loses data. Use a local disk.")
-
     def prepare_place(self) -> None:
         """Make the folder and the file, for their owner alone. Raises Unavailable for a network share."""
-        self.prepare_folder()
+        make_local_folder(self.path.parent)
         if not self.path.exists():  # SQLite creates -wal and -shm with the same mode
             self.path.touch(mode=0o600)
 
@@ -312,7 +304,7 @@ class Sqlite(Engine):
             yield
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """A block in which the file has all content and nobody can open it, so that another may take its place.
 
         Raises Unavailable when another process has it open.
@@ -328,11 +320,10 @@ class Sqlite(Engine):
                 raise Unavailable(f"Another process uses {self.path}. Stop servers, monitors and commands first.")
             yield
 
-    def exposed(self) -> list[Path]:
+    def world_readable(self) -> list[Path]:
         """Return the folder and files of the database that other users of this machine may access."""
         beside = (self.path.with_name(f"{self.path.name}-{end}") for end in ("wal", "shm"))
-        paths = [self.path.parent, self.path, *beside]
-        return [file for file in paths if file.exists() and file.stat().st_mode & 0o077]
+        return world_readable([self.path.parent, self.path, *beside])
 
     def is_full(self, error: Exception) -> bool:
         """Whether the disk has no room for the database and the files beside it."""
@@ -344,3 +335,16 @@ class Sqlite(Engine):
         idle, self._idle, self._open = self._idle, [], set()
         for connection in idle:
             self.give_back(connection)
+
+
+def last_ids(connection: DriverConnection) -> dict[str, int]:
+    """Return the last id that AUTOINCREMENT has assigned in each table."""
+    exists = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'").fetchone()
+    return dict(connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall()) if exists else {}
+
+
+def raise_last_id(connection: DriverConnection, table: str, last_id: int) -> None:
+    """Let a table, also one that was rebuilt or is empty, assign ids that are higher than this one."""
+    highest = max(last_id, last_ids(connection).get(table, 0))
+    connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+    connection.execute(SET_LAST_ID, (highest, table))
