@@ -29,7 +29,7 @@ browser:
 deploy:
 	@sh tools/deploy.sh
 
-test: $(DEVELOP) browser deploy  ## run all tests, the random ones a fifth as long
+test: $(DEVELOP) browser deploy  ## run the tests: on PostgreSQL what a database decides, random ones a fifth as long
 	$(PYTEST)
 
 format: $(DEVELOP)  ## format the code

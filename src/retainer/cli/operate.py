@@ -35,7 +35,7 @@ Once = Annotated[bool, typer.Option(help="Check what is due, then end.")]
 Paused = Annotated[
     bool | None, typer.Option("--pause/--resume", help="Stop or resume checking in all processes, and end.")
 ]
-Repair = Annotated[bool, typer.Option("--repair", help="Write summaries anew that are not what their rows come to.")]
+Repair = Annotated[bool, typer.Option("--repair", help="Correct stored totals that do not match their rows.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Tell what would run and which tables it locks; run nothing.")]
 Out = Annotated[Path | None, typer.Option(help="The file to write; by default standard output.")]
 
@@ -69,12 +69,12 @@ def demo(
     no_monitor: NoMonitor = False,
     json: Json = False,
 ) -> None:
-    """Serve a database of its own with two lively agencies, made anew at every start."""
+    """Serve two lively demo agencies on a database of its own, created again at every start."""
     from retainer.demo import fill  # noqa: PLC0415  # only this command needs it
 
     watch(no_monitor=no_monitor)
     path = settings.load().data_dir / "demo.db"
-    os.environ["RETAINER_BACKUP_DIR"] = ""  # what is made anew at every start needs no backup
+    os.environ["RETAINER_BACKUP_DIR"] = ""  # a database that is created again at every start needs no backup
     for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
         file.unlink(missing_ok=True)
     os.environ["RETAINER_DATABASE_URL"] = f"sqlite:///{path.resolve()}"

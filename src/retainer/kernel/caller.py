@@ -27,7 +27,7 @@ BY_KEY = CALLERS.where(api_keys.c.id == bindparam("key_id"))
 
 
 class Caller(Actor, frozen=True, gc=False):
-    """Whose request it is: the key's facts beside those of its user and account."""
+    """The caller of a request: its key, user and account."""
 
     key_id: int
     scopes: str

@@ -34,7 +34,7 @@ BARE = {"api_disabled", "idempotency_key_reused"}
 
 
 class Shape(NamedTuple):
-    """The error schema of some statuses; `members` are its fields beside those that every error has."""
+    """Return the error schema of some statuses; `members` are its fields in addition to the common ones."""
 
     name: str
     description: str

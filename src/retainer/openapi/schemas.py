@@ -20,7 +20,7 @@ CLOSER: dict[type, Json] = {  # the base models declare plain types; these are t
         "id": Annotated[Id, "Given by the server, and never used again."],
         "created_at": Annotated[Instant, "Never changes; in UTC, with microseconds."],
         "updated_at": Annotated[
-            Instant, "Moves when any of the record's own fields changes, whoever caused it; not for derived figures."
+            Instant, "Moves when one of the record's own fields changes, for any reason; not for derived figures."
         ],
     },
     paging.PageLinks: {

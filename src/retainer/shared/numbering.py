@@ -29,7 +29,7 @@ def next_number(tx: Tx, table: Table, pattern: str, day: str | None = None) -> s
     """Return the next number of a table's series that none of its rows has.
 
     `{0000}` in the pattern is the number with at least its digits, `{YYYY}` the year of the day, else of today; a
-    pattern with the year begins anew each year. A number may be taken: people may have given it by hand, or changed
+    pattern with the year starts again each year. A number may be taken: people may have given it by hand, or changed
     the pattern.
     """
     name = table.name

@@ -52,7 +52,7 @@ class Tx(BodyErrors, Transaction):
     Rules note errors with `error`; `insert` and `update` add those of references and unique values, and refuse with
     all of them at once. Nothing is written after an error was noted.
 
-    A reading transaction is one statement, which needs no BEGIN; whoever needs more asks for a `snapshot` first.
+    A reading transaction is one statement, which needs no BEGIN; a caller that needs more asks for a `snapshot` first.
 
     A writing transaction asks, as soon as it has its turn, whether its actor may still act. The answer is read at its
     end, when it has long arrived: without the right nothing is committed, and no refusal of a rule is told.

@@ -1,10 +1,10 @@
 """Tickets: what clients ask for, and how it was answered.
 
-The client follows from the contact, the site or the project; the contact from the client and the requester's address.
-A ticket that is resolved or closed and becomes open again was reopened. `awaiting` says whose turn it is: `us` until a
+The client follows from the contact, the site or the project; the contact from the client and the requester's address. A
+ticket that is resolved or closed and becomes open again was reopened. `awaiting` says whose turn it is: `us` until a
 user has replied in public, the `requester` then, nobody's once it is resolved. `first_response_minutes` and
-`resolution_minutes` count from the creation. Descriptions and replies are kept as they were sent; whoever shows them as
-HTML must escape them.
+`resolution_minutes` count from the creation. Descriptions and replies are kept as they were sent; clients that show
+them as HTML must escape them.
 """
 
 from datetime import datetime, timedelta
@@ -110,11 +110,11 @@ class Ticket(Record):
         READ_ONLY
     )
     client_id: Annotated[Id | None, "Follows from contact, site or project, and must agree with them."] = None
-    contact_id: Annotated[Id | None, "Who asks; null again when the contact is deleted."] = None
+    contact_id: Annotated[Id | None, "Contact who opened the ticket; null again when the contact is deleted."] = None
     site_id: Annotated[Id | None, "Site that it is about; null again when that is deleted."] = None
     project_id: Annotated[Id | None, "Project that it belongs to; null again when that is deleted."] = None
     requester_name: Annotated[
-        Text191 | None, "Who asks, by name; the contact's when left out, and kept when that is deleted."
+        Text191 | None, "Name of the requester; the contact's if left out, and kept when the contact is deleted."
     ] = None
     requester_email: Annotated[
         Email | None,
@@ -190,7 +190,7 @@ class TicketFilter(Filter):
 
 
 class Requester(NamedTuple):
-    """The contact who asks, as far as a ticket follows from it."""
+    """The requester's contact, as far as a ticket depends on it."""
 
     client_id: int
     name: str

@@ -1,16 +1,16 @@
 """Time entries: who worked how long on what, and what that is worth.
 
-The project follows from the task or the ticket, the client from the project; when a change names only the narrower
-one, the broader follows again. `date` is the day in the account's zone on which work started: that of `started_at`,
-else today; when `started_at` moves to another day and `date` is not sent, it follows. Start and end say the duration to
-the minute. The end follows from start and duration unless it is sent; an end that is sent says the duration. A user has
-no more than 1440 minutes on a day. A key that acts as a member changes and deletes only that user's own time.
+The project follows from the task or the ticket, the client from the project; when a change names only the narrower one,
+the broader follows again. `date` is the day in the account's zone on which work started: that of `started_at`, else
+today; when `started_at` moves to another day and `date` is not sent, it follows. Start and end say the duration to the
+minute. The end follows from start and duration unless it is sent; an end that is sent says the duration. A user has no
+more than 1440 minutes on a day. A key that acts as a member changes and deletes only that user's own time.
 
 The hourly rate is that of the project, else of the client, the user, or the account; one in another currency than the
-entry's is passed over. It is fixed when time is recorded: a rate that changes later prices nothing anew. When the entry
-gets another client, project or user, a derived rate is derived again, and a rate that was sent stays; null takes it
-back. A derived rate that is sent back as it was read is still a derived one. A rate that was sent is an amount of its
-currency: with a client of another currency the move must say the rate in that one, or null.
+entry's is passed over. It is fixed when time is recorded: a rate that changes later does not change recorded time. When
+the entry gets another client, project or user, a derived rate is derived again, and a rate that was sent stays; null
+takes it back. A derived rate that is sent back as it was read is still a derived one. A rate that was sent is an amount
+of its currency: with a client of another currency the move must say the rate in that one, or null.
 
 What is billable has a client: an entry that loses its client must say `"billable": false`, or null, with it.
 """

@@ -1,4 +1,4 @@
-"""The pages of people: who works here, and adding somebody."""
+"""The pages of people: the list, and adding a person."""
 
 from retainer.console import forms
 from retainer.console.page_context import PageContext, Reply

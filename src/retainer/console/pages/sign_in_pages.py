@@ -13,7 +13,7 @@ COOKIE_SECONDS = int(sessions.BROWSER_TTL.total_seconds())
 
 
 def show(_: Store, context: PageContext) -> Reply:
-    """The form to sign in; whoever is signed in already goes on."""
+    """The form to sign in; a signed-in admin is redirected."""
     if context.signed_in is not None and not context.form.texts:
         return context.redirect(destination(context))
     return context.render("sign_in", accounts=[])

@@ -13,8 +13,8 @@ OLD_LINKS = delete(password_links).where(password_links.c.expires_at <= bindpara
 
 
 def delete_expired(store: Store) -> None:
-    """Delete what is over of all accounts."""
-    with store.unscoped("what is over is of no account's interest", write=True) as tx:
+    """Delete expired sessions and password links of all accounts."""
+    with store.unscoped("expired rows of all accounts", write=True) as tx:
         tx.run(OLD_SESSIONS, before=instant_after(tx.now, -BROWSER_TTL))
         tx.run(OLD_LINKS, before=tx.now)
 

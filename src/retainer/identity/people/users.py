@@ -1,4 +1,4 @@
-"""Users: who works at an agency; the first of them opens its account (contract 2.2)."""
+"""Users: the people of an agency; the first of them opens its account."""
 
 from datetime import timedelta
 from decimal import Decimal

@@ -182,7 +182,7 @@ def origin_of(store: Store, email: str, browser: Browser) -> Origin:
 
 
 def note_failure(store: Store, found: list[User], charge: Attempt, browser: Browser) -> None:
-    """Tell the accounts of the users with an email, in their audit, of failures so many that the next has to wait."""
+    """Note in the audit log of each account with this email that further sign-ins must now wait."""
     if not charge.is_waiting:
         return
     for user in found:

@@ -14,7 +14,7 @@ from retainer.kernel.http import Response
 from retainer.server.http.slots import RunningSlots
 
 PATH = f"/{secrets.token_hex(16)}"
-"""What the server asks itself; made before its workers are, so that all of them know it, and nobody else."""
+"""The secret path of the server's request to itself: made before its workers start, so that only they know it."""
 REQUEST = f"GET {PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
 PATIENCE = 0.1  # seconds for an answer: another request may be before it in the queue, and wait for its body
 PAUSE = 0.01  # seconds until the next request: the last one was answered by another worker

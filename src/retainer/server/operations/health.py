@@ -1,4 +1,4 @@
-"""Health: /livez and /readyz, for whoever ends and starts processes, or decides which of them gets requests."""
+"""Health: /livez and /readyz, for process supervisors and load balancers."""
 
 import threading
 import time
@@ -13,9 +13,9 @@ from retainer.store.engines import Busy, Unavailable
 from retainer.store.tx import Store
 
 FRESH_SECONDS = 1
-"""For so long what was found is answered again."""
+"""Cache TTL of the health checks, in seconds."""
 DEADLINE_SECONDS = 1
-"""For so long the database is waited for."""
+"""Timeout of the database check, in seconds."""
 OK, NO_ANSWER = "ok", "no answer in time"
 
 encode = msgspec.json.Encoder().encode

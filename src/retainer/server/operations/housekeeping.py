@@ -133,7 +133,7 @@ class Housekeeping:
         noted = recorded = swept = summed = time.monotonic()
         while not self._stopped.wait(LOG_SECONDS):
             now = time.monotonic()
-            if os.getppid() != self._parent:  # the main process was killed: nobody else would stop this one
+            if os.getppid() != self._parent:  # the main process was killed: nothing else would stop this one
                 os.kill(os.getpid(), signal.SIGTERM)
             if now - noted >= NOTE_SECONDS:
                 noted = now

@@ -8,7 +8,7 @@ from retainer.store.engines import Engine, Unavailable
 
 CHECK_SECONDS = 0.5
 QUIET_SECONDS = 2
-"""An outage is over when the database answers, and nothing has failed because of it for so long."""
+"""Seconds without a failure after which an outage is over, once the database answers again."""
 
 
 class OutageLog(Protocol):

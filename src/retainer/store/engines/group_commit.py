@@ -49,7 +49,7 @@ class GroupCommit:
 
     def __init__(self, engine: Transactions) -> None:
         self.engine = engine
-        self._group: Any = None  # touched by the writer whose turn it is, and by nobody else
+        self._group: Any = None  # touched only by the writer whose turn it is
         self._lock = threading.Lock()  # held for a moment, for what follows
         self._is_taken = False
         self._queue: deque[threading.Event] = deque()
@@ -76,7 +76,7 @@ class GroupCommit:
         return group is not None and group.connection is connection and bool(group.waiting)
 
     def end(self, *, commit: bool) -> None:
-        """Make what was written durable, or undo it. Raises Unavailable when the group fails, whoever failed in it."""
+        """Make what was written durable, or undo it. Raises Unavailable if any writer of the group fails."""
         group, connection = self._group, self._group.connection
         if not commit and not group.waiting:  # nothing of others is in the transaction
             self._close(commit=False)

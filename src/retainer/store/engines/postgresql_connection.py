@@ -150,7 +150,7 @@ class Connection(psycopg.Connection[Row]):
             self.sent.sync()
 
     def prepare_again(self) -> None:
-        """Let all statements be prepared anew, after one has failed in the pipeline.
+        """Prepare all statements again, after one has failed in the pipeline.
 
         The server has not prepared those that followed it, though the driver believes so, and would name them for ever.
         """

@@ -14,7 +14,7 @@ class Pool:
     """As many connections are kept as were used at once.
 
     When one is found closed, the others of its generation are closed as well. When the server does not answer, or
-    refuses a new connection, nobody else waits for that: a thread goes on trying to connect until it succeeds.
+    refuses a new connection, callers do not wait for it: a thread tries to connect until it succeeds.
     """
 
     def __init__(self, conninfo: str) -> None:
@@ -24,7 +24,7 @@ class Pool:
         self._reason = ""
         self._generation = 0
         self._lock = threading.Lock()
-        self._is_back = threading.Event()  # another one for each loss; who waits for it ends when it is set
+        self._is_back = threading.Event()  # one for each loss; its waiting thread ends when it is set
         self._is_back.set()
 
     def lend(self) -> Connection:

@@ -117,7 +117,7 @@ class Sqlite(Engine):
 
     def connect(self) -> DriverConnection:
         """A new connection with every promise switched on: durable commits, foreign keys, no trusted schema."""
-        if not self.path.exists():  # it would be made anew, and empty; a URI that forbids that makes every read slower
+        if not self.path.exists():  # SQLite would create an empty one; a URI that forbids that makes every read slower
             raise Unavailable(f"The database {self.path} is not there. Check that its disk is.")
         options = {"timeout": WAIT_SECONDS, "isolation_level": None, "check_same_thread": False}
         connection = driver.connect(str(self.path), **options, cached_statements=CACHED_STATEMENTS, factory=Connection)
