@@ -41,3 +41,13 @@ def test_links_between_documents_lead_somewhere(document):
 
 def test_the_readme_is_a_screen_and_a_half():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 60
+
+
+def test_the_architecture_takes_three_minutes():
+    assert len((ROOT / "docs/architecture.md").read_text().split()) <= 900
+
+
+@pytest.mark.parametrize("name", ["architecture.md", "design-notes.md"])
+def test_documents_of_the_code_name_modules_that_exist(name):
+    for path in re.findall(r"`([\w/]+(?:\.py|/))`", (ROOT / "docs" / name).read_text()):
+        assert any((folder / path).exists() for folder in (ROOT, ROOT / "src/retainer")), path
