@@ -43,7 +43,7 @@ def create_account(
     password: Option = None,
     json: Json = False,
 ) -> None:
-    """Open an account with its first admin, and print a link with which the admin sets a password, once."""
+    """Open an account with its first admin; print a password and a one-time link to set another."""
     errors: FieldErrors = {}
     options = {"name": name, "plan": plan, "currency": currency, "timezone": timezone}
     details = whole_part(AccountDetails, options, errors)
@@ -95,7 +95,7 @@ def set_account(
     working_weekdays: Days = None,
     json: Json = False,
 ) -> None:
-    """Change an account; it counts from the next request on."""
+    """Change an account; the change applies from the next request."""
     options: dict[str, Any] = {
         "name": name,
         "plan": plan,
@@ -126,7 +126,7 @@ def switch_on(account: Account, *, json: Json = False) -> None:
 
 @api_cli.command("off")
 def switch_off(account: Account, *, json: Json = False) -> None:
-    """Switch the API off; every key of the account stops at once."""
+    """Switch the API off; all keys of the account stop working immediately."""
     with acting_for(account) as tx:
         accounts.switch_api(tx, on=False)
     say({"account_id": account, "api_enabled": False}, json=json)

@@ -13,7 +13,9 @@ from retainer.values.kinds import MAX_INTEGER
 audit_cli = typer.Typer(help="List what admins and operators did.", no_args_is_help=True)
 
 Act = Annotated[str | None, typer.Option("--action", help=f"Only one of: {', '.join(audit.ACTIONS)}.")]
-ByUser = Annotated[int | None, typer.Option("--user", min=0, max=MAX_INTEGER, help="Only this user's; 0: nobody's.")]
+ByUser = Annotated[
+    int | None, typer.Option("--user", min=0, max=MAX_INTEGER, help="Only this user; 0: operators and failed sign-ins.")
+]
 Limit = Annotated[int, typer.Option(min=1, max=1000, help="How many.")]
 Cursor = Annotated[str | None, typer.Option(help="The next_cursor of the page before.")]
 

@@ -24,9 +24,9 @@ STANDARD_OUTPUT = Path("-")
 
 Written = Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; - is standard output.")]
 Read = Annotated[Path, typer.Argument(metavar="FILE", help="The file of a backup.")]
-Overwrite = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
+Overwrite = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 Displace = Annotated[bool, typer.Option("--force", help="Restore over a database with accounts, which is kept aside.")]
-Check = Annotated[bool, typer.Option("--check", help="Prove that it can be restored, and leave it at that.")]
+Check = Annotated[bool, typer.Option("--check", help="Check that it can be restored, and change nothing.")]
 
 
 def backups(cli: typer.Typer) -> None:
@@ -36,7 +36,7 @@ def backups(cli: typer.Typer) -> None:
 
 
 def backup(file: Written, *, force: Overwrite = False, json: Json = False) -> None:
-    """Write one consistent state of the database to a file, while it is served or not."""
+    """Write a consistent backup of the database to a file; the server may be running."""
     from retainer.backup.create import create  # noqa: PLC0415  # other commands need none of this
 
     database = embedded_database(file).path

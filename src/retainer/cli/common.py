@@ -22,7 +22,7 @@ from retainer.values.kinds import MAX_INTEGER
 from retainer.values.reading import complete, read_fields
 
 T = TypeVar("T", bound=msgspec.Struct)
-Json = Annotated[bool, typer.Option("--json", help="Answer one JSON object on standard output.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Account = Annotated[int, typer.Argument(metavar="ACCOUNT", min=1, max=MAX_INTEGER, help="The account's id.")]
 Option = Annotated[str | None, typer.Option()]
 Whole = Annotated[int | None, typer.Option()]
@@ -60,7 +60,7 @@ def opened() -> Store:
 
 
 def warn(sentence: str) -> None:
-    """Print a sentence beside the result."""
+    """Print a sentence in addition to the result."""
     typer.echo(sentence, err=True)
 
 

@@ -21,15 +21,15 @@ def address(text: str) -> str:
 
 Source = Annotated[
     str | None,
-    typer.Option("--from", parser=address, metavar="ADDRESS", help="What to copy; the database of the settings."),
+    typer.Option("--from", parser=address, metavar="ADDRESS", help="The source. [default: the configured database]"),
 ]
 Target = Annotated[
-    str, typer.Option("--to", parser=address, metavar="ADDRESS", help="Where to: a new or empty database.")
+    str, typer.Option("--to", parser=address, metavar="ADDRESS", help="The target: a new or empty database.")
 ]
 
 
 def copy(*, source: Source = None, target: Target, json: Json = False) -> None:
-    """Copy everything into another database, of either kind, then compare both; it succeeds whole or not at all.
+    """Copy everything into another database, of either kind, then compare both; all or nothing.
 
     Stop the servers of the source first: what they write after the copy began is not in it.
     """

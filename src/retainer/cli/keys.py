@@ -35,7 +35,7 @@ def scope_list(text: str | None) -> list[str] | None:
 def create_key(
     account: Account, *, user: Holder, name: Required, scopes: Scopes, expires_at: Option = None, json: Json = False
 ) -> None:
-    """Create a key; its value is shown this once."""
+    """Create a key; its value is shown only once."""
     options = {"name": name, "user_id": user, "scopes": scope_list(scopes), "expires_at": expires_at}
     details = whole(KeyDetails, options)
     with acting_for(account) as tx:
@@ -67,7 +67,7 @@ def list_keys(
 
 @key_cli.command("set")
 def set_key(key: Key, *, name: Option = None, scopes: NewScopes = None, json: Json = False) -> None:
-    """Change a key's name or scopes; it counts from the next request on."""
+    """Change a key's name or scopes; the change applies from the next request."""
     values = changes(KeyChanges, {"name": name, "scopes": scope_list(scopes)})
     with acting_on(api_keys, key) as tx:
         changed = key_changes.change_key(tx, key, values)
@@ -76,7 +76,7 @@ def set_key(key: Key, *, name: Option = None, scopes: NewScopes = None, json: Js
 
 @key_cli.command("rotate")
 def rotate_key(key: Key, *, hours: Hours = None, expires_at: Option = None, json: Json = False) -> None:
-    """Create a key in place of another, which remains valid for some hours; the new value is shown this once."""
+    """Create a key in place of another, which remains valid for some hours; the new value is shown only once."""
     rotation = whole(Rotation, {"hours": hours, "expires_at": expires_at})
     with acting_on(api_keys, key) as tx:
         new = key_changes.rotate_key(tx, key, rotation)
@@ -86,7 +86,7 @@ def rotate_key(key: Key, *, hours: Hours = None, expires_at: Option = None, json
 
 @key_cli.command("revoke")
 def revoke_key(key: Key, *, json: Json = False) -> None:
-    """Revoke a key for ever; other keys are not affected."""
+    """Revoke a key permanently; other keys are not affected."""
     with acting_on(api_keys, key) as tx:
         revoked = key_changes.revoke_key(tx, key)
     say(msgspec.structs.asdict(revoked), json=json)

@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")]
-Workers = Annotated[int, typer.Option(min=1, help="Processes that answer; more than one with PostgreSQL and Valkey.")]
-Threads = Annotated[int | None, typer.Option(min=1, max=256, help="Requests that each of them runs at once; 16.")]
+Workers = Annotated[int, typer.Option(min=1, help="Worker processes; more than one needs PostgreSQL and Valkey.")]
+Threads = Annotated[int | None, typer.Option(min=1, max=256, help="Threads of each worker. [default: 16]")]
 NoMonitor = Annotated[bool, typer.Option("--no-monitor", help="Do not check the sites.")]
 Once = Annotated[bool, typer.Option(help="Check what is due, then end.")]
 Paused = Annotated[
     bool | None, typer.Option("--pause/--resume", help="Stop or resume checking in all processes, and end.")
 ]
 Repair = Annotated[bool, typer.Option("--repair", help="Correct stored totals that do not match their rows.")]
-Plan = Annotated[bool, typer.Option("--plan", help="Tell what would run and which tables it locks; run nothing.")]
+Plan = Annotated[bool, typer.Option("--plan", help="Show what would run and which tables it locks; run nothing.")]
 Out = Annotated[Path | None, typer.Option(help="The file to write; by default standard output.")]
 
 
@@ -92,7 +92,7 @@ def demo(
 
 
 def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) -> None:
-    """Check the sites of all accounts, beside a server or several; until SIGTERM, or once."""
+    """Check the sites of all accounts, apart from any server; until SIGTERM, or once."""
     if paused is not None:
         switch(paused=paused, json=json)
         return
@@ -138,7 +138,7 @@ def watch(*, no_monitor: bool) -> None:
 
 
 def migrate_database(*, only_plan: Plan = False, json: Json = False) -> None:
-    """Bring the database's schema up to date. What locks a table is said before it begins."""
+    """Bring the database's schema up to date; table locks are announced first."""
     engine = connect(settings.load().database)
     if not only_plan:
         before, after = migrate(engine, warn)
@@ -157,7 +157,7 @@ def migrate_database(*, only_plan: Plan = False, json: Json = False) -> None:
 
 
 def config(*, json: Json = False) -> None:
-    """Tell the settings in force, each with its source; without passwords."""
+    """Show the settings in force, each with its source; passwords are masked."""
     rows = settings.in_force(settings.load())
     names = ("name", "value", "source")
     say({"settings": rows if json else [{name: row[name] for name in names} for row in rows]}, json=json)
@@ -178,7 +178,7 @@ def openapi(*, out: Out = None, json: Json = False) -> None:  # noqa: ARG001  # 
 
 
 def doctor(*, repair: Repair = False, json: Json = False) -> None:
-    """Tell what is in force: settings and their source, database, versions, schema, clock; and if sums are right."""
+    """Show settings, database, versions, schema and clock; recompute stored totals and report mismatches."""
     from retainer.rollups import doctor as recount  # noqa: PLC0415
 
     loaded = settings.load()

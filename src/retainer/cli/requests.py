@@ -20,7 +20,7 @@ Operation = Annotated[str | None, typer.Option(help="Of this operation, like lis
 RequestId = Annotated[str | None, typer.Option(help="With this request id, as in X-Request-Id.")]
 Moment = Annotated[str | None, typer.Option(help="An instant, like 2026-03-10T09:00:00Z.")]
 After = Annotated[str | None, typer.Option(help="Where the page begins: `next` of the page before.")]
-Limit = Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")]
+Limit = Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of requests.")]
 
 
 @request_cli.command("list")

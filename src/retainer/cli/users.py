@@ -79,7 +79,7 @@ def invite_user(
     hourly_rate: Option = None,
     json: Json = False,
 ) -> None:
-    """Add an admin to an account, and print a link with which to set a password, once."""
+    """Add an admin to an account, and print a one-time link to set a password."""
     options = {
         "name": name,
         "email": email,
@@ -117,7 +117,7 @@ def set_user(
     password: Option = None,
     json: Json = False,
 ) -> None:
-    """Change a user; a cost rate counts from --cost-rate-from on."""
+    """Change a user; a cost rate applies from --cost-rate-from."""
     options = {
         "name": name,
         "email": email,
@@ -136,7 +136,7 @@ def set_user(
 
 @user_cli.command("deactivate")
 def deactivate_user(user: User, *, json: Json = False) -> None:
-    """Deactivate a user; the user's keys stop at once."""
+    """Deactivate a user; the user's keys stop working immediately."""
     change_user(user, {"is_active": False}, json=json)
 
 
@@ -148,7 +148,7 @@ def activate_user(user: User, *, json: Json = False) -> None:
 
 @user_cli.command("link")
 def create_link(user: User, *, json: Json = False) -> None:
-    """Print a link with which an admin sets a password, once; for one that was forgotten."""
+    """Print a one-time link with which an admin sets a new password."""
     with acting_on(schema.users, user) as tx:
         link = password_links.create(tx, user)
     say_link(user, link, json=json)
@@ -156,7 +156,7 @@ def create_link(user: User, *, json: Json = False) -> None:
 
 @session_cli.command("list")
 def list_sessions(account: Account, *, json: Json = False) -> None:
-    """List the sessions of an account's admins, that which was used last first."""
+    """List the sessions of an account's admins, most recently used first."""
     with acting_for(account) as tx:
         rows = [msgspec.structs.asdict(session) for session in sessions.list_sessions(tx)]
     say({"sessions": rows}, json=json)
@@ -164,7 +164,7 @@ def list_sessions(account: Account, *, json: Json = False) -> None:
 
 @session_cli.command("revoke")
 def revoke_session(session: Session, *, json: Json = False) -> None:
-    """End a session at once."""
+    """End a session immediately."""
     with acting_on(schema.sessions, session) as tx:
         sessions.end(tx, session)
     say({"session_id": session, "revoked": True}, json=json)
