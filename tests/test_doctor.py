@@ -70,6 +70,13 @@ def counted(api):
     return [(table.name,) for table in doctor.counted() if table.name in names]
 
 
+def test_a_second_look_compiles_no_statement(busy):
+    compiled = busy.store.statements.of_account.cache_info
+    before = compiled().misses
+    assert doctor.inspect(busy.store, repair=False) == []
+    assert compiled().misses == before
+
+
 def test_a_counter_that_is_missing_is_found(busy):
     total = busy.get("/clients").json["meta"]["total"]
     with busy.store.unscoped("a lost counter", write=True) as tx:

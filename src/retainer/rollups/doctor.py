@@ -38,7 +38,7 @@ def inspect(store: Store, *, repair: bool) -> list[str]:
 def mismatched(tx: Tx) -> list[str]:
     """Return the names of the sums that differ from their rows; each is a bug."""
     names = [table.name for table in SUMMARIES if tx.one(summaries.difference(table))]
-    names += [f"totals of {table.name}" for table in FORMULAS if tx.one(record_totals.differences(table).limit(1))]
+    names += [f"totals of {table.name}" for table in FORMULAS if tx.one(record_totals.difference(table))]
     return names + [f"count of {table.name}" for table in counted() if _miscount(tx, table)]
 
 

@@ -146,6 +146,12 @@ def differences(table: Table) -> Select[int]:
 
 
 @cache
+def difference(table: Table) -> Select[int]:
+    """Return a select of one record with mismatched totals; no row if there is none."""
+    return differences(table).limit(1)
+
+
+@cache
 def _writing(table: Table, names: tuple[str, ...]) -> Update:
     return update(table).where(table.c.id == bindparam("row_id")).values({name: bindparam(name) for name in names})
 
