@@ -11,7 +11,6 @@ import time_machine
 from testing.agencies import open_app
 
 from retainer.identity.keys import keys
-from retainer.identity.keys.keys import SCOPES
 from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
 from retainer.values.reading import stated
@@ -150,17 +149,6 @@ def scope_is_required(api: ApiClient, operation: Operation, held: list[str]) -> 
     assert sorted(answer.json["granted_scopes"]) == sorted(held)
     assert commits(api) == before
     succeeds(send(api, request, key=api.new_key([operation.scope])))
-
-
-def only_its_scope_opens(api: ApiClient, operation: Operation) -> None:
-    """Of the keys that hold a single scope, only that of the operation gets in."""
-    request = sample(api, operation)
-    single = {scope: api.new_key([scope]) for scope in SCOPES}
-    before = commits(api)
-    opened = [s for s, key in single.items() if s != operation.scope and send(api, request, key=key).status != 403]
-    assert opened == []
-    assert commits(api) == before
-    succeeds(send(api, request, key=single[operation.scope]))
 
 
 def checksum_needs_no_database(api: ApiClient, nowhere: Path) -> None:

@@ -29,7 +29,6 @@ from tests.contract.checks import (
     PAST,
     callers_are_refused,
     checksum_needs_no_database,
-    only_its_scope_opens,
     paths_and_methods,
     restore,
     revoked,
@@ -65,12 +64,6 @@ def test_a_key_with_every_scope_but_the_needed_one_is_refused_by_name(api, opera
 )
 def test_the_scope_to_write_does_not_include_the_scope_to_read(api, operation):
     scope_is_required(api, operation, [operation.scope.replace("read", "write")])
-
-
-@any_database
-@each(SCOPED)
-def test_of_all_scopes_only_the_declared_one_opens_an_operation(api, operation):
-    only_its_scope_opens(api, operation)
 
 
 @each([operation for operation in OPERATIONS if operation.scope is None])
