@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEVELOP := $(VENV)/.develop
-PYTEST := $(BIN)/pytest -n 3 --dist loadfile
+PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help run test browser sure format lint types coverage bench instructions statements depth screenshots migration tables examples openapi clients map settings dist deploy clean

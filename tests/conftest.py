@@ -20,6 +20,8 @@ from tests.length import IS_FULL, length
 from tests.valkey_process import ValkeyProcess
 
 CONTRACT_CHECKER = ContractChecker()
+SLOW_FILES = ("test_life_of_money.py", "test_money.py", "test_doctor.py", "test_reports_reference.py")
+"""They begin first, so that no process is left alone with one of them at the end of a run."""
 settings.register_profile("chosen", max_examples=length(100))
 settings.load_profile("chosen")
 MEMORY = Path("/dev/shm")
@@ -118,6 +120,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 CHOSEN = pytest.StashKey[bool]()  # whether tests were left out by -k, --deselect and the like
 WHOLE: list[bool] = []  # for each process that collected tests whether they were all that there are
 DIFFERENCES: list[str] = []
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in SLOW_FILES)
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
