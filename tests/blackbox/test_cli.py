@@ -130,7 +130,7 @@ def test_keys_are_changed_rotated_and_searched(folder, account):
     assert re.fullmatch(INSTANT, rotated["former_expires_at"])
     found = tell(folder, "key", "list", account_id, "--q", "till", "--sort", "-id")["keys"]
     assert [key["id"] for key in found] == [rotated["key_id"], made["key_id"]]
-    assert "rotated before" in refused(folder, "key", "rotate", made["key_id"])
+    assert "already replaced" in refused(folder, "key", "rotate", made["key_id"])
     assert "--hours: " in refused(folder, "key", "rotate", rotated["key_id"], "--hours", "10000")
     assert "--status: " in refused(folder, "key", "list", account_id, "--status", "lost")
 
