@@ -20,7 +20,7 @@ from tests.length import length
 from tests.valkey_process import ValkeyProcess, relay, shared_by, until_shared
 
 COMMANDS = "+evalsha +script|load +time +lindex +llen +ltrim +rpush +pexpire +del +select"
-"""What a user of Valkey must be allowed to do, as the README says."""
+"""What a user of Valkey must be allowed to do, as docs/scaling.md says."""
 CHANGES = ["Valkey is out of reach", "Valkey is back"]
 
 
