@@ -132,3 +132,11 @@ def test_the_look_can_be_used_by_everybody(browser, served, width, dark):
     browser.get(served)
     assert browser.findings() == []
     assert not browser.overflows()
+
+
+def test_a_finding_of_one_page_is_not_held_against_the_next(browser, served):
+    browser.get(f"{served}assets/unknown.css")
+    assert len(browser.findings()) > 0
+    browser.get(f"{served}assets/unknown.css")
+    browser.get(served)
+    assert browser.findings() == []

@@ -30,8 +30,13 @@ class Browser(Chrome):
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
 
+    def get(self, url: str) -> None:
+        """Open a page, and forget the errors of pages opened earlier, by this test or by another."""
+        self.get_log("browser")
+        super().get(url)
+
     def findings(self) -> list[str]:
-        """What axe finds serious on the open page, and all that the page has written to the console as wrong."""
+        """Return what axe finds serious on the open page, and the errors logged since a page was last opened."""
         self.execute_cdp_cmd(
             "Runtime.evaluate", {"expression": AXE.read_text(encoding="utf-8")}
         )  # no policy forbids it
