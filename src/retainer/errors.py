@@ -1,4 +1,4 @@
-"""The closed catalogue of refusals: every error that leaves the API is one of these (contract 1.5)."""
+"""The closed catalogue of errors: every error response of the API is one of these."""
 
 from collections.abc import Iterable
 from typing import Any

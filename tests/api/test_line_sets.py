@@ -1,4 +1,4 @@
-"""The lines of a draft as a set: each is known by its id, wherever it stands (contract 1.4, sets of children)."""
+"""The lines of a draft as a set: each is identified by its id, not by its position."""
 
 import pytest
 

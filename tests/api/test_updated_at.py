@@ -1,4 +1,4 @@
-"""updated_at moves when, and only when, a member that the record itself holds has changed (contract 1.6)."""
+"""`updated_at` changes if, and only if, a field of the record itself has changed."""
 
 import pytest
 import time_machine

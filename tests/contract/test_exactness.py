@@ -1,4 +1,4 @@
-"""No floating point anywhere near money (contract 1.4): told from the syntax tree of every file of the product."""
+"""No floats near money: checked in the syntax tree of every file of the product."""
 
 import ast
 import re
@@ -21,7 +21,7 @@ TREES = {
 INVENTED = "demo/"
 """The demo makes its figures up, and sends them as texts like any caller."""
 SECONDS = "seconds that a server waits or measures"
-RATIO = "report ratios are JSON numbers (contract 1.4)"
+RATIO = "ratios of reports are JSON numbers"
 LIKENESS = "how alike two words must be for one to be suggested"
 NO_FIGURES = "texts and whole numbers that the product wrote itself"
 ALLOWED = {

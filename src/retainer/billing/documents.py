@@ -177,10 +177,9 @@ def _children(table: Table, model: type[Record], parent: str) -> Select[Any]:
 
 
 def merge_lines(tx: Tx, sent: Sequence[R | ChildChange] | None, before: Sequence[R], *, fixed: bool) -> list[R]:
-    """Return the lines that a body describes: new ones, and those of the document that it names by their ids.
+    """Return the lines that a body describes: new ones, and lines of the document that it names by their ids.
 
-    Notes an error for an id that the document does not have, and for one that is named twice (contract 1.4), unless the
-    lines are fixed: then `locked` says all that there is to say.
+    Notes an error for an unknown id and for a repeated one, unless the lines are fixed: `locked` reports that.
     """
     current = {line.id: line for line in before}
     merged: list[R] = []

@@ -73,7 +73,7 @@ def prepare_payment(tx: Tx, payment: Payment | None, invoice: Invoice, *, in_ful
 
 
 def check_repeated(tx: Tx, payment: Payment, earlier: Payment, *, in_full: bool) -> None:
-    """Note an error unless a payment is the earlier one with its reference, sent again (contract 3.10)."""
+    """Note an error unless a payment repeats the earlier one that has its reference."""
     same_amount, same_day = payment.amount in {None, earlier.amount}, payment.paid_date in {None, earlier.paid_date}
     if not (same_amount and same_day):
         text = f"{earlier.amount} {earlier.currency} on {earlier.paid_date}"

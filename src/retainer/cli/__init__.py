@@ -1,4 +1,4 @@
-"""The command line: everything that an operator or admin does (contract 5)."""
+"""The command line: the commands of operators."""
 
 import sys
 from typing import Annotated

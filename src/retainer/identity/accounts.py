@@ -1,4 +1,4 @@
-"""Accounts and their plans, and the switch of the API (contract 2)."""
+"""Accounts: their details and plans, and the switch of the API."""
 
 import json
 from decimal import Decimal

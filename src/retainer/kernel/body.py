@@ -60,9 +60,9 @@ class Patch(Generic[R]):
         self.given = dict.fromkeys(body.values, "sent")
 
     def apply_to(self, current: R) -> R:
-        """Return the whole that results: fields that were sent replace, all others keep their value (contract 1.4).
+        """Return the current record with the fields that were sent and could be read.
 
-        So does a field that could not be read. Raises `precondition_failed` and what makes the body unreadable.
+        Raises `precondition_failed` and the error of an unreadable body.
         """
         etag.check_unchanged(self.tx, self.table, current)
         self.body.note_errors(self.tx)

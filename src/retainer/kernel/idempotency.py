@@ -1,4 +1,4 @@
-"""Idempotency-Key: a write sent again answers what it answered the first time (contract 1.7)."""
+"""Idempotency-Key: a repeated write gets the response of the first one."""
 
 import hashlib
 import json

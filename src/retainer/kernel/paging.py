@@ -1,4 +1,4 @@
-"""Lists: which page is asked for, in which order, and the answer with its links and totals (contract 1.4 and 1.6)."""
+"""Lists: paging, sorting, and the response with its links and totals."""
 
 from collections.abc import Iterator
 from functools import partial

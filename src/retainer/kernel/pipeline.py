@@ -1,4 +1,4 @@
-"""The life of a request: every stage in its order (contract 1.1), every status in one place."""
+"""The stages of a request in their order; each status is decided here."""
 
 import time
 from collections.abc import Callable

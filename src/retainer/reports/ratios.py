@@ -7,7 +7,7 @@ from retainer.values.exact import decimal_text, half_up, percent
 
 MINUTES_OF_HOUR = 60
 Ratio = float | None
-"""A JSON number with two decimal places, null when the divisor is 0 or less (contract 1.4)."""
+"""A JSON number with two decimal places; null if the divisor is 0 or less."""
 
 
 def ratio(part: int, whole: int) -> Ratio:

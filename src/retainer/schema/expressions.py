@@ -10,7 +10,7 @@ from retainer.schema.work import projects
 from retainer.store.tables import TODAY
 
 COVERED = ("fixed_fee", "retainer")
-"""The billing types of projects whose fee covers the hours, which are not billed separately (contract 3.8)."""
+"""The billing types of projects whose fee covers the hours, so that these are not billed separately."""
 COVERED_PROJECTS: Select[Any] = select(projects.c.id).where(in_literals(projects.c.billing_type, COVERED))
 """The ids of the projects whose hours are covered by their fee."""
 

@@ -210,7 +210,7 @@ def group_items(
 ) -> Iterator[tuple[str | None, list[int]]]:
     """Yield what each line says and the ids that it bills, in the order of days; no more than one line can name.
 
-    Work that is removed from the invoice can be billed again. A line never mixes projects (contract 3.8).
+    Work that is removed from the invoice can be billed again. A line never mixes projects.
     """
     groups: dict[tuple[int | str | None, int | None], tuple[str | None, str | None, list[int]]] = {}
     projects_of_key: dict[int | str | None, set[int | None]] = {}

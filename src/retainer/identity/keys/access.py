@@ -1,4 +1,4 @@
-"""Authentication and admission: the key, the plan and the API's switch (contract 1.1 and 1.2)."""
+"""Authentication and admission: the key, the plan and the API's switch."""
 
 from retainer.errors import Refusal
 from retainer.identity.keys.keys import caller_of, digest

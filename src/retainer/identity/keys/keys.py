@@ -1,4 +1,4 @@
-"""API keys: each acts as one user of one account, within its scopes (contract 1.2)."""
+"""API keys: each acts as one user of one account, within its scopes."""
 
 import hashlib
 import re
@@ -96,7 +96,7 @@ def scope_text(scopes: list[str]) -> str:
 
 
 def new_key() -> str:
-    """Return a new key: `rtn_`, 32 random base62 characters, and the CRC-32 of all that in 6 (contract 1.2)."""
+    """Return a new key: `rtn_`, 32 random base62 characters, and their CRC-32 in 6 more."""
     body = "rtn_" + "".join(secrets.choice(BASE62) for _ in range(32))
     return body + checksum(body)
 
