@@ -14,6 +14,7 @@ import statistics
 import tempfile
 import threading
 import time
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,9 @@ WORK = {"time": {}}
 
 
 def fill(store: Store, sizes: list[int]) -> dict[int, int]:
-    """Record so many hours for a client of each size; return the clients."""
+    """Record hours for a client of each size, every project's on a day of its own; return the clients by size."""
     found = {}
+    days = itertools.count()
     for size in sizes:
         with store.begin(replace(operator_of(store, 1), user_id=1, role="admin"), write=True) as tx:
             client = make(clients.Client, name=f"Client of {size}", hourly_rate="90")
@@ -55,7 +57,8 @@ def fill(store: Store, sizes: list[int]) -> dict[int, int]:
             for number in range(PROJECTS):
                 project = make(projects.Project, name=f"Project {number}", client_id=found[size])
                 hour = {"project_id": projects.create_project(tx, project).id, "duration_minutes": 45}
-                entry = time_entries.record_time(tx, make(TimeEntry, **hour))
+                day = str(date.today() - timedelta(days=next(days)))
+                entry = time_entries.record_time(tx, make(TimeEntry, **hour, date=day))
                 tx.connection.execute(COPY.format(times=size // PROJECTS - 1, names=names, id=entry))
     doctor.inspect(store, repair=True)
     return found
