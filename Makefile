@@ -9,7 +9,7 @@ PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .PHONY: help run test browser sure format lint types coverage bench instructions statements depth screenshots migration tables examples openapi clients map settings dist deploy clean
 
-help:  ## list what can be made
+help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
 
 $(READY): pyproject.toml tools/setup.sh
@@ -20,7 +20,7 @@ $(DEVELOP): $(READY)
 	sh tools/setup.sh $(PYTHON) $(VENV) --group dev
 	@touch $@
 
-run: $(READY)  ## serve the demo: two lively agencies on the embedded database
+run: $(READY)  ## serve the demo: two agencies on the embedded database
 	$(BIN)/retainer demo
 
 browser:
@@ -29,7 +29,7 @@ browser:
 deploy:
 	@sh tools/deploy.sh
 
-test: $(DEVELOP) browser deploy  ## run the tests: on PostgreSQL what a database decides, random ones a fifth as long
+test: $(DEVELOP) browser deploy  ## run the tests, on PostgreSQL only those that depend on the database
 	$(PYTEST)
 
 format: $(DEVELOP)  ## format the code
@@ -47,7 +47,7 @@ coverage: $(DEVELOP) browser deploy
 	$(BIN)/coverage erase
 	RETAINER_TEST_LENGTH=full $(PYTEST) --cov --cov-report=term
 
-sure: lint types coverage  ## all that must hold before a push: format, lint, types, tests at full length, coverage
+sure: lint types coverage  ## check all that must hold before a push: format, types, every test on both databases, coverage
 
 bench: $(DEVELOP)  ## measure the server against bench/bare.py; ON="--database postgresql" for the other database
 	$(BIN)/python -m bench.load $(ON)
@@ -61,7 +61,7 @@ statements: $(DEVELOP)  ## write and show the statements and round trips to Post
 	$(BIN)/pytest -q tests/contract/test_statements.py --write-statements
 	@cut -f 1-4 tests/contract/statements.tsv | expand -t 52,64,78
 
-depth: $(DEVELOP)  ## measure how answers slow down from 10,000 to 1,000,000 time entries; ON as for bench
+depth: $(DEVELOP)  ## measure responses with 10,000 and with 1,000,000 time entries; ON as for bench
 	$(BIN)/python -m bench.depth $(ON)
 
 tables: $(DEVELOP)  ## write the first migration from the tables, until the first release
@@ -70,16 +70,16 @@ tables: $(DEVELOP)  ## write the first migration from the tables, until the firs
 examples: $(DEVELOP)  ## record the examples of the reference again
 	$(BIN)/pytest -q tests/test_examples.py --write-examples
 
-screenshots: $(DEVELOP) browser  ## write pictures of the console's pages into docs/screenshots
+screenshots: $(DEVELOP) browser  ## write screenshots of the console into docs/screenshots
 	$(BIN)/python -m tools.screenshots
 
 migration: $(DEVELOP)  ## write a new migration from the tables: make migration NAME="what changes"
 	$(BIN)/python tools/new_migration.py "$(NAME)"
 
-openapi: $(DEVELOP)  ## write openapi.json, which may only gain
+openapi: $(DEVELOP)  ## write openapi.json, which may only grow
 	$(BIN)/python -m tools.openapi
 
-clients: $(DEVELOP)  ## generate four clients from the OpenAPI document and let each do a day's work; needs npm
+clients: $(DEVELOP)  ## generate four clients from the OpenAPI document and test them; needs npm
 	$(BIN)/python -m tools.clients
 
 map: $(DEVELOP)  ## write docs/code-map.md from the modules
@@ -92,5 +92,5 @@ dist: $(DEVELOP)  ## build the wheel and the source distribution into dist/
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
 
-clean:  ## remove what make has made
+clean:  ## remove what make has created
 	rm -rf $(VENV) data dist tests/browser/node_modules .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Install what the tests of pages and samples need: Chromium with its driver, Node.js, curl, and axe-core. Where that
-# cannot be, say so: those tests are skipped then, but never where CI is set.
+# Install what the tests of pages and samples need: Chromium with its driver, Node.js, curl and axe-core. If that is
+# impossible, say so: their tests are skipped, but never where CI is set.
 set -eu
 folder=$(dirname "$0")/../tests/browser
 

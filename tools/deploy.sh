@@ -16,7 +16,7 @@ give_up() {
 }
 
 [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || give_up "install$missing."
-# The packages start what they install; here only the programs are needed.
+# Installed services would start; only the programs are needed.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
     printf '#!/bin/sh\nexit 101\n' >"$policy"

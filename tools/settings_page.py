@@ -1,4 +1,4 @@
-"""Write docs/settings.md, a row for each setting, from the declared settings: python -m tools.settings_page."""
+"""Write docs/settings.md from the declared settings: python -m tools.settings_page."""
 
 from pathlib import Path
 
@@ -8,22 +8,25 @@ PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
 HEAD = """\
 # Settings
 
-Every setting has a default, so none is required. Set one as an environment variable or in a file `.env` in the folder
-in which the server starts; the environment wins. `NAME_FILE` names a file that holds the value, for passwords. An
-unknown name or an invalid value stops the start with a message. `retainer config` shows the values in force and their
-sources.
+Every setting has a default, so none is required. Set one as an environment variable, or in a file `.env` in the
+folder in which the command runs; the environment wins. For passwords, `NAME_FILE` names a file that holds the value.
+With an unknown name or an invalid value the server does not start, and says why. `retainer config` shows the values
+in force and their sources.
 
 `make settings` writes this page from `src/retainer/settings.py`.
+
+| setting | meaning | value | default |
+|---|---|---|---|
 """
 
 
 def settings_page() -> str:
     """Return the page."""
-    parts = [HEAD]
+    rows = []
     for name, item in declared():
-        form, sentence = item.metadata["form"], item.metadata["sentence"]
-        parts.append(f"## {name}\n\n{sentence}\n\n- Takes: {form}\n- Default: `{shown(item.default)}`\n")
-    return "\n".join(parts)
+        form, sentence, default = item.metadata["form"], item.metadata["sentence"], shown(item.default)
+        rows.append(f"| `{name}` | {sentence} | {form} | `{default}` |\n")
+    return HEAD + "".join(rows)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Make the virtual environment $2 with the interpreter $1, if it is not there, and install the project into it; further
-# arguments are those of pip, like --group dev for the development tools.
+# Create the virtual environment $2 with the interpreter $1 if it does not exist, and install the project. Further
+# arguments go to pip, like --group dev for the development tools.
 set -eu
 python=$1
 venv=$2
 shift 2
 
-# Some systems ship venv without ensurepip: then the environment is made bare and filled by the system's pip.
+# Some systems ship venv without ensurepip: then the system's pip installs pip into the environment.
 if [ ! -x "$venv/bin/python" ] && ! "$python" -m venv "$venv" >/dev/null 2>&1; then
     rm -rf "$venv"
     "$python" -m venv --without-pip "$venv"

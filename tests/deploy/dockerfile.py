@@ -1,4 +1,4 @@
-"""Just enough of a container's builder to run deploy/Dockerfile in folders: a folder for each stage is its root."""
+"""A builder for deploy/Dockerfile without containers: the root of each stage is a folder."""
 
 import json
 import os
@@ -10,8 +10,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-OURS = re.compile(r"(?<![\w.])/(?=(?:opt|src|var/lib)\b)")
-"""Paths of the image that the Dockerfile makes; all others are those of the system below it."""
+IMAGE_PATH = re.compile(r"(?<![\w.])/(?=(?:opt|src|var/lib)\b)")
+"""Paths that the Dockerfile creates; all others are those of the host."""
 
 
 @dataclass
@@ -24,8 +24,8 @@ class Stage:
     settings: dict[str, str] = field(default_factory=dict)
 
     def inside(self, text: str) -> str:
-        """Return a text in which the paths of the image are those in its root."""
-        return OURS.sub(f"{self.root}/", text)
+        """Return a text with the paths of the image in the root of the stage."""
+        return IMAGE_PATH.sub(f"{self.root}/", text)
 
     def variables(self) -> dict[str, str]:
         """Return the environment of a command in the image."""
@@ -42,7 +42,7 @@ def instructions(text: str) -> list[tuple[str, str]]:
 def build(text: str, context: Path, folder: Path, pip_options: str = "") -> Stage:
     """Run all instructions of a Dockerfile in a clean environment; return its last stage.
 
-    Its commands `python` and `pip` are those of this interpreter; `pip` gets the given options, too.
+    `python` and `pip` are those of this interpreter; `pip` gets the options, too.
     """
     stages: dict[str, Stage] = {}
     stage = Stage(folder)
@@ -83,26 +83,28 @@ def build(text: str, context: Path, folder: Path, pip_options: str = "") -> Stag
 
 
 def copy(stage: Stage, rest: str, context: Path, stages: dict[str, Stage]) -> None:
-    """Copy files of the context or of another stage; owners are left as they are."""
+    """Copy files of the context or of another stage; owners are ignored."""
     words = rest.split()
     options = dict(word[2:].split("=") for word in words if word.startswith("--"))
     *sources, target = (word for word in words if not word.startswith("--"))
     origin = stages[options["from"]].root if "from" in options else context
-    there = Path(stage.inside(target) if target.startswith("/") else Path(stage.inside(stage.folder)) / target)
+    destination = Path(stage.inside(target) if target.startswith("/") else Path(stage.inside(stage.folder)) / target)
     for source in sources:
-        place = origin / source.lstrip("/")
-        if place.is_dir():
+        path = origin / source.lstrip("/")
+        if path.is_dir():
             ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(place, there, symlinks=True, ignore=None if "from" in options else ignored)
+            shutil.copytree(path, destination, symlinks=True, ignore=None if "from" in options else ignored)
         else:
-            shutil.copy2(place, there / place.name)
+            shutil.copy2(path, destination / path.name)
     if "from" in options:
-        for script in there.glob("bin/*"):  # its first line names an interpreter: in an image both have the same path
+        for script in destination.glob(
+            "bin/*"
+        ):  # its first line names an interpreter: in an image both have the same path
             if not script.is_symlink():
                 script.write_bytes(script.read_bytes().replace(bytes(origin), bytes(stage.root)))
 
 
 def command(stage: Stage, name: str) -> list[str]:
-    """Return the words of an instruction like CMD, whose words are a list in JSON."""
+    """Return the words of an instruction like CMD, a list in JSON."""
     words: list[str] = json.loads(stage.settings[name][stage.settings[name].index("[") :])
     return words

@@ -1,4 +1,4 @@
-"""The container: the steps of its Dockerfile run in empty folders, and what they install is started as it would be."""
+"""The container: the steps of its Dockerfile run in empty folders, and its command starts from there."""
 
 import subprocess
 import sysconfig
@@ -15,7 +15,7 @@ from tests.length import IS_FULL
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory):
-    """The last stage. At full length its dependencies are downloaded; else those of this environment are used."""
+    """The last stage. At full length, its dependencies are installed; otherwise it uses those of this environment."""
     stage = dockerfile.build(
         sample("Dockerfile"), ROOT, tmp_path_factory.mktemp("image"), "" if IS_FULL else "--no-deps"
     )
@@ -26,7 +26,7 @@ def image(tmp_path_factory):
 
 
 def files(stage):
-    """Every file of the image with its size and time, but for what a volume holds."""
+    """Return every file of the image outside its volume, with size and time."""
     volume = stage.settings["VOLUME"].lstrip("/")
     found = (path for path in stage.root.rglob("*") if not path.is_relative_to(stage.root / volume))
     return {path: (path.lstat().st_size, path.lstat().st_mtime_ns) for path in found}

@@ -1,4 +1,4 @@
-"""A Retainer behind nginx and behind Caddy, as the samples set them up: what the proxy reports of a client is true."""
+"""A server behind nginx and behind Caddy, with the configuration in deploy/: they report the true address and host."""
 
 import contextlib
 import http.client
@@ -30,7 +30,7 @@ def make_certificate(folder):
 
 
 def nginx(folder, port, upstream):
-    """Write the sample as nginx reads it, with ports and folders of the test, and without TLS unless it is checked."""
+    """Write the configuration with ports and folders of the test; without TLS if there is a port."""
     certificates = "/etc/letsencrypt/live/agency.example"
     site = sample("nginx.conf", (certificates, str(folder)), ("127.0.0.1:8000", f"127.0.0.1:{upstream}"))
     if port is not None:
@@ -49,7 +49,7 @@ def nginx(folder, port, upstream):
 
 
 def caddy(folder, port, upstream):
-    """Write the sample as Caddy reads it, with ports of the test and without TLS."""
+    """Write the configuration with ports of the test, without TLS."""
     options = f"{{\n\tadmin off\n\tstorage file_system {folder}\n}}\n"
     replacements = (("agency.example {", f"http://agency.example:{port} {{"), (":8000", f":{upstream}"))
     (folder / "Caddyfile").write_text(options + sample("Caddyfile", *replacements))
@@ -76,7 +76,7 @@ def started(program, arguments, port, folder):
 
 @pytest.fixture(scope="module", params=[nginx, caddy], ids=lambda each: each.__name__)
 def proxy(request, server, tmp_path_factory):
-    """A running proxy; its answer is a client of it."""
+    """A client of a running proxy."""
     find_program(request.param.__name__)
     folder, port = tmp_path_factory.mktemp("proxy"), free_port()
     arguments = request.param(folder, port, server.port)
@@ -85,7 +85,7 @@ def proxy(request, server, tmp_path_factory):
 
 
 def get(proxy, path, header, value):
-    """Send a request with a header whose name is sent as it is written."""
+    """Send a request with a header whose name is not changed."""
     connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=20, source_address=(ADDRESS, 0))
     with contextlib.closing(connection):
         connection.putrequest("GET", path, skip_host=True)

@@ -1,4 +1,4 @@
-"""The units of systemd, the compose files and the alerts, as their own programs and the product read them."""
+"""The systemd units, the compose files and the alerts, read by their programs and by the product."""
 
 import re
 import urllib.request
