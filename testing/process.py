@@ -156,6 +156,11 @@ class Client:
             self._connection.close()
             self._connection = None
 
+    @property
+    def local_address(self) -> Any:
+        """The address of this side of the connection: another one for another connection."""
+        return self._connected().sock.getsockname()
+
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """Send one request; `body` is bytes as they are, or a value as JSON. Underscores in header names are dashes."""
         return checked(self.send(method, BASE_PATH + path, body, **headers), method)
@@ -180,6 +185,14 @@ class Client:
         if response.will_close:
             self.close()
         return Answer(response.status, found, content)
+
+    def insist(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+        """Send a request again while it is refused with 503, as a write that waited too long for others may be."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            answer = self.send(method, BASE_PATH + path, body, **headers)
+            if answer.status != 503 or time.monotonic() > end:
+                return checked(answer, method)
 
     def get(self, path: str, **headers: str) -> Answer:
         return self.call("GET", path, **headers)

@@ -12,6 +12,7 @@ import time
 import pytest
 from testing.process import (
     COMMAND,
+    PATIENCE,
     command,
     contents,
     environment,
@@ -158,7 +159,7 @@ def test_standard_output_takes_a_backup_and_no_word(folder):
 def begun(folder, *arguments):
     """Start a backup; return its process when it has begun to write."""
     process = subprocess.Popen([*COMMAND, "backup", *arguments], cwd=folder, env=environment(folder))
-    until(lambda: list(folder.glob(".retainer-partial/*")) or process.poll() is not None, "it has begun", seconds=20)
+    until(lambda: list(folder.glob(".retainer-partial/*")) or process.poll() is not None, "it has begun")
     return process
 
 
@@ -169,7 +170,7 @@ def test_a_killed_backup_leaves_nothing_under_the_final_name_and_the_next_one_cl
         process = begun(folder, "b")
         time.sleep(turn * 0.05)
         process.kill()
-        if process.wait(timeout=20) == -signal.SIGKILL:
+        if process.wait(timeout=PATIENCE) == -signal.SIGKILL:
             killed += 1
             assert not (folder / "b").exists()
             assert (folder / ".retainer-partial").is_dir(), "it was in the middle of its work"
@@ -185,7 +186,7 @@ def test_a_backup_that_is_told_to_end_clears_up(folder):
     bulky(folder)
     process = begun(folder, "b")
     process.terminate()
-    assert process.wait(timeout=20) == 128 + signal.SIGTERM
+    assert process.wait(timeout=PATIENCE) == 128 + signal.SIGTERM
     assert sorted(each.name for each in folder.iterdir()) == ["data"]
 
 
@@ -197,7 +198,7 @@ def test_two_backups_into_one_folder_do_not_meet(folder):
         assert "Another backup" in refused(folder, "backup", "c")
     finally:
         os.kill(process.pid, signal.SIGCONT)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=PATIENCE) == 0
     assert sorted(each.name for each in folder.iterdir()) == ["b", "data"]
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import psycopg
 import pytest
-from testing.process import at_once, query, statuses, unsound
+from testing.process import PATIENCE, at_once, query, statuses, unsound
 
 from retainer.store.engines import Sqlite
 from tests.blackbox import gapless
@@ -42,7 +42,7 @@ class Desk:
 
     def one(self, *call, **headers):
         with self.servers.client(self.key) as client:
-            return client.call(*call, **headers)
+            return client.insist(*call, **headers)
 
     def get(self, path):
         return self.one("GET", path).data
@@ -54,8 +54,8 @@ class Desk:
         def send(number):
             with self.servers.client(self.key) as client:
                 client.get("/me")
-                barrier.wait(timeout=20)
-                return client.call(*calls[number], **headers)
+                barrier.wait(timeout=PATIENCE)
+                return client.insist(*calls[number], **headers)
 
         return at_once(len(calls), send)
 
@@ -268,7 +268,7 @@ def test_hours_that_are_changed_and_deleted_meanwhile_are_billed_as_they_are(des
 
     def work(number):
         chance = random.Random(number)
-        barrier.wait(timeout=20)
+        barrier.wait(timeout=PATIENCE)
         for _ in range(6):
             act = chance.choices([bill, gather, change, erase], [8, 1, 8, 1])[0]
             answer = act(chance, drafts[number])

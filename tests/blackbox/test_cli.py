@@ -306,7 +306,7 @@ def test_a_port_in_use_is_told_in_a_sentence(tmp_path):
 def test_serve_with_json_writes_one_object_as_soon_as_it_listens(tmp_path):
     with running(prepared(tmp_path), "--json") as server:
         out = tmp_path / "out.txt"
-        until(lambda: out.read_bytes().endswith(b"\n"), "the object is there while the server runs", seconds=5)
+        until(lambda: out.read_bytes().endswith(b"\n"), "the object is there while the server runs")
         assert json.loads(out.read_text()) == {"base_url": f"http://127.0.0.1:{server.port}/api/public/v1"}
         assert server.stop() == 0
     assert len(out.read_text().splitlines()) == 1, "and nothing else, to the end"
@@ -328,7 +328,7 @@ def test_a_program_that_reads_serve_through_a_pipe_learns_when_it_is_ready(tmp_p
 
 def test_the_demo_prints_a_base_url_a_key_and_a_curl_line_that_work(tmp_path):
     with running(tmp_path, "--json", does="demo") as server:
-        text = until((tmp_path / "out.txt").read_text, "the demo says how to call it", seconds=30)
+        text = until((tmp_path / "out.txt").read_text, "the demo says how to call it")
         printed = json.loads(text)
         assert {"base_url", "key", "curl"} <= set(printed)
         header, url = re.fullmatch(r'curl -H "Authorization: (.*)" (\S+)', printed["curl"]).groups()

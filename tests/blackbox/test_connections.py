@@ -4,11 +4,13 @@ import contextlib
 import os
 import re
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
-from testing.process import drained, until
+from testing.process import PATIENCE, drained, environment, until
 
 from retainer.server.http.connections import MAX_OF_AN_ADDRESS, ConnectionGuard
 from retainer.settings import Settings
@@ -24,7 +26,7 @@ def idle(server, count, address):
     with contextlib.ExitStack() as stack:
         yield [
             stack.enter_context(
-                socket.create_connection(("127.0.0.1", server.port), timeout=5, source_address=(address, 0))
+                socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE, source_address=(address, 0))
             )
             for _ in range(count)
         ]
@@ -41,27 +43,32 @@ def is_closed(link):
 
 
 def test_thousands_of_idle_connections_of_one_address_delay_nobody_and_are_cut_to_its_share(server, agency, address):
-    with idle(server, IDLE, address) as links:
-        with server.client(agency["key"]) as client:
-            assert client.get("/me").status == 200
-        until(lambda: sum(map(is_closed, links)) >= IDLE - MAX_OF_AN_ADDRESS, "those over the share end", seconds=5)
-        assert not is_closed(links[0]), "the oldest stay"
+    with server.client(agency["key"], address) as oldest:
+        oldest.get("/me")
+        kept = oldest.local_address
+        with idle(server, IDLE, address) as links, server.client(agency["key"]) as other:
+
+            def are_cut():
+                assert (oldest.get("/me").status, other.get("/me").status) == (200, 200)
+                return sum(map(is_closed, links)) > IDLE - MAX_OF_AN_ADDRESS
+
+            until(are_cut, "those over the share end")
+        assert oldest.local_address == kept, "the oldest stay"
 
 
 def test_a_connection_that_has_done_nothing_for_long_is_closed(server, address):
     with idle(server, 1, address) as (link,):
-        link.settimeout(15)
         assert drained(link) == (b"", True)
 
 
 def test_a_kept_connection_serves_one_request_after_another_for_longer_than_one_may_take(server, agency):
     with server.client(agency["key"]) as client:
         client.get("/me")
-        before = client._connection.sock.getsockname()  # noqa: SLF001
+        before = client.local_address
         for _ in range(8):
             time.sleep(4.5)
             assert client.get("/me").status == 200
-        assert client._connection.sock.getsockname() == before, "the same connection all the while"  # noqa: SLF001
+        assert client.local_address == before, "the same connection all the while"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
@@ -106,3 +113,26 @@ def test_a_look_keeps_the_locks_of_the_database(server, agency):
     assert before > 0, "an open WAL database is locked against being opened otherwise"
     time.sleep(2.5)
     assert locks() == before
+
+
+DRAINS = """
+import socket, sys, threading
+from retainer.server.http.connections import ConnectionGuard
+from retainer.settings import Settings
+
+def scan():
+    while True:
+        guard.look()
+
+sys.setswitchinterval(1e-6)
+guard = ConnectionGuard(Settings(), print)
+threading.Thread(target=scan, daemon=True).start()
+for _ in range(2000):
+    listener = socket.create_server(("127.0.0.1", 0))
+    guard.leave(0)
+    assert socket.socket(fileno=listener.detach()).family == socket.AF_UNIX
+"""
+
+
+def test_a_worker_that_leaves_replaces_its_listener_while_another_thread_scans():
+    subprocess.run([sys.executable, "-c", DRAINS], env=environment(Path.cwd()), check=True, timeout=PATIENCE)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from testing.agencies import open_agency
-from testing.process import COMMAND, Result, command, environment, opened, prepared, running
+from testing.process import COMMAND, PATIENCE, Result, command, environment, opened, prepared, running
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def on_terminal(folder: Path, *arguments: str) -> tuple[int, str]:
             except OSError:  # nobody holds the other end any more
                 break
             shown += part
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
     os.close(ours)
     return process.returncode, shown.decode()
 

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 from testing import process
-from testing.process import COMMAND, at_once, children, prepared, running, statuses
+from testing.process import COMMAND, PATIENCE, at_once, children, prepared, running, statuses
 
 WRITERS = 16
 
@@ -45,7 +45,7 @@ def test_a_write_is_acknowledged_only_after_a_flush_that_began_when_it_was_sent(
 
         found = [answer for answers in at_once(WRITERS, write) for answer in answers]
         os.kill(children(server.process.pid)[0], signal.SIGTERM)  # strace ends with what it watches
-        server.process.wait(timeout=35)
+        server.process.wait(timeout=PATIENCE)
     assert statuses(found) == {201: 4 * WRITERS}
     lines = trace.read_text(encoding="utf-8", errors="replace").splitlines()
     flushed = flushes(lines)

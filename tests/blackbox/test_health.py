@@ -62,7 +62,7 @@ def test_a_database_that_is_gone_makes_a_server_unready_and_the_log_says_so_twic
     key = server.agency("North", "enterprise")["key"]
     before = len(events(server))
     database.stop("fast")
-    until(lambda: found(server)[0] == 503, "the server is not ready", seconds=5)
+    until(lambda: found(server)[0] == 503, "the server is not ready")
     assert found(server) == (503, {"status": "unready", "database": "out of reach"})
     assert ask(server, "/livez").status == 200
     with server.client(key) as client:

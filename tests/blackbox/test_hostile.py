@@ -67,7 +67,7 @@ def records(client):
 @pytest.fixture(scope="module")
 def unfinished(server):
     """A connection whose headers never end, begun before all other tests of this file; and when."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as link:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as link:
         link.sendall(f"GET {BASE_PATH}/me HTTP/1.1\r\nHost: x\r\nX-Slow: ".encode())
         yield link, time.monotonic()
 
@@ -512,7 +512,7 @@ def connections(server, count, start, then):
             yield
         finally:
             stopped.set()
-            thread.join(timeout=10)
+            thread.join(timeout=PATIENCE)
 
 
 @pytest.mark.parametrize("kind", ["idle", "trickling headers", "trickling bodies", "answers not read"])
@@ -524,7 +524,7 @@ def test_slow_connections_do_not_stop_a_healthy_client(server, agency, kind):
         "answers not read": (requests(agency["key"], 10), b""),
     }[kind]
     key = server.new_key(agency)
-    with connections(server, 60, start, then), server.client(key, timeout=8) as healthy_client:
+    with connections(server, 60, start, then), server.client(key, timeout=20) as healthy_client:
         for _ in range(20):
             assert healthy_client.get("/clients").status == 200
         assert healthy_client.post("/tags", {"name": f"Healthy {kind}"}).status == 201

@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 from testing.agencies import open_agency, open_app
-from testing.process import COMMAND, command, environment, prepared, query, running, tell, unsound, until
+from testing.process import COMMAND, PATIENCE, command, environment, prepared, query, running, tell, unsound, until
 
 from retainer.store.engines import Sqlite
 from tests.contract_checker import ContractChecker
@@ -79,7 +79,7 @@ def monitor(folder, *options):
         yield process
     finally:
         process.kill()
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
 
 
 def test_monitor_once_checks_what_is_due_and_says_how_many(folder, fake_site):
@@ -121,7 +121,7 @@ def test_what_a_killed_monitor_was_looking_at_is_checked_after_the_lease(folder,
     with monitor(folder) as process:
         until(lambda: fake_site.connections == 20, "all sites are being looked at")
         os.kill(process.pid, signal.SIGKILL)
-        process.wait(timeout=20)
+        process.wait(timeout=PATIENCE)
     silent.set()
     fake_site.answer = UP
     assert checked_sites(folder) == 0
@@ -146,7 +146,7 @@ def test_a_monitor_that_is_told_to_end_writes_what_it_was_looking_at(folder, fak
     with monitor(folder, "--json") as process:
         until(lambda: fake_site.connections == 5, "all sites are being looked at")
         process.send_signal(name)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=PATIENCE)
         assert (process.returncode, json.loads(out), err) == (0, {"checked": 5}, b"")
     assert checked_sites(folder) == 5
 

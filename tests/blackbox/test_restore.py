@@ -18,7 +18,7 @@ import msgspec
 import pytest
 from sqlalchemy import text
 from testing.agencies import open_agency
-from testing.process import COMMAND, contents, environment, opened, prepared, query, running, tell, until
+from testing.process import COMMAND, PATIENCE, contents, environment, opened, prepared, query, running, tell, until
 
 from retainer import __version__
 from retainer.backup import BackupError, archive, restore
@@ -347,10 +347,10 @@ def test_a_killed_restore_leaves_the_former_database_as_it_was(folder):
     before = contents(database(folder))
     for turn in range(length(10)):
         process = subprocess.Popen([*COMMAND, "restore", "b", "--force"], cwd=folder, env=environment(folder))
-        until((folder / "data" / ".retainer-partial").exists, "it has begun", seconds=20)
+        until((folder / "data" / ".retainer-partial").exists, "it has begun")
         time.sleep(turn * 0.02)
         process.kill()
-        assert process.wait(timeout=20) == -signal.SIGKILL
+        assert process.wait(timeout=PATIENCE) == -signal.SIGKILL
         assert contents(database(folder)) == before
     former = folder / tell(folder, "restore", "b", "--force")["former_database"]
     assert contents(former) == before

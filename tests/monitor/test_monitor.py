@@ -9,6 +9,7 @@ from ipaddress import ip_network
 
 import pytest
 import time_machine
+from testing.process import PATIENCE, until
 
 from retainer.sites.monitor import loop, schedule
 from retainer.sites.monitor.loop import Monitor
@@ -222,10 +223,7 @@ def running(watch, condition):
     monitor = watch.monitor()
     monitor.start()
     try:
-        end = time.monotonic() + 15
-        while not condition():
-            assert time.monotonic() < end, "waited in vain"
-            time.sleep(0.02)
+        until(condition, "the monitor has done its work")
     finally:
         monitor.stop()
     return monitor
@@ -298,7 +296,7 @@ def test_any_number_of_monitors_check_each_site_once_in_an_interval(watch):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(timeout=30)
+            thread.join(timeout=PATIENCE)
         assert sum(monitor.checked for monitor in monitors) == len(paths)
         assert watch.asked() == dict.fromkeys(paths, rounds)
         watch.due_again()
@@ -431,17 +429,16 @@ def test_a_stopped_monitor_writes_what_it_was_looking_at(watch, monkeypatch):
 def test_a_stopped_monitor_waits_for_no_site_that_takes_too_long(watch, monkeypatch):
     monkeypatch.setattr(loop, "TICK_SECONDS", 0.05)
     monkeypatch.setattr(loop, "DRAIN_SECONDS", 0.3)
-    site, asked = watch.site(), threading.Event()
+    site, asked, released = watch.site(), threading.Event(), threading.Event()
 
     def answer(*_):
         asked.set()
-        time.sleep(3)
+        released.wait(PATIENCE)
 
     watch.server.answer = answer
-    began = time.monotonic()
     monitor = running(watch, asked.is_set)
-    assert time.monotonic() - began < 2.5
     assert (monitor.checked, watch.read(site)["status"]) == (0, "unknown")
+    released.set()
     watch.due_again()
     assert watch.check(UP) == 1
 

@@ -77,9 +77,10 @@ class ConnectionGuard:
 
     def look(self) -> list[Connection]:
         """Return every connection of a client."""
-        self._listeners.clear()
+        listeners: set[int] = set()
         with os.scandir("/proc/self/fd") as entries:
-            connections = [self._connection(int(entry.name)) for entry in entries]
+            connections = [self._connection(int(entry.name), listeners) for entry in entries]
+        self._listeners = listeners  # never half of them: another thread may look at the same time
         return [connection for connection in connections if connection is not None]
 
     def check(self, connections: list[Connection]) -> None:
@@ -100,8 +101,8 @@ class ConnectionGuard:
                     end(connection, socket.SHUT_RDWR)
         self._seen = {connection.inode for connection in connections}
 
-    def _connection(self, descriptor: int) -> Connection | None:
-        """Return the client's connection behind a descriptor, or None; remember the ports of listening sockets."""
+    def _connection(self, descriptor: int, listeners: set[int]) -> Connection | None:
+        """Return the client's connection behind a descriptor, or None; note listening sockets and their ports."""
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISSOCK(status.st_mode):
@@ -111,7 +112,7 @@ class ConnectionGuard:
                     return None
                 if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                     self._ports.add(sock.getsockname()[1])
-                    self._listeners.add(descriptor)
+                    listeners.add(descriptor)
                     return None
                 if sock.getsockname()[1] not in self._ports:
                     return None
