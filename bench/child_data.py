@@ -42,7 +42,7 @@ def add_children(path: Path, entries: int) -> dict[str, int]:
     connection = Sqlite(str(path)).connect()
     for pragma in FAST:
         connection.execute(f"PRAGMA {pragma}")
-    chance, account = random.Random(6), 1
+    rng, account = random.Random(6), 1
     counts = {
         "tags": TAGS,
         "milestones": STAGES * PROJECTS,
@@ -63,7 +63,7 @@ def add_children(path: Path, entries: int) -> dict[str, int]:
     }
     connection.execute("BEGIN")
     for name, (columns, make) in makers.items():
-        rows = ((*stamps, *make(chance, n)) for n, stamps in enumerate(moments(account, counts[name]), start=1))
+        rows = ((*stamps, *make(rng, n)) for n, stamps in enumerate(moments(account, counts[name]), start=1))
         put(connection, account, name, columns, rows)
     connection.execute(LINK_TASKS)
     connection.execute(LINK_TIME)
@@ -91,8 +91,8 @@ def stage(_: random.Random, n: int) -> Row:
     return -(-n // STAGES), "Launch", "open", "EUR", 1 + n % STAGES, "launch"
 
 
-def contact(chance: random.Random, n: int) -> Row:
-    name = f"Person {chance.randrange(10**6)}"
+def contact(rng: random.Random, n: int) -> Row:
+    name = f"Person {rng.randrange(10**6)}"
     return 1 + n % CLIENTS, name, "general", 0, "active", name, name.casefold(), name.casefold()
 
 
@@ -101,8 +101,8 @@ def site(_: random.Random, n: int) -> Row:
     return (url, f"Shop {n}", 1 + n % CLIENTS, "production", "wordpress", 0, 300, 0, 0, 0, f"shop {n}", url)
 
 
-def ticket(chance: random.Random, n: int) -> Row:
-    status = "open" if chance.random() < 0.1 else "closed"
+def ticket(rng: random.Random, n: int) -> Row:
+    status = "open" if rng.random() < 0.1 else "closed"
     return 1 + n % CLIENTS, 1000 + n, "The checkout is slow", status, "normal", "question", 0, "the checkout is slow"
 
 
@@ -110,8 +110,8 @@ def reply(_: random.Random, n: int) -> Row:
     return 1 + n % BUSY_TICKETS, "We are looking into it.", "user", 1, 0, "we are looking into it."
 
 
-def quote(chance: random.Random, n: int) -> Row:
-    day, net = datetime.now(UTC).date() - timedelta(days=30), 100 * chance.randint(100, 5000)
+def quote(rng: random.Random, n: int) -> Row:
+    day, net = datetime.now(UTC).date() - timedelta(days=30), 100 * rng.randint(100, 5000)
     number = f"Q-{n:06}"
     client = client_of(1 + n % PROJECTS)
     return client, number, "declined", str(day), str(day), "EUR", net, 0, net, "[]", number.casefold()

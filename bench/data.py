@@ -79,22 +79,22 @@ def fill(path: Path) -> list[str]:
     database = Sqlite(str(path))
     connection, clients, time = database.connect(), Clients(database), TimeEntries(database)
     caller = database.one(connection, bare.key_statement(database), [keys.digest(made[0])])
-    chance = random.Random(1)
+    rng = random.Random(1)
     today = date.today()  # noqa: DTZ011
     connection.execute("BEGIN IMMEDIATE")
     connection.executemany(INSERT_TAG, [(account, f"Tag {n}", f"tag {n}") for n in range(TAGS)])
     for n in range(CLIENTS):
-        clients.insert(connection, caller, clients.decode(describe(chance, n)))
-    rows = [(account, chance.randint(1, CLIENTS), f"bo.{n}@example.com") for n in range(CONTACTS)]
+        clients.insert(connection, caller, clients.decode(describe(rng, n)))
+    rows = [(account, rng.randint(1, CLIENTS), f"bo.{n}@example.com") for n in range(CONTACTS)]
     connection.executemany(INSERT_CONTACT, rows)
-    rates = [chance.choice((None, 9550, 12025)) for _ in range(PROJECTS)]
+    rates = [rng.choice((None, 9550, 12025)) for _ in range(PROJECTS)]
     names = [f"Website {n}" for n in range(PROJECTS)]
     projects = [(account, client_of(n + 1), names[n], rates[n], names[n].casefold()) for n in range(PROJECTS)]
     connection.executemany(INSERT_PROJECT, projects)
     connection.execute(COUNT_CHILDREN)
     for n in range(ENTRIES):
         day = today - timedelta(days=365 - 365 * n // ENTRIES)
-        time.insert(connection, caller, time.decode(describe_time(chance, date=day.isoformat())))
+        time.insert(connection, caller, time.decode(describe_time(rng, date=day.isoformat())))
     connection.execute("COMMIT")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
@@ -106,30 +106,30 @@ def client_of(project: int) -> int:
     return project * (CLIENTS // PROJECTS)
 
 
-def describe(chance: random.Random, n: int) -> bytes:
+def describe(rng: random.Random, n: int) -> bytes:
     """The body that creates a client."""
-    members = {"name": f"{chance.choice(CITIES)} Studio {chance.randrange(10**6)}", "email": f"office.{n}@example.com"}
+    members = {"name": f"{rng.choice(CITIES)} Studio {rng.randrange(10**6)}", "email": f"office.{n}@example.com"}
     members |= {"phone": f"+41 44 {n:07}", "website": f"https://client-{n}.example.com", "country": "CH"}
-    members |= {"address_line1": f"{chance.randint(1, 200)} Long Street", "city": chance.choice(CITIES)}
-    members |= {"hourly_rate": f"{chance.randint(50, 200)}.50", "tax_rate": "7.5"} if n % 2 else {}
+    members |= {"address_line1": f"{rng.randint(1, 200)} Long Street", "city": rng.choice(CITIES)}
+    members |= {"hourly_rate": f"{rng.randint(50, 200)}.50", "tax_rate": "7.5"} if n % 2 else {}
     members |= {"notes": "Met at the fair; prefers e-mail."} if n % 4 == 0 else {}
-    return msgspec.json.encode(members | {"tag_ids": chance.sample(range(1, TAGS + 1), n % 3)})
+    return msgspec.json.encode(members | {"tag_ids": rng.sample(range(1, TAGS + 1), n % 3)})
 
 
-def describe_time(chance: random.Random, **others: str) -> bytes:
+def describe_time(rng: random.Random, **others: str) -> bytes:
     """The body that creates a time entry."""
-    project = chance.randint(1, PROJECTS)
+    project = rng.randint(1, PROJECTS)
     members: dict[str, object] = {"client_id": client_of(project), "project_id": project}
-    members |= {"duration_minutes": chance.randint(1, 3), "date": long_ago(chance)}
-    members |= {"billable": chance.random() < 0.8, "description": work_done(chance)}
+    members |= {"duration_minutes": rng.randint(1, 3), "date": long_ago(rng)}
+    members |= {"billable": rng.random() < 0.8, "description": work_done(rng)}
     return msgspec.json.encode(members | others)
 
 
-def long_ago(chance: random.Random) -> str:
+def long_ago(rng: random.Random) -> str:
     """A day of the nineties: a day of a user has room for 1440 minutes, and a long run sends many entries."""
-    return (date(1990, 1, 1) + timedelta(days=chance.randrange(3650))).isoformat()
+    return (date(1990, 1, 1) + timedelta(days=rng.randrange(3650))).isoformat()
 
 
-def work_done(chance: random.Random) -> str:
+def work_done(rng: random.Random) -> str:
     """What somebody notes of an hour's work."""
-    return chance.choice(WORK).format(chance.choice(SUBJECTS))
+    return rng.choice(WORK).format(rng.choice(SUBJECTS))

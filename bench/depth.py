@@ -41,9 +41,9 @@ OPERATIONS = [
 
 def prepare(made: Made) -> dict[str, Iterator[bytes]]:
     """An endless stream of requests for each kind, spread evenly over the keys; POST comes last, as it adds rows."""
-    chance = random.Random(2)
+    rng = random.Random(2)
     pages = -(-made.entries // PER_PAGE)
-    projects = [chance.randint(1, PROJECTS) for _ in made.keys]
+    projects = [rng.randint(1, PROJECTS) for _ in made.keys]
     midst = datetime.now(UTC).date() - timedelta(days=DAYS // 2)
     period = f"date_from={midst}&date_to={midst + timedelta(days=30)}"
     reads = {
@@ -53,7 +53,7 @@ def prepare(made: Made) -> dict[str, Iterator[bytes]]:
     reads |= {
         "... last page": [f"/time-entries?page={pages}"],
         MIDDLE: [f"/time-entries?page={1 + pages // 2}"],
-        "... ?user_id=": [f"/time-entries?user_id={chance.randint(1, USERS)}" for _ in made.keys],
+        "... ?user_id=": [f"/time-entries?user_id={rng.randint(1, USERS)}" for _ in made.keys],
         "... ?project_id=": [f"/time-entries?project_id={project}" for project in projects],
         "... ?date_from=&date_to=": [f"/time-entries?{period}"],
         "... ?updated_since=": [f"/time-entries?updated_since={made.recent}"],
@@ -63,8 +63,8 @@ def prepare(made: Made) -> dict[str, Iterator[bytes]]:
         for kind, paths in reads.items()
     }
     sent = [
-        {"client_id": client_of(project), "project_id": project, "duration_minutes": chance.randint(1, 3)}
-        | {"date": long_ago(chance), "billable": chance.random() < 0.8, "description": work_done(chance)}
+        {"client_id": client_of(project), "project_id": project, "duration_minutes": rng.randint(1, 3)}
+        | {"date": long_ago(rng), "billable": rng.random() < 0.8, "description": work_done(rng)}
         for project in projects
     ]
     streams["POST /time-entries"] = [

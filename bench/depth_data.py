@@ -55,16 +55,16 @@ def fill(path: Path, count: int) -> Made:
     connection = Sqlite(str(path)).connect()
     for pragma in FAST:
         connection.execute(f"PRAGMA {pragma}")
-    chance = random.Random(1)
+    rng = random.Random(1)
     days = [str(datetime.now(UTC).date() - timedelta(days=DAYS - n)) for n in range(DAYS)]
     first = (account, f"{days[0]}T08:00:00.000000Z", f"{days[0]}T08:00:00.000000Z")
     connection.execute("BEGIN")
     people = [(admin, f"Person {n}", f"person.{n}@north.example", 7000 + 100 * n) for n in range(1, USERS)]
     connection.executemany(INSERT_USER, people)
-    put(connection, account, "clients", CLIENT, clients(chance, first))
-    put(connection, account, "projects", PROJECT, projects(chance, first))
-    put(connection, account, "tasks", TASK, tasks(chance, account, count // TASK_ENTRIES, days))
-    put(connection, account, "time_entries", ENTRY, time_entries(chance, account, count, days))
+    put(connection, account, "clients", CLIENT, clients(rng, first))
+    put(connection, account, "projects", PROJECT, projects(rng, first))
+    put(connection, account, "tasks", TASK, tasks(rng, account, count // TASK_ENTRIES, days))
+    put(connection, account, "time_entries", ENTRY, time_entries(rng, account, count, days))
     connection.execute("COMMIT")
     last = "SELECT updated_at FROM time_entries ORDER BY account_id DESC, updated_at DESC LIMIT 1 OFFSET ?"
     recent = connection.execute(last, (min(RECENT, count) - 1,)).fetchone()[0]
@@ -80,39 +80,39 @@ def put(connection: Any, account: int, table: str, names: tuple[str, ...], rows:
     connection.execute("INSERT INTO totals (account_id, name, count) VALUES (?, ?, ?)", (account, table, made))
 
 
-def clients(chance: random.Random, stamps: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+def clients(rng: random.Random, stamps: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     for n in range(1, CLIENTS + 1):
-        name, rate = f"Client {chance.randrange(10**6)}", chance.choice((None, 9000, 11050))
+        name, rate = f"Client {rng.randrange(10**6)}", rng.choice((None, 9000, 11050))
         folded = name.casefold()
         yield (*stamps, name, f"C-{n:04}", "active", "EUR", rate, 30, folded, folded, f"{folded}\nc-{n:04}")
 
 
-def projects(chance: random.Random, stamps: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+def projects(rng: random.Random, stamps: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     for n in range(1, PROJECTS + 1):
-        name, status = f"Project {chance.randrange(10**6)}", chance.choice(("active", "active", "completed"))
-        budget = chance.choice(((None, None), (5_000_000, None), (None, 60_000), (5_000_000, 60_000)))
-        rate, folded = chance.choice((None, 9500, 12000)), name.casefold()
+        name, status = f"Project {rng.randrange(10**6)}", rng.choice(("active", "active", "completed"))
+        budget = rng.choice(((None, None), (5_000_000, None), (None, 60_000), (5_000_000, 60_000)))
+        rate, folded = rng.choice((None, 9500, 12000)), name.casefold()
         yield (*stamps, client_of(n), name, status, "time_and_materials", "EUR", rate, *budget, 0, folded, folded)
 
 
-def tasks(chance: random.Random, account: int, count: int, days: list[str]) -> Iterator[tuple[Any, ...]]:
+def tasks(rng: random.Random, account: int, count: int, days: list[str]) -> Iterator[tuple[Any, ...]]:
     """Due a month after they were made; nearly all that were due long ago are done."""
     for n in range(1, count + 1):
-        project, title, age = project_of(n), work_done(chance), DAYS - n * DAYS // (count + 1)
+        project, title, age = project_of(n), work_done(rng), DAYS - n * DAYS // (count + 1)
         made = f"{days[-age]}T09:00:00.{n:06}Z"
-        done = chance.random() < (0.97 if age > OLD else 0.5 * age / OLD)
-        status, completed = ("done", made) if done else (chance.choice(("todo", "in_progress")), None)
+        done = rng.random() < (0.97 if age > OLD else 0.5 * age / OLD)
+        status, completed = ("done", made) if done else (rng.choice(("todo", "in_progress")), None)
         due = str(date.fromisoformat(days[-age]) + timedelta(days=30))
-        priority, user = chance.choice(("normal", "high")), chance.randint(1, USERS)
+        priority, user = rng.choice(("normal", "high")), rng.randint(1, USERS)
         task = (account, made, made, title, client_of(project), project, status, completed, priority, user, due)
-        yield (*task, 60 * chance.randint(1, 40), 1, n // PROJECTS, 1, title.casefold())
+        yield (*task, 60 * rng.randint(1, 40), 1, n // PROJECTS, 1, title.casefold())
 
 
-def time_entries(chance: random.Random, account: int, count: int, days: list[str]) -> Iterator[tuple[Any, ...]]:
+def time_entries(rng: random.Random, account: int, count: int, days: list[str]) -> Iterator[tuple[Any, ...]]:
     """In the order in which they were recorded. Some projects have far more than others; few are changed later."""
-    texts = [f"{work_done(chance)} (#{n})" for n in range(5000)]
+    texts = [f"{work_done(rng)} (#{n})" for n in range(5000)]
     folded = [text.casefold() for text in texts]
-    pick, task_count = chance.random, count // TASK_ENTRIES
+    pick, task_count = rng.random, count // TASK_ENTRIES
     for n in range(count):
         recorded = n * DAYS // count
         changed = recorded if pick() < 0.98 else recorded + int(pick() * (DAYS - recorded))

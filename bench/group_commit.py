@@ -54,14 +54,14 @@ def slow_flushes(folder: Path, milliseconds: float) -> Path:
 
 def writes(kind: str, keys: list[str]) -> Iterator[bytes]:
     """Creates of a kind without end, spread over the keys."""
-    chance = random.Random(2)
+    rng = random.Random(2)
     for number, key in enumerate(itertools.cycle(keys)):
         if kind == "tag":
             yield request("POST", "/tags", key, b'{"name":"Tag no. %d"}' % number)
         elif kind == "client":
-            yield request("POST", "/clients", key, describe(chance, number))
+            yield request("POST", "/clients", key, describe(rng, number))
         else:
-            yield request("POST", "/time-entries", key, describe_time(chance))
+            yield request("POST", "/time-entries", key, describe_time(rng))
 
 
 def fill(former: Path, database: Path) -> list[str]:

@@ -40,16 +40,16 @@ def requests(count: int) -> dict[str, list[tuple[str, str, str]]]:
     """Return the requests of each scenario, as many as are needed: method, path and body."""
     from bench.data import CLIENTS, ENTRIES, describe, describe_time  # noqa: PLC0415
 
-    chance = random.Random(3)
+    rng = random.Random(3)
     many = range(count)
-    entries = [f"/time-entries/{chance.randint(1, ENTRIES)}" for _ in many]
-    clients = [f"/clients/{chance.randint(1, CLIENTS)}" for _ in many]
+    entries = [f"/time-entries/{rng.randint(1, ENTRIES)}" for _ in many]
+    clients = [f"/clients/{rng.randint(1, CLIENTS)}" for _ in many]
     return {
         NOTHING: [],
         "read one": [("GET", client, "") for client in clients],
         "list 25 with total": [("GET", "/clients", "")] * count,
-        "create client": [("POST", "/clients", describe(chance, CLIENTS + n).decode()) for n in many],
-        "create time entry": [("POST", "/time-entries", describe_time(chance).decode()) for _ in many],
+        "create client": [("POST", "/clients", describe(rng, CLIENTS + n).decode()) for n in many],
+        "create time entry": [("POST", "/time-entries", describe_time(rng).decode()) for _ in many],
         "update client": [("PATCH", clients[n], json.dumps({"notes": f"Called {n}"})) for n in many],
         "update time entry": [("PATCH", entries[n], json.dumps({"description": f"Call {n}"})) for n in many],
     }

@@ -101,11 +101,11 @@ def cpu_seconds(server: Server) -> float:
 
 def prepare(keys: list[str]) -> dict[str, Iterator[bytes]]:
     """An endless stream of requests for each scenario, spread evenly over the keys; the same for each server."""
-    chance = random.Random(2)
-    clients = [describe(chance, n) for n in range(4 * KEYS)]
-    entries = [describe_time(chance) for _ in range(4 * KEYS)]
+    rng = random.Random(2)
+    clients = [describe(rng, n) for n in range(4 * KEYS)]
+    entries = [describe_time(rng) for _ in range(4 * KEYS)]
     streams = {
-        "read one": [request("GET", f"/clients/{chance.randint(1, CLIENTS)}", key) for key in keys * 8],
+        "read one": [request("GET", f"/clients/{rng.randint(1, CLIENTS)}", key) for key in keys * 8],
         "list 25 with total": [request("GET", "/clients", key) for key in keys],
         "create": [request("POST", "/clients", key, body) for key, body in zip(keys * 4, clients, strict=True)],
         "create time entry": [

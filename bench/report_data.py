@@ -78,22 +78,22 @@ def add_money(path: Path, count: int) -> None:
     store.engine.close()
 
 
-def invoices(chance: random.Random, count: int) -> Iterator[tuple[date, int, int]]:
+def invoices(rng: random.Random, count: int) -> Iterator[tuple[date, int, int]]:
     """When each was issued, for which project, and its net."""
     today = datetime.now(UTC).date()
     for n in range(count):
         day = today - timedelta(days=DAYS - 1 - n * DAYS // count)
-        yield day, 1 + int(chance.random() * PROJECTS), 100 * chance.randint(100, 5000)
+        yield day, 1 + int(rng.random() * PROJECTS), 100 * rng.randint(100, 5000)
 
 
-def parts(chance: random.Random, account: int, number: int, day: date, project: int, net: int) -> tuple[list[Row], ...]:
+def parts(rng: random.Random, account: int, number: int, day: date, project: int, net: int) -> tuple[list[Row], ...]:
     """The rows of an invoice: itself, its lines, a payment or two, now and then a credit note."""
     age, stamp = (datetime.now(UTC).date() - day).days, f"{day}T09:00:00.{number % 10**6:06}Z"
     stamps, client, tax = (account, stamp, stamp), client_of(project), net * 19 // 100
     total, due = net + tax, day + timedelta(days=30)
-    paid = total if chance.random() < (0.97 if age > OLD else 0.3 * age / OLD) else 0
-    paid_date = min(day + timedelta(days=chance.randint(3, OLD)), day + timedelta(days=age))
-    credited = net // 10 if paid and chance.random() < 0.03 else 0
+    paid = total if rng.random() < (0.97 if age > OLD else 0.3 * age / OLD) else 0
+    paid_date = min(day + timedelta(days=rng.randint(3, OLD)), day + timedelta(days=age))
+    credited = net // 10 if paid and rng.random() < 0.03 else 0
     status, text = "paid" if paid else "sent", f"inv-{number:06}"
     taxes = f'[{{"tax_rate":"19","taxable_amount":"{net // 100}.{net % 100:02}","tax_amount":"{tax // 100}.00"}}]'
     money = (net, tax, total, taxes, paid, 0, total - paid, stamp, str(paid_date) if paid else LAST_DAY, text)
@@ -115,12 +115,12 @@ def parts(chance: random.Random, account: int, number: int, day: date, project: 
     return [invoice], lines, payments if paid else [], [note] if credited else [], [share] if credited else []
 
 
-def expenses(chance: random.Random, account: int, count: int) -> Iterator[Row]:
+def expenses(rng: random.Random, account: int, count: int) -> Iterator[Row]:
     today = datetime.now(UTC).date()
     for n in range(count):
-        day, project = today - timedelta(days=DAYS - 1 - n * DAYS // count), 1 + int(chance.random() * PROJECTS)
-        net, billable = chance.randint(500, 50_000), chance.random() < 0.5
+        day, project = today - timedelta(days=DAYS - 1 - n * DAYS // count), 1 + int(rng.random() * PROJECTS)
+        net, billable = rng.randint(500, 50_000), rng.random() < 0.5
         stamp = f"{day}T18:00:00.{n % 10**6:06}Z"
         figures = (net, "EUR", "0", 0, net, billable, "0", net if billable else 0, 0, "travel")
-        identity = (client_of(project), project, 1 + int(chance.random() * USERS), str(day), "travel")
+        identity = (client_of(project), project, 1 + int(rng.random() * USERS), str(day), "travel")
         yield (account, stamp, stamp, *identity, *figures)

@@ -50,16 +50,16 @@ def at(place: int, count: int) -> str:
     return as_instant(NOW - timedelta(days=DAYS) * (count - place) / count)
 
 
-def requested(account_id: int, key_ids: list[int], place: int, count: int, chance: random.Random) -> Answered:
+def requested(account_id: int, key_ids: list[int], place: int, count: int, rng: random.Random) -> Answered:
     """The request of a place: most are reads, few fail, and the last key has failed only."""
-    key = chance.choice(key_ids)
-    operation = chance.choice(OPERATIONS)
+    key = rng.choice(key_ids)
+    operation = rng.choice(OPERATIONS)
     writes = operation.startswith(("create", "update"))
-    record = f"/clients/{chance.randint(1, 20_000)}" if writes else None
-    status = 429 if key == key_ids[-1] else chance.choices((200, 304, 404, 422, 500), (93, 3, 2, 1.9, 0.1))[0]
-    path = record or f"/{chance.choice(('clients', 'tasks', 'invoices'))}/{chance.randint(1, 20_000)}"
+    record = f"/clients/{rng.randint(1, 20_000)}" if writes else None
+    status = 429 if key == key_ids[-1] else rng.choices((200, 304, 404, 422, 500), (93, 3, 2, 1.9, 0.1))[0]
+    path = record or f"/{rng.choice(('clients', 'tasks', 'invoices'))}/{rng.randint(1, 20_000)}"
     method = "POST" if writes else "GET"
-    request_id = f"req_{place:012x}{chance.getrandbits(48):012x}"  # ordered by time, as the server makes them
+    request_id = f"req_{place:012x}{rng.getrandbits(48):012x}"  # ordered by time, as the server makes them
     return Answered(
         *(at(place, count), request_id, method, path, status, 2.5, operation),
         *(account_id, 1, key, "rtn_abcd", "192.0.2.7", record),
@@ -80,17 +80,17 @@ def fill(store: Store, count: int) -> tuple[int, list[int]]:
 
 def log_requests(store: Store, account_id: int, key_ids: list[int], count: int) -> None:
     """Write requests of an account's keys."""
-    chance, recorder = random.Random(7), RequestRecorder()
+    rng, recorder = random.Random(7), RequestRecorder()
     for start in range(0, count, BATCH):
-        recorder.add([requested(account_id, key_ids, n, count, chance) for n in range(start, start + BATCH)])
+        recorder.add([requested(account_id, key_ids, n, count, rng) for n in range(start, start + BATCH)])
         recorder.write(store)
 
 
 def writing(store: Store, account_id: int, key_ids: list[int]) -> str:
     """Write what a busy server writes every two seconds, and say what a request costs."""
-    chance, recorder, used, passed = random.Random(8), RequestRecorder(), 0, 0
+    rng, recorder, used, passed = random.Random(8), RequestRecorder(), 0, 0
     for _ in range(BATCHES):
-        batch = [requested(account_id, key_ids, n, BATCH, chance) for n in range(BATCH)]
+        batch = [requested(account_id, key_ids, n, BATCH, rng) for n in range(BATCH)]
         for each in batch:
             each.time = utcnow()
         recorder.add(batch)

@@ -353,7 +353,7 @@ class Walk:
     """Random steps, each taken with the application and in the model."""
 
     def __init__(self, api, seed):
-        self.api, self.chance = api, random.Random(seed)
+        self.api, self.rng = api, random.Random(seed)
         client = api.make("/clients")["id"]
         projects = [None, *(api.make("/projects", client_id=client)["id"] for _ in range(2))]
         self.pairs, self.taken = [], Counter()
@@ -370,21 +370,21 @@ class Walk:
 
     def amount_up_to(self, most):
         """An amount: mostly a small part of it, at times a few units, all of it, or too much."""
-        part, few = self.chance.randint(0, most // 6), self.chance.randint(1, 3)
-        return self.chance.choices([part, few, most, most + 1], (7, 2, 1, 1))[0]
+        part, few = self.rng.randint(0, most // 6), self.rng.randint(1, 3)
+        return self.rng.choices([part, few, most, most + 1], (7, 2, 1, 1))[0]
 
     def pay(self, invoice, model):
         amount = self.amount_up_to(model.due)
         return pay(self.api, invoice, self.text(amount, model)), model.pay(amount)
 
     def write_off(self, invoice, model):
-        if self.chance.random() < 0.7 or model.status == "written_off":
+        if self.rng.random() < 0.7 or model.status == "written_off":
             return None
         return change(self.api, invoice, status="written_off"), model.write_off()
 
     def remove(self, invoice, model):
         if model.paid:
-            place = self.chance.randrange(len(model.paid))
+            place = self.rng.randrange(len(model.paid))
             remove(self.api, invoice, place)
             model.remove(place)
 
@@ -394,31 +394,29 @@ class Walk:
 
     def credit_lines(self, invoice, model):
         parts, sent, free = [], [], []
-        for place in self.chance.sample(range(len(model.lines)), self.chance.randint(1, 2)):
+        for place in self.rng.sample(range(len(model.lines)), self.rng.randint(1, 2)):
             rest = model.left[place][0]
-            asked = self.chance.choice(
-                [None, *(Fraction(int(rest * some), 10000) for some in (5000, 2500, 999, 10000))]
-            )
+            asked = self.rng.choice([None, *(Fraction(int(rest * some), 10000) for some in (5000, 2500, 999, 10000))])
             parts.append((place, asked))
             quantity = {} if asked is None else {"quantity": str(Decimal(asked.numerator) / asked.denominator)}
             sent.append({"invoice_line_id": invoice["lines"][place]["id"]} | quantity)
-        if self.chance.random() < 0.4:
-            rate = self.chance.choice(list(model.net))
-            price = Fraction(self.chance.randint(0, model.net[rate] * 2), model.scale * 10)
+        if self.rng.random() < 0.4:
+            rate = self.rng.choice(list(model.net))
+            price = Fraction(self.rng.randint(0, model.net[rate] * 2), model.scale * 10)
             free.append((price, rate))
             terms = {"unit_price": str(Decimal(price.numerator) / price.denominator), "tax_rate": str(float(rate))}
             sent.append({"description": "B"} | terms)
         return credit(self.api, invoice, lines=sent), model.credit(None, parts, free)
 
     def credit_rest(self, invoice, model):
-        if self.chance.random() < 0.7:
+        if self.rng.random() < 0.7:
             return None
         return credit(self.api, invoice), model.credit(None, [], [])
 
     def step(self):
-        invoice, model = self.chance.choice(self.pairs)
+        invoice, model = self.rng.choice(self.pairs)
         steps = (self.pay, self.write_off, self.remove, self.credit_amount, self.credit_lines, self.credit_rest)
-        (take,) = self.chance.choices(steps, (4, 1, 3, 4, 4, 1))
+        (take,) = self.rng.choices(steps, (4, 1, 3, 4, 4, 1))
         took = take(invoice, model)
         if took:
             answer, accepted = took

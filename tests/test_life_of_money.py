@@ -43,7 +43,7 @@ from tests.reference.life import (
 )
 
 EXAMPLES, STEPS = int(os.environ.get("LIFE_EXAMPLES", length(40))), int(os.environ.get("LIFE_STEPS", "35"))
-AT_ONCE = min(EXAMPLES, 10)  # what would come next is made of these
+BATCH_SIZE = min(EXAMPLES, 10)  # what would come next is made of these
 SHRINK = os.environ.get("LIFE_SHRINK")
 START = "2026-12-18T10:00:00Z"
 UNKNOWN_ID = 999_999_999
@@ -750,16 +750,16 @@ def credited_as_a_whole(invoice):
     return bool(notes) and sum(notes) == Fraction(invoice["total"])
 
 
-@pytest.mark.parametrize("chance", range(EXAMPLES // AT_ONCE))
+@pytest.mark.parametrize("number", range(EXAMPLES // BATCH_SIZE))
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_every_life_of_money_is_as_the_model_tells_it(request, kind, chance):
+def test_every_life_of_money_is_as_the_model_tells_it(request, kind, number):
     databases = request.getfixturevalue(f"{kind}_databases")
     chosen = settings(
-        max_examples=AT_ONCE,
+        max_examples=BATCH_SIZE,
         stateful_step_count=STEPS,
         phases=[Phase.generate, *([Phase.shrink] if SHRINK else [])],
         deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    run(seed(chance)(lambda: Life(databases)), settings=chosen)
+    run(seed(number)(lambda: Life(databases)), settings=chosen)

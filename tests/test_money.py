@@ -105,8 +105,8 @@ def test_two_hundred_invoices_and_their_credit_notes_are_exact_through_the_api(a
     ids = [api.make("/projects", client_id=client)["id"] for _ in range(random_documents.PROJECTS)]
     projects = {None: None, **dict(enumerate(ids))}
     for number in range(length(25)):
-        chance = Random(seed * 10**6 + number)
-        document = random_documents.document(chance, sent=True)
+        rng = Random(seed * 10**6 + number)
+        document = random_documents.document(rng, sent=True)
         currency = document["currency"]
         ledger = Ledger(reference.bill(document), arithmetic.DIGITS[currency])
         lines = [line_to_send(line, projects) for line in document["lines"]]
@@ -118,7 +118,7 @@ def test_two_hundred_invoices_and_their_credit_notes_are_exact_through_the_api(a
         agree_on_lines(invoice.lines, ledger.lines, currency)
         agree_on_totals(invoice, ledger.rates)
         if status == "sent":
-            for request in random_documents.requests(chance, ledger):
+            for request in random_documents.requests(rng, ledger):
                 credit(api, invoice, request, ledger, projects)
 
 

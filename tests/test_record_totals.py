@@ -21,7 +21,7 @@ class Agency:
     """An agency in which something happens again and again; the same every time."""
 
     def __init__(self, api):
-        self.api, self.chance = api, Random(5)
+        self.api, self.rng = api, Random(5)
         api.set_account({"plan": "enterprise"})
         self.tags = [api.make("/tags")["id"] for _ in range(4)]
         self.main_clients = [api.make("/clients")["id"] for _ in range(2)]
@@ -34,7 +34,7 @@ class Agency:
     def some(self, path, *, or_none=False):
         """The id of one of the records of a list; None when there is none, or now and then."""
         ids = [record["id"] for record in self.every(path)]
-        return None if not ids or (or_none and self.chance.random() < 0.2) else self.chance.choice(ids)
+        return None if not ids or (or_none and self.rng.random() < 0.2) else self.rng.choice(ids)
 
     def every(self, path, **filters):
         """All records of a list."""
@@ -48,8 +48,8 @@ class Agency:
         project, ticket = self.some("/projects"), self.some("/tickets")
         kinds += (f"projects/{project}/milestones",) if project else ()
         kinds += (f"tickets/{ticket}/replies",) if ticket else ()
-        kind, step = self.chance.choice(kinds), self.chance.random()
-        body = {"tag_ids": self.chance.sample(self.tags, self.chance.randint(0, 3))} if kind in TAGGED else {}
+        kind, step = self.rng.choice(kinds), self.rng.random()
+        body = {"tag_ids": self.rng.sample(self.tags, self.rng.randint(0, 3))} if kind in TAGGED else {}
         body |= getattr(self, kind.split("/")[-1].replace("-", "_"))()
         record_id = None if kind.endswith("replies") else self.some(f"/{kind}")
         if record_id is None or step < 0.45:
@@ -60,22 +60,22 @@ class Agency:
             self.api.delete(f"/{kind}/{record_id}")
 
     def clients(self):
-        return {"name": "Optik", "currency": self.chance.choice(("EUR", "USD", "JPY"))}
+        return {"name": "Optik", "currency": self.rng.choice(("EUR", "USD", "JPY"))}
 
     def external_contacts(self):
         return {"client_id": self.some("/clients"), "last_name": "Lenz"}
 
     def projects(self):
-        copied = {"template_id": self.template} if self.chance.random() < 0.3 else {}
-        paid = self.chance.choice(("time_and_materials", "retainer"))
-        return {"name": "Shop", "client_id": self.chance.choice(self.main_clients), "billing_type": paid} | copied
+        copied = {"template_id": self.template} if self.rng.random() < 0.3 else {}
+        paid = self.rng.choice(("time_and_materials", "retainer"))
+        return {"name": "Shop", "client_id": self.rng.choice(self.main_clients), "billing_type": paid} | copied
 
     def sites(self):
-        client = self.chance.choice((None, *self.main_clients))
-        return {"url": f"https://shop{self.chance.random()}.example", "client_id": client, "project_id": None}
+        client = self.rng.choice((None, *self.main_clients))
+        return {"url": f"https://shop{self.rng.random()}.example", "client_id": client, "project_id": None}
 
     def tickets(self):
-        return {"subject": "The checkout is slow", "client_id": self.chance.choice(self.main_clients)}
+        return {"subject": "The checkout is slow", "client_id": self.rng.choice(self.main_clients)}
 
     def replies(self):
         return {"body": "On it."}
@@ -85,19 +85,19 @@ class Agency:
 
     def expenses(self):
         place = {"project_id": self.some("/projects", or_none=True), "client_id": None}
-        return place | {"amount": self.chance.randint(1, 99), "currency": self.chance.choice(("EUR", "USD"))}
+        return place | {"amount": self.rng.randint(1, 99), "currency": self.rng.choice(("EUR", "USD"))}
 
     def time_entries(self):
         nowhere = {"client_id": None, "project_id": None, "task_id": None, "ticket_id": None}
-        name = self.chance.choice(("task", "ticket"))
-        return nowhere | {f"{name}_id": self.some(f"/{name}s"), "duration_minutes": self.chance.randint(1, 300)}
+        name = self.rng.choice(("task", "ticket"))
+        return nowhere | {f"{name}_id": self.some(f"/{name}s"), "duration_minutes": self.rng.randint(1, 300)}
 
     def tasks(self):
         free = {"project_id": None, "client_id": None, "milestone_id": None, "parent_id": None}
-        project, status = self.some("/projects", or_none=True), self.chance.choice(STATUSES)
+        project, status = self.some("/projects", or_none=True), self.rng.choice(STATUSES)
         stage = self.some(f"/projects/{project}/milestones", or_none=True) if project else None
         places = ({"project_id": project, "milestone_id": stage}, {"parent_id": self.some("/tasks")})
-        return free | self.chance.choice(places) | {"title": "Texts", "status": status}
+        return free | self.rng.choice(places) | {"title": "Texts", "status": status}
 
 
 def number(api, path, **filters):

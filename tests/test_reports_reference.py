@@ -91,7 +91,7 @@ class World:
     def __init__(self, folder, staffed, number, traveller):
         template, agency, staff = staffed
         shutil.copy(template, folder / "world.db")
-        self.chance, self.traveller = Random(number), traveller
+        self.rng, self.traveller = Random(number), traveller
         self.api = ApiClient(open_app(folder / "world.db"), CONTRACT_CHECKER, agency)
         self.reader = ApiClient(self.api.app, NoChecks(), agency)
         self.store, self.cached_rows, self.cached_invoices = self.api.store, {}, {}
@@ -187,24 +187,24 @@ class World:
         found = [row for row in self.rows(collection) if where(row)]
         if not found:
             raise NothingToPick
-        return self.chance.choice(found)
+        return self.rng.choice(found)
 
     def sometimes(self, one_in=3):
-        return self.chance.randrange(one_in) == 0
+        return self.rng.randrange(one_in) == 0
 
     def day(self):
         """A day of three years or, rarely, beyond them; often at the edge of a month, and often lately."""
         if self.sometimes(40):
-            return self.chance.choice(["2019-06-30", "2031-01-01"])
-        months = self.chance.choice([*range(-33, 6), *[-2, -1, -1, 0, 0, 0, 1] * 12])
+            return self.rng.choice(["2019-06-30", "2031-01-01"])
+        months = self.rng.choice([*range(-33, 6), *[-2, -1, -1, 0, 0, 0, 1] * 12])
         month = 12 * int(self.today[:4]) + int(self.today[5:7]) - 1 + months
         first, following = (date(number // 12, number % 12 + 1, 1) for number in (month, month + 1))
         edges = [first, first, following - timedelta(days=1), following - timedelta(days=1)]
-        chosen = self.chance.choice([*edges, *(first + timedelta(days=self.chance.randint(1, 26)) for _ in edges)])
+        chosen = self.rng.choice([*edges, *(first + timedelta(days=self.rng.randint(1, 26)) for _ in edges)])
         return chosen.isoformat()
 
     def amount(self, most, currency):
-        return money(self.chance.randint(1, units(most, currency)), currency)
+        return money(self.rng.randint(1, units(most, currency)), currency)
 
     def client(self):
         return self.pick("clients", lambda row: row["status"] != "archived")
@@ -217,7 +217,7 @@ class World:
             for project in self.rows("projects")
             if project["status"] != "archived" and project["client_id"] not in closed
         ]
-        return self.chance.choice(
+        return self.rng.choice(
             [project["id"] for project in projects if client in {None, project["client_id"]}] or [None]
         )
 
@@ -237,18 +237,18 @@ class World:
     def run_steps(self, times):
         """So often some time passes, perhaps until the very beginning of a day, and then something happens that can."""
         for _ in range(times):
-            self.traveller.shift(timedelta(minutes=self.chance.choice([1, 7, 100, 700, 1440, 3000])))
+            self.traveller.shift(timedelta(minutes=self.rng.choice([1, 7, 100, 700, 1440, 3000])))
             if self.sometimes(5):
                 zone = ZoneInfo(self.account["timezone"])
                 self.traveller.move_to(datetime.fromisoformat(next_day(self.today)).replace(tzinfo=zone))
             happened = False
             while not happened:
                 with suppress(NothingToPick):
-                    self.chance.choice(self.steps)()
+                    self.rng.choice(self.steps)()
                     happened = True
 
     def user(self):
-        return self.chance.choice([user_id for user_id, user in self.users.items() if user["is_active"]])
+        return self.rng.choice([user_id for user_id, user in self.users.items() if user["is_active"]])
 
     def on(self):
         """What time and expenses are for."""
@@ -256,11 +256,11 @@ class World:
         return {"project_id": project} if project else {"client_id": self.client()["id"]}
 
     def track(self):
-        body = {"date": self.day(), "duration_minutes": self.chance.choice([1, 7, 50, 90, 333]), "user_id": self.user()}
+        body = {"date": self.day(), "duration_minutes": self.rng.choice([1, 7, 50, 90, 333]), "user_id": self.user()}
         if self.sometimes(4):
             body |= {"billable": False}
         if self.sometimes(3):
-            body |= {"hourly_rate": self.chance.choice([0, 33, 120])}
+            body |= {"hourly_rate": self.rng.choice([0, 33, 120])}
         self.post("/time-entries", **self.on(), **body)
 
     def change_time(self):
@@ -268,15 +268,15 @@ class World:
         change = [
             {"date": self.day()},
             {"date": next_day(entry["date"])},
-            {"duration_minutes": self.chance.randint(1, 600)},
+            {"duration_minutes": self.rng.randint(1, 600)},
         ]
         change += [
             {"user_id": self.user()},
             {"hourly_rate": 77},
-            self.moved_project(entry) | {"hourly_rate": self.chance.choice([None, 33])},
+            self.moved_project(entry) | {"hourly_rate": self.rng.choice([None, 33])},
         ]
         change += [{"billable": not entry["billable"]}] if entry["client_id"] else []
-        self.patch("time-entries", entry, **self.chance.choice(change))
+        self.patch("time-entries", entry, **self.rng.choice(change))
 
     def moved_project(self, work):
         """What moves time or an expense to another project; to an internal one, where it is not billed."""
@@ -285,10 +285,10 @@ class World:
         return {"project_id": project} | ({"billable": False} if project in internal else {})
 
     def spend(self):
-        currency = self.chance.choice([*KNOWN_CURRENCIES, *[self.account["currency"]] * 4])
+        currency = self.rng.choice([*KNOWN_CURRENCIES, *[self.account["currency"]] * 4])
         body = {"date": self.day(), "currency": currency, "user_id": self.user()} | self.on()
-        body |= {"tax_rate": self.chance.choice([0, 19]), "amount_includes_tax": self.sometimes()}
-        body |= {"markup_percent": self.chance.choice([0, 10, "33.333"])}
+        body |= {"tax_rate": self.rng.choice([0, 19]), "amount_includes_tax": self.sometimes()}
+        body |= {"markup_percent": self.rng.choice([0, 10, "33.333"])}
         self.post("/expenses", amount="-" * self.sometimes(6) + self.amount(900, currency), **body)
 
     def change_expense(self):
@@ -296,19 +296,19 @@ class World:
         change = [{"date": self.day()}, {"amount": self.amount(70, expense["currency"])}, {"tax_rate": 7}]
         change += [self.moved_project(expense)]
         change += [{"billable": not expense["billable"]}, {"markup_percent": 50}] if expense["client_id"] else []
-        self.patch("expenses", expense, **self.chance.choice(change))
+        self.patch("expenses", expense, **self.rng.choice(change))
 
     def drop_work(self):
-        collection = self.chance.choice(["time-entries", "expenses"])
+        collection = self.rng.choice(["time-entries", "expenses"])
         self.send_to("DELETE", f"/{collection}/{self.pick(collection, not_billed)['id']}")
 
     def items(self, client):
         found = []
-        for _ in range(self.chance.choice([1, 1, 2, 3])):
+        for _ in range(self.rng.choice([1, 1, 2, 3])):
             item = {
-                "unit_price": self.chance.choice(["100", "33.3333", "19.99", "250.5", "1250", "12"]),
-                "quantity": self.chance.choice(["1", "3", "2.5", "0.3333", "7"]),
-                "tax_rate": self.chance.choice([0, 7, 19, "8.125"]),
+                "unit_price": self.rng.choice(["100", "33.3333", "19.99", "250.5", "1250", "12"]),
+                "quantity": self.rng.choice(["1", "3", "2.5", "0.3333", "7"]),
+                "tax_rate": self.rng.choice([0, 7, 19, "8.125"]),
                 "description": "Item",
             }
             project = self.project(client) if self.sometimes(2) else None
@@ -329,19 +329,19 @@ class World:
                 if (row["client_id"], row["currency"], row["billing_status"]) == (client, currency, "unbilled")
                 and Fraction(row["amount"]) >= 0
             ]
-            chosen = self.chance.sample(unbilled, min(len(unbilled), self.chance.randint(0, 4)))
+            chosen = self.rng.sample(unbilled, min(len(unbilled), self.rng.randint(0, 4)))
             pieces = [chosen] if self.sometimes(2) else [[work_id] for work_id in chosen]
             lines += [{member: ids} for ids in pieces if ids]
         return lines
 
     def dates(self):
         day = self.day()
-        due = (date.fromisoformat(day) + timedelta(days=self.chance.choice([0, 1, 14, 40]))).isoformat()
-        return {"issue_date": day, "due_date": self.chance.choice([due, None])}
+        due = (date.fromisoformat(day) + timedelta(days=self.rng.choice([0, 1, 14, 40]))).isoformat()
+        return {"issue_date": day, "due_date": self.rng.choice([due, None])}
 
     def bill(self):
         client = self.client()
-        currency = self.chance.choice([client["currency"], client["currency"], "KWD"])
+        currency = self.rng.choice([client["currency"], client["currency"], "KWD"])
         body = {} if self.sometimes(4) else self.dates()
         body |= {"project_id": self.project(client["id"]) if self.sometimes() else None}
         body |= {"lines": [*self.items(client["id"]), *self.works(client["id"], currency)]}
@@ -353,7 +353,7 @@ class World:
 
     def change_draft(self):
         draft = self.pick("invoices", of_status("draft"))
-        self.patch("invoices", draft, **self.chance.choice([{"lines": self.items(draft["client_id"])}, self.dates()]))
+        self.patch("invoices", draft, **self.rng.choice([{"lines": self.items(draft["client_id"])}, self.dates()]))
 
     def drop_draft(self):
         self.send_to("DELETE", f"/invoices/{self.pick('invoices', of_status('draft'))['id']}")
@@ -363,13 +363,13 @@ class World:
         invoice = self.pick("invoices", lambda row: due(row) and Fraction(row["balance_due"]))
         days = [invoice["issue_date"], invoice["due_date"], next_day(invoice["due_date"]), self.day(), self.today]
         part = {"amount": self.amount(invoice["balance_due"], invoice["currency"])}
-        body = {"paid_date": min(self.chance.choice(days), self.today)} | ({} if self.sometimes() else part)
+        body = {"paid_date": min(self.rng.choice(days), self.today)} | ({} if self.sometimes() else part)
         self.patch("invoices", invoice, **({"status": "paid"} if self.sometimes(5) else {"record_payment": body}))
 
     def take_payment_back(self):
         invoice = self.with_parts(self.pick("invoices", lambda row: Fraction(row["amount_paid"])))
         self.cached_rows.clear()
-        self.api.remove_payment(self.chance.choice(invoice["payments"])["id"])
+        self.api.remove_payment(self.rng.choice(invoice["payments"])["id"])
 
     def end(self):
         """Nothing more is expected of an invoice."""
@@ -391,7 +391,7 @@ class World:
         elif len({line["project_id"] or invoice["project_id"] for line in invoice["lines"]}) == 1 and self.sometimes(2):
             body |= {"amount": self.amount(left_of(invoice), invoice["currency"])}
         if parts and "amount" not in body and not self.sometimes():
-            body |= {"lines": self.chance.sample(parts, self.chance.randint(1, len(parts)))}
+            body |= {"lines": self.rng.sample(parts, self.rng.randint(1, len(parts)))}
         self.post(f"/invoices/{invoice['id']}/credit-notes", **body)
 
     def parts(self, invoice, former):
@@ -414,68 +414,66 @@ class World:
     def employ(self, user_id):
         self.set_user(
             user_id,
-            name=self.chance.choice(PEOPLE),
-            weekly_capacity_minutes=self.chance.choice([0, 1, 600, 2250, 2400, 2401, 10080]),
-            target_percent=Decimal(self.chance.choice(["75", "72.5", "0", "33.333", "100"])),
+            name=self.rng.choice(PEOPLE),
+            weekly_capacity_minutes=self.rng.choice([0, 1, 600, 2250, 2400, 2401, 10080]),
+            target_percent=Decimal(self.rng.choice(["75", "72.5", "0", "33.333", "100"])),
         )
 
     def set_cost_rate(self):
-        user_id, day = self.chance.choice([*self.users]), "0001-01-01" if self.sometimes() else self.day()
+        user_id, day = self.rng.choice([*self.users]), "0001-01-01" if self.sometimes() else self.day()
         rate = Decimal(self.amount(80, self.account["currency"]))
         self.api.set_user(user_id, {"cost_rate": rate, "cost_rate_from": day})
         self.users[user_id]["rates"][day] = rate
 
     def change_user(self):
-        user_id = self.chance.choice([other for other in self.users if other != self.api.admin_id])
+        user_id = self.rng.choice([other for other in self.users if other != self.api.admin_id])
         if self.sometimes(2):
             self.set_user(user_id, is_active=not self.users[user_id]["is_active"])
         else:
             self.employ(user_id)
 
     def change_week(self):
-        self.account["working_weekdays"] = self.chance.choice(WEEKS)
+        self.account["working_weekdays"] = self.rng.choice(WEEKS)
         self.api.set_account(self.account)
 
     def win_client(self):
-        currency = self.chance.choice([*KNOWN_CURRENCIES, *[self.account["currency"]] * 3])
-        self.post(
-            "/clients", name=self.chance.choice(NAMES), currency=currency, hourly_rate=self.chance.choice([110, None])
-        )
+        currency = self.rng.choice([*KNOWN_CURRENCIES, *[self.account["currency"]] * 3])
+        self.post("/clients", name=self.rng.choice(NAMES), currency=currency, hourly_rate=self.rng.choice([110, None]))
 
     def change_client(self):
         client = self.pick("clients")
         numbered = any(invoice["number"] and invoice["client_id"] == client["id"] for invoice in self.rows("invoices"))
-        change = [{"name": self.chance.choice(NAMES)}, {"status": "prospect"}, {"status": "active"}]
-        change += [] if numbered else [{"currency": self.chance.choice([*KNOWN_CURRENCIES])}] * 4
+        change = [{"name": self.rng.choice(NAMES)}, {"status": "prospect"}, {"status": "active"}]
+        change += [] if numbered else [{"currency": self.rng.choice([*KNOWN_CURRENCIES])}] * 4
         others = [
             other for other in self.rows("clients") if other["id"] != client["id"] and other["status"] != "archived"
         ]
         change += [{"status": "archived"}] if others else []
-        self.patch("clients", client, **self.chance.choice(change))
+        self.patch("clients", client, **self.rng.choice(change))
 
     def begin_project(self):
         client = None if self.sometimes(5) else self.client()["id"]
-        budgets = {"budget_amount": self.chance.choice([None, 0, 500, 3000])}
-        budgets |= {"budget_minutes": self.chance.choice([None, 0, 50, 600])}
-        terms = {"hourly_rate": self.chance.choice([None, 90])}
-        terms |= {"billing_type": self.chance.choice([None, *BILLING])} if client else {}
-        name, due_date = self.chance.choice(NAMES), self.day()
+        budgets = {"budget_amount": self.rng.choice([None, 0, 500, 3000])}
+        budgets |= {"budget_minutes": self.rng.choice([None, 0, 50, 600])}
+        terms = {"hourly_rate": self.rng.choice([None, 90])}
+        terms |= {"billing_type": self.rng.choice([None, *BILLING])} if client else {}
+        name, due_date = self.rng.choice(NAMES), self.day()
         self.post("/projects", name=name, client_id=client, due_date=due_date, **budgets, **terms)
 
     def change_project(self):
         project = self.pick("projects")
-        change = [{"status": self.chance.choice(TRANSITIONS[project["status"]])}] * 2
-        change += [{"due_date": self.chance.choice([self.day(), self.today])}, {"name": self.chance.choice(NAMES)}]
+        change = [{"status": self.rng.choice(TRANSITIONS[project["status"]])}] * 2
+        change += [{"due_date": self.rng.choice([self.day(), self.today])}, {"name": self.rng.choice(NAMES)}]
         change += [{"budget_minutes": 400}, {"budget_amount": project["billable_amount"], "budget_minutes": None}]
         change += [{"budget_amount": None, "budget_minutes": project["tracked_minutes"]}]
-        change += [{"billing_type": self.chance.choice(BILLING)}] * 2 if project["client_id"] else []
-        self.patch("projects", project, **self.chance.choice(change))
+        change += [{"billing_type": self.rng.choice(BILLING)}] * 2 if project["client_id"] else []
+        self.patch("projects", project, **self.rng.choice(change))
 
     def plan_task(self):
         self.post("/tasks", title="Write", due_date=self.day(), **self.on())
 
     def change_task(self):
-        status = self.chance.choice(["done", "done", "cancelled", "in_review", "todo"])
+        status = self.rng.choice(["done", "done", "cancelled", "in_review", "todo"])
         self.patch("tasks", self.pick("tasks"), status=status)
 
     def offer(self):
@@ -484,7 +482,7 @@ class World:
     def change_quote(self):
         legal = {"draft": ("sent", "accepted", "declined"), "sent": ("accepted", "declined")}
         quote = self.pick("quotes")
-        status = self.chance.choice(legal.get(quote["status"], ("draft",)))
+        status = self.rng.choice(legal.get(quote["status"], ("draft",)))
         renewed = (
             {"valid_until": next_day(self.today)} if status == "sent" and quote["valid_until"] < self.today else {}
         )
@@ -498,16 +496,16 @@ class World:
         if self.sometimes(2):
             self.post(f"/tickets/{ticket['id']}/replies", body="We look into it.", is_internal=self.sometimes())
         else:
-            self.patch("tickets", ticket, status=self.chance.choice(["open", "resolved", "closed", "pending"]))
+            self.patch("tickets", ticket, status=self.rng.choice(["open", "resolved", "closed", "pending"]))
 
     def watch_site(self):
         self.post("/sites", url=f"https://shop{self.api.next()}.example", **self.on())
 
     def change_site(self):
-        plugin = {"slug": "shop", "version": "1.0", "update_version": self.chance.choice(["1.0", "1.1"])}
-        change = [{"wp_version": "6.8", "wp_update_version": self.chance.choice(["6.8", "6.9"])}, {"plugins": [plugin]}]
+        plugin = {"slug": "shop", "version": "1.0", "update_version": self.rng.choice(["1.0", "1.1"])}
+        change = [{"wp_version": "6.8", "wp_update_version": self.rng.choice(["6.8", "6.9"])}, {"plugins": [plugin]}]
         change += [{"monitoring_enabled": self.sometimes(2)}, {"maintenance_until": f"{self.day()}T00:00:00Z"}]
-        self.patch("sites", self.pick("sites"), **self.chance.choice(change))
+        self.patch("sites", self.pick("sites"), **self.rng.choice(change))
 
     def check_sites(self):
         """The monitor looks at all that is due."""
@@ -525,13 +523,13 @@ class World:
             [books.today],
         ] * 2
         kinds += [[books.day(row[name]) for row in books.rows[collection] if row[name]] for collection, name in MOMENTS]
-        days = self.chance.choice([*filter(None, kinds)])
-        day = date.fromisoformat(self.chance.choice(days)) + timedelta(days=self.chance.choice([-1, 0, 0, 0, 1]))
+        days = self.rng.choice([*filter(None, kinds)])
+        day = date.fromisoformat(self.rng.choice(days)) + timedelta(days=self.rng.choice([-1, 0, 0, 0, 1]))
         first = day.replace(day=1)
         last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
         one = timedelta(days=1)
-        short, long = self.chance.randint(0, 45) * one, self.chance.randint(30, 1000) * one
-        begins, ends = self.chance.choice(
+        short, long = self.rng.randint(0, 45) * one, self.rng.randint(30, 1000) * one
+        begins, ends = self.rng.choice(
             [
                 (day, day),
                 (day, day + short),
@@ -564,7 +562,7 @@ class World:
             "user_id": [*self.users, UNKNOWN_ID],
         }
         limits |= {"currency": [*KNOWN_CURRENCIES]}
-        chosen = {name: self.chance.choice(values) for name, values in limits.items() if self.sometimes(4)}
+        chosen = {name: self.rng.choice(values) for name, values in limits.items() if self.sometimes(4)}
         always = {} if self.sometimes() else days
         for report, known in KNOWN.items():
             params = days if report != "project-profitability" else always | {"to": days.get("to", self.today)}

@@ -268,14 +268,14 @@ def test_an_amount_is_exact_and_rounded_half_up(api, currency, quantity, unit_pr
 @pytest.mark.parametrize(("currency", "digits"), [("EUR", 2), ("JPY", 0), ("KWD", 3)])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_tax_is_rounded_once_for_each_rate(api, currency, digits, seed):
-    chance = Random(f"{currency} {seed}")
+    rng = Random(f"{currency} {seed}")
     lines = [
         {
             "description": "A",
-            "quantity": f"{chance.choice(['', '', '-'])}{chance.randrange(10**6) / 10**4}",
-            "unit_price": f"{chance.randrange(10**7) / 10**4}",
-            "discount_percent": f"{chance.choice([0, chance.randrange(10**5) / 10**3])}",
-            "tax_rate": chance.choice(["0", "7", "19", "8.125", "99.999"]),
+            "quantity": f"{rng.choice(['', '', '-'])}{rng.randrange(10**6) / 10**4}",
+            "unit_price": f"{rng.randrange(10**7) / 10**4}",
+            "discount_percent": f"{rng.choice([0, rng.randrange(10**5) / 10**3])}",
+            "tax_rate": rng.choice(["0", "7", "19", "8.125", "99.999"]),
         }
         for _ in range(60)
     ]

@@ -202,16 +202,16 @@ def test_of_fifty_callers_that_bill_the_same_hundred_hours_one_wins(desk):
 
 
 def test_overlapping_hours_are_each_billed_once_and_losers_are_told_which(desk):
-    hours, chance = desk.worked(100), random.Random(7)
+    hours, rng = desk.worked(100), random.Random(7)
     drafts = desk.drafts(25)
     ways = ("line", "patch", "create", "issue")
-    calls = [bill_by_ids(ways[n // 10], desk, chance.sample(hours, 8), drafts[n % 20]) for n in range(40)]
+    calls = [bill_by_ids(ways[n // 10], desk, rng.sample(hours, 8), drafts[n % 20]) for n in range(40)]
     calls += [
         bill_unbilled(desk, draft, **{"from": day, "to": day, "group_by": "entry"})
         for day in DAYS[:5]
         for draft in (drafts.pop(), None)
     ]
-    chance.shuffle(calls)
+    rng.shuffle(calls)
     answers = desk.together(calls)
     where = desk.billed()
     won = [answer.status in {200, 201} for answer in answers]
@@ -235,8 +235,8 @@ def test_hours_that_are_changed_and_deleted_meanwhile_are_billed_as_they_are(des
     hours, drafts = desk.worked(100), desk.drafts(50, lines=[DESIGN])
     seen = Counter()
 
-    def bill(chance, draft):
-        call = bill_by_ids(chance.choice(["create", "line", "patch"]), desk, chance.sample(hours, 2), draft)
+    def bill(rng, draft):
+        call = bill_by_ids(rng.choice(["create", "line", "patch"]), desk, rng.sample(hours, 2), draft)
         answer = desk.one(*call)
         if answer.status == 422:
             messages = errors_by_hour(answer, call)
@@ -246,32 +246,32 @@ def test_hours_that_are_changed_and_deleted_meanwhile_are_billed_as_they_are(des
             taken = [hour for hour, why in messages.items() if why.startswith(prefix.format(hour))]
             assert len(gone) + len(taken) == len(messages)
             assert answer.code == ("validation_failed" if gone else "already_billed")
-        elif answer.status == 201 and call[1] == "/invoices" and chance.random() < 0.7:
+        elif answer.status == 201 and call[1] == "/invoices" and rng.random() < 0.7:
             assert desk.one("DELETE", f"/invoices/{answer.data['id']}").status == 204
         return answer
 
-    def gather(chance, _):
-        day = chance.choice(DAYS)
+    def gather(rng, _):
+        day = rng.choice(DAYS)
         answer = desk.one(*bill_unbilled(desk, None, **{"from": day, "to": day}))
         if answer.status == 201:
             assert desk.one("DELETE", f"/invoices/{answer.data['id']}").status == 204
         return answer
 
-    def change(chance, _):
-        change = chance.choice([{"duration_minutes": chance.randint(1, 100)}, {"billable": chance.random() < 0.85}])
-        return desk.one("PATCH", f"/time-entries/{chance.choice(hours)}", change)
+    def change(rng, _):
+        change = rng.choice([{"duration_minutes": rng.randint(1, 100)}, {"billable": rng.random() < 0.85}])
+        return desk.one("PATCH", f"/time-entries/{rng.choice(hours)}", change)
 
-    def erase(chance, _):
-        return desk.one("DELETE", f"/time-entries/{chance.choice(hours)}")
+    def erase(rng, _):
+        return desk.one("DELETE", f"/time-entries/{rng.choice(hours)}")
 
     barrier = threading.Barrier(50)
 
     def work(number):
-        chance = random.Random(number)
+        rng = random.Random(number)
         barrier.wait(timeout=PATIENCE)
         for _ in range(6):
-            act = chance.choices([bill, gather, change, erase], [8, 1, 8, 1])[0]
-            answer = act(chance, drafts[number])
+            act = rng.choices([bill, gather, change, erase], [8, 1, 8, 1])[0]
+            answer = act(rng, drafts[number])
             seen[act.__name__, answer.status, answer.code if answer.status >= 400 else ""] += 1
 
     at_once(50, work)
@@ -363,9 +363,9 @@ def test_fifty_payments_with_one_reference_are_one_payment(desk, payment, paid):
     assert [each["amount"] for each in checked_invoice(desk, path)["payments"]] == [paid]
 
 
-def cents(chance, count):
+def cents(rng, count):
     """Amounts of 5.00 to 60.00."""
-    return [f"{Decimal(chance.randint(500, 6000)) / 100:.2f}" for _ in range(count)]
+    return [f"{Decimal(rng.randint(500, 6000)) / 100:.2f}" for _ in range(count)]
 
 
 def test_fifty_payments_never_pay_more_than_is_due(desk):

@@ -203,9 +203,9 @@ def unpacked(path, into):
 
 def test_a_flipped_bit_anywhere_is_found(file, tmp_path):
     good, damaged = file.read_bytes(), tmp_path / "damaged"
-    chance = random.Random(6)
-    places = [*range(length(1000)), *(chance.randrange(len(good)) for _ in range(length(1000)))]
-    flips = [(at, 1 << chance.randrange(8)) for at in places]
+    rng = random.Random(6)
+    places = [*range(length(1000)), *(rng.randrange(len(good)) for _ in range(length(1000)))]
+    flips = [(at, 1 << rng.randrange(8)) for at in places]
     flips += [(len(good) - each, 1 << bit) for each in range(1, 120) for bit in range(8)]
     for at, bit in flips:
         flipped = bytearray(good)

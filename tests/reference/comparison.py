@@ -223,9 +223,9 @@ def agree_on_note(
     agree("what is taken of projects", {project: units for project, units in taken.items() if units}, wanted)
 
 
-def compare(product: Product, tx: Tx, chance: Random, seen: Counter[str]) -> None:
+def compare(product: Product, tx: Tx, rng: Random, seen: Counter[str]) -> None:
     """Make an invoice and its credit notes, twice. Raises Difference."""
-    document = random_documents.document(chance)
+    document = random_documents.document(rng)
     digits = DIGITS[document["currency"]]
     expected = reference.bill(document)
     invoice = product.bill(tx, document)
@@ -241,7 +241,7 @@ def compare(product: Product, tx: Tx, chance: Random, seen: Counter[str]) -> Non
     agree_on_totals(invoice, ledger.rates)
     if ledger.gross <= 0:
         return
-    for request in random_documents.requests(chance, ledger):
+    for request in random_documents.requests(rng, ledger):
         tx.errors.clear()
         try:
             note = ledger.credit(request)

@@ -383,15 +383,15 @@ def test_under_any_haste_what_was_acknowledged_is_there_and_what_was_refused_is_
     outcomes = {}
 
     def write(number):
-        chance = random.Random(number)
+        rng = random.Random(number)
         for turn in range(150):
             name = f"row {number}.{turn}"
             try:
                 with store.unscoped("a test", write=True) as tx:
                     put(tx, name)
-                    if chance.random() < 0.2:
+                    if rng.random() < 0.2:
                         refuses(tx)
-                    time.sleep(chance.choice((0, 0, 0, 0.001)))
+                    time.sleep(rng.choice((0, 0, 0, 0.001)))
                 outcomes[name] = FINE
             except (Refusal, Unavailable) as error:
                 outcomes[name] = type(error)

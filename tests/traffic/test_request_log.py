@@ -161,20 +161,20 @@ def test_filters_narrow_the_log(api, other_tenant, wanted, found):
     assert listed(api, key_id=other_tenant.key_id, **wanted).requests == []
 
 
-def one_by_one(chance, keys, count=400):
+def one_by_one(rng, keys, count=400):
     """Requests of several keys, for two minutes, each at a moment of its own, in any order."""
-    moments = chance.sample(range(120_000_000), count)
+    moments = rng.sample(range(120_000_000), count)
     return [
         {
             "time": later(moment / 1_000_000),
-            "key_id": chance.choice(keys),
-            "request_id": f"sent-{chance.randint(1, 40)}",
-            "method": chance.choice(("GET", "POST")),
-            "path": chance.choice(("/clients", "/clients/1", "/tags")),
-            "status": chance.choices((200, 304, 404, 500), (80, 10, 9, 1))[0],
-            "operation": chance.choice(("listClients", "getClient", None)),
-            "record": chance.choice((None, "/clients/1", "/clients/11")),
-            "address": chance.choice((None, "192.0.2.1", "192.0.2.11")),
+            "key_id": rng.choice(keys),
+            "request_id": f"sent-{rng.randint(1, 40)}",
+            "method": rng.choice(("GET", "POST")),
+            "path": rng.choice(("/clients", "/clients/1", "/tags")),
+            "status": rng.choices((200, 304, 404, 500), (80, 10, 9, 1))[0],
+            "operation": rng.choice(("listClients", "getClient", None)),
+            "record": rng.choice((None, "/clients/1", "/clients/11")),
+            "address": rng.choice((None, "192.0.2.1", "192.0.2.11")),
         }
         for moment in moments
     ]
@@ -196,10 +196,10 @@ def expected(requests, wanted):
 @pytest.mark.parametrize("most", [requests.MAX_SCANNED, 30])
 def test_every_search_finds_what_looking_at_each_request_finds(api, monkeypatch, most):
     monkeypatch.setattr(requests, "MAX_SCANNED", most)
-    chance = random.Random(most)
+    rng = random.Random(most)
     with api.operating() as tx:
         other_key = create_key(tx, KeyDetails("Other", api.admin_id, ["clients:read"])).id
-    made = one_by_one(chance, [api.key_id, other_key])
+    made = one_by_one(rng, [api.key_id, other_key])
     for start in range(0, len(made), 100):  # four servers, or one in four turns
         write(api, *(answered(api, **each) for each in made[start : start + 100]))
     values = {
@@ -216,8 +216,8 @@ def test_every_search_finds_what_looking_at_each_request_finds(api, monkeypatch,
     }
     found_some = 0
     for turn in range(60):
-        wanted = {name: chance.choice(values[name]) for name in chance.sample(sorted(values), turn % 4)}
-        limit, seen, after, turns = chance.choice((7, 50)), [], None, 0
+        wanted = {name: rng.choice(values[name]) for name in rng.sample(sorted(values), turn % 4)}
+        limit, seen, after, turns = rng.choice((7, 50)), [], None, 0
         while turns == 0 or after:
             page = listed(api, after=after, limit=limit, **wanted)
             assert len(page.requests) <= limit

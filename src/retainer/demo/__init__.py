@@ -54,23 +54,23 @@ def _agency(store: Store, agency: Agency, prepare: Callable[[Tx, date], None] | 
             prepare(tx, today)
         at(tx, today)
         tag_ids = {name: tags.create_tag(tx, make(tags.Tag, name=name, color=color)).id for name, color in TAGS.items()}
-        chance = random.Random(agency.name)  # noqa: S311  # demos are reproducible
+        rng = random.Random(agency.name)  # noqa: S311  # demos are reproducible
         customers = []
         for customer in sorted(agency.customers, key=lambda customer: customer[5] == "prospect"):
             at(tx, today - timedelta(days=9 if customer[5] == "prospect" else 400))
-            customers.append(_client(tx, customer, tag_ids, chance))
+            customers.append(_client(tx, customer, tag_ids, rng))
         at(tx, today)
-        work = Work(tx, chance, people, tag_ids)
+        work = Work(tx, rng, people, tag_ids)
         work.plan(customers)
         work.record()
-        sales.offer(tx, chance, customers)
-        sales.spend(tx, chance, people, [job.project for job in work.jobs])
-        Bills(tx, chance, work.jobs).send(customers)
-        care = Care(tx, chance, people)
+        sales.offer(tx, rng, customers)
+        sales.spend(tx, rng, people, [job.project for job in work.jobs])
+        Bills(tx, rng, work.jobs).send(customers)
+        care = Care(tx, rng, people)
         care.host(customers)
         care.support(customers)
         work.close(customers)
-    Traffic(store, admin, chance).request()
+    Traffic(store, admin, rng).request()
     return Access(key, team[0].email, password)
 
 
@@ -85,7 +85,7 @@ def _person(agency: Agency, name: str, role: str, hourly_rate: str | None, cost_
     return make(UserDetails, name=name, email=address, role=role, hourly_rate=hourly_rate, cost_rate=cost_rate)
 
 
-def _client(tx: Tx, customer: Any, tag_ids: dict[str, int], chance: random.Random) -> clients.Client:
+def _client(tx: Tx, customer: Any, tag_ids: dict[str, int], rng: random.Random) -> clients.Client:
     """Create a client with its contacts; return it with its final status: `Work.close` writes that of archived ones."""
     name, city, country, currency, rate, status, tagged, people = customer
     site = _ascii(name)
@@ -97,10 +97,10 @@ def _client(tx: Tx, customer: Any, tag_ids: dict[str, int], chance: random.Rando
             status="prospect" if status == "prospect" else "active",
             email=f"office@{site}.example",
             website=f"https://{site}.example",
-            address_line1=f"{chance.choice(STREETS)} {chance.randint(1, 120)}",
+            address_line1=f"{rng.choice(STREETS)} {rng.randint(1, 120)}",
             city=city,
             country=country,
-            vat_number=f"{country}{chance.randint(10**8, 10**9 - 1)}",
+            vat_number=f"{country}{rng.randint(10**8, 10**9 - 1)}",
             currency=currency,
             hourly_rate=rate,
             tax_rate=None if country in AT_HOME else "0",  # clients abroad pay the tax there

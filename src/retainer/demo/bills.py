@@ -28,8 +28,8 @@ METHODS = ("bank_transfer", "bank_transfer", "bank_transfer", "card", "direct_de
 class Bills:
     """The invoices of one agency, month by month, so that their numbers follow their days."""
 
-    def __init__(self, tx: Tx, chance: random.Random, jobs: list[Job]) -> None:
-        self.tx, self.chance, self.jobs = tx, chance, jobs
+    def __init__(self, tx: Tx, rng: random.Random, jobs: list[Job]) -> None:
+        self.tx, self.rng, self.jobs = tx, rng, jobs
         self.today = date.fromisoformat(tx.today)
         self.sent: list[Invoice] = []
 
@@ -54,10 +54,10 @@ class Bills:
         hourly = [job.project.id for job in jobs if job.project.billing_type == "time_and_materials"]
         work: dict[str, Any] = {}
         if hourly and self._unbilled(time_entries, customer, hourly, last):
-            by = self.chance.choice(("project", "project", "task", "user"))
+            by = self.rng.choice(("project", "project", "task", "user"))
             work["time"] = {"project_ids": hourly, "to": last.isoformat(), "group_by": by}
         if self._unbilled(expenses, customer, [job.project.id for job in jobs], last):
-            work["expenses"] = {"to": last.isoformat(), "group_by": self.chance.choice(("entry", "category"))}
+            work["expenses"] = {"to": last.isoformat(), "group_by": self.rng.choice(("entry", "category"))}
         lines = [*self._retainers(jobs, first), *self._milestones(jobs, first, last)]
         if work or lines:
             self._issue(customer, following, unbilled_work=work or None, lines=lines)
@@ -94,14 +94,14 @@ class Bills:
         invoice = invoices.create_invoice(self.tx, make(Invoice, **fields)).data
         self.sent.append(invoice)
         due, late = date.fromisoformat(str(invoice.due_date)), "Elbe" in customer.name or "Cedar" in customer.name
-        paid = due + timedelta(days=self.chance.randint(25, 60) if late else self.chance.randint(-14, 5))
-        habit = self.chance.random()
+        paid = due + timedelta(days=self.rng.randint(25, 60) if late else self.rng.randint(-14, 5))
+        habit = self.rng.random()
         if habit > 0.99 and due < self.today - timedelta(days=120):
             self._step(invoice, "written_off")
         elif paid <= self.today and invoice.status == "sent":
             part = str((invoice.total / 2).quantize(invoice.total)) if habit < 0.08 else None
             self._pay(invoice, max(paid, day), part)
-            rest = paid + timedelta(days=self.chance.randint(15, 40))
+            rest = paid + timedelta(days=self.rng.randint(15, 40))
             if part and rest <= self.today:
                 self._pay(invoices.load_invoice(self.tx, invoice.id), rest, None)
 
@@ -111,8 +111,8 @@ class Bills:
             Payment,
             amount=amount,
             paid_date=day.isoformat(),
-            method=self.chance.choice(METHODS),
-            reference=f"{self.chance.choice(('TRF', 'ZV', 'PAY'))}-{self.chance.randint(10**6, 10**7)}",
+            method=self.rng.choice(METHODS),
+            reference=f"{self.rng.choice(('TRF', 'ZV', 'PAY'))}-{self.rng.randint(10**6, 10**7)}",
         )
         if payments.prepare_payment(self.tx, payment, invoice, in_full=False):
             with changing_balance(self.tx, invoice.id):
@@ -140,7 +140,7 @@ class Bills:
         wrong, praised = issued[len(issued) // 3], issued[-1]
         corrections = [(wrong, "correction", 10), (small, "cancellation", 1), (praised, "goodwill", 20)]
         for invoice, reason, part in sorted(corrections, key=lambda correction: str(correction[0].issue_date)):
-            day = date.fromisoformat(str(invoice.issue_date)) + timedelta(days=self.chance.randint(8, 14))
+            day = date.fromisoformat(str(invoice.issue_date)) + timedelta(days=self.rng.randint(8, 14))
             at(self.tx, min(day, self.today))
             fields = {} if part == 1 else {"amount": str((invoice.total / part).quantize(invoice.total))}
             credit_notes.create_credit_note(self.tx, invoice.id, make(CreditNote, reason=reason, **fields))

@@ -25,8 +25,8 @@ NEWEST = WORDPRESS[0]
 class Care:
     """The sites and tickets of one agency."""
 
-    def __init__(self, tx: Tx, chance: random.Random, people: list[int]) -> None:
-        self.tx, self.chance, self.people = tx, chance, people
+    def __init__(self, tx: Tx, rng: random.Random, people: list[int]) -> None:
+        self.tx, self.rng, self.people = tx, rng, people
         self.now = datetime.fromisoformat(tx.now)
         self.sites: dict[int, int] = {}
 
@@ -37,7 +37,7 @@ class Care:
         for customer in customers:
             if customer.status == "active":
                 self.sites[customer.id] = self._site(customer, "production", str(customer.website))
-                if self.chance.random() < 0.3:
+                if self.rng.random() < 0.3:
                     url = str(customer.website).replace("https://", "https://staging.")
                     staging = self._site(customer, "staging", url)
         self.tx.now = as_instant(self.now)
@@ -52,24 +52,24 @@ class Care:
             for turn in range(6 + place % 4):
                 subject, description, kind, priority, answer, thanks = ASKED[(place * 5 + turn) % len(ASKED)]
                 fields = {"subject": subject, "description": description, "type": kind, "priority": priority}
-                contact = self.chance.choice(people)[0]
+                contact = self.rng.choice(people)[0]
                 self._ticket({**fields, "contact_id": contact, "site_id": self.sites[customer.id]}, answer, thanks)
         self.tx.now = as_instant(self.now)
 
     def _site(self, customer: clients.Client, environment: str, url: str) -> int:
         shop = any(tag in customer.name for tag in ("Optik", "Coffee", "Outfitters", "Fjordlys"))
-        is_current = self.chance.random() < 0.65
-        version = NEWEST if is_current else self.chance.choice(WORDPRESS)
+        is_current = self.rng.random() < 0.65
+        version = NEWEST if is_current else self.rng.choice(WORDPRESS)
         plugins = [
             {
                 "slug": slug,
                 "name": name,
-                "version": versions[0] if is_current else self.chance.choice(versions),
+                "version": versions[0] if is_current else self.rng.choice(versions),
                 "update_version": versions[0],
-                "auto_update": self.chance.random() < 0.3,
+                "auto_update": self.rng.random() < 0.3,
             }
             for slug, name, versions in PLUGINS
-            if self.chance.random() < 0.7 or (shop and slug == "woocommerce")
+            if self.rng.random() < 0.7 or (shop and slug == "woocommerce")
         ]
         site = make(
             sites.Site,
@@ -79,7 +79,7 @@ class Care:
             platform="woocommerce" if shop else "wordpress",
             wp_version=version,
             wp_update_version=None if version == NEWEST else NEWEST,
-            php_version=self.chance.choice(PHP),
+            php_version=self.rng.choice(PHP),
             plugins=plugins,
         )
         site_id = sites.create_site(self.tx, site).id
@@ -90,9 +90,7 @@ class Care:
         """Record a month of checks: sums for each hour, and the checks of the last day one by one."""
         account = self.tx.actor.account_id
         each_hour = 3600 // INTERVAL
-        down_at = {
-            self.chance.randint(30, 710): self.chance.randint(2, each_hour) for _ in range(self.chance.randint(0, 3))
-        }
+        down_at = {self.rng.randint(30, 710): self.rng.randint(2, each_hour) for _ in range(self.rng.randint(0, 3))}
         for hours in range(719, 0, -1):
             self.tx.now = as_instant(self.now - timedelta(hours=hours))
             down = down_at.get(hours, 0)
@@ -104,8 +102,8 @@ class Care:
             "observed": "up",
             "last_checked_at": self.tx.now,
             "last_status_code": 200,
-            "response_time_ms": self.chance.randint(80, 900),
-            "ssl_expires_at": as_instant(self.now + timedelta(days=self.chance.randint(6, 85))),
+            "response_time_ms": self.rng.randint(80, 900),
+            "ssl_expires_at": as_instant(self.now + timedelta(days=self.rng.randint(6, 85))),
             "next_check_at": as_instant(self.now + timedelta(days=365)),  # its host does not exist: no check
         }
         self.tx.run(update(schema.sites.sites).where(schema.sites.sites.c.id == site).values(values))
@@ -125,24 +123,24 @@ class Care:
 
     def _ticket(self, fields: dict[str, Any], answer: str, thanks: str | None) -> None:
         """Open a ticket, with the replies, time and resolution that it has by now."""
-        opened = self.now - timedelta(days=self.chance.randint(0, 180) ** 2 // 180, minutes=self.chance.randint(5, 900))
+        opened = self.now - timedelta(days=self.rng.randint(0, 180) ** 2 // 180, minutes=self.rng.randint(5, 900))
         old = self.now - opened > timedelta(days=6)
         self._at(opened)
-        fields |= {"assignee_id": self.chance.choice(self.people)}
+        fields |= {"assignee_id": self.rng.choice(self.people)}
         ticket = tickets.create_ticket(self.tx, make(tickets.Ticket, **fields)).id
-        if not old and self.chance.random() < 0.5:
+        if not old and self.rng.random() < 0.5:
             return
-        answered = self._at(opened + timedelta(minutes=self.chance.randint(12, 600)))
+        answered = self._at(opened + timedelta(minutes=self.rng.randint(12, 600)))
         if answered > self.now:
             return
         self._reply(ticket, body=answer, status="pending")
-        if self.chance.random() < 0.3:
+        if self.rng.random() < 0.3:
             self._reply(ticket, body="Looked at the log: it began with the last update.", is_internal=True)
         self._worked(ticket, answered)
-        if thanks and self._at(answered + timedelta(minutes=self.chance.randint(30, 2000))) < self.now:
+        if thanks and self._at(answered + timedelta(minutes=self.rng.randint(30, 2000))) < self.now:
             self._reply(ticket, body=thanks, author_type="contact")
         if old:
-            self._at(min(answered + timedelta(hours=self.chance.randint(20, 90)), self.now))
+            self._at(min(answered + timedelta(hours=self.rng.randint(20, 90)), self.now))
             self._reply(ticket, body="All done. Write again if anything is left.", status="resolved")
 
     def _at(self, moment: datetime) -> datetime:
@@ -156,9 +154,9 @@ class Care:
         entry = make(
             TimeEntry,
             ticket_id=ticket,
-            duration_minutes=self.chance.choice((10, 15, 20, 30, 45)),
+            duration_minutes=self.rng.choice((10, 15, 20, 30, 45)),
             date=when.date().isoformat(),
-            user_id=self.chance.choice(self.people),
+            user_id=self.rng.choice(self.people),
             description="Support",
         )
         time_entries.record_time(self.tx, entry)

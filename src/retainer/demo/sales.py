@@ -28,61 +28,61 @@ SPENT = [
 REASONS = ("Over our budget this year", "We decided for another agency", "The project was put off")
 
 
-def offer(tx: Tx, chance: random.Random, customers: list[clients.Client]) -> None:
+def offer(tx: Tx, rng: random.Random, customers: list[clients.Client]) -> None:
     """Write two or three quotes for every client, sent at once and decided days later; the newest are undecided."""
     today = date.fromisoformat(tx.today)
     plans = [
-        (today - timedelta(days=_age(chance, customer, turn)), place, turn, customer)
+        (today - timedelta(days=_age(rng, customer, turn)), place, turn, customer)
         for place, customer in enumerate(customers)
         for turn in range(2 + place % 2)
     ]
     for issued, place, turn, customer in sorted(plans, key=lambda plan: plan[:3]):
         kind = KINDS[(place + turn * 3) % len(KINDS)]
-        status = chance.choice(OUTCOMES)
-        decided = issued + timedelta(days=chance.randint(3, 18))
+        status = rng.choice(OUTCOMES)
+        decided = issued + timedelta(days=rng.randint(3, 18))
         at(tx, issued)
-        quote = _quote(tx, chance, customer, kind, issued, "draft" if status == "draft" else "sent")
+        quote = _quote(tx, rng, customer, kind, issued, "draft" if status == "draft" else "sent")
         if status not in {"draft", "sent"} and decided <= today:
             at(tx, decided)
             before = quotes.load_quote(tx, quote)
             after = msgspec.structs.replace(before, status=status)
-            after.decline_reason = chance.choice(REASONS) if status == "declined" else None
+            after.decline_reason = rng.choice(REASONS) if status == "declined" else None
             tx.update(schema.billing.quotes, quotes.prepare(tx, after, before))
     at(tx, today)
 
 
-def _age(chance: random.Random, customer: clients.Client, turn: int) -> int:
+def _age(rng: random.Random, customer: clients.Client, turn: int) -> int:
     """Return how many days ago a quote was written: the first of each client lately, unless the client is archived."""
     if customer.status == "archived":
-        return chance.randint(260, 360)
-    return chance.randint(1, 24) if turn == 0 else chance.randint(25, 360)
+        return rng.randint(260, 360)
+    return rng.randint(1, 24) if turn == 0 else rng.randint(25, 360)
 
 
-def _quote(tx: Tx, chance: random.Random, customer: clients.Client, kind: Kind, issued: date, status: str) -> int:
+def _quote(tx: Tx, rng: random.Random, customer: clients.Client, kind: Kind, issued: date, status: str) -> int:
     """Write a quote for the stages of a kind of project; return its id."""
     rate = str(customer.hourly_rate or 100)
     lines = [
         {"description": name, "quantity": hours, "unit": "hours", "unit_price": rate}
-        for name, hours in ((stage, chance.randint(8, 60)) for stage in kind.stages or kind.tasks[:3])
+        for name, hours in ((stage, rng.randint(8, 60)) for stage in kind.stages or kind.tasks[:3])
     ]
-    if chance.random() < 0.3:
+    if rng.random() < 0.3:
         lines.append({"description": "Rebate for new clients", "quantity": -1, "unit_price": rate})
     fields = {"client_id": customer.id, "title": f"{kind.name} {customer.name}", "status": status, "lines": lines}
     return quotes.create_quote(tx, make(Quote, issue_date=issued.isoformat(), **fields)).id
 
 
-def spend(tx: Tx, chance: random.Random, people: list[int], booked: list[projects.Project]) -> None:
+def spend(tx: Tx, rng: random.Random, people: list[int], booked: list[projects.Project]) -> None:
     """Record a year of expenses, most of them on these projects."""
     today = date.fromisoformat(tx.today)
     for _ in range(140):
-        category, vendor, description, low, high = chance.choice(SPENT)
-        project = chance.choice(booked) if chance.random() < 0.7 else None
+        category, vendor, description, low, high = rng.choice(SPENT)
+        project = rng.choice(booked) if rng.random() < 0.7 else None
         expense = make(
             expenses.Expense,
-            amount=f"{chance.randint(low, high)}.{chance.randint(0, 99):02}",
+            amount=f"{rng.randint(low, high)}.{rng.randint(0, 99):02}",
             project_id=project.id if project else None,
-            user_id=chance.choice(people),
-            date=(today - timedelta(days=chance.randint(0, 364))).isoformat(),
+            user_id=rng.choice(people),
+            date=(today - timedelta(days=rng.randint(0, 364))).isoformat(),
             category=category,
             vendor=vendor,
             description=description,

@@ -41,8 +41,8 @@ class DemoKey(NamedTuple):
 class Traffic:
     """The requests of an agency."""
 
-    def __init__(self, store: Store, actor: Actor, chance: random.Random) -> None:
-        self.store, self.actor, self.chance = store, actor, chance
+    def __init__(self, store: Store, actor: Actor, rng: random.Random) -> None:
+        self.store, self.actor, self.rng = store, actor, rng
         self.now = datetime.now(UTC)
         self.ids: dict[Table, list[int]] = {}
 
@@ -70,7 +70,7 @@ class Traffic:
         for last_used_at, key_id, user_id, prefix, scopes, created_at, *ends in rows:
             operations = [each for each in callable_operations() if each.scope in scopes.split()]
             until = min([self.now, *(datetime.fromisoformat(end) for end in ends if end)])
-            address = f"198.51.100.{self.chance.randint(1, 254)}"
+            address = f"198.51.100.{self.rng.randint(1, 254)}"
             if operations and not (last_used_at and last_used_at < start):
                 since = datetime.fromisoformat(created_at)
                 keys.append(DemoKey(key_id, user_id, prefix, operations, since, until, address))
@@ -81,13 +81,13 @@ class Traffic:
         zone = ZoneInfo(self.actor.timezone)
         for ago in range(DAYS):
             day = (self.now.astimezone(zone) - timedelta(days=ago)).date()
-            for _ in range(int(per_day * self.chance.uniform(0.7, 1.3)) // (1 if day.weekday() < 5 else 6)):
-                minutes = int(self.chance.triangular(7 * 60, 20 * 60, 11 * 60))
+            for _ in range(int(per_day * self.rng.uniform(0.7, 1.3)) // (1 if day.weekday() < 5 else 6)):
+                minutes = int(self.rng.triangular(7 * 60, 20 * 60, 11 * 60))
                 moment = datetime.combine(day, time(), zone) + timedelta(minutes=minutes)
-                moment += timedelta(microseconds=self.chance.randrange(60_000_000))
+                moment += timedelta(microseconds=self.rng.randrange(60_000_000))
                 if key.since <= moment < key.until:
-                    operation = self.chance.choice(key.operations)
-                    if operation.writes and self.chance.random() < 0.6:  # who writes reads more
+                    operation = self.rng.choice(key.operations)
+                    if operation.writes and self.rng.random() < 0.6:  # who writes reads more
                         operation = key.operations[0]
                     yield self.answer(key, operation, moment, self.status(operation))
 
@@ -106,7 +106,7 @@ class Traffic:
 
     def status(self, operation: Operation) -> int:
         """Return how a request may have been answered."""
-        draw = self.chance.random()
+        draw = self.rng.random()
         if operation.writes:
             return 422 if draw < 0.05 else {"POST": 201, "DELETE": 204}.get(operation.method, 200)
         if operation.parameters and draw < 0.12:
@@ -118,15 +118,15 @@ class Traffic:
         path = operation.path
         table = operation.resource.parent if operation.resource.parent is not None else operation.resource.table
         for parameter in operation.parameters:
-            path = path.replace(f"{{{parameter}}}", str(self.chance.choice(self.ids_of(table))))
+            path = path.replace(f"{{{parameter}}}", str(self.rng.choice(self.ids_of(table))))
         found = RECORD.match(path) if operation.writes and status < 300 else None
         return Answered(
             time=as_instant(moment),
-            request_id=f"req_{int(moment.timestamp()) * 1000:012x}{self.chance.getrandbits(48):012x}",
+            request_id=f"req_{int(moment.timestamp()) * 1000:012x}{self.rng.getrandbits(48):012x}",
             method=operation.method,
             path=path,
             status=status,
-            duration_ms=self.chance.randrange(900, 9000) / (1 if status == 503 else 1000),
+            duration_ms=self.rng.randrange(900, 9000) / (1 if status == 503 else 1000),
             operation=None if status == 429 else operation.id,
             account_id=self.actor.account_id,
             user_id=key.user_id,

@@ -36,8 +36,8 @@ class Job(NamedTuple):
 class Work:
     """The work of one agency in the year until today."""
 
-    def __init__(self, tx: Tx, chance: random.Random, people: list[int], tag_ids: dict[str, int]) -> None:
-        self.tx, self.chance, self.people, self.tag_ids = tx, chance, people, tag_ids
+    def __init__(self, tx: Tx, rng: random.Random, people: list[int], tag_ids: dict[str, int]) -> None:
+        self.tx, self.rng, self.people, self.tag_ids = tx, rng, people, tag_ids
         self.today = date.fromisoformat(tx.today)
         self.jobs: list[Job] = []
         self.internal: list[int] = []
@@ -61,7 +61,7 @@ class Work:
         while day < self.today:
             at(self.tx, day)
             for user in self.people if day.weekday() < 5 else []:
-                if self.chance.random() > 0.07:  # away otherwise
+                if self.rng.random() > 0.07:  # away otherwise
                     self._day(user, day)
             day += timedelta(days=1)
         at(self.tx, self.today)
@@ -79,10 +79,10 @@ class Work:
         earliest, latest = -365, -250 if gone else 20
         if is_running and not gone:
             earliest, latest = -kind.days * 3 // 5, -kind.days // 4
-        start = self.today + timedelta(days=self.chance.randint(earliest, latest))
+        start = self.today + timedelta(days=self.rng.randint(earliest, latest))
         at(self.tx, start - timedelta(days=10))
         project = self._project(kind, f"{kind.name} {customer.name}", customer, start)
-        team = self.chance.sample(self.people, min(len(self.people), self.chance.randint(2, 4)))
+        team = self.rng.sample(self.people, min(len(self.people), self.rng.randint(2, 4)))
         end = min(start + length * 1.1, self.today - timedelta(days=150)) if gone else start + length * 1.1
         self.jobs.append(Job(project, start, end, team, self._fill(kind, project, start)))
 
@@ -92,7 +92,7 @@ class Work:
         rate = (customer and customer.hourly_rate) or 100
         due = start + timedelta(days=kind.days)
         gone = customer is not None and customer.status == "archived"
-        status = "completed" if gone or (due < self.today and self.chance.random() < 0.8) else "active"
+        status = "completed" if gone or (due < self.today and self.rng.random() < 0.8) else "active"
         return projects.create_project(
             self.tx,
             make(
@@ -107,7 +107,7 @@ class Work:
                 budget_minutes=kind.hours * 60 if customer and kind.billing_type != "retainer" else None,
                 start_date=start.isoformat(),
                 due_date=due.isoformat(),
-                manager_id=self.chance.choice(self.people),
+                manager_id=self.rng.choice(self.people),
                 is_template=is_template,
                 tag_ids=[self.tag_ids["Retainer"]] if kind.billing_type == "retainer" else [],
             ),
@@ -129,8 +129,8 @@ class Work:
     def _task(self, kind: Kind, project: projects.Project, start: date, stages: list[int], place: int) -> int:
         due = start + timedelta(days=kind.days * (place + 1) // len(kind.tasks))
         late = (self.today - due).days
-        done = late > 0 and (project.status == "completed" or self.chance.random() < 0.9)
-        done = done or (-5 < late <= 0 and self.chance.random() < 0.4)
+        done = late > 0 and (project.status == "completed" or self.rng.random() < 0.9)
+        done = done or (-5 < late <= 0 and self.rng.random() < 0.4)
         state = "in_progress" if late > -14 else "todo"
         if project.is_template:
             done, state = False, "todo"
@@ -142,12 +142,12 @@ class Work:
                 project_id=project.id,
                 milestone_id=stages[place * len(stages) // len(kind.tasks)] if stages else None,
                 status=state,
-                priority=self.chance.choices(("low", "normal", "high", "urgent"), (2, 10, 4, 1))[0],
-                assignee_id=None if project.is_template else self.chance.choice(self.people),
+                priority=self.rng.choices(("low", "normal", "high", "urgent"), (2, 10, 4, 1))[0],
+                assignee_id=None if project.is_template else self.rng.choice(self.people),
                 start_date=None if state == "todo" else (due - timedelta(days=10)).isoformat(),
                 due_date=due.isoformat(),
                 estimated_minutes=kind.hours * 60 // len(kind.tasks) // 15 * 15,
-                tag_ids=[self.tag_ids["Waiting"]] if not done and self.chance.random() < 0.1 else [],
+                tag_ids=[self.tag_ids["Waiting"]] if not done and self.rng.random() < 0.1 else [],
             ),
         ).id
         if done:
@@ -156,7 +156,7 @@ class Work:
 
     def _finish(self, task: int, due: date) -> None:
         """Let a task be done a few days before or after it was due."""
-        day = due + timedelta(days=self.chance.choice((-4, -3, -2, -1, -1, 0, 0, 1, 3)))
+        day = due + timedelta(days=self.rng.choice((-4, -3, -2, -1, -1, 0, 0, 1, 3)))
         done = min(as_instant(datetime.combine(day, time(15, 10), UTC)), utcnow())
         values = {"status": "done", "completed_at": done, "updated_at": done}
         with changing(self.tx, TASKS, task):
@@ -165,18 +165,18 @@ class Work:
     def _day(self, user: int, day: date) -> None:
         """Record one working day of one person."""
         open_jobs = [job for job in self.jobs if user in job.team and job.start <= day <= job.end]
-        self.chance.shuffle(open_jobs)
+        self.rng.shuffle(open_jobs)
         worked = 0
         while worked < FULL_DAY:
-            minutes = self.chance.choice(PIECES)
+            minutes = self.rng.choice(PIECES)
             worked += minutes
-            kind = self.chance.choice(list(WORK))
-            fields = {"description": self.chance.choice(WORK[kind]), "date": day.isoformat(), "user_id": user}
-            if open_jobs and self.chance.random() < 0.92:
-                job = open_jobs[min(int(self.chance.expovariate(1)), len(open_jobs) - 1)]
-                on = {"task_id": self.chance.choice(job.tasks)} if self.chance.random() < 0.6 else {}
-                on |= {"project_id": job.project.id, "billable": self.chance.random() < 0.93}
+            kind = self.rng.choice(list(WORK))
+            fields = {"description": self.rng.choice(WORK[kind]), "date": day.isoformat(), "user_id": user}
+            if open_jobs and self.rng.random() < 0.92:
+                job = open_jobs[min(int(self.rng.expovariate(1)), len(open_jobs) - 1)]
+                on = {"task_id": self.rng.choice(job.tasks)} if self.rng.random() < 0.6 else {}
+                on |= {"project_id": job.project.id, "billable": self.rng.random() < 0.93}
             else:
-                on = {"project_id": self.chance.choice(self.internal)}
+                on = {"project_id": self.rng.choice(self.internal)}
             entry = make(TimeEntry, duration_minutes=minutes, **fields, **on)
             time_entries.record_time(self.tx, entry)
