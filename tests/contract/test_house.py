@@ -5,6 +5,7 @@ import inspect
 import re
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_type_hints
@@ -113,18 +114,12 @@ def name_of(path: Path) -> str:
     return path.relative_to(SRC).as_posix()
 
 
-def each_file(files: list[Path]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("path", files, ids=name_of)
-
-
-def lines(path: Path) -> int:
-    return len(path.read_text(encoding="utf-8").splitlines())
-
-
+@cache
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
 def imports(path: Path) -> set[str]:
     """The modules and names of the package that a file imports when it runs, dotted, without the package's name."""
     found = set()
@@ -150,9 +145,9 @@ def layer_of(name: str) -> int:
     return max(known)[1]
 
 
-@each_file(FILES)
-def test_no_file_is_longer_than_350_lines(path):
-    assert lines(path) <= 350
+def test_no_file_is_longer_than_350_lines():
+    lines = {name_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
+    assert {name: count for name, count in lines.items() if count > 350} == {}
 
 
 DECLARED = {
@@ -201,15 +196,25 @@ def test_a_cache_that_a_request_can_fill_has_a_bound():
     assert unbounded == BOUNDED.keys(), "use lru_cache with a maxsize, or say what bounds it"
 
 
-@each_file([path for path in FILES if path.name != "__init__.py" or path.parent != SRC])
-def test_a_layer_imports_only_from_below(path):
-    own_layer = layer_of(name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", "."))
-    assert {name for name in imports(path) if layer_of(name) > own_layer} == set()
+def module_of(path: Path) -> str:
+    return name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def test_a_layer_imports_only_from_below():
+    files = [path for path in FILES if path != SRC / "__init__.py"]
+    layers = {module_of(path): layer_of(module_of(path)) for path in files}
+    upward = [
+        (module, name)
+        for path, module in zip(files, layers, strict=True)
+        for name in imports(path)
+        if layer_of(name) > layers[module]
+    ]
+    assert upward == []
 
 
 def modules() -> dict[str, set[str]]:
     """The modules of the package, each with those that it imports when it runs."""
-    names = {name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in FILES}
+    names = {module_of(path): path for path in FILES}
     return {
         name: {
             other
@@ -246,10 +251,10 @@ def test_every_resource_is_one_file_of_an_area_or_of_a_room_in_it():
     assert len(RESOURCES) == len(set(map(id, RESOURCES)))
 
 
-@each_file(FILES)
-def test_tables_are_imported_and_not_looked_up_by_their_names(path):
+def test_tables_are_imported_and_not_looked_up_by_their_names():
     looked_up = [
-        node
+        (name_of(path), node.lineno)
+        for path in FILES
         for node in ast.walk(tree(path))
         if isinstance(node, ast.Subscript)
         and ast.unparse(node.value).endswith("metadata.tables")
@@ -268,30 +273,32 @@ def test_any_is_written_no_more_often_than_before():
     assert counts <= Counter(MAX_ANY), f"more than {MAX_ANY}"
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
-def test_a_decorator_returns_the_handler_unchanged(operation):
-    handler = operation.handler
-    assert inspect.isfunction(handler)
-    assert getattr(sys.modules[handler.__module__], handler.__name__) is handler
-    assert not hasattr(handler, "__wrapped__")
+def test_a_decorator_returns_the_handler_unchanged():
+    for handler in (operation.handler for operation in OPERATIONS):
+        assert inspect.isfunction(handler)
+        assert getattr(sys.modules[handler.__module__], handler.__name__) is handler
+        assert not hasattr(handler, "__wrapped__")
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
-def test_a_handler_is_short_and_says_what_it_does(operation):
-    (function,) = ast.parse(inspect.getsource(operation.handler)).body
-    statements = [node for node in ast.walk(function) if isinstance(node, ast.stmt)][1:]
-    assert len(statements) - 1 < 15, "without its docstring"
-    assert inspect.getdoc(operation.handler).splitlines()[0].endswith(".")
+def test_a_handler_is_short_and_says_what_it_does():
+    for operation in OPERATIONS:
+        (function,) = ast.parse(inspect.getsource(operation.handler)).body
+        statements = [node for node in ast.walk(function) if isinstance(node, ast.stmt)][1:]
+        assert len(statements) - 1 < 15, f"{operation}: without its docstring"
+        assert inspect.getdoc(operation.handler).splitlines()[0].endswith("."), operation
 
 
-@each_file([path for path in FILES if "store" not in path.relative_to(SRC).parts])
-def test_only_the_store_begins_and_ends_transactions(path):
-    called = {node.attr for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute)}
-    assert called & {"commit", "rollback"} == set()
-    texts = [
-        node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+def test_only_the_store_begins_and_ends_transactions():
+    begun = re.compile(r"\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT)\b")
+    found = [
+        (name_of(path), ast.unparse(node))
+        for path in FILES
+        if "store" not in path.relative_to(SRC).parts
+        for node in ast.walk(tree(path))
+        if (isinstance(node, ast.Attribute) and node.attr in {"commit", "rollback"})
+        or (isinstance(node, ast.Constant) and isinstance(node.value, str) and begun.match(node.value))
     ]
-    assert [text for text in texts if re.match(r"\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT)\b", text)] == []
+    assert found == []
 
 
 def test_transactions_over_all_accounts_are_opened_in_few_places():
@@ -306,9 +313,9 @@ def test_transactions_over_all_accounts_are_opened_in_few_places():
     assert calls == UNSCOPED
 
 
-@each_file(sorted(SRC.rglob("*.py")))
-def test_nothing_is_left_to_be_done(path):
-    assert re.findall(r"\b(TODO|FIXME|XXX|HACK)\b", path.read_text(encoding="utf-8")) == []
+def test_nothing_is_left_to_be_done():
+    left = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+    assert [path for path in SRC.rglob("*.py") if left.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_the_code_map_says_what_each_module_is():
@@ -321,9 +328,8 @@ def test_the_code_map_names_each_folder_once_in_the_order_of_the_layers():
     assert layers == sorted(layers)
 
 
-@each_file([path for path in FILES if path.name != "__main__.py"])
-def test_a_module_says_in_one_sentence_what_it_is(path):
-    assert sentence(path).endswith(".")
+def test_a_module_says_in_one_sentence_what_it_is():
+    assert [path for path in FILES if path.name != "__main__.py" and not sentence(path).endswith(".")] == []
 
 
 def test_tests_and_benchmarks_do_not_import_each_other():
