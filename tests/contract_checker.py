@@ -94,6 +94,8 @@ class ContractChecker:
             assert re.fullmatch(r"\d+", answer.headers.get(name, "")), f"{name}: {answer.headers}"
         assert answer.headers.get("x-request-id"), answer.headers
         assert answer.headers.get("x-content-type-options") == "nosniff", answer.headers
+        assert "private" in answer.headers.get("cache-control", ""), answer.headers
+        assert {"Authorization", "X-Api-Key"} <= set(answer.headers.get("vary", "").split(", ")), answer.headers
         if answer.body:
             assert answer.headers.get("content-type") == "application/json; charset=utf-8"
 

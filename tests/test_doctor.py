@@ -38,29 +38,26 @@ def rows_of(store, table):
         return sorted(map(repr, tx.all(select(table))))
 
 
-SUMS = [(table, column.name) for table in SUMMARIES for column in table.c if column.info.get("sum")]
+SUMS = [
+    *((table, column.name, table.name) for table in SUMMARIES for column in table.c if column.info.get("sum")),
+    *((table, column, f"totals of {table.name}") for table, formulas in FORMULAS.items() for column in formulas),
+    (totals, "count", None),
+]
 
 
-@pytest.mark.parametrize(
-    ("table", "column", "name"),
-    [(table, column, table.name) for table, column in SUMS]
-    + [(table, column, f"totals of {table.name}") for table, formulas in FORMULAS.items() for column in formulas]
-    + [(totals, "count", None)],
-    ids=str,
-)
-def test_a_sum_that_is_wrong_is_found_named_and_written_anew(busy, table, column, name):
-    right = rows_of(busy.store, table)
-    with busy.store.unscoped("a wrong sum", write=True) as tx:
-        changed = tx.change(
-            update(table).values({column: table.c[column] + 1}).where(table.c.account_id == busy.account_id)
-        )
-    assert changed, "there is a row to be wrong"
-    found = doctor.inspect(busy.store, repair=False)
-    counters = [f"count of {row[0]}" for row in counted(busy)] if name is None else [name]
-    assert found == [f"{each} of account {busy.account_id}" for each in counters]
-    assert doctor.inspect(busy.store, repair=True) == found
+def test_a_sum_that_is_wrong_is_found_named_and_written_anew(busy):
+    for table, column, name in SUMS:
+        right = rows_of(busy.store, table)
+        with busy.store.unscoped("a wrong sum", write=True) as tx:
+            wrong = update(table).values({column: table.c[column] + 1}).where(table.c.account_id == busy.account_id)
+            assert tx.change(wrong), f"there is a row of {table.name} to be wrong"
+        names = [f"count of {row[0]}" for row in counted(busy)] if name is None else [name]
+        found = [f"{each} of account {busy.account_id}" for each in names]
+        assert doctor.inspect(busy.store, repair=False) == found, column
+        assert rows_of(busy.store, table) != right, "it only looks"
+        assert doctor.inspect(busy.store, repair=True) == found
+        assert rows_of(busy.store, table) == right, column
     assert doctor.inspect(busy.store, repair=False) == []
-    assert rows_of(busy.store, table) == right
 
 
 def counted(api):

@@ -23,7 +23,7 @@ from tests.contract.cases import (
     WRITES,
     commits,
     db_copy,
-    each,
+    few,
     held_writes,
     sample,
     send,
@@ -40,7 +40,7 @@ IDENTITY = {"accounts", "users", "api_keys"}
 """The tables by which a key is recognised; `/me` shows more of them than that takes."""
 
 
-@each(OPERATIONS)
+@few(OPERATIONS)
 def test_a_database_that_is_out_of_reach_is_503_until_it_is_back(api, operation):
     request = sample(api, operation)
     before = commits(api)
@@ -132,7 +132,7 @@ def test_a_command_says_of_a_busy_database_that_it_can_be_run_again(api):
     assert said == f"The database {engine.location} was too busy: {seen}. {advice}"
 
 
-@each(WRITES)
+@few(WRITES)
 def test_a_write_that_fails_at_its_very_end_is_500_and_undone_as_a_whole(api, operation):
     request = sample(api, operation)
     if operation in UPDATES:  # a record that is sent back as it is leaves nothing to undo
@@ -144,7 +144,7 @@ def test_a_write_that_fails_at_its_very_end_is_500_and_undone_as_a_whole(api, op
     assert "idempotency-replayed" not in succeeds(send(api, request, headers=ONCE)).headers
 
 
-@each(READS)
+@few(READS)
 def test_a_read_of_tables_that_are_gone_is_500(api, operation):
     request = sample(api, operation)
     broken = db_copy(api)
