@@ -125,8 +125,7 @@ def served():
         server.shutdown()
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize(("width", "dark"), [(1400, False), (390, True)])
 def test_the_look_can_be_used_by_everybody(browser, served, width, dark):
     browser.show(width=width, dark=dark)
     browser.get(served)

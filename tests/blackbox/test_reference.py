@@ -15,10 +15,12 @@ from retainer.reference.markdown import MARKDOWN
 from retainer.reference.pages import pages_of
 from retainer.reference.samples import LANGUAGES
 from tests.examples.day import open_studio
+from tests.length import IS_FULL, length
 
 LANGUAGE = {"bash": {"bash", "sh"}, "python": {"python"}, "javascript": {"javascript"}}
 """How Markdown names the code in each language."""
 RUN = {"bash": ["bash", "-c"], "python": [sys.executable, "-c"], "javascript": ["node", "--input-type=module", "-e"]}
+PAGES = [*list(pages_of(ROUTES))[:: 1 if IS_FULL else 5], "/docs/search?q=invoice", "/docs/try", "/docs/nothing"]
 
 
 @pytest.fixture
@@ -56,7 +58,7 @@ def filled(tmp_path_factory):
         return database, demo.fill(store).key
 
 
-@pytest.mark.parametrize("language", RUN)
+@pytest.mark.parametrize("language", list(RUN)[: length(3)])
 def test_all_code_of_the_reference_runs_from_top_to_bottom_on_a_demo(filled, tmp_path, language):
     if shutil.which(RUN[language][0]) is None:
         assert not os.environ.get("CI"), f"{RUN[language][0]} is missing"
@@ -92,7 +94,7 @@ def reference(tmp_path_factory):
     server.stop()
 
 
-@pytest.mark.parametrize("path", [*pages_of(ROUTES), "/docs/search?q=invoice", "/docs/try", "/docs/nothing"])
+@pytest.mark.parametrize("path", PAGES)
 def test_everybody_can_use_a_page_light_and_dark_wide_and_narrow(browser, reference, path):
     for width, dark in ((1400, False), (390, True)):
         browser.show(width=width, dark=dark)
