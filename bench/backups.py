@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from testing.process import Server, prepared, running, tell, unsound
+from testing.process import Server, running, tell, unsound, with_database
 from testing.writing import Acknowledged, writing
 
 from retainer.store.engines import Sqlite
@@ -99,7 +99,7 @@ def main() -> int:
         folder = Path(name)
         made: list[Made] = []
         with (
-            running(prepared(folder / "live"), "--no-monitor") as server,
+            running(with_database(folder / "live"), "--no-monitor") as server,
             writing(server, given.writers) as acknowledged,
         ):
             start = time.monotonic()

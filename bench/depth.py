@@ -39,7 +39,7 @@ OPERATIONS = [
 """Every list and every single record of the API."""
 
 
-def prepare(made: Made) -> dict[str, Iterator[bytes]]:
+def endless_requests(made: Made) -> dict[str, Iterator[bytes]]:
     """An endless stream of requests for each kind, spread evenly over the keys; POST comes last, as it adds rows."""
     rng = random.Random(2)
     pages = -(-made.entries // PER_PAGE)
@@ -134,7 +134,7 @@ def main() -> None:
                 add_children(database, size)
                 add_money(database, size // 20)
                 servers.append(start(name, RETAINER, database, cores[0], place(database)))
-                servers[-1].requests = prepare(made)
+                servers[-1].requests = endless_requests(made)
                 wait(servers[-1])
             found = measure(servers, given.rounds)
         finally:

@@ -99,7 +99,7 @@ def cpu_seconds(server: Server) -> float:
     return ticks / TICK
 
 
-def prepare(keys: list[str]) -> dict[str, Iterator[bytes]]:
+def endless_requests(keys: list[str]) -> dict[str, Iterator[bytes]]:
     """An endless stream of requests for each scenario, spread evenly over the keys; the same for each server."""
     rng = random.Random(2)
     clients = [describe(rng, n) for n in range(4 * KEYS)]
@@ -175,7 +175,7 @@ def main() -> None:
                 database = folder / f"{name}.db"
                 shutil.copy(folder / "made.db", database)
                 servers.append(start(name, command, database, cores[0], place(database)))
-                servers[-1].requests = prepare(keys)
+                servers[-1].requests = endless_requests(keys)
                 wait(servers[-1])
             compare(*servers)
             for server in servers:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.data import fill
-from bench.load import Turn, measure_alone, prepare
+from bench.load import Turn, endless_requests, measure_alone
 from bench.servers import RETAINER, Server, start, stop, wait
 
 READS = ("read one", "list 25 with total")
@@ -61,7 +61,7 @@ def started(database: Path, folder: Path, keys: list[str], core: int) -> Iterato
             command = ["env", f"RETAINER_REQUEST_LOG_DAYS={days}", *RETAINER]
             servers.append(start(name, command, Path(shutil.copy(database, place)), core))
             wait(servers[-1])
-            servers[-1].requests = prepare(keys)
+            servers[-1].requests = endless_requests(keys)
             os.killpg(servers[-1].process.pid, signal.SIGSTOP)
         yield servers
     finally:

@@ -21,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bench.data import fill
-from bench.load import drive, measure_alone, prepare
+from bench.load import drive, endless_requests, measure_alone
 from bench.servers import RETAINER, Server, start, stop, wait
 from retainer.values.exact import as_instant
 
@@ -109,7 +109,7 @@ def on_time(folder: Path, keys: list[str], port: int, sites: int, minutes: float
     due = add_sites(database, port, sites, INTERVAL, first)
     server = run("Retainer", folder, database, core)
     try:
-        server.requests = prepare(keys)
+        server.requests = endless_requests(keys)
         wait(server)
         busy = threading.Thread(target=load, args=(server, minutes * 60))
         busy.start()
@@ -134,7 +134,7 @@ def side_by_side(folder: Path, keys: list[str], port: int, sites: int, rounds: i
     ratios: dict[str, list[float]] = {"read one": [], "list 25 with total": [], "create time entry": []}
     try:
         for server in servers:
-            server.requests = prepare(keys)
+            server.requests = endless_requests(keys)
             wait(server)
         for server in servers:
             os.killpg(server.process.pid, signal.SIGSTOP)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlencode
 
-from testing.process import Client, Server, prepared, query, running
+from testing.process import Client, Server, query, running, with_database
 from tools.screenshots import PAGES
 
 from bench.request_log import log_requests
@@ -65,7 +65,7 @@ def main() -> int:
     options.add_argument("--rounds", type=int, default=15)
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        folder = prepared(Path(name))
+        folder = with_database(Path(name))
         store = Store(connect(f"sqlite:///{folder / 'data' / 'retainer.db'}"))
         access = fill(store)
         print(f"{'milliseconds':<52}{'first':>8}{'median':>8}{'slowest':>8}")

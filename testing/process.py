@@ -329,7 +329,7 @@ def migrated() -> bytes:
         return (Path(folder) / "retainer.db").read_bytes()
 
 
-def prepared(folder: Path) -> Path:
+def with_database(folder: Path) -> Path:
     """A folder with an empty, migrated database, so that agencies can be opened before anything runs."""
     database = folder / "data" / "retainer.db"
     database.parent.mkdir(mode=0o700, parents=True)

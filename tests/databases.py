@@ -51,7 +51,7 @@ class Databases(ABC):
         self.numbers = itertools.count(1)
         self.opened: list[App] = []
         self.prototype = self.create()
-        self.agencies = prepare(self.prototype)
+        self.agencies = open_agencies(self.prototype)
 
     @abstractmethod
     def create(self) -> str:
@@ -337,7 +337,7 @@ def name_of(url: str) -> str:
     return str(psycopg.conninfo.conninfo_to_dict(url)["dbname"])
 
 
-def prepare(url: str) -> dict[str, dict[str, Any]]:
+def open_agencies(url: str) -> dict[str, dict[str, Any]]:
     """Migrate an empty database and open both agencies; return who they are."""
     engine = connect(url)
     migrate(engine)

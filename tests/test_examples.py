@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from testing.process import prepared
+from testing.process import with_database
 
 from retainer.app import ROUTES
 from retainer.errors import STATUS
@@ -16,7 +16,7 @@ from tests.examples import record
 @pytest.fixture(scope="module")
 def recorded(fast_disk: Path, request: pytest.FixtureRequest) -> str:
     """The examples of the code under test; they replace those of the package when that was asked for."""
-    found = record(f"sqlite:///{prepared(fast_disk / 'examples') / 'data' / 'retainer.db'}")
+    found = record(f"sqlite:///{with_database(fast_disk / 'examples') / 'data' / 'retainer.db'}")
     if request.config.getoption("--write-examples"):
         FILE.write_text(found, encoding="utf-8")
     return found

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from testing.agencies import open_agency
-from testing.process import command, opened, prepared
+from testing.process import command, opened, with_database
 
 
 def database(folder: Path) -> Path:
@@ -13,7 +13,7 @@ def database(folder: Path) -> Path:
 
 def with_agency(folder: Path, *names: str) -> Path:
     """A folder with a database in which agencies are; more may be added."""
-    with opened(database(folder if database(folder).exists() else prepared(folder))) as store:
+    with opened(database(folder if database(folder).exists() else with_database(folder))) as store:
         for name in names or ("North",):
             open_agency(store, name, "agency")
     return folder

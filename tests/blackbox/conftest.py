@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from testing.process import Server, Servers, prepared, running, running_together
+from testing.process import Server, Servers, running, running_together, with_database
 
 from tests.databases import PostgresqlDatabases
 from tests.valkey_process import ValkeyProcess
@@ -16,7 +16,7 @@ NUMBERS = itertools.count(1)
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A running server; tests keep apart by agencies and source addresses of their own."""
-    with running(prepared(tmp_path_factory.mktemp("server"))) as running_server:
+    with running(with_database(tmp_path_factory.mktemp("server"))) as running_server:
         yield running_server
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from testing.process import Answer, Server, children, free_port, prepared, query, start, unsound, until
+from testing.process import Answer, Server, children, free_port, query, start, unsound, until, with_database
 
 from retainer.settings import BASE_PATH
 from tests.databases import postgresql
@@ -197,7 +197,7 @@ def run(
         for number in range(servers):
             place = folder / str(number)
             place.mkdir()
-            running.append(started(place if settings else prepared(place), free_port(), settings))
+            running.append(started(place if settings else with_database(place), free_port(), settings))
         agencies = [running[0].agency(name, "enterprise") for name in ACCOUNTS]
         callers = [Writer(book, running[n // 2 % servers], agencies[n % len(agencies)], n) for n in range(writers)]
         for caller in callers[: len(agencies)]:

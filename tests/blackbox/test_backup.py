@@ -17,13 +17,13 @@ from testing.process import (
     contents,
     environment,
     opened,
-    prepared,
     query,
     running,
     start,
     tell,
     unsound,
     until,
+    with_database,
 )
 from testing.writing import writing
 
@@ -43,7 +43,7 @@ def folder(tmp_path):
 
 def test_every_backup_under_load_holds_all_that_was_acknowledged_before_it(tmp_path):
     made = []
-    with running(prepared(tmp_path / "live"), "--no-monitor") as server, writing(server) as acknowledged:
+    with running(with_database(tmp_path / "live"), "--no-monitor") as server, writing(server) as acknowledged:
         for turn in range(length(10)):
             enough = len(acknowledged.records) + 100
             until(lambda enough=enough: len(acknowledged.records) >= enough, "writes are acknowledged")
@@ -60,7 +60,7 @@ def test_every_backup_under_load_holds_all_that_was_acknowledged_before_it(tmp_p
 
 
 def test_a_backup_has_what_only_the_log_of_the_database_has_and_a_plain_copy_has_not(tmp_path):
-    server = start(prepared(tmp_path), "--no-monitor")
+    server = start(with_database(tmp_path), "--no-monitor")
     try:
         with writing(server, 2) as acknowledged:
             until(lambda: len(acknowledged.records) >= 50, "writes are acknowledged")
@@ -122,7 +122,7 @@ def test_a_file_that_is_there_is_replaced_only_when_told_so_and_the_database_nev
 
 
 def test_what_cannot_be_backed_up_is_told_in_words(folder, tmp_path):
-    assert "is not there" in refused(prepared(tmp_path / "other") / "data", "backup", "b")
+    assert "is not there" in refused(with_database(tmp_path / "other") / "data", "backup", "b")
     assert "name a file in a folder" in refused(folder, "backup", "nowhere/b")
     assert "name a file in a folder" in refused(folder, "backup", "data")
     content = bytearray(database(folder).read_bytes())

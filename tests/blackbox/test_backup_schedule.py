@@ -8,7 +8,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from testing.process import children, prepared, running, start, tell, until
+from testing.process import children, running, start, tell, until, with_database
 from testing.writing import writing
 
 from tests.blackbox.backups import bulky, with_agency
@@ -89,7 +89,7 @@ def test_a_database_without_accounts_is_not_backed_up_and_pushes_no_backup_out(t
     good = [named(datetime.now(UTC) - timedelta(hours=hours)) for hours in (49, 25)]
     for name in good:
         (kept / name).write_text("of many accounts")
-    with scheduled(prepared(tmp_path), kept, OFTEN, "2") as server:
+    with scheduled(with_database(tmp_path), kept, OFTEN, "2") as server:
         (said,) = [line["message"] for line in lines(server, "warning") if "account" in line["message"]]
         assert "has no account. Open one with retainer account create; if there were some, check" in said
         time.sleep(2.5)

@@ -8,7 +8,18 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
-from testing.process import COMMAND, Client, command, environment, free_port, opened, prepared, running, tell, until
+from testing.process import (
+    COMMAND,
+    Client,
+    command,
+    environment,
+    free_port,
+    opened,
+    running,
+    tell,
+    until,
+    with_database,
+)
 
 INSTANT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"
 PAST = "2020-01-01T00:00:00Z"
@@ -17,7 +28,7 @@ PAST = "2020-01-01T00:00:00Z"
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder in which the tests of this file open accounts of their own."""
-    return prepared(tmp_path_factory.mktemp("cli"))
+    return with_database(tmp_path_factory.mktemp("cli"))
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +260,7 @@ def test_config_tells_settings_with_their_source_and_no_password(tmp_path):
 
 
 def test_doctor_tells_which_summaries_have_drifted_and_repairs_them(tmp_path):
-    made = tell(prepared(tmp_path), *CREATE, "--admin-email", "ana@north.example")
+    made = tell(with_database(tmp_path), *CREATE, "--admin-email", "ana@north.example")
     mismatched = f"user_sums of account {made['account_id']}"
     columns = "account_id, bucket, user_id, currency, tracked_minutes"
     values = f"{made['account_id']}, '2026-03', {made['user_id']}, 'EUR', 60"
@@ -304,7 +315,7 @@ def test_a_port_in_use_is_told_in_a_sentence(tmp_path):
 
 
 def test_serve_with_json_writes_one_object_as_soon_as_it_listens(tmp_path):
-    with running(prepared(tmp_path), "--json") as server:
+    with running(with_database(tmp_path), "--json") as server:
         out = tmp_path / "out.txt"
         until(lambda: out.read_bytes().endswith(b"\n"), "the object is there while the server runs")
         assert json.loads(out.read_text()) == {"base_url": f"http://127.0.0.1:{server.port}/api/public/v1"}

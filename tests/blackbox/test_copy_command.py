@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 from testing.agencies import open_agency
-from testing.process import COMMAND, PATIENCE, Result, command, environment, opened, prepared, running
+from testing.process import COMMAND, PATIENCE, Result, command, environment, opened, running, with_database
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder with an installation."""
-    folder = prepared(tmp_path_factory.mktemp("copy"))
+    folder = with_database(tmp_path_factory.mktemp("copy"))
     with opened(folder / "data" / "retainer.db") as store:
         open_agency(store, "North", "agency")
     return folder
@@ -67,7 +67,7 @@ def test_an_installation_moves_to_postgresql_and_back_and_is_served_there(folder
 
 
 def test_a_served_installation_can_be_copied(tmp_path):
-    with running(prepared(tmp_path)) as server:
+    with running(with_database(tmp_path)) as server:
         server.agency("North", "agency")
         copied = command(tmp_path, "copy", "--to", f"sqlite:///{tmp_path / 'copy.db'}", "--json")
         assert copied.status == 0, copied

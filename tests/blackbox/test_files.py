@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 from testing.agencies import open_agency
-from testing.process import at_once, command, opened, prepared, running, tell, until
+from testing.process import at_once, command, opened, running, tell, until, with_database
 
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite
@@ -81,7 +81,7 @@ def test_a_server_says_in_its_log_what_others_could_read_and_that_it_runs_as_roo
 
 
 def test_the_doctor_says_what_others_could_read_and_answers_nonetheless(tmp_path):
-    prepared(tmp_path)
+    with_database(tmp_path)
     assert command(tmp_path, "doctor", "--json").err == ""
     (tmp_path / "data").chmod(0o755)
     result = command(tmp_path, "doctor", "--json")
@@ -104,7 +104,7 @@ def fill_up(disk):
 @pytest.fixture
 def full_disk(tmp_path):
     """A folder on a disk of its own, whose last byte is taken."""
-    folder = prepared(tmp_path / "made")
+    folder = with_database(tmp_path / "made")
     with opened(folder / "data" / "retainer.db") as store:
         agency = open_agency(store, "Full", "agency")
     with Sqlite.driver.connect(folder / "data" / "retainer.db") as connection:

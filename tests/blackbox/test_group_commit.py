@@ -7,7 +7,7 @@ import signal
 
 import pytest
 from testing import process
-from testing.process import COMMAND, PATIENCE, at_once, children, prepared, running, statuses
+from testing.process import COMMAND, PATIENCE, at_once, children, running, statuses, with_database
 
 WRITERS = 16
 
@@ -36,7 +36,7 @@ def test_a_write_is_acknowledged_only_after_a_flush_that_began_when_it_was_sent(
     calls = ("-e", "trace=fsync,fdatasync,recvfrom,read,readv,sendto,write,writev")
     slow = ("-e", "inject=fsync,fdatasync:delay_exit=20000")
     monkeypatch.setattr(process, "COMMAND", ["strace", "-f", "-y", "-s", "4096", "-o", trace, *calls, *slow, *COMMAND])
-    with running(prepared(tmp_path), "--no-monitor") as server:
+    with running(with_database(tmp_path), "--no-monitor") as server:
         agency = server.agency("North", "enterprise")
 
         def write(number):

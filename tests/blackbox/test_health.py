@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from testing.process import free_port, prepared, query, running, until
+from testing.process import free_port, query, running, until, with_database
 
 from tests.postgresql_process import postgresql_process
 from tests.valkey_process import ValkeyProcess
@@ -110,7 +110,7 @@ def test_a_schema_that_is_behind_makes_a_server_unready_and_a_newer_one_does_not
 
 def test_without_valkey_a_server_is_ready_and_says_what_is_missing(tmp_path):
     valkey = ValkeyProcess(tmp_path)
-    with running(prepared(tmp_path / "server"), "--no-monitor", RETAINER_VALKEY_URL=valkey.url) as server:
+    with running(with_database(tmp_path / "server"), "--no-monitor", RETAINER_VALKEY_URL=valkey.url) as server:
         until(lambda: found(server) == (200, {**OK, "valkey": "ok"}), "the server is ready")
         valkey.kill()
         key = server.agency("North", "enterprise")["key"]
@@ -121,7 +121,7 @@ def test_without_valkey_a_server_is_ready_and_says_what_is_missing(tmp_path):
 
 def test_health_pages_can_have_an_address_of_their_own_or_none(tmp_path):
     port = free_port()
-    with running(prepared(tmp_path), "--no-monitor", RETAINER_HEALTH=f"127.0.0.1:{port}") as server:
+    with running(with_database(tmp_path), "--no-monitor", RETAINER_HEALTH=f"127.0.0.1:{port}") as server:
         assert ask(server, "/livez").status == 404
         server.port = port
         assert ask(server, "/livez").status == 200

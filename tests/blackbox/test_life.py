@@ -19,13 +19,13 @@ from testing.process import (
     drained,
     free_port,
     parsed,
-    prepared,
     query,
     running,
     start,
     statuses,
     unsound,
     until,
+    with_database,
 )
 
 from retainer.settings import BASE_PATH
@@ -37,7 +37,7 @@ WRITERS = 16
 @pytest.fixture
 def disposable_server(tmp_path):
     """A server that a test may end as it likes."""
-    with running(prepared(tmp_path)) as server:
+    with running(with_database(tmp_path)) as server:
         yield server
 
 
@@ -204,7 +204,7 @@ def test_killed_under_writes_nothing_acknowledged_is_lost_and_nothing_is_there_t
     port, settings = free_port(), {}
     if kind == "postgresql":
         settings["RETAINER_DATABASE_URL"] = request.getfixturevalue("postgresql_databases").create()
-    server = start(prepared(tmp_path), port=port, **settings)
+    server = start(with_database(tmp_path), port=port, **settings)
     agency = server.agency("North", "enterprise")
     journal = Journal(port, agency["key"])
     try:

@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from testing.process import Servers, at_once, command, prepared, running, running_together, until
+from testing.process import Servers, at_once, command, running, running_together, until, with_database
 
 from retainer.kernel.limits import WINDOW_SECONDS
 from tests.length import length
@@ -30,7 +30,7 @@ def process(tmp_path_factory):
 @pytest.fixture(scope="module")
 def one_server(tmp_path_factory, process):
     """A server of the embedded database with a Valkey."""
-    folder = prepared(tmp_path_factory.mktemp("server"))
+    folder = with_database(tmp_path_factory.mktemp("server"))
     with running(folder, "--no-monitor", RETAINER_VALKEY_URL=process.url) as server:
         yield Servers(server)
 
@@ -194,7 +194,7 @@ def test_addresses_of_refused_callers_are_counted_in_valkey_too(servers, process
 
 
 def test_a_server_starts_without_valkey_says_so_and_shows_no_password(tmp_path):
-    with running(prepared(tmp_path), "--no-monitor", RETAINER_VALKEY_URL=NOBODY) as server:
+    with running(with_database(tmp_path), "--no-monitor", RETAINER_VALKEY_URL=NOBODY) as server:
         began = time.monotonic()
         assert admitted(server, server.agency("North", "agency")) <= 600 * (1 + (time.monotonic() - began) // 60)
         until(lambda: changes(Servers(server)) == [[LOST]], "the log says so")

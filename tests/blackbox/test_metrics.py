@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from testing.process import children, free_port, prepared, running, until
+from testing.process import children, free_port, running, until, with_database
 
 from retainer.app import ROUTES
 from retainer.server.operations.metrics import MetricsPage, SharedMetrics
@@ -105,7 +105,7 @@ def test_gauges_tell_the_state_of_all_workers(place):
 
 def test_a_site_that_nobody_checks_is_late(tmp_path):
     port = free_port()
-    with running(prepared(tmp_path), "--no-monitor", RETAINER_METRICS=f"127.0.0.1:{port}") as server:
+    with running(with_database(tmp_path), "--no-monitor", RETAINER_METRICS=f"127.0.0.1:{port}") as server:
         agency = server.agency("North", "enterprise")
         with server.client(agency["key"]) as client:
             client_id = client.post("/clients", {"name": "Acme"}).data["id"]
@@ -126,7 +126,7 @@ def test_labels_are_operations_and_statuses_alone(place):
 def test_metrics_are_not_on_the_public_port_unless_a_setting_says_so(server, tmp_path):
     with server.client() as client:
         assert client.send("GET", "/metrics").status == 404
-    with running(prepared(tmp_path), "--no-monitor", RETAINER_METRICS="public") as other:
+    with running(with_database(tmp_path), "--no-monitor", RETAINER_METRICS="public") as other:
         assert value(scrape(other, other.port), "workers") == 1
 
 
@@ -178,7 +178,7 @@ def test_every_status_that_the_document_promises_has_figures_of_its_own(api):
 
 def test_every_request_reaches_the_log_the_request_log_and_the_metrics_redirects_included(tmp_path):
     port = free_port()
-    with running(prepared(tmp_path), "--no-monitor", RETAINER_METRICS=f"127.0.0.1:{port}") as server:
+    with running(with_database(tmp_path), "--no-monitor", RETAINER_METRICS=f"127.0.0.1:{port}") as server:
         agency = server.agency("North", "enterprise")
         with server.client(agency["key"], "127.0.7.8") as client:
             for _ in range(10):

@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 from testing.agencies import open_agency, open_app
-from testing.process import COMMAND, PATIENCE, command, environment, prepared, query, running, tell, unsound, until
+from testing.process import COMMAND, PATIENCE, command, environment, query, running, tell, unsound, until, with_database
 
 from retainer.store.engines import Sqlite
 from tests.contract_checker import ContractChecker
@@ -30,7 +30,7 @@ def fake_site():
 
 @pytest.fixture
 def folder(tmp_path):
-    return prepared(tmp_path)
+    return with_database(tmp_path)
 
 
 def database(folder):

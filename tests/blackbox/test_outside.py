@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from testing.process import LIMIT_HEADERS, checked, prepared, raw, running
+from testing.process import LIMIT_HEADERS, checked, raw, running, with_database
 
 from retainer.settings import BASE_PATH
 
@@ -83,7 +83,7 @@ def addresses(server):
     ids=["no proxy", "X-Forwarded-For", "Forwarded"],
 )
 def test_the_log_names_the_client_behind_a_trusted_proxy(tmp_path, settings, headers, seen):
-    with running(prepared(tmp_path), **settings) as server:
+    with running(with_database(tmp_path), **settings) as server:
         with server.client() as client:
             for name in LIMIT_HEADERS:
                 assert name in client.get("/me", X_Request_Id="mine", **headers).headers

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from testing.process import opened, prepared, running, start
+from testing.process import opened, running, start, with_database
 
 from retainer import demo
 from retainer.app import ROUTES
@@ -26,7 +26,7 @@ PAGES = [*list(pages_of(ROUTES))[:: 1 if IS_FULL else 5], "/docs/search?q=invoic
 @pytest.fixture
 def studio(tmp_path):
     """A server with the agency of the examples, and a key of it."""
-    folder = prepared(tmp_path / "studio")
+    folder = with_database(tmp_path / "studio")
     with opened(folder / "data" / "retainer.db") as store:
         made = open_studio(store)
     server = start(folder, "--no-monitor")
@@ -53,7 +53,7 @@ def run(language, code, url, key):
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
     """The database of a demo, and its key."""
-    database = prepared(tmp_path_factory.mktemp("demo") / "filled") / "data" / "retainer.db"
+    database = with_database(tmp_path_factory.mktemp("demo") / "filled") / "data" / "retainer.db"
     with opened(database) as store:
         return database, demo.fill(store).key
 
@@ -66,7 +66,7 @@ def test_all_code_of_the_reference_runs_from_top_to_bottom_on_a_demo(filled, tmp
     code = list(code_of(language))
     assert len(code) > len(ROUTES.operations)
     failed, (database, key) = [], filled
-    folder = prepared(tmp_path / "served")
+    folder = with_database(tmp_path / "served")
     shutil.copy(database, folder / "data" / "retainer.db")
     with running(folder, "--no-monitor") as server:
         for path, sample in code:
@@ -89,7 +89,7 @@ def test_a_sample_of_a_refused_request_fails(studio):
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory):
     """The address of a server."""
-    server = start(prepared(tmp_path_factory.mktemp("reference") / "served"), "--no-monitor")
+    server = start(with_database(tmp_path_factory.mktemp("reference") / "served"), "--no-monitor")
     yield f"http://127.0.0.1:{server.port}"
     server.stop()
 

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 from sqlalchemy import text
 from testing.agencies import open_agency
-from testing.process import COMMAND, PATIENCE, contents, environment, opened, prepared, query, running, tell, until
+from testing.process import COMMAND, PATIENCE, contents, environment, opened, query, running, tell, until, with_database
 
 from retainer import __version__
 from retainer.backup import BackupError, archive, restore
@@ -170,7 +170,7 @@ def test_a_log_without_its_database_does_not_get_into_the_restored_one(folder, f
 
 
 def test_a_database_without_accounts_counts_as_empty(tmp_path, file):
-    tell(prepared(tmp_path / "new"), "restore", file)
+    tell(with_database(tmp_path / "new"), "restore", file)
     assert [name for (name,) in query(database(tmp_path / "new"), "SELECT name FROM accounts")] == ["North"]
 
 

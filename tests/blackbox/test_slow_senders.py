@@ -14,11 +14,11 @@ from testing.process import (
     children,
     drained,
     parsed,
-    prepared,
     query,
     running,
     statuses,
     until,
+    with_database,
 )
 
 from retainer.settings import BASE_PATH
@@ -128,7 +128,7 @@ def thread_count(pid):
 
 def test_a_thread_is_free_before_the_next_request_comes(tmp_path):
     """The HTTP server starts a thread when a request comes, and may miss it: who waits for a body leaves one free."""
-    with running(prepared(tmp_path), "--no-monitor") as server, contextlib.ExitStack() as stack:
+    with running(with_database(tmp_path), "--no-monitor") as server, contextlib.ExitStack() as stack:
         key = server.agency("Slow", "enterprise")["key"]
         (worker,) = children(server.process.pid)
         client = stack.enter_context(server.client(key))

@@ -7,7 +7,7 @@ import os
 import signal
 
 import pytest
-from testing.process import answers, children, prepared, query, running, until
+from testing.process import answers, children, query, running, until, with_database
 
 REQUESTS = 100
 
@@ -31,7 +31,7 @@ class Reader:
 
 @pytest.fixture
 def reader(tmp_path):
-    reading = Reader(prepared(tmp_path))
+    reading = Reader(with_database(tmp_path))
     yield reading
     os.close(reading.end)
 

@@ -26,10 +26,10 @@ from testing.process import (
     command,
     environment,
     free_port,
-    prepared,
     query,
     running,
     until,
+    with_database,
 )
 
 from retainer.settings import BASE_PATH
@@ -57,7 +57,7 @@ def two_workers(tmp_path, addresses):
 @pytest.fixture
 def one_worker(tmp_path):
     """A server of the embedded database."""
-    with running(prepared(tmp_path), "--no-monitor") as server:
+    with running(with_database(tmp_path), "--no-monitor") as server:
         yield server
 
 
@@ -284,7 +284,7 @@ def test_from_sigterm_on_a_server_is_not_ready_and_answers_until_the_delay_or_a_
 
 
 def test_the_delay_of_a_stop_ends(tmp_path):
-    with running(prepared(tmp_path), "--no-monitor", RETAINER_STOP_DELAY="1") as server:
+    with running(with_database(tmp_path), "--no-monitor", RETAINER_STOP_DELAY="1") as server:
         began = time.monotonic()
         server.process.terminate()
         assert server.process.wait(timeout=PATIENCE) == 0
@@ -294,7 +294,7 @@ def test_the_delay_of_a_stop_ends(tmp_path):
 def test_systemd_hands_over_a_socket_and_is_told_when_the_server_is_ready(tmp_path):
     """While the server restarts, connections wait in the socket, which is systemd's."""
     port = free_port()
-    prepared(tmp_path)
+    with_database(tmp_path)
     with (
         socket.create_server(("127.0.0.1", port)) as listener,
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told,
@@ -320,7 +320,7 @@ def test_systemd_hands_over_a_socket_and_is_told_when_the_server_is_ready(tmp_pa
 
 
 def test_a_server_whose_workers_cannot_live_ends(tmp_path):
-    with running(prepared(tmp_path), "--no-monitor") as server:
+    with running(with_database(tmp_path), "--no-monitor") as server:
         end = time.monotonic() + PATIENCE
         while server.process.poll() is None and time.monotonic() < end:
             for worker in workers(server):

@@ -8,7 +8,7 @@ import socket
 import subprocess
 
 import pytest
-from testing.process import Client, free_port, prepared, running, until
+from testing.process import Client, free_port, running, until, with_database
 
 from retainer.settings import BASE_PATH
 from tests.deploy.programs import find_program, run, sample
@@ -18,7 +18,7 @@ ADDRESS, FORGED = "127.0.0.5", "203.0.113.7"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    folder = prepared(tmp_path_factory.mktemp("server"))
+    folder = with_database(tmp_path_factory.mktemp("server"))
     with running(folder, "--no-monitor", RETAINER_TRUSTED_PROXIES="127.0.0.1/32") as running_server:
         yield running_server
 

@@ -5,7 +5,7 @@ import urllib.request
 
 import pytest
 import yaml
-from testing.process import free_port, prepared, running
+from testing.process import free_port, running, with_database
 from typer.testing import CliRunner
 
 from retainer.cli import cli
@@ -35,7 +35,10 @@ def test_prometheus_understands_the_alerts():
 
 def test_the_alerts_use_metrics_that_the_server_has(tmp_path):
     address = f"127.0.0.1:{free_port()}"
-    with running(prepared(tmp_path), "--no-monitor", RETAINER_METRICS=address) as server, server.client() as client:
+    with (
+        running(with_database(tmp_path), "--no-monitor", RETAINER_METRICS=address) as server,
+        server.client() as client,
+    ):
         client.get("/me")
         with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as response:
             offered = set(re.findall(r"^(retainer_\w+)", response.read().decode(), re.MULTILINE))

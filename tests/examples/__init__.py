@@ -11,7 +11,7 @@ from testing.agencies import open_app
 
 from retainer.errors import STATUS
 from tests.contract_checker import ContractChecker
-from tests.examples.day import OPERATIONS, day, open_studio, path_of, prepare
+from tests.examples.day import OPERATIONS, day, open_studio, path_of, save_samples
 from tests.examples.refusals import refusals
 from tests.factories import Answer, ApiClient
 
@@ -55,7 +55,7 @@ def record(database: str) -> str:
         app = open_app(database)
         studio = open_studio(app.store)
         api = ApiClient(app, ContractChecker(), studio)
-        prepare(app.store, studio)
+        save_samples(app.store, studio)
         recorder = Recorder(api, clock)
         day(recorder.show)
         answers = {answer.code: recorded(answer) for answer in refusals(api, studio)}

@@ -46,7 +46,7 @@ Show = Callable[..., None]
 """Calls an operation by its id, with the ids of its path, the fields of its body, and its query."""
 
 
-def prepare(store: Store, studio: dict[str, Any]) -> None:
+def save_samples(store: Store, studio: dict[str, Any]) -> None:
     """Create the records that the samples name, as the demo does."""
     admin = replace(operator_of(store, studio["account_id"]), user_id=studio["admin_id"], role="admin")
     with store.begin(admin, write=True) as tx:
@@ -54,7 +54,7 @@ def prepare(store: Store, studio: dict[str, Any]) -> None:
 
 
 def day(show: Show) -> None:
-    """Call every operation in the order of the pages, each with records that `prepare` has made.
+    """Call every operation in the order of the pages, each with records that `save_samples` has made.
 
     So a sample runs without those above it, but for two: quote 2 is sent before it is accepted, invoice 2 before it is
     paid.
