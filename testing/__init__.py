@@ -1,1 +1,1 @@
-"""What tests and benchmarks share: agencies, servers as processes, and writers that note what was acknowledged."""
+"""Tools of tests and benchmarks: agencies, servers as processes, and writers that note acknowledged records."""

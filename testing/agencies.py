@@ -1,4 +1,4 @@
-"""Databases and agencies, opened without the command line."""
+"""Open databases and agencies without the command line."""
 
 import io
 from pathlib import Path
@@ -30,11 +30,11 @@ def open_agency(store: Store, name: str, plan: Any, **details: Any) -> dict[str,
 
 
 def open_app(database: Path | str) -> App:
-    """The application on a database, of which this is the file or the address; its log goes nowhere."""
+    """Return the application on a database, given its file or its address; its log stays in memory."""
     url = database if isinstance(database, str) else f"sqlite:///{database}"
     return App(Settings(database_url=url), io.BytesIO())
 
 
 def new_store(path: Path) -> Store:
-    """A store on a database file."""
+    """Return a store on a database file."""
     return Store(Sqlite(path))

@@ -1,4 +1,4 @@
-"""The product as a stranger runs it: its processes, its command line, and its HTTP over real sockets."""
+"""The product from outside: its processes, its command line, and HTTP over real sockets."""
 
 import contextlib
 import functools
@@ -40,18 +40,18 @@ LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-rese
 LIVING_COLUMNS = {"last_used_at", "last_used_address"}
 REQUEST_LOG = {"requests", "request_hours", "operation_hours"}
 Database = Path | str
-"""The file of an embedded database, or the address of another."""
+"""The file of an embedded database, or the address of a PostgreSQL database."""
 
 
 def environment(folder: Path, **settings: str) -> dict[str, str]:
-    """The environment of a command: nothing of ours, its data in a folder of its own; it compiles modules only once."""
+    """Return the environment of a command: without our settings, with its data in this folder."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("RETAINER_", "PYTHONDONT"))}
     return inherited | {"PYTHONPATH": str(SOURCE), "RETAINER_DATA_DIR": str(folder / "data")} | settings
 
 
 @dataclass
 class Result:
-    """What a command said."""
+    """The exit status and the output of a command."""
 
     status: int
     out: str
@@ -77,7 +77,7 @@ def command(folder: Path, *arguments: Any, **settings: str) -> Result:
 
 
 def tell(folder: Path, *arguments: Any, **settings: str) -> Any:
-    """Run a command that succeeds with --json: one object on standard output, nothing else anywhere."""
+    """Run a command with --json, which must succeed; return the object on its standard output."""
     result = command(folder, *arguments, "--json", **settings)
     assert result.status == 0, result
     assert result.err == "", result
@@ -87,7 +87,7 @@ def tell(folder: Path, *arguments: Any, **settings: str) -> Any:
 
 @dataclass
 class Answer:
-    """What came back over HTTP."""
+    """A response over HTTP."""
 
     status: int
     headers: dict[str, str]
@@ -115,7 +115,7 @@ class Answer:
 
 
 def checked(answer: Answer, method: str = "GET") -> Answer:
-    """An answer of the API as every one must be: no 5xx, JSON, with the headers that all carry."""
+    """Return a response of the API, which must be JSON with the common headers, and no 5xx."""
     assert answer.status < 500, answer
     for name in LIMIT_HEADERS:
         assert re.fullmatch(r"\d+", answer.headers.get(name, "")), f"{name}: {answer}"
@@ -134,7 +134,7 @@ def checked(answer: Answer, method: str = "GET") -> Answer:
 
 
 class Client:
-    """One keep-alive connection to the API, made anew when the server has closed it."""
+    """A keep-alive connection to the API, opened again after the server has closed it."""
 
     def __init__(
         self, port: int, key: str | None = None, address: str = "127.0.0.1", timeout: float = PATIENCE
@@ -162,11 +162,11 @@ class Client:
         return self._connected().sock.getsockname()
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
-        """Send one request; `body` is bytes as they are, or a value as JSON. Underscores in header names are dashes."""
+        """Send a request with bytes, or with a value as JSON. Underscores in header names are dashes."""
         return checked(self.send(method, BASE_PATH + path, body, **headers), method)
 
     def send(self, method: str, target: str, body: Any = None, **headers: str) -> Answer:
-        """Send one request, its answer unjudged."""
+        """Send a request to any target; its response is not checked."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if self.key is not None:
             sent.setdefault("Authorization", f"Bearer {self.key}")
@@ -211,7 +211,7 @@ class Client:
 
 @dataclass
 class Server:
-    """A running server in a folder of its own; it leads a process group of its own."""
+    """A running server with its own folder and process group."""
 
     folder: Path
     port: int
@@ -226,12 +226,12 @@ class Server:
         return Client(self.port, key, address, timeout)
 
     def agency(self, name: str, plan: str) -> dict[str, Any]:
-        """Open another agency, beside the running server: an admin, a member, and a key with all scopes."""
+        """Open an agency with an admin, a member, and a key with all scopes, while the server runs."""
         with opened(self.database) as store:
             return open_agency(store, name, plan)
 
     def new_key(self, agency: dict[str, Any]) -> str:
-        """Another key of an agency, with all scopes."""
+        """Create a key of an agency with all scopes; return it."""
         details = KeyDetails("More", agency["admin_id"], list(SCOPES))
         with opened(self.database) as store, store.begin(operator_of(store, agency["account_id"]), write=True) as tx:
             return keys.create_key(tx, details).value
@@ -243,15 +243,15 @@ class Server:
         return (self.folder / "err.txt").read_text(encoding="utf-8")
 
     def processes(self) -> list[int]:
-        """The server's own process id and those of its children."""
+        """Return the ids of the server's processes, the main process first."""
         return [self.process.pid, *children(self.process.pid)]
 
     def resident(self) -> int:
-        """Bytes of memory that all its processes hold."""
+        """Return the memory of all its processes, in bytes."""
         return sum(resident(pid) for pid in self.processes())
 
     def stop(self) -> int:
-        """Ask it to end, and answer its exit status."""
+        """Send SIGTERM; return the exit status."""
         self.process.terminate()
         try:
             return self.process.wait(timeout=35)
@@ -259,14 +259,14 @@ class Server:
             self.kill()
 
     def kill(self) -> None:
-        """End the whole group of processes that was started, without asking."""
+        """Kill the whole process group."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(timeout=PATIENCE)
 
 
 class Servers:
-    """Servers of one database, on ports of their own, with so many workers each; each new caller gets the next."""
+    """Servers of one database with some workers each; new clients connect to them in turn."""
 
     def __init__(self, *each: Server, workers: int = 1) -> None:
         self.each, self.workers = each, workers
@@ -278,16 +278,16 @@ class Servers:
         return next(self._turns).client(key, address)
 
     def processes(self) -> list[int]:
-        """The process ids of all servers and their workers."""
+        """Return the process ids of all servers and workers."""
         return [pid for server in self.each for pid in server.processes()]
 
     def clients(self, key: str) -> list[Client]:
-        """Clients of each server, so many that hardly a worker is left out."""
+        """Return clients of each server, enough to reach nearly every worker."""
         return [server.client(key) for server in self.each for _ in range(4 if self.workers > 1 else 1)]
 
 
 def children(pid: int) -> list[int]:
-    """The child processes of a process, and theirs."""
+    """Return the ids of all descendants of a process."""
     try:
         direct = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
     except OSError:
@@ -296,13 +296,13 @@ def children(pid: int) -> list[int]:
 
 
 def resident(pid: int) -> int:
-    """Bytes of memory that a process holds."""
+    """Return the memory of a process, in bytes."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
 
 
 def free_port() -> int:
-    """A port that nothing listens on at the moment, below those that the system gives to outgoing connections."""
+    """Return a port without a listener, below the range of outgoing connections."""
     while True:
         port = random.randrange(10_000, 32_000)
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -312,7 +312,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def opened(database: Database) -> Iterator[Store]:
-    """The database, opened from here: many agencies are made sooner than by commands."""
+    """Open a database in this process, which is faster than commands."""
     store = Store(connect(database)) if isinstance(database, str) else new_store(database)
     try:
         yield store
@@ -322,7 +322,7 @@ def opened(database: Database) -> Iterator[Store]:
 
 @functools.cache
 def migrated() -> bytes:
-    """An empty, migrated database."""
+    """Return the file of an empty, migrated database."""
     with tempfile.TemporaryDirectory() as folder, opened(Path(folder) / "retainer.db") as store:
         migrate(store.engine)
         store.engine.close()
@@ -330,7 +330,7 @@ def migrated() -> bytes:
 
 
 def with_database(folder: Path) -> Path:
-    """A folder with an empty, migrated database, so that agencies can be opened before anything runs."""
+    """Write an empty, migrated database into a folder, so that agencies can be opened; return the folder."""
     database = folder / "data" / "retainer.db"
     database.parent.mkdir(mode=0o700, parents=True)
     database.touch(mode=0o600)
@@ -339,7 +339,7 @@ def with_database(folder: Path) -> Path:
 
 
 def start(folder: Path, *options: Any, port: int | None = None, does: str = "serve", **settings: str) -> Server:
-    """Start a server, and wait until it answers; its output goes to files in its folder."""
+    """Start a server whose output goes to files in its folder; return it when it answers."""
     port = port or free_port()
     arguments = [*COMMAND, does, "--port", str(port), *map(str, options)]
     with (folder / "out.txt").open("ab") as out, (folder / "err.txt").open("ab") as err:
@@ -356,7 +356,7 @@ def start(folder: Path, *options: Any, port: int | None = None, does: str = "ser
 
 
 def answers(server: Server) -> bool:
-    """Whether the server answers; a server that has ended is told with what it said."""
+    """Return whether the server answers. Raises AssertionError with its log if it has ended."""
     if server.process.poll() is not None:
         message = f"The server ended with {server.process.returncode}: {server.log()[-3000:]}"
         raise AssertionError(message)
@@ -369,9 +369,9 @@ def answers(server: Server) -> bool:
 
 @contextlib.contextmanager
 def running_together(folder: Path, count: int, **settings: str) -> Iterator[Servers]:
-    """Servers of the PostgreSQL and the Valkey that the settings name, of two workers each, ended with the block.
+    """Servers with two workers each, which share a PostgreSQL and a Valkey, until the block ends.
 
-    Each has a folder of its own, and fewer threads than usual: PostgreSQL has connections for two such pairs.
+    They have few threads, because PostgreSQL has connections for two such pairs.
     """
     settings = {"RETAINER_THREADS": "8", **settings}
     with contextlib.ExitStack() as stack:
@@ -385,7 +385,7 @@ def running_together(folder: Path, count: int, **settings: str) -> Iterator[Serv
 
 @contextlib.contextmanager
 def running(folder: Path, *options: Any, **more: Any) -> Iterator[Server]:
-    """A server that is ended with the block, however that ends."""
+    """A server that ends with the block."""
     server = start(folder, *options, **more)
     try:
         yield server
@@ -396,7 +396,7 @@ def running(folder: Path, *options: Any, **more: Any) -> Iterator[Server]:
 
 
 def until(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
-    """Wait for a condition, but not for ever."""
+    """Wait until a condition is true; return its value. Raises AssertionError after some seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = condition()
@@ -408,18 +408,18 @@ def until(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) ->
 
 
 def at_once(threads: int, work: Callable[[int], Any], times: int | None = None) -> list[Any]:
-    """Do work in many threads, and answer what each call answered."""
+    """Call a function in many threads; return the results."""
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, range(times or threads)))
 
 
 def statuses(answers: list[Answer]) -> dict[int, int]:
-    """How many answers of each status."""
+    """Return the number of responses by status."""
     return dict(Counter(answer.status for answer in answers))
 
 
 def query(database: Database, statement: str) -> list[tuple[Any, ...]]:
-    """Ask the database itself."""
+    """Run a statement in the database; return its rows."""
     if isinstance(database, str):
         with psycopg.connect(database, autocommit=True) as session:
             return session.execute(statement.encode()).fetchall()
@@ -428,7 +428,7 @@ def query(database: Database, statement: str) -> list[tuple[Any, ...]]:
 
 
 def contents(database: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row of every table, but for what reads may change: when keys were used, and the request log."""
+    """Return all rows of all tables, except what reads change: the last use of keys, and the request log."""
     names = {name for (name,) in query(database, "SELECT name FROM sqlite_master WHERE type = 'table'")}
     found = {}
     for name in names - REQUEST_LOG:
@@ -438,7 +438,7 @@ def contents(database: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def unsound(database: Database) -> list[Any]:
-    """What the embedded database and our own sums find wrong in it."""
+    """Return the errors that integrity checks and our counters find in a database."""
     wrong: list[Any] = []
     if isinstance(database, Path):
         wrong += [row for row in query(database, "PRAGMA integrity_check") if row != ("ok",)]
@@ -452,9 +452,9 @@ def unsound(database: Database) -> list[Any]:
 def raw(
     server: Server, data: bytes, address: str = "127.0.0.1", wait: float = 2.0, patience: float = PATIENCE
 ) -> tuple[list[Answer], bool]:
-    """Send bytes as they are; answers every answer, and whether the server then closed the connection.
+    """Send bytes; return all responses, and whether the server then closed the connection.
 
-    It waits with patience for a whole answer, and then for some seconds for the next one.
+    The first response may take `patience` seconds, another one `wait` seconds.
     """
     with socket.create_connection(("127.0.0.1", server.port), timeout=wait, source_address=(address, 0)) as link:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -464,9 +464,9 @@ def raw(
 
 
 def drained(link: socket.socket, patience: float = PATIENCE) -> tuple[bytes, bool]:
-    """Everything that still comes, and whether the other side closed.
+    """Return all bytes that arrive, and whether the other side closed.
 
-    After a whole answer it waits for as long as the socket does by itself; before, with patience, for servers are late.
+    Before a whole response it waits `patience` seconds, after it as long as the timeout of the socket.
     """
     received, quiet = b"", link.gettimeout()
     while True:
@@ -483,7 +483,7 @@ def drained(link: socket.socket, patience: float = PATIENCE) -> tuple[bytes, boo
 
 
 def is_whole(received: bytes) -> bool:
-    """Whether bytes are one answer or several, up to the end of the last."""
+    """Return whether bytes end with a whole response."""
     *before, last = re.split(rb"(?=HTTP/1\.[01] \d{3} )", received)
     head, separator, body = last.partition(b"\r\n\r\n")
     length = re.search(rb"\r\ncontent-length: *(\d+)", head, re.IGNORECASE)
@@ -491,7 +491,7 @@ def is_whole(received: bytes) -> bool:
 
 
 def parsed(received: bytes) -> list[Answer]:
-    """The answers in what came over a connection; no byte may be left over."""
+    """Return the responses in the bytes of a connection; no byte may be left over."""
     found = []
     while received:
         head, separator, rest = received.partition(b"\r\n\r\n")

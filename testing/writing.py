@@ -1,4 +1,4 @@
-"""Callers that write without pause, and remember outside the server what was acknowledged, and how fast."""
+"""Clients that write without pause and note which writes were acknowledged, and how fast."""
 
 import contextlib
 import functools
@@ -19,21 +19,21 @@ LINE = {"description": "Design", "unit_price": "100"}
 
 @dataclass
 class Acknowledged:
-    """The records that were acknowledged, in that order, and what else was answered."""
+    """The acknowledged records in their order, and the other responses."""
 
     records: list[tuple[str, int]] = field(default_factory=list)
     seconds: list[tuple[float, float]] = field(default_factory=list)
     wrong: list[Any] = field(default_factory=list)
 
     def missing(self, database: Path, count: int) -> list[tuple[str, int]]:
-        """Which of the first so many are not in a database."""
+        """Return those of the first `count` records that are not in a database."""
         there = {(table, row[0]) for table in TABLES.values() for row in query(database, f"SELECT id FROM {table}")}
         return [record for record in self.records[:count] if record not in there]
 
 
 @contextlib.contextmanager
 def writing(server: Server, writers: int = 8) -> Iterator[Acknowledged]:
-    """Let callers write clients, their time and their invoices, which move every kind of sum, until the block ends."""
+    """Let clients write records, which change every kind of stored total, until the block ends."""
     agency = server.agency("Writers", "enterprise")
     acknowledged, stopped = Acknowledged(), threading.Event()
     new_key = functools.partial(server.new_key, agency)
@@ -51,7 +51,7 @@ def writing(server: Server, writers: int = 8) -> Iterator[Acknowledged]:
 
 
 def write(client: Client, new_key: Callable[[], str], acknowledged: Acknowledged, stopped: threading.Event) -> None:
-    """Write one record after the other, with another key when the limit of one is reached."""
+    """Write one record after another; take a new key when the rate limit of one is reached."""
     customer = 0
     with client:
         for turn in itertools.count():

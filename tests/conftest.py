@@ -1,4 +1,4 @@
-"""Fixtures: the cast on a real database, fresh for every test."""
+"""Fixtures: two agencies on a real database, fresh for every test."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from tests.valkey_process import ValkeyProcess
 
 CONTRACT_CHECKER = ContractChecker()
 SLOW_FILES = ("test_life_of_money.py", "test_money.py", "test_doctor.py", "test_reports_reference.py")
-"""They begin first, so that no process is left alone with one of them at the end of a run."""
+"""The slowest files start first, so that no process runs one of them alone at the end."""
 settings.register_profile("chosen", max_examples=length(100))
 settings.load_profile("chosen")
 MEMORY = Path("/dev/shm")
@@ -30,7 +30,7 @@ ROOM = 1 << 30
 
 @pytest.fixture(scope="session")
 def fast_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where databases lie whose tests ask what is answered, not what is durable: in memory, where there is room."""
+    """A folder in memory, if there is room: most tests check responses, not durability."""
     if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
         with tempfile.TemporaryDirectory(prefix="retainer-tests-", dir=MEMORY) as folder:
             yield Path(folder)
@@ -40,7 +40,7 @@ def fast_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def fast_path(fast_disk: Path) -> Iterator[Path]:
-    """A folder like `tmp_path`, on the fast disk; it goes with the test."""
+    """A folder like `tmp_path`, on the fast disk, removed after the test."""
     with tempfile.TemporaryDirectory(dir=fast_disk) as folder:
         yield Path(folder)
 
@@ -60,7 +60,7 @@ def postgresql_databases(fast_disk: Path) -> Iterator[PostgresqlDatabases]:
 
 @pytest.fixture(scope="session")
 def valkey_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyProcess]:
-    """A running Valkey that many tests share, each of which empties it first."""
+    """A running Valkey, shared by tests that empty it first."""
     process = ValkeyProcess(tmp_path_factory.mktemp("valkey"))
     yield process
     process.kill()
@@ -68,14 +68,14 @@ def valkey_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyP
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """A browser that many tests share."""
+    """A browser, shared by all tests of a process."""
     with opened(tmp_path_factory.mktemp("browser")) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def prototype(sqlite_databases: SqliteDatabases) -> tuple[Path, dict[str, Any]]:
-    """A migrated SQLite database with both agencies, to be copied; and who they are."""
+    """The file of a migrated SQLite database with both agencies, to be copied, and their ids and keys."""
     return path_of(sqlite_databases.prototype), sqlite_databases.agencies
 
 
@@ -86,7 +86,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def both(request: pytest.FixtureRequest) -> Iterator[tuple[ApiClient, ApiClient]]:
-    """Both agencies, known to no other test; every statement that ran must have been limited to one account."""
+    """Clients of both agencies of a fresh database. Fails if a statement was not limited to one account."""
     databases: Databases = request.getfixturevalue(f"{request.param}_databases")
     app = databases.open(databases.fresh())
     north, south = (
@@ -114,11 +114,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--write-examples", action="store_true", help="record the examples of the reference again")
 
 
-# The end of a whole run at full length: the tests have produced what the document promises, but for what
-# unproduced.tsv explains
+# A whole run at full length fails unless the tests have produced every documented response, except those in
+# unproduced.tsv
 
-CHOSEN = pytest.StashKey[bool]()  # whether tests were left out by -k, --deselect and the like
-WHOLE: list[bool] = []  # for each process that collected tests whether they were all that there are
+CHOSEN = pytest.StashKey[bool]()  # whether -k, --deselect or the like left tests out
+WHOLE: list[bool] = []  # for each process, whether it collected all tests
 DIFFERENCES: list[str] = []
 
 

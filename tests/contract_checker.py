@@ -1,4 +1,4 @@
-"""The contract checker: holds every answer that any test sees against the OpenAPI document and the rule of headers."""
+"""The contract checker: compares every response that a test gets with the OpenAPI document."""
 
 import functools
 import re
@@ -26,9 +26,9 @@ UNDOCUMENTED = {"HEAD", "OPTIONS", "TRACE"}
 
 @functools.cache
 def documented() -> dict[str, Any]:
-    """The OpenAPI document of the code under test, its models closed.
+    """Return the OpenAPI document with closed models.
 
-    The published ones are open, so that fields can be added; here a field that nobody has documented is an error.
+    The published ones are open, so that fields can be added; here a field that is not documented is an error.
     """
     made = document(Routes(RESOURCES).operations, f"https://agency.example{BASE_PATH}")
     for schema in made["components"]["schemas"].values():
@@ -39,18 +39,18 @@ def documented() -> dict[str, Any]:
 
 @functools.cache
 def path_patterns() -> list[tuple[re.Pattern[str], str]]:
-    """Each documented path, and what it matches."""
+    """Return each documented path and its pattern."""
     return [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), path) for path in documented()["paths"]]
 
 
 @functools.lru_cache(maxsize=4096)
 def template_of(path: str) -> str | None:
-    """The documented path that a path is one of."""
+    """Return the documented path that matches a path, or None."""
     return next((template for pattern, template in path_patterns() if pattern.fullmatch(path)), None)
 
 
 def resolved(node: dict[str, Any]) -> dict[str, Any]:
-    """A node of the document, its reference followed."""
+    """Return a node of the document, or the one that it refers to."""
     while "$ref" in node:
         found: Any = documented()
         for part in node["$ref"].removeprefix("#/").split("/"):
@@ -60,13 +60,13 @@ def resolved(node: dict[str, Any]) -> dict[str, Any]:
 
 
 class ContractChecker:
-    """Checks answers, and remembers which documented answers were seen."""
+    """Checks responses, and notes which documented ones it has seen."""
 
     def __init__(self) -> None:
         self.seen: set[tuple[str, str]] = set()
 
     def check(self, method: str, path: str, answer: "Answer") -> None:
-        """Fail when an answer is not as documented."""
+        """Fail if a response is not as documented."""
         self.check_headers(answer)
         if answer.status >= 400 and method != "HEAD":
             assert {"message", "code", "request_id", "docs_url"} <= set(answer.json), answer
@@ -89,7 +89,7 @@ class ContractChecker:
             assert answer.body == b"", answer
 
     def check_headers(self, answer: "Answer") -> None:
-        """The headers that every answer carries, whatever it says."""
+        """Fail if one of the common headers is missing or wrong."""
         for name in EVERYWHERE:
             assert re.fullmatch(r"\d+", answer.headers.get(name, "")), f"{name}: {answer.headers}"
         assert answer.headers.get("x-request-id"), answer.headers
@@ -100,7 +100,7 @@ class ContractChecker:
             assert answer.headers.get("content-type") == "application/json; charset=utf-8"
 
     def differences(self, unproduced: set[tuple[str, ...]]) -> list[str]:
-        """What is wrong with a list of the documented answers that no test can produce, after all tests have run."""
+        """Return the errors of a list of the documented responses that no test can produce, after a whole run."""
         promised = documented_answers()
         wrong: dict[str, set[Any]] = {
             "was not produced by any test": promised - self.seen - unproduced,
@@ -111,7 +111,7 @@ class ContractChecker:
 
 
 def documented_answers() -> set[tuple[str, str]]:
-    """Each operation with each status that it is documented to answer."""
+    """Return each operation with each of its documented statuses."""
     operations = [operation for methods in documented()["paths"].values() for operation in methods.values()]
     return {(operation["operationId"], status) for operation in operations for status in operation["responses"]}
 
@@ -121,13 +121,13 @@ FROM = re.compile(r"\b(?:FROM|(?<!DO )(?<!FOR )UPDATE) ((?:\w+(?: AS \w+)?(?:, )
 
 
 def unlimited(prepared: Prepared) -> list[str]:
-    """The tables of an account that a statement reads or changes without being limited to the account's rows."""
+    """Return the tables of an account of which a statement reads or changes rows of all accounts."""
     return unlimited_text(prepared.text, tuple(prepared.names))
 
 
 @functools.cache
 def unlimited_text(text: str, names: tuple[str, ...]) -> list[str]:
-    """The same of a statement's text and the names of the values that ?1, ?2 and so on stand for, or $1::BIGINT."""
+    """Do so for a text in which ?1 or $1::BIGINT stands for the first of the names."""
     statement = re.sub(r"[?$](\d+)(?:::\w+)?", lambda place: f":{names[int(place[1]) - 1]}", text)
     parts = [part for found in FROM.findall(statement) for part in ", ".join(filter(None, found)).split(", ")]
     tables = [part.split(" AS ") for part in parts if part]
@@ -141,7 +141,7 @@ def unlimited_text(text: str, names: tuple[str, ...]) -> list[str]:
 
 
 class CheckedStatements:
-    """Prepares statements, and keeps the texts among them that are not limited to one account."""
+    """Prepares statements, and notes those that are not limited to one account."""
 
     def __init__(self, statements: Statements) -> None:
         self.wrong: list[str] = []
@@ -155,12 +155,12 @@ class CheckedStatements:
         return prepared
 
     def clear(self) -> None:
-        """Let all statements be prepared again."""
+        """Forget all prepared statements."""
         self.prepare.cache_clear()
         self.prepared.cache_clear()
 
     def check(self) -> None:
-        """Fail when a statement that was prepared since the last look is not limited; all are prepared anew then."""
+        """Fail if a statement prepared since the last check is not limited; then forget all."""
         wrong, self.wrong = self.wrong, []
         if wrong:
             self.clear()
@@ -178,12 +178,12 @@ class AllCheckedStatements:
             statements.of_account = self.of_engines[-1].prepared
 
     def clear(self) -> None:
-        """Let all statements be prepared again."""
+        """Forget all prepared statements."""
         for checked in self.of_engines:
             checked.clear()
 
     def check(self) -> None:
-        """Fail when a statement that was prepared since the last look is not limited."""
+        """Fail if a statement prepared since the last check is not limited."""
         for checked in self.of_engines:
             checked.check()
 
@@ -211,7 +211,7 @@ def schemas_of(node: Any) -> Iterator[tuple[str, Any]]:
 
 
 class NoChecks(ContractChecker):
-    """Lets answers pass, where each has been held against the document before, or is told anew by a model."""
+    """Accepts every response, for tests that send many and compare them with a model."""
 
     def check(self, method: str, path: str, answer: "Answer") -> None:
-        """Say nothing."""
+        """Accept a response."""

@@ -1,4 +1,4 @@
-"""The databases of tests: SQLite files in memory, and databases of a PostgreSQL server of this run."""
+"""The databases of tests: SQLite files in memory, and a PostgreSQL server for the run."""
 
 import itertools
 import shutil
@@ -25,27 +25,27 @@ from retainer.store.tx import Store
 from tests.length import IS_FULL
 
 only_sqlite = pytest.mark.databases("sqlite")
-"""For tests of what only SQLite has: its file, its locks, its statements."""
+"""For tests of the SQLite file, its locks and its statements."""
 only_postgresql = pytest.mark.databases("postgresql")
-"""For tests of what only PostgreSQL has: writers at the same time, connections that are lost."""
+"""For tests of concurrent writers and lost connections."""
 any_database = pytest.mark.databases("sqlite")
-"""For tests of what no database decides, like the order of checks and the syntax of requests: they run once."""
+"""For tests that do not depend on the database, like the order of checks and the syntax of requests."""
 each_database = pytest.mark.databases("sqlite", "postgresql")
-"""For tests of what a database decides, like locks, conflicts and outages: they run on both, in the short tier too."""
+"""For tests that depend on the database, like locks, conflicts and outages: both, in the short tier too."""
 SETTINGS = ("fsync = off", "synchronous_commit = off", "full_page_writes = off", "autovacuum = off")
-"""What is answered is asked here, not what survives a loss of power."""
+"""No test of these databases cuts the power."""
 PATIENCE = 60
 
 
 def databases_of(test: pytest.Item) -> tuple[str, ...]:
-    """Return the databases that a test runs on: those of its mark, else SQLite, and at full length PostgreSQL too."""
+    """Return the databases of a test: those of its mark, or SQLite and, at full length, PostgreSQL."""
     if mark := test.get_closest_marker("databases"):
         return mark.args
     return ("sqlite", "postgresql") if IS_FULL else ("sqlite",)
 
 
 class Databases(ABC):
-    """A kind of database, and a prototype of it: migrated, with both agencies."""
+    """Databases of one engine, made from a prototype: migrated, with both agencies."""
 
     def __init__(self) -> None:
         self.numbers = itertools.count(1)
@@ -55,23 +55,23 @@ class Databases(ABC):
 
     @abstractmethod
     def create(self) -> str:
-        """Make an empty database; return its address."""
+        """Create an empty database; return its address."""
 
     @abstractmethod
     def copy(self, url: str) -> str:
-        """Copy a database that nobody writes to; return the address of the copy."""
+        """Copy a database without writers; return the address of the copy."""
 
     @abstractmethod
     def fresh(self) -> str:
-        """Return the address of a database that is what the prototype is."""
+        """Return the address of a database with the contents of the prototype."""
 
     def open(self, url: str) -> App:
-        """Return an application on a database, until `close`."""
+        """Return an application on a database; `close` ends it."""
         self.opened.append(open_app(url))
         return self.opened[-1]
 
     def close(self) -> None:
-        """End the use of all databases that were opened."""
+        """Close and discard all open databases."""
         for app in self.opened:
             app.log.outages.stop()
             app.store.engine.close()
@@ -80,27 +80,27 @@ class Databases(ABC):
 
     @abstractmethod
     def discard(self, url: str) -> None:
-        """Remove a database, if it is there and no other test needs it."""
+        """Remove a database, unless tests share it."""
 
     @abstractmethod
     def commits(self, app: App) -> Any:
-        """What is another after every commit that changed the database, whoever made it and whatever it wrote."""
+        """Return a value that every commit that changes the database changes."""
 
     @abstractmethod
     def out_of_reach(self, app: App) -> AbstractContextManager[None]:
-        """A block in which nobody can reach the database."""
+        """A block in which the database cannot be reached."""
 
     @abstractmethod
     def held_writes(self, app: App, account_id: int, patience: int) -> AbstractContextManager[None]:
-        """A block in which an account cannot be written; one or two writers at once wait for so many seconds."""
+        """A block in which writes to an account wait; two connections give up after `patience` seconds."""
 
     @abstractmethod
     def broken_answers(self, app: App) -> AbstractContextManager[None]:
-        """A block in which every request with an Idempotency-Key fails, after all else was written."""
+        """A block in which a request with an Idempotency-Key fails with its last statement."""
 
     @abstractmethod
     def broken_commits(self, app: App) -> AbstractContextManager[None]:
-        """A block in which every transaction that notes an action in the audit fails when it commits, not before."""
+        """A block in which a transaction that writes to the audit fails when it commits."""
 
 
 class SqliteDatabases(Databases):
@@ -133,7 +133,7 @@ class SqliteDatabases(Databases):
     @contextmanager
     def out_of_reach(self, app: App) -> Iterator[None]:
         path = path_of(app.settings.database)
-        app.store.engine.close()  # what is open goes on reading the file, wherever that is
+        app.store.engine.close()  # open connections would go on reading the renamed file
         aside = path.rename(path.with_suffix(".aside"))
         yield
         aside.rename(path)
@@ -175,14 +175,14 @@ class SqliteDatabases(Databases):
 
 
 class PostgresqlDatabases(Databases):
-    """Databases of one server. Making one takes a tenth of a second, so most tests share one, restored for each.
+    """Databases of one server. To create one takes 0.1 seconds, so most tests share one, restored for each.
 
-    Connections from which databases are looked at stay open: a new one reads the catalog anew.
+    The tests' own connections stay open: a new one reads the catalog again.
     """
 
     def __init__(self, server: PostgresServer) -> None:
         self.server = server
-        self.looking: dict[str, psycopg.Connection[Any]] = {}
+        self.sessions: dict[str, psycopg.Connection[Any]] = {}
         with self.admin() as admin:
             for setting in SETTINGS:
                 admin.execute(f"ALTER SYSTEM SET {setting}")
@@ -207,18 +207,18 @@ class PostgresqlDatabases(Databases):
         return self.create(name_of(url))
 
     def ask(self, url: str, statement: LiteralString) -> list[Any]:
-        """Run a statement in a transaction of its own, on a connection that stays open."""
+        """Run a statement in its own transaction, on a connection that stays open."""
         try:
-            return self.looking[url].execute(statement).fetchall()
+            return self.sessions[url].execute(statement).fetchall()
         except (KeyError, psycopg.OperationalError):  # a test may have ended all connections
-            self.look_no_longer(url)
-            self.looking[url] = psycopg.connect(url, autocommit=True, options="-c lock_timeout=10s")
-            return self.looking[url].execute(statement).fetchall()
+            self.end_sessions(url)
+            self.sessions[url] = psycopg.connect(url, autocommit=True, options="-c lock_timeout=10s")
+            return self.sessions[url].execute(statement).fetchall()
 
-    def look_no_longer(self, *urls: str) -> None:
-        """Close the connections that stay open, to some databases or to all."""
-        for url in urls or [*self.looking]:
-            if connection := self.looking.pop(url, None):
+    def end_sessions(self, *urls: str) -> None:
+        """Close the connections to some databases, or to all."""
+        for url in urls or [*self.sessions]:
+            if connection := self.sessions.pop(url, None):
                 connection.close()
 
     def fresh(self) -> str:
@@ -244,7 +244,7 @@ class PostgresqlDatabases(Databases):
         with psycopg.connect(app.settings.database, autocommit=True) as other:
             other.execute("SELECT pg_advisory_lock(%s::INTEGER, %s::INTEGER)", [WRITES, account_id])
             yield
-            other.execute("SELECT pg_advisory_unlock_all()")  # or the server may see the end of this connection late
+            other.execute("SELECT pg_advisory_unlock_all()")  # the server may notice the end of this connection late
 
     @contextmanager
     def broken_answers(self, app: App) -> Iterator[None]:
@@ -274,9 +274,9 @@ class PostgresqlDatabases(Databases):
             other.execute("DROP FUNCTION break CASCADE")
 
     def discard(self, url: str) -> None:
-        """The shared database is restored for the next test."""
+        """Drop a database; the shared one is restored for the next test."""
         if url != self.shared:
-            self.look_no_longer(url)
+            self.end_sessions(url)
             with self.admin() as admin:
                 admin.execute(f"DROP DATABASE IF EXISTS {name_of(url)} WITH (FORCE)")
 
@@ -311,7 +311,7 @@ END $$;
 
 
 def set_on_two(engine: Engine, setting: str) -> None:
-    """Change a setting on the two connections that are lent next."""
+    """Change a setting on the next two connections of the pool."""
     lent = [engine.connection() for _ in range(2)]
     for connection in lent:
         connection.execute(setting)
@@ -319,7 +319,7 @@ def set_on_two(engine: Engine, setting: str) -> None:
 
 
 def until_reached(engine: Engine) -> None:
-    """Wait until an engine has found that its database is back."""
+    """Wait until an engine reaches its database again."""
     end = time.monotonic() + PATIENCE
     while True:
         try:
@@ -333,12 +333,12 @@ def until_reached(engine: Engine) -> None:
 
 
 def name_of(url: str) -> str:
-    """The name of a PostgreSQL database."""
+    """Return the name of a PostgreSQL database."""
     return str(psycopg.conninfo.conninfo_to_dict(url)["dbname"])
 
 
 def open_agencies(url: str) -> dict[str, dict[str, Any]]:
-    """Migrate an empty database and open both agencies; return who they are."""
+    """Migrate an empty database and open both agencies; return their ids and keys."""
     engine = connect(url)
     migrate(engine)
     agencies = {
@@ -350,18 +350,18 @@ def open_agencies(url: str) -> dict[str, dict[str, Any]]:
 
 
 def path_of(url: str) -> Path:
-    """The file of a SQLite database."""
+    """Return the file of a SQLite database."""
     return Path(url.removeprefix("sqlite:///"))
 
 
 @contextmanager
 def postgresql(folder: Path) -> Iterator[PostgresqlDatabases]:
-    """A PostgreSQL server with its data in a new folder below this one; both go when the block ends."""
+    """A PostgreSQL server with its data in a new folder below this one, removed with the block."""
     place = Path(tempfile.mkdtemp(dir=folder))
     try:
         with get_server(place, cleanup_mode="stop") as server:
             databases = PostgresqlDatabases(server)
             yield databases
-            databases.look_no_longer()
+            databases.end_sessions()
     finally:
         shutil.rmtree(place)

@@ -1,4 +1,4 @@
-"""The cast: two agencies, always both present, and clients that speak for them."""
+"""A client of an agency, which creates the records that a test needs."""
 
 import copy
 import io
@@ -42,19 +42,19 @@ RECIPES = {
     "/tickets/{ticket_id}/replies": lambda _: {"body": "We are looking into it."},
     "/sites": lambda api: {"url": f"https://shop{api.next()}.example"},
 }
-"""What a body needs for each collection; other records that it refers to are made by the way."""
+"""The required fields of each collection; the records that they refer to are created as needed."""
 
 MADE_AT = {"/credit-notes": "/invoices/{invoice_id}/credit-notes"}
-"""Collections whose records are made at another path."""
+"""Collections whose records are created at another path."""
 
 SENT = {"status": "sent", "lines": [{"description": "Design", "unit_price": "500"}]}
-"""With these a document is issued as soon as it is made."""
+"""The fields of a document that is issued when it is created."""
 PARENTS = {"/invoices/{invoice_id}/credit-notes": SENT}
-"""What the parent must be like for a record to be made at a path."""
+"""The fields that a parent needs before a record can be created at a path."""
 
 
 class Answer:
-    """What came back."""
+    """A response."""
 
     def __init__(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         self.status = status
@@ -63,7 +63,7 @@ class Answer:
 
     @cached_property
     def json(self) -> Any:
-        """The body, read once."""
+        """The body, parsed once."""
         return json.loads(self.body)
 
     @property
@@ -86,7 +86,7 @@ class Answer:
 
 
 class ApiClient:
-    """A client of one agency: calls the real application, and has every answer checked by the contract checker."""
+    """A client of one agency: it calls the application, and the contract checker checks every response."""
 
     def __init__(
         self, app: App, contract_checker: ContractChecker, agency: dict[str, Any], databases: Any = None
@@ -108,7 +108,7 @@ class ApiClient:
         return self._made
 
     def usual(self, collection: str) -> int:
-        """The id of the record of a collection that others of this agency belong to; made when it is first needed."""
+        """Return the id of the default record of a collection, created when it is first needed."""
         if collection not in self._usual:
             self._usual[collection] = self.make(collection)["id"]
         return self._usual[collection]
@@ -124,7 +124,7 @@ class ApiClient:
         key: str | None = "own",
         headers: dict[str, str] | None = None,
     ) -> Answer:
-        """Send one request; `raw` is sent as it is, `body` as JSON."""
+        """Send a request with `raw` bytes, or with `body` as JSON."""
         sent = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
         environ = {
             "REQUEST_METHOD": method,
@@ -155,7 +155,7 @@ class ApiClient:
         answer = self._run(environ)
         if answer.status == 500:
             self.app.log.drain()
-            print(json.loads(cast(io.BytesIO, self.app.log.writer.stream).getvalue().splitlines()[-2])["error"])  # noqa: T201  # for whom the test fails
+            print(json.loads(cast(io.BytesIO, self.app.log.writer.stream).getvalue().splitlines()[-2])["error"])  # noqa: T201  # shown when the test fails
         self.contract_checker.check(method, path, answer)
         return answer
 
@@ -174,12 +174,12 @@ class ApiClient:
 
     @property
     def engine(self) -> Sqlite:
-        """The database of tests that look at its file."""
+        """The engine of an embedded database."""
         return cast(Sqlite, self.store.engine)
 
     @property
     def path(self) -> Path:
-        """Its file."""
+        """The file of an embedded database."""
         return self.engine.path
 
     def post(self, path: str, members: dict[str, Any] | None = None, **options: Any) -> Answer:
@@ -195,17 +195,17 @@ class ApiClient:
         return self.call("DELETE", path, **options)
 
     def make(self, collection: str, **members: Any) -> dict[str, Any]:
-        """Create a record with these members, and what else it needs."""
+        """Create a record with these fields and the required ones; return it."""
         return self.create(collection, **members).data
 
     def create(self, collection: str, **members: Any) -> Answer:
-        """Like `make`, with the whole answer."""
+        """Like `make`, but return the whole response."""
         path = self.at(MADE_AT.get(collection, collection))
         needed = {name: value for name, value in self.recipe(path).items() if name not in members}
         return self.post(path, needed | members)
 
     def at(self, path: str) -> str:
-        """A declared path with ids for its parameters; the records are made for it."""
+        """Return a declared path with the ids of new records in place of its parameters."""
         needed = PARENTS.get(path, {})
         while "{" in path:
             head, _, tail = path.partition("/{")
@@ -213,14 +213,14 @@ class ApiClient:
         return path
 
     def recipe(self, path: str) -> dict[str, Any]:
-        """What a body needs at a path."""
+        """Return the required fields of a body at a path."""
         for template, recipe in RECIPES.items():
             if re.fullmatch(re.sub(r"\{\w+\}", r"\\d+", template), path):
                 return recipe(self)
         raise KeyError(f"RECIPES needs an entry for the collection {path}")
 
     def sql(self, statement: str, *values: Any) -> list[Any]:
-        """Run a statement with the values of $1, $2 and so on in the database, past the API; return its rows."""
+        """Run a statement past the API, with values for $1, $2 and so on; return its rows."""
         engine = self.store.engine
         connection = engine.connection()
         try:
@@ -230,27 +230,27 @@ class ApiClient:
             engine.give_back(connection)
 
     def on(self, app: App) -> "ApiClient":
-        """The same client of the same agency, at another running application."""
+        """Return this client at another running application."""
         other = copy.copy(self)
         other.app, other.store = app, app.store
         return other
 
     def spend(self, bucket: str, requests: int) -> None:
-        """Charge a bucket as if so many requests had been made now."""
+        """Count requests in the window of a key or an address."""
         for _ in range(requests):
             self.app.pipeline.limiter.hit(bucket, 600)
 
     def new_key(
         self, scopes: list[str] | None = None, *, user_id: int | None = None, expires_at: str | None = None
     ) -> str:
-        """Another key of this agency; without `scopes`, with all of them."""
+        """Create a key of this agency with some scopes, or with all; return it."""
         chosen = list(SCOPES) if scopes is None else scopes
         details = KeyDetails("Test", user_id or self.admin_id, chosen, expires_at)
         with self.operating() as tx:
             return keys.create_key(tx, details).value
 
     def operating(self) -> Tx:
-        """A transaction in which an operator changes the agency."""
+        """Return a transaction of an operator on this agency."""
         return self.store.begin(operator_of(self.store, self.account_id), write=True)
 
     def set_account(self, changes: dict[str, Any]) -> None:

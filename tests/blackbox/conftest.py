@@ -1,4 +1,4 @@
-"""Fixtures: a server that many tests share, and agencies of its own for each test."""
+"""Fixtures: shared servers, and agencies for each test."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -15,14 +15,14 @@ NUMBERS = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A running server; tests keep apart by agencies and source addresses of their own."""
+    """A running server; each test has its own agencies and source addresses."""
     with running(with_database(tmp_path_factory.mktemp("server"))) as running_server:
         yield running_server
 
 
 @pytest.fixture(scope="session")
 def embedded(server: Server) -> Servers:
-    """The server of the embedded database, which has but one."""
+    """The only server of the embedded database."""
     return Servers(server)
 
 
@@ -30,7 +30,7 @@ def embedded(server: Server) -> Servers:
 def two_servers(
     tmp_path_factory: pytest.TempPathFactory, postgresql_databases: PostgresqlDatabases, valkey_process: ValkeyProcess
 ) -> Iterator[Servers]:
-    """Two running servers with one PostgreSQL and one Valkey, which many tests share as they do the first."""
+    """Two running servers that share a PostgreSQL and a Valkey."""
     url = postgresql_databases.copy(postgresql_databases.prototype)
     addresses = {"RETAINER_DATABASE_URL": url, "RETAINER_VALKEY_URL": valkey_process.url}
     with running_together(tmp_path_factory.mktemp("servers"), 2, **addresses) as servers:
@@ -40,25 +40,25 @@ def two_servers(
 
 @pytest.fixture(params=["embedded", "two_servers"])
 def servers(request: pytest.FixtureRequest) -> Servers:
-    """All servers of a database: one with the embedded database, then two with PostgreSQL."""
+    """All servers of a database: one with the embedded database, or two with PostgreSQL."""
     servers: Servers = request.getfixturevalue(request.param)
     return servers
 
 
 @pytest.fixture
 def address() -> str:
-    """A loopback address that no other test has, with a bucket of its own."""
+    """A loopback address for one test, with its own rate limit."""
     return f"127.0.1.{next(NUMBERS)}"
 
 
 @pytest.fixture
 def open_agency(request: pytest.FixtureRequest) -> Callable[[str], dict[str, Any]]:
-    """Opens agencies of a plan, in the database of the servers that the test asks."""
+    """A function that opens an agency of a plan, in the database of the test's servers."""
     asked = request.getfixturevalue("servers" if "servers" in request.fixturenames else "server")
     return lambda plan: asked.agency(f"Agency{next(NUMBERS)}", plan)
 
 
 @pytest.fixture
 def agency(open_agency: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
-    """An agency with room for 3,000 requests a minute for each key."""
+    """An agency whose keys may send 3,000 requests a minute."""
     return open_agency("enterprise")

@@ -1,4 +1,4 @@
-"""What the generated tests work with: the declared operations, requests that succeed, and what the database holds."""
+"""The cases of generated tests: the declared operations, requests that succeed, and the rows of the database."""
 
 import csv
 import json
@@ -41,16 +41,16 @@ ONES = [read for read in READS if isinstance(read.answers, type) and issubclass(
 
 SUCCESS = {200, 201, 204}
 UNKNOWN_ID = 987_654_321
-"""An id that no record ever gets."""
+"""An id of no record."""
 CONVERTIBLE: dict[str, dict[str, Any]] = {
     "quotes": {"status": "accepted", "lines": [{"description": "Design", "unit_price": "500"}]},
     "time_entries": {"hourly_rate": "60"},
 }
-"""What records must be like for others to be made from them."""
+"""The fields of records from which others can be created."""
 REFERENCED_TABLES = {"template_id": "projects", "assignee_id": "users"}
-"""Members of a body that are no columns and are not named after the table that they refer to."""
+"""Fields of bodies that are not columns, and not named after the table that they refer to."""
 VOLATILE_HEADERS = {"date", "x-request-id", "x-ratelimit-remaining", "x-ratelimit-reset"}
-"""Headers that differ between two answers to the same request."""
+"""Headers that differ between two responses to the same request."""
 
 
 def each(operations: Iterable[Operation]) -> pytest.MarkDecorator:
@@ -64,18 +64,18 @@ def few(operations: Iterable[Operation]) -> pytest.MarkDecorator:
 
 
 def home(operation: Operation) -> str:
-    """The declared path under which what an operation makes is found."""
+    """Return the declared path of the collection in which an operation creates records."""
     return operation.resource.made_at or operation.path
 
 
 def rows_of(name: str) -> list[tuple[str, ...]]:
-    """The rows of a file beside the tests, without the line of names."""
+    """Return the rows of a file in this folder, without the line of names."""
     with (HERE / name).open(encoding="utf-8", newline="") as file:
         return [tuple(row) for row in csv.reader(file, delimiter="\t")][1:]
 
 
 class Sample(NamedTuple):
-    """A request that succeeds, once; and the record at its path, if it names one."""
+    """A request that succeeds once, and the record at its path, if it names one."""
 
     method: str
     path: str
@@ -89,7 +89,7 @@ class Sample(NamedTuple):
 
 
 def sample(api: ApiClient, operation: Operation) -> Sample:
-    """A request of this operation that succeeds; what it needs is made."""
+    """Create the records that an operation needs; return a request that succeeds."""
     if not operation.path.endswith("}"):
         path = api.at(operation.path)
         return Sample(operation.method, path, api.recipe(path) if operation.created else None, None, None)
@@ -102,30 +102,30 @@ def sample(api: ApiClient, operation: Operation) -> Sample:
 
 
 def send(api: ApiClient, request: Sample, **options: Any) -> Answer:
-    """Send a sample; `path` and `body` may be others."""
+    """Send a sample, or one with another `path` or `body`."""
     path, body = options.pop("path", request.path), options.pop("body", request.body)
     return api.call(request.method, path, None if "raw" in options else body, **options)
 
 
 def succeeds(answer: Answer) -> Answer:
-    """An answer that is no refusal."""
+    """Return a response, which must be a success."""
     assert answer.status in SUCCESS, answer
     return answer
 
 
 def kept_headers(answer: Answer) -> dict[str, str]:
-    """The headers, without those that differ from request to request."""
+    """Return the headers that do not differ from request to request."""
     return {name: value for name, value in answer.headers.items() if name not in VOLATILE_HEADERS}
 
 
 def shown(answer: Answer) -> tuple[Any, ...]:
-    """An answer as far as it tells anything: without what differs from request to request."""
+    """Return the parts of a response that do not differ from request to request."""
     body = answer.json if answer.body else {}
     return answer.status, {name: value for name, value in body.items() if name != "request_id"}, kept_headers(answer)
 
 
 def timeless(value: Any) -> Any:
-    """JSON in which every instant is only known to be there."""
+    """Return JSON with the same text in place of every timestamp."""
     if isinstance(value, list):
         return [timeless(item) for item in value]
     if isinstance(value, dict):
@@ -135,7 +135,7 @@ def timeless(value: Any) -> Any:
 
 
 def dump(api: ApiClient, account_id: int | None = None) -> dict[str, Counter[str]]:
-    """Every row of every table, of all accounts or of one; without when keys were used, and kept answers."""
+    """Return all rows of all tables, of all accounts or of one, except the last use of keys and stored responses."""
     engine = api.store.engine
     connection = engine.connection()
     found = {}
@@ -152,29 +152,29 @@ def dump(api: ApiClient, account_id: int | None = None) -> dict[str, Counter[str
 
 
 def commits(api: ApiClient) -> Any:
-    """What is another after every commit that changed the database, whoever made it and whatever it wrote."""
+    """Return a value that every commit that changes the database changes."""
     return api.databases.commits(api.app)
 
 
 def db_copy(api: ApiClient) -> ApiClient:
-    """The same client at another application, on a copy of the database as it stands."""
+    """Return the client at another application, on a copy of the database."""
     api.store.engine.close()
     return api.on(api.databases.open(api.databases.copy(api.app.settings.database)))
 
 
 def another_process(api: ApiClient) -> ApiClient:
-    """The same client at another application, on the same database."""
+    """Return the client at another application, on the same database."""
     return api.on(api.databases.open(api.app.settings.database))
 
 
 def held_writes(api: ApiClient, patience: int) -> AbstractContextManager[None]:
-    """Nobody can write while this lasts; one or two writers at once wait for so many seconds, not for the product's."""
+    """A block in which writes wait; two connections give up after `patience` seconds."""
     return api.databases.held_writes(api.app, api.account_id, patience)
 
 
 @contextmanager
 def statements_of(api: ApiClient) -> Iterator[list[str]]:
-    """The statements that an application runs meanwhile, without those that begin and end transactions."""
+    """The statements that an application runs in the block, except those that begin and end transactions."""
     engine, seen = api.store.engine, list[str]()
     run = engine.run
 
@@ -194,22 +194,22 @@ def statements_of(api: ApiClient) -> Iterator[list[str]]:
 
 
 def described(operation: Operation) -> dict[str, Any]:
-    """The description of an operation."""
+    """Return the description of an operation."""
     return documented()["paths"][operation.path][operation.method.lower()]
 
 
 def body_schema(operation: Operation) -> dict[str, Any]:
-    """The schema of an operation's body."""
+    """Return the schema of an operation's body."""
     return resolved(described(operation)["requestBody"]["content"]["application/json"]["schema"])
 
 
 def members_of(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The members that a body may set, each without its null."""
+    """Return the schemas of the fields that a body may set, each without its null."""
     return {name: bare(field) for name, field in schema["properties"].items() if not field.get("readOnly")}
 
 
 def bare(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema, its reference followed; of a choice with null the other, which may then be null."""
+    """Return a schema without references; a choice with null becomes a type that may be null."""
     if "anyOf" not in schema:
         return resolved(schema)
     choice = resolved(next(choice for choice in schema["anyOf"] if choice.get("type") != "null"))
@@ -217,18 +217,18 @@ def bare(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_decimal(schema: dict[str, Any]) -> bool:
-    """Whether a schema is that of an exact decimal: a string, for which a body may also have a number."""
+    """Return whether a schema is that of a decimal: a string, for which a body may also have a number."""
     return r"(\.[0-9]{1," in schema.get("pattern", "")
 
 
 def kinds(schema: dict[str, Any]) -> set[str]:
-    """The types that a schema takes."""
+    """Return the types that a schema accepts."""
     given = schema.get("type", [])
     return {given} if isinstance(given, str) else set(given)
 
 
 def query_parameters(operation: Operation) -> dict[str, dict[str, Any]]:
-    """The schemas of an operation's query parameters."""
+    """Return the schemas of an operation's query parameters."""
     found = [resolved(parameter) for parameter in described(operation)["parameters"]]
     schemas = {parameter["name"]: parameter["schema"] for parameter in found if parameter["in"] == "query"}
     return {
@@ -241,7 +241,7 @@ def query_parameters(operation: Operation) -> dict[str, dict[str, Any]]:
 
 
 def references(operation: Operation) -> list[tuple[str, ...]]:
-    """The members of a body that refer to records and can be set, as paths; the first entry of a list is `0`."""
+    """Return the paths of the fields of a body that refer to records; the first entry of a list is `0`."""
     fixed = create_only(operation.body) if operation.method != "POST" else frozenset()
     return [path for path in _references(body_schema(operation), ()) if path[0] not in fixed]
 
@@ -257,7 +257,7 @@ def _references(schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple
 
 
 def with_reference(operation: Operation, body: dict[str, Any], path: tuple[str, ...], record_id: int) -> dict[str, Any]:
-    """A body in which the member at a path refers to this record, without the price that work has by itself."""
+    """Return a body whose field at a path refers to this record, without the price, which work has by itself."""
     if path[0] in {"time_entry_ids", "expense_ids", "milestone_id"}:
         body = {name: value for name, value in body.items() if name != "unit_price"}
     return body | {path[0]: _planted(members_of(body_schema(operation))[path[0]], path[1:], record_id)}
@@ -274,7 +274,7 @@ def _planted(schema: dict[str, Any], path: tuple[str, ...], record_id: int) -> A
 
 
 def target_of(operation: Operation, path: tuple[str, ...]) -> Table:
-    """The table that a member refers to: as its column or its type says, else by its name."""
+    """Return the table that a field refers to, by its column, its type or its name."""
     table, name = operation.resource.table, next(part for part in reversed(path) if part != "0")
     if table is not None and len(path) <= 2 and name in table.c and "target" in table.c[name].info:
         return metadata.tables[table.c[name].info["target"]]
@@ -289,7 +289,7 @@ def target_of(operation: Operation, path: tuple[str, ...]) -> Table:
 
 
 def some(api: ApiClient, table: Table) -> int:
-    """The id of a new record of a table, that others can be made from; a user is one who is there."""
+    """Return the id of a new record of a table, or of the member for users."""
     if table.name == "users":
         return api.member_id
     paths = [create.path for create in CREATES if create.resource.table is table]
@@ -298,7 +298,7 @@ def some(api: ApiClient, table: Table) -> int:
 
 
 def reference_filters(operation: Operation) -> dict[str, Table]:
-    """The filters of a list that take ids, and the table whose ids they are."""
+    """Return the filters of a list that accept ids, and the tables of these."""
     found = {}
     for name, schema in query_parameters(operation).items():
         if name == "ids" and operation.resource.table is not None:
