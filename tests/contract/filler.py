@@ -12,8 +12,8 @@ from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
 from tests.contract.cases import CREATES, UPDATES, bare, body_schema, kinds, members_of, references, target_of
-from tests.contract.reference import PLUGINS, VERSIONS, Row
 from tests.factories import PARENTS, SENT, Answer, ApiClient
+from tests.reference.lists import PLUGINS, VERSIONS, Row
 
 NOW = datetime(2026, 3, 31, 22, 30, tzinfo=UTC)
 TODAY, YESTERDAY = "2026-04-01", "2026-03-31"  # in Berlin, where the account is

@@ -1,4 +1,4 @@
-"""Every filter alone and with every other, every order and every page, held against a reference in plain Python.
+"""Every filter alone and with every other, every order and every page, held against a model in plain Python.
 
 One account is filled through the API with drawn records, beside another one as noise; then it is only read.
 """
@@ -32,10 +32,10 @@ from retainer.store.tx import Tx
 from retainer.work import tasks
 from tests.contract.cases import LISTS
 from tests.contract.filler import NOW, TODAY, Filler, is_in
-from tests.contract.reference import DEFAULT_FILTERS, Reference, Row, filters_of, sorts_of, takes_me
 from tests.contract_checker import SCOPED, NoChecks
 from tests.factories import Answer, ApiClient
 from tests.length import length
+from tests.reference.lists import DEFAULT_FILTERS, ListModel, Row, filters_of, sorts_of, takes_me
 
 FREE_TEXT = {"vendor", "name"}
 
@@ -45,7 +45,7 @@ class Agency(NamedTuple):
 
     api: ApiClient
     paths: dict[Operation, str]
-    lists: dict[Operation, Reference]
+    lists: dict[Operation, ListModel]
 
     def ask(self, operation: Operation, query: dict[str, Any]) -> tuple[list[Row], int]:
         """A page of records, and the total."""
@@ -89,7 +89,7 @@ def agency(prototype: tuple[Path, dict[str, Any]], fast_disk: Path) -> Iterator[
         link_sites(api, rows["/sites"])
         link_payments(api, rows["/invoices"])
         for operation in LISTS:
-            filled.lists[operation] = Reference(operation, rows[operation.path], api.admin_id, TODAY, NOW)
+            filled.lists[operation] = ListModel(operation, rows[operation.path], api.admin_id, TODAY, NOW)
     yield filled
     SCOPED.check()
 
@@ -157,12 +157,12 @@ def _now() -> Iterator[None]:
 
 def finds(agency: Agency, operation: Operation, query: dict[str, str]) -> None:
     """A list answers what passes its filters, in its default order, and how many they are."""
-    reference = agency.lists[operation]
-    query = reference.complete(query)
+    model = agency.lists[operation]
+    query = model.complete(query)
     if wrong := refused(query):
         assert list(agency.send(operation, query).errors) == wrong, f"{operation} {query}"
         return
-    expected = reference.ordered(reference.found(query), reference.default_sort)
+    expected = model.ordered(model.found(query), model.default_sort)
     rows, total = agency.ask(operation, query | {"per_page": "100"})
     assert ids(rows) == ids(expected[:100]), f"{operation} {query}"
     assert total == len(expected), f"{operation} {query}"
@@ -188,9 +188,9 @@ def comparable(name: str, text: str) -> Any:
 
 def turns(agency: Agency, operation: Operation, query: dict[str, str], sort: str) -> None:
     """The pages of a list, in this order, are those of the records that pass its filters."""
-    reference = agency.lists[operation]
-    query = reference.complete(query)
-    expected = reference.ordered(reference.found(query), sort)
+    model = agency.lists[operation]
+    query = model.complete(query)
+    expected = model.ordered(model.found(query), sort)
     for start in range(0, len(expected), 3):
         page = query | {"sort": sort, "per_page": "3", "page": str(start // 3 + 1)}
         rows, total = agency.ask(operation, page)
@@ -204,19 +204,19 @@ def ids(rows: list[Row]) -> list[int]:
 
 def filter_holds(agency: Agency, operation: Operation, name: str) -> None:
     """A filter finds what it says: alone on every page, and together with those that come after it."""
-    reference, random = agency.lists[operation], Random(f"{operation} {name}")
-    texts = {other: reference.tried(other, random) for other in reference.filters}
+    model, random = agency.lists[operation], Random(f"{operation} {name}")
+    texts = {other: model.tried(other, random) for other in model.filters}
     for text in texts[name]:
         finds(agency, operation, {name: text})
-    counts = {text: len(reference.found({name: text})) for text in texts[name]}
-    selective = {text: count for text, count in counts.items() if 0 < count < len(reference.rows)}
+    counts = {text: len(model.found({name: text})) for text in texts[name]}
+    selective = {text: count for text, count in counts.items() if 0 < count < len(model.rows)}
     assert selective, f"{name} of {operation} tells no records apart, only {counts}: let Filler draw others"
     turns(agency, operation, {name: max(selective, key=selective.get)}, random.choice(sorts_of(operation)))
     names = list(texts)
     later = names[names.index(name) + 1 :]
     for other in random.sample(later, length(len(later))) if later else ():
         pairs = list(itertools.product(texts[name], texts[other]))
-        passed = [pair for pair in pairs if reference.found({name: pair[0], other: pair[1]})]
+        passed = [pair for pair in pairs if model.found({name: pair[0], other: pair[1]})]
         drawn = random.sample(passed, min(2, len(passed))) + random.sample(pairs, 2)
         for one, two in dict.fromkeys(drawn):
             finds(agency, operation, {name: one, other: two})

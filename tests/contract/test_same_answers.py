@@ -19,11 +19,11 @@ from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.resource import Operation
 from tests.contract.cases import BODIES, CREATES, LISTS, READS, UNKNOWN_ID, body_schema, members_of, query_parameters
 from tests.contract.filler import NOW, TODAY, Filler, is_in
-from tests.contract.reference import Reference, Row, filters_of, sorts_of
 from tests.contract_checker import SCOPED, NoChecks
 from tests.databases import PostgresqlDatabases, SqliteDatabases
 from tests.factories import Answer, ApiClient
 from tests.length import IS_FULL, length
+from tests.model.lists import ListModel, Row, filters_of, sorts_of
 
 SECRETS = ("hash", "prefix", "last_four")
 STAMPS = ("created_at", "updated_at")
@@ -223,12 +223,12 @@ def test_every_filter_finds_the_same(filled):
         pages = range(1, pair.read(path, {"per_page": 100}).json["meta"]["last_page"] + 1)
         rows = [row for page in pages for row in pair.read(path, {"per_page": 100, "page": page}).data]
         texts = [row | {"client": "Odd", "invoices": [], "plugins": [], "paid_dates": []} for row in rows]
-        reference = Reference(operation, texts, pair.admin_id, TODAY, NOW)
+        model = ListModel(operation, texts, pair.admin_id, TODAY, NOW)
         random = Random(str(operation))
-        tried = {name: reference.tried(name, random) for name in filters_of(operation)}
+        tried = {name: model.tried(name, random) for name in filters_of(operation)}
         for name, texts in tried.items():
             for text in texts:
-                pair.read(path, reference.complete({name: text}) | {"per_page": 50})
+                pair.read(path, model.complete({name: text}) | {"per_page": 50})
         for _ in range(length(40)):
             names = random.sample(sorted(tried), random.randrange(2, 4))
             query = {name: random.choice(tried[name]) for name in names}

@@ -1,7 +1,7 @@
-"""What a list should answer, told in plain Python from its records and the OpenAPI document, not from the filters.
+"""A model of lists: which records pass their filters and in which order, from the OpenAPI document alone.
 
-A filter is known by its name: `X` is the member X, `X_from` and `X_to` are days between which it lies, `X_since` and
-`X_before` instants. RULES has the others; a new filter that nothing of this fits fails the tests until it has a rule.
+A filter `X` compares the field X, `X_from` and `X_to` its days, `X_since` and `X_before` its timestamps. RULES has the
+others: a new filter of another kind fails the tests until it has a rule.
 """
 
 import unicodedata
@@ -19,7 +19,7 @@ Row = dict[str, Any]
 PAGING = {"page", "per_page", "sort"}
 CLOSED = {"done", "cancelled", "completed", "archived"}
 RESOLVED = {"resolved", "closed"}
-CONTRACT = {
+SORTS_AND_SEARCHES = {
     "/clients": ("name", "name number email notes"),
     "/external-contacts": ("last_name", "first_name last_name name email"),
     "/tags": ("name", "name"),
@@ -35,18 +35,18 @@ CONTRACT = {
     "/tickets/{ticket_id}/replies": ("created_at", "body"),
     "/sites": ("name", "name url"),
 }
-"""For each list its order when none is asked for, and the members in which `q` looks."""
+"""The default order of each list, and the fields that `q` searches."""
 DEFAULT_FILTERS = {"is_template": "false"}
-"""What filters are when they are left out."""
+"""The defaults of filters."""
 LEFT_OUT = {"/tasks": ("in_template", {"project_id", "ids"})}
-"""What lists leave out: the records of which this is true, unless one of these filters names them."""
+"""Fields whose records a list excludes, unless one of these filters is used."""
 LADDER = ("trunk", "9.0", "9.1-beta", "9.1-rc1", "9.1 9.1.0", "9.1.1", "9.2", "9.9.2", "9.10", "10.0 10", "2026.3")
-"""Versions of software, older ones first; those that stand together are one and the same."""
+"""Versions of software, the oldest first; those in one entry are equal."""
 RUNGS = {version: place for place, step in enumerate(LADDER) for version in step.split()}
 VERSIONS = tuple(RUNGS)
 PLUGINS = ("woocommerce", "akismet", "wordpress-seo")
 NEEDED = {"plugin_version_lt": {"plugin": PLUGINS[0]}}
-"""Filters that mean nothing without others."""
+"""Filters that need others."""
 PAID_DAYS = ("2026-01-01", "2026-01-31", "2026-02-01", "2026-03-02", "2026-03-30", "2026-03-31", "2026-04-01")
 TRIED = {
     "plugin": (*PLUGINS, PLUGINS[0].upper(), "no-such-plugin"),
@@ -54,14 +54,14 @@ TRIED = {
     "paid_date_from": PAID_DAYS,
     "paid_date_to": PAID_DAYS,
 }
-"""Values of filters that no member of the list has."""
+"""Values of filters that compare no field of the list."""
 MONEY = (r"^[0-9]+(\.[0-9]{1,4})?$", r"^-?[0-9]+(\.[0-9]{1,4})?$")
 UNUSED = {"^[A-Z]{2}$": "IS", "^[A-Z]{3}$": "ISK", "email": "no-such@text.example"}
 """Values of a pattern or format that no record has."""
 
 
 class Asked(NamedTuple):
-    """A query, the day and the moment at which it is asked."""
+    """A query, with the day and the time of its request."""
 
     query: dict[str, str]
     today: str
@@ -69,45 +69,45 @@ class Asked(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Whether a record passes a filter: told by its `members`, what the filter wants, and what was asked."""
+    """Whether a record passes a filter, by its `members`, the value of the filter and the query."""
 
     members: set[str]
     passes: Callable[[Row, Any, Asked], bool]
 
 
 def is_late(invoice: Row, today: str) -> bool:
-    """Whether an invoice is not paid in time."""
+    """Return whether an invoice is overdue."""
     due, is_open = invoice["due_date"], invoice["status"] in {"sent", "partially_paid"}
     return is_open and Decimal(invoice["balance_due"]) > 0 and due < today
 
 
 def has_status(invoice: Row, words: list[str], asked: Asked) -> bool:
-    """Whether an invoice has one of these statuses, or one of the two that it has beside them."""
+    """Return whether an invoice has one of these statuses, of which `open` and `overdue` are derived."""
     is_open = invoice["status"] in {"sent", "partially_paid"}
     late = is_late(invoice, asked.today)
     return invoice["status"] in words or ("open" in words and is_open) or ("overdue" in words and late)
 
 
 def expires(quote: Row, words: list[str], asked: Asked) -> bool:
-    """Whether a quote has one of these statuses; one that was sent has the day to say which."""
+    """Return whether a quote has one of these statuses; a sent one expires with its last day."""
     was_sent = quote["status"] in {"sent", "expired"}
     return (("expired" if quote["valid_until"] < asked.today else "sent") if was_sent else quote["status"]) in words
 
 
 def billing_status(work: Row) -> str:
-    """Where time or an expense stands on its way onto an invoice; only time can be covered, or have no price."""
+    """Return the billing status of time or an expense; only time can be covered, or have no price."""
     if work["invoice_id"] is not None or not work["billable"]:
         return "billed" if work["invoice_id"] is not None else "non_billable"
     return "covered" if work.get("is_covered") else "unpriced" if work["amount"] is None else "unbilled"
 
 
 def awaiting(ticket: Row) -> str | None:
-    """Whose turn it is: ours until we have said something to the requester."""
+    """Return who answers next: us, until the last reply is ours."""
     return None if ticket["status"] in RESOLVED else "requester" if ticket["last_reply_by"] == "user" else "us"
 
 
 def site_status(site: Row, asked: Asked) -> str:
-    """What was observed of a site, unless nobody looks or nobody should."""
+    """Return the observed status of a site, unless it is paused or in maintenance."""
     until = site["maintenance_until"]
     if not site["monitoring_enabled"]:
         return "paused"
@@ -115,7 +115,7 @@ def site_status(site: Row, asked: Asked) -> str:
 
 
 def runs_older(site: Row, than: str, asked: Asked) -> bool:
-    """Whether the plugin that is asked for has an older version than this; one of no version has not."""
+    """Return whether the named plugin has an older version; one without a version has not."""
     versions = [plugin["version"] for plugin in site["plugins"] if plugin["slug"] == asked.query["plugin"]]
     return any(version is not None and RUNGS[version] < RUNGS[than] for version in versions)
 
@@ -125,13 +125,13 @@ def has_overdue(client: Row, wanted: bool, asked: Asked) -> bool:
 
 
 def is_paid_within(invoice: Row, _: Any, asked: Asked) -> bool:
-    """Whether one payment of an invoice lies within both ends of the range."""
+    """Return whether one payment of an invoice lies within the range."""
     first, last = asked.query.get("paid_date_from", "0"), asked.query.get("paid_date_to", "9")
     return any(first <= day <= last for day in invoice["paid_dates"])
 
 
 def caseless(name: str) -> Rule:
-    """The member is one of these texts, whatever the case of its letters."""
+    """Return a rule that compares the texts of a field without case."""
     return Rule({name}, lambda row, texts, _: (row[name] or "").casefold() in {text.casefold() for text in texts})
 
 
@@ -183,24 +183,26 @@ RULES = {
     "/tags name": caseless("name"),
     "/external-contacts email": caseless("email"),
 }
-"""Filters that are more than their member; those of one list alone under its path and their name."""
+"""Filters that do more than compare a field; those of one list have its path before their name."""
 ORDERS = {
     "/external-contacts last_name": lambda row: "\n".join(
         filter(None, (row["last_name"], row["first_name"], row["email"]))
     )
 }
-"""What is sorted by when it is more than the member."""
+"""Sort keys that are more than a field."""
 NAMES = {"name", "last_name", "category"}
-"""Members that are sorted by their letters without accents, and by those only where all else is the same."""
+"""Fields that are sorted without accents, which decide only between equals."""
 
 
-class Reference:
-    """What one list should answer to the key of a user, at a moment and on its day in the account's zone."""
+class ListModel:
+    """The expected pages of one list, for the key of a user, at a time and on its day in the account's zone."""
 
     def __init__(self, operation: Operation, rows: list[Row], user_id: int, today: str, now: datetime) -> None:
-        assert operation.path in CONTRACT, f"CONTRACT needs the order and the searched members of {operation}."
+        assert operation.path in SORTS_AND_SEARCHES, (
+            f"SORTS_AND_SEARCHES needs the order and the searched members of {operation}."
+        )
         self.path = operation.path
-        self.default_sort, searched = CONTRACT[self.path]
+        self.default_sort, searched = SORTS_AND_SEARCHES[self.path]
         self.searched = searched.split()
         self.rows = rows
         self.user_id = user_id
@@ -217,7 +219,7 @@ class Reference:
     # Which records
 
     def found(self, query: dict[str, str]) -> list[Row]:
-        """The records that pass every filter of a query, and those that count when they are left out."""
+        """Return the records that pass all filters of a query and the defaults of the others."""
         asked = Asked(self.complete(query), self.today, self.now)
         tests = [self.test(name, text, asked) for name, text in (self.defaults | asked.query).items()]
         left_out, unless = LEFT_OUT.get(self.path, ("", set()))
@@ -225,11 +227,11 @@ class Reference:
         return [row for row in rows if all(test(row) for test in tests)]
 
     def complete(self, query: dict[str, str]) -> dict[str, str]:
-        """A query with the filters that its filters need."""
+        """Return a query with the filters that its filters need."""
         return {other: text for name in query for other, text in NEEDED.get(name, {}).items()} | query
 
     def test(self, name: str, text: str, asked: Asked) -> Callable[[Row], bool]:
-        """Whether a record passes one filter."""
+        """Return the test of one filter."""
         stem, _, end = name.rpartition("_")
         wanted = self.wanted(self.filters[name], text)
         rule = RULES.get(f"{self.path} {name}", RULES.get(name))
@@ -249,14 +251,14 @@ class Reference:
         raise self.unknown(name)
 
     def unknown(self, name: str) -> AssertionError:
-        """What is missing here for a new filter."""
+        """Return the error for a filter without a rule."""
         return AssertionError(
             f"The list {self.path} has the filter {name}: say in RULES what passes it; and unless it is a flag or has "
             "the name of a member, in TRIED which values to try."
         )
 
     def wanted(self, schema: Row, text: str) -> Any:
-        """What a text asks for: a number, a truth, null for `none`, the key's user for `me`; a list of a comma list."""
+        """Return the value of a text: `none` is null, `me` the user of the key, a comma list a list."""
         if "items" in schema:
             return [self.wanted(schema["items"], part) for part in text.split(",")]
         if text == "none" and "none" in schema.get("pattern", ""):
@@ -272,7 +274,7 @@ class Reference:
     # Which values are tried
 
     def tried(self, name: str, random: Random) -> list[str]:
-        """Texts for a filter, in all its forms: passed by the fullest record, by others, at the bounds, by none."""
+        """Return texts for a filter that the fullest record passes, or others, or none, and those at its bounds."""
         schema = self.filters[name]
         stem, _, end = name.rpartition("_")
         if "boolean" in kinds(schema):
@@ -293,7 +295,7 @@ class Reference:
         return [one, last, "no-such@text.example", *([one.swapcase()] if schema.get("format") != "email" else [])]
 
     def chosen(self, name: str, member: str, random: Random) -> list[Any]:
-        """Values of the member of a filter: of the fullest record, of two others, the least, and the greatest."""
+        """Return values of a filter's field: of the fullest record, of two others, the least, and the greatest."""
         if member not in self.members:
             raise self.unknown(name)
         found = sorted({row[member] for row in self.rows} - {None})
@@ -304,7 +306,7 @@ class Reference:
         return [fullest, *others, found[0], found[-1]]
 
     def words(self, random: Random) -> Iterator[str]:
-        """Parts of each member's texts, in another case; signs that mean something to SQL; what is found nowhere."""
+        """Yield parts of texts in another case, wildcards of SQL, and a text of no record."""
         for name in self.searched:
             text = random.choice([str(text) for row in self.rows if (text := row[name])])
             start = random.randrange(max(1, len(text) - 3))
@@ -312,7 +314,7 @@ class Reference:
         yield from ("STRAßE", "%", "_", "no such text")
 
     def lists(self, name: str, schema: Row, random: Random) -> Iterator[str]:
-        """One value, a comma list, every word or a value that no record has, and the words that stand for others."""
+        """Yield a value, a comma list, every word, a value of no record, and the words that stand for others."""
         if name == "tag_id":
             tags = sorted({tag for row in self.rows for tag in row["tag_ids"]})
             one, two, three = (*self.fullest["tag_ids"], *random.sample(tags, 3))[:3]
@@ -336,7 +338,7 @@ class Reference:
     # In which order
 
     def ordered(self, rows: list[Row], sort: str) -> list[Row]:
-        """Records by the keys of a sort, nulls last; ties by id in the direction of the last key."""
+        """Return records in an order, nulls last; ids decide ties, in the direction of the last key."""
         keys = sort.split(",")
         for key in ("-id" if keys[-1].startswith("-") else "id", *reversed(keys)):
             ranked = [(self.rank(row, key.removeprefix("-")), row) for row in rows]
@@ -346,7 +348,7 @@ class Reference:
         return rows
 
     def rank(self, row: Row, name: str) -> Any:
-        """What a record is sorted by: a word by its place among its kind, a text without case."""
+        """Return the sort key of a record: the rank of a word, or a text without case."""
         order = ORDERS.get(f"{self.path} {name}")
         value, words = order(row) if order else row[name], bare(self.members[name]).get("enum")
         if words and value is not None:
@@ -360,17 +362,17 @@ class Reference:
 
 
 def filters_of(operation: Operation) -> dict[str, Row]:
-    """The schemas of a list's filters."""
+    """Return the schemas of a list's filters."""
     return {name: schema for name, schema in query_parameters(operation).items() if name not in PAGING}
 
 
 def sorts_of(operation: Operation) -> list[str]:
-    """The keys that a list can be sorted by."""
+    """Return the sort keys of a list."""
     return [name for name in query_parameters(operation)["sort"]["items"]["enum"] if not name.startswith("-")]
 
 
 def takes_me(schema: Row) -> bool:
-    """Whether a filter takes the word for the key's user."""
+    """Return whether a filter accepts `me`."""
     return "me" in schema.get("items", schema).get("pattern", "")
 
 
@@ -379,7 +381,7 @@ def moment(text: str) -> datetime:
 
 
 def instants(*chosen: str) -> Iterator[str]:
-    """Instants at which records were made or changed, one written in another zone; and one that none reached."""
+    """Yield timestamps of records, one written in another zone, and one after all of them."""
     fullest, other, _, first, last = chosen
     yield from (fullest, first, last)
     yield moment(other).astimezone(timezone(timedelta(hours=-3))).isoformat()
@@ -387,7 +389,7 @@ def instants(*chosen: str) -> Iterator[str]:
 
 
 def days(*chosen: str) -> Iterator[str]:
-    """Days on which records fall, the first and the last among them, and those around."""
+    """Yield days of records, and the days before the first and after the last."""
     fullest, _, _, first, last = chosen
     yield from (fullest, first, last)
     for day, step in ((first, -1), (last, 1)):
