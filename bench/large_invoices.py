@@ -14,7 +14,7 @@ import statistics
 import tempfile
 import threading
 import time
-from datetime import date, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ def fill(store: Store, sizes: list[int]) -> dict[int, int]:
             for number in range(PROJECTS):
                 project = make(projects.Project, name=f"Project {number}", client_id=found[size])
                 hour = {"project_id": projects.create_project(tx, project).id, "duration_minutes": 45}
-                day = str(date.today() - timedelta(days=next(days)))
+                day = str(datetime.now(UTC).date() - timedelta(days=next(days)))
                 entry = time_entries.record_time(tx, make(TimeEntry, **hour, date=day))
                 tx.connection.execute(COPY.format(times=size // PROJECTS - 1, names=names, id=entry))
     doctor.inspect(store, repair=True)

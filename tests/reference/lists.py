@@ -198,9 +198,7 @@ class ListModel:
     """The expected pages of one list, for the key of a user, at a time and on its day in the account's zone."""
 
     def __init__(self, operation: Operation, rows: list[Row], user_id: int, today: str, now: datetime) -> None:
-        assert operation.path in SORTS_AND_SEARCHES, (
-            f"SORTS_AND_SEARCHES needs the order and the searched members of {operation}."
-        )
+        assert operation.path in SORTS_AND_SEARCHES, f"{operation} needs an entry in SORTS_AND_SEARCHES."
         self.path = operation.path
         self.default_sort, searched = SORTS_AND_SEARCHES[self.path]
         self.searched = searched.split()
