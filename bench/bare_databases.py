@@ -149,7 +149,7 @@ class Postgresql:
         return found and decode(found[0])
 
     def lent(self, work: Callable[..., Result], *values: Any) -> Result:
-        """Do this with a connection that nobody else uses."""
+        """Do this with a connection of its own."""
         connection = self.idle.pop() if self.idle else self.connect()
         try:
             return work(connection, *values)

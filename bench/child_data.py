@@ -38,7 +38,7 @@ TAGGED = ("clients", "external_contacts", "projects", "tasks", "tickets", "sites
 
 
 def add_children(path: Path, entries: int) -> dict[str, int]:
-    """Add children to a database with so many time entries; return how many there are of each kind."""
+    """Add children to a database with a number of time entries; return how many there are of each kind."""
     connection = Sqlite(str(path)).connect()
     for pragma in FAST:
         connection.execute(f"PRAGMA {pragma}")
@@ -76,7 +76,7 @@ def add_children(path: Path, entries: int) -> dict[str, int]:
 
 
 def moments(account: int, count: int) -> Iterator[Row]:
-    """The account and both stamps of each of so many rows, spread over the years."""
+    """Return the account and both timestamps for a number of rows, spread over the years."""
     for n in range(count):
         day = datetime.now(UTC).date() - timedelta(days=DAYS - 1 - n * DAYS // count)
         moment = f"{day}T10:00:00.{n % 10**6:06}Z"

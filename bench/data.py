@@ -58,7 +58,7 @@ class Agency(NamedTuple):
 
 
 def open_agency(path: Path, count: int) -> Agency:
-    """Make a database with one account, its admin and so many keys with all scopes."""
+    """Make a database with one account, its admin and a number of keys with all scopes."""
     engine = engines.Sqlite(path)
     migrate(engine)
     store = Store(engine)
@@ -131,5 +131,5 @@ def long_ago(rng: random.Random) -> str:
 
 
 def work_done(rng: random.Random) -> str:
-    """What somebody notes of an hour's work."""
+    """Return the note of an hour of work."""
     return rng.choice(WORK).format(rng.choice(SUBJECTS))

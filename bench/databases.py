@@ -1,7 +1,7 @@
 """Where the databases that are measured lie: SQLite files as they were filled, or their copies on PostgreSQL.
 
 The PostgreSQL server is started for the measurement with the settings that it has by default: writes are flushed to the
-disk before they are answered. `retainer copy` analyzes every table, as autovacuum would after so many rows: without
+disk before they are answered. `retainer copy` analyzes every table, as autovacuum would after that many rows: without
 statistics the planner reads whole tables.
 """
 

@@ -14,7 +14,7 @@ DAYS = 365 * YEARS
 OLD = 60  # days after which nearly all is done, and paid
 TASK_ENTRIES = 50  # time entries for each task that there is
 RECENT = 100
-FAST = ("journal_mode=OFF", "synchronous=OFF", "foreign_keys=OFF", "cache_size=-262144")  # nobody minds losing it
+FAST = ("journal_mode=OFF", "synchronous=OFF", "foreign_keys=OFF", "cache_size=-262144")  # a crash may lose it
 
 INSERT_USER = """
 INSERT INTO users (account_id, created_at, updated_at, name, email, email_folded, role, is_active,
@@ -50,7 +50,7 @@ class Made(NamedTuple):
 
 
 def fill(path: Path, count: int) -> Made:
-    """Make a database with so many time entries; its sums are still to be made (`report_data.add_money` does)."""
+    """Make a database with a number of time entries; its sums are still to be made (`report_data.add_money` does)."""
     account, admin, keys = open_agency(path, KEYS)
     connection = Sqlite(str(path)).connect()
     for pragma in FAST:

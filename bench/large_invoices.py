@@ -1,6 +1,6 @@
 """Measure what a large invoice costs, and whom it holds up: python -m bench.large_invoices [--sizes N,N] [--rounds N].
 
-For clients with so many unbilled time entries on 50 projects it prints the statements that one request runs to bill all
+For clients with some unbilled time entries on 50 projects it prints the statements that one request runs to bill all
 of them, the median milliseconds of each step of the invoice's life, and what another account was answered meanwhile:
 how many writes, how many 503, and the longest that one took.
 """

@@ -42,7 +42,7 @@ class Turn:
 
 
 def drive(port: int, requests: Iterator[bytes], seconds: float, count: int = CONNECTIONS) -> int:
-    """Keep so many connections busy for a time; return how many responses came."""
+    """Keep a number of connections busy for some seconds; return the number of responses."""
     answered = 0
     with selectors.EpollSelector() as selector:
         connections = [Connection(port) for _ in range(count)]

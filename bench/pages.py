@@ -36,7 +36,7 @@ def signed_in(client: Client, access: Access) -> str:
 
 
 def taken(client: Client, path: str, cookie: str, rounds: int) -> list[float]:
-    """Open a page so many times; return the milliseconds of each."""
+    """Open a page a number of times; return the milliseconds of each."""
     found = []
     for _ in range(rounds):
         began = time.perf_counter_ns()

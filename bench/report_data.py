@@ -44,7 +44,7 @@ Row = tuple[Any, ...]
 
 
 def add_money(path: Path, count: int) -> None:
-    """Add so many invoices, with what belongs to them, and expenses; then sum up every month."""
+    """Add a number of invoices with their payments and credit notes, and expenses; then add up every month."""
     connection: sqlite3.Connection = bare_databases.Sqlite(str(path)).connect()
     for pragma in FAST:
         connection.execute(f"PRAGMA {pragma}")
@@ -71,7 +71,7 @@ def add_money(path: Path, count: int) -> None:
     connection.execute("PRAGMA journal_mode=WAL")
     connection.close()
     store = Store(Sqlite(path))
-    with store.unscoped("who acts") as tx:
+    with store.unscoped("the admin") as tx:
         (owner,) = tx.all(select(*ACTING))
     with store.begin(operator(*owner), write=True, seconds=math.inf) as tx:
         doctor.rebuild(tx)

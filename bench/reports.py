@@ -1,4 +1,4 @@
-"""Measure the reports as an account grows, and what they cost those who record time: python -m bench.reports."""
+"""Measure the reports as an account grows, and what they cost clients that record time: python -m bench.reports."""
 
 import argparse
 import itertools

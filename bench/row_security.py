@@ -1,6 +1,6 @@
 """Measure what row level security would cost: the same statements with and without policies on 100,000 rows.
 
-Times are of the processor, for others may use the machine too: of the server's process and of ours, the median of
+Times are of the processor, because the machine may be busy: of the server's process and of ours, the median of
 rounds of 100 statements in every way, in turns. Linux only.
 """
 

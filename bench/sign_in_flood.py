@@ -1,4 +1,4 @@
-"""Measure what a flood of sign-ins costs others: python -m bench.sign_in_flood [--seconds S] [--database KIND].
+"""Measure what a flood of sign-ins costs other clients: python -m bench.sign_in_flood [--seconds S] [--database KIND].
 
 Twenty anonymous clients post sign-ins, each time with another email, from one address and then from twenty; before that
 they ask for a page that does not exist, which shows what as many cheap requests cost. Slow figures do not fail.
@@ -47,7 +47,7 @@ def post(connection: http.client.HTTPConnection, path: str, address: str, email:
 
 
 def flood(port: int, path: str, addresses: int, seconds: float, answered: Any) -> None:
-    """Post sign-ins from so many addresses, in a process of its own; put how many were answered with each status."""
+    """Post sign-ins from a number of addresses in another process; put the number of responses by status."""
     end = time.monotonic() + seconds
 
     def client(number: int) -> Counter[int]:
@@ -70,7 +70,7 @@ def sign_in(port: int, seconds: float, answered: list[int]) -> None:
 
 
 def count_rows(address: str) -> int:
-    """Return how many rows there are, but for those of the others."""
+    """Return the number of rows, except those of other processes."""
     engine = connect(address)
     with Store(engine).unscoped("rows of all accounts are counted", write=True) as tx:
         counted = (table for name, table in metadata.tables.items() if name not in OTHERS)

@@ -33,7 +33,7 @@ CHECKS = "INSERT INTO site_checks (account_id, site_id, checked_at, is_up) VALUE
 
 
 def fill(path: Path, sites: int, *, checked: bool) -> list[str]:
-    """Make a database with so many sites; return its keys."""
+    """Make a database with a number of sites; return its keys."""
     agency = open_agency(path, KEYS)
     connection = bare_databases.Sqlite(str(path)).connect()
     for pragma in FAST:

@@ -31,7 +31,7 @@ NAMES = itertools.count(1)
 
 
 def open_account(store: Store, name: str, count: int) -> list[str]:
-    """Open an account on the plan enterprise; return so many keys of it."""
+    """Open an account on the plan enterprise; return a number of its keys."""
     details = accounts.AccountDetails(name=name, plan="enterprise")
     admin = users.UserDetails(name="Ana Lima", email=f"ana@{name}.example", role="admin")
     account, user = users.open_account(store, details, admin)

@@ -63,7 +63,7 @@ def wait_for_stop(thread: int) -> None:
 
 @contextlib.contextmanager
 def held(thread: int, instructions: int, link: socket.socket, sent: bytes) -> Iterator[None]:
-    """A block for which a thread stands still, so many instructions after a request has woken it."""
+    """A block in which a thread stands still, a number of instructions after a request has woken it."""
     ptrace(SEIZE, thread)
     ptrace(INTERRUPT, thread)
     wait_for_stop(thread)

@@ -30,7 +30,7 @@ for _, key in ipairs(KEYS) do
     end
 end
 """
-"""Makes windows older by some microseconds, for nobody can move the clock of a real server."""
+"""Makes windows older by some microseconds, because the clock of a real server cannot be moved."""
 
 
 class ValkeyProcess:
@@ -82,7 +82,7 @@ class ValkeyProcess:
 
 
 class Relay:
-    """Forwards requests to a Valkey and replies to whoever sent them, by TLS if it has a context."""
+    """Forwards requests to a Valkey and replies to their sender, by TLS if it has a context."""
 
     def __init__(self, listener: socket.socket, process: ValkeyProcess, context: ssl.SSLContext | None) -> None:
         self.listener, self.process, self.context = listener, process, context

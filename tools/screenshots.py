@@ -45,7 +45,7 @@ PAGES = {
 
 @contextmanager
 def demo() -> Iterator[dict[str, str]]:
-    """A running demo: the address of its console, and who signs in."""
+    """A running demo: the address of its console, and its admin."""
     with socket.socket() as free, tempfile.TemporaryDirectory() as folder:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

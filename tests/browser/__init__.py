@@ -24,7 +24,7 @@ class Browser(Chrome):
     """A browser in which pages are opened and examined."""
 
     def show(self, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
-        """Let pages be seen on a screen of this size, by somebody who likes them dark or light."""
+        """Set the size of the screen, and the dark or light color scheme."""
         screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}

@@ -74,7 +74,7 @@ LEFT_OUT = object()
 
 
 class Filler:
-    """Fills an account with records whose members are drawn; those that are refused are drawn anew."""
+    """Fills an account with records whose members are drawn; refused records are drawn again."""
 
     def __init__(self, api: ApiClient, clock: time_machine.Traveller) -> None:
         self.api = api
@@ -84,7 +84,7 @@ class Filler:
         self.made: dict[str, list[str]] = {}
 
     def fill(self, count: int, seed: str) -> None:
-        """Make so many records of each kind, and change half of them; some are deleted again."""
+        """Create a number of records of each kind, change half of them, and delete some."""
         for operation in sorted(CREATES, key=lambda operation: "{" in operation.path or bool(references(operation))):
             self.random.seed(f"{seed} {operation}")  # so that one more resource leaves the others as they are
             for _ in range(count):
