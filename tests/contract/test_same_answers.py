@@ -23,7 +23,7 @@ from tests.contract_checker import SCOPED, NoChecks
 from tests.databases import PostgresqlDatabases, SqliteDatabases
 from tests.factories import Answer, ApiClient
 from tests.length import IS_FULL, length
-from tests.model.lists import ListModel, Row, filters_of, sorts_of
+from tests.reference.lists import ListModel, Row, filters_of, sorts_of
 
 SECRETS = ("hash", "prefix", "last_four")
 STAMPS = ("created_at", "updated_at")

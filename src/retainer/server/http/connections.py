@@ -39,7 +39,6 @@ class ConnectionGuard:
         self.settings = settings
         self._failed = failed
         self._ports: set[int] = set()
-        self._listeners: set[int] = set()
         self._seen: set[int] = set()
         self._stopped = threading.Event()
 
@@ -57,12 +56,12 @@ class ConnectionGuard:
         The HTTP server cannot stop accepting without closing connections, so another socket, to which nobody
         connects, takes the place of those that it listens on. What waits in them waits for the other processes.
         """
-        self.look()
+        _, listeners = self._scan()
         with socket.socket(socket.AF_UNIX) as nobody:
             nobody.bind("")
             nobody.listen()
             nobody.setblocking(False)  # noqa: FBT003
-            for descriptor in self._listeners:
+            for descriptor in listeners:
                 os.dup2(nobody.fileno(), descriptor, inheritable=False)
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.look():
@@ -77,11 +76,14 @@ class ConnectionGuard:
 
     def look(self) -> list[Connection]:
         """Return every connection of a client."""
+        return self._scan()[0]
+
+    def _scan(self) -> tuple[list[Connection], set[int]]:
+        """Return every connection of a client, and the descriptors of the listening sockets."""
         listeners: set[int] = set()
         with os.scandir("/proc/self/fd") as entries:
             connections = [self._connection(int(entry.name), listeners) for entry in entries]
-        self._listeners = listeners  # never half of them: another thread may look at the same time
-        return [connection for connection in connections if connection is not None]
+        return [connection for connection in connections if connection is not None], listeners
 
     def check(self, connections: list[Connection]) -> None:
         """End connections that take too long, and the newest of an address that has too many."""
