@@ -5,11 +5,9 @@ from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from retainer.billing import expenses
+from retainer.billing import expenses, lines
 from retainer.billing.credit_notes import credit_notes
 from retainer.billing.invoices import invoices
-from retainer.billing.invoices import lines as invoice_lines
-from retainer.billing.quotes import lines as quote_lines
 from retainer.billing.quotes import quotes
 from retainer.console.site import Console, root
 from retainer.crm import clients, contacts, tags
@@ -56,9 +54,9 @@ RESOURCES = [
     time_entries.api,
     expenses.api,
     quotes.api,
-    quote_lines.api,
+    lines.of_quotes,
     invoices.api,
-    invoice_lines.api,
+    lines.of_invoices,
     credit_notes.made,
     credit_notes.api,
     tickets.api,

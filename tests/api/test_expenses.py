@@ -80,7 +80,7 @@ def test_net_and_billable_amounts_are_exact_and_round_half_up(api, currency, dig
         ({"tax_rate": "-1"}, "tax_rate", "from 0 to 100"),
         ({"receipt_url": "file:///etc"}, "receipt_url", "http or https"),
         ({"date": "2026-13-01"}, "date", "a date"),
-        ({"client_id": None, "billable": True}, "billable", "nobody could be billed"),
+        ({"client_id": None, "billable": True}, "billable", "without a client"),
         ({"user_id": 999}, "user_id", "no such user"),
         ({"category": "x" * 51}, "category", "this has 51"),
     ],
@@ -113,7 +113,7 @@ def test_an_expense_that_loses_its_client_is_not_made_non_billable_in_silence(ap
     expense = api.make("/expenses")
     path = f"/expenses/{expense['id']}"
     refused = api.patch(path, {"client_id": None})
-    message = "Must be false without a client: nobody could be billed. Send false, or name a client."
+    message = "Must be false without a client. Send false, or set a client."
     assert refused.errors == {"billable": [message]}
     assert api.get(path).data == expense
     assert api.patch(path, {"client_id": None, "billable": None}).data["billable"] is False

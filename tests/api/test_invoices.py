@@ -211,7 +211,7 @@ def test_the_currency_is_the_clients_and_fixed_while_there_are_lines(api):
     invoice = invoice_of(api, client_id=client, currency="JPY")
     assert [invoice["currency"], invoice["total"], invoice["lines"][0]["currency"]] == ["JPY", "1904", "JPY"]
     fixed = api.patch(path_of(invoice), {"currency": "EUR"})
-    assert "Is fixed as JPY" in fixed.errors["currency"][0]
+    assert "Stays JPY" in fixed.errors["currency"][0]
     api.patch(path_of(invoice), {"lines": []})
     assert api.patch(path_of(invoice), {"currency": "EUR", "lines": [LINE]}).data["total"] == "1904.00"
 

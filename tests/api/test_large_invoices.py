@@ -42,7 +42,7 @@ def test_what_lines_name_counts_and_so_does_what_the_invoice_bills_already(world
     draft = bill(world, {"time": {"from": "2026-03-03"}}).data
     path = f"/invoices/{draft['id']}"
     refused = world.api.patch(path, {"unbilled_work": {"time": {}}})
-    assert "beside 1 that lines name" in refused.errors["unbilled_work"][0]
+    assert "besides 1 that lines name" in refused.errors["unbilled_work"][0]
     assert world.api.get(path).data == draft
 
 

@@ -54,7 +54,7 @@ def test_an_id_of_another_document_or_named_twice_is_refused_where_it_stands(api
     before = api.get(path).data
     for unknown in (other["id"], 10**9):
         answer = api.patch(path, {"lines": [{"id": design["id"]}, {"id": unknown}]})
-        assert answer.errors == {"lines.1.id": [f"Line {unknown} is not here. Leave the id out for a new line."]}
+        assert answer.errors == {"lines.1.id": [f"Line {unknown} is not here. Omit the id for a new line."]}
     assert set(api.patch(path, {"lines": [{"id": foreign["id"] + 100}]}).errors) == {"lines.0.id"}
     twice = api.patch(path, {"lines": [{"id": build["id"]}, {"id": build["id"]}, {**DESIGN, "quantity": "x"}]})
     assert set(twice.errors) == {"lines.1.id", "lines.2.quantity"}

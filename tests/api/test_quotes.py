@@ -196,7 +196,7 @@ def test_lines_take_the_place_of_the_whole_set(api):
 def test_the_currency_is_fixed_while_there_are_lines(api):
     quote = quote_of(api)
     path = f"/quotes/{quote['id']}"
-    assert "while lines in it stay" in api.patch(path, {"currency": "USD"}).errors["currency"][0]
+    assert "while the document keeps lines" in api.patch(path, {"currency": "USD"}).errors["currency"][0]
     api.patch(path, {"lines": []})
     assert api.patch(path, {"currency": "USD"}).data["currency"] == "USD"
 

@@ -23,9 +23,8 @@ import msgspec
 from sqlalchemy import bindparam, delete, insert
 from testing.agencies import new_store, open_agency, open_app
 
-from retainer import schema
 from retainer.billing import documents, expenses
-from retainer.billing.credit_notes import crediting, shares
+from retainer.billing.credit_notes import crediting
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.invoices import pricing
 from retainer.billing.invoices.billable import BillableItem
@@ -37,6 +36,7 @@ from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Actor, Tx
 from retainer.values import money
 from retainer.values.exact import minor_units
+from retainer.values.reading import complete
 from tests.contract_checker import ContractChecker
 from tests.factories import ApiClient
 from tests.reference import documents as reference
@@ -73,6 +73,7 @@ class Product:
         client = api.make("/clients")["id"]
         project = [api.make("/projects", client_id=client)["id"] for _ in range(random_documents.PROJECTS)]
         self.projects: dict[int | None, int | None] = {None: None, **dict(enumerate(project))}
+        self.owners = {project_id: documents.Owner(project_id, client, 0) for project_id in project}
         first = {"description": "Design", "unit_price": "100"}
         self.invoice = api.make("/invoices", client_id=client, status="sent", lines=[first])
         path = f"/invoices/{self.invoice['id']}/credit-notes"
@@ -100,13 +101,13 @@ class Product:
         invoice.project_id = self.projects[document["project"]]
         invoice.number, invoice.credit_notes = "INV-1", []
         invoice.lines = [self.line(tx, invoice, each, place) for place, each in enumerate(document["lines"], start=1)]
-        documents.compute_totals(invoice, invoice.lines)
+        documents.compute_totals(invoice)
         return invoice
 
     def line(self, tx: Tx, invoice: Invoice, sent: dict[str, Any], place: int) -> InvoiceLine:
         """A line, with the amount that it comes to."""
         priced = {"unit_price": Decimal(sent["unit_price"])} if "unit_price" in sent else {}
-        line = pricing.new_line(description="Design", **priced)
+        line = complete(InvoiceLine, {"description": "Design"} | priced, {}, {})
         line.id, line.kind, line.tax_rate = place, "item", Decimal(sent["tax_rate"])
         line.project_id, amount = self.projects[sent["project"]], None
         if "unit_price" in sent:
@@ -116,7 +117,7 @@ class Product:
             pieces = sent.get("time") or sent["expenses"]
             items = [self.piece(tx, each, invoice.currency) for each in pieces]
             amount = pricing.price_items(tx, line, items, invoice.currency, None)
-        documents.price_line(tx, schema.billing.invoice_lines, line, invoice, UNUSED_RATE, amount=amount)
+        documents.price_line(tx, line, invoice, UNUSED_RATE, self.owners, amount=amount)
         return line
 
     def piece(self, tx: Tx, sent: dict[str, Any], currency: str) -> BillableItem:
@@ -148,7 +149,7 @@ class Product:
             raise Refused(*refusal.members["errors"]) from None
         if tx.errors:
             raise Refused(*tx.errors)
-        taken = shares.compute_shares(tx, credit_note, invoice)
+        taken = crediting.compute_shares(tx, credit_note, invoice)
         note_id = self.notes[len(invoice.credit_notes)]
         self.written.append(note_id)
         for project, units in taken.items():

@@ -1,8 +1,7 @@
 """Allocations: which work is on which line of an invoice.
 
-A row of `allocations` says that a line bills a time entry, an expense or a milestone. Those of live invoices are unique
-for each of these, so that the database itself refuses to bill it twice; those of invoices that were voided or credited
-stay, as their history.
+A row of `allocations` says that a line bills a time entry, an expense or a milestone. While the invoice is live, a
+unique index keeps the database from billing the item twice. Rows of voided or credited invoices stay as history.
 """
 
 import json
@@ -32,7 +31,6 @@ from retainer.rollups import changes
 from retainer.rollups.sources import BILLED_EXPENSES, BILLED_TIME, Source
 from retainer.schema.billing import allocations, expenses, invoice_lines
 from retainer.schema.work import milestones, time_entries
-from retainer.store import constraints
 from retainer.store.engines.sql import INSTANT, INTEGER, is_listed, listed, listed_rows
 from retainer.store.records import R
 from retainer.store.tables import ACCOUNT
@@ -43,27 +41,28 @@ from retainer.values.reading import writable_fields
 class WorkKind(NamedTuple):
     """A kind of work: the field of a line that names it, its column in `allocations`, and its table."""
 
+    noun: str
     field: str
     column: str
     table: Table
     billed: Source | None
-    """What reports count of it once it is billed; None for work whose row does not say on which line it stands."""
+    """What reports count once it is billed; None for work whose row does not refer to its line."""
 
 
 KINDS: dict[LineKind, WorkKind] = {
-    "time": WorkKind("time_entry_ids", "time_entry_id", time_entries, BILLED_TIME),
-    "expense": WorkKind("expense_ids", "expense_id", expenses, BILLED_EXPENSES),
-    "milestone": WorkKind("milestone_id", "milestone_id", milestones, None),
+    "time": WorkKind("time entry", "time_entry_ids", "time_entry_id", time_entries, BILLED_TIME),
+    "expense": WorkKind("expense", "expense_ids", "expense_id", expenses, BILLED_EXPENSES),
+    "milestone": WorkKind("milestone", "milestone_id", "milestone_id", milestones, None),
 }
 
 
 def _on_lines(column: ColumnElement[int]) -> ColumnElement[bool]:
-    """Whether a column refers to one of the lines that are bound as a list."""
+    """Return whether a column refers to one of the lines in the parameter `lines`."""
     return is_listed(column, listed("lines", INTEGER).scalar_subquery())
 
 
 def _insert(kind: WorkKind) -> Insert:
-    """Put pairs of a line and a piece of its work into the table."""
+    """Insert pairs of a line and an item."""
     names = ("invoice_line_id", kind.column)
     pairs = listed_rows("pairs", list(allocations.c[names])).subquery()
     now, live = cast(bindparam("now"), INSTANT), literal(1, INTEGER)
@@ -72,7 +71,7 @@ def _insert(kind: WorkKind) -> Insert:
 
 
 def _taken(kind: WorkKind) -> Select[Any]:
-    """Select the work of a list that is on a line, with the invoice of that."""
+    """Select the listed items that are on a line, with its invoice."""
     column = allocations.c[kind.column]
     on_line = allocations.join(invoice_lines, invoice_lines.c.id == allocations.c.invoice_line_id)
     named = is_listed(column, listed("work", INTEGER).scalar_subquery())
@@ -80,7 +79,7 @@ def _taken(kind: WorkKind) -> Select[Any]:
 
 
 def _mark(kind: WorkKind) -> Update:
-    """Let work say on which line it stands; a second table is not limited to the account by itself."""
+    """Set the references from items to their lines; the second table needs a condition for the account."""
     columns, on_line = kind.table.c, allocations.c
     pairs = (on_line.account_id == ACCOUNT, on_line[kind.column] == columns.id, _on_lines(on_line.invoice_line_id))
     is_new = columns.invoice_line_id.is_distinct_from(on_line.invoice_line_id)
@@ -94,6 +93,7 @@ def _unmark(kind: WorkKind) -> Update:
     return update(kind.table).where(*leaves).values(updated_at=bindparam("now"), invoice_line_id=None, invoice_id=None)
 
 
+NO_LINES: Mapping[int, InvoiceLine] = {}
 INSERT = {kind: _insert(kind) for kind in KINDS.values()}
 TAKEN = {kind: _taken(kind) for kind in KINDS.values()}
 MARK = {kind: _mark(kind) for kind in KINDS.values() if kind.billed}
@@ -118,21 +118,30 @@ END: Update = (
 )
 
 
-def work_of(line: InvoiceLine) -> tuple[list[int], ...]:
-    """Return the ids of the work that a line names, for each kind in the order of KINDS."""
-    return tuple(item_ids(line, kind) for kind in KINDS.values())
-
-
 def item_ids(line: InvoiceLine, kind: WorkKind) -> list[int]:
-    """Return the ids of one kind of work that a line names."""
+    """Return the ids of one kind of work that a line bills."""
     ids = getattr(line, kind.field)
     return ids if isinstance(ids, list) else [ids] if ids else []
 
 
-def attach(tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
-    """Put the work that lines name onto them, all of a kind at once; it was validated before.
+def work_of(line: InvoiceLine) -> list[tuple[LineKind, int]]:
+    """Return the kinds and ids of the work that a line bills."""
+    return [(name, item_id) for name, kind in KINDS.items() for item_id in item_ids(line, kind)]
 
-    Raises `already_billed` when the database knows better.
+
+def save_invoice_lines(tx: Tx, invoice_id: int, before: Sequence[InvoiceLine], after: Sequence[InvoiceLine]) -> None:
+    """Replace the lines of an invoice, and the work on them."""
+    old, new = ({line.id: line for line in lines} for lines in (before, after))
+    kept = {line.id for line in after if line.id in old and work_of(old[line.id]) == work_of(line)}
+    detach(tx, [line for line in before if line.id not in kept], new)
+    documents.save_lines(tx, invoice_lines, before, after, invoice_id=invoice_id)
+    attach(tx, invoice_id, [line for line in after if line.id not in kept])
+
+
+def attach(tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
+    """Put the work that lines bill onto them. It was validated before.
+
+    Raises `already_billed` if another transaction has billed some of it meanwhile.
     """
     for kind, of_kind in _by_kind(lines):
         pairs = [(line.id, item_id) for line in of_kind for item_id in item_ids(line, kind)]
@@ -146,10 +155,10 @@ def attach(tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
             tx.run(TOUCH_MILESTONES, lines=json.dumps(ids), now=tx.now)
 
 
-def detach(tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine]) -> None:
-    """Take the work off lines of a draft, as if it never stood there.
+def detach(tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine] = NO_LINES) -> None:
+    """Take the work off lines of a draft, and forget that it was there.
 
-    What the same line names `after`, too, is about to be attached again: nothing has changed of that.
+    Work that the same line bills `after`, too, is not marked as changed: it is about to be attached again.
     """
     ids = _unmark_work(tx, lines, after)
     if ids:
@@ -157,8 +166,8 @@ def detach(tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine
 
 
 def release(tx: Tx, lines: Sequence[InvoiceLine]) -> None:
-    """Let the work of lines be billed elsewhere; they still say what they billed."""
-    ids = _unmark_work(tx, lines, {})
+    """Let the work of lines be billed again; the lines still show what they billed."""
+    ids = _unmark_work(tx, lines, NO_LINES)
     if ids:
         tx.run(END, lines=json.dumps(ids), now=tx.now)
 
@@ -172,46 +181,46 @@ def _by_kind(lines: Sequence[InvoiceLine]) -> Iterator[tuple[WorkKind, list[Invo
 
 
 def _insert_pairs(tx: Tx, kind: WorkKind, pairs: list[tuple[int, int]]) -> None:
-    """Insert a row for each piece of work and the line that bills it. Raises `already_billed` with all that are taken.
+    """Insert a row for each item and the line that bills it. Raises `already_billed` with all that are taken.
 
-    Who bills the same at the same moment waits, and then finds it taken; this is for whatever has slipped through.
+    Requests that bill the same work at the same time wait for each other, so rules usually find it taken; the
+    database refuses the rest.
     """
     try:
         with tx.engine.savepoint(tx.connection, may_repeat=tx.may_repeat):
             tx.change(INSERT[kind], pairs=json.dumps(pairs), now=tx.now)
     except tx.engine.conflict:
-        taken = tx.all(TAKEN[kind], work=json.dumps([item_id for _, item_id in pairs]))
-        noun = constraints.singular(kind.table).capitalize()
-        for item_id, invoice_id in taken:
+        noun = kind.noun.capitalize()
+        for item_id, invoice_id in tx.all(TAKEN[kind], work=json.dumps([item_id for _, item_id in pairs])):
             tx.error("lines", f"{noun} {item_id} is already on invoice {invoice_id}. Leave it out.", "already_billed")
         tx.raise_errors()
         raise
 
 
 def _unmark_work(tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine]) -> list[int]:
-    """Let work no longer say that it is on these lines; return the ids of those that bill any."""
+    """Clear the references from work to these lines; return the ids of the lines that bill any."""
     unmarked = []
     for kind, of_kind in _by_kind(lines):
         ids = [line.id for line in of_kind]
+        stays = [item_id for line_id in ids if line_id in after for item_id in item_ids(after[line_id], kind)]
         unmarked += ids
         if kind.billed:
             changes.removed_all(tx, kind.billed, ids)
-            stays = [item_id for line_id in ids if line_id in after for item_id in item_ids(after[line_id], kind)]
             tx.run(UNMARK[kind], lines=json.dumps(ids), stays=json.dumps(stays), now=tx.now)
         else:
             tx.run(TOUCH_MILESTONES, lines=json.dumps(ids), now=tx.now)
     return unmarked
 
 
-def check_locked(tx: Tx, record: R, before: R, invoice_id: int | None, free: Collection[str] = ()) -> None:
-    """Note `locked` for each field of a record on an invoice that was changed, but for those that stay free."""
+def validate_locked(tx: Tx, record: R, before: R, invoice_id: int | None, free: Collection[str] = ()) -> None:
+    """Note `locked` for each changed field of a record on an invoice, except for `free` ones."""
     if invoice_id is not None:
         names = [name for name in writable_fields(type(before)) if name not in free]
-        documents.check_locked(tx, record, before, f"on invoice {invoice_id}", names)
+        documents.validate_locked(tx, record, before, f"on invoice {invoice_id}", names)
 
 
-def refuse_deletion(invoice_id: int | None, noun: str) -> None:
-    """Raise `locked` for a record that is on an invoice; the noun says what it is."""
+def check_deletion(invoice_id: int | None, noun: str) -> None:
+    """Raise `locked` for a record that is on an invoice; the noun names its type."""
     if invoice_id is not None:
         message = f"This {noun} is on invoice {invoice_id} and stays. Take it off there first, while that is a draft."
         raise Refusal("locked", message, errors={"invoice_id": [message]})

@@ -1,5 +1,6 @@
-"""Documents: what invoices and quotes share: their client, their lines, what those come to, when they are locked."""
+"""Documents: the rules of quotes and invoices: their client, lines and totals, and the fields that are locked."""
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import cache
@@ -9,7 +10,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Select, Table, bindparam, func, literal, or_, select
 
 from retainer.billing.credit_notes.types import CreditNote
-from retainer.billing.document_types import DocumentTotals, TaxShare
+from retainer.billing.document_types import TaxShare
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.types import Quote, QuoteLine
 from retainer.schema.crm import clients, external_contacts
@@ -18,18 +19,18 @@ from retainer.schema.identity import accounts
 from retainer.schema.work import projects
 from retainer.shared import relations
 from retainer.store import constraints
+from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.records import R, row_mapper
 from retainer.store.tables import ACCOUNT, metadata
 from retainer.store.tx import Tx
 from retainer.values import money
 from retainer.values.exact import DIGITS, amount_of, minor_units
-from retainer.values.reading import NO_ID, ChildChange, fixed_errors, writable_fields
+from retainer.values.reading import ChildChange, complete, fixed_errors
 from retainer.values.records import Record
 
 T = TypeVar("T")
+Document = Quote | Invoice
 Line = TypeVar("Line", QuoteLine, InvoiceLine)
-NO_LINE: Any = ChildChange(NO_ID, {})
-"""Stands in the place of a line that could not be identified."""
 
 
 def _mentions(table: Table, q: Any) -> ColumnElement[bool]:
@@ -38,113 +39,133 @@ def _mentions(table: Table, q: Any) -> ColumnElement[bool]:
 
 
 SEARCH_WITH_CLIENT = Where(_mentions, searched, f"{FOUND}, or in the client's name.")
-"""The documents in whose text, or in whose client's name, a word or a part of it occurs."""
+"""Documents whose text contains the words, or whose client's name does."""
 
 
 class ClientDefaults(NamedTuple):
-    """Whether a client takes documents, and what those have from it."""
+    """The status of a client, and the defaults of its documents."""
 
     status: str
     currency: str
     tax_rate: str
 
 
+class Owner(NamedTuple):
+    """The client of a contact or project, and whether that project is a template."""
+
+    id: int
+    client_id: int | None
+    is_template: int
+
+
+Projects = dict[int, Owner]
+"""Projects by their ids."""
 CLIENT = (
     select(*clients.c["status", "currency"], func.coalesce(clients.c.tax_rate, accounts.c.tax_rate))
     .select_from(clients.join(accounts, accounts.c.id == ACCOUNT))
     .where(clients.c.id == bindparam("id"))
 )
-"""In the order of ClientDefaults's fields."""
-OWNERS = {
-    field: select(table.c.client_id, is_template).where(table.c.id == bindparam("id"))
-    for field, table, is_template in (
-        ("contact_id", external_contacts, literal(0)),
-        ("project_id", projects, projects.c.is_template),
-    )
-}
-"""Whose the contact or project in a field is, and whether it is a template."""
+"""In the order of the fields of ClientDefaults."""
+CONTACT = select(*external_contacts.c["id", "client_id"], literal(0)).where(external_contacts.c.id == bindparam("id"))
+PROJECTS = select(*projects.c[Owner._fields]).where(is_listed(projects.c.id, listed("ids", INTEGER).scalar_subquery()))
 
 
-def prepare_for_client(tx: Tx, document: Quote | Invoice, before: Quote | Invoice | None) -> Decimal:
-    """Fill in what a document has from its client; return the tax rate of lines that say none.
-
-    Notes an error when the client is archived, or the contact or project is another's.
-    """
-    row = tx.one(CLIENT, id=document.client_id)
-    client = ClientDefaults(*row) if row else ClientDefaults("active", tx.actor.currency, "0")
-    if row is None and document.client_id is not None:
-        tx.error("client_id", constraints.MISSING.format("client"))
-        document.client_id = None  # type: ignore[assignment]  # contact and project are not checked against it
-    if before is None or document.client_id != before.client_id:
-        relations.check_open(tx, "client_id", f"Client {document.client_id}", client.status)
-    document.currency = document.currency or client.currency
-    if before and document.currency != before.currency and any(kept_lines(document.lines)) and tx.readable("lines"):
-        tx.error("currency", f"Is fixed as {before.currency} while lines in it stay. Replace or delete them all first.")
-    for field in OWNERS:
-        if before is None or any(getattr(document, name) != getattr(before, name) for name in (field, "client_id")):
-            check_owner(tx, field, getattr(document, field), document.client_id)
-    return Decimal(client.tax_rate)
+def load_client(tx: Tx, client_id: int | None) -> ClientDefaults | None:
+    """Return the defaults of a client; None if there is no such client."""
+    row = tx.one(CLIENT, id=client_id)
+    return ClientDefaults(*row) if row else None
 
 
 def default_tax_rate(tx: Tx, client_id: int) -> Decimal:
-    """Return the tax rate of lines that say none: the client's, else the account's."""
-    row = tx.one(CLIENT, id=client_id)
-    return Decimal(ClientDefaults(*row).tax_rate if row else "0")
+    """Return the tax rate of a client's lines that have none of their own: the client's, else the account's."""
+    client = load_client(tx, client_id)
+    return Decimal(client.tax_rate if client else 0)
 
 
-def check_owner(tx: Tx, field: str, record_id: int | None, client_id: int | None) -> None:
-    """Note an error when the contact or project in a field is another client's, or a template."""
-    row = tx.one(OWNERS[field], id=record_id) if record_id else None
-    if row and row[1]:
+def apply_client(tx: Tx, document: Document, before: Document | None) -> Decimal:
+    """Fill in what a document inherits from its client; return the default tax rate of its lines.
+
+    Notes an error for an archived client, for a contact of another client, and for a currency that cannot change.
+    """
+    client = load_client(tx, document.client_id)
+    if client is None and document.client_id is not None:
+        tx.error("client_id", constraints.MISSING.format("client"))
+        document.client_id = None  # type: ignore[assignment]  # contact and project are not validated against it
+    client = client or ClientDefaults("active", tx.actor.currency, "0")
+    document.currency = document.currency or client.currency
+    keeps_lines = any(line.id is not None for line in document.lines)
+    if before and document.currency != before.currency and keeps_lines and tx.readable("lines"):
+        tx.error("currency", f"Stays {before.currency} while the document keeps lines. Replace or delete them first.")
+    if document.contact_id is not None and _changes(document, before, "contact_id"):
+        contact = tx.one(CONTACT, id=document.contact_id)
+        validate_owner(tx, "contact_id", Owner(*contact) if contact else None, document.client_id)
+    if before is None or document.client_id != before.client_id:
+        relations.check_open(tx, "client_id", f"Client {document.client_id}", client.status)
+    return Decimal(client.tax_rate)
+
+
+def _changes(document: Document, before: Document | None, field: str) -> bool:
+    """Whether a reference must be validated against the client: one of the two is new."""
+    return before is None or any(getattr(document, name) != getattr(before, name) for name in (field, "client_id"))
+
+
+def load_projects(tx: Tx, project_ids: Iterable[int | None]) -> Projects:
+    """Return these projects by their ids, read in one statement."""
+    ids = sorted({project_id for project_id in project_ids if project_id is not None})
+    rows = tx.all(PROJECTS, ids=json.dumps(ids)) if ids else []
+    return {owner.id: owner for owner in map(Owner._make, rows)}
+
+
+def validate_project(tx: Tx, document: Document, before: Document | None, projects: Projects) -> None:
+    """Note an error for a new project of a document that is a template or another client's; `projects` are known."""
+    project_id = document.project_id
+    if project_id is not None and _changes(document, before, "project_id"):
+        owner = projects.get(project_id) or load_projects(tx, [project_id]).get(project_id)
+        validate_owner(tx, "project_id", owner, document.client_id)
+
+
+def validate_owner(tx: Tx, field: str, owner: Owner | None, client_id: int | None) -> None:
+    """Note an error for a contact or project that does not exist, is a template, or belongs to another client."""
+    if owner is None:
+        tx.error(field, constraints.MISSING.format("external contact" if field == "contact_id" else "project"))
+        return
+    if owner.is_template:
         tx.error(field, "Is a template, and takes no time or money. Create a project from it first.")
-    if row and client_id is not None and row[0] != client_id:
-        owner = f"client {row[0]}" if row[0] else "no client"
-        tx.error(field, f"Belongs to {owner}, not to client {client_id}. Choose one of the document's client.")
+    if client_id is not None and owner.client_id != client_id:
+        name = f"client {owner.client_id}" if owner.client_id else "no client"
+        tx.error(field, f"Belongs to {name}, not to client {client_id}. Choose one of the document's client.")
 
 
 def price_line(
-    tx: Tx, table: Table, line: Line, document: Quote | Invoice, tax_rate: Decimal, *, amount: int | None = None
+    tx: Tx, line: Line, document: Document, tax_rate: Decimal, projects: Projects, *, amount: int | None = None
 ) -> None:
-    """Fill in what a line has from its document, and its amount: this one, in minor units, if it is known."""
+    """Fill in what a line inherits from its document, and its amount; `amount` gives it in minor units.
+
+    Notes an error for its project, and for an amount that is too large.
+    """
     line.currency = document.currency
     line.tax_rate = tax_rate if line.tax_rate is None else line.tax_rate
-    check_owner(tx, "project_id", line.project_id, document.client_id)
-    model: type[Record] = type(line)
-    tx.check(table, model, {name: getattr(line, name) for name in writable_fields(model)}, line.id)
+    if line.project_id is not None:
+        validate_owner(tx, "project_id", projects.get(line.project_id), document.client_id)
     line.unit_price = money.pad_price(line.unit_price, line.currency)
-    units = amount
-    if units is None:
-        units = money.line_amount(line.quantity, line.unit_price, line.discount_percent, line.currency)
-    if abs(units) > money.MAX_AMOUNT * 10 ** DIGITS[line.currency]:
-        tx.error("unit_price", f"Makes the line {amount_of(units, line.currency)} {line.currency}: too much to bill.")
-        units = 0
-    line.amount = amount_of(units, line.currency)
+    if amount is None:
+        amount = money.line_amount(line.quantity, line.unit_price, line.discount_percent, line.currency)
+    if abs(amount) > money.MAX_AMOUNT * 10 ** DIGITS[line.currency]:
+        tx.error("unit_price", f"Makes the line {amount_of(amount, line.currency)} {line.currency}: too much to bill.")
+        amount = 0
+    line.amount = amount_of(amount, line.currency)
 
 
 def each_line(tx: Tx, lines: Sequence[T]) -> Iterator[T]:
-    """Yield the lines of a body; errors that are noted meanwhile stand under `lines.0`, `lines.1`, ...
-
-    Those that could not be identified are passed over.
-    """
-    for place, line in enumerate(lines):
-        tx.prefix = f"lines.{place}."
-        if line is not NO_LINE:
-            yield line
+    """Yield the lines of a body; errors that are noted meanwhile get the path `lines.0`, `lines.1`, ..."""
+    for position, line in enumerate(lines):
+        tx.prefix = f"lines.{position}."
+        yield line
     tx.prefix = ""
 
 
-def identified_lines(lines: Sequence[T]) -> list[T]:
-    """Return the lines of a body without those that could not be identified."""
-    return [line for line in lines if line is not NO_LINE]
-
-
-def kept_lines(lines: Sequence[R]) -> list[R]:
-    """Return those lines of a body that the document has already: they have an id."""
-    return [line for line in identified_lines(lines) if line.id is not None]
-
-
-def set_totals(document: Quote | Invoice | CreditNote, shares: Sequence[money.Share]) -> None:
-    """Set the totals of a document to those of what is taxed at each rate, in minor units."""
+def set_totals(document: Document | CreditNote, shares: Sequence[money.Share]) -> None:
+    """Set the totals of a document to the sums of its shares at each tax rate."""
     currency = document.currency
     taxable, tax = sum(share.taxable for share in shares), sum(share.tax for share in shares)
     document.subtotal, document.tax_total = amount_of(taxable, currency), amount_of(tax, currency)
@@ -154,18 +175,16 @@ def set_totals(document: Quote | Invoice | CreditNote, shares: Sequence[money.Sh
     ]
 
 
-def compute_totals(document: Quote | Invoice, lines: Iterable[QuoteLine | InvoiceLine]) -> None:
-    """Set the totals of a document to those of its lines."""
-    set_totals(document, money.shares((minor_units(line.amount, document.currency), line.tax_rate) for line in lines))
-
-
-def totals_of(document: Quote | Invoice) -> DocumentTotals:
-    """Return a document's totals, to be told beside a line that changed them."""
-    return DocumentTotals(*(getattr(document, name) for name in DocumentTotals.__struct_fields__))
+def compute_totals(document: Document) -> None:
+    """Set the totals of a draft to those of its lines; all of an invoice is due."""
+    amounts = ((minor_units(line.amount, document.currency), line.tax_rate) for line in document.lines)
+    set_totals(document, money.shares(amounts))
+    if isinstance(document, Invoice):
+        document.balance_due = document.total
 
 
 def load_children(tx: Tx, table: Table, model: type[R], parent: str, parent_id: int) -> list[R]:
-    """Return the lines of a document, in their order, or what else belongs to it, the oldest first."""
+    """Return the lines of a document in their order, or its payments or credit notes, oldest first."""
     read = row_mapper(table, model).read
     return [read(row) for row in tx.all(_children(table, model, parent), parent=parent_id)]
 
@@ -176,10 +195,12 @@ def _children(table: Table, model: type[Record], parent: str) -> Select[Any]:
     return row_mapper(table, model).rows.where(table.c[parent] == bindparam("parent")).order_by(*order)
 
 
-def merge_lines(tx: Tx, sent: Sequence[R | ChildChange] | None, before: Sequence[R], *, fixed: bool) -> list[R]:
+def merge_lines(
+    tx: Tx, model: type[R], sent: Sequence[R | ChildChange] | None, before: Sequence[R], *, is_locked: bool
+) -> list[R]:
     """Return the lines that a body describes: new ones, and lines of the document that it names by their ids.
 
-    Notes an error for an unknown id and for a repeated one, unless the lines are fixed: `locked` reports that.
+    Notes an error for an unknown id and for a repeated one, unless the lines are locked: `validate_locked` reports it.
     """
     current = {line.id: line for line in before}
     merged: list[R] = []
@@ -192,56 +213,48 @@ def merge_lines(tx: Tx, sent: Sequence[R | ChildChange] | None, before: Sequence
                 tx.error(name, message)
             merged.append(msgspec.structs.replace(former, **values))
         else:
-            merged.append(NO_LINE)
-            twice = any(other.id == line.id for other in before)
-            reason = (
-                "is named twice. Name each line once." if twice else "is not here. Leave the id out for a new line."
-            )
-            if not fixed:
-                tx.error("id", f"Line {line.id} {reason}")
+            merged.append(complete(model, {}, {}, {"id": []}))
+            if not is_locked:
+                is_repeated = any(other.id == line.id for other in before)
+                advice = "named twice. Name each line once." if is_repeated else "not here. Omit the id for a new line."
+                tx.error("id", f"Line {line.id} is {advice}")
+                tx.unreadable |= {tx.prefix.removesuffix(".")}
     return merged
 
 
 def save_lines(tx: Tx, table: Table, before: Sequence[Line], after: Sequence[Line], **parent: int) -> None:
-    """Write a set of lines in place of another; a line is known by its id, and one without an id is new.
+    """Replace the lines of a document. A line without an id is new.
 
-    Their positions are counted from 1, unless nothing has changed; if anything has, so has the document.
+    If anything changes, the document counts as changed and positions are counted from 1.
     """
-    if [line.id for line in before] == [line.id for line in after] and all(map(is_same_line, before, after)):
+    current = {line.id: line for line in before}
+    unchanged = {line.id for line in after if line.id in current and is_same_line(current[line.id], line)}
+    if [line.id for line in before] == [line.id for line in after] and len(unchanged) == len(before):
         return
     ((reference, document_id),) = parent.items()
     tx.touch(metadata.tables[table.c[reference].info["target"]], document_id)
-    current = {line.id: line for line in before}
     for line_id in current.keys() - {line.id for line in after}:
         tx.delete(table, line_id)
     for position, line in enumerate(after, start=1):
-        old = current.get(line.id)
-        if old is None:
-            line.id = tx.insert(table, msgspec.structs.replace(line, position=position, **parent))
-        elif old.position != position or not is_same_line(old, line):
-            tx.update(table, msgspec.structs.replace(line, position=position))
-            if not has_same_content(old, line):  # its row does not show which work it bills
-                tx.touch(table, line.id)
+        placed = msgspec.structs.replace(line, position=position, **parent)
+        if line.id is None:
+            line.id = tx.insert(table, placed)
+        elif line.id not in unchanged:
+            tx.update(table, placed)
+            tx.touch(table, line.id)  # its row does not show which work it bills
+        elif current[line.id].position != position:
+            tx.update(table, placed)
 
 
-def is_same_line(old: Line, new: Line) -> bool:
-    """Whether two lines say the same and come to the same."""
-    return old.amount == new.amount and has_same_content(old, new)
+def is_same_line(old: Record, new: Record) -> bool:
+    """Whether two lines are equal, apart from their positions."""
+    return all(getattr(old, name) == getattr(new, name) for name in old.__struct_fields__ if name != "position")
 
 
-def has_same_content(old: Record, new: Record) -> bool:
-    """Whether two lines say the same, wherever they stand."""
-    return all(getattr(old, name) == getattr(new, name) for name in writable_fields(type(old)) if name != "position")
-
-
-def check_locked(tx: Tx, record: R, before: R, reason: str, names: Collection[str]) -> None:
-    """Note `locked` for each of these fields that a record in its state no longer changes; they stay as they are."""
+def validate_locked(tx: Tx, record: R, before: R, reason: str, names: Collection[str]) -> None:
+    """Note `locked` for each of these fields that has changed, and restore it."""
     for name in names:
         old, new = getattr(before, name), getattr(record, name)
-        if name == "lines":
-            same = len(old) == len(identified_lines(new)) == len(new) and all(map(has_same_content, old, new))
-        else:
-            same = old == new
-        if not same:
-            setattr(record, name, old)  # so that nothing else is said of it
+        if old != new:
+            setattr(record, name, old)  # so that no other rule reports it
             tx.error(name, f"Cannot be changed any more: this one is {reason}.", "locked")

@@ -12,8 +12,7 @@ from retainer.billing import payments
 from retainer.billing.credit_notes import credit_notes
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices import invoices
-from retainer.billing.invoices.types import Invoice
-from retainer.billing.payment_types import Payment
+from retainer.billing.invoices.types import Invoice, Payment
 from retainer.crm import clients
 from retainer.demo.records import at, make
 from retainer.demo.work import Job
@@ -114,14 +113,13 @@ class Bills:
             method=self.rng.choice(METHODS),
             reference=f"{self.rng.choice(('TRF', 'ZV', 'PAY'))}-{self.rng.randint(10**6, 10**7)}",
         )
-        if payments.prepare_payment(self.tx, payment, invoice, in_full=False):
+        if payments.build_payment(self.tx, payment, invoice, pays_all=False):
             with changing_balance(self.tx, invoice.id):
-                payments.record(self.tx, payment)
+                payments.save_payment(self.tx, payment)
 
     def _step(self, invoice: Invoice, status: str) -> None:
         before = invoices.load_invoice(self.tx, invoice.id)
-        after, _ = invoices.prepare(self.tx, msgspec.structs.replace(before, status=status), before)
-        invoices.save(self.tx, after, before)
+        invoices.change_invoice(self.tx, msgspec.structs.replace(before, status=status), before)
 
     def _from_quotes(self) -> None:
         """Make drafts of two accepted quotes."""

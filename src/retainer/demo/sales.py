@@ -47,7 +47,7 @@ def offer(tx: Tx, rng: random.Random, customers: list[clients.Client]) -> None:
             before = quotes.load_quote(tx, quote)
             after = msgspec.structs.replace(before, status=status)
             after.decline_reason = rng.choice(REASONS) if status == "declined" else None
-            tx.update(schema.billing.quotes, quotes.prepare(tx, after, before))
+            tx.update(schema.billing.quotes, quotes.build_quote(tx, after, before))
     at(tx, today)
 
 
@@ -90,4 +90,4 @@ def spend(tx: Tx, rng: random.Random, people: list[int], booked: list[projects.P
             markup_percent="10" if project and category == "stock" else "0",
             reimbursable=category == "travel",
         )
-        expenses.record(tx, expense)
+        expenses.save_expense(tx, expense)

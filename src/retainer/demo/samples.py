@@ -85,8 +85,7 @@ def _settle(tx: Tx, invoice_id: int) -> None:
 
 def _change(tx: Tx, invoice_id: int, status: str) -> None:
     before = invoices.load_invoice(tx, invoice_id)
-    after, _ = invoices.prepare(tx, msgspec.structs.replace(before, status=status), before)
-    invoices.save(tx, after, before)
+    invoices.change_invoice(tx, msgspec.structs.replace(before, status=status), before)
 
 
 def _care(tx: Tx) -> None:

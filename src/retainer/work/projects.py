@@ -241,7 +241,7 @@ def create_project(tx: Tx, body: New[Project]) -> Project:
     templates.fill_project(tx, body, template)
     project_id = changes.insert(tx, PROJECTS, projects, prepare(tx, body))
     set_tags(tx, projects, project_id, body, body.tag_ids)
-    conversion.convert(tx, body.quote_id, project_id)
+    conversion.save_conversion(tx, body.quote_id, project_id)
     if template is not None:
         templates.copy_work(tx, template, project_id)
     return tx.get(projects, project_id, Project)

@@ -225,7 +225,7 @@ def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntr
     """
     before = tx.get(time_entries, entry_id, TimeEntry)
     after, rate_is_sent = prepare(tx, patch.apply_to(before), before, patch.given)
-    allocations.check_locked(tx, after, before, before.invoice_id, free=("description", "external_id"))
+    allocations.validate_locked(tx, after, before, before.invoice_id, free=("description", "external_id"))
     changes.update(tx, TIME, time_entries, before, after)
     if "hourly_rate" in patch.given:
         tx.run(SET_RATE_SOURCE, entry=entry_id, is_sent=rate_is_sent)
@@ -237,5 +237,5 @@ def delete_time_entry(tx: Tx, entry_id: Id) -> None:
     """Delete a time entry; one that is billed stays. A member's key deletes only that user's own."""
     before = etag.check_unchanged(tx, time_entries, tx.get(time_entries, entry_id, TimeEntry))
     ownership.check_deletion(tx, before, "time entry")
-    allocations.refuse_deletion(before.invoice_id, "time entry")
+    allocations.check_deletion(before.invoice_id, "time entry")
     changes.delete(tx, time_entries, before)

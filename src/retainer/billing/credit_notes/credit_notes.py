@@ -12,7 +12,7 @@ from typing import Annotated
 from sqlalchemy import select
 
 from retainer.billing import allocations, balance
-from retainer.billing.credit_notes import crediting, shares
+from retainer.billing.credit_notes import crediting
 from retainer.billing.credit_notes.types import CreditNote, Reason
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.invoices.types import Invoice
@@ -23,7 +23,7 @@ from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups.changes import added, changing_balance
 from retainer.rollups.sources import CREDIT_NOTE_SHARES, CREDIT_NOTES
-from retainer.schema.billing import ISSUED_INVOICES, credit_notes, invoices
+from retainer.schema.billing import ISSUED_INVOICES, credit_note_shares, credit_notes, invoices
 from retainer.schema.filters import since, until
 from retainer.schema.identity import accounts
 from retainer.shared.numbering import next_number
@@ -33,7 +33,7 @@ from retainer.values.kinds import Day, Id, Text50
 
 
 class CreditNoteFilter(Filter):
-    """Which credit notes."""
+    """The filters of credit notes."""
 
     sorts = ("-created_at", "issue_date", "number", "total")
     client_id: OneOf[Id] | None = None
@@ -47,15 +47,14 @@ class CreditNoteFilter(Filter):
 PATTERN = select(accounts.c.credit_note_number_pattern).where(accounts.c.id == ACCOUNT)
 
 
-def prepare(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
-    """Fill in what a credit note has from its invoice, what it comes to, and its number.
+def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
+    """Return a credit note with the fields of its invoice, its totals and its number.
 
     Raises `locked` for an invoice that is a draft or void.
     """
     if invoice.status not in ISSUED_INVOICES:
-        state = (
-            "is a draft: change its lines instead" if invoice.status == "draft" else "is void: nothing is left of it"
-        )
+        is_draft = invoice.status == "draft"
+        state = "is a draft: change its lines instead" if is_draft else "is void: nothing is left of it"
         message = f"Only what was issued can be credited; this invoice {state}."
         raise Refusal("locked", message, errors={"invoice": [message]})
     note.invoice_id, note.client_id, note.currency = invoice.id, invoice.client_id, invoice.currency
@@ -84,11 +83,13 @@ made = Resource(
 def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditNote:
     """Credit an issued invoice: an amount with its tax, lines, or, when neither is sent, all that is left."""
     invoice = load_invoice(tx, invoice_id)
-    note = prepare(tx, body, invoice)
+    note = build_credit_note(tx, body, invoice)
     with changing_balance(tx, invoice_id):
         note_id = tx.insert(credit_notes, note)
         balance.recompute_balance(tx, invoice_id, by_payment=False)
-    shares.save(tx, note_id, note, invoice)
+    for project_id, units in crediting.compute_shares(tx, note, invoice).items():
+        share = {"credit_note_id": note_id, "project_id": project_id, "currency": note.currency, "amount": units}
+        tx.insert_counted(credit_note_shares, share)
     for source in (CREDIT_NOTES, CREDIT_NOTE_SHARES):
         added(tx, source, note_id)
     allocations.release(tx, crediting.freed_lines(invoice, note))

@@ -1,18 +1,17 @@
-"""Crediting: what credit notes take back of an invoice, never more of any tax rate than it has.
+"""Crediting: the lines and totals of a credit note, and its share of each project.
 
-What is credited is known for each tax rate and for each project: with the last credit, every one of them comes to
-nothing, to the cent.
+No credit exceeds what is left at a tax rate. The last credit leaves exactly 0 at every rate and for every project.
 """
 
 from collections.abc import Sequence
 from decimal import Decimal
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, func, select
 
 from retainer.billing import documents
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.invoices.types import Invoice, InvoiceLine
-from retainer.schema.billing import invoice_lines
+from retainer.schema.billing import credit_note_shares, credit_notes, invoice_lines
 from retainer.store import constraints
 from retainer.store.tx import Tx
 from retainer.values import money
@@ -20,10 +19,16 @@ from retainer.values.exact import amount_of, decimal_text, minor_units
 from retainer.values.money import Share
 
 OWNER = select(invoice_lines.c.invoice_id).where(invoice_lines.c.id == bindparam("id"))
+CREDITED = (
+    select(credit_note_shares.c.project_id, func.sum(credit_note_shares.c.amount))
+    .select_from(credit_note_shares.join(credit_notes, credit_notes.c.id == credit_note_shares.c.credit_note_id))
+    .where(credit_notes.c.invoice_id == bindparam("invoice"))
+    .group_by(credit_note_shares.c.project_id)
+)
 
 
 def remaining_shares(invoice: Invoice) -> dict[Decimal, Share]:
-    """Return what of an invoice is not yet credited at each tax rate, in minor units."""
+    """Return the share of each tax rate that is not yet credited, in minor units."""
     remaining: dict[Decimal, Share] = {}
     signed: list[tuple[Invoice | CreditNote, int]] = [(invoice, 1), *((note, -1) for note in invoice.credit_notes)]
     for document, sign in signed:
@@ -37,9 +42,9 @@ def remaining_shares(invoice: Invoice) -> dict[Decimal, Share]:
 
 
 def compute_totals(tx: Tx, note: CreditNote, invoice: Invoice) -> None:
-    """Set the totals of a credit note: an amount, what its lines say, or, when it says neither, all that is left.
+    """Set the lines and totals of a credit note, from its amount or its lines; without both, credit all that is left.
 
-    Raises `validation_failed` when nothing is left.
+    Raises `validation_failed` if nothing is left.
     """
     remaining = remaining_shares(invoice)
     whole = sum(share.gross for share in remaining.values())
@@ -49,20 +54,24 @@ def compute_totals(tx: Tx, note: CreditNote, invoice: Invoice) -> None:
     if note.amount is not None and note.lines:
         tx.error("amount", "Send either an amount or lines.")
     elif note.amount is None and not note.lines and not invoice.credit_notes:
-        note.lines = [credit_line(line) for line in invoice.lines if line.quantity]
+        note.lines = [
+            CreditNoteLine(line.description, line.unit_price, line.id, *[None] * 4)
+            for line in invoice.lines
+            if line.quantity
+        ]
     if note.lines:
         documents.set_totals(note, credit_by_lines(tx, note, invoice, remaining))
     else:
         gross = whole if note.amount is None else to_minor_units(tx, note.amount, invoice.currency)
         documents.set_totals(note, credit_by_amount(tx, note, gross, list(remaining.values()), invoice))
     if not tx.errors:
-        check_bounds(tx, note, remaining, amount_of(whole, invoice.currency))
+        validate_bounds(tx, note, remaining, amount_of(whole, invoice.currency))
 
 
-def check_bounds(tx: Tx, note: CreditNote, remaining: dict[Decimal, Share], whole: Decimal) -> None:
-    """Note an error when a credit note comes to nothing, or to more than the whole that is left.
+def validate_bounds(tx: Tx, note: CreditNote, remaining: dict[Decimal, Share], whole: Decimal) -> None:
+    """Note an error for a credit note of 0 or less, or of more than the whole that is left.
 
-    One that comes to all that is left must leave nothing at any rate.
+    A credit of the whole must leave 0 at every rate.
     """
     if note.total <= 0:
         tx.error("lines" if note.lines else "amount", f"Must come to more than 0; comes to {note.total}.")
@@ -73,9 +82,9 @@ def check_bounds(tx: Tx, note: CreditNote, remaining: dict[Decimal, Share], whol
 
 
 def freed_lines(invoice: Invoice, note: CreditNote) -> list[InvoiceLine]:
-    """Return the lines whose work a new credit note frees: those now credited in their whole quantity, or all of them.
+    """Return the lines whose work a new credit note frees: those that are now credited in their whole quantity.
 
-    The invoice has the notes before it. Work that one of those has freed may be on another invoice by now.
+    The invoice has the earlier notes; work that one of them has freed may be on another invoice by now.
     """
     former = credited_lines(invoice, invoice.credit_notes)
     is_full = note.total == invoice.total - sum(other.total for other in invoice.credit_notes)
@@ -84,20 +93,15 @@ def freed_lines(invoice: Invoice, note: CreditNote) -> list[InvoiceLine]:
 
 
 def credited_lines(invoice: Invoice, notes: Sequence[CreditNote]) -> list[InvoiceLine]:
-    """Return the lines of an invoice that credit notes take back in their whole quantity."""
+    """Return the lines of an invoice whose whole quantity is credited."""
     credited: dict[int | None, Decimal] = {}
     for part in (part for note in notes for part in note.lines):
         credited[part.invoice_line_id] = credited.get(part.invoice_line_id, Decimal(0)) + part.quantity
     return [line for line in invoice.lines if credited.get(line.id) == line.quantity]
 
 
-def credit_line(line: InvoiceLine) -> CreditNoteLine:
-    """Return a line that credits an invoice's line as far as it is not yet credited."""
-    return CreditNoteLine(line.description, line.unit_price, line.id, None, None, None, None)  # type: ignore[arg-type]
-
-
 def to_minor_units(tx: Tx, amount: Decimal, currency: str) -> int:
-    """Return an amount that was sent in minor units; note an error when its currency has fewer digits."""
+    """Return an amount in minor units; note an error if its currency has fewer digits."""
     try:
         return minor_units(amount, currency)
     except ValueError as error:
@@ -106,7 +110,7 @@ def to_minor_units(tx: Tx, amount: Decimal, currency: str) -> int:
 
 
 def credit_by_amount(tx: Tx, note: CreditNote, gross: int, remaining: list[Share], invoice: Invoice) -> list[Share]:
-    """Return what a gross amount of minor units takes back at each rate, in proportion to what is left there.
+    """Return the shares of a gross amount at each rate, in proportion to what is left there, in minor units.
 
     Sets the lines of the credit note: one for each rate.
     """
@@ -129,7 +133,7 @@ def credit_by_amount(tx: Tx, note: CreditNote, gross: int, remaining: list[Share
 
 
 def credit_by_lines(tx: Tx, note: CreditNote, invoice: Invoice, remaining: dict[Decimal, Share]) -> list[Share]:
-    """Return what the lines of a credit note take back at each rate; note an error where that is more than is left."""
+    """Return the shares of the lines of a credit note at each rate; note an error for more than is left."""
     taxable: dict[Decimal, int] = {}
     lines_by_id = {line.id: line for line in invoice.lines}
     former = [line for other in invoice.credit_notes for line in other.lines]
@@ -139,13 +143,10 @@ def credit_by_lines(tx: Tx, note: CreditNote, invoice: Invoice, remaining: dict[
         elif line.invoice_line_id in lines_by_id:
             price_part(tx, line, lines_by_id[line.invoice_line_id], note.currency, former)
         else:
-            row = tx.one(OWNER, id=line.invoice_line_id)
-            other = (
-                f"Is a line of invoice {row[0]}, not of this one."
-                if row
-                else constraints.MISSING.format("invoice line")
-            )
-            tx.error("invoice_line_id", other)
+            owner_id, message = tx.value(OWNER, id=line.invoice_line_id), constraints.MISSING.format("invoice line")
+            if owner_id is not None:
+                message = f"Is a line of invoice {owner_id}, not of this one."
+            tx.error("invoice_line_id", message)
             continue
         former.append(line)
         if line.tax_rate in remaining:
@@ -161,7 +162,7 @@ def credit_by_lines(tx: Tx, note: CreditNote, invoice: Invoice, remaining: dict[
 
 
 def price_free_line(tx: Tx, line: CreditNoteLine, currency: str, rates: Sequence[Decimal]) -> None:
-    """Price a line of the note's own, at one of the invoice's tax rates: the only one, unless it says which."""
+    """Price a line that credits no line of the invoice, at one of the invoice's tax rates."""
     if line.tax_rate is None and len(rates) == 1:
         line.tax_rate = rates[0]
     elif line.tax_rate not in rates:
@@ -179,7 +180,7 @@ def price_free_line(tx: Tx, line: CreditNoteLine, currency: str, rates: Sequence
 def price_part(
     tx: Tx, line: CreditNoteLine, whole: InvoiceLine, currency: str, former: Sequence[CreditNoteLine]
 ) -> None:
-    """Price a part of an invoice's line, the whole: so much of its quantity, or all that is left of it."""
+    """Price a line that credits a line of the invoice, in part or all that is left of it."""
     others = [other for other in former if other.invoice_line_id == whole.id]
     rest = whole.quantity - sum((other.quantity for other in others), Decimal(0))
     units = minor_units(whole.amount, currency)
@@ -194,9 +195,46 @@ def price_part(
     line.quantity = Decimal(decimal_text(rest)) if line.quantity is None else line.quantity
     if line.quantity == 0 or not min(rest, Decimal(0)) <= line.quantity <= max(rest, Decimal(0)):
         tx.error("quantity", f"Must not be 0 and at most what is left of the line: {decimal_text(rest)}.")
-        line.quantity = line.amount = Decimal(0)  # so that it leaves the line to the others that take from it
+        line.quantity = line.amount = Decimal(0)  # so that the rest stays for the other lines
     elif line.quantity == rest:
         line.amount = amount_of(rest_units, currency)
     else:
         part = money.part_of(units, line.quantity, whole.quantity)
         line.amount = amount_of(money.clamp(part, 0, rest_units), currency)
+
+
+def amounts_by_project(invoice: Invoice) -> dict[int | None, int]:
+    """Return what an invoice bills for each project, in minor units; lines without one count for the invoice's."""
+    amounts: dict[int | None, int] = {}
+    for line in invoice.lines:
+        project_id = line.project_id or invoice.project_id
+        amounts[project_id] = amounts.get(project_id, 0) + minor_units(line.amount, line.currency)
+    return amounts
+
+
+def compute_shares(tx: Tx, note: CreditNote, invoice: Invoice) -> dict[int | None, int]:
+    """Return the share of each project in a credit note's subtotal, in minor units.
+
+    Lines that credit a line of the invoice count for its project; the rest is spread over what is left of all projects.
+    """
+    rest = amounts_by_project(invoice)
+    for project_id, credited in tx.all(CREDITED, invoice=invoice.id):
+        rest[project_id] = rest.get(project_id, 0) - credited
+    net = minor_units(note.subtotal, note.currency)
+    if net == sum(rest.values()):
+        return rest
+    project_of_line = {line.id: line.project_id or invoice.project_id for line in invoice.lines}
+    taken: dict[int | None, int] = {}
+    for line in note.lines:
+        if line.invoice_line_id is not None:
+            project_id = project_of_line[line.invoice_line_id]
+            taken[project_id] = taken.get(project_id, 0) + minor_units(line.amount, note.currency)
+    weights = {project_id: units - taken.get(project_id, 0) for project_id, units in rest.items()}
+    others = net - sum(taken.values())
+    if sum(weights.values()):
+        parts = money.allocate(others, list(weights.values()))
+    else:
+        parts = [others, *[0] * (len(weights) - 1)]
+    for project_id, units in zip(weights, parts, strict=True):
+        taken[project_id] = taken.get(project_id, 0) + units
+    return taken

@@ -1,39 +1,62 @@
-"""Issuing: the steps of an invoice, from the one that fixes it to those that end it."""
+"""Issuing: the steps of an invoice from one status to the next, and what each changes elsewhere."""
 
-from collections.abc import Callable
 from decimal import Decimal
 
 from sqlalchemy import bindparam, select
 
-from retainer.billing import allocations, balance
+from retainer.billing import allocations
 from retainer.billing.invoices.types import ClientSnapshot, Invoice
 from retainer.rollups import changes
 from retainer.rollups.sources import INVOICE_LINES, INVOICES
-from retainer.schema.billing import invoices
+from retainer.schema.billing import invoices, quotes
 from retainer.schema.crm import clients
 from retainer.schema.identity import accounts
 from retainer.shared.numbering import next_number
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
-from retainer.values.exact import LAST_DAY, day_after
+from retainer.values.exact import FIRST_DAY, LAST_DAY, day_after
 
 CLIENT = select(*clients.c[("payment_terms_days", *ClientSnapshot.__struct_fields__)]).where(
     clients.c.id == bindparam("id")
 )
+TRANSITIONS = {
+    "draft": ("sent",),
+    "sent": ("paid", "void", "written_off"),
+    "partially_paid": ("paid", "written_off"),
+    "written_off": ("paid",),
+    "paid": (),
+    "void": (),
+}
+"""The statuses that a request can set. Payments and credit notes also lead to partially_paid and paid."""
 PATTERN = select(accounts.c.invoice_number_pattern).where(accounts.c.id == ACCOUNT)
 
 
-def issue(tx: Tx, invoice: Invoice) -> None:
-    """Fix a draft: its number is the next of the series of its year. One that comes to nothing is paid at once.
+def build_step(tx: Tx, invoice: Invoice, step: str | None) -> None:
+    """Take the step of an invoice to a status; payments lead to `paid`. Notes an error for a wrong due date."""
+    if step == "sent":
+        issue(tx, invoice)
+    elif step == "void":
+        invoice.status, invoice.voided_at, invoice.balance_due = "void", tx.now, Decimal(0)
+    elif step == "written_off":
+        invoice.status, invoice.written_off_at = "written_off", tx.now
+        if invoice.record_payment:
+            tx.error("record_payment", "Record the payment first, then write off the rest.")
+    if invoice.sent_at and invoice.due_date is None:
+        tx.error("due_date", "Must not be null once an invoice was issued.")
+    elif (invoice.due_date or LAST_DAY) < (invoice.issue_date or FIRST_DAY) and tx.readable("issue_date"):
+        tx.error("due_date", f"Must not be before issue_date, which is {invoice.issue_date}.")
 
-    Notes an error when it has no lines or comes to less than nothing.
+
+def issue(tx: Tx, invoice: Invoice) -> None:
+    """Give a draft its number, dates and client snapshot. An invoice with a total of 0 is paid at once.
+
+    Notes an error for an invoice without lines, and for a negative total.
     """
     if not invoice.lines and tx.readable("lines"):
         tx.error("status", "An invoice without lines cannot be sent. Add a line first.")
     elif invoice.total < 0 and tx.readable("lines"):
-        tx.error(
-            "status", f"An invoice of {invoice.total} {invoice.currency} cannot be sent. Credit an earlier one instead."
-        )
+        message = f"An invoice of {invoice.total} {invoice.currency} cannot be sent. Credit an earlier one instead."
+        tx.error("status", message)
     terms, *client = tx.one(CLIENT, id=invoice.client_id) or (0, "", *[None] * 7)
     invoice.client_snapshot = ClientSnapshot(*client)
     invoice.issue_date = invoice.issue_date or tx.today
@@ -44,51 +67,26 @@ def issue(tx: Tx, invoice: Invoice) -> None:
         invoice.status, invoice.paid_at = "paid", tx.now
 
 
-def void(tx: Tx, invoice: Invoice) -> None:
-    """Let an invoice count no more."""
-    invoice.status, invoice.voided_at, invoice.balance_due = "void", tx.now, Decimal(0)
+def save_step(tx: Tx, invoice: Invoice, former: str) -> None:
+    """Write what follows from a step: since when nothing is outstanding, and the totals of projects and reports.
 
-
-def write_off(tx: Tx, invoice: Invoice) -> None:
-    """Expect no payment any more; what was not paid stays due. Notes an error when a payment is recorded with it."""
-    invoice.status, invoice.written_off_at = "written_off", tx.now
-    if invoice.record_payment:
-        tx.error("record_payment", "Record the payment first, then write off the rest.")
-
-
-STEPS: dict[str, Callable[[Tx, Invoice], None]] = {
-    "sent": issue,
-    "void": void,
-    "written_off": write_off,
-    "paid": lambda *_: None,  # the payment that is recorded makes it so
-}
-
-
-def _issue_date(_: Tx, invoice: Invoice) -> str:
-    return invoice.issue_date or LAST_DAY  # only drafts have none
-
-
-SETTLED_DATES: dict[str, Callable[[Tx, Invoice], str]] = {
-    "sent": lambda *_: LAST_DAY,
-    "paid": _issue_date,  # it came to nothing; payments settle it otherwise
-    "void": _issue_date,
-    "written_off": lambda tx, _: tx.today,
-}
-"""From the end of which day on nothing is outstanding of an invoice after a step."""
-
-
-def apply_to_totals(tx: Tx, invoice: Invoice, former: str) -> None:
-    """Add what was issued to the totals of its projects and reports; take it back, and free its work, when it is void.
-
-    `former` is the status before the step; without one nothing changes.
+    The work on a void invoice can be billed again.
     """
-    if invoice.status != former and invoice.status in SETTLED_DATES:
-        balance.set_settled_date(tx, invoice.id, SETTLED_DATES[invoice.status](tx, invoice))
-    sign = 0 if invoice.status == former else 1 if former == "draft" else -1 if invoice.status == "void" else 0
-    for source in (INVOICES, INVOICE_LINES):
-        if sign == 1:
-            changes.added(tx, source, invoice.id)
-        elif sign == -1:
-            changes.removed(tx, source, invoice.id)
-    if sign == -1:
+    if invoice.status == former:
+        return
+    if invoice.status == "written_off":
+        settled_date = tx.today
+    elif invoice.status == "sent":
+        settled_date = LAST_DAY
+    else:
+        settled_date = invoice.issue_date or LAST_DAY
+    tx.update_columns(invoices, invoice.id, {"settled_date": settled_date})
+    if former == "draft":
+        changes.added(tx, INVOICES, invoice.id)
+        changes.added(tx, INVOICE_LINES, invoice.id)
+    elif invoice.status == "void":
+        changes.removed(tx, INVOICES, invoice.id)
+        changes.removed(tx, INVOICE_LINES, invoice.id)
         allocations.release(tx, invoice.lines)
+        if invoice.quote_id is not None:
+            tx.touch(quotes, invoice.quote_id)  # it can become another invoice

@@ -9,11 +9,11 @@ from msgspec import Meta
 from retainer.billing import allocation_types, balance, document_types
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.document_types import Lines
-from retainer.billing.payment_types import Payment
 from retainer.store.records import Derived, split_ids
 from retainer.values.common import ExternalId
 from retainer.values.kinds import (
     Country,
+    Currency,
     Day,
     Id,
     Instant,
@@ -24,6 +24,7 @@ from retainer.values.kinds import (
     Text191,
     Text255,
     Text2000,
+    Text10000,
     UnitPrice,
 )
 from retainer.values.records import (
@@ -37,6 +38,7 @@ from retainer.values.records import (
     Stated,
 )
 
+MAX_DESCRIPTION = 2000
 MAX_ITEMS = 1000
 """How many time entries or expenses a line can bill."""
 MAX_WORK = 10_000
@@ -168,6 +170,27 @@ class InvoiceMeta(msgspec.Struct):
     """What became of the work that was asked for."""
 
     left_out: Annotated[list[LeftOut], "One entry for each reason; empty when `unbilled_work` left nothing out."]
+
+
+PaymentMethod = Annotated[
+    Literal["bank_transfer", "card", "direct_debit", "cash", "cheque", "other"],
+    Meta(title="PaymentMethod"),
+    "How the money arrived; for your information only.",
+]
+
+
+class Payment(Record):
+    """A payment of a client on an invoice."""
+
+    invoice_id: Annotated[Id, "The invoice that it pays."] = READ_ONLY
+    amount: Annotated[Money, "More than 0, at most the invoice's `balance_due`; omitted: all of it."] = SERVER_DEFAULT
+    currency: Annotated[Currency, "The invoice's currency."] = READ_ONLY
+    paid_date: Annotated[Day, "Day on which the money arrived, not in the future; omitted: today."] = SERVER_DEFAULT
+    method: PaymentMethod = "bank_transfer"
+    reference: Annotated[
+        Text191 | None, "Unique within the invoice. A retry with the same amount and day records nothing new."
+    ] = None
+    notes: Annotated[Text10000 | None, "For internal use."] = None
 
 
 class Invoice(Record):

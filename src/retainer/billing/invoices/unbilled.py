@@ -1,7 +1,7 @@
-"""Unbilled work: everything of a client that is billable and not yet billed, as lines of an invoice.
+"""Unbilled work: all billable work of a client that is not yet billed, as lines of an invoice.
 
-What a fee covers is left out unless its project is named, and so is time without a rate: it is never billed at nothing.
-What is left out is counted, and answered beside the invoice.
+Time that a fee covers is left out unless the request names its project; time without a rate is always left out. The
+response counts what was left out.
 """
 
 import json
@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import ColumnElement, FromClause, Select, Table, bindparam, case, func, literal, or_, select
 
 from retainer.billing import documents
-from retainer.billing.invoices import billable
-from retainer.billing.invoices.pricing import MAX_DESCRIPTION, new_line
+from retainer.billing.allocations import work_of
 from retainer.billing.invoices.types import (
+    MAX_DESCRIPTION,
     MAX_ITEMS,
     MAX_WORK,
     Invoice,
@@ -32,25 +32,25 @@ from retainer.schema.work import projects, tasks, time_entries
 from retainer.store import constraints
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
+from retainer.values.exact import FIRST_DAY, LAST_DAY
+from retainer.values.reading import complete
 
 WorkName = Literal["time", "expenses"]
 TABLES: dict[WorkName, Table] = {"time": time_entries, "expenses": expenses}
 FIELDS: dict[WorkName, str] = {"time": "time_entry_ids", "expenses": "expense_ids"}
 Selection = UnbilledTime | UnbilledExpenses
 
-FIRST, LAST = "0001-01-01", "9999-12-31"
 DESCRIPTIONS_WITHOUT = {
     ("time", "task"): "Other work",
     ("time", "project"): "Work without a project",
     ("expenses", "project"): "Expenses without a project",
 }
-"""What a line says of work that is not of any task or project."""
+"""The descriptions of lines for work without a task or project."""
 GROUP_TABLES = {"task": (tasks, "task_id", "title"), "user": (users, "user_id", "name")}
-PROJECT_CLIENT = select(projects.c.client_id).where(projects.c.id == bindparam("id"))
 
 
 class UnbilledItem(NamedTuple):
-    """A time entry or expense that can be billed: what it is grouped by, and the text for that."""
+    """A time entry or expense that can be billed: the key that groups it, and the text of that key."""
 
     id: int
     project_id: int | None
@@ -60,7 +60,7 @@ class UnbilledItem(NamedTuple):
 
 
 class Match(NamedTuple):
-    """How much of the work that a request describes can be billed, or is left out for a reason."""
+    """How much of the requested work can be billed, or is left out for a reason."""
 
     state: Literal["billable", "covered", "unpriced"]
     size: int
@@ -68,7 +68,7 @@ class Match(NamedTuple):
 
 
 def _state(name: WorkName, *, by_project: bool) -> ColumnElement[str]:
-    """Whether work can be billed, or why not."""
+    """Return whether work can be billed, or why not."""
     if name == "expenses":
         return case((expenses.c.billable, "billable"))  # always; but PostgreSQL groups by no constant
     covered = () if by_project else ((expressions.is_covered(projects), "covered"),)
@@ -76,7 +76,7 @@ def _state(name: WorkName, *, by_project: bool) -> ColumnElement[str]:
 
 
 def _matching(name: WorkName, *, by_project: bool) -> tuple[ColumnElement[bool], ...]:
-    """The conditions of work that is asked for: on no invoice but this one, and in no line that the request names."""
+    """Return the conditions of requested work: on no other invoice, and not named by a line of the request."""
     columns = TABLES[name].c
     wanted = (is_listed(columns.project_id, listed("wanted", INTEGER).scalar_subquery()),) if by_project else ()
     return (
@@ -123,52 +123,49 @@ def _select_items(name: WorkName, group_by: str, *, by_project: bool) -> Select[
     return items.where(*_matching(name, by_project=by_project), is_billable).order_by(table.c.date, table.c.id)
 
 
-def unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tuple[list[InvoiceLine], list[LeftOut]]:
-    """Return lines for all work that was requested, and what of it is left out.
+def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tuple[list[InvoiceLine], list[LeftOut]]:
+    """Return lines for all requested work, and what was left out.
 
-    Notes `nothing_to_bill` when there is none, and an error when there is more than one invoice takes.
+    Notes `nothing_to_bill` if there is none, and an error if one invoice cannot take it all.
     """
-    selections: dict[WorkName, Selection] = {}
-    if request.time is not None:
-        selections["time"] = request.time
-    if request.expenses is not None:
-        selections["expenses"] = request.expenses
+    requested: dict[WorkName, Selection | None] = {"time": request.time, "expenses": request.expenses}
+    selections = {name: selection for name, selection in requested.items() if selection is not None}
     if not selections:
         tx.error("unbilled_work", 'Say what to bill: {"time": {}}, {"expenses": {}}, or both.')
-    named = documents.identified_lines(invoice.lines)
     matches: list[Match] = []
     for name, selection in selections.items():
-        check_selection(tx, f"unbilled_work.{name}", selection, invoice.client_id)
+        validate_selection(tx, f"unbilled_work.{name}", selection, invoice.client_id)
         statement = _select_matches(name, by_project=selection.project_ids is not None)
-        matches += map(Match._make, tx.all(statement, **_limits(name, selection, invoice, named)))
-    left_out = [LeftOut(state, size, minutes) for state, size, minutes in sorted(matches) if state != "billable"]
+        matches += map(Match._make, tx.all(statement, **_parameters(name, selection, invoice)))
+    matches.sort()
+    left_out = [LeftOut(match.state, match.size, match.minutes) for match in matches if match.state != "billable"]
     found = sum(match.size for match in matches if match.state == "billable")
-    if found + billable.count_work(named) > MAX_WORK:
-        tx.error("unbilled_work", _too_much(found, billable.count_work(named)))
-    elif not found and selections and not tx.errors and tx.one(constraints.exists(clients), id=invoice.client_id):
+    named = sum(len(work_of(line)) for line in invoice.lines)
+    if found + named > MAX_WORK:
+        tx.error("unbilled_work", _too_much(found, named))
+        return [], left_out
+    if not found and selections and not tx.errors and tx.one(constraints.exists(clients), id=invoice.client_id):
         tx.error("unbilled_work", _nothing(invoice, left_out), "nothing_to_bill")
-    elif found:
-        lines = [
-            new_line(description=description, **{FIELDS[name]: ids})
-            for name, selection in selections.items()
-            for description, ids in group_items(tx, name, selection, _limits(name, selection, invoice, named))
-        ]
-        return lines, left_out
-    return [], left_out
+    lines = []
+    for name, selection in selections.items() if found else ():
+        for description, ids in group_items(tx, name, selection, invoice):
+            fields: dict[str, Any] = {"description": description, FIELDS[name]: ids}
+            lines.append(complete(InvoiceLine, fields, fields, {}))
+    return lines, left_out
 
 
 def _too_much(found: int, named: int) -> str:
-    """Say how much matches, and how to split it."""
-    beside = f", beside {named} that lines name" if named else ""
+    """Return the error for too much work: how much matches, and how to split it."""
+    besides = f", besides {named} that lines name" if named else ""
     return (
-        f"Matches {found} time entries and expenses{beside}; one invoice takes {MAX_WORK}. Bill them with several "
+        f"Matches {found} time entries and expenses{besides}; one invoice takes {MAX_WORK}. Bill them with several "
         "invoices: limit the days with from and to, or the projects with project_ids."
     )
 
 
 def _nothing(invoice: Invoice, left_out: list[LeftOut]) -> str:
-    """Say that nothing can be billed, and why that which matches is left out."""
-    message = f"Client {invoice.client_id} has nothing in {invoice.currency} that is billable and not yet billed"
+    """Return the error for no work: why what matches is left out."""
+    message = f"Client {invoice.client_id} has nothing in {invoice.currency} to bill among the requested work."
     reasons = {
         "covered": "that a fee covers (name its project in project_ids to bill it)",
         "unpriced": "without a rate (give each an hourly_rate)",
@@ -177,45 +174,46 @@ def _nothing(invoice: Invoice, left_out: list[LeftOut]) -> str:
     for part in left_out:
         noun, unit = "entry" if part.count == 1 else "entries", "minute" if part.minutes == 1 else "minutes"
         parts.append(f"{part.count} {noun} of {part.minutes} {unit} {reasons[part.reason]}")
-    return f"{message}, among what was asked for.{' Left out: ' * bool(parts)}{', '.join(parts)}{'.' * bool(parts)}"
+    return f"{message} Left out: {', '.join(parts)}." if parts else message
 
 
-def _limits(name: WorkName, selection: Selection, invoice: Invoice, named: list[InvoiceLine]) -> dict[str, object]:
-    """Return what the statements for a selection bind; `named` are the lines whose work is billed already."""
+def _parameters(name: WorkName, selection: Selection, invoice: Invoice) -> dict[str, object]:
+    """Return the parameters of the statements for a selection."""
     wanted = {} if selection.project_ids is None else {"wanted": json.dumps(selection.project_ids)}
     return wanted | {
         "client": invoice.client_id,
         "currency": invoice.currency,
         "invoice": invoice.id or 0,
-        "first": selection.from_ or FIRST,
-        "last": selection.to or LAST,
-        "named": json.dumps([item_id for line in named for item_id in getattr(line, FIELDS[name])]),
+        "first": selection.from_ or FIRST_DAY,
+        "last": selection.to or LAST_DAY,
+        "named": json.dumps([item_id for line in invoice.lines for item_id in getattr(line, FIELDS[name])]),
     }
 
 
-def check_selection(tx: Tx, path: str, selection: Selection, client_id: int | None) -> None:
+def validate_selection(tx: Tx, path: str, selection: Selection, client_id: int | None) -> None:
     """Note an error for each project that is not the client's, and for days in the wrong order."""
-    for place, project_id in enumerate(selection.project_ids or ()):
-        row = tx.one(PROJECT_CLIENT, id=project_id)
-        if row is None:
-            tx.error(f"{path}.project_ids.{place}", constraints.MISSING.format("project"))
-        elif client_id is not None and row[0] != client_id:
-            tx.error(f"{path}.project_ids.{place}", f"Is not a project of client {client_id}.")
+    owners = documents.load_projects(tx, selection.project_ids or ())
+    for position, project_id in enumerate(selection.project_ids or ()):
+        owner = owners.get(project_id)
+        if owner is None:
+            tx.error(f"{path}.project_ids.{position}", constraints.MISSING.format("project"))
+        elif client_id is not None and owner.client_id != client_id:
+            tx.error(f"{path}.project_ids.{position}", f"Is not a project of client {client_id}.")
     if selection.from_ and selection.to and selection.to < selection.from_:
         tx.error(f"{path}.to", f"Must not be before from, which is {selection.from_}.")
 
 
 def group_items(
-    tx: Tx, name: WorkName, selection: Selection, limits: dict[str, object]
+    tx: Tx, name: WorkName, selection: Selection, invoice: Invoice
 ) -> Iterator[tuple[str | None, list[int]]]:
-    """Yield what each line says and the ids that it bills, in the order of days; no more than one line can name.
+    """Yield the description of each line and the ids that it bills, by day, at most MAX_ITEMS.
 
-    Work that is removed from the invoice can be billed again. A line never mixes projects.
+    A line never mixes projects.
     """
     groups: dict[tuple[int | str | None, int | None], tuple[str | None, str | None, list[int]]] = {}
     projects_of_key: dict[int | str | None, set[int | None]] = {}
     statement = _select_items(name, selection.group_by, by_project=selection.project_ids is not None)
-    for item in map(UnbilledItem._make, tx.all(statement, **limits)):
+    for item in map(UnbilledItem._make, tx.all(statement, **_parameters(name, selection, invoice))):
         text = item.label or DESCRIPTIONS_WITHOUT.get((name, selection.group_by))
         projects_of_key.setdefault(item.key, set()).add(item.project_id)
         groups.setdefault((item.key, item.project_id), (text, item.project_name, []))[-1].append(item.id)

@@ -1,4 +1,4 @@
-"""Quote conversion: what an accepted quote becomes: a project, an invoice, or both, each once."""
+"""Quote conversion: an accepted quote becomes a project, an invoice, or both, each once."""
 
 from contextlib import ExitStack
 from decimal import Decimal
@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple, Protocol
 from sqlalchemy import bindparam, func, select, update
 
 from retainer.billing import documents
-from retainer.billing.invoices import pricing
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.types import QuoteLine, effective_status, made_from
 from retainer.rollups.changes import changing
@@ -17,31 +16,49 @@ from retainer.schema.crm import clients
 from retainer.store import constraints
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
-from retainer.values.reading import writable_fields
+from retainer.values.reading import complete, writable_fields
+
+
+class AcceptedQuote(NamedTuple):
+    """The fields of a quote that its project or invoice inherits; its subtotal in minor units."""
+
+    number: str
+    title: str | None
+    client_id: int
+    contact_id: int | None
+    notes: str | None
+    terms: str | None
+    currency: str
+    subtotal: int
+    project_id: int | None
+    """The project that it became, otherwise the project that it is about."""
+    status: str
+    project: int | None
+    """The project that it became."""
+    invoice: int | None
+    """The invoice that it became."""
+
+
+class InvoiceOfQuote(NamedTuple):
+    """The live invoice that a quote became, while it has no project."""
+
+    id: int
+    status: str
+
 
 QUOTE = select(
-    *quotes.c["number", "title", "client_id", "contact_id"],
+    *quotes.c[AcceptedQuote._fields[:8]],
     func.coalesce(quotes.c.converted_project_id, quotes.c.project_id),
     effective_status(quotes),
-    *quotes.c["notes", "terms", "currency", "subtotal", "converted_project_id"],
+    quotes.c.converted_project_id,
     made_from("quote_id").expression(quotes),
 ).where(quotes.c.id == bindparam("id"))
-"""In the order of AcceptedQuote's fields."""
+"""In the order of the fields of AcceptedQuote."""
 CURRENCY = select(clients.c.currency).where(clients.c.id == bindparam("id"))
-CONVERT = (
-    update(quotes)
-    .where(quotes.c.id == bindparam("quote"))
-    .values(converted_project_id=bindparam("project"), updated_at=bindparam("now"))
-)
-INVOICE = select(*invoices.c["id", "status"]).where(
+INVOICE = select(*invoices.c[InvoiceOfQuote._fields]).where(
     invoices.c.quote_id == bindparam("quote"), invoices.c.status != "void", invoices.c.project_id.is_(None)
 )
 NOTES = select(credit_notes.c.id).where(credit_notes.c.invoice_id == bindparam("invoice"))
-SET_PROJECT = (
-    update(invoices)
-    .where(invoices.c.id == bindparam("invoice"))
-    .values(project_id=bindparam("project"), updated_at=bindparam("now"))
-)
 SET_PROJECT_OF_SHARES = (
     update(credit_note_shares)
     .where(credit_note_shares.c.credit_note_id == bindparam("note"), credit_note_shares.c.project_id.is_(None))
@@ -50,26 +67,8 @@ SET_PROJECT_OF_SHARES = (
 ARTICLES = {"project": "a project", "invoice": "an invoice"}
 
 
-class AcceptedQuote(NamedTuple):
-    """What a quote says, and what it has become; its subtotal in minor units."""
-
-    number: str
-    title: str | None
-    client_id: int
-    contact_id: int | None
-    project_id: int | None
-    """That which it became, else that which it is about."""
-    status: str
-    notes: str | None
-    terms: str | None
-    currency: str
-    subtotal: int
-    project: int | None
-    invoice: int | None
-
-
 class ProjectFromQuote(Protocol):
-    """A project, as far as it follows from a quote."""
+    """The fields of a project that follow from its quote."""
 
     quote_id: int | None
     client_id: int | None
@@ -77,12 +76,12 @@ class ProjectFromQuote(Protocol):
     budget_amount: Decimal | None
 
 
-def lock_accepted_quote(
+def load_accepted_quote(
     tx: Tx, record: ProjectFromQuote | Invoice, becomes: Literal["project", "invoice"]
 ) -> AcceptedQuote | None:
-    """Return the quote that a record is made from, and fill in its client.
+    """Return the quote that a record is created from, and fill in the record's client.
 
-    Notes an error and returns None unless the quote is accepted and has not become such a record before.
+    Notes an error and returns None unless the quote is accepted and has not been converted to such a record.
     """
     row = tx.one(QUOTE, id=record.quote_id)
     if row is None:
@@ -104,13 +103,13 @@ def lock_accepted_quote(
 
 
 def fill_project(tx: Tx, project: ProjectFromQuote) -> None:
-    """Fill in name, client and budget of a project from its quote, as far as it does not say others.
+    """Fill in the name, client and budget that a project does not set itself.
 
-    The budget is the quote's subtotal: time is compared with it before tax.
+    The budget is the quote's subtotal, since time is compared with it before tax.
     """
     if project.quote_id is None:
         return
-    quote = lock_accepted_quote(tx, project, "project")
+    quote = load_accepted_quote(tx, project, "project")
     if quote is None:
         project.name = project.name or ""
         return
@@ -121,13 +120,13 @@ def fill_project(tx: Tx, project: ProjectFromQuote) -> None:
 
 
 def fill_invoice(tx: Tx, invoice: Invoice) -> None:
-    """Fill in client, contact, project, subject, currency and lines from the quote; what the invoice says comes first.
+    """Fill in client, contact, project, subject and currency that an invoice does not set itself, and add the lines.
 
-    Notes an error when the invoice says another currency.
+    Notes an error for an invoice in another currency.
     """
     if invoice.quote_id is None:
         return
-    quote = lock_accepted_quote(tx, invoice, "invoice")
+    quote = load_accepted_quote(tx, invoice, "invoice")
     if quote is not None:
         if invoice.currency not in {None, quote.currency}:
             tx.error("currency", f"Is {quote.currency}, that of the quote's lines. Leave it out.")
@@ -135,39 +134,32 @@ def fill_invoice(tx: Tx, invoice: Invoice) -> None:
             if getattr(invoice, field) is None:
                 setattr(invoice, field, getattr(quote, field))
         invoice.subject = invoice.subject or quote.title
-        # last, so that errors name the places of the lines that were sent
-        invoice.lines = [*(invoice.lines or []), *copy_lines(tx, invoice.quote_id)]
+        # the copied lines come last, so that the paths of errors match the lines that were sent
+        copied = documents.load_children(tx, quote_lines, QuoteLine, "quote_id", invoice.quote_id)
+        invoice.lines = [*(invoice.lines or ()), *map(copy_line, copied)]
 
 
-def copy_lines(tx: Tx, quote_id: int) -> list[InvoiceLine]:
-    """Return what a quote offers as lines of an invoice."""
-    offered = documents.load_children(tx, quote_lines, QuoteLine, "quote_id", quote_id)
-    return [pricing.new_line(**{name: getattr(line, name) for name in writable_fields(QuoteLine)}) for line in offered]
+def copy_line(line: QuoteLine) -> InvoiceLine:
+    """Return a line of a quote as a new line of an invoice."""
+    fields = {name: getattr(line, name) for name in writable_fields(QuoteLine)}
+    return complete(InvoiceLine, fields, fields, {})
 
 
-def convert(tx: Tx, quote_id: int | None, project_id: int) -> None:
-    """Write which project a quote became; `fill_project` has noted an error unless it is free.
+def save_conversion(tx: Tx, quote_id: int | None, project_id: int) -> None:
+    """Write which project a quote became.
 
-    The project is that of the invoice, too, which the quote became before, unless that has one.
+    The invoice that the quote became before gets the project, too, unless it has one.
     """
     if quote_id is None:
         return
-    tx.run(CONVERT, quote=quote_id, project=project_id, now=tx.now)
-    row = tx.one(INVOICE, quote=quote_id)
-    if row is not None:
-        invoice_id, status = row
+    tx.update_columns(quotes, quote_id, {"converted_project_id": project_id})
+    for invoice in map(InvoiceOfQuote._make, tx.all(INVOICE, quote=quote_id)):
+        notes = [note_id for (note_id,) in tx.all(NOTES, invoice=invoice.id)]
         with ExitStack() as sums:
-            notes = [note_id for (note_id,) in tx.all(NOTES, invoice=invoice_id)]
-            if status in ISSUED_INVOICES:
-                sums.enter_context(changing(tx, INVOICE_LINES, invoice_id))
+            if invoice.status in ISSUED_INVOICES:
+                sums.enter_context(changing(tx, INVOICE_LINES, invoice.id))
             for note_id in notes:
                 sums.enter_context(changing(tx, CREDIT_NOTE_SHARES, note_id))
-            tx.run(SET_PROJECT, invoice=invoice_id, project=project_id, now=tx.now)
+            tx.update_columns(invoices, invoice.id, {"project_id": project_id})
             for note_id in notes:
                 tx.run(SET_PROJECT_OF_SHARES, note=note_id, project=project_id, now=tx.now)
-
-
-def touch(tx: Tx, quote_id: int | None) -> None:
-    """Note that a quote has changed: it became an invoice, or that invoice is none any more."""
-    if quote_id is not None:
-        tx.touch(quotes, quote_id)

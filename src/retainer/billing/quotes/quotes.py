@@ -37,15 +37,15 @@ TRANSITIONS = {
     "expired": ("draft",),
     "cancelled": ("draft",),
 }
-FIXED = ("client_id", "currency", "issue_date", "lines")
-"""What only a draft can change."""
+LOCKED_FIELDS = ("client_id", "currency", "issue_date", "lines")
+"""The fields that only a draft can change."""
 STAMPED = ("sent", "accepted", "declined")
 NEED_LINES = ("sent", "accepted")
 VALID_DAYS = 30
 
 
 class QuoteFilter(Filter):
-    """Which quotes."""
+    """The filters of quotes."""
 
     sorts = ("-created_at", "issue_date", "valid_until", "number", "total")
     q: Annotated[Text191 | None, documents.SEARCH_WITH_CLIENT] = None
@@ -75,31 +75,28 @@ def load_quote(tx: Tx, quote_id: int) -> Quote:
     return quote
 
 
-def prepare(tx: Tx, quote: Quote, before: Quote | None = None) -> Quote:
-    """Fill in what a quote has from its client and its lines, its number, and the moments of its states."""
+def build_quote(tx: Tx, quote: Quote, before: Quote | None = None) -> Quote:
+    """Return the quote that a body describes, with its number and the timestamps of its status."""
     former = before.status if before else "draft"
-    is_converted = before is not None and bool(before.converted_project_id or before.invoice_id)
-    fixed = is_converted or "draft" not in {former, quote.status}
-    quote.lines = documents.merge_lines(tx, quote.lines, before.lines if before else [], fixed=fixed)
+    is_converted = before is not None and is_in_use(before)
+    is_locked = is_converted or "draft" not in {former, quote.status}
+    current = before.lines if before else []
+    quote.lines = documents.merge_lines(tx, QuoteLine, quote.lines, current, is_locked=is_locked)
     if before and is_converted:
-        documents.check_locked(tx, quote, before, "converted", writable_fields(Quote).keys() - {"external_id"})
-    elif before and fixed:
-        documents.check_locked(tx, quote, before, former, FIXED)
-    tax_rate = documents.prepare_for_client(tx, quote, before)
+        documents.validate_locked(tx, quote, before, "converted", writable_fields(Quote).keys() - {"external_id"})
+    elif before and is_locked:
+        documents.validate_locked(tx, quote, before, former, LOCKED_FIELDS)
+    tax_rate = documents.apply_client(tx, quote, before)
     quote.issue_date = quote.issue_date or tx.today
     quote.valid_until = quote.valid_until or day_after(quote.issue_date, VALID_DAYS)
     if quote.valid_until < quote.issue_date and tx.readable("issue_date"):
         tx.error("valid_until", f"Must not be before issue_date, which is {quote.issue_date}.")
+    projects = documents.load_projects(tx, [line.project_id for line in quote.lines])
+    documents.validate_project(tx, quote, before, projects)
     for line in documents.each_line(tx, quote.lines):
-        documents.price_line(tx, quote_lines, line, quote, tax_rate)
-    quote.lines = documents.identified_lines(quote.lines)
-    documents.compute_totals(quote, quote.lines)
-    relations.check_transition(tx, former, quote.status, TRANSITIONS)
-    if quote.status in NEED_LINES and former == "draft" and not quote.lines and tx.readable("lines"):
-        tx.error("status", f"A quote without lines cannot be {quote.status}. Add a line first.")
-    if quote.status == "sent" != former and quote.valid_until < tx.today and tx.readable("valid_until", "issue_date"):
-        message = f"Cannot be sent: it was valid until {quote.valid_until}. Move valid_until to {tx.today} or later."
-        tx.error("status", message, "invalid_transition")
+        documents.price_line(tx, line, quote, tax_rate, projects)
+    documents.compute_totals(quote)
+    validate_status(tx, quote, former)
     if quote.number is None:
         quote.number = next_number(tx, quotes, tx.value(PATTERN), quote.issue_date)
     if quote.status == "draft":
@@ -108,6 +105,21 @@ def prepare(tx: Tx, quote: Quote, before: Quote | None = None) -> Quote:
         setattr(quote, f"{quote.status}_at", tx.now)
     quote.status = "sent" if quote.status == "expired" else quote.status
     return quote
+
+
+def validate_status(tx: Tx, quote: Quote, former: str) -> None:
+    """Note an error for a step that a quote cannot take."""
+    relations.check_transition(tx, former, quote.status, TRANSITIONS)
+    if quote.status in NEED_LINES and former == "draft" and not quote.lines and tx.readable("lines"):
+        tx.error("status", f"A quote without lines cannot be {quote.status}. Add a line first.")
+    if quote.status == "sent" != former and quote.valid_until < tx.today and tx.readable("valid_until", "issue_date"):
+        message = f"Cannot be sent: it was valid until {quote.valid_until}. Move valid_until to {tx.today} or later."
+        tx.error("status", message, "invalid_transition")
+
+
+def is_in_use(quote: Quote) -> bool:
+    """Return whether a quote has become a project or an invoice."""
+    return bool(quote.converted_project_id or quote.invoice_id)
 
 
 api = Resource("/quotes", tag="Quotes", scope="invoices", table=quotes)
@@ -122,7 +134,7 @@ def list_quotes(tx: Tx, filters: QuoteFilter, page: Page) -> Paged[Quote]:
 @api.post()
 def create_quote(tx: Tx, body: New[Quote]) -> Quote:
     """Create a quote with its lines; number, dates and currency are filled in when they are left out."""
-    quote = prepare(tx, body)
+    quote = build_quote(tx, body)
     quote_id = tx.insert(quotes, quote)
     documents.save_lines(tx, quote_lines, [], quote.lines, quote_id=quote_id)
     return load_quote(tx, quote_id)
@@ -140,7 +152,7 @@ def get_quote(tx: Tx, quote_id: Id) -> Quote:
 def update_quote(tx: Tx, quote_id: Id, patch: Patch[Quote]) -> Quote:
     """Change a quote or its status; `lines` takes the place of the whole set, while it is a draft."""
     before = load_quote(tx, quote_id)
-    after = prepare(tx, patch.apply_to(before), before)
+    after = build_quote(tx, patch.apply_to(before), before)
     tx.update(quotes, after)
     documents.save_lines(tx, quote_lines, before.lines, after.lines, quote_id=quote_id)
     return load_quote(tx, quote_id)
@@ -151,9 +163,7 @@ def delete_quote(tx: Tx, quote_id: Id) -> None:
     """Delete a quote with its lines; one that was accepted stays."""
     before = etag.check_unchanged(tx, quotes, load_quote(tx, quote_id))
     if before.status == "accepted":
-        became = (
-            "has become a project or an invoice" if before.converted_project_id or before.invoice_id else "was accepted"
-        )
+        became = "has become a project or an invoice" if is_in_use(before) else "was accepted"
         message = f"This quote {became} and stays."
         raise Refusal("locked", message, errors={"status": [message]})
     tx.delete(quotes, quote_id)

@@ -1,0 +1,132 @@
+"""Lines of quotes and invoices, one at a time. They can be added and deleted while the document is a draft."""
+
+from typing import Annotated
+
+import msgspec
+from sqlalchemy import Table
+
+from retainer.billing import allocations, documents
+from retainer.billing.document_types import MAX_LINES, DocumentTotals
+from retainer.billing.documents import Document, Line
+from retainer.billing.invoices import billable, pricing
+from retainer.billing.invoices.invoices import load_invoice
+from retainer.billing.invoices.types import Invoice, InvoiceLine
+from retainer.billing.quotes.quotes import load_quote
+from retainer.billing.quotes.types import QuoteLine
+from retainer.errors import Refusal, not_found
+from retainer.kernel import etag
+from retainer.kernel.body import New
+from retainer.kernel.resource import Resource, WithMeta
+from retainer.schema.billing import invoice_lines, invoices, quote_lines, quotes
+from retainer.shared import relations
+from retainer.store.constraints import singular
+from retainer.store.tx import Tx
+from retainer.values.kinds import Id
+
+
+class QuoteChanged(msgspec.Struct):
+    """The quote after the change."""
+
+    quote: Annotated[DocumentTotals, "The new totals of the quote."]
+
+
+class InvoiceChanged(msgspec.Struct):
+    """The invoice after the change."""
+
+    invoice: Annotated[DocumentTotals, "The new totals of the invoice."]
+
+
+def check_draft(table: Table, document: Document) -> None:
+    """Raise `locked` for a document that is not a draft."""
+    if document.status != "draft":
+        noun = singular(table)
+        if isinstance(document, Invoice):
+            advice = "POST a credit note for what is wrong."
+        elif document.converted_project_id or document.invoice_id:
+            advice = "It has become a project or an invoice."
+        else:
+            advice = "Set its status back to draft first."
+        message = f"The lines of this {noun} are fixed: it is {document.status}. {advice}"
+        raise Refusal("locked", message, errors={noun: [message]})
+
+
+def place_line(tx: Tx, table: Table, document: Document, line: QuoteLine | InvoiceLine) -> None:
+    """Put a new line last, unless it has a position; note an error if the document is full."""
+    if len(document.lines) >= MAX_LINES:
+        tx.error(singular(table), f"Has {MAX_LINES} lines, and no room for more.")
+    if line.position is None:
+        line.position = relations.next_position(max((other.position for other in document.lines), default=0))
+
+
+def find_line(tx: Tx, table: Table, lines: list[Line], line_id: int) -> Line:
+    """Return the line of a document, in the state that If-Match names. Raises `not_found`."""
+    for line in lines:
+        if line.id == line_id:
+            return etag.check_unchanged(tx, table, line)
+    raise not_found(singular(table))
+
+
+def save_totals(tx: Tx, table: Table, document: Document) -> DocumentTotals:
+    """Compute and write the totals of a document whose lines have changed; return them."""
+    documents.compute_totals(document)
+    tx.update(table, document)
+    tx.touch(table, document.id)
+    return DocumentTotals(*(getattr(document, name) for name in DocumentTotals.__struct_fields__))
+
+
+of_quotes = Resource("/quotes/{quote_id}/lines", tag="Quotes", scope="invoices", table=quote_lines, parent=quotes)
+of_invoices = Resource(
+    "/invoices/{invoice_id}/lines", tag="Invoices", scope="invoices", table=invoice_lines, parent=invoices
+)
+
+
+@of_quotes.post()
+def create_quote_line(tx: Tx, quote_id: Id, body: New[QuoteLine]) -> WithMeta[QuoteLine, QuoteChanged]:
+    """Add a line to a draft; the last one, unless it has a position. The quote's new totals are in meta.quote."""
+    quote = load_quote(tx, quote_id)
+    check_draft(quotes, quote)
+    place_line(tx, quotes, quote, body)
+    tax_rate = documents.default_tax_rate(tx, quote.client_id)
+    documents.price_line(tx, body, quote, tax_rate, documents.load_projects(tx, [body.project_id]))
+    body.quote_id = quote_id
+    body.id = tx.insert(quote_lines, body)
+    quote.lines.append(body)
+    return WithMeta(tx.get(quote_lines, body.id, QuoteLine), QuoteChanged(save_totals(tx, quotes, quote)))
+
+
+@of_quotes.delete("/{line_id}")
+def delete_quote_line(tx: Tx, quote_id: Id, line_id: Id) -> None:
+    """Remove a line from a draft."""
+    quote = load_quote(tx, quote_id)
+    line = find_line(tx, quote_lines, quote.lines, line_id)
+    check_draft(quotes, quote)
+    tx.delete(quote_lines, line_id)
+    quote.lines.remove(line)
+    save_totals(tx, quotes, quote)
+
+
+@of_invoices.post()
+def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithMeta[InvoiceLine, InvoiceChanged]:
+    """Add a line to a draft; the last one, unless it has a position. The invoice's new totals are in meta.invoice."""
+    invoice = load_invoice(tx, invoice_id)
+    check_draft(invoices, invoice)
+    place_line(tx, invoices, invoice, body)
+    tax_rate = documents.default_tax_rate(tx, invoice.client_id)
+    pricing.price_line(tx, body, invoice, billable.load_context(tx, [body], tax_rate, others=invoice.lines))
+    body.invoice_id = invoice_id
+    body.id = tx.insert(invoice_lines, body)
+    allocations.attach(tx, invoice_id, [body])
+    invoice.lines.append(body)
+    return WithMeta(tx.get(invoice_lines, body.id, InvoiceLine), InvoiceChanged(save_totals(tx, invoices, invoice)))
+
+
+@of_invoices.delete("/{line_id}")
+def delete_invoice_line(tx: Tx, invoice_id: Id, line_id: Id) -> None:
+    """Remove a line from a draft; the work on it can be billed again."""
+    invoice = load_invoice(tx, invoice_id)
+    line = find_line(tx, invoice_lines, invoice.lines, line_id)
+    check_draft(invoices, invoice)
+    allocations.detach(tx, [line])
+    tx.delete(invoice_lines, line_id)
+    invoice.lines.remove(line)
+    save_totals(tx, invoices, invoice)
