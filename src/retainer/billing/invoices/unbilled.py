@@ -165,7 +165,7 @@ def _too_much(found: int, named: int) -> str:
 
 def _nothing(invoice: Invoice, left_out: list[LeftOut]) -> str:
     """Return the error for no work: why what matches is left out."""
-    message = f"Client {invoice.client_id} has nothing in {invoice.currency} to bill among the requested work."
+    message = f"Client {invoice.client_id} has no unbilled work in {invoice.currency} that matches."
     reasons = {
         "covered": "that a fee covers (name its project in project_ids to bill it)",
         "unpriced": "without a rate (give each an hourly_rate)",
