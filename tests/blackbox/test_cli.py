@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 from sqlalchemy import text
 from testing.process import (
     COMMAND,
@@ -20,6 +21,9 @@ from testing.process import (
     until,
     with_database,
 )
+
+from retainer.cli import cli
+from retainer.traffic.requests import Filter
 
 INSTANT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"
 PAST = "2020-01-01T00:00:00Z"
@@ -208,6 +212,25 @@ def test_what_does_not_exist_is_told_in_a_sentence(folder):
         assert "There is no " in refused(folder, *arguments)
     assert "There is no account" in refused(folder, "api", "on", 2**53 - 1)
     misused(folder, "api", "on", 2**63)
+
+
+def parameters(command, name=""):
+    """Return the options and arguments of a command and its commands."""
+    for child, below in getattr(command, "commands", {}).items():
+        yield from parameters(below, f"{name} {child}")
+    for parameter in command.params:
+        yield f"{name} {parameter.opts[0]}", parameter.help
+
+
+def test_every_option_has_a_help_text():
+    found = dict(parameters(typer.main.get_command(cli)))
+    assert len(found) > 100
+    assert [name for name, text in found.items() if not (text or "").endswith(".")] == []
+
+
+def test_every_filter_of_the_request_log_has_an_option():
+    filters = {f" requests list --{name.replace('_', '-')}" for name in Filter.__struct_fields__}
+    assert filters - dict(parameters(typer.main.get_command(cli))).keys() == set()
 
 
 def test_wrong_usage_ends_with_two(folder):

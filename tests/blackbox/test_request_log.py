@@ -34,6 +34,8 @@ def test_a_request_is_in_the_log_within_seconds_and_the_last_when_the_server_has
     assert (first["method"], first["record"], first["operation"]) == ("POST", f"/clients/{made}", "createClient")
     assert paths(folder, agency, "--status", "4xx") == [f"/clients/{made}"]
     assert paths(folder, agency, "--method", "post", "--path", "/cli") == ["/clients"]
+    assert paths(folder, agency, "--record", f"/clients/{made}", "--address", "127.0.0.1") == ["/clients"]
+    assert paths(folder, agency, "--address", "203.0.113.7") == []
     for_people = command(folder, "requests", "list", agency["account_id"], "--limit", "1")
     assert "mine-1" in for_people.out
     assert f"next: {last['answered_at']}.{last['number']}" in for_people.out

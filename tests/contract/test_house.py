@@ -68,7 +68,7 @@ AREAS = ("identity", "crm", "billing", "work", "support", "sites", "reports")
 MAX_ANY = {
     "": 8,
     "billing": 24,
-    "cli": 7,
+    "cli": 2,
     "console": 13,
     "crm": 2,
     "demo": 12,

@@ -1,46 +1,74 @@
 """Commands of operators on accounts: opening and changing them, and the API's switch."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from retainer.cli.common import (
-    Account,
-    Json,
-    Option,
-    Required,
-    Whole,
-    acting_for,
-    changes,
-    comma_list,
-    opened,
-    say,
-    site,
-    whole_part,
-)
+from retainer.cli.common import Account, Json, acting_for, changes, comma_list, defaults, opened, say, site, whole_part
 from retainer.errors import FieldErrors, invalid
 from retainer.identity import accounts
 from retainer.identity.accounts import AccountDetails
 from retainer.identity.people import password_links, passwords, users
 from retainer.identity.people.users import UserDetails
+from retainer.identity.plans import PLANS, WITH_API
+from retainer.values.kinds import PATTERN
 from retainer.values.reading import read_fields
 
 account_cli = typer.Typer(help="Open, list, show and change accounts.", no_args_is_help=True)
 api_cli = typer.Typer(help="Switch an account's API on or off.", no_args_is_help=True)
 
-Days = Annotated[str | None, typer.Option(help="A comma list, like mon,tue,wed,thu,fri.")]
+NAME = typer.Option(help="The agency's name.")
+PLAN = typer.Option(help=f"One of: {', '.join(PLANS)}. Without a trial, these include the API: {WITH_API}.")
+TIMEZONE = typer.Option(help="Time zone in which days begin and end, like Europe/Berlin.")
+NEW = defaults(AccountDetails)
+
+AdminName = Annotated[str, typer.Option(help="The first admin's name.")]
+AdminEmail = Annotated[str, typer.Option(help="The email with which the first admin signs in.")]
+Currency = Annotated[str, typer.Option(help="The account's currency, like EUR. It can't be changed later.")]
+Password = Annotated[
+    str | None,
+    typer.Option(
+        help="The first admin's password, 12 to 1000 characters.", show_default="a random one, which is printed"
+    ),
+]
+TrialEnd = Annotated[
+    str | None,
+    typer.Option(
+        metavar="INSTANT", help="End of the trial, like 2027-01-01T00:00:00Z. Until then, every plan includes the API."
+    ),
+]
+HourlyRate = Annotated[
+    str | None, typer.Option(metavar="AMOUNT", help="Default price of an hour, in the account's currency, like 95.50.")
+]
+TaxRate = Annotated[str | None, typer.Option(metavar="PERCENT", help="Default tax rate of documents, like 19 or 7.5.")]
+PaymentTerms = Annotated[int | None, typer.Option(metavar="DAYS", help="Days until an invoice is due, from 0 to 365.")]
+ClientPattern = Annotated[
+    str | None, typer.Option(metavar="PATTERN", help=f"Pattern of client numbers, like C-{{0000}}: {PATTERN}.")
+]
+QuotePattern = Annotated[
+    str | None, typer.Option(metavar="PATTERN", help="Pattern of quote numbers, like Q-{YYYY}-{0000}.")
+]
+InvoicePattern = Annotated[
+    str | None, typer.Option(metavar="PATTERN", help="Pattern of invoice numbers, like INV-{YYYY}-{0000}.")
+]
+CreditNotePattern = Annotated[
+    str | None, typer.Option(metavar="PATTERN", help="Pattern of credit note numbers, like CN-{YYYY}-{0000}.")
+]
+Weekdays = Annotated[
+    str | None, typer.Option(metavar="LIST", help="Working weekdays, separated by commas: mon,tue,wed,thu,fri.")
+]
 
 
 @account_cli.command("create")
 def create_account(
     *,
-    name: Required,
-    plan: Required,
-    admin_name: Required,
-    admin_email: Required,
-    currency: Option = None,
-    timezone: Option = None,
-    password: Option = None,
+    name: Annotated[str, NAME],
+    plan: Annotated[str, PLAN],
+    admin_name: AdminName,
+    admin_email: AdminEmail,
+    currency: Currency = NEW["currency"],
+    timezone: Annotated[str, TIMEZONE] = NEW["timezone"],
+    password: Password = None,
     json: Json = False,
 ) -> None:
     """Open an account with its first admin; print a password and a one-time link to set another."""
@@ -81,22 +109,22 @@ def show_account(account: Account, *, json: Json = False) -> None:
 def set_account(
     account: Account,
     *,
-    name: Option = None,
-    plan: Option = None,
-    trial_ends_at: Option = None,
-    timezone: Option = None,
-    hourly_rate: Option = None,
-    tax_rate: Option = None,
-    payment_terms_days: Whole = None,
-    client_number_pattern: Option = None,
-    quote_number_pattern: Option = None,
-    invoice_number_pattern: Option = None,
-    credit_note_number_pattern: Option = None,
-    working_weekdays: Days = None,
+    name: Annotated[str | None, NAME] = None,
+    plan: Annotated[str | None, PLAN] = None,
+    trial_ends_at: TrialEnd = None,
+    timezone: Annotated[str | None, TIMEZONE] = None,
+    hourly_rate: HourlyRate = None,
+    tax_rate: TaxRate = None,
+    payment_terms_days: PaymentTerms = None,
+    client_number_pattern: ClientPattern = None,
+    quote_number_pattern: QuotePattern = None,
+    invoice_number_pattern: InvoicePattern = None,
+    credit_note_number_pattern: CreditNotePattern = None,
+    working_weekdays: Weekdays = None,
     json: Json = False,
 ) -> None:
     """Change an account; the change applies from the next request."""
-    options: dict[str, Any] = {
+    options = {
         "name": name,
         "plan": plan,
         "trial_ends_at": trial_ends_at,

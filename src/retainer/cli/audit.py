@@ -1,33 +1,34 @@
-"""Commands of operators on the audit."""
+"""Commands on the audit log."""
 
 from typing import Annotated
 
 import msgspec
 import typer
 
-from retainer.cli.common import Account, Json, Option, acting_for, say, whole
+from retainer.cli.common import Account, Json, Since, Until, acting_for, say, whole
 from retainer.identity import audit
 from retainer.identity.audit import AuditEntry, AuditFilter, Fields
 from retainer.values.kinds import MAX_INTEGER
 
 audit_cli = typer.Typer(help="List what admins and operators did.", no_args_is_help=True)
 
-Act = Annotated[str | None, typer.Option("--action", help=f"Only one of: {', '.join(audit.ACTIONS)}.")]
+ByAction = Annotated[str | None, typer.Option(help=f"Only one of: {', '.join(audit.ACTIONS)}.")]
 ByUser = Annotated[
-    int | None, typer.Option("--user", min=0, max=MAX_INTEGER, help="Only this user; 0: operators and failed sign-ins.")
+    int | None,
+    typer.Option("--user", min=0, max=MAX_INTEGER, help="Only this user, by id; 0: operators and failed sign-ins."),
 ]
-Limit = Annotated[int, typer.Option(min=1, max=1000, help="How many.")]
-Cursor = Annotated[str | None, typer.Option(help="The next_cursor of the page before.")]
+Limit = Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of actions.")]
+Cursor = Annotated[str | None, typer.Option(help="The next_cursor of the previous page.")]
 
 
 @audit_cli.command("list")
 def list_audit(
     account: Account,
     *,
-    action: Act = None,
+    action: ByAction = None,
     user: ByUser = None,
-    since: Option = None,
-    until: Option = None,
+    since: Since = None,
+    until: Until = None,
     limit: Limit = audit.PAGE,
     cursor: Cursor = None,
     json: Json = False,
@@ -44,7 +45,7 @@ def line(entry: AuditEntry) -> dict[str, str | None]:
     """Return an entry as a row for a person."""
     return {
         "at": entry.created_at[:19],
-        "who": entry.user_name or ("nobody" if entry.action == "sign-in failed" else "operator"),
+        "who": entry.user_name or ("unknown" if entry.action == "sign-in failed" else "operator"),
         "address": entry.address,
         "action": entry.action,
         "what": f"{entry.target} {entry.target_id} {entry.target_name}",

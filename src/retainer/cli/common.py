@@ -1,4 +1,4 @@
-"""What every command shares: reading options, opening the database, printing results."""
+"""Parts of every command: options, the database, and results."""
 
 import json as jsons
 import sys
@@ -24,13 +24,12 @@ from retainer.values.reading import complete, read_fields
 T = TypeVar("T", bound=msgspec.Struct)
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Account = Annotated[int, typer.Argument(metavar="ACCOUNT", min=1, max=MAX_INTEGER, help="The account's id.")]
-Option = Annotated[str | None, typer.Option()]
-Whole = Annotated[int | None, typer.Option()]
-Required = Annotated[str, typer.Option()]
+Since = Annotated[str | None, typer.Option(metavar="INSTANT", help="From this instant on, like 2026-03-10T09:00:00Z.")]
+Until = Annotated[str | None, typer.Option(metavar="INSTANT", help="Before this instant, like 2026-03-11T09:00:00Z.")]
 WORDS = {None: "-", True: "yes", False: "no"}
 
 
-def say(result: Mapping[str, Any], *, json: bool) -> None:
+def say(result: Mapping[str, object], *, json: bool) -> None:
     """Print a result: as one JSON object, or for a person to read, with lists of objects as tables."""
     if json:
         print(jsons.dumps(result))
@@ -45,7 +44,7 @@ def say(result: Mapping[str, Any], *, json: bool) -> None:
             print(f"{name}: {shown(value)}")
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a value as a person reads it."""
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
@@ -96,7 +95,7 @@ def warnings(engine: Engine) -> list[str]:
     return [f"Others on this machine can reach the data. Close it: chmod go= {paths}"] if paths else []
 
 
-def whole(model: type[T], options: dict[str, Any]) -> T:
+def whole(model: type[T], options: Mapping[str, object]) -> T:
     """Return the record that options describe. Raises `validation_failed` with all errors."""
     errors: FieldErrors = {}
     record = whole_part(model, options, errors)
@@ -105,7 +104,7 @@ def whole(model: type[T], options: dict[str, Any]) -> T:
     return record
 
 
-def whole_part(model: type[T], options: dict[str, Any], errors: FieldErrors, prefix: str = "") -> T:
+def whole_part(model: type[T], options: Mapping[str, object], errors: FieldErrors, prefix: str = "") -> T:
     """Return the record that some of a command's options describe; adds what is wrong with them to `errors`.
 
     `prefix` stands before field names in errors: `admin_` makes `email` the option `--admin-email`.
@@ -114,7 +113,15 @@ def whole_part(model: type[T], options: dict[str, Any], errors: FieldErrors, pre
     return complete(model, read_fields(model, sent, errors, prefix), sent, errors, prefix)
 
 
-def changes(model: type[msgspec.Struct], options: dict[str, Any]) -> dict[str, Any]:
+def defaults(model: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return the defaults of a type's fields, for options; None for those without one."""
+    return {
+        field.name: None if field.default is msgspec.NODEFAULT else field.default
+        for field in msgspec.structs.fields(model)
+    }
+
+
+def changes(model: type[msgspec.Struct], options: Mapping[str, object]) -> dict[str, Any]:
     """Return the fields that options change. Raises `validation_failed` with all errors, BadParameter for no change."""
     sent = {name: value for name, value in options.items() if value is not None}
     if not sent:

@@ -21,7 +21,9 @@ def address(text: str) -> str:
 
 Source = Annotated[
     str | None,
-    typer.Option("--from", parser=address, metavar="ADDRESS", help="The source. [default: the configured database]"),
+    typer.Option(
+        "--from", parser=address, metavar="ADDRESS", help="The source.", show_default="the configured database"
+    ),
 ]
 Target = Annotated[
     str, typer.Option("--to", parser=address, metavar="ADDRESS", help="The target: a new or empty database.")

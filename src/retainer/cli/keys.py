@@ -1,13 +1,13 @@
-"""Commands of admins on API keys."""
+"""Commands on API keys."""
 
 from typing import Annotated
 
 import msgspec
 import typer
 
-from retainer.cli.common import Account, Json, Option, Required, acting_for, acting_on, changes, comma_list, say, whole
+from retainer.cli.common import Account, Json, acting_for, acting_on, changes, comma_list, say, whole
 from retainer.identity.keys import key_changes, key_list, keys
-from retainer.identity.keys.key_changes import KeyChanges, Rotation
+from retainer.identity.keys.key_changes import MAX_OVERLAP_HOURS, OVERLAP_HOURS, KeyChanges, Rotation
 from retainer.identity.keys.key_list import KeyFilter
 from retainer.identity.keys.keys import SCOPES, KeyDetails
 from retainer.schema.identity import api_keys
@@ -16,14 +16,24 @@ from retainer.values.kinds import MAX_INTEGER
 key_cli = typer.Typer(help="Create, list, change, rotate and revoke API keys.", no_args_is_help=True)
 
 Key = Annotated[int, typer.Argument(metavar="KEY", min=1, max=MAX_INTEGER, help="The key's id.")]
-Holder = Annotated[int, typer.Option(min=1, max=MAX_INTEGER, help="The user that the key acts as.")]
-OfUser = Annotated[int | None, typer.Option("--user", min=1, max=MAX_INTEGER, help="Only keys of this user.")]
+NAME = typer.Option(help="The integration that uses the key, like Zapier.")
+Holder = Annotated[int, typer.Option(min=1, max=MAX_INTEGER, help="The user that the key acts as, by id.")]
+OfUser = Annotated[int | None, typer.Option("--user", min=1, max=MAX_INTEGER, help="Only keys of this user, by id.")]
 Status = Annotated[str | None, typer.Option(help="Only active, expired or revoked keys.")]
-Search = Annotated[str | None, typer.Option("--q", help="Only keys with this in name, beginning, end or user.")]
-Sort = Annotated[str, typer.Option(help=f"{', '.join(key_list.ORDERS)}; -name for the reverse.")]
-Scopes = Annotated[str, typer.Option(help="A comma list, like clients:read,time:write, or all.")]
-NewScopes = Annotated[str | None, typer.Option("--scopes", help="All scopes from now on: a comma list, or all.")]
-Hours = Annotated[int | None, typer.Option(help=f"How long the former key remains valid; {key_changes.OVERLAP_HOURS}.")]
+Search = Annotated[
+    str | None, typer.Option("--q", help="Only keys with this in their name, prefix, last four characters or user.")
+]
+Sort = Annotated[str, typer.Option(help=f"One of: {', '.join(key_list.ORDERS)}. For descending order, like -name.")]
+Scopes = Annotated[str, typer.Option(help="Scopes separated by commas, like clients:read,time:write; or all.")]
+NewScopes = Annotated[str | None, typer.Option("--scopes", help="All scopes from now on, separated by commas; or all.")]
+EXPIRY = "When the key expires, like 2027-01-01T00:00:00Z."
+Expiry = Annotated[str | None, typer.Option(metavar="INSTANT", help=EXPIRY, show_default="never")]
+NewExpiry = Annotated[
+    str | None, typer.Option("--expires-at", metavar="INSTANT", help=EXPIRY, show_default="the same lifetime as before")
+]
+Hours = Annotated[
+    int, typer.Option(metavar="HOURS", help=f"Hours that the former key remains valid, 0 to {MAX_OVERLAP_HOURS}.")
+]
 
 
 def scope_list(text: str | None) -> list[str] | None:
@@ -33,7 +43,13 @@ def scope_list(text: str | None) -> list[str] | None:
 
 @key_cli.command("create")
 def create_key(
-    account: Account, *, user: Holder, name: Required, scopes: Scopes, expires_at: Option = None, json: Json = False
+    account: Account,
+    *,
+    user: Holder,
+    name: Annotated[str, NAME],
+    scopes: Scopes,
+    expires_at: Expiry = None,
+    json: Json = False,
 ) -> None:
     """Create a key; its value is shown only once."""
     options = {"name": name, "user_id": user, "scopes": scope_list(scopes), "expires_at": expires_at}
@@ -66,7 +82,9 @@ def list_keys(
 
 
 @key_cli.command("set")
-def set_key(key: Key, *, name: Option = None, scopes: NewScopes = None, json: Json = False) -> None:
+def set_key(
+    key: Key, *, name: Annotated[str | None, NAME] = None, scopes: NewScopes = None, json: Json = False
+) -> None:
     """Change a key's name or scopes; the change applies from the next request."""
     values = changes(KeyChanges, {"name": name, "scopes": scope_list(scopes)})
     with acting_on(api_keys, key) as tx:
@@ -75,7 +93,7 @@ def set_key(key: Key, *, name: Option = None, scopes: NewScopes = None, json: Js
 
 
 @key_cli.command("rotate")
-def rotate_key(key: Key, *, hours: Hours = None, expires_at: Option = None, json: Json = False) -> None:
+def rotate_key(key: Key, *, hours: Hours = OVERLAP_HOURS, expires_at: NewExpiry = None, json: Json = False) -> None:
     """Create a key in place of another, which remains valid for some hours; the new value is shown only once."""
     rotation = whole(Rotation, {"hours": hours, "expires_at": expires_at})
     with acting_on(api_keys, key) as tx:

@@ -29,15 +29,17 @@ if TYPE_CHECKING:
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")]
 Workers = Annotated[int, typer.Option(min=1, help="Worker processes; more than one needs PostgreSQL and Valkey.")]
-Threads = Annotated[int | None, typer.Option(min=1, max=256, help="Threads of each worker. [default: 16]")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, max=256, help="Threads of each worker.", show_default="RETAINER_THREADS")
+]
 NoMonitor = Annotated[bool, typer.Option("--no-monitor", help="Do not check the sites.")]
-Once = Annotated[bool, typer.Option(help="Check what is due, then end.")]
+Once = Annotated[bool, typer.Option("--once", help="Check the sites that are due, then end.")]
 Paused = Annotated[
     bool | None, typer.Option("--pause/--resume", help="Stop or resume checking in all processes, and end.")
 ]
 Repair = Annotated[bool, typer.Option("--repair", help="Correct stored totals that do not match their rows.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Show what would run and which tables it locks; run nothing.")]
-Out = Annotated[Path | None, typer.Option(help="The file to write; by default standard output.")]
+Out = Annotated[Path | None, typer.Option(help="The file to write.", show_default="standard output")]
 
 
 def operate(cli: typer.Typer) -> None:

@@ -1,25 +1,26 @@
-"""Commands of admins on the request log: what keys have requested, and how it was answered."""
+"""Commands on the request log."""
 
 from typing import Annotated
 
 import msgspec
 import typer
 
-from retainer.cli.common import Account, Json, opened, say, whole
+from retainer.cli.common import Account, Json, Since, Until, opened, say, whole
 from retainer.errors import invalid
 from retainer.identity.admins import operator_of
 from retainer.traffic.requests import Filter, LoggedRequest, list_requests
 
 request_cli = typer.Typer(help="Look up the requests of an account's keys.", no_args_is_help=True)
 
-KeyId = Annotated[int | None, typer.Option(help="Of this key, by its id.")]
-Status = Annotated[str | None, typer.Option(help="Answered with a status of this class: 2xx, 3xx, 4xx or 5xx.")]
-Method = Annotated[str | None, typer.Option(help="With this method, like POST.")]
-Path = Annotated[str | None, typer.Option(help="With a path that begins like this: /clients or /clients/17.")]
-Operation = Annotated[str | None, typer.Option(help="Of this operation, like listClients.")]
-RequestId = Annotated[str | None, typer.Option(help="With this request id, as in X-Request-Id.")]
-Moment = Annotated[str | None, typer.Option(help="An instant, like 2026-03-10T09:00:00Z.")]
-After = Annotated[str | None, typer.Option(help="Where the page begins: `next` of the page before.")]
+KeyId = Annotated[int | None, typer.Option(help="Only requests of this key, by its id.")]
+Status = Annotated[str | None, typer.Option(help="Only responses of this class: 2xx, 3xx, 4xx or 5xx.")]
+Method = Annotated[str | None, typer.Option(help="Only this method, like POST.")]
+Path = Annotated[str | None, typer.Option(help="Only paths that begin like this: /clients or /clients/17.")]
+Operation = Annotated[str | None, typer.Option(help="Only this operation, like listClients.")]
+RequestId = Annotated[str | None, typer.Option(help="Only the request with this id, as in X-Request-Id.")]
+Address = Annotated[str | None, typer.Option(help="Only requests from this IP address, like 203.0.113.7.")]
+Record = Annotated[str | None, typer.Option(help="Only requests that changed this record, like /clients/17.")]
+After = Annotated[str | None, typer.Option(help="The `next` of the previous page.")]
 Limit = Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of requests.")]
 
 
@@ -33,8 +34,10 @@ def list_logged(
     path: Path = None,
     operation: Operation = None,
     request_id: RequestId = None,
-    since: Moment = None,
-    until: Moment = None,
+    address: Address = None,
+    record: Record = None,
+    since: Since = None,
+    until: Until = None,
     after: After = None,
     limit: Limit = 50,
     json: Json = False,
@@ -47,6 +50,8 @@ def list_logged(
         "path": path,
         "operation": operation,
         "request_id": request_id,
+        "address": address,
+        "record": record,
         "since": since,
         "until": until,
     }

@@ -1,24 +1,11 @@
-"""Commands of admins on people: users, the links with which they set passwords, and their sessions."""
+"""Commands on users, their password links and their sessions."""
 
 from typing import Annotated
 
 import msgspec
 import typer
 
-from retainer.cli.common import (
-    Account,
-    Json,
-    Option,
-    Required,
-    Whole,
-    acting_for,
-    acting_on,
-    changes,
-    opened,
-    say,
-    site,
-    whole,
-)
+from retainer.cli.common import Account, Json, acting_for, acting_on, changes, defaults, opened, say, site, whole
 from retainer.errors import invalid
 from retainer.identity.audit import Fields
 from retainer.identity.people import password_links, passwords, sessions, users
@@ -34,20 +21,46 @@ session_cli = typer.Typer(help="List and revoke the sessions of admins in the co
 
 User = Annotated[int, typer.Argument(metavar="USER", min=1, max=MAX_INTEGER, help="The user's id.")]
 Session = Annotated[int, typer.Argument(metavar="SESSION", min=1, max=MAX_INTEGER, help="The session's id.")]
+NAME = typer.Option(help="The user's name.")
+EMAIL = typer.Option(help="The user's email. Admins sign in with it.")
+ROLE = typer.Option(help="admin or member. Only admins can sign in to the console.")
+CAPACITY = typer.Option(metavar="MINUTES", help="Working minutes a week, from 0 to 10080.")
+TARGET = typer.Option(metavar="PERCENT", help="Billable part of the working time to aim for, like 75.")
+NEW = defaults(UserDetails)
+
+HourlyRate = Annotated[
+    str | None,
+    typer.Option(
+        metavar="AMOUNT",
+        help="Price of an hour in the account's currency, like 80.00. Without one, the account's applies.",
+    ),
+]
+CostRate = Annotated[
+    str | None, typer.Option(metavar="AMOUNT", help="Cost of an hour in the account's currency, like 45.")
+]
+CostRateFrom = Annotated[
+    str | None,
+    typer.Option(metavar="DAY", help="First day of the cost rate, like 2026-01-01.", show_default="all days"),
+]
+Password = Annotated[
+    str | None,
+    typer.Option(help="The user's password, 12 to 1000 characters.", show_default="a random one, which is printed"),
+]
+NewPassword = Annotated[str | None, typer.Option("--password", help="A new password, 12 to 1000 characters.")]
 
 
 @user_cli.command("create")
 def create_user(
     account: Account,
     *,
-    name: Required,
-    email: Required,
-    role: Option = None,
-    weekly_capacity_minutes: Whole = None,
-    target_percent: Option = None,
-    hourly_rate: Option = None,
-    cost_rate: Option = None,
-    password: Option = None,
+    name: Annotated[str, NAME],
+    email: Annotated[str, EMAIL],
+    role: Annotated[str, ROLE] = NEW["role"],
+    weekly_capacity_minutes: Annotated[int, CAPACITY] = NEW["weekly_capacity_minutes"],
+    target_percent: Annotated[str, TARGET] = NEW["target_percent"],
+    hourly_rate: HourlyRate = None,
+    cost_rate: CostRate = None,
+    password: Password = None,
     json: Json = False,
 ) -> None:
     """Add a user to an account."""
@@ -73,10 +86,10 @@ def create_user(
 def invite_user(
     account: Account,
     *,
-    name: Required,
-    email: Required,
-    weekly_capacity_minutes: Whole = None,
-    hourly_rate: Option = None,
+    name: Annotated[str, NAME],
+    email: Annotated[str, EMAIL],
+    weekly_capacity_minutes: Annotated[int, CAPACITY] = NEW["weekly_capacity_minutes"],
+    hourly_rate: HourlyRate = None,
     json: Json = False,
 ) -> None:
     """Add an admin to an account, and print a one-time link to set a password."""
@@ -106,15 +119,15 @@ def list_users(account: Account, *, json: Json = False) -> None:
 def set_user(
     user: User,
     *,
-    name: Option = None,
-    email: Option = None,
-    role: Option = None,
-    weekly_capacity_minutes: Whole = None,
-    target_percent: Option = None,
-    hourly_rate: Option = None,
-    cost_rate: Option = None,
-    cost_rate_from: Option = None,
-    password: Option = None,
+    name: Annotated[str | None, NAME] = None,
+    email: Annotated[str | None, EMAIL] = None,
+    role: Annotated[str | None, ROLE] = None,
+    weekly_capacity_minutes: Annotated[int | None, CAPACITY] = None,
+    target_percent: Annotated[str | None, TARGET] = None,
+    hourly_rate: HourlyRate = None,
+    cost_rate: CostRate = None,
+    cost_rate_from: CostRateFrom = None,
+    password: NewPassword = None,
     json: Json = False,
 ) -> None:
     """Change a user; a cost rate applies from --cost-rate-from."""

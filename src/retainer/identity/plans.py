@@ -24,6 +24,7 @@ PLANS = {
     )
 }
 """The plans by name. The limit of a plan without the API applies to trials."""
+WITH_API = ", ".join(plan.name for plan in PLANS.values() if plan.has_api)
 
 
 def includes_api(plan: str, trial_ends_at: str | None, now: str) -> bool:
@@ -35,8 +36,7 @@ def require_api(plan: str, trial_ends_at: str | None, now: str) -> None:
     """Raise `plan_required` or `trial_ended` (402) unless the plan or a trial includes the API."""
     if includes_api(plan, trial_ends_at, now):
         return
-    including = ", ".join(name for name, other in PLANS.items() if other.has_api)
-    change = f"Change the account's plan to one that does: {including}."
+    change = f"Change the account's plan to one that does: {WITH_API}."
     if trial_ends_at is None:
         raise Refusal("plan_required", f"The plan {plan} does not include the API. {change}", plan=plan)
     raise Refusal(
