@@ -21,11 +21,11 @@ NOW = "2026-03-10T12:00:00.000000Z"
         ("2020-03-10T12:00:00.000000Z", "6 years ago"),
     ],
 )
-def test_how_far_an_instant_is(instant, told):
+def test_the_distance_of_an_instant(instant, told):
     assert words.distance(instant, NOW) == told
 
 
-def test_an_instant_is_told_in_the_zone_of_the_account():
+def test_an_instant_is_shown_in_the_account_s_time_zone():
     at = words.moment("2026-03-10T23:30:05.000000Z", "Europe/Berlin", NOW)
     assert (at.text, at.day, at.second) == ("11 Mar 2026, 00:30", "11 Mar 2026", "11 Mar, 00:30:05")
     assert words.day_end("2026-03-29", "Europe/Berlin") == "2026-03-29T22:00:00.000000Z"
@@ -44,18 +44,18 @@ def test_an_instant_is_told_in_the_zone_of_the_account():
         ),
     ],
 )
-def test_scopes_are_told_in_sentences(scopes, told):
+def test_scopes_are_described_in_sentences(scopes, told):
     assert words.scopes_in_words(scopes) == told
 
 
-def test_the_parts_of_a_bar_stand_on_each_other_and_the_least_failure_is_seen():
+def test_the_segments_of_a_bar_are_stacked_and_a_single_failure_is_visible():
     day = Counts(requests=1000, client_errors=300, server_errors=1, limited=100, busiest_minute=40)
-    chart = charts.by_status({"Monday": day, "Tuesday": Counts(requests=500)})
-    assert (chart.most, chart.width, chart.total.requests) == (1000, 20, 1500)
-    assert [(part.kind, part.y, part.height) for part in chart.bars[0].parts] == [
+    chart = charts.status_chart({"Monday": day, "Tuesday": Counts(requests=500)})
+    assert (chart.maximum, chart.width, chart.total.requests) == (1000, 20, 1500)
+    assert [(segment.kind, segment.y, segment.height) for segment in chart.bars[0].segments] == [
         ("good", 31, 69),
         ("warn", 11, 20),
         ("limited", 1, 10),
         ("bad", 0, 3),
     ]
-    assert charts.usage_line([0, 1, 1000]).heights == [0, 2, 20]
+    assert charts.sparkline([0, 1, 1000]).heights == [0, 2, 20]

@@ -1,1 +1,1 @@
-"""The console: the account's API settings as pages for its admins."""
+"""The console: pages on which admins manage the API of their account."""

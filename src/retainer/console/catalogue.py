@@ -1,6 +1,6 @@
-"""The catalogue of records: what kinds there are, how each is read, and how they refer to each other.
+"""The kinds of records that the console shows, and how they refer to each other.
 
-It follows from the declarations of the API: records are read here by the same functions, as the admin who looks.
+They follow from the operations of the API: a page calls the same handlers, with the rights of its admin.
 """
 
 from typing import Any, NamedTuple, get_args
@@ -16,12 +16,12 @@ from retainer.store.tx import Tx
 from retainer.values.records import Record
 
 NAMES = ("name", "subject", "title", "url", "description", "body")
-"""The fields of which the first that has a value is what people call a record."""
+"""The first of these fields with a value is the name of a record."""
 MAX_LABEL = 80
 
 
 class Kind(NamedTuple):
-    """A kind of record: the operations of the API that list it, and read one."""
+    """A kind of record, with the operations of the API that list it and read one."""
 
     name: str
     table: Table
@@ -31,12 +31,12 @@ class Kind(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Return the kind as a heading."""
+        """Return the heading: `Time entries`."""
         return self.table.name.replace("_", " ").capitalize()
 
     @property
     def noun(self) -> str:
-        """Return what one of the kind is called."""
+        """Return the singular: `time entry`."""
         return singular(self.table)
 
     def get(self, tx: Tx, record_id: int) -> Record:
@@ -47,7 +47,7 @@ class Kind(NamedTuple):
         return record
 
     def page(self, tx: Tx, asked: dict[str, str], *, number: int = 1, size: int = 25, within: int = 0) -> Paged[Record]:
-        """Return a page of the list, filtered as its query parameters would, within a parent where there is one."""
+        """Return a page of the list, filtered by query parameters; `within` is the id of the parent, if it has one."""
         known = parameters(self.listing.query)
         values = {known[name].field: known[name].read(text) for name, text in asked.items() if name in known}
         page = Page(number, size, self.listing.query.sorts[:1], "", "")
@@ -57,7 +57,7 @@ class Kind(NamedTuple):
 
 
 class Relation(NamedTuple):
-    """Records that refer to another: their kind, and by which field; none where they are listed within it."""
+    """A kind of record that refers to another, and the field that does; None for children."""
 
     kind: Kind
     field: str | None
@@ -94,7 +94,7 @@ class Catalogue:
         return kind
 
     def relations(self, table: Table) -> list[Relation]:
-        """Return which records refer to those of a table."""
+        """Return the kinds that refer to records of a table."""
         found = []
         for kind in self.kinds.values():
             if kind.parent is table:
@@ -106,12 +106,12 @@ class Catalogue:
         return found
 
     def references(self, kind: Kind) -> dict[str, Table]:
-        """Return the fields of a kind that refer to others."""
+        """Return the fields of a kind that refer to other records, with their tables."""
         return dict(reference_columns(kind.table))
 
 
 def label_of(record: Record) -> str:
-    """Return what people call a record: its number and name, or what comes nearest to a name."""
+    """Return the number and name of a record, or its id without either."""
     name = next((str(text) for field in NAMES if (text := getattr(record, field, None))), "")
     number = getattr(record, "number", None)
     parts = [str(number)] if number is not None else []
@@ -126,7 +126,7 @@ def record_id_of(text: str, kind: Kind) -> int:
 
 
 def _reads_one(operation: Operation) -> bool:
-    """Whether an operation takes nothing but the id of the record."""
+    """Whether an operation reads one record by its id."""
     is_plain = (
         operation.path == f"{operation.resource.path}/{{{operation.parameters[-1]}}}" if operation.parameters else False
     )

@@ -1,18 +1,24 @@
-"""Charts: bars as figures on a plane of whole numbers, which templates draw as SVG."""
+"""Charts: bars and sparklines in whole units of a drawing, which templates render as SVG."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from datetime import timedelta
 from typing import NamedTuple
 
-from retainer.traffic.counts import Counts
+from retainer.console import words
+from retainer.store.tx import Tx
+from retainer.traffic.counts import Counts, by_day, by_hour
+from retainer.values.exact import instant_after
 
-STEP, HEIGHT = 10, 100
-"""How wide the place of a bar is, and how high the highest one, in units of the drawing."""
-LEAST = 3
-"""So high is the least that is not nothing, so that one failure among a thousand requests is seen."""
+HOURS = timedelta(hours=23)
+"""With the current hour, a chart shows 24."""
+BAR_WIDTH, HEIGHT = 10, 100
+SPARKLINE_HEIGHT = 20
+MIN_HEIGHT, MIN_SPARKLINE_HEIGHT = 3, 2
+"""Minimum height of a value above 0, so that one failure among a thousand requests is visible."""
 
 
-class Part(NamedTuple):
-    """A part of a bar."""
+class Segment(NamedTuple):
+    """A segment of a stacked bar."""
 
     kind: str
     y: int
@@ -20,75 +26,75 @@ class Part(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A bar: where it begins, its parts from below, what it says in words, and its figures for the table."""
+    """A stacked bar: its left edge, its segments from below, its label, and its figures for the table."""
 
     x: int
-    parts: list[Part]
+    segments: list[Segment]
     label: str
     counts: Counts
 
 
 class Chart(NamedTuple):
-    """Bars beside each other, the highest of which is `most`."""
+    """A bar chart; the highest bar shows `maximum`."""
 
     bars: list[Bar]
-    most: int
+    maximum: int
     total: Counts
 
     @property
     def width(self) -> int:
-        """How wide the drawing is, in its units."""
-        return len(self.bars) * STEP
+        """Return the width of the drawing."""
+        return len(self.bars) * BAR_WIDTH
 
 
-class Line(NamedTuple):
-    """A usage line: small bars of the requests of some days."""
+class Sparkline(NamedTuple):
+    """The requests of some days as small bars."""
 
     heights: list[int]
     total: int
-    failed: int = 0
 
 
-def by_status(counts: Mapping[str, Counts]) -> Chart:
-    """Return a chart of requests by how they were answered; the labels are the keys."""
-    most = max((each.requests for each in counts.values()), default=0)
-    bars = [Bar(place * STEP, _parts(each, most), label, each) for place, (label, each) in enumerate(counts.items())]
-    return Chart(bars, most, total_of(counts.values()))
+def hourly_chart(tx: Tx, key_id: int | None = None) -> Chart:
+    """Return a chart of the last 24 hours, of one key or all."""
+    counts = by_hour(tx, instant_after(tx.now, -HOURS), tx.now, key_id)
+    return status_chart({words.hour_label(hour, tx.actor.timezone): each for hour, each in counts.items()})
 
 
-def usage_line(days: list[int]) -> Line:
-    """Return the usage line of a key."""
-    most = max(days, default=0)
-    return Line([_height(count, most, 20, least=2) for count in days], sum(days))
+def daily_chart(tx: Tx, days: int, key_id: int | None = None) -> Chart:
+    """Return a chart of the last days, of one key or all."""
+    return status_chart({words.day_label(day): each for day, each in by_day(tx, days, key_id).items()})
 
 
-def total_of(counts: Iterable[Counts]) -> Counts:
-    """Return the sum of counts, and their busiest minute."""
-    total = Counts()
-    for each in counts:
-        total.requests += each.requests
-        total.client_errors += each.client_errors
-        total.server_errors += each.server_errors
-        total.limited += each.limited
-        total.busiest_minute = max(total.busiest_minute, each.busiest_minute)
-    return total
+def status_chart(counts: Mapping[str, Counts]) -> Chart:
+    """Return a chart of requests by the status of their responses; the keys are labels."""
+    maximum = max((each.requests for each in counts.values()), default=0)
+    total, bars = Counts(), []
+    for index, (label, each) in enumerate(counts.items()):
+        bars.append(Bar(index * BAR_WIDTH, _segments(each, maximum), label, each))
+        total.add(each)
+    return Chart(bars, maximum, total)
 
 
-def _parts(counts: Counts, most: int) -> list[Part]:
-    """Return the parts of a bar from below: what was answered well first."""
-    kinds = (
-        ("good", counts.requests - counts.client_errors - counts.server_errors),
-        ("warn", counts.client_errors - counts.limited),
-        ("limited", counts.limited),
-        ("bad", counts.server_errors),
-    )
-    parts, bottom = [], HEIGHT
-    for kind, count in kinds:
-        if height := _height(count, most, HEIGHT, least=LEAST):
-            bottom = max(0, bottom - height)
-            parts.append(Part(kind, bottom, height))
-    return parts
+def sparkline(days: list[int]) -> Sparkline:
+    """Return the sparkline of a key."""
+    maximum = max(days, default=0)
+    return Sparkline([_scale(count, maximum, SPARKLINE_HEIGHT, MIN_SPARKLINE_HEIGHT) for count in days], sum(days))
 
 
-def _height(count: int, most: int, height: int, *, least: int) -> int:
-    return max(least, count * height // most) if count > 0 else 0
+def _segments(counts: Counts, maximum: int) -> list[Segment]:
+    kinds = {
+        "good": counts.requests - counts.client_errors - counts.server_errors,
+        "warn": counts.client_errors - counts.limited,
+        "limited": counts.limited,
+        "bad": counts.server_errors,
+    }
+    segments, y = [], HEIGHT
+    for kind, count in kinds.items():
+        if height := _scale(count, maximum, HEIGHT, MIN_HEIGHT):
+            y = max(0, y - height)
+            segments.append(Segment(kind, y, height))
+    return segments
+
+
+def _scale(count: int, maximum: int, height: int, min_height: int) -> int:
+    return max(min_height, count * height // maximum) if count > 0 else 0

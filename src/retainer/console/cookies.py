@@ -1,4 +1,4 @@
-"""Cookies: the session of a browser, and what one page hands to the next."""
+"""Cookies: the session, and the values that one page passes to the next."""
 
 from typing import NamedTuple
 from urllib.parse import quote, unquote
@@ -9,7 +9,7 @@ SESSION = "session"
 
 
 class Cookie(NamedTuple):
-    """A value that a browser is to keep for some seconds, for the pages below a path; none of them is to forget it."""
+    """A cookie for the pages below a path, with its lifetime in seconds; 0 deletes it."""
 
     name: str
     value: str = ""
@@ -18,9 +18,9 @@ class Cookie(NamedTuple):
 
 
 class Cookies:
-    """The cookies of a request, and how its answer sets others; out of reach of scripts, and of other sites' forms.
+    """The cookies of a request, and the headers that set them: `HttpOnly` and `SameSite=Lax`.
 
-    Under https, those of the whole console have the prefix `__Host-`: no other host can have set them.
+    Under https, those of the whole console have the prefix `__Host-`, so that no other host can set them.
     """
 
     def __init__(self, request: Request) -> None:
@@ -32,7 +32,7 @@ class Cookies:
         return self._sent.get(self._name(name, path))
 
     def header(self, cookie: Cookie) -> tuple[str, str]:
-        """Return the header of an answer that lets the browser keep a value, or forget it."""
+        """Return the header that sets or deletes a cookie."""
         secure = "; Secure" if self._is_secure else ""
         pair = f"{self._name(cookie.name, cookie.path)}={quote(cookie.value, safe='')}"
         limits = f"Path={cookie.path}; Max-Age={cookie.seconds}"
@@ -44,6 +44,6 @@ class Cookies:
 
 
 def parsed(header: str) -> dict[str, str]:
-    """Return the cookies of a request; of those with the same name the first, whose path is the longest."""
+    """Return the cookies of a request; of two with the same name the first, which has the longer path."""
     pairs = [part.strip().partition("=") for part in header.split(";")]
     return {name: unquote(text) for name, _, text in reversed(pairs)}

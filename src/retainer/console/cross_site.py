@@ -1,4 +1,4 @@
-"""Requests from other sites: whatever changes something is taken from the console's pages alone."""
+"""Protection against cross-site requests: forms are accepted from pages of the console only."""
 
 from urllib.parse import urlsplit
 
@@ -9,10 +9,10 @@ PORTS = {"http": 80, "https": 443}
 
 
 def is_refused(request: Request) -> bool:
-    """Whether a request with an unsafe method does not come from a page of this origin.
+    """Whether a request with an unsafe method comes from another origin.
 
-    Browsers say so in `Sec-Fetch-Site`; where that is missing, or says that nobody's page has sent it, `Origin` must
-    be the public address of this server: a page that came without TLS is another site, too.
+    Browsers send `Sec-Fetch-Site`. If it is missing or `none`, `Origin` must be the public address of this server,
+    scheme included.
     """
     site = request.header("SEC_FETCH_SITE")
     is_own = site == "same-origin" or (site in {None, "none"} and _names_this_server(request))
@@ -20,13 +20,13 @@ def is_refused(request: Request) -> bool:
 
 
 def _names_this_server(request: Request) -> bool:
-    """Whether `Origin` is where the server is reached, as it is known here or behind a proxy."""
+    """Whether `Origin` is the public address of this server."""
     sent = _origin(request.header("ORIGIN") or "")
     return sent is not None and sent == _origin(request.origin)
 
 
 def _origin(address: str) -> tuple[str, str, int] | None:
-    """Return scheme, host and port of an address; None where it has none."""
+    """Return scheme, host and port of a URL; None for an invalid one."""
     try:
         url = urlsplit(address)
         port = url.port or PORTS.get(url.scheme)

@@ -1,4 +1,4 @@
-"""Forms: what a browser has sent, read by the same rules as bodies and options, and shown again with its errors."""
+"""Forms: reads submitted fields by the same rules as bodies, and shows them again with their errors."""
 
 from collections.abc import Sequence
 from types import NoneType
@@ -18,7 +18,7 @@ MAX_FIELDS = 200
 
 
 class Form:
-    """The fields of a form or a query as they were typed, and what is wrong with them."""
+    """The fields of a form or a query as text, and their errors."""
 
     def __init__(self, pairs: Sequence[tuple[str, str]] = ()) -> None:
         self.texts: dict[str, list[str]] = {}
@@ -32,26 +32,26 @@ class Form:
         return name in self.texts
 
     def text(self, name: str, default: object = "") -> str:
-        """Return what was typed into a field, or the default where the form was not sent or has no such field."""
+        """Return the text of a field, or the default if it was not sent."""
         if name in self.texts:
             return self.texts[name][-1].strip()
         return "" if default is None else str(default)
 
     def texts_of(self, name: str) -> list[str]:
-        """Return all that was chosen in a field."""
+        """Return all values of a field."""
         return self.texts.get(name, [])
 
     def refuse(self, refusal: Refusal) -> None:
-        """Note why the form was refused."""
+        """Note a refusal and its errors."""
         self.errors = refusal.members.get("errors", {})
         self.message = "" if self.errors else refusal.message
         self.status = refusal.status
 
 
 def parse(text: str) -> Form:
-    """Return the fields of an encoded form or query. Raises `bad_request`, and `validation_failed` for what is no text.
+    """Return the fields of an encoded form or query. Raises `bad_request`, and `validation_failed` for invalid text.
 
-    So whatever a page reads of them can be looked for in the database, as what the API reads.
+    So every value that a page reads can be used in a database query, as in the API.
     """
     try:
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
@@ -66,7 +66,7 @@ def parse(text: str) -> Form:
 
 
 def read_new(model: type[T], form: Form, **others: object) -> T:
-    """Return the record that a form describes; fields left blank have their defaults. `others` are not typed.
+    """Return the record that a form describes; blank fields get their defaults. `others` are fields not in the form.
 
     Raises `validation_failed` with the errors of all fields.
     """
@@ -79,7 +79,7 @@ def read_new(model: type[T], form: Form, **others: object) -> T:
 
 
 def read_changes(model: type[msgspec.Struct], form: Form) -> dict[str, Any]:
-    """Return the fields that a form changes; one that is blank is null. Raises `validation_failed`."""
+    """Return the fields that a form changes; blank is null. Raises `validation_failed`."""
     errors: FieldErrors = {}
     values = read_fields(model, sent_by(model, form), errors)
     if errors:
@@ -88,14 +88,14 @@ def read_changes(model: type[msgspec.Struct], form: Form) -> dict[str, Any]:
 
 
 def read_filters(model: type[T], form: Form) -> T:
-    """Return what a list is limited to; a filter that cannot be read is noted in the form, and left out."""
+    """Return the filters of a list; an invalid one is noted in the form, and left out."""
     sent = {name: value for name, value in sent_by(model, form).items() if value != ""}
     values = read_fields(model, sent, form.errors)
     return model(**values)
 
 
 def sent_by(model: type[msgspec.Struct], form: Form) -> dict[str, Any]:
-    """Return the fields of a type that a form has, as JSON would have them: a browser sends text alone."""
+    """Return a form's fields of a type as JSON would have them: lists as lists, whole numbers as numbers."""
     hints = get_type_hints(model, include_extras=True)
     sent: dict[str, Any] = {}
     for name, field in writable_fields(model).items():
@@ -110,7 +110,7 @@ def sent_by(model: type[msgspec.Struct], form: Form) -> dict[str, Any]:
 
 
 def _bare(hint: Any) -> Any:
-    """Return the plain type of a declared kind, null aside."""
+    """Return the plain type of a field, without null."""
     bare = unwrapped(hint)[0]
     inner = [part for part in get_args(bare) if part is not NoneType]
     if NoneType in get_args(bare):

@@ -1,4 +1,4 @@
-"""The context of a page: the request and who sent it, and the replies of pages: views, redirects and notices."""
+"""The context of a page, and its reply: a view, a redirect or a response."""
 
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
@@ -24,14 +24,14 @@ ONE_TIME_SECONDS = 60
 
 
 class Notice(NamedTuple):
-    """A sentence about what was done, shown once, on the next page."""
+    """A message that is shown once, on the next page."""
 
     kind: Literal["good", "warn", "bad"]
     text: str
 
 
 class View(NamedTuple):
-    """A page to render: the template, its values, and the one-time cookies that it uses up."""
+    """A page to render: its template and values, and the one-time cookies to delete."""
 
     template: str
     values: dict[str, object]
@@ -41,14 +41,14 @@ class View(NamedTuple):
 
 
 class Redirect(NamedTuple):
-    """A redirect to a page of the console, with cookies for it."""
+    """A redirect to a page of the console, with cookies."""
 
     path: str
     cookies: tuple[Cookie, ...] = ()
 
 
 Reply = View | Redirect | Response
-"""What a page returns. It becomes a response after its transaction, so nothing is announced before the commit."""
+"""The result of a page. It becomes a response after the commit of its transaction."""
 
 
 class PageContext(msgspec.Struct):
@@ -74,7 +74,7 @@ class PageContext(msgspec.Struct):
 
     @property
     def typed(self) -> Form:
-        """Return what a form shows: the fields that were posted, or those that a link or a preset fills in."""
+        """Return the fields for a form: the posted ones, else those of a link or a preset."""
         return self.form if self.form.texts else self.query
 
     def moment(self, instant: str | None) -> words.Moment | None:
@@ -87,7 +87,7 @@ class PageContext(msgspec.Struct):
         return View(template, values, status, (uses_up,) if uses_up and is_sent else ())
 
     def redirect(self, path: str, notice: str = "", *cookies: Cookie, kind: str = "good") -> Redirect:
-        """Return a redirect to a page of the console, which shows the notice."""
+        """Return a redirect to a page of the console with a notice."""
         notices = (Cookie("notice", f"{kind} {notice}", seconds=ONE_TIME_SECONDS),) if notice else ()
         return Redirect(path, (*notices, *cookies))
 

@@ -1,4 +1,4 @@
-"""The routes of the console: for each path the page that it shows, and what a form on that page does."""
+"""The routes of the console: the page at each path, and the action of its form."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -90,7 +90,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
 
 
 class _Resource(NamedTuple):
-    """A route as the router keeps it."""
+    """A route in the form that the router requires."""
 
     route: Route
 

@@ -1,4 +1,4 @@
-"""The scope matrix: what keys can be allowed, by resource and level, and the presets for what people connect."""
+"""The scope matrix: the scopes of a key by resource and level, and presets for common integrations."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ COVERED = {
 
 
 class Row(NamedTuple):
-    """A resource, what it covers, and the scopes for it; reports cannot be written."""
+    """A resource, its contents, and its scopes; reports have no write scope."""
 
     name: str
     covers: str
@@ -29,7 +29,7 @@ class Row(NamedTuple):
 
 
 class Preset(NamedTuple):
-    """Scopes for a purpose."""
+    """Scopes for a common integration."""
 
     name: str
     title: str
@@ -61,7 +61,7 @@ def matrix() -> list[Row]:
 
 
 def chosen(context: PageContext, held: list[str] | None = None) -> set[str]:
-    """Return the scopes that are ticked: those of a preset, else those that were sent, else those that are held."""
+    """Return the selected scopes: those of a preset, else the sent ones, else those that the key holds."""
     for preset in PRESETS:
         if context.typed.text("preset") == preset.name:
             return set(preset.scopes)

@@ -1,4 +1,4 @@
-"""The console as a part of the site: sign-in, cross-site checks, transactions of pages, and error pages."""
+"""The console's requests: cross-site check, session, route, transaction, and error pages."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Words: how instants, amounts of things, and scopes read to a person."""
+"""Words: instants, counts and scopes as people read them."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
@@ -17,11 +17,11 @@ STEPS = (
     (60 * DAY, "day", DAY),
     (2 * YEAR, "month", MONTH),
 )
-"""Below how many seconds a distance is told in which unit, and how many seconds that has."""
+"""Units of distances: the limit in seconds below which a unit is used, its name, and its length in seconds."""
 
 
 class Moment(NamedTuple):
-    """An instant: exact for machines, in the account's zone for people, and how far it is from now."""
+    """An instant: as stored, in the account's time zone, and as a distance from now."""
 
     instant: str
     text: str
@@ -37,14 +37,14 @@ def zone(name: str) -> ZoneInfo:
 
 
 def moment(instant: str, timezone: str, now: str) -> Moment:
-    """Return an instant as people in a time zone read it."""
+    """Return an instant for display in a time zone."""
     at = datetime.fromisoformat(instant).astimezone(zone(timezone))
     day = f"{at.day} {at:%b %Y}"
     return Moment(instant, f"{day}, {at:%H:%M}", day, f"{at.day} {at:%b, %H:%M:%S}", distance(instant, now))
 
 
 def distance(instant: str, now: str) -> str:
-    """Return how far an instant lies before or after another: `3 minutes ago`, `in 2 days`."""
+    """Return the distance of an instant from now: `3 minutes ago`, `in 2 days`."""
     seconds = round((datetime.fromisoformat(instant) - datetime.fromisoformat(now)).total_seconds())
     span = abs(seconds)
     if span < NOW:
@@ -59,19 +59,31 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def hour_label(hour: str, timezone: str) -> str:
+    """Return an hour as the label of a bar, like `22 Nov, 14:00`."""
+    at = datetime.fromisoformat(hour).astimezone(zone(timezone))
+    return f"{at.day} {at:%b, %H:%M}"
+
+
+def day_label(day: str) -> str:
+    """Return a day as the label of a bar, like `Sun 22 Nov`."""
+    at = date.fromisoformat(day)
+    return f"{at:%a} {at.day} {at:%b}"
+
+
 def day_end(day: str, timezone: str) -> str:
-    """Return the instant at which a calendar day ends in a time zone. Raises ValueError for no day."""
+    """Return the instant at which a calendar day ends in a time zone. Raises ValueError for an invalid day."""
     following = date.fromisoformat(day) + timedelta(days=1)
     return as_instant(datetime.combine(following, time(), zone(timezone)).astimezone(UTC))
 
 
 def day_start(day: str, timezone: str) -> str:
-    """Return the instant at which a calendar day begins in a time zone. Raises ValueError for no day."""
+    """Return the instant at which a calendar day begins in a time zone. Raises ValueError for an invalid day."""
     return as_instant(datetime.combine(date.fromisoformat(day), time(), zone(timezone)).astimezone(UTC))
 
 
 def scopes_in_words(scopes: list[str]) -> str:
-    """Return sentences that say what scopes allow."""
+    """Return scopes as sentences."""
     held = set(scopes)
     if held >= set(SCOPES):
         return "Can read and edit everything."
@@ -88,6 +100,6 @@ def scopes_in_words(scopes: list[str]) -> str:
 
 
 def listed(names: set[str]) -> str:
-    """Return names in the order of the reference, as a sentence lists them."""
+    """Return resources as part of a sentence, in the order of the reference."""
     words = [name for name in (*SCOPE_RESOURCES, "reports") if name in names]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -26,6 +26,12 @@ class Counts(msgspec.Struct):
     busiest_minute: int = 0
     """Of one key."""
 
+    def add(self, other: "Counts") -> None:
+        """Add other counts; the busiest minute is that of either."""
+        for name in SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.busiest_minute = max(self.busiest_minute, other.busiest_minute)
+
 
 class OperationCounts(msgspec.Struct):
     """How often a key has called an operation, and in which hour last."""
@@ -76,7 +82,7 @@ def by_day(tx: Tx, days: int = 30, key_id: int | None = None) -> dict[str, Count
     shown = {day: Counts() for day in _last_days(tx, days)}
     for hour, counts in _hours(tx, _start(tx, days), tx.now, key_id).items():
         if (day := _day_of(hour, tx.actor.timezone)) in shown:
-            _add(shown[day], counts)
+            shown[day].add(counts)
     return shown
 
 
@@ -144,9 +150,3 @@ def _start(tx: Tx, days: int) -> str:
 @lru_cache(maxsize=4096)
 def _day_of(hour: str, timezone: str) -> str:
     return local_day(f"{hour}:00Z", timezone)
-
-
-def _add(counts: Counts, others: Counts) -> None:
-    for name in SUMS:
-        setattr(counts, name, getattr(counts, name) + getattr(others, name))
-    counts.busiest_minute = max(counts.busiest_minute, others.busiest_minute)

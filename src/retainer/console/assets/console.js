@@ -1,6 +1,6 @@
-// Comforts of the console: every page works without.
+// Enhancements of the console: every page works without script.
 
-// A preset ticks its scopes in place; without script the button asks the server for the form with them.
+// A preset selects its scopes in place. Without script, its button requests the form with them.
 document.addEventListener("click", (event) => {
   const preset = event.target.closest("button[data-scopes]");
   if (!preset) return;
@@ -9,12 +9,12 @@ document.addEventListener("click", (event) => {
   for (const box of document.querySelectorAll("input[name=scopes]")) box.checked = chosen.has(box.value);
 });
 
-// The day of expiry is asked for where it counts; whoever picks one means it.
+// Choosing a day selects the option "On a date".
 document.addEventListener("change", ({ target }) => {
   if (target.id === "expiry_day") document.querySelector("input[name=expiry][value=day]").checked = true;
 });
 
-// A form is sent once, however often its button is pressed; after five seconds again, for whoever has stopped the page.
+// A form is sent once, however often its button is pressed. After five seconds it can be sent again.
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (form.method !== "post") return;
@@ -23,7 +23,7 @@ document.addEventListener("submit", (event) => {
   setTimeout(() => { delete form.dataset.sent; }, 5000);
 });
 
-// The line below a new key turns green when its first call has arrived: asked every two seconds, for ten minutes.
+// The page of a new key polls for its first call, every two seconds for ten minutes.
 const line = document.querySelector(".first-call:not(.arrived)");
 if (line) {
   let turns = 300;

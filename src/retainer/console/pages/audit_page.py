@@ -1,4 +1,4 @@
-"""The page of the audit: every action of admins and operators, with before and after."""
+"""The page of the audit log."""
 
 from datetime import date
 
@@ -14,12 +14,12 @@ from retainer.identity.audit import ACTIONS, AuditEntry, AuditFilter
 from retainer.identity.people import users
 from retainer.store.tx import Tx
 
-PAGES = {"key": "/keys/{}", "user": "/people/{}", "payment": "", "account": "", "session": ""}
-"""Where the target of an action is found."""
+PAGES = {"key": "/keys/{}", "user": "/people/{}"}
+"""The page of an action's target, by its kind."""
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
-    """Actions, filtered, newest first."""
+    """Show actions, newest first."""
     query = context.query
     filters = with_days(forms.read_filters(AuditFilter, query), query, tx.actor.timezone)
     try:
@@ -39,7 +39,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 
 
 def with_days(filters: AuditFilter, query: Form, timezone: str) -> AuditFilter:
-    """Return the filter with the days that were chosen, both of them included, as instants."""
+    """Return the filter with the chosen days, both included, as instants."""
     days = {}
     for name, end in (("from", words.day_start), ("to", words.day_end)):
         if text := query.text(name):
@@ -51,11 +51,11 @@ def with_days(filters: AuditFilter, query: Form, timezone: str) -> AuditFilter:
 
 
 def page_of(entry: AuditEntry) -> str:
-    """Return the path of what an action was done to; empty where there is no page."""
+    """Return the path of an action's target; empty if it has no page."""
     return PAGES.get(entry.target, "").format(entry.target_id)
 
 
 def changes_of(entry: AuditEntry) -> list[tuple[str, object, object]]:
-    """Return the fields of an action, before and after."""
+    """Return the fields of an action with their values before and after."""
     before, after = entry.before or {}, entry.after or {}
     return [(name, before.get(name), after.get(name)) for name in {**before, **after}]

@@ -1,7 +1,6 @@
-"""The pages of keys: the list, one key, and how it is changed, rotated and revoked."""
+"""The pages of keys: list, details, edit, rotate and revoke."""
 
 from collections import Counter
-from datetime import date
 
 import msgspec
 
@@ -25,11 +24,11 @@ from retainer.values.exact import instant_after
 DAYS = 30
 RECENT = 10
 HOURS = {0: "Immediately", 1: "1 hour", 24: "24 hours", 72: "3 days", 168: "7 days"}
-"""How long the current key keeps working after a rotation, by hours."""
+"""How long the former key remains valid after a rotation, by hours."""
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
-    """All keys, filtered and sorted; active ones unless others are asked for."""
+    """Show the keys, filtered and sorted; by default the active ones."""
     query = context.query
     asked = query.text("status", "active")
     every = key_list.list_keys(tx)
@@ -37,7 +36,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
     filters = msgspec.structs.replace(filters, status=None if asked == "all" else filters.status or "active")
     if filters.sort.removeprefix("-") not in key_list.ORDERS or "sort" not in query:
         filters = msgspec.structs.replace(filters, sort="-created_at")
-    lines = counts.usage(tx, DAYS)
+    usage = counts.usage(tx, DAYS)
     return context.render(
         "keys",
         keys=key_list.list_keys(tx, filters),
@@ -45,7 +44,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         remarkable=[key for key in every if key.warnings],
         filters=filters,
         sums={status: sum(key.status == status for key in every) for status in ("active", "expired", "revoked")},
-        lines={key.id: charts.usage_line(lines.get(key.id, [0] * DAYS)) for key in every},
+        sparklines={key.id: charts.sparkline(usage.get(key.id, [0] * DAYS)) for key in every},
         users=users.list_users(tx),
         api_enabled=accounts.get_account(tx)["api_enabled"],
         in_words=words.scopes_in_words,
@@ -53,14 +52,13 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    """A key: what it may do, what it has done."""
+    """Show a key, its permissions and its use."""
     key = key_of(tx, context)
-    by_day = counts.by_day(tx, DAYS, key.id)
     plan = PLANS[accounts.get_account(tx)["plan"]]
     return context.render(
         "key",
         key=key,
-        chart=charts.by_status({day_label(day): each for day, each in by_day.items()}),
+        chart=charts.daily_chart(tx, DAYS, key.id),
         operations=counts.operations(tx, instant_after(tx.now, -key_list.UNUSED), key.id)[:RECENT],
         recent=requests.list_requests(tx, requests.Filter(key_id=key.id), limit=RECENT).requests,
         rate_limit=plan.requests_per_minute,
@@ -72,7 +70,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
 
 
 def show_edit(tx: Tx, context: PageContext) -> Reply:
-    """The form that changes name and scopes."""
+    """Show the form that changes name and scopes."""
     key = key_of(tx, context)
     return context.render(
         "key_edit", key=key, matrix=scope_matrix.matrix(), chosen=scope_matrix.chosen(context, key.scopes)
@@ -87,7 +85,7 @@ def edit(tx: Tx, context: PageContext) -> Reply:
 
 
 def show_rotate(tx: Tx, context: PageContext) -> Reply:
-    """The form that rotates a key."""
+    """Show the form that rotates a key."""
     key = key_of(tx, context)
     return context.render("key_rotate", key=key, last_hour=counts.last_hour(tx).get(key.id, 0), hours=HOURS)
 
@@ -100,7 +98,7 @@ def rotate(tx: Tx, context: PageContext) -> Reply:
 
 
 def show_revoke(tx: Tx, context: PageContext) -> Reply:
-    """What stops when a key is revoked."""
+    """Show what stops when a key is revoked."""
     key = key_of(tx, context)
     hour_ago = instant_after(tx.now, -key_list.RECENT)
     recent = requests.list_requests(tx, requests.Filter(key_id=key.id, since=hour_ago))
@@ -115,7 +113,7 @@ def show_revoke(tx: Tx, context: PageContext) -> Reply:
 
 
 def revoke(tx: Tx, context: PageContext) -> Reply:
-    """Revoke a key, once its name was typed. Raises `not_found` and `validation_failed`."""
+    """Revoke a key, if its name was typed. Raises `not_found` and `validation_failed`."""
     key = key_of(tx, context)
     if context.form.text("confirmation").casefold() != key.name.casefold():
         raise invalid({"confirmation": [f"To confirm, type “{key.name}”."]})
@@ -131,9 +129,3 @@ def key_of(tx: Tx, context: PageContext) -> Key:
 def hour_of(operation: OperationCounts) -> str:
     """Return the instant at which the last hour of an operation began."""
     return f"{operation.last_hour[:HOUR]}:00:00.000000Z"
-
-
-def day_label(day: str) -> str:
-    """Return a day as the label of a bar, like `Sun 22 Nov`."""
-    at = date.fromisoformat(day)
-    return f"{at:%a} {at.day} {at:%b}"

@@ -1,4 +1,4 @@
-"""A new key: the form, and the page that shows the key, once."""
+"""The pages that create a key, and show it once."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ DEFAULT_EXPIRY = "90"
 
 
 def show_form(tx: Tx, context: PageContext) -> Reply:
-    """The form for a new key."""
+    """Show the form for a new key."""
     today = tx.today
     return context.render(
         "key_new",
@@ -36,7 +36,7 @@ def show_form(tx: Tx, context: PageContext) -> Reply:
 
 
 def create(tx: Tx, context: PageContext) -> Reply:
-    """Create a key, and lead to the page that shows it. Raises `api_disabled`, `validation_failed`."""
+    """Create a key, and redirect to the page that shows it. Raises `api_disabled`, `validation_failed`."""
     errors: FieldErrors = {}
     expires_at = read_expiry(tx, context, errors)
     try:
@@ -53,7 +53,7 @@ def create(tx: Tx, context: PageContext) -> Reply:
 
 
 def show_created(tx: Tx, context: PageContext) -> Reply:
-    """The new key, this once; afterwards only whether its first call has arrived."""
+    """Show the new key once; later only whether its first call has arrived."""
     key = key_of(tx, context)
     secret = Cookie("new-key", path=f"{ROOT}/keys/{key.id}/created")
     value = context.cookies.get(secret.name, secret.path)
@@ -61,14 +61,14 @@ def show_created(tx: Tx, context: PageContext) -> Reply:
 
 
 def first_call(tx: Tx, context: PageContext) -> Reply:
-    """Whether a key was used, for the script of the page that shows it."""
+    """Return as JSON whether a key was used, for the page's script."""
     key = key_of(tx, context)
     body = b"false" if key.last_used_at is None else b"true"
     return Response(200, [("content-type", "application/json"), NO_STORE], b'{"has_arrived":%b}' % body)
 
 
 def read_expiry(tx: Tx, context: PageContext, errors: FieldErrors) -> str | None:
-    """Return when the key expires: at the end of a day in the account's zone, or None for never; notes errors."""
+    """Return when the key expires: the end of a day in the account's time zone, or None for never; notes errors."""
     choice, day = context.form.text("expiry", DEFAULT_EXPIRY), context.form.text("expiry_day")
     if choice == "never":
         return None
@@ -86,7 +86,7 @@ def read_expiry(tx: Tx, context: PageContext, errors: FieldErrors) -> str | None
 
 
 def on_the_form(refusal: Refusal) -> Refusal:
-    """Return a refusal with the errors at the fields of the form, and in the console's words."""
+    """Return a refusal with its errors at the fields of the form, in the console's words."""
     errors = refusal.members.get("errors", {})
     if refusal.code == "api_disabled":
         return Refusal("api_disabled", "The API is off. Switch it on first, on the Overview page.")

@@ -1,4 +1,4 @@
-"""The pages of people: the list, and adding a person."""
+"""The pages that list and add people."""
 
 from retainer.console import forms
 from retainer.console.page_context import PageContext, Reply
@@ -9,7 +9,7 @@ from retainer.store.tx import Tx
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
-    """Everybody, with how many keys act as them."""
+    """Show all people, with the number of keys that act as each."""
     people = users.list_users(tx)
     keys = key_list.live_keys(tx).keys
     return context.render(
@@ -21,7 +21,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 
 
 def show_form(_: Tx, context: PageContext) -> Reply:
-    """The form for somebody new."""
+    """Show the form for a new person."""
     return context.render("person_new")
 
 

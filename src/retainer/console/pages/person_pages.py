@@ -1,4 +1,4 @@
-"""The pages of one person: details and rates, the link that sets a password, deactivation."""
+"""The pages of a person: details and rates, password link, deactivation."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from retainer.work import cost_rates
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    """A person, and the form that changes what is known of them."""
+    """Show a person, with the form that changes details and rates."""
     user = user_of(tx, context)
     return context.render(
         "person",
@@ -44,7 +44,7 @@ def edit(tx: Tx, context: PageContext) -> Reply:
 
 
 def show_link(tx: Tx, context: PageContext) -> Reply:
-    """The new link, this once; without one, the button that makes it."""
+    """Show the new link once; without one, the button that creates it."""
     user = user_of(tx, context)
     secret = Cookie("new-link", path=f"{ROOT}/people/{user['id']}/link")
     link = context.cookies.get(secret.name, secret.path)
@@ -52,21 +52,21 @@ def show_link(tx: Tx, context: PageContext) -> Reply:
 
 
 def create_link(tx: Tx, context: PageContext) -> Reply:
-    """Make a link with which a person sets a password. Raises `not_found`, `validation_failed`."""
+    """Create a link with which a person sets a password. Raises `not_found`, `validation_failed`."""
     user = user_of(tx, context)
     link = password_links.create(tx, user["id"])
     return context.set_one_time_cookie("new-link", f"/people/{user['id']}/link", link.url(context.request.origin))
 
 
 def show_deactivate(tx: Tx, context: PageContext) -> Reply:
-    """What stops when a person is deactivated."""
+    """Show what stops when a person is deactivated."""
     user = user_of(tx, context)
     live = key_list.live_keys(tx, user_id=user["id"])
     return context.render("person_deactivate", user=user, live=live, last_hour=counts.last_hour(tx))
 
 
 def deactivate(tx: Tx, context: PageContext) -> Reply:
-    """Deactivate a person, whose keys and sessions stop at once. Raises `not_found`, `validation_failed`."""
+    """Deactivate a person; keys and sessions stop immediately. Raises `not_found`, `validation_failed`."""
     user = user_of(tx, context)
     keys = key_list.live_keys(tx, user_id=user["id"]).keys
     if keys and context.form.text("confirmation").casefold() != str(user["name"]).casefold():

@@ -1,4 +1,4 @@
-"""The page of the admin who is signed in: changing the password."""
+"""The profile page, where admins change their password."""
 
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import invalid
@@ -7,7 +7,7 @@ from retainer.store.tx import Store
 
 
 def show(_: Store, context: PageContext) -> Reply:
-    """Who is signed in, and the form that changes the password."""
+    """Show the signed-in admin, with the form that changes the password."""
     return context.render("profile")
 
 

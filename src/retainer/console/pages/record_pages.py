@@ -1,4 +1,4 @@
-"""The pages of records, to be read alone: their fields, what refers to them, and the requests that wrote them."""
+"""The read-only pages of records: fields, related records, and the requests that changed them."""
 
 import json
 import re
@@ -27,7 +27,7 @@ PER_PAGE = 25
 SHOWN_RELATED = 5
 REQUESTS = 5
 LONG = 100
-"""Characters from which on a text is a paragraph."""
+"""Characters beyond which a text is a paragraph."""
 INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?Z")
 HIDDEN = {"id"}
 SPOKEN = {
@@ -43,14 +43,14 @@ SPOKEN = {
     "wp_update_version": "WordPress update",
     "wp_version": "WordPress version",
 }
-"""Fields whose names are not the words of what they hold."""
+"""Labels of fields that do not follow from their names."""
 TAG_NAMES = (
     select(tags.c.name).where(is_listed(tags.c.id, listed("ids", INTEGER).scalar_subquery())).order_by(tags.c.name)
 )
 
 
 class Value(NamedTuple):
-    """A value as a page shows it: as text, as a moment, as a link, as rows of a table, or as nothing."""
+    """A value for display: text, a paragraph, an instant, a link, the rows of a table, or none."""
 
     kind: Literal["text", "long", "moment", "link", "rows", "none"]
     text: str = ""
@@ -60,30 +60,30 @@ class Value(NamedTuple):
 
 
 class Related(NamedTuple):
-    """Records that refer to one: how many, the first of them, and where all are."""
+    """Records that refer to another: their number, the first of them, and the link to all."""
 
     kind: Kind
     title: str
     total: int
     records: list[tuple[str, str]]
-    """Label and path, which is empty where there is no page."""
+    """Label and path; the path is empty without a page."""
     link: str
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    """A record. Raises `not_found`."""
+    """Show a record. Raises `not_found`."""
     catalogue = context.catalogue
     kind = catalogue.find(context.path_parameters["kind"])
     record = kind.get(tx, record_id_of(context.path_parameters["record"], kind))
-    reader = Reader(tx, context, catalogue)
+    fields = Reader(tx, context).fields(record, catalogue.references(kind))
     written_by = requests_of_record(tx, kind.name, record.id, REQUESTS)
     return context.render(
         "record",
         kind=kind,
         record=record,
         label=label_of(record),
-        fields=[pair for pair in reader.fields(record, catalogue.references(kind)) if pair[1].kind != "none"],
-        empty=[name for name, value in reader.fields(record, {}) if value.kind == "none"],
+        fields=[(name, value) for name, value in fields if value.kind != "none"],
+        empty=[name for name, value in fields if value.kind == "none"],
         related=[each for each in related_to(tx, catalogue, kind, record) if each.total],
         written_by=written_by,
         names={key.id: key.name for key in key_list.list_keys(tx)} if written_by else {},
@@ -91,7 +91,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
-    """The records of a kind, by what they refer to. Raises `not_found`."""
+    """Show the records of a kind, filtered by a reference or a search. Raises `not_found`."""
     kind = context.catalogue.find(context.path_parameters["kind"])
     known = parameters(kind.listing.query)
     asked = {name: texts[-1] for name, texts in context.query.texts.items() if name in known and texts[-1]}
@@ -112,7 +112,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 
 
 def related_to(tx: Tx, catalogue: Catalogue, kind: Kind, record: Record) -> list[Related]:
-    """Return what refers to a record."""
+    """Return the records that refer to a record."""
     found = []
     for other, field in catalogue.relations(kind.table):
         asked = {field: str(record.id)} if field else {}
@@ -134,15 +134,15 @@ def related_to(tx: Tx, catalogue: Catalogue, kind: Kind, record: Record) -> list
 
 
 class Reader:
-    """Reads the fields of records as pages show them; looks up what they refer to, each once."""
+    """Reads the fields of records for display; looks up each record that they refer to once."""
 
-    def __init__(self, tx: Tx, context: PageContext, catalogue: Catalogue) -> None:
-        self.tx, self.context, self.catalogue = tx, context, catalogue
+    def __init__(self, tx: Tx, context: PageContext) -> None:
+        self.tx, self.context = tx, context
         self._labels: dict[tuple[str, int], str] = {}
         self._users: dict[int, str] | None = None
 
     def fields(self, record: msgspec.Struct, references: dict[str, Any]) -> list[tuple[str, Value]]:
-        """Return the fields of a record that it answers, with their names as people read them."""
+        """Return the fields of a record with their labels."""
         return [
             (spoken(name), self.tags(value) if name == "tag_ids" else self.value(value, references.get(name)))
             for name, value in msgspec.structs.asdict(record).items()
@@ -150,11 +150,11 @@ class Reader:
         ]
 
     def tags(self, ids: list[int]) -> Value:
-        """Return tags by their names."""
+        """Return the names of tags."""
         return self.value([name for (name,) in self.tx.all(TAG_NAMES, ids=json.dumps(ids))] if ids else None)
 
     def value(self, value: Any, target: Any = None) -> Value:
-        """Return a value; an id that refers to another record as a link to it."""
+        """Return a value; an id of a record of the table `target` is a link."""
         if value is None or value in ("", []):
             return Value("none")
         if target is not None and isinstance(value, int):
@@ -167,18 +167,18 @@ class Reader:
         return Value("long" if "\n" in text or len(text) > LONG else "text", text)
 
     def rows(self, records: list[msgspec.Struct]) -> Value:
-        """Return what is part of a record as rows, without the columns in which none has a value."""
+        """Return the parts of a record as rows, without empty columns."""
         rows = [self.fields(record, {}) for record in records]
         used = {name for row in rows for name, each in row if each.kind != "none"}
         return Value("rows", rows=[{name: each for name, each in row if name in used} for row in rows])
 
     def link(self, table: str, record_id: int) -> Value:
-        """Return a link to a record that another refers to."""
+        """Return a link to a record of a table."""
         if table == "users":
             if self._users is None:
                 self._users = {user["id"]: user["name"] for user in users.list_users(self.tx)}
             return Value("link", self._users.get(record_id, str(record_id)), f"/people/{record_id}")
-        kind = self.catalogue.by_table.get(table)
+        kind = self.context.catalogue.by_table.get(table)
         if kind is None:
             return Value("text", str(record_id))
         if (table, record_id) not in self._labels:
@@ -187,7 +187,7 @@ class Reader:
 
 
 def text_of(value: Any) -> str:
-    """Return a plain value as people read it."""
+    """Return a plain value as text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Decimal):
@@ -196,5 +196,5 @@ def text_of(value: Any) -> str:
 
 
 def spoken(name: str) -> str:
-    """Return the name of a field as people read it."""
+    """Return the label of a field."""
     return SPOKEN.get(name) or name.removesuffix("_id").replace("_", " ").capitalize()

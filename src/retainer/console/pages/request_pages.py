@@ -1,14 +1,11 @@
-"""The pages of the request log: what keys have requested, how it was answered, and one request in full."""
+"""The pages of the request log: the list with its chart, and one request."""
 
 from datetime import timedelta
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 from retainer.console import charts, forms
-from retainer.console.charts import Chart
 from retainer.console.page_context import PageContext, Reply
-from retainer.console.pages.key_pages import day_label
-from retainer.console.pages.overview_pages import hour_label
 from retainer.errors import Refusal
 from retainer.identity import accounts
 from retainer.identity.keys import key_list
@@ -21,13 +18,13 @@ from retainer.values.exact import instant_after
 
 PER_PAGE = 50
 SPANS = {"24h": "24 hours", "7d": "7 days", "30d": "30 days"}
-HOURS = timedelta(hours=23)
+DAYS = {"7d": 7, "30d": 30}
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 STATUSES = {"2xx": "2xx, successful", "4xx": "4xx, client error", "5xx": "5xx, server error"}
 
 
 class Share(NamedTuple):
-    """How near a key has come to the rate_limit."""
+    """A key's share of the rate limit in its busiest minute."""
 
     key_id: int
     name: str
@@ -38,7 +35,7 @@ class Share(NamedTuple):
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
-    """The log, filtered, newest first, with a chart and the share of the rate_limit of each key."""
+    """Show the log, newest first, with a chart and each key's share of the rate limit."""
     query = context.query
     filters = forms.read_filters(Filter, query)
     page = read_page(tx, filters, query.text("after") or None)
@@ -55,7 +52,9 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         span=span,
         methods=METHODS,
         statuses=STATUSES,
-        chart=chart_of(tx, span, filters.key_id),
+        chart=charts.daily_chart(tx, DAYS[span], filters.key_id)
+        if span in DAYS
+        else charts.hourly_chart(tx, filters.key_id),
         rate_limit=rate_limit,
         shares=shares_of(tx, span, names, rate_limit),
         next_link=page.next and link_with(context, after=page.next),
@@ -65,14 +64,14 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    """One request. Raises `not_found`."""
+    """Show one request. Raises `not_found`."""
     request = find_request(tx, context.path_parameters["position"])
     keys = [key for key in key_list.list_keys(tx) if key.id == request.key_id]
     return context.render("request", logged=request, key=keys[0] if keys else None)
 
 
 def read_page(tx: Tx, filters: Filter, after: str | None) -> Page:
-    """Return a page of the log; the first one where the position is none."""
+    """Return a page of the log; the first one for an invalid position."""
     try:
         return traffic.list_requests(tx, filters, after=after, limit=PER_PAGE)
     except ValueError:
@@ -90,22 +89,17 @@ def find_request(tx: Tx, position: str) -> LoggedRequest:
     return found
 
 
-def chart_of(tx: Tx, span: str, key_id: int | None) -> Chart:
-    """Return the chart of a span: by hour for a day, else by day."""
-    if span == "24h":
-        by_hour = counts.by_hour(tx, instant_after(tx.now, -HOURS), tx.now, key_id)
-        return charts.by_status({hour_label(hour, tx.actor.timezone): each for hour, each in by_hour.items()})
-    by_day = counts.by_day(tx, int(span.removesuffix("d")), key_id)
-    return charts.by_status({day_label(day): each for day, each in by_day.items()})
-
-
 def shares_of(tx: Tx, span: str, names: dict[int, str], rate_limit: int) -> list[Share]:
-    """Return how near each key came to the rate_limit in a span, the nearest first."""
-    since = instant_after(tx.now, -HOURS if span == "24h" else -timedelta(days=int(span.removesuffix("d"))))
+    """Return each key's share of the rate limit in a span, the highest first."""
+    since = instant_after(tx.now, -timedelta(days=DAYS[span]) if span in DAYS else -charts.HOURS)
     shares = [
         Share(
-            *(key_id, names.get(key_id, f"Key {key_id}"), each.requests, each.limited, each.busiest_minute),
-            min(100, max(1, each.busiest_minute * 100 // rate_limit)),
+            key_id=key_id,
+            name=names.get(key_id, f"Key {key_id}"),
+            requests=each.requests,
+            limited=each.limited,
+            busiest_minute=each.busiest_minute,
+            percent=min(100, max(1, each.busiest_minute * 100 // rate_limit)),
         )
         for key_id, each in counts.by_key(tx, since).items()
     ]
@@ -113,7 +107,7 @@ def shares_of(tx: Tx, span: str, names: dict[int, str], rate_limit: int) -> list
 
 
 def link_with(context: PageContext, **others: str | None) -> str:
-    """Return the address of the page with other parameters in its query; None leaves one out."""
+    """Return the URL of the page with changed query parameters; None drops one."""
     kept = [
         (name, text) for name, texts in context.query.texts.items() for text in texts if name not in others and text
     ]

@@ -1,4 +1,4 @@
-"""The page of the search over clients, projects, invoices and tickets."""
+"""The search over clients, projects, invoices and tickets."""
 
 from retainer.console.catalogue import label_of
 from retainer.console.page_context import PageContext, Reply
@@ -11,7 +11,7 @@ SHOWN = 8
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    """What is found for a text; a request id leads to its request."""
+    """Show the results for a text; a request id redirects to its request."""
     text = context.query.text("q")
     if text:
         logged = requests.list_requests(tx, requests.Filter(request_id=text), limit=1).requests

@@ -1,4 +1,4 @@
-"""The page of sessions: who is signed in, from where, and ending it."""
+"""The page that lists and ends sessions."""
 
 from retainer.console.page_context import PageContext, Reply
 from retainer.identity.people import sessions
@@ -8,12 +8,12 @@ from retainer.store.tx import Tx
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
-    """The sessions of all admins that are not over."""
+    """Show the live sessions of all admins."""
     return context.render("sessions", sessions=sessions.list_sessions(tx), browser_in_words=browser_in_words)
 
 
 def end(tx: Tx, context: PageContext) -> Reply:
-    """End a session at once. Raises `not_found`."""
+    """End a session immediately. Raises `not_found`."""
     session_id = read_id(context.path_parameters["session"], schema.sessions)
     sessions.end(tx, session_id)
     if session_id == context.admin.session_id:
@@ -22,7 +22,7 @@ def end(tx: Tx, context: PageContext) -> Reply:
 
 
 def browser_in_words(user_agent: str | None) -> str:
-    """Return the browser and system that a user agent names, as far as is known: `Firefox on Linux`."""
+    """Return the browser and system of a user agent: `Firefox on Linux`."""
     text = user_agent or ""
     browsers = {"Edg/": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "Chrome/": "Chrome", "Safari/": "Safari"}
     systems = {"iPhone": "iPhone", "iPad": "iPad", "Android": "Android", "Windows": "Windows", "Mac OS": "macOS"}

@@ -1,4 +1,4 @@
-"""Signing in, setting a password by a link, and signing out."""
+"""The pages that sign admins in and out, and set a password by a link."""
 
 from retainer.console.cookies import SESSION, Cookie
 from retainer.console.page_context import PageContext, Reply, quoted
@@ -13,14 +13,14 @@ COOKIE_SECONDS = int(sessions.BROWSER_TTL.total_seconds())
 
 
 def show(_: Store, context: PageContext) -> Reply:
-    """The form to sign in; a signed-in admin is redirected."""
+    """Show the sign-in form; a signed-in admin is redirected."""
     if context.signed_in is not None and not context.form.texts:
         return context.redirect(destination(context))
     return context.render("sign_in", accounts=[])
 
 
 def sign_in(store: Store, context: PageContext) -> Reply:
-    """Sign in, and go to the page that was asked for; ask for the account where the password fits several."""
+    """Sign in and redirect to the requested page; ask for the account if email and password match several."""
     form = context.form
     errors = {name: ["Is required."] for name in ("email", "password") if not form.text(name)}
     if errors:
@@ -36,7 +36,7 @@ def sign_in(store: Store, context: PageContext) -> Reply:
 
 
 def show_password(store: Store, context: PageContext) -> Reply:
-    """The form to set a password, for who has a link. Raises `not_found`."""
+    """Show the form that sets a password by a link. Raises `not_found`."""
     token = context.typed.text("token")
     return context.render("password", invitee=password_links.find(store, token), token=token)
 
@@ -52,29 +52,27 @@ def set_password(store: Store, context: PageContext) -> Reply:
 
 
 def sign_out(tx: Tx, context: PageContext) -> Reply:
-    """End the session; its cookie stays, by which the browser is known."""
+    """End the session; its cookie stays, so that the browser remains known."""
     if context.admin.session_id is not None:
         sessions.end(tx, context.admin.session_id)
     return context.redirect("/sign-in", "You have signed out.")
 
 
 def begin(context: PageContext, signed_in: SignedIn, path: str, notice: str = "") -> Reply:
-    """Give the browser its session, and lead to a page."""
+    """Set the session cookie, and redirect to a page."""
     return context.redirect(path, notice, Cookie(SESSION, signed_in.token, seconds=COOKIE_SECONDS))
 
 
 def browser_of(context: PageContext) -> Browser:
-    """Return from where a request comes."""
+    """Return the browser of a request."""
     request = context.request
     return Browser(request.shown_address, request.header("USER_AGENT"), context.cookies.get(SESSION), request.networks)
 
 
 def destination(context: PageContext) -> str:
-    """Return the page of the console that was asked for before; nothing outside of it is taken."""
+    """Return the path of the console that was requested before sign-in; any other is ignored."""
     asked = context.form.text("next") or context.query.text("next")
     path, separator, query = asked.partition("?")
-    leads_up = not {".", ".."}.isdisjoint(
-        path.split("/")
-    )  # browsers resolve these, and what they lead to may be anything
+    leads_up = not {".", ".."}.isdisjoint(path.split("/"))  # browsers resolve these
     is_ours = path.startswith("/") and not path.startswith(("//", "/\\")) and not leads_up and path.isprintable()
     return quoted(path) + separator + query if is_ours and query.isprintable() and query.isascii() else ""
