@@ -9,11 +9,9 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import select
-
 from bench import bare_databases
 from bench.depth_data import DAYS, FAST, OLD, PROJECTS, STAMPS, USERS, client_of, put
-from retainer.identity.admins import ACTING, operator
+from retainer.identity.admins import OPERATORS, operator
 from retainer.rollups import doctor
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
@@ -72,8 +70,8 @@ def add_money(path: Path, count: int) -> None:
     connection.close()
     store = Store(Sqlite(path))
     with store.unscoped("the admin") as tx:
-        (owner,) = tx.all(select(*ACTING))
-    with store.begin(operator(*owner), write=True, seconds=math.inf) as tx:
+        (owner,) = tx.all(OPERATORS)
+    with store.begin(operator(owner), write=True, seconds=math.inf) as tx:
         doctor.rebuild(tx)
     store.engine.close()
 

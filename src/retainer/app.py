@@ -12,7 +12,7 @@ from retainer.billing.quotes import quotes
 from retainer.console.site import Console, root
 from retainer.crm import clients, contacts, tags
 from retainer.identity.keys import access, me
-from retainer.identity.sign_in.failures import Failures, LocalFailures
+from retainer.identity.sign_in.failures import Failures
 from retainer.identity.sign_in.hashing_queue import HashingQueue
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request
@@ -170,7 +170,7 @@ def create_metrics(app: App, metrics: "SharedMetrics", worker_index: int) -> "Me
 def create_counters(settings: Settings, log: Log) -> tuple[Limiter, Failures]:
     """Return counters of requests and failed sign-ins: in Valkey for all servers, or in memory for this process."""
     if not settings.valkey_url:
-        return SlidingWindow(), LocalFailures()
+        return SlidingWindow(), Failures()
     # Both need a library that is optional.
     from retainer.identity.sign_in.failures_valkey import SharedFailures  # noqa: PLC0415
     from retainer.kernel.limits_valkey import SharedWindow  # noqa: PLC0415

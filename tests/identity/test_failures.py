@@ -7,7 +7,7 @@ import pytest
 from testing.process import PATIENCE
 
 from retainer.identity.sign_in import failures
-from retainer.identity.sign_in.failures import TTL, WAITS, LocalFailures
+from retainer.identity.sign_in.failures import TTL, WAITS, Failures
 from retainer.identity.sign_in.failures_valkey import SharedFailures
 from retainer.kernel.limits_valkey import PREFIX, SharedWindow
 from tests.valkey_process import ValkeyProcess
@@ -19,7 +19,7 @@ class InMemory:
     def __init__(self, monkeypatch):
         self.now = 1000.0
         monkeypatch.setattr(failures, "time", SimpleNamespace(monotonic=lambda: self.now))
-        self.counters = [LocalFailures()]
+        self.counters = [Failures()]
 
     def wait(self, seconds):
         self.now += seconds
@@ -113,7 +113,7 @@ def test_of_many_at_once_no_more_are_tried_than_are_free(counting):
 
 def test_memory_holds_a_bounded_number_of_subjects_those_that_failed_last(monkeypatch):
     clock = InMemory(monkeypatch)
-    counter = clock.counters[0] = LocalFailures(max_subjects=3)
+    counter = clock.counters[0] = Failures(max_subjects=3)
     for subject in ("a", "b", "c", "a", "d"):
         counter.hit(subject, 9)
     assert [counter.hit(subject, 9, charge=False).failures for subject in "abcd"] == [2, 0, 1, 1]

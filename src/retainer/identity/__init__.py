@@ -1,1 +1,1 @@
-"""Identity: accounts and their plans, users, keys, and who may call."""
+"""Identity: accounts, plans, users, keys, sign-ins, and the audit log."""

@@ -1,8 +1,8 @@
-"""Accounts: their details and plans, and the switch of the API."""
+"""Accounts: details, plan, and the API's switch."""
 
 import json
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -13,6 +13,7 @@ from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
 from retainer.identity.plans import require_api
 from retainer.schema.identity import accounts
+from retainer.store.engines.base import Row
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Store, Tx
 from retainer.values.exact import amount_of, decimal_text, minor_units
@@ -61,7 +62,7 @@ def get_account(tx: Tx) -> Fields:
 
 
 def set_account(tx: Tx, changes: Fields) -> Fields:
-    """Change the account, with effect from the next request of its keys on; return it."""
+    """Change the account with effect from the next request; return it."""
     before = get_account(tx)
     tx.update_columns(accounts, before["id"], account_values(changes, before["currency"]))
     after = get_account(tx)
@@ -70,7 +71,7 @@ def set_account(tx: Tx, changes: Fields) -> Fields:
 
 
 def switch_api(tx: Tx, *, on: bool) -> None:
-    """Switch the API on or off; off stops every key at once. Raises `plan_required` or `trial_ended` for on."""
+    """Switch the API on or off; off stops every key immediately. On may raise `plan_required` or `trial_ended`."""
     account = get_account(tx)
     if on:
         require_api(account["plan"], account["trial_ends_at"], tx.now)
@@ -81,7 +82,7 @@ def switch_api(tx: Tx, *, on: bool) -> None:
 
 
 def account_values(fields: Fields, currency: str) -> Fields:
-    """Return the fields of an account as values of its columns."""
+    """Return the fields of an account as columns."""
     values = in_units(fields, "hourly_rate", currency)
     if "tax_rate" in values:
         values["tax_rate"] = decimal_text(values["tax_rate"])
@@ -91,7 +92,7 @@ def account_values(fields: Fields, currency: str) -> Fields:
 
 
 def in_units(fields: Fields, name: str, currency: str) -> Fields:
-    """Return the fields with the named amount in minor units. Raises `validation_failed` for too many digits."""
+    """Return fields with the named amount in minor units. Raises `validation_failed` for too many digits."""
     values = dict(fields)
     if values.get(name) is not None:
         try:
@@ -101,7 +102,7 @@ def in_units(fields: Fields, name: str, currency: str) -> Fields:
     return values
 
 
-def _shown(row: tuple[Any, ...]) -> Fields:
+def _shown(row: Row) -> Fields:
     shown = dict(zip(accounts.c.keys(), row, strict=True))
     shown["api_enabled"] = bool(shown["api_enabled"])
     shown["working_weekdays"] = json.loads(shown["working_weekdays"])

@@ -1,4 +1,4 @@
-"""The audit: every action of admins and operators, with who, from where, before and after; rows are only added."""
+"""The audit log: every action of admins and operators, with its user, address and changes. Rows are only added."""
 
 import json
 from typing import Any, Literal, NamedTuple, get_args
@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, bindparam, func, or_, select
 from retainer.errors import invalid
 from retainer.identity.admins import Admin
 from retainer.schema.identity import audit_entries, users
+from retainer.store.engines.base import Row
 from retainer.store.engines.sql import INSTANT, INTEGER
 from retainer.store.tx import Tx
 from retainer.values.kinds import Instant, read_instant
@@ -42,7 +43,7 @@ FIRST, LAST = "0001-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z"
 
 
 class Target(NamedTuple):
-    """What an action was done to: what kind of record it is, its id, and what people called it then."""
+    """The target of an action: the kind of record, its id, and its name at the time."""
 
     kind: Literal["account", "key", "user", "session", "payment"]
     id: int
@@ -50,7 +51,7 @@ class Target(NamedTuple):
 
 
 class AuditEntry(msgspec.Struct):
-    """An action: without a user it was an operator's, at the command line, or nobody's, as of failed sign-ins."""
+    """An action. Those of operators at the command line, and failed sign-ins, have no user."""
 
     id: int
     created_at: str
@@ -66,7 +67,7 @@ class AuditEntry(msgspec.Struct):
 
 
 class AuditFilter(msgspec.Struct, frozen=True):
-    """Which actions are listed; `user_id` 0 for none; `since` and `until` are instants, `until` exclusive."""
+    """The filters of the list. `user_id` 0 means actions without a user; `until` is exclusive."""
 
     action: Action | None = None
     user_id: int | None = None
@@ -80,16 +81,16 @@ ALL = AuditFilter()
 
 
 class AuditPage(NamedTuple):
-    """Actions, newest first, and the cursor for those that follow; None after the last."""
+    """Actions, newest first, and the cursor of the next page; None at the end."""
 
     entries: list[AuditEntry]
     next_cursor: str | None
 
 
 def note(tx: Tx, action: Action, target: Target, *, before: Fields | None = None, after: Fields | None = None) -> None:
-    """Add an entry in the transaction of the action; `before` of a record that is gone, `after` of a new one.
+    """Add an entry in the transaction of the action: `before` for a removed record, `after` for a new one.
 
-    No secret may be among the fields.
+    The fields must not contain secrets.
     """
     values = {
         "action": action,
@@ -105,7 +106,7 @@ def note(tx: Tx, action: Action, target: Target, *, before: Fields | None = None
 
 
 def note_changes(tx: Tx, action: Action, target: Target, before: Fields, after: Fields) -> None:
-    """Add an entry with the fields in which two states of a record differ; none when they do not."""
+    """Add an entry with the fields that differ between two states of a record, if any."""
     names = [name for name in after if name != "updated_at" and before.get(name) != after[name]]
     if names:
         old, new = ({name: state.get(name) for name in names} for state in (before, after))
@@ -113,7 +114,7 @@ def note_changes(tx: Tx, action: Action, target: Target, before: Fields, after: 
 
 
 def _is(name: str) -> ColumnElement[bool]:
-    """Whether a column has the value of the filter with its name, if that is set."""
+    """Whether a column equals the filter with its name, if it is set."""
     column = audit_entries.c[name]
     value = bindparam(name, type_=column.type)
     return or_(value.is_(None), func.coalesce(column, 0) == value if name == "user_id" else column == value)
@@ -123,12 +124,9 @@ _since, _until, _at, _id = (
     bindparam(name, type_=kind)
     for name, kind in (("since", INSTANT), ("until", INSTANT), ("at", INSTANT), ("before_id", INTEGER))
 )
+COLUMNS = {**audit_entries.c, "user_name": users.c.name}
 ENTRIES = (
-    select(
-        *audit_entries.c["id", "created_at", "action", "user_id"],
-        users.c.name,
-        *audit_entries.c["address", "target", "target_id", "target_name", "before", "after"],
-    )
+    select(*(COLUMNS[name] for name in AuditEntry.__struct_fields__))
     .select_from(audit_entries.outerjoin(users, users.c.id == audit_entries.c.user_id))
     .where(
         *map(_is, ("action", "user_id", "target", "target_id")),
@@ -143,21 +141,23 @@ ENTRIES = (
 
 
 def list_entries(tx: Tx, filters: AuditFilter = ALL, *, cursor: str | None = None, limit: int = PAGE) -> AuditPage:
-    """Return actions of the account, newest first. Raises `validation_failed` for a cursor that is none."""
+    """Return actions of the account, newest first. Raises `validation_failed` for an invalid cursor."""
     at, before_id = _read_cursor(cursor)
     values = msgspec.structs.asdict(filters)
     values |= {"since": filters.since or FIRST, "until": filters.until or LAST, "at": at, "before_id": before_id}
     rows = tx.all(ENTRIES, **values, limit=limit + 1)
-    entries = [
-        AuditEntry(*row[:-2], *(None if fields is None else json.loads(fields) for fields in row[-2:]))
-        for row in rows[:limit]
-    ]
+    entries = [_read_entry(row) for row in rows[:limit]]
     last = entries[-1] if len(rows) > limit else None
     return AuditPage(entries, None if last is None else f"{last.created_at},{last.id}")
 
 
+def _read_entry(row: Row) -> AuditEntry:
+    values = dict(zip(AuditEntry.__struct_fields__, row, strict=True))
+    return AuditEntry(**values | {name: values[name] and json.loads(values[name]) for name in ("before", "after")})
+
+
 def _read_cursor(cursor: str | None) -> tuple[str, int]:
-    """Return from where on a page is read: the moment and id of the last entry of the page before."""
+    """Return the moment and id of the last entry of the previous page."""
     if cursor is None:
         return LAST, 0
     at, _, entry_id = cursor.partition(",")

@@ -1,4 +1,4 @@
-"""Plans: which of them include the API, and the request limit of each key."""
+"""Plans: whether they include the API, and the rate limit of their keys."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from retainer.errors import Refusal
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """A plan: whether it includes the API, and how many requests a minute each key may send."""
+    """A plan: whether it includes the API, and the rate limit of each key."""
 
     name: str
     has_api: bool

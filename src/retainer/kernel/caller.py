@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import lru_cache
 
-import msgspec
 from sqlalchemy import bindparam, select
 
 from retainer.errors import Refusal
@@ -12,17 +11,17 @@ from retainer.store.engines.sql import json_row
 from retainer.store.records import decode_row
 from retainer.store.tx import Actor, Tx
 
-COLUMNS = [
-    *api_keys.c["account_id", "user_id"],
-    users.c.role,
-    *accounts.c["currency", "timezone", "payment_terms_days", "client_number_pattern"],
-    *api_keys.c["id", "scopes", "prefix", "expires_at", "revoked_at"],
-    users.c.is_active,
-    *accounts.c["plan", "trial_ends_at", "api_enabled"],
-]
-"""The fields of Caller in their order, but for the last."""
+CALLER_COLUMNS = {
+    **api_keys.c["account_id", "user_id", "scopes", "prefix", "expires_at", "revoked_at"],
+    "key_id": api_keys.c.id,
+    "role": users.c.role,
+    "user_is_active": users.c.is_active,
+    **accounts.c["currency", "timezone", "payment_terms_days", "client_number_pattern"],
+    **accounts.c["plan", "trial_ends_at", "api_enabled"],
+}
+"""Fields of `Caller` with their columns; the rate limit follows from the plan."""
 _joined = api_keys.join(users, users.c.id == api_keys.c.user_id).join(accounts, accounts.c.id == api_keys.c.account_id)
-CALLERS = select(json_row(*COLUMNS)).select_from(_joined)
+CALLERS = select(json_row(*CALLER_COLUMNS.values())).select_from(_joined)
 BY_KEY = CALLERS.where(api_keys.c.id == bindparam("key_id"))
 
 
@@ -46,7 +45,7 @@ class Caller(Actor, frozen=True, gc=False):
 
         def is_same() -> bool:
             found = row()
-            return found is not None and decode_row(found[0]) == [*msgspec.structs.astuple(self)[:-1]]
+            return found is not None and decode_row(found[0]) == [getattr(self, name) for name in CALLER_COLUMNS]
 
         return is_same
 

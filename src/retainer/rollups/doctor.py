@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Select, Table, bindparam, func, select
 
-from retainer.identity.admins import ACTING, operator
+from retainer.identity.admins import OPERATORS, operator
 from retainer.rollups import labour, record_totals, summaries
 from retainer.rollups.record_totals import FORMULAS
 from retainer.schema import metadata
@@ -23,10 +23,10 @@ def inspect(store: Store, *, repair: bool) -> list[str]:
     while repair and labour.recount_step(store):
         pass
     with store.unscoped("doctor checks every account") as tx:
-        accounts = tx.all(select(*ACTING))
+        accounts = tx.all(OPERATORS)
     descriptions = []
     for account in accounts:
-        with store.begin(operator(*account), write=repair, seconds=math.inf) as tx_of_account:
+        with store.begin(operator(account), write=repair, seconds=math.inf) as tx_of_account:
             tx_of_account.snapshot()
             names = mismatched(tx_of_account)
             descriptions += [f"{name} of account {tx_of_account.actor.account_id}" for name in names]

@@ -1,1 +1,1 @@
-"""API keys: what they are, how callers are identified by them, and how admins list and change them."""
+"""API keys: creation, authentication, listing and changes."""

@@ -1,4 +1,4 @@
-"""Authentication and admission: the key, the plan and the API's switch."""
+"""Authentication by key, and admission by plan and the API's switch."""
 
 from retainer.errors import Refusal
 from retainer.identity.keys.keys import caller_of, digest
@@ -12,14 +12,16 @@ CHALLENGE = {"WWW-Authenticate": 'Bearer realm="Retainer"'}
 
 
 def authenticate(request: Request, store: Store) -> Caller:
-    """Return the caller whose key the request has.
+    """Return the caller of a request.
 
-    Raises a 401 for a key that is missing, unknown, revoked, expired, or of a deactivated user.
+    Raises a 401 if the key is missing, unknown, revoked or expired, or its user is deactivated.
     """
     value = credential(request)
     caller = caller_of(store, value)
     if caller is None:
-        raise refused("invalid_key", "No such key exists. Check that it was copied whole and from the right place.")
+        raise refused(
+            "invalid_key", "This key does not exist. Check that it was copied completely, and from the right server."
+        )
     if caller.revoked_at is not None:
         raise refused("revoked_key", "This key was revoked. Ask an admin of the account for a new one.")
     if caller.expires_at is not None and caller.expires_at <= utcnow():
@@ -30,9 +32,9 @@ def authenticate(request: Request, store: Store) -> Caller:
 
 
 def credential(request: Request) -> str:
-    """Return the key as sent: the Bearer token, or without one X-Api-Key.
+    """Return the sent key: the Bearer token, else X-Api-Key.
 
-    Raises `missing_key`, and `invalid_key` for a wrong checksum: that costs no database access.
+    Raises `missing_key`, and `invalid_key` for a wrong form or checksum, without a database access.
     """
     scheme, _, value = (request.header("AUTHORIZATION") or "").strip().partition(" ")
     if scheme.lower() != "bearer":
@@ -42,7 +44,8 @@ def credential(request: Request) -> str:
         raise refused("missing_key", "Send an API key: in the header Authorization: Bearer <key>, or in X-Api-Key.")
     if digest(value) is None:
         raise refused(
-            "invalid_key", "This is no key: keys are rtn_ and 38 letters or digits. Check that it was copied whole."
+            "invalid_key",
+            "This is not a key. Keys are rtn_ and 38 letters or digits: check that it was copied completely.",
         )
     return value
 

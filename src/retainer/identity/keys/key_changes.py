@@ -1,4 +1,4 @@
-"""Changes of keys: name and scopes, rotation, revocation; each in the audit."""
+"""Changes of keys: name and scopes, rotation, revocation."""
 
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -22,23 +22,23 @@ MAX_OVERLAP_HOURS = 30 * 24
 
 
 class KeyChanges(msgspec.Struct):
-    """The fields of a key that can be changed; whom it acts as and its value cannot."""
+    """The fields of a key that can be changed; its user and its value cannot."""
 
     name: Text100
     scopes: Annotated[list[Scope], Meta(min_length=1)]
 
 
 class Rotation(msgspec.Struct):
-    """How a key is rotated: how long the former one remains valid, and until when the new one is."""
+    """A rotation: hours that the former key remains valid, and the expiry of the new key."""
 
     hours: Annotated[int, Meta(ge=0, le=MAX_OVERLAP_HOURS)] = OVERLAP_HOURS
     expires_at: Instant | None = None
 
 
 def change_key(tx: Tx, key_id: int, changes: Fields) -> Key:
-    """Change name or scopes, which counts from the next request on; return the key.
+    """Change name or scopes with effect from the next request; return the key.
 
-    Raises `not_found`, and `locked` for a key that was revoked.
+    Raises `not_found`, and `locked` for a revoked key.
     """
     before = get_key(tx, key_id)
     if before.status == "revoked":
@@ -55,10 +55,10 @@ def change_key(tx: Tx, key_id: int, changes: Fields) -> Key:
 
 
 def rotate_key(tx: Tx, key_id: int, rotation: Rotation) -> NewKey:
-    """Create a key with name, user and scopes of another, which remains valid for the hours of the rotation at most.
+    """Create a key with the name, user and scopes of another, which expires after the hours of the rotation.
 
-    Unless the rotation says until when, the new key is valid for as long as the other was to be when it was created.
-    Raises `not_found`, `locked` for a key that is no longer valid or was rotated before, and what `create_key` raises.
+    Without an expiry in the rotation, the new key has the lifetime of the former one. Raises `not_found`, `locked` for
+    a key that is not active or was rotated before, and the errors of `create_key`.
     """
     former = get_key(tx, key_id)
     if former.status != "active":
@@ -72,15 +72,15 @@ def rotate_key(tx: Tx, key_id: int, rotation: Rotation) -> NewKey:
     new = keys.create_key(tx, KeyDetails(former.name, former.user_id, former.scopes, expires_at))
     end = instant_after(tx.now, timedelta(hours=rotation.hours))
     end = end if former.expires_at is None else min(end, former.expires_at)
-    tx.update_columns(api_keys, key_id, {"expires_at": end, "replaced_by_id": new.id})
     fields = {"expires_at": end, "replaced_by_id": new.id}
+    tx.update_columns(api_keys, key_id, fields)
     before = {"expires_at": former.expires_at, "replaced_by_id": None}
     audit.note_changes(tx, "key rotated", _target(former), before, fields)
     return new
 
 
 def revoke_key(tx: Tx, key_id: int) -> Key:
-    """Revoke a key for ever; repeated, `revoked_at` stays. Return it. Raises `not_found`."""
+    """Revoke a key permanently; return it. Repeated, `revoked_at` stays. Raises `not_found`."""
     key = get_key(tx, key_id)
     if key.revoked_at is None:
         tx.update_columns(api_keys, key_id, {"revoked_at": tx.now})

@@ -1,4 +1,4 @@
-"""The keys of an account as admins see them: their state, their use, and what to look at."""
+"""The keys of an account: status, use and warnings."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -24,7 +24,7 @@ KeyWarning = Literal["unused", "expiring"]
 
 
 class Key(msgspec.Struct):
-    """A key without its value. `warnings` has `unused` after 90 days without a request, `expiring` 14 days before."""
+    """A key without its value. It warns `unused` after 90 days without a request, `expiring` 14 days before expiry."""
 
     id: int
     account_id: int
@@ -47,7 +47,7 @@ class Key(msgspec.Struct):
 
 
 class KeyFilter(msgspec.Struct, frozen=True):
-    """Which keys are listed: `q` is searched for in name, prefix, last four and user; `-name` sorts descending."""
+    """The filters of the list: `q` searches name, prefix, last four and user; `-name` sorts descending."""
 
     status: Status | None = None
     user_id: Id | None = None
@@ -67,15 +67,18 @@ ORDERS: dict[str, Callable[[Key], Any]] = {
 
 
 class LiveKeys(NamedTuple):
-    """The keys that would stop if the API were switched off, and those of them that were used in the last hour."""
+    """The keys that work now, and those of them that were used in the last hour."""
 
     keys: list[Key]
     used: list[Key]
 
 
-SHOWN = Key.__struct_fields__[:-4]
+COLUMNS = {name: api_keys.c[name] for name in Key.__struct_fields__ if name in api_keys.c} | {
+    "user_name": users.c.name,
+    "user_is_active": users.c.is_active,
+}
 KEYS = (
-    select(*api_keys.c[SHOWN], users.c.name, users.c.is_active)
+    select(*COLUMNS.values())
     .select_from(api_keys.join(users, users.c.id == api_keys.c.user_id))
     .order_by(api_keys.c.id)
 )
@@ -83,7 +86,7 @@ ONE = KEYS.where(api_keys.c.id == bindparam("id"))
 
 
 def list_keys(tx: Tx, filters: KeyFilter = ALL) -> list[Key]:
-    """Return the keys of the account, those without a value of the order last. Raises `validation_failed`."""
+    """Return the keys of the account; those without a value to sort by come last. Raises `validation_failed`."""
     name = filters.sort.removeprefix("-")
     if name not in ORDERS:
         raise invalid({"sort": [f"Must be one of: {', '.join(ORDERS)}. For descending order, put - before it."]})
@@ -102,15 +105,15 @@ def get_key(tx: Tx, key_id: int) -> Key:
 
 
 def live_keys(tx: Tx, *, user_id: int | None = None) -> LiveKeys:
-    """Return the keys that work: what stops with the API's switch, or with the deactivation of a user."""
+    """Return the keys that stop if the API is switched off, or if a user is deactivated."""
     keys = [key for key in list_keys(tx, KeyFilter(status="active", user_id=user_id)) if key.user_is_active]
     recent = instant_after(tx.now, -RECENT)
     return LiveKeys(keys, [key for key in keys if key.last_used_at is not None and key.last_used_at >= recent])
 
 
 def _key(row: Row, now: str) -> Key:
-    """Return a row of KEYS as a key: what it is at a moment."""
-    key = Key(*row)
+    """Return a row of KEYS as a key, with its status at a moment."""
+    key = Key(**dict(zip(COLUMNS, row, strict=True)))
     key.scopes = str(key.scopes).split()
     key.user_is_active = bool(key.user_is_active)
     if key.revoked_at is not None:
@@ -123,7 +126,7 @@ def _key(row: Row, now: str) -> Key:
 
 
 def _warnings(key: Key, now: str) -> list[KeyWarning]:
-    """Return what to look at in an active key; one that was replaced expires as it should."""
+    """Return the warnings of an active key; the expiry of a replaced key is expected."""
     warnings: list[KeyWarning] = []
     if (key.last_used_at or key.created_at) <= instant_after(now, -UNUSED):
         warnings.append("unused")

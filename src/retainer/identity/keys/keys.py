@@ -1,4 +1,4 @@
-"""API keys: each acts as one user of one account, within its scopes."""
+"""API keys: creation, checksum, and the caller of a key."""
 
 import hashlib
 import re
@@ -16,7 +16,7 @@ from retainer.errors import Refusal, invalid
 from retainer.identity import audit
 from retainer.identity.audit import Target
 from retainer.identity.plans import PLANS
-from retainer.kernel.caller import CALLERS, Caller
+from retainer.kernel.caller import CALLER_COLUMNS, CALLERS, Caller
 from retainer.schema.identity import accounts, api_keys, users
 from retainer.store.records import decode_row
 from retainer.store.tables import ACCOUNT
@@ -41,35 +41,41 @@ class KeyDetails(msgspec.Struct):
 
 
 class NewKey(NamedTuple):
-    """A key that was just created: its id, and its value, which is shown this once."""
+    """A new key: its id, and its value, which is not stored."""
 
     id: int
     value: str
 
 
+class KeyHolder(NamedTuple):
+    """The user of a new key."""
+
+    name: str
+    is_active: bool
+
+
 BY_HASH = CALLERS.where(api_keys.c.hash == bindparam("hash"))
 API_ENABLED = select(accounts.c.api_enabled).where(accounts.c.id == ACCOUNT)
-HOLDER = select(*users.c["name", "is_active"]).where(users.c.id == bindparam("id"))
-PLAN = Caller.__struct_fields__.index("plan")
+HOLDER = select(*users.c[KeyHolder._fields]).where(users.c.id == bindparam("id"))
 
 
 def caller_of(store: Store, key: str) -> Caller | None:
-    """Return the caller of a key, if any; read every time, so that changes have effect from the next request on."""
+    """Return the caller of a key, if any. It is read each time, so that changes apply from the next request."""
     row = store.unscoped_one("whose key is this", BY_HASH, hash=digest(key))
     if row is None:
         return None
-    values = decode_row(row[0])
-    values.append(PLANS[values[PLAN]].requests_per_minute)
-    return Caller(*values)
+    values = dict(zip(CALLER_COLUMNS, decode_row(row[0]), strict=True))
+    return Caller(**values, requests_per_minute=PLANS[values["plan"]].requests_per_minute)
 
 
 def create_key(tx: Tx, details: KeyDetails) -> NewKey:
-    """Create a key; its value is not stored. Raises `api_disabled`, `validation_failed`."""
+    """Create a key. Raises `api_disabled`, `validation_failed`."""
     account_id = tx.actor.account_id
     if not tx.value(API_ENABLED):
         raise Refusal("api_disabled", f"The API is off. Switch it on first: retainer api on {account_id}")
-    holder = tx.one(HOLDER, id=details.user_id)
-    if holder is None or not holder[1]:
+    row = tx.one(HOLDER, id=details.user_id)
+    holder = None if row is None else KeyHolder(*row)
+    if holder is None or not holder.is_active:
         reason = "There is no such user in this account." if holder is None else "This user is deactivated."
         raise invalid({"user": [f"{reason} Choose an active user of account {account_id}."]})
     if details.expires_at is not None and details.expires_at <= tx.now:
@@ -86,12 +92,12 @@ def create_key(tx: Tx, details: KeyDetails) -> NewKey:
     }
     key_id = tx.insert_raw(api_keys, values | {"hash": digest(value)})
     target = Target("key", key_id, details.name)
-    audit.note(tx, "key created", target, after=values | {"user_name": holder[0]})
+    audit.note(tx, "key created", target, after=values | {"user_name": holder.name})
     return NewKey(key_id, value)
 
 
 def scope_text(scopes: list[str]) -> str:
-    """Return scopes as they are stored: each once, in the order of the reference."""
+    """Return scopes for storage: each once, in the order of the reference."""
     return " ".join(scope for scope in SCOPES if scope in scopes)
 
 
@@ -103,9 +109,9 @@ def new_key() -> str:
 
 @lru_cache(maxsize=4096)
 def digest(value: str) -> str | None:
-    """Return the SHA-256 of a key, which is what is stored of it, or None if its form or checksum is wrong.
+    """Return the SHA-256 of a key, or None if its form or checksum is wrong.
 
-    A fast hash is enough: 190 random bits cannot be guessed.
+    Only the hash is stored; a fast one is enough for 190 random bits.
     """
     if not KEY_PATTERN.fullmatch(value) or checksum(value[:-6]) != value[-6:]:
         return None
@@ -113,7 +119,7 @@ def digest(value: str) -> str | None:
 
 
 def checksum(body: str) -> str:
-    """Return the CRC-32 as six base62 characters: mistyped keys are refused without database access."""
+    """Return the CRC-32 as six base62 characters, so that mistyped keys need no database access."""
     number, text = zlib.crc32(body.encode()), ""
     for _ in range(6):
         number, digit = divmod(number, 62)

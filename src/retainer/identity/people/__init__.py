@@ -1,1 +1,1 @@
-"""The people of an account: users, passwords, and the sessions and links by which admins have access."""
+"""The users of an account: passwords, sessions and password links."""

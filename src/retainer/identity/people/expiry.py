@@ -1,4 +1,4 @@
-"""Expiry: sessions and links that are over are deleted; after a restore, none of them is valid."""
+"""Expiry of sessions and password links: old ones are deleted, and a restore ends all."""
 
 from sqlalchemy import bindparam, delete
 
@@ -20,7 +20,7 @@ def delete_expired(store: Store) -> None:
 
 
 def revoke_all(store: Store) -> None:
-    """End all sessions and links: a restored database does not know which of them have ended since."""
+    """Delete all sessions and links: a restored database does not know which have ended since its backup."""
     with store.unscoped("a restored database is that of all accounts", write=True) as tx:
         for table in (sessions, password_links):
             tx.run(delete(table))

@@ -1,4 +1,4 @@
-"""Password links: a link with which an admin sets a password, once, within a week; a new one replaces the last."""
+"""Password links: an admin sets a password with one, once, within a week; a new link replaces the last."""
 
 import secrets
 from datetime import timedelta
@@ -32,28 +32,36 @@ class PasswordLink(NamedTuple):
 
 
 class Invitee(NamedTuple):
-    """Whose link it is; without a password before, it is an invitation."""
+    """The user of a link; one without a password is invited."""
 
     account_id: int
+    account_name: str
     user_id: int
     name: str
     email: str
-    account_name: str
-    expires_at: str
     has_password: bool
+    expires_at: str
 
 
-USER = select(*users.c["name", "role", "is_active"]).where(users.c.id == bindparam("id"))
+class LinkedUser(NamedTuple):
+    """A user for whom a link is created."""
+
+    name: str
+    role: str
+    is_active: bool
+
+
+USER = select(*users.c[LinkedUser._fields]).where(users.c.id == bindparam("id"))
 VOID = delete(password_links).where(password_links.c.user_id == bindparam("user"))
 USE = delete(password_links).where(password_links.c.hash == bindparam("hash"))
+COLUMNS = {
+    **password_links.c,
+    **users.c["name", "email"],
+    "account_name": accounts.c.name,
+    "has_password": users.c.password_hash.is_not(None),
+}
 BY_HASH = (
-    select(
-        *password_links.c["account_id", "user_id"],
-        *users.c["name", "email"],
-        accounts.c.name,
-        password_links.c.expires_at,
-        users.c.password_hash.is_not(None),
-    )
+    select(*(COLUMNS[name] for name in Invitee._fields))
     .select_from(
         password_links.join(users, users.c.id == password_links.c.user_id).join(
             accounts, accounts.c.id == password_links.c.account_id
@@ -68,33 +76,34 @@ BY_HASH = (
 
 
 def create(tx: Tx, user_id: int) -> PasswordLink:
-    """Make a link for an active admin; the former one is void. Raises `not_found` or `validation_failed`."""
-    user = tx.one(USER, id=user_id)
-    if user is None:
+    """Create a link for an active admin, and void the former one. Raises `not_found` or `validation_failed`."""
+    row = tx.one(USER, id=user_id)
+    if row is None:
         raise Refusal("not_found", f"There is no user {user_id}.")
-    name, role, is_active = user
-    if not is_active:
-        raise invalid({"user": [f"{name} is deactivated. Activate the user first."]})
-    if role != "admin":
-        raise invalid({"user": [f"{name} is not an admin, and only admins can sign in. Change the role first."]})
+    user = LinkedUser(*row)
+    if not user.is_active:
+        raise invalid({"user": [f"{user.name} is deactivated. Activate the user first."]})
+    if user.role != "admin":
+        raise invalid({"user": [f"{user.name} is not an admin, and only admins can sign in. Change the role first."]})
     void_all_of(tx, user_id)
     link = PasswordLink(secrets.token_urlsafe(32), instant_after(tx.now, VALID))
     values = {"user_id": user_id, "hash": digest(link.token), "expires_at": link.expires_at}
     tx.insert_raw(password_links, values)
-    audit.note(tx, "link created", Target("user", user_id, name), after={"expires_at": link.expires_at})
+    audit.note(tx, "link created", Target("user", user_id, user.name), after={"expires_at": link.expires_at})
     return link
 
 
 def find(store: Store, token: str) -> Invitee:
-    """Return whose link it is. Raises `not_found` for one that was used, replaced or has expired."""
+    """Return the user of a link. Raises `not_found` if it was used or replaced, or has expired."""
     row = store.unscoped_one("whose link is this", BY_HASH, hash=digest(token), now=utcnow())
     if row is None:
         raise unusable()
-    return Invitee._make([*row[:-1], bool(row[-1])])
+    invitee = Invitee(*row)
+    return invitee._replace(has_password=bool(invitee.has_password))
 
 
 def use_up(tx: Tx, token: str) -> None:
-    """Void a link, whose user sets a password in this transaction. Raises `not_found` when another one has used it."""
+    """Void a link whose user sets a password in this transaction. Raises `not_found` if it was used meanwhile."""
     if not tx.change(USE, hash=digest(token)):
         raise unusable()
 
@@ -105,6 +114,6 @@ def void_all_of(tx: Tx, user_id: int) -> None:
 
 
 def unusable() -> Refusal:
-    """Return the refusal of a link, in the same words whatever became of it."""
+    """Return the refusal of a link, in the same words for each reason."""
     message = "This link was already used or replaced, or has expired. Ask an admin or the operator for a new one."
     return Refusal("not_found", message)

@@ -1,4 +1,4 @@
-"""Passwords: argon2id hashes (RFC 9106); each takes 64 MiB and a core's twentieth second."""
+"""Passwords: argon2id hashes (RFC 9106). Each takes 64 MiB and 50 ms of a core."""
 
 import secrets
 from typing import Any
@@ -8,16 +8,16 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 HASHER = PasswordHasher()
 DUMMY_HASH = "$argon2id$v=19$m=65536,t=3,p=4$5yg3gYXAsabnI3YySV2QLw$gb7Ln2LOSdhIfT5Tc4lYdhydzNtDfYvKvL8l6rU7uNA"
-"""The hash of a random password that nobody has kept, with which those of unknown users are compared."""
+"""The hash of an unknown random password, for comparisons with passwords of unknown users."""
 
 
 def hash_password(password: str) -> str:
-    """Return the argon2id hash of a password; slow on purpose, so never within a transaction that writes."""
+    """Return the argon2id hash of a password. It is slow on purpose: never call it in a writing transaction."""
     return HASHER.hash(password)
 
 
 def matches(password_hash: str | None, password: str) -> bool:
-    """Whether a password is that of a hash; without a hash it takes as long and is not."""
+    """Whether a password matches a hash; without a hash this takes as long and returns False."""
     try:
         return HASHER.verify(password_hash or DUMMY_HASH, password) and password_hash is not None
     except (VerificationError, InvalidHashError):
@@ -25,7 +25,7 @@ def matches(password_hash: str | None, password: str) -> bool:
 
 
 def is_outdated(password_hash: str) -> bool:
-    """Whether a hash was made with other parameters than new ones are."""
+    """Whether a hash was created with former parameters."""
     return HASHER.check_needs_rehash(password_hash)
 
 
@@ -35,7 +35,7 @@ def generate() -> str:
 
 
 def hashed_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return fields of a user with the password, if there is one, replaced by its `password_hash`."""
+    """Return a user's fields with the password, if any, replaced by its `password_hash`."""
     values = dict(fields)
     if (password := values.pop("password", None)) is not None:
         values["password_hash"] = hash_password(password)

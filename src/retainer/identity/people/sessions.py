@@ -1,15 +1,16 @@
-"""Sessions: admins signed in to the console; rows of the database, so that every process knows them and their end."""
+"""Sessions of admins in the console. They are rows, so that every process knows when one has ended."""
 
 import hashlib
 import secrets
 from datetime import timedelta
+from typing import NamedTuple
 
 import msgspec
 from sqlalchemy import bindparam, select, update
 
 from retainer.errors import Refusal
 from retainer.identity import audit
-from retainer.identity.admins import ACTING, IS_ADMIN, IS_LIVE, OF_USERS, Admin, limits
+from retainer.identity.admins import ADMIN_COLUMNS, IS_ADMIN, IS_LIVE, OF_USERS, Admin, session_limits
 from retainer.identity.audit import Target
 from retainer.schema.identity import accounts, sessions, users
 from retainer.store.engines import Unavailable
@@ -20,11 +21,11 @@ from retainer.values.exact import instant_after, utcnow
 NOTE_USE = timedelta(minutes=1)
 MAX_USER_AGENT = 255
 BROWSER_TTL = timedelta(days=90)
-"""So long a browser is known by its last session, whose cookie it therefore keeps when that has ended."""
+"""How long a browser is known by its last session. Its cookie therefore outlives the session."""
 
 
 class Session(msgspec.Struct):
-    """A session that is not over."""
+    """A live session."""
 
     id: int
     user_id: int
@@ -35,22 +36,23 @@ class Session(msgspec.Struct):
     user_agent: str | None
 
 
+class SessionEnd(NamedTuple):
+    """A session's user, and when it ended."""
+
+    user_name: str
+    ended_at: str | None
+
+
+COLUMNS = {"user_name": users.c.name, **sessions.c}
+FOUND_COLUMNS = ADMIN_COLUMNS | {"session_id": sessions.c.id, "last_used_at": sessions.c.last_used_at}
 BY_HASH = (
-    select(
-        *sessions.c["account_id", "user_id"],
-        *ACTING[1:],
-        *users.c["name", "email"],
-        accounts.c.name,
-        *sessions.c["id", "last_used_at"],
-    )
+    select(*FOUND_COLUMNS.values())
     .select_from(OF_USERS.join(accounts, accounts.c.id == sessions.c.account_id))
     .where(sessions.c.hash == bindparam("hash"), IS_LIVE, IS_ADMIN)
 )
 USED = update(sessions).where(sessions.c.id == bindparam("id")).values(last_used_at=bindparam("now", type_=INSTANT))
 LIVE = (
-    select(
-        *sessions.c["id", "user_id"], users.c.name, *sessions.c["created_at", "last_used_at", "address", "user_agent"]
-    )
+    select(*(COLUMNS[name] for name in Session.__struct_fields__))
     .select_from(OF_USERS)
     .where(IS_LIVE)
     .order_by(sessions.c.last_used_at.desc(), sessions.c.id.desc())
@@ -64,62 +66,66 @@ END_ALL_OF_USER = (
     )
     .values(ended_at=bindparam("now", type_=INSTANT), updated_at=bindparam("now", type_=INSTANT))
 )
-ONE = select(users.c.name, sessions.c.ended_at).select_from(OF_USERS).where(sessions.c.id == bindparam("id"))
+ONE = (
+    select(*(COLUMNS[name] for name in SessionEnd._fields))
+    .select_from(OF_USERS)
+    .where(sessions.c.id == bindparam("id"))
+)
 
 
 def digest(token: str) -> str:
-    """Return the SHA-256 of a token, which is what is stored of it; 256 random bits cannot be guessed."""
+    """Return the SHA-256 of a token. Only the hash is stored; a fast one is enough for 256 random bits."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def admin_of(store: Store, token: str, address: str | None) -> Admin | None:
-    """Return the admin of a session, read every time; None when it has ended, is idle, or the user is no admin now.
+    """Return the admin of a session; None if it has ended or its user is not an active admin.
 
-    The use is noted at most once a minute. `address` is that of the request, for the audit.
+    `last_used_at` is updated at most once a minute. `address` is that of the request, for the audit.
     """
     now = utcnow()
-    row = store.unscoped_one("whose session is this", BY_HASH, hash=digest(token), **limits(now))
+    row = store.unscoped_one("whose session is this", BY_HASH, hash=digest(token), **session_limits(now))
     if row is None:
         return None
-    account_id, user_id, *others, last_used_at = row
-    values = [account_id, user_id, "admin", *others, address]
-    admin = Admin(*values)
+    found = dict(zip(FOUND_COLUMNS, row, strict=True))
+    last_used_at = found.pop("last_used_at")
+    admin = Admin(**found, address=address)
     if last_used_at <= instant_after(now, -NOTE_USE):
         try:
             with store.begin(admin, write=True) as tx:
                 tx.run(USED, id=admin.session_id, now=tx.now)
         except ActorChanged:
             return None
-        except Unavailable:  # on a full disk one can still read
+        except Unavailable:  # a full disk can still be read
             pass
     return admin
 
 
 def start(tx: Tx, user_id: int, address: str | None, user_agent: str | None) -> tuple[int, str]:
-    """Begin a session of a user; return its id, and its token, which is not stored."""
+    """Start a session of a user; return its id and its token."""
     token = secrets.token_urlsafe(32)
     values = {"user_id": user_id, "hash": digest(token), "last_used_at": tx.now, "address": address}
     return tx.insert_raw(sessions, values | {"user_agent": user_agent and user_agent[:MAX_USER_AGENT]}), token
 
 
 def list_sessions(tx: Tx) -> list[Session]:
-    """Return the sessions of the account's admins that are not over, that which was used last first."""
-    return [Session(*row) for row in tx.all(LIVE, **limits(tx.now))]
+    """Return the live sessions of the account, most recently used first."""
+    return [Session(*row) for row in tx.all(LIVE, **session_limits(tx.now))]
 
 
 def end(tx: Tx, session_id: int) -> None:
-    """End a session of the account, one's own or another's; one that is over remains so. Raises `not_found`."""
+    """End a session of the account, if it has not ended. Raises `not_found`."""
     row = tx.one(ONE, id=session_id)
     if row is None:
         raise Refusal("not_found", f"There is no session {session_id}.")
-    name, ended_at = row
-    if ended_at is None:
+    session = SessionEnd(*row)
+    if session.ended_at is None:
         tx.update_columns(sessions, session_id, {"ended_at": tx.now})
         is_own = isinstance(tx.actor, Admin) and tx.actor.session_id == session_id
-        audit.note(tx, "signed out" if is_own else "session revoked", Target("session", session_id, name))
+        audit.note(tx, "signed out" if is_own else "session revoked", Target("session", session_id, session.user_name))
 
 
 def end_all_of(tx: Tx, user_id: int) -> None:
-    """End all sessions of a user but the one that acts."""
+    """End all sessions of a user except the current one."""
     acting = tx.actor.session_id if isinstance(tx.actor, Admin) else None
     tx.run(END_ALL_OF_USER, user=user_id, except_id=acting or 0, now=tx.now)

@@ -1,8 +1,8 @@
-"""Users: the people of an agency; the first of them opens its account."""
+"""Users: the people of an agency, with their rates; the first one is created with the account."""
 
 from datetime import timedelta
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -11,12 +11,13 @@ from sqlalchemy import bindparam, delete, insert, select
 from retainer.errors import Refusal, invalid
 from retainer.identity import audit
 from retainer.identity.accounts import AccountDetails, account_values, in_units
-from retainer.identity.admins import IS_ADMIN, operator
+from retainer.identity.admins import IS_ADMIN, OPERATOR, operator
 from retainer.identity.audit import Fields, Target
 from retainer.identity.people import password_links, sessions
 from retainer.identity.people.password_links import PasswordLink
 from retainer.schema.identity import accounts, users
 from retainer.schema.work import cost_rates, counted_cost_rates
+from retainer.store.engines.base import Row
 from retainer.store.engines.sql import DAY
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Store, Tx
@@ -70,10 +71,7 @@ def open_account(
     *,
     at: str | None = None,
 ) -> tuple[int, int]:
-    """Open an account with its first admin; return both ids. Without a password a link lets the admin set one.
-
-    `at` is when, for the demo, which begins in the past.
-    """
+    """Open an account with its first admin; return both ids. `at` is the time of opening: the demo's is past."""
     with store.unscoped("an account is opened by the operator", write=True) as unscoped:
         unscoped.now = at or unscoped.now
         trial_end = details.trial_ends_at or instant_after(unscoped.now, timedelta(days=TRIAL_DAYS))
@@ -82,17 +80,14 @@ def open_account(
         values |= {"created_at": unscoped.now, "updated_at": unscoped.now}
         new_account = insert(accounts).values({name: bindparam(name) for name in values})
         account_id: int = unscoped.value(new_account.returning(accounts.c.id), **values)
-        actor = operator(
-            account_id, details.currency, details.timezone, details.payment_terms_days, details.client_number_pattern
-        )
-        tx = store.within(unscoped, actor)
+        tx = store.within(unscoped, operator(unscoped.one(OPERATOR, id=account_id) or ()))
         audit.note(tx, "account opened", Target("account", account_id, details.name), after={"plan": details.plan})
         user_id = create_user(tx, admin, password_hash)
     return account_id, user_id
 
 
 def create_user(tx: Tx, details: UserDetails, password_hash: str | None = None) -> int:
-    """Add a user to the account; return the id. Raises `validation_failed`."""
+    """Create a user; return the id. Raises `validation_failed`."""
     fields = msgspec.structs.asdict(details)
     values = _user_values(tx, 0, fields) | {"is_active": True, "password_hash": password_hash}
     user_id = tx.insert_raw(users, values)
@@ -103,7 +98,7 @@ def create_user(tx: Tx, details: UserDetails, password_hash: str | None = None) 
 
 
 def invite(tx: Tx, details: UserDetails) -> tuple[int, PasswordLink]:
-    """Add an admin without a password; return the id, and the link that sets one. Raises `validation_failed`."""
+    """Create an admin without a password; return the id and a password link. Raises `validation_failed`."""
     if details.role != "admin":
         raise invalid(
             {"role": ["Must be admin. Only admins can sign in, so only admins are invited. Create members as users."]}
@@ -113,7 +108,7 @@ def invite(tx: Tx, details: UserDetails) -> tuple[int, PasswordLink]:
 
 
 def list_users(tx: Tx) -> list[Fields]:
-    """Return the users of the account, deactivated ones included."""
+    """Return the users of the account, including deactivated ones."""
     return [_shown(row, tx.actor.currency) for row in tx.all(ALL)]
 
 
@@ -126,14 +121,14 @@ def get_user(tx: Tx, user_id: int) -> Fields:
 
 
 def change_user(tx: Tx, user_id: int, changes: Fields) -> Fields:
-    """Change a user and the cost rate, and return the user; a password only as `password_hash`.
+    """Change a user and the cost rate; return the user. A password is passed as `password_hash`.
 
-    `is_active=False` stops the user's keys at once, and ends sessions, as does the loss of the role. Raises
-    `not_found`, `validation_failed`, also when admins would shut themselves out, and `locked` for the last admin.
+    Deactivation stops the user's keys immediately, and ends sessions, as does the loss of the admin role. Raises
+    `not_found`, `validation_failed`, also if admins would end their own access, and `locked` for the last admin.
     """
     before = get_user(tx, user_id)
     if user_id == tx.actor.user_id:
-        _refuse_to_shut_out(changes)
+        _require_own_access(changes)
     _require_another_admin(tx, before, changes)
     values = _user_values(tx, user_id, changes)
     password_hash = values.pop("password_hash", None)
@@ -144,8 +139,10 @@ def change_user(tx: Tx, user_id: int, changes: Fields) -> Fields:
     target = Target("user", user_id, after["name"])
     if before["is_active"] != after["is_active"]:
         audit.note(tx, "user activated" if after["is_active"] else "user deactivated", target)
-    others = [state | rate for state, rate in zip((before, after), rates, strict=True)]
-    audit.note_changes(tx, "user changed", target, others[0], others[1] | {"is_active": before["is_active"]})
+    former_rate, rate = rates
+    audit.note_changes(
+        tx, "user changed", target, before | former_rate, after | rate | {"is_active": before["is_active"]}
+    )
     if not after["is_active"] or after["role"] != "admin":
         sessions.end_all_of(tx, user_id)
         password_links.void_all_of(tx, user_id)
@@ -155,7 +152,7 @@ def change_user(tx: Tx, user_id: int, changes: Fields) -> Fields:
 
 
 def set_password(tx: Tx, user_id: int, name: str, password_hash: str) -> None:
-    """Set the password of a user; all sessions of the user but the one that acts end, and the link is void."""
+    """Set the password of a user; all sessions except the current one end, and the link is void."""
     tx.update_columns(users, user_id, {"password_hash": password_hash})
     sessions.end_all_of(tx, user_id)
     password_links.void_all_of(tx, user_id)
@@ -163,7 +160,7 @@ def set_password(tx: Tx, user_id: int, name: str, password_hash: str) -> None:
 
 
 def _require_another_admin(tx: Tx, user: Fields, changes: Fields) -> None:
-    """Refuse to deactivate the last active admin of the account, or to take the role away: an operator would."""
+    """Raise `locked` if the account would lose its last active admin."""
     was, stays = (bool(state["is_active"]) and state["role"] == "admin" for state in (user, {**user, **changes}))
     if was and not stays and tx.one(OTHER_ADMIN, id=user["id"]) is None:
         account = tx.actor.account_id
@@ -174,8 +171,8 @@ def _require_another_admin(tx: Tx, user: Fields, changes: Fields) -> None:
         raise Refusal("locked", message)
 
 
-def _refuse_to_shut_out(changes: Fields) -> None:
-    """Refuse what would end an admin's own access."""
+def _require_own_access(changes: Fields) -> None:
+    """Raise `validation_failed` if admins would end their own access."""
     if changes.get("role", "admin") != "admin":
         raise invalid({"role": ["You can't change your own role. Ask another admin to do it."]})
     if not changes.get("is_active", True):
@@ -197,9 +194,9 @@ def _user_values(tx: Tx, user_id: int, fields: Fields) -> Fields:
 
 
 def _set_cost_rate(tx: Tx, user_id: int, fields: Fields, *, is_new: bool = False) -> tuple[Fields, Fields]:
-    """Set the cost rate if one is among the fields; return it, with its day, before and after.
+    """Set the cost rate, if it is among the fields; return it before and after, named with its day.
 
-    The sums count that of a new user at once, who has no time yet.
+    The rate of a new user, who has no time entries, counts in the totals immediately.
     """
     if fields.get("cost_rate") is None:
         return {}, {}
@@ -216,7 +213,7 @@ def _set_cost_rate(tx: Tx, user_id: int, fields: Fields, *, is_new: bool = False
     )
 
 
-def _shown(row: tuple[Any, ...], currency: str) -> Fields:
+def _shown(row: Row, currency: str) -> Fields:
     shown = dict(zip(users.c.keys(), row, strict=True))
     shown["is_active"] = bool(shown["is_active"])
     if shown["hourly_rate"] is not None:

@@ -1,1 +1,1 @@
-"""Signing in to the console, and the throttle that slows guessers down."""
+"""Sign-ins to the console, and the throttle that slows down password guessing."""

@@ -1,11 +1,10 @@
-"""Failures to sign in that all servers count together, in Valkey; without it, each process counts its own."""
+"""Failed sign-ins, counted in Valkey for all servers."""
 
-from retainer.identity.sign_in.failures import TTL, WAITS, Count, LocalFailures
+from retainer.identity.sign_in.failures import TTL, WAITS, Count, Failures
 from retainer.kernel.limits_valkey import SharedWindow
 
 HIT = """
--- The key is a list of two: how many failures, and until when the next attempt waits, in microseconds of this server.
--- It takes the same commands as the window of requests.
+-- The key is a list: the number of failures, and when the wait ends, in microseconds of this server's clock.
 local SECOND, charge, free, ttl = 1000000, ARGV[1] == '1', tonumber(ARGV[2]), ARGV[3]
 local time = redis.call('TIME')
 local now = time[1] * SECOND + time[2]
@@ -33,29 +32,25 @@ end
 RESET = "redis.call('DEL', KEYS[1])"
 
 
-class SharedFailures:
-    """Counts failures with the Valkey of a window; while that is out of reach, each process begins to count its own."""
+class SharedFailures(Failures):
+    """Counts failures in Valkey for all servers; while Valkey is out of reach, in memory."""
 
     def __init__(self, window: SharedWindow) -> None:
+        super().__init__()
         self._window = window
-        self._local = LocalFailures()
         self._hit, self._take_back, self._reset = map(window.register, (HIT, TAKE_BACK, RESET))
 
     def hit(self, subject: str, free: int, *, charge: bool = True) -> Count:
-        """Count an attempt as a failure unless the subject has to wait, atomically; after `free` failures it has to."""
+        """Count an attempt as a failure unless the subject has to wait, atomically; it waits after `free` failures."""
         answer = self._window.run(self._hit, f"failures:{subject}", int(charge), free, TTL, *WAITS)
-        return Count(*answer) if answer is not None else self._local.hit(subject, free, charge=charge)
+        return Count(*answer) if answer is not None else super().hit(subject, free, charge=charge)
 
     def take_back(self, subject: str) -> None:
-        """Undo a charge, and the wait that followed from it."""
+        """Undo a charge and the wait that it caused."""
         self._window.run(self._take_back, f"failures:{subject}", TTL)
-        self._local.take_back(subject)
+        super().take_back(subject)
 
     def reset(self, subject: str) -> None:
-        """Forget all failures of a subject."""
+        """Delete all failures of a subject."""
         self._window.run(self._reset, f"failures:{subject}")
-        self._local.reset(subject)
-
-    def sweep(self) -> None:
-        """Drop the failures of which the time is over; those in Valkey expire by themselves."""
-        self._local.sweep()
+        super().reset(subject)

@@ -1,4 +1,4 @@
-"""The queue for password hashes of sign-ins: a few at a time, shared fairly by the networks that they come from."""
+"""The queue for password hashes: a few at a time, shared fairly between networks."""
 
 import threading
 from collections import Counter, OrderedDict, deque
@@ -8,15 +8,15 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from retainer.errors import Refusal
 
 CONCURRENCY = 2
-"""Each hash takes 64 MiB, and a core for a twentieth of a second."""
+"""Each hash takes 64 MiB, and 50 ms of a core."""
 SHARE = 4
-"""How many attempts of one network may wait or be hashed at once."""
+"""Maximum number of attempts of one network that wait or are hashed."""
 MAX_WAITING = 64
 RETRY_SECONDS = 2
 
 
 class Waiting:
-    """An attempt that waits for its turn, or for being pushed out."""
+    """An attempt that waits for its turn."""
 
     def __init__(self, network: str) -> None:
         self.network = network
@@ -25,7 +25,7 @@ class Waiting:
         self._decided.acquire()
 
     def decide(self, *, is_pushed_out: bool = False) -> None:
-        """Let the attempt go on."""
+        """Give the attempt its turn, or push it out of the queue."""
         self.is_pushed_out = is_pushed_out
         self._decided.release()
 
@@ -35,10 +35,10 @@ class Waiting:
 
 
 class HashingQueue:
-    """Turns to hash: those who are known come first, then one network after another.
+    """Turns to hash passwords: known browsers first, then one network after another.
 
-    A network has a share. When the queue is full, a newcomer takes the place of a network's second attempt, or of one
-    that comes from a network which waits already. While an attempt waits or hashes, it is `outside`: it takes no slot.
+    Each network has a share. If the queue is full, a new attempt takes the place of the newest attempt of the network
+    with most. Attempts wait and hash in an `outside` block, where they occupy no slot of a request.
     """
 
     def __init__(
@@ -51,19 +51,19 @@ class HashingQueue:
     ) -> None:
         self.outside, self.share, self.max_waiting = outside, share, max_waiting
         self._free = concurrency
-        self._held: Counter[str] = Counter()  # by network: attempts that wait or are hashed
+        self._held: Counter[str] = Counter()  # attempts that wait or are hashed, by network
         self._known: deque[Waiting] = deque()
-        self._others: OrderedDict[str, deque[Waiting]] = OrderedDict()  # the network whose turn it is comes first
+        self._others: OrderedDict[str, deque[Waiting]] = OrderedDict()  # the next network first
         self._lock = threading.Lock()
 
     @property
     def waiting(self) -> int:
-        """How many attempts wait for their turn."""
+        """Return the number of waiting attempts."""
         return len(self._known) + sum(map(len, self._others.values()))
 
     @contextmanager
     def turn(self, network: str, *, is_known: bool) -> Iterator[None]:
-        """A block that hashes. Raises `rate_limited` beyond the share of a network, `unavailable` in a full queue."""
+        """Wait for a turn, and hash in the block. Raises `rate_limited` beyond the share, `unavailable` if full."""
         waiting = self._enter(network, is_known=is_known)
         with self.outside():
             if waiting is not None:
@@ -76,7 +76,7 @@ class HashingQueue:
                 self._leave(network)
 
     def _enter(self, network: str, *, is_known: bool) -> Waiting | None:
-        """Take a turn, or a place in the queue; return what to wait for."""
+        """Take a turn, or a place in the queue; return the place."""
         with self._lock:
             if self._held[network] >= self.share:
                 raise too_many("rate_limited")
@@ -92,7 +92,7 @@ class HashingQueue:
             return waiting
 
     def _leave(self, network: str) -> None:
-        """Give the turn to the next."""
+        """Give the turn to the next attempt."""
         with self._lock:
             self._release(network)
             if self._known:
@@ -106,7 +106,7 @@ class HashingQueue:
                 self._free += 1
 
     def _push_out(self, network: str, *, is_known: bool) -> None:
-        """Make room: the network with most attempts loses its newest. Raises `unavailable` if that would be unfair."""
+        """Drop the newest attempt of the network with most. Raises `unavailable` if none has more than this one."""
         most = max(self._others, key=lambda other: len(self._others[other]), default=None)
         if most is None or not (is_known or len(self._others[most]) > self._held[network] + 1):
             raise too_many("unavailable")
@@ -122,6 +122,6 @@ class HashingQueue:
 
 
 def too_many(code: str) -> Refusal:
-    """Return the refusal of an attempt that gets no turn."""
+    """Return the refusal of an attempt without a turn."""
     message = f"Too many sign-in attempts at once. Try again in {RETRY_SECONDS} seconds."
     return Refusal(code, message, headers={"Retry-After": str(RETRY_SECONDS)})

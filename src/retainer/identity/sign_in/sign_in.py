@@ -1,4 +1,4 @@
-"""Signing in to the console: by email and password, or by a link with which a password is set."""
+"""Sign-ins to the console, by password or by a password link."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, or_, select
 
 from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity import audit
-from retainer.identity.admins import ACTING, IS_ADMIN, Admin, operator
+from retainer.identity.admins import ADMIN_COLUMNS, IS_ADMIN, Admin
 from retainer.identity.audit import Target
 from retainer.identity.people import password_links, passwords, sessions, users
 from retainer.identity.sign_in.throttle import Attempt, Origin, Throttle
@@ -21,52 +21,47 @@ from retainer.values.reading import read_fields
 
 
 class Browser(NamedTuple):
-    """From where somebody signs in: the address, what the browser says it is, and the session that it last had."""
+    """The browser of a sign-in."""
 
     address: str | None
     user_agent: str | None = None
     last_token: str | None = None
-    """The token of the cookie, also when its session has ended: the browser is known by it."""
+    """The token of its last session, which may have ended: a known browser has one."""
     networks: tuple[str, ...] = ()
-    """The address as it is counted; for IPv6 its networks, the smallest first."""
+    """The address; for IPv6 its networks, the smallest first."""
 
 
 class SignedIn(NamedTuple):
-    """A new session: its token, for a cookie that outlives it, and whose it is."""
+    """A new session: its token and its admin."""
 
     token: str
     admin: Admin
 
 
 class AccountChoice(NamedTuple):
-    """One of several accounts that an email and a password fit."""
+    """One of several accounts that match an email and a password."""
 
     account_id: int
     name: str
 
 
 class User(NamedTuple):
-    """A user with an email, and for which account an operator would act."""
+    """A user who may sign in, as an actor; with the state that decides."""
 
-    operator: Admin
-    id: int
-    name: str
-    email: str
-    role: str
+    admin: Admin
     is_active: bool
     password_hash: str | None
-    account_name: str
 
     @property
     def can_sign_in(self) -> bool:
-        """Whether the right password is all that is missing."""
-        return bool(self.is_active) and self.role == "admin" and self.password_hash is not None
+        """Whether the user can sign in with the right password."""
+        return bool(self.is_active) and self.admin.role == "admin" and self.password_hash is not None
 
 
 _account = bindparam("account", type_=INTEGER)
-STATE = schema.users.c["id", "name", "email", "role", "is_active", "password_hash"]
+USER_COLUMNS = ADMIN_COLUMNS | dict(schema.users.c["is_active", "password_hash"])
 BY_EMAIL = (
-    select(*ACTING, *STATE, accounts.c.name)
+    select(*USER_COLUMNS.values())
     .select_from(schema.users.join(accounts, accounts.c.id == schema.users.c.account_id))
     .where(
         schema.users.c.email_folded == bindparam("email"),
@@ -75,9 +70,9 @@ BY_EMAIL = (
     .order_by(schema.users.c.account_id)
 )
 KNOWN_BROWSER = (
-    select(schema.sessions.c.id, schema.users.c.email_folded)
+    select(schema.sessions.c.id)
     .select_from(schema.sessions.join(schema.users, schema.users.c.id == schema.sessions.c.user_id))
-    .where(schema.sessions.c.hash == bindparam("hash"))
+    .where(schema.sessions.c.hash == bindparam("hash"), schema.users.c.email_folded == bindparam("email"))
 )
 HASH = select(schema.users.c.password_hash).where(schema.users.c.id == bindparam("id"), IS_ADMIN)
 
@@ -85,32 +80,31 @@ HASH = select(schema.users.c.password_hash).where(schema.users.c.id == bindparam
 def sign_in(
     store: Store, throttle: Throttle, email: str, password: str, browser: Browser, *, account_id: int | None = None
 ) -> SignedIn | list[AccountChoice]:
-    """Sign an admin in; return the accounts to choose from when email and password fit several and none is named.
+    """Sign an admin in; if email and password match several accounts and none is named, return these.
 
-    Raises `validation_failed` when they fit none, in the same words and time whatever is wrong, `rate_limited` after
-    too many failures (of the email from anywhere or of the network, but of a known browser only its own), and
-    `unavailable` when too many wait for their passwords to be hashed.
+    Raises `validation_failed` if they match none, with the same message and timing for each reason, `rate_limited`
+    after too many failures, and `unavailable` if too many attempts wait to be hashed.
     """
     folded, password = fold_email(email), password.strip()  # as when it was set
     origin = origin_of(store, folded, browser)
-    with throttle.attempt(folded, origin) as charge:
+    with throttle.attempt(folded, origin) as attempt:
         with store.unscoped("an email may have users in several accounts") as tx:
-            found = [_user(row) for row in tx.all(BY_EMAIL, email=folded, account=account_id)]
+            found = [_read_user(row) for row in tx.all(BY_EMAIL, email=folded, account=account_id)]
         with throttle.turn(origin):
-            fitting = fitting_users(found, password)
-            newer = renewed_hash(fitting, password)
-        if not fitting:
-            note_failure(store, found, charge, browser)
+            matching = matching_users(found, password)
+            newer_hash = renewed_hash(matching, password)
+        if not matching:
+            note_failure(store, found, attempt, browser)
             raise mismatch()
-    if len(fitting) > 1:
-        return [AccountChoice(user.operator.account_id, user.account_name) for user in fitting]
-    return begin(store, fitting[0], newer, browser)
+    if len(matching) > 1:
+        return [AccountChoice(user.admin.account_id, user.admin.account_name) for user in matching]
+    return start(store, matching[0], newer_hash, browser)
 
 
 def set_password(store: Store, throttle: Throttle, token: str, password: str, browser: Browser) -> SignedIn:
-    """Set the password of a link's user and sign in; other sessions of the user end, the link is used up.
+    """Set the password of a link's user and sign in. Other sessions of the user end, and the link is void.
 
-    Raises `not_found` for a link that cannot be used, `validation_failed` for a password that is too short.
+    Raises `not_found` for an invalid link, `validation_failed` for an invalid password.
     """
     invitee = password_links.find(store, token)
     password = read_new_password(password)
@@ -119,12 +113,12 @@ def set_password(store: Store, throttle: Throttle, token: str, password: str, br
     user = find_user(store, invitee.email, invitee.account_id)
     with store.begin(acting(user, browser), write=True) as tx:
         password_links.use_up(tx, token)
-        users.set_password(tx, user.id, user.name, password_hash)
+        users.set_password(tx, invitee.user_id, invitee.name, password_hash)
         return start_session(tx, user, browser)
 
 
 def change_password(store: Store, throttle: Throttle, admin: Admin, current: str, password: str) -> None:
-    """Change the admin's own password; all other sessions end. Raises `validation_failed`, `rate_limited`."""
+    """Change the admin's own password; other sessions end. Raises `validation_failed`, `rate_limited`."""
     password = read_new_password(password)
     origin = Origin((str(admin.address),), admin.session_id)
     with throttle.attempt(admin.email, origin):
@@ -135,82 +129,75 @@ def change_password(store: Store, throttle: Throttle, admin: Admin, current: str
         if not is_right:
             raise invalid({"current": ["Wrong password."]})
     with store.begin(admin, write=True) as tx:
-        users.set_password(tx, user.id, user.name, password_hash)
+        users.set_password(tx, admin.user_id, admin.name, password_hash)
 
 
-def fitting_users(found: list[User], password: str) -> list[User]:
-    """Return the users who can sign in with a password; that takes as long when there is none."""
+def matching_users(found: list[User], password: str) -> list[User]:
+    """Return the users who can sign in with a password; without any, this takes as long."""
     candidates = [user for user in found if user.can_sign_in]
     if not candidates:
         passwords.matches(None, password)
     return [user for user in candidates if passwords.matches(user.password_hash, password)]
 
 
-def renewed_hash(fitting: list[User], password: str) -> str | None:
-    """Return a new hash of the only fitting user's password if the stored one was made with former parameters."""
-    is_outdated = len(fitting) == 1 and passwords.is_outdated(fitting[0].password_hash or "")
+def renewed_hash(matching: list[User], password: str) -> str | None:
+    """Return a new hash of the password if only one user matches, and the stored hash has former parameters."""
+    is_outdated = len(matching) == 1 and passwords.is_outdated(matching[0].password_hash or "")
     return passwords.hash_password(password) if is_outdated else None
 
 
-def begin(store: Store, user: User, newer_hash: str | None, browser: Browser) -> SignedIn:
-    """Begin the session of a user whose password was right, unless that has changed meanwhile."""
+def start(store: Store, user: User, newer_hash: str | None, browser: Browser) -> SignedIn:
+    """Start the session of a user, unless the password has changed meanwhile."""
     with store.begin(acting(user, browser), write=True) as tx:
-        if tx.value(HASH, id=user.id) != user.password_hash:
+        if tx.value(HASH, id=user.admin.user_id) != user.password_hash:
             raise mismatch()
         if newer_hash is not None:
-            tx.update_columns(schema.users, user.id, {"password_hash": newer_hash})
+            tx.update_columns(schema.users, user.admin.user_id, {"password_hash": newer_hash})
         return start_session(tx, user, browser)
 
 
 def start_session(tx: Tx, user: User, browser: Browser) -> SignedIn:
-    """Begin a session in the transaction in which nothing speaks against it."""
-    session_id, token = sessions.start(tx, user.id, browser.address, browser.user_agent)
-    audit.note(tx, "signed in", Target("session", session_id, user.name))
+    """Start a session within a transaction that has checked the user."""
+    session_id, token = sessions.start(tx, user.admin.user_id, browser.address, browser.user_agent)
+    audit.note(tx, "signed in", Target("session", session_id, user.admin.name))
     return SignedIn(token, replace(acting(user, browser), session_id=session_id))
 
 
 def origin_of(store: Store, email: str, browser: Browser) -> Origin:
-    """Return from where an attempt comes, with the session of a browser that was signed in with this email."""
+    """Return the origin of an attempt; a browser that was signed in with this email is known."""
     networks = browser.networks or (str(browser.address),)
     if browser.last_token is not None:
         known = store.unscoped_one(
-            "was this browser signed in", KNOWN_BROWSER, hash=sessions.digest(browser.last_token)
+            "was this browser signed in", KNOWN_BROWSER, hash=sessions.digest(browser.last_token), email=email
         )
-        if known is not None and known[1] == email:
+        if known is not None:
             return Origin(networks, known[0])
     return Origin(networks)
 
 
-def note_failure(store: Store, found: list[User], charge: Attempt, browser: Browser) -> None:
-    """Note in the audit log of each account with this email that further sign-ins must now wait."""
-    if not charge.is_waiting:
+def note_failure(store: Store, found: list[User], attempt: Attempt, browser: Browser) -> None:
+    """Note in the audit log of each account with this email that its sign-ins must wait."""
+    if not attempt.is_waiting:
         return
     for user in found:
-        with store.begin(replace(user.operator, address=browser.address), write=True) as tx:
-            audit.note(tx, "sign-in failed", Target("user", user.id, user.name), after={"failures": charge.failures})
+        target = Target("user", user.admin.user_id, user.admin.name)
+        with store.begin(replace(user.admin, user_id=0, address=browser.address), write=True) as tx:
+            audit.note(tx, "sign-in failed", target, after={"failures": attempt.failures})
 
 
 def acting(user: User, browser: Browser) -> Admin:
-    """Return a user as who acts, from a browser."""
-    return replace(
-        user.operator,
-        user_id=user.id,
-        role="admin",
-        name=user.name,
-        email=user.email,
-        account_name=user.account_name,
-        address=browser.address,
-    )
+    """Return the actor for a user and a browser."""
+    return replace(user.admin, address=browser.address)
 
 
 def find_user(store: Store, email: str, account_id: int) -> User:
-    """Return a user that is there."""
+    """Return an existing user."""
     with store.unscoped("as in sign_in") as tx:
-        return _user(tx.one(BY_EMAIL, email=fold_email(email), account=account_id) or ())
+        return _read_user(tx.one(BY_EMAIL, email=fold_email(email), account=account_id) or ())
 
 
 def fold_email(email: str) -> str:
-    """Return what a typed email is compared by; what is none fits nobody's."""
+    """Return an email in the form in which emails are compared; an invalid one matches no user."""
     try:
         return read_email(email.strip()).casefold()
     except ValueError:
@@ -218,7 +205,7 @@ def fold_email(email: str) -> str:
 
 
 def read_new_password(password: str) -> str:
-    """Return a new password as it is hashed. Raises `validation_failed` for one that is too short or too long."""
+    """Return a new password. Raises `validation_failed` if it is too short or too long."""
     errors: FieldErrors = {}
     values = read_fields(users.UserDetails, {"password": password}, errors)
     if errors or values.get("password") is None:
@@ -227,9 +214,11 @@ def read_new_password(password: str) -> str:
 
 
 def mismatch() -> Refusal:
-    """Return the refusal of a sign-in, in the same words whatever is wrong."""
+    """Return the refusal of a sign-in, with the same message for each reason."""
     return invalid({"password": ["Wrong email or password. Only active admins can sign in."]})
 
 
-def _user(row: Row) -> User:
-    return User(operator(*row[:5]), *row[5:])
+def _read_user(row: Row) -> User:
+    found = dict(zip(USER_COLUMNS, row, strict=True))
+    is_active, password_hash = found.pop("is_active"), found.pop("password_hash")
+    return User(Admin(**found), is_active, password_hash)

@@ -1,7 +1,6 @@
-"""The throttle of signing in: what is tried, and when; nothing that it counts is written to the database.
+"""The throttle of sign-ins. It counts failures outside the database (decision 14).
 
-Nobody is locked out: failures from elsewhere make other attempts from elsewhere wait, but not a browser that was signed
-in before, which has a count and a place in the queue of its own.
+Failures never lock an admin out of a known browser: one that was signed in before is counted and queued separately.
 """
 
 import hashlib
@@ -14,44 +13,44 @@ from retainer.identity.sign_in.failures import Failures
 from retainer.identity.sign_in.hashing_queue import HashingQueue
 from retainer.kernel.limits import Limiter, hit_address
 
-FREE = 5
-FREE_OF_NETWORKS = (20, 100)
-"""Failures of an address (IPv6: of a /64 network) after which the next attempt waits, and of a /48 network."""
+FREE_FAILURES = 5
+FREE_NETWORK_FAILURES = (20, 100)
+"""Free failures of an address (IPv6: of a /64 network), and of a /48 network."""
 
 
 class Origin(NamedTuple):
-    """From where an attempt comes."""
+    """The networks and the known browser of an attempt."""
 
     networks: tuple[str, ...]
     """The address; for IPv6 its /64 network and its /48 network."""
     session_id: int | None = None
-    """The session by which the browser is known, if it was signed in before with the email that it sends."""
+    """The last session of a known browser: one that was signed in before with the same email."""
 
 
 class Attempt(NamedTuple):
-    """An attempt that was counted as a failure before it is known to be one, so that many at once are all counted."""
+    """An attempt. It counts as a failure before its password is checked, so that concurrent attempts all count."""
 
     failures: int
-    """Number of failures of the browser, if it is known, else of the email."""
+    """Number of failures of the known browser, else of the email."""
 
     @property
     def is_waiting(self) -> bool:
         """Whether the next attempt has to wait."""
-        return self.failures >= FREE
+        return self.failures >= FREE_FAILURES
 
 
 class Throttle:
-    """Decides which attempts are tried, before anything is hashed or written."""
+    """Refuses attempts before anything is hashed or written."""
 
     def __init__(self, limiter: Limiter, failures: Failures, queue: HashingQueue) -> None:
         self.limiter, self.failures, self.queue = limiter, failures, queue
 
     @contextmanager
     def attempt(self, email: str, origin: Origin) -> Iterator[Attempt]:
-        """A block that tries a folded email; success forgets its failures, `validation_failed` is one more.
+        """Run an attempt with a folded email in a block: `validation_failed` is a failure, success resets the count.
 
-        After any other error nothing is counted. Refusals are charged to the address, as those of the API are. Raises
-        `rate_limited` when the address, the email or the known browser has to wait.
+        Any other error does not count. Refusals are charged to the address, as in the API. Raises `rate_limited` if the
+        address, the email or the known browser has to wait.
         """
         address = origin.networks[0]
         try:
@@ -65,23 +64,23 @@ class Throttle:
             if refusal.status < 500:
                 hit_address(self.limiter, address, charge=True)
             raise
-        for name, _ in networks:  # of which others may be: only this attempt was none
+        for name, _ in networks:  # their other failures remain
             self.failures.take_back(name)
 
     def turn(self, origin: Origin) -> AbstractContextManager[None]:
-        """Return a block that hashes. Raises `rate_limited` and `unavailable` when too many wait for that."""
+        """Return a block that hashes a password. Raises `rate_limited` or `unavailable` if too many attempts wait."""
         is_known = origin.session_id is not None
         return self.queue.turn(f"session:{origin.session_id}" if is_known else origin.networks[-1], is_known=is_known)
 
     def turn_of_user(self, user_id: int) -> AbstractContextManager[None]:
-        """Return a block that hashes the password of a user who has a link. Raises like `turn`."""
+        """Return a block that hashes a user's new password, set with a link. Raises like `turn`."""
         return self.queue.turn(f"user:{user_id}", is_known=True)
 
     @contextmanager
     def _charged(self, subjects: list[tuple[str, int]]) -> Iterator[int]:
-        """A block whose subjects have one failure more; yield how many the last one has."""
-        looks = [self.failures.hit(name, free, charge=False) for name, free in subjects]
-        max(looks, key=lambda count: count.wait).admit()
+        """Count a failure of each subject for a block; yield the failures of the last one."""
+        counts = [self.failures.hit(name, free, charge=False) for name, free in subjects]
+        max(counts, key=lambda count: count.wait).admit()
         charged: list[str] = []
         failures = 0
         try:
@@ -99,12 +98,12 @@ class Throttle:
 
 
 def _subjects(email: str, origin: Origin) -> tuple[tuple[str, int], list[tuple[str, int]]]:
-    """Return whose failures are counted, and how many are free: the browser or the email, and the networks.
+    """Return the subjects and their free failures: the known browser or the email, and the networks.
 
-    What was typed as an email is not kept. A browser that is known does not wait for its network.
+    Emails are hashed. A known browser does not wait for its network.
     """
     if origin.session_id is not None:
-        return (f"session:{origin.session_id}", FREE), []
+        return (f"session:{origin.session_id}", FREE_FAILURES), []
     digest = hashlib.sha256(email.encode(errors="replace")).hexdigest()
-    networks = zip(origin.networks, FREE_OF_NETWORKS, strict=False)
-    return (f"email:{digest}", FREE), [(f"network:{network}", free) for network, free in networks]
+    networks = zip(origin.networks, FREE_NETWORK_FAILURES, strict=False)
+    return (f"email:{digest}", FREE_FAILURES), [(f"network:{network}", free) for network, free in networks]
