@@ -79,7 +79,8 @@ class Place:
         """The names of the tables that there are."""
         master = "SELECT name FROM sqlite_master WHERE type = 'table'"
         catalogue = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
-        return {name for (name,) in self.run(master if self.is_sqlite else catalogue)} - {"sqlite_sequence"}
+        names = {name for (name,) in self.run(master if self.is_sqlite else catalogue)}
+        return {name for name in names if not name.startswith("sqlite_")}
 
     def rows(self) -> dict[str, list[tuple[Any, ...]]]:
         """Every row of every table, in no order."""

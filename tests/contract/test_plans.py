@@ -1,7 +1,11 @@
-"""Filters that look for few records find them through an index, whatever order the list has."""
+"""What an operation reads is found through an index, however many rows the account has."""
+
+import re
 
 import pytest
 
+from retainer.schema import metadata
+from tests.contract.cases import OPERATIONS, sample, send, statements_of, succeeds
 from tests.databases import each_database, only_sqlite
 from tests.traffic.common import listed
 
@@ -22,6 +26,27 @@ LOG_FILTERS = [
     ({"request_id": "import-7"}, "requests_by_request_id"),
     ({"record": "/clients/17"}, "requests_by_record"),
 ]
+
+
+WALKS_ACCOUNT = re.compile(r"SEARCH .*\(account_id=\?\)$")
+READS_ALL = {f"SCAN {table}" for table in metadata.tables}
+LISTS_AND_REPORTS = r"GET /[a-z-]+|GET /reports/.*"  # a list walks an index in its order, up to the end of the page
+
+
+@only_sqlite
+@pytest.mark.parametrize("operation", [each for each in OPERATIONS if not re.fullmatch(LISTS_AND_REPORTS, str(each))])
+def test_an_operation_on_one_record_walks_no_table(api, operation):
+    request = sample(api, operation)
+    with statements_of(api) as ran:
+        succeeds(send(api, request))
+    connection = api.store.engine.connect()
+    walks = []
+    for text in ran:
+        values = [None] * max((int(place) for place in re.findall(r"\?(\d+)", text)), default=0)
+        steps = [row[-1] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
+        walks += [(step, text) for step in steps if WALKS_ACCOUNT.match(step) or step in READS_ALL]
+    connection.close()
+    assert walks == []
 
 
 def plan_of(api, run, part):

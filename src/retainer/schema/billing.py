@@ -85,7 +85,9 @@ quotes = tenant_table(
     Index("quotes_by_moments", "account_id", "sent_at", "accepted_at", "declined_at", "client_id"),
 )
 
-quote_lines = line_table("quote_lines", "quote", Index(None, "account_id", "quote_id", "position"))
+quote_lines = line_table(
+    "quote_lines", "quote", Index(None, "account_id", "quote_id", "position"), Index(None, "account_id", "project_id")
+)
 
 invoices = tenant_table(
     "invoices",
@@ -127,6 +129,7 @@ invoices = tenant_table(
     Index(None, "account_id", "issue_date", "id"),
     Index(None, "account_id", "project_id"),
     Index(None, "account_id", "contact_id"),
+    partial_index("invoices", "quote_id"),
 )
 
 invoice_lines = line_table(

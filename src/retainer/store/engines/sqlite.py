@@ -32,6 +32,7 @@ from retainer.store.engines.base import (
 from retainer.store.engines.files import make_local_folder, private, world_readable
 from retainer.store.engines.group_commit import GroupCommit
 from retainer.store.engines.sql import blocks, insertion
+from retainer.store.engines.sqlite_catalogue import last_ids, raise_last_id, write_statistics
 
 try:
     from pysqlite3 import dbapi2 as driver
@@ -53,7 +54,6 @@ CACHED_STATEMENTS = 64
 FATAL_ERRORS = {"IOERR", "CANTOPEN", "READONLY", "NOTADB", "CORRUPT"}  # no connection that was open then is used again
 OUT_OF_REACH = {"BUSY", "LOCKED", "FULL", "PROTOCOL", *FATAL_ERRORS}
 STEPS = 1_000_000  # of SQLite's machine, some 10 ms, after which a statement asks whether its time is up
-SET_LAST_ID = "INSERT INTO sqlite_sequence (name, seq) SELECT name, ? FROM sqlite_master WHERE name = ?"
 ROOM = 1024 * 1024  # free bytes that SQLite needs for the files beside a database
 
 
@@ -254,6 +254,7 @@ class Sqlite(Engine):
                     yield connection
                     for name, last_id in assigned.items():
                         raise_last_id(raw, name, last_id)
+                    write_statistics(raw)
                     if broken := raw.execute("PRAGMA foreign_key_check").fetchall():
                         raise RuntimeError(f"The change of the schema left references to nothing: {broken[:5]}")
 
@@ -335,16 +336,3 @@ class Sqlite(Engine):
         idle, self._idle, self._open = self._idle, [], set()
         for connection in idle:
             self.give_back(connection)
-
-
-def last_ids(connection: DriverConnection) -> dict[str, int]:
-    """Return the last id that AUTOINCREMENT has assigned in each table."""
-    exists = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'").fetchone()
-    return dict(connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall()) if exists else {}
-
-
-def raise_last_id(connection: DriverConnection, table: str, last_id: int) -> None:
-    """Let a table, also one that was rebuilt or is empty, assign ids that are higher than this one."""
-    highest = max(last_id, last_ids(connection).get(table, 0))
-    connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
-    connection.execute(SET_LAST_ID, (highest, table))

@@ -736,6 +736,8 @@ CREATE INDEX invoices_by_account_id_status_due_date ON invoices (account_id, sta
 
 CREATE INDEX invoices_by_account_id_updated_at_id ON invoices (account_id, updated_at, id);
 
+CREATE INDEX invoices_by_quote_id ON invoices (account_id, quote_id) WHERE quote_id IS NOT NULL;
+
 CREATE UNIQUE INDEX invoices_unique_quote_id ON invoices (account_id, quote_id) WHERE status != 'void';
 
 CREATE TABLE quote_lines (
@@ -760,6 +762,8 @@ CREATE TABLE quote_lines (
 	CONSTRAINT quote_lines_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
  STRICT;
+
+CREATE INDEX quote_lines_by_account_id_project_id ON quote_lines (account_id, project_id);
 
 CREATE INDEX quote_lines_by_account_id_quote_id_position ON quote_lines (account_id, quote_id, position);
 
