@@ -25,7 +25,7 @@ from retainer.identity.people.users import UserDetails
 from retainer.rollups import doctor
 from retainer.schema.rollups import SUMMARIES
 from retainer.sites.monitor import schedule
-from retainer.sites.monitor.schedule import Finding
+from retainer.sites.monitor.schedule import CheckResult
 from tests.conftest import CONTRACT_CHECKER
 from tests.contract_checker import NoChecks
 from tests.factories import ApiClient
@@ -512,7 +512,7 @@ class World:
         self.cached_rows.clear()
         with self.store.unscoped("a test", write=True) as tx:
             for due in schedule.claim(tx, 100, timedelta(minutes=1)):
-                schedule.record(tx, due, Finding(self.sometimes()))
+                schedule.save_result(tx, due, CheckResult(self.sometimes()))
 
     # What is asked
 

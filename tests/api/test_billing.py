@@ -576,7 +576,8 @@ def test_a_milestone_says_on_which_invoice_it_is(world):
     assert api.patch(f"{path}/{milestone_id}", {"name": "New", "invoice_id": None}).data["invoice_id"] == draft["id"]
     message = f"Cannot be changed any more: this milestone is on invoice {draft['id']}."
     assert api.patch(f"{path}/{milestone_id}", {"amount": "1"}).errors == {"amount": [message]}
-    message = f"This milestone is on invoice {draft['id']} and stays. Take it off there first, while that is a draft."
+    message = f"This milestone is on invoice {draft['id']} and cannot be deleted. "
+    message += "Remove its line first, while the invoice is a draft."
     assert api.delete(f"{path}/{milestone_id}").errors == {"invoices": [message]}
     api.patch(path_of(draft), {"lines": [DESIGN]})
     assert shown() is None

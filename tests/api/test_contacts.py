@@ -102,7 +102,7 @@ def test_a_contact_that_is_the_first_at_its_new_client_is_its_primary_one(api):
 def test_an_archived_client_takes_no_contacts(api):
     client, other = api.make("/clients", status="archived")["id"], api.make("/clients")["id"]
     contact = api.make("/external-contacts", client_id=other)["id"]
-    message = f"Client {client} is archived and takes nothing new. Make it active first."
+    message = f"Client {client} is archived. Make it active first."
     for answer in (
         api.create("/external-contacts", client_id=client),
         api.patch(f"/external-contacts/{contact}", {"client_id": client}),

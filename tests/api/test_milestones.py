@@ -142,7 +142,7 @@ def test_amounts_stay_within_the_fixed_fee_together(api, fixed):
 def test_only_a_project_with_a_fixed_fee_has_slices_of_it(api, billing_type):
     path = milestones_of(api, billing_type=billing_type)
     reason = {"fixed_fee": "Exceeds the project's fixed_fee, which is not set; other milestones hold 0.00 of it."}.get(
-        billing_type, f"Is a slice of a fixed fee; the billing_type of the project is {billing_type}."
+        billing_type, f"Is part of a fixed fee; the billing_type of the project is {billing_type}."
     )
     assert api.create(path, amount="1").errors == {"amount": [reason]}
     milestone = f"{path}/{api.make(path)['id']}"
@@ -155,10 +155,10 @@ def test_a_fixed_fee_stays_above_its_milestones_and_with_them(api, fixed):
     project = fixed.removesuffix("/milestones")
     before = api.get(project).data
     milestones = [f"{fixed}/{api.make(fixed, amount=amount)['id']}" for amount in ("600", "99.50")]
-    held = "Its milestones hold 699.50 EUR of it. Change their amounts first."
+    held = "Must be at least the sum of its milestones, 699.50 EUR. Reduce their amounts first."
     for change in ({"fixed_fee": "699.49"}, {"fixed_fee": None}, {"billing_type": "retainer", "fixed_fee": None}):
         assert api.patch(project, change).errors == {"fixed_fee": [held]}
-    only = "Is only for the billing_type fixed_fee, not for retainer. Send null here."
+    only = "Is only for the billing_type fixed_fee, not for retainer. Send null."
     assert api.patch(project, {"billing_type": "retainer"}).errors == {"fixed_fee": [only]}
     assert api.get(project).data == before
     assert api.patch(project, {"fixed_fee": "699.50"}).data["fixed_fee"] == "699.50"
@@ -236,9 +236,7 @@ def test_an_archived_project_takes_no_new_milestone_and_old_ones_can_be_changed(
     project, old = fixed.removesuffix("/milestones"), f"{fixed}/{api.make(fixed)['id']}"
     api.patch(project, {"status": "archived"})
     number = project.split("/")[2]
-    assert api.create(fixed).errors == {
-        "project_id": [f"Project {number} is archived and takes nothing new. Make it active first."]
-    }
+    assert api.create(fixed).errors == {"project_id": [f"Project {number} is archived. Make it active first."]}
     assert api.patch(old, {"status": "completed", "amount": "1"}).data["status"] == "completed"
     assert len(api.get(fixed).data) == 1
     assert api.delete(old).status == 204
@@ -250,7 +248,7 @@ def test_an_archived_client_takes_no_new_milestone(api, fixed):
     project = api.get(fixed.removesuffix("/milestones")).data
     old = f"{fixed}/{api.make(fixed)['id']}"
     api.patch(f"/clients/{project['client_id']}", {"status": "archived"})
-    message = f"Client {project['client_id']} is archived and takes nothing new. Make it active first."
+    message = f"Client {project['client_id']} is archived. Make it active first."
     assert api.create(fixed).errors == {"project_id": [message]}
     assert api.patch(old, {"name": "New"}).status == 200
 

@@ -191,7 +191,7 @@ def test_a_fee_is_only_for_its_billing_type_whichever_of_both_changes(api, membe
     if billing_type == own_type:
         assert [api.patch(path, change).status for change in changes] == [200, 200]
     else:
-        message = f"Is only for the billing_type {own_type}, not for {billing_type}. Send null here."
+        message = f"Is only for the billing_type {own_type}, not for {billing_type}. Send null."
         assert [api.patch(path, change).errors for change in changes] == [{member: [message]}] * 2
         assert api.get(path).data == project
         cleared = api.patch(path, {"billing_type": billing_type, member: None}).data
@@ -229,7 +229,7 @@ def test_a_project_that_gets_a_client_of_another_currency_keeps_its_figures(api)
     others, before = milestones(api, left), api.get(path).data
     assert api.patch(path, {"client_id": yen}).errors == {
         "hourly_rate": ["JPY has no decimal places: 80.50 has more."],
-        "client_id": [f"JPY has no decimal places: 10.50 has more. It stands in milestone {sliced}."],
+        "client_id": [f"JPY has no decimal places: 10.50 has more. It is an amount of milestone {sliced}."],
     }
     assert api.get(path).data == before
     assert [milestone["currency"] for milestone in milestones(api, project)] == ["EUR", "EUR"]
@@ -257,8 +257,8 @@ def test_a_client_that_gets_another_currency_takes_its_projects_and_milestones_a
     refused = api.patch(f"/clients/{client}", {"currency": "JPY"})
     assert set(refused.errors) == {"currency"}
     for what in (
-        f"1.50 has more. It stands in milestone {slices[0]}",
-        f"5.50 has more. It stands in project {second['id']}",
+        f"1.50 has more. It is an amount of milestone {slices[0]}",
+        f"5.50 has more. It is an amount of project {second['id']}",
     ):
         assert what in " ".join(refused.errors["currency"])
     assert api.get(f"/projects/{first['id']}").data == first
@@ -304,7 +304,7 @@ def test_an_archived_client_takes_no_new_project_and_old_ones_go_on(api):
     old = f"/projects/{api.make('/projects', client_id=client)['id']}"
     elsewhere = f"/projects/{api.make('/projects', client_id=other)['id']}"
     api.patch(f"/clients/{client}", {"status": "archived"})
-    refused = {"client_id": [f"Client {client} is archived and takes nothing new. Make it active first."]}
+    refused = {"client_id": [f"Client {client} is archived. Make it active first."]}
     assert api.create("/projects", client_id=client).errors == refused
     assert api.patch(elsewhere, {"client_id": client}).errors == refused
     assert api.patch(old, {"name": "New", "client_id": client, "status": "completed"}).data["name"] == "New"
@@ -387,7 +387,7 @@ def test_a_template_takes_milestones_and_tasks_but_no_time(api):
     template = api.make("/projects", is_template=True)["id"]
     api.make(f"/projects/{template}/milestones")
     task = api.make("/tasks", project_id=template)["id"]
-    message = f"Project {template} is a template and takes no time or money. Create a project from it first."
+    message = f"Project {template} is a template and accepts no time or money. Create a project from it first."
     for relation in ({"project_id": template}, {"task_id": task}):
         answer = api.post("/time-entries", {"duration_minutes": 5, **relation})
         assert answer.errors == {next(iter(relation)): [message]}
@@ -530,7 +530,7 @@ def test_only_templates_are_copied_and_only_into_new_projects(api, other_tenant,
     assert missing == api.post("/projects", {"name": "A", "template_id": foreign}).errors
     assert missing == {"template_id": ["There is no such project in this account."]}
     answer = api.post("/projects", {"name": "A", "template_id": plain})
-    assert answer.errors == {"template_id": [f"Project {plain} is no template: is_template is false."]}
+    assert answer.errors == {"template_id": [f"Project {plain} is not a template: its is_template is false."]}
     answer = api.patch(f"/projects/{plain}", {"template_id": template})
     assert answer.errors == {"template_id": ["Can be set only when the record is created. Leave it out."]}
     assert (found(api), api.get("/tasks").json["meta"]["total"]) == (projects, work)
@@ -848,7 +848,7 @@ def test_a_start_that_moves_a_template_out_of_the_calendar_is_refused(api, start
     template = api.make("/projects", is_template=True, start_date=start)["id"]
     api.make("/tasks", project_id=template, due_date=due)
     answer = api.create("/projects", template_id=template, start_date=new)
-    assert f"Moves a date of the template, {due}, to " in answer.errors["start_date"][0]
+    assert f"Moves a date of the template from {due} to " in answer.errors["start_date"][0]
     assert api.create("/projects", template_id=template, start_date="2026-03-01").status == 201
 
 

@@ -8,7 +8,7 @@ from tests.databases import each_database
 from tests.factories import ApiClient
 
 from retainer.sites.monitor import schedule
-from retainer.sites.monitor.schedule import Finding
+from retainer.sites.monitor.schedule import CheckResult
 
 pytestmark = each_database
 
@@ -508,7 +508,7 @@ def test_sites_are_up_down_or_unknown_now_or_in_the_total_alone(api, clock, clie
         clock.move_to(datetime.fromisoformat(NOW) + timedelta(hours=hour))
         with api.store.unscoped("what the monitor would write", write=True) as tx:
             for due in schedule.claim(tx, 99, timedelta(minutes=1)):
-                schedule.record(tx, due, Finding(is_up="up" in due.url))
+                schedule.save_result(tx, due, CheckResult(is_up="up" in due.url))
     place("new")
     for paths, members in zip(
         out, ({"monitoring_enabled": False}, {"maintenance_until": "2027-01-01T00:00:00Z"}), strict=True

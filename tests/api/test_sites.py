@@ -4,14 +4,14 @@ import pytest
 import time_machine
 
 from retainer.sites.monitor import schedule
-from retainer.sites.monitor.schedule import Finding
+from retainer.sites.monitor.schedule import CheckResult
 
 OBSERVED = (
     *("last_checked_at", "down_since", "last_status_code", "response_time_ms", "last_error", "ssl_expires_at"),
     *("uptime_percent_24h", "uptime_percent_7d", "uptime_percent_30d"),
 )
 NO_URL = "Must be an http or https URL without user and password, like https://shop.example"
-BELONGS = "Belongs to client {}, not to client {}. Send what agrees, or only the narrower of both."
+BELONGS = "Belongs to client {}, not to client {}. Send matching values, or only project_id."
 WOO = {"slug": "woocommerce", "version": "9.1", "update_version": "9.10"}
 
 
@@ -32,12 +32,12 @@ def found(api, **query):
     return [row["id"] for row in api.get("/sites", query).data]
 
 
-def observe(api, *findings):
-    """Write for each finding what the monitor has found at the sites that are due, an hour later each time."""
-    for hour, finding in enumerate(findings, 10):
+def observe(api, *results):
+    """Write for each result what the monitor has found at the sites that are due, an hour later each time."""
+    for hour, result in enumerate(results, 10):
         with at(f"{hour}:00:00"), api.store.unscoped("what the monitor would write", write=True) as tx:
             for due in schedule.claim(tx, 10, timedelta(minutes=1)):
-                schedule.record(tx, due, finding)
+                schedule.save_result(tx, due, result)
 
 
 def test_it_works(api):
@@ -184,7 +184,7 @@ def test_what_is_no_address_of_a_site_is_refused(api, url):
         ("plugins", [{"slug": "a", "status": "on"}], "plugins.0.status", "Must be one of: active, inactive, must_use."),
         ("plugins", [{"slug": "a", "version": "1" * 51}], "plugins.0.version", "this has 51"),
         ("plugins", [{"slug": "a", "verzion": "1"}], "plugins.0.verzion", "Did you mean version?"),
-        ("plugins", [{"slug": "a"}, {"slug": "b"}, {"slug": " a "}], "plugins.2.slug", "Stands twice: a."),
+        ("plugins", [{"slug": "a"}, {"slug": "b"}, {"slug": " a "}], "plugins.2.slug", "Is sent twice: a."),
         ("plugin", [], "plugin", "Did you mean plugins?"),
     ],
 )
@@ -241,7 +241,7 @@ def test_an_archived_client_takes_no_new_site(api):
     client = new(api, "/clients")
     project, old, other = new(api, "/projects", client_id=client), site_of(api, client_id=client), site_of(api)
     api.patch(f"/clients/{client}", {"status": "archived"})
-    message = f"Client {client} is archived and takes nothing new. Make it active first."
+    message = f"Client {client} is archived. Make it active first."
     for relation in ({"client_id": client}, {"project_id": project}):
         for answer in (api.create("/sites", **relation), api.patch(other, relation)):
             assert answer.errors == {next(iter(relation)): [message]}
@@ -285,7 +285,7 @@ def test_a_site_stays_with_its_client_while_tickets_refer_to_it(api):
     for sent, field in (({"client_id": other}, "client_id"), ({"client_id": None}, "client_id"),
                         ({"project_id": project}, "project_id")):  # fmt: skip
         refused = api.patch(site, sent)
-        message = "Is fixed while 2 tickets refer to this record. Take it off the tickets first."
+        message = "Is fixed while 2 tickets refer to this record. Remove it from the tickets first."
         assert (refused.code, refused.errors) == ("in_use", {field: [message]})
     assert api.put(f"/tickets/{tickets[0]}", api.get(f"/tickets/{tickets[0]}").data).status == 200
     for ticket in tickets:
@@ -397,7 +397,7 @@ def test_sites_with_an_older_version_of_a_plugin_are_found(api, other_tenant):
     assert names(plugin="woocommerce-payments") == {*map(str, versions), "without"}
     assert names(plugin="woo") == names(plugin="woo", plugin_version_lt="99") == set()
     assert names(plugin="akismet", plugin_version_lt="1") == set()
-    needs = {"plugin_version_lt": ["Needs one plugin: plugin=woocommerce&plugin_version_lt=9.1."]}
+    needs = {"plugin_version_lt": ["Requires exactly one plugin: plugin=woocommerce&plugin_version_lt=9.1."]}
     assert api.get("/sites", {"plugin_version_lt": "9.1"}).errors == needs
 
 
@@ -418,7 +418,7 @@ def test_a_site_is_paused_without_monitoring_and_in_maintenance_until_its_end(ap
 
 def test_another_address_is_a_site_that_was_never_checked(api):
     path = site_of(api)
-    bad = Finding(
+    bad = CheckResult(
         is_up=False, status_code=500, milliseconds=40, error="500", ssl_expires_at="2027-04-01T00:00:00.000000Z"
     )
     observe(api, bad, bad)
@@ -439,7 +439,7 @@ def test_filters_search_and_orders(api):
     a = new(api, "/sites", url="https://zeta.example", name="alpha", project_id=project, plugins=[WOO])
     b = new(api, "/sites", url="http://beta.example", name="Beta", platform="shopify", environment="staging")
     c = new(api, "/sites", url="https://gamma.example", name="Über", client_id=client, monitoring_enabled=False)
-    observe(api, Finding(is_up=True, ssl_expires_at="2027-04-01T00:00:00.000000Z"))
+    observe(api, CheckResult(is_up=True, ssl_expires_at="2027-04-01T00:00:00.000000Z"))
     for expected, query in (
         ([a, b, c], {}),
         ([c, b, a], {"sort": "-name"}),
@@ -481,7 +481,7 @@ def test_a_site_only_changes_in_the_state_that_its_caller_knows(api):
 def test_a_deleted_site_leaves_its_tickets(api):
     client = new(api, "/clients")
     site = api.make("/sites", client_id=client, plugins=[WOO], tag_ids=[new(api, "/tags")])
-    observe(api, Finding(is_up=True))
+    observe(api, CheckResult(is_up=True))
     ticket = api.make("/tickets", site_id=site["id"])
     assert api.delete(f"/sites/{site['id']}").status == 204
     assert (api.get(f"/sites/{site['id']}").status, found(api)) == (404, [])

@@ -66,7 +66,7 @@ def test_it_works(api, contact):
         ("author_type", "agent", "Must be one of: user, contact."),
         ("contact_id", 999, "There is no such external contact in this account."),
         ("is_internal", "true", "Must be true or false; this is text. Leave out the quotes."),
-        ("is_internal", True, "Must be false: what contacts write is not internal."),
+        ("is_internal", True, "Must be false for replies by contacts."),
         ("status", "unresolved", "Must be one of: open, pending, on_hold, resolved, closed; did you mean resolved?"),
         ("assignee_id", "you", 'Must be the id of a user, or "me"'),
         ("assignee_id", 999, "There is no such user in this account."),
@@ -99,7 +99,7 @@ def test_a_contact_is_the_tickets_or_another_of_its_client(api, contact, other_t
     path = ticket_of(api, contact_id=contact)
     for sent, who in (({}, contact), ({"contact_id": colleague}, colleague), ({"contact_id": None}, contact)):
         assert api.make(f"{path}/replies", author_type="contact", **sent)["contact_id"] == who
-    wrong = f"Is a contact of client {other['client_id']}; the ticket is client {client}'s."
+    wrong = f"Is a contact of client {other['client_id']}; the ticket belongs to client {client}."
     refused = api.create(f"{path}/replies", author_type="contact", contact_id=other["id"])
     assert refused.errors == {"contact_id": [wrong]}
     foreign = api.create(f"{path}/replies", author_type="contact", contact_id=10**9)

@@ -449,8 +449,8 @@ def test_a_user_has_1440_minutes_on_a_day(api):
     big = entry_of(api, client_id=client, date=day, duration_minutes=1000)
     fits = entry_of(api, client_id=client, date=day, duration_minutes=440)
     other = entry_of(api, client_id=client, date="2026-03-11", duration_minutes=1)
-    message = "Makes {} minutes on 2026-03-10 for user {}: a day has 1440, and {} are left of it. "
-    message += "Record at most those, or choose another day."
+    message = "Makes {} minutes on 2026-03-10 for user {}: a day has 1440, and {} are left. "
+    message += "Record less, or choose another day."
     for answer, field, total, room in (
         (log(api, client_id=client, date=day, duration_minutes=1), "duration_minutes", 1441, 0),
         (change(api, fits, duration_minutes=441), "duration_minutes", 1441, 440),
@@ -697,7 +697,7 @@ def test_moving_to_a_client_with_another_currency_prices_anew_in_it(api):
     assert again(api, entry) == entry
     assert moved(client_id=yen) == (None, None, "JPY")
     assert moved(hourly_rate="9000") == ("9000", "9000", "JPY")
-    message = "Was sent in JPY, and in EUR it means something else. Send the rate in EUR, or null for the usual one."
+    message = "Was sent in JPY, but the entry is now in EUR. Send the rate in EUR, or null for the default rate."
     assert change(api, entry, client_id=euros).errors == {"hourly_rate": [message]}
     assert moved(client_id=euros, hourly_rate=None) == ("60.50", "60.50", "EUR")
     assert moved(client_id=yen, hourly_rate=7000) == ("7000", "7000", "JPY")
@@ -1011,8 +1011,8 @@ def test_a_member_changes_and_deletes_only_their_own_and_an_admin_everyones(api,
     key = api.new_key(user_id=api.member_id)
     admins, members_own = api.make(collection), api.make(collection, user_id=api.member_id)
     path, what = f"{collection}/{admins['id']}", "time entry" if collection == "/time-entries" else "expense"
-    whose = f"This {what} is Ana Admin's (user {api.admin_id})."
-    message = f"{whose} Use a key of theirs or of an admin to change or delete it."
+    whose = f"This {what} belongs to Ana Admin (user {api.admin_id})."
+    message = f"{whose} Use that user's key or an admin's to change or delete it."
     for members in ({}, {"description": "x"}, {"user_id": "me"}, {"user_id": None}, {"user_id": api.member_id}, admins):
         refused = api.patch(path, members, key=key)
         assert (refused.code, refused.errors) == ("not_owner", {"user_id": [message]})

@@ -123,7 +123,7 @@ BY_ID: list[tuple[str, ClauseElement, bool]] = [
         if {"id", "account_id"} <= {*table.c.keys()}
     ),
     ("invoices", row_mapper(metadata.tables["invoices"], Invoice).one, True),
-    *(("sites", statement, False) for statement in (schedule.LEASE, schedule.LEASED, schedule.WRITE_FINDING)),
+    *(("sites", statement, False) for statement in (schedule.LEASE, schedule.LOCK_LEASED, schedule.SAVE_RESULT)),
     ("sites", uptime.WRITE_SHARES, False),
     ("api_keys", USED, False),
 ]

@@ -27,7 +27,6 @@ NO_FIGURES = "texts and whole numbers that the product wrote itself"
 ALLOWED = {
     ("work/projects.py", "Project", "float"): RATIO,
     ("sites/sites.py", "Site", "float"): RATIO,
-    ("work/timing.py", "prepare_duration", "float"): "whole seconds of a day",
     ("values/strict_json.py", "_number", "rounding"): "repeated requests are compared by it, and nothing is kept",
     ("identity/accounts.py", "_shown", "json"): NO_FIGURES,
     ("identity/audit.py", "list_entries", "json"): NO_FIGURES,

@@ -74,7 +74,7 @@ def test_codes_and_plugins_are_comma_lists_too(api):
     assert found(api, "/sites", "plugin=woocommerce,akismet") == [shop, blog]
     assert found(api, "/sites", "plugin=woocommerce&plugin_version_lt=9.1") == [shop]
     answer = api.get("/sites", "plugin=woocommerce,akismet&plugin_version_lt=9.1")
-    assert "Needs one plugin" in answer.errors["plugin_version_lt"][0]
+    assert "Requires exactly one plugin" in answer.errors["plugin_version_lt"][0]
 
 
 @pytest.mark.parametrize("query", ["status=active&page=1&page=2", "q=a&q=b", "has_overdue=true&has_overdue=false"])

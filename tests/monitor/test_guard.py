@@ -9,7 +9,7 @@ import pytest
 
 from retainer.sites.monitor import guard, loop, probe, schedule
 from retainer.sites.monitor.probe import Prober
-from tests.monitor.test_probe import FakeSite, due, response
+from tests.monitor.test_probe import FakeSite, due_site, response
 
 CIRCLED = "\u24ea\u2460\u2461\u2462\u2463\u2464\u2465\u2466\u2467\u2468"
 PUBLIC, OTHER = "93.184.215.14", "93.184.215.15"  # they stand for the internet, and are led to loopback here
@@ -229,19 +229,19 @@ class World:
     def connections(self):
         return sum(each.connections for each in self.servers)
 
-    def look(self, spellings, opened=()):
+    def probe(self, spellings, opened=()):
         """What the monitor finds at each."""
 
-        async def looked():
+        async def probed():
             prober, found = Prober(opened, 50), []
             for spelling in spellings:
                 before = len(self.tried)
-                found.append(await prober.look(due(spelling.replace("{port}", str(self.port)))))
+                found.append(await prober.probe(due_site(spelling.replace("{port}", str(self.port)))))
                 self.tries[spelling] = len(self.tried) - before
             await prober.close()
             return found
 
-        return asyncio.run(looked())
+        return asyncio.run(probed())
 
 
 def has_ipv6():
@@ -281,7 +281,7 @@ def test_there_are_enough_spellings():
 
 @pytest.mark.parametrize("spellings", [*REACHING.values(), *UNREADABLE.values()], ids=[*REACHING, *UNREADABLE])
 def test_nothing_connects_to_a_forbidden_place(world, spellings):
-    for spelling, found in zip(spellings, world.look(spellings), strict=True):
+    for spelling, found in zip(spellings, world.probe(spellings), strict=True):
         assert (found.is_up, found.status_code, found.milliseconds, found.error) == (False, None, None, NOT_REACHED), (
             spelling
         )
@@ -290,13 +290,13 @@ def test_nothing_connects_to_a_forbidden_place(world, spellings):
 
 @pytest.mark.parametrize("spellings", REACHING.values(), ids=REACHING)
 def test_if_nobody_judged_each_of_them_would_connect(world, allow_every_address, spellings):
-    world.look(spellings)
+    world.probe(spellings)
     assert [spelling for spelling in spellings if not world.tries[spelling]] == []
 
 
 def test_if_nobody_judged_the_places_on_loopback_would_be_connected_to(world, allow_every_address):
     hosts = ["127.0.0.1", "127.0.0.2", "0.0.0.0", "::ffff:127.0.0.1", "localhost", *["::1", "::"] * has_ipv6()]
-    assert [found.is_up for found in world.look(urls(hosts))] == [True] * len(hosts)
+    assert [found.is_up for found in world.probe(urls(hosts))] == [True] * len(hosts)
     assert world.connections == len(hosts)
 
 
@@ -305,7 +305,7 @@ def test_if_nobody_judged_the_places_on_loopback_would_be_connected_to(world, al
 )
 def test_an_opened_network_is_connected_to_however_it_is_spelled(world, opened):
     spellings = urls([*numbers("127.0.0.1"), "::ffff:127.0.0.1", "::ffff:7f00:1", "inside.example"])
-    assert [found.is_up for found in world.look(spellings, opened)] == [True] * len(spellings)
+    assert [found.is_up for found in world.probe(spellings, opened)] == [True] * len(spellings)
     assert world.connections == len(spellings)
 
 
@@ -321,13 +321,13 @@ def test_no_setting_opens_link_local_and_metadata_addresses(world, text):
             "linklocal.example",
         ]
     )
-    assert {found.error for found in world.look(spellings, EVERYWHERE)} == {NOT_REACHED}
+    assert {found.error for found in world.probe(spellings, EVERYWHERE)} == {NOT_REACHED}
     assert world.tried == []
 
 
 def test_an_opened_network_opens_no_other(world):
     spellings = urls(["10.0.0.1", "10.1.0.1", "ten.example"])
-    world.look(spellings, (ip_network("10.1.0.0/16"),))
+    world.probe(spellings, (ip_network("10.1.0.0/16"),))
     assert sorted(world.tried) == ["10.1.0.1", "10.1.2.3"]
 
 
@@ -354,21 +354,21 @@ NEIGHBOURS = [
 
 @pytest.mark.parametrize("address", NEIGHBOURS)
 def test_public_addresses_beside_the_forbidden_ones_are_connected_to(world, address):
-    world.look(urls([address]))
+    world.probe(urls([address]))
     assert [ip_address(each) for each in world.tried] == [ip_address(address)]
 
 
 def test_a_name_is_looked_up_once_and_the_address_that_was_judged_is_connected_to(world):
     site = answer_from(world, PUBLIC, response(200))
     world.names["turning.example"] = [[PUBLIC], ["127.0.0.1"]]
-    assert world.look(urls(["turning.example"]))[0].is_up
+    assert world.probe(urls(["turning.example"]))[0].is_up
     assert (world.asked, world.tried, site.connections) == (["turning.example"], [PUBLIC], 1)
 
 
 def test_a_name_that_turns_inside_before_a_redirect_is_followed_is_judged_again(world):
     site = answer_from(world, PUBLIC, response(302, Location="/again"))
     world.names["turning.example"] = [[PUBLIC], ["127.0.0.1"], [PUBLIC]]
-    assert world.look(urls(["turning.example"]))[0].error == NOT_REACHED
+    assert world.probe(urls(["turning.example"]))[0].error == NOT_REACHED
     assert (world.tried, site.connections) == ([PUBLIC], 1)
 
 
@@ -397,7 +397,7 @@ def test_no_redirect_leads_to_a_forbidden_place(world, status):
     for location in INSIDE:
         site = answer_from(world, PUBLIC, response(status, Location=location.replace("{port}", str(world.port))))
         world.tried.clear()
-        (found,) = world.look(["http://shop.example/"])
+        (found,) = world.probe(["http://shop.example/"])
         assert (found.is_up, found.status_code, found.error) == (False, None, NOT_REACHED), location
         assert (world.tried, site.connections) == ([PUBLIC], 1), location
     assert sum(each.connections for each in world.servers[:3]) == 0
@@ -407,10 +407,10 @@ def test_a_redirect_between_public_places_leads_inside_only_in_the_end(world):
     world.names |= {"shop.example": [[PUBLIC]], "other.example": [[OTHER]]}
     answer_from(world, PUBLIC, response(301, Location="http://other.example/"))
     answer_from(world, OTHER, response(301, Location=f"http://localhost:{world.port}/"))
-    (found,) = world.look(["http://shop.example/"])
+    (found,) = world.probe(["http://shop.example/"])
     assert (found.error, world.tried) == (NOT_REACHED, [PUBLIC, OTHER])
     answer_from(world, OTHER, response(200))
-    assert world.look(["http://shop.example/"])[0].is_up
+    assert world.probe(["http://shop.example/"])[0].is_up
 
 
 def test_what_is_sent_to_sites_is_refused_or_never_connected_to(api, world):
@@ -422,7 +422,7 @@ def test_what_is_sent_to_sites_is_refused_or_never_connected_to(api, world):
         assert answer.status == 201 or answer.errors["url"], answer
         taken += [answer.data["url"]] if answer.status == 201 else []
     assert len(taken) > 100
-    assert {found.error for found in world.look(taken)} == {NOT_REACHED}
+    assert {found.error for found in world.probe(taken)} == {NOT_REACHED}
     assert (world.tried, world.connections) == ([], 0)
 
 
@@ -442,10 +442,10 @@ def test_nobody_is_told_whether_a_place_is_forbidden_or_silent_or_not_there(api,
     sites = [api.make("/sites", url=f"http://{host}/")["id"] for host in hosts]
     with api.store.unscoped("a test", write=True) as tx:
         taken = schedule.claim(tx, 100, loop.LEASE)
-    found = world.look([check.url for check in taken])
+    found = world.probe([check.url for check in taken])
     with api.store.unscoped("a test", write=True) as tx:
-        for check, finding in zip(taken, found, strict=True):
-            schedule.record(tx, check, finding)
+        for check, result in zip(taken, found, strict=True):
+            schedule.save_result(tx, check, result)
     expected = [api.get(f"/sites/{site}").data for site in sites]
     own_fields = ("id", "url", "name", "created_at", "updated_at", "last_checked_at", "down_since")
     assert [{name: each[name] for name in each if name not in own_fields} for each in expected] == [

@@ -14,7 +14,7 @@ from testing.process import PATIENCE, until
 from retainer.sites.monitor import loop, schedule
 from retainer.sites.monitor.loop import Monitor
 from retainer.sites.monitor.probe import Prober
-from retainer.sites.monitor.schedule import Finding
+from retainer.sites.monitor.schedule import CheckResult
 from tests.monitor.test_probe import KB, UP, FakeSite, response
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
@@ -42,18 +42,18 @@ class Watch:
         """Check what is due, as the loop does, but all at once; return how many sites were."""
         self.server.answer = answer or self.server.answer
 
-        async def looked(taken):
+        async def probed(taken):
             prober = Prober(LOOPBACK, 100)
-            found = await asyncio.gather(*(prober.look(due) for due in taken))
+            found = await asyncio.gather(*(prober.probe(due) for due in taken))
             await prober.close()
             return found
 
         with self.api.store.unscoped("a test", write=True) as tx:
             taken = schedule.claim(tx, 100, loop.LEASE)
-        found = asyncio.run(looked(taken))
+        found = asyncio.run(probed(taken))
         with self.api.store.unscoped("a test", write=True) as tx:
-            for due, finding in zip(taken, found, strict=True):
-                schedule.record(tx, due, finding)
+            for due, result in zip(taken, found, strict=True):
+                schedule.save_result(tx, due, result)
         return len(taken)
 
     def note(self, *, is_up):
@@ -61,7 +61,7 @@ class Watch:
         self.due_again()
         with self.api.store.unscoped("a test", write=True) as tx:
             for due in schedule.claim(tx, 100, loop.LEASE):
-                schedule.record(tx, due, Finding(is_up))
+                schedule.save_result(tx, due, CheckResult(is_up))
 
     def read(self, site):
         return self.api.get(f"/sites/{site}").data
@@ -202,7 +202,7 @@ def test_time_passes_for_the_figures_of_paused_sites(watch, at):
     for days in (0.5, 2, 8, 31):
         at(days=days)
         with watch.api.store.unscoped("time passes", write=True) as tx:
-            schedule.refresh(tx, 100)
+            schedule.refresh(tx)
         readings.append([watch.read(site)[name] for name in FIGURES])
     assert readings == [[100, 100, 100], [None, 100, 100], [None, None, 100], [None, None, None]]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import re
 import socket
 import ssl
@@ -17,7 +18,7 @@ from testing.process import PATIENCE
 from retainer import __version__
 from retainer.sites.monitor import probe
 from retainer.sites.monitor.probe import Prober
-from retainer.sites.monitor.schedule import Due
+from retainer.sites.monitor.schedule import DueSite
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 UP = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -81,19 +82,19 @@ def serve():
         each.close()
 
 
-def due(url, expected=None, keyword=None):
-    return Due(1, 1, url, expected, keyword, 60, "2026-03-01T00:00:00.000000Z")
+def due_site(url, expected=None, keyword=None):
+    return DueSite(1, 1, url, json.dumps(expected) if expected else None, keyword, 60, "2026-03-01T00:00:00.000000Z")
 
 
-def look(url, expected=None, keyword=None, opened=LOOPBACK):
-    async def looked():
+def check(url, expected=None, keyword=None, opened=LOOPBACK):
+    async def probed():
         prober = Prober(opened, 10)
         try:
-            return await prober.look(due(url, expected, keyword))
+            return await prober.probe(due_site(url, expected, keyword))
         finally:
             await prober.close()
 
-    return asyncio.run(looked())
+    return asyncio.run(probed())
 
 
 def response(status, body=b"", **headers):
@@ -143,7 +144,7 @@ def short(monkeypatch):
     ],
 )
 def test_a_site_is_up_when_it_answers_what_is_expected(serve, status, expected, is_up):
-    found = look(serve(response(status)).url, expected)
+    found = check(serve(response(status)).url, expected)
     assert (found.is_up, found.status_code) == (is_up, status)
     assert found.error == (None if is_up else f"The site answered {status}.")
     assert 0 <= found.milliseconds < 5000
@@ -154,17 +155,17 @@ def test_a_site_is_up_when_it_answers_what_is_expected(serve, status, expected, 
 def test_redirects_are_followed_unless_they_are_what_is_expected(serve, status):
     end = serve(response(404))
     start = serve(response(status, Location=end.url + "there?a=b"))
-    found = look(start.url)
+    found = check(start.url)
     assert (found.is_up, found.status_code) == (False, 404)
     assert end.asked[0].startswith("GET /there?a=b HTTP/1.1\r\n")
-    assert look(start.url, [status]).status_code == status
+    assert check(start.url, [status]).status_code == status
     assert end.connections == 1, "the second look stayed where it was"
 
 
 @pytest.mark.parametrize("status", [300, 304, 305, 306])
 def test_other_answers_with_a_location_are_taken_as_they_are(serve, status):
     end = serve()
-    found = look(serve(response(status, Location=end.url)).url)
+    found = check(serve(response(status, Location=end.url)).url)
     assert (found.is_up, found.status_code, end.connections) == (True, status, 0)
 
 
@@ -175,7 +176,7 @@ def test_three_redirects_are_followed_and_a_fourth_is_a_failure(serve, redirects
         link.sendall(response(302, Location=f"/{number + 1}") if number < redirects else UP)
 
     site = serve(answer)
-    found = look(site.url)
+    found = check(site.url)
     assert found.is_up is is_up
     assert site.connections == min(redirects, 3) + 1
     assert found.error == (None if is_up else "The site redirects more than 3 times.")
@@ -191,13 +192,13 @@ def test_a_relative_redirect_is_meant_from_where_it_was_said(serve, location, as
         link.sendall(response(302, Location=location.format(port=site.port)) if start else UP)
 
     site = serve(answer)
-    assert look(f"{site.url}a/b").is_up
+    assert check(f"{site.url}a/b").is_up
     assert site.asked[1].split(" ")[1] == asked
 
 
 @pytest.mark.parametrize("location", ["ftp://127.0.0.1/", "javascript:alert(1)", "file:///etc/passwd", "http://["])
 def test_a_redirect_to_nothing_that_can_be_asked_is_a_failure(serve, location):
-    found = look(serve(response(302, Location=location)).url)
+    found = check(serve(response(302, Location=location)).url)
     assert (found.is_up, found.error) == (False, "The site cannot be reached.")
 
 
@@ -226,7 +227,7 @@ def page(body, **headers):
     ],
 )
 def test_the_keyword_is_looked_for_in_the_first_64_kb(serve, body, headers, keyword, is_up):
-    found = look(serve(page(body, **headers)).url, keyword=keyword)
+    found = check(serve(page(body, **headers)).url, keyword=keyword)
     assert (found.is_up, found.status_code) == (is_up, 200)
     assert found.error == (None if is_up else "The keyword is not in the first 64 KB of the page.")
 
@@ -240,7 +241,7 @@ def test_the_keyword_is_found_across_the_borders_of_what_comes(serve, pieces):
             time.sleep(0.02)
         link.sendall(b"0\r\n\r\n")
 
-    assert look(serve(answer).url, keyword="shop").is_up
+    assert check(serve(answer).url, keyword="shop").is_up
 
 
 def endless(first, again, pause=0.0):
@@ -273,7 +274,7 @@ ENDLESS = {
 @pytest.mark.parametrize("answer", ENDLESS.values(), ids=ENDLESS)
 def test_a_site_without_end_ends_with_the_time(serve, short, answer):
     began = time.monotonic()
-    found = look(serve(answer).url, keyword="shop")
+    found = check(serve(answer).url, keyword="shop")
     assert time.monotonic() - began < PATIENCE / 2
     assert not found.is_up
     assert found.error in {"The site did not answer within 15 seconds.", "The site cannot be reached."}
@@ -285,7 +286,7 @@ def test_the_time_is_that_of_all_redirects_together(serve, short):
         link.sendall(response(302, Location="/again"))
 
     site = serve(answer)
-    assert look(site.url).error == "The site did not answer within 15 seconds."
+    assert check(site.url).error == "The site did not answer within 15 seconds."
     assert site.connections <= 3, "0.4 seconds hold two redirects of 0.15 and the beginning of a third"
 
 
@@ -299,13 +300,13 @@ def test_no_more_than_64_kb_of_an_endless_page_is_read(serve):
             link.sendall(b"x" * KB)
             sent.append(KB)
 
-    found = look(serve(answer).url, keyword="shop")
+    found = check(serve(answer).url, keyword="shop")
     assert (found.status_code, found.error) == (200, "The keyword is not in the first 64 KB of the page.")
     assert sum(sent) < 10_000 * KB, "the rest was still in the buffers of the sockets"
 
 
 def test_without_a_keyword_the_page_is_not_waited_for(serve, short):
-    assert look(serve(endless(HEAD + b"\r\n", b"x", 0.05)).url).is_up
+    assert check(serve(endless(HEAD + b"\r\n", b"x", 0.05)).url).is_up
 
 
 @pytest.mark.parametrize(
@@ -325,12 +326,12 @@ def test_without_a_keyword_the_page_is_not_waited_for(serve, short):
     ],
 )
 def test_what_is_not_http_is_not_reached(serve, answer):
-    found = look(serve(answer).url, keyword="shop")
+    found = check(serve(answer).url, keyword="shop")
     assert (found.is_up, found.error) == (False, "The site cannot be reached.")
 
 
 def test_a_page_that_breaks_off_is_not_reached(serve):
-    found = look(serve(HEAD + b"Content-Length: 100\r\n\r\nshop").url, keyword="nothing")
+    found = check(serve(HEAD + b"Content-Length: 100\r\n\r\nshop").url, keyword="nothing")
     assert (found.is_up, found.error) == (False, "The site cannot be reached.")
 
 
@@ -345,8 +346,8 @@ def test_a_site_is_asked_as_a_stranger_would_without_what_the_environment_holds(
         link.sendall(response(302, Location="/next", Set_Cookie="a=b; Path=/") if first else UP)
 
     site = serve(answer)
-    assert look(site.url).is_up
-    assert look(site.url).is_up
+    assert check(site.url).is_up
+    assert check(site.url).is_up
     assert proxy.connections == 0
     assert site.connections == 4, "no connection is kept"
     for asked in site.asked:
@@ -360,7 +361,7 @@ def test_a_site_is_asked_as_a_stranger_would_without_what_the_environment_holds(
 def test_the_name_and_the_port_are_told_to_the_host_and_no_usual_port(serve, monkeypatch):
     site = serve()
     route(monkeypatch, shop_example=["127.0.0.1"])
-    assert look(f"http://shop.example:{site.port}/a?b=c").is_up
+    assert check(f"http://shop.example:{site.port}/a?b=c").is_up
     assert site.asked[0].startswith("GET /a?b=c HTTP/1.1\r\n")
     assert re.search(rf"(?im)^host: shop\.example:{site.port}\r$", site.asked[0])
 
@@ -368,7 +369,7 @@ def test_the_name_and_the_port_are_told_to_the_host_and_no_usual_port(serve, mon
 def test_another_address_of_a_name_is_asked_when_the_first_does_not_answer(serve, monkeypatch):
     site = serve(address="127.0.0.2")
     route(monkeypatch, shop_example=["127.0.0.1", "127.0.0.2"])
-    assert look(f"http://shop.example:{site.port}/").is_up
+    assert check(f"http://shop.example:{site.port}/").is_up
     assert site.connections == 1
 
 
@@ -416,7 +417,7 @@ def secure(serve, certificates, monkeypatch):
 
 
 def test_the_end_of_a_valid_certificate_is_told(secure, certificates):
-    found = look(f"https://shop.example:{secure().port}/")
+    found = check(f"https://shop.example:{secure().port}/")
     assert found.is_up
     assert found.ssl_expires_at == f"{certificates[1]:%Y-%m-%dT%H:%M:%S}.000000Z"
 
@@ -424,7 +425,7 @@ def test_the_end_of_a_valid_certificate_is_told(secure, certificates):
 @pytest.mark.parametrize(("name", "host"), [("old", "shop"), ("alone", "shop"), ("shop", "other")])
 def test_a_certificate_that_is_old_or_unsigned_or_anothers_is_not_valid(secure, name, host):
     site = secure(name)
-    found = look(f"https://{host}.example:{site.port}/")
+    found = check(f"https://{host}.example:{site.port}/")
     assert (found.is_up, found.error) == (False, "The site's certificate is not valid.")
     assert (found.status_code, found.ssl_expires_at) == (None, None)
     assert site.asked == []
@@ -433,16 +434,16 @@ def test_a_certificate_that_is_old_or_unsigned_or_anothers_is_not_valid(secure, 
 def test_a_redirect_may_change_between_https_and_http_and_the_first_certificate_counts(secure, serve, certificates):
     plain = serve()
     site = secure(answer=response(302, Location=plain.url))
-    found = look(f"https://shop.example:{site.port}/")
+    found = check(f"https://shop.example:{site.port}/")
     assert found.is_up
     assert found.ssl_expires_at == f"{certificates[1]:%Y-%m-%dT%H:%M:%S}.000000Z"
     assert plain.connections == 1
     to = serve(response(301, Location=f"https://shop.example:{secure().port}/"))
-    assert look(to.url).ssl_expires_at == found.ssl_expires_at
+    assert check(to.url).ssl_expires_at == found.ssl_expires_at
 
 
 def test_http_at_a_port_of_https_is_not_reached(serve, short):
-    found = look(serve().url.replace("http:", "https:"))
+    found = check(serve().url.replace("http:", "https:"))
     assert (found.is_up, found.error) == (False, "The site cannot be reached.")
 
 
@@ -450,8 +451,8 @@ def test_every_redirect_is_judged_anew(serve, monkeypatch):
     route(monkeypatch, shop_example=["127.0.0.2"])
     end = serve(address="127.0.0.2")
     start = serve(response(302, Location=f"http://shop.example:{end.port}/"))
-    assert look(start.url).is_up
+    assert check(start.url).is_up
     first_only = (ip_network("127.0.0.1/32"),)
-    found = look(start.url, opened=first_only)
+    found = check(start.url, opened=first_only)
     assert (found.is_up, found.error) == (False, "The site cannot be reached.")
     assert (start.connections, end.connections) == (2, 1)

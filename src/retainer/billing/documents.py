@@ -100,7 +100,7 @@ def apply_client(tx: Tx, document: Document, before: Document | None) -> Decimal
         contact = tx.one(CONTACT, id=document.contact_id)
         validate_owner(tx, "contact_id", Owner(*contact) if contact else None, document.client_id)
     if before is None or document.client_id != before.client_id:
-        relations.check_open(tx, "client_id", f"Client {document.client_id}", client.status)
+        relations.validate_open(tx, "client_id", f"Client {document.client_id}", client.status)
     return Decimal(client.tax_rate)
 
 

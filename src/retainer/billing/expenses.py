@@ -119,7 +119,6 @@ CLIENT = select(*clients.c[ClientDefaults._fields]).where(clients.c.id == bindpa
 
 def build_expense(tx: Tx, expense: Expense, before: Expense | None, sent: relations.SentFields) -> Expense:
     """Return an expense with what follows from its project, client and key, and its amounts."""
-    named = relations.named_fields(expense, sent, "client_id", "project_id")
     row = tx.one(PROJECT, id=expense.project_id) if expense.project_id is not None else None
     project = ProjectDefaults(*row) if row else None
     if project:
@@ -129,11 +128,12 @@ def build_expense(tx: Tx, expense: Expense, before: Expense | None, sent: relati
     if before is None or (expense.client_id, expense.project_id) != (before.client_id, before.project_id):
         if project:
             name = f"Project {expense.project_id}"
-            relations.check_open(tx, "project_id", name, project.status, template=bool(project.is_template))
+            relations.validate_open(tx, "project_id", name, project.status, template=bool(project.is_template))
         if client:
-            field = relations.first_named(named, "client_id", "project_id")
-            relations.check_open(tx, field, f"Client {expense.client_id}", client.status)
-    ownership.prepare_user(tx, expense, before, "expense")
+            field = relations.first_sent(expense, sent, "client_id", "project_id")
+            relations.validate_open(tx, field, f"Client {expense.client_id}", client.status)
+    expense.user_id = ownership.build_owner(tx, expense.user_id)
+    ownership.validate_owner(tx, expense.user_id, before.user_id if before else None, "expense")
     expense.date = expense.date or tx.today
     expense.currency = expense.currency or (client.currency if client else tx.actor.currency)
     if expense.billable is None:
@@ -202,6 +202,6 @@ def update_expense(tx: Tx, expense_id: Id, patch: Patch[Expense]) -> Expense:
 def delete_expense(tx: Tx, expense_id: Id) -> None:
     """Delete an expense that is not billed. A member's key deletes only that user's expenses."""
     before = etag.check_unchanged(tx, expenses, tx.get(expenses, expense_id, Expense))
-    ownership.check_deletion(tx, before, "expense")
+    ownership.check_deletion(tx, before.user_id, "expense")
     allocations.check_deletion(before.invoice_id, "expense")
     changes.delete(tx, expenses, before)

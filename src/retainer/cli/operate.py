@@ -111,11 +111,11 @@ def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) ->
         log.warning(warning)
         log.drain()
 
-    def failed(what: str, error: Exception) -> None:
+    def report(what: str, error: Exception) -> None:
         log.report(what, error)
         log.flush()
 
-    site_monitor = Monitor(store, loaded.monitor_allow, failed)
+    site_monitor = Monitor(store, loaded.monitor_allow, report)
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: site_monitor.stop())
     checked = site_monitor.run(once=once)

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from msgspec import Meta
 from sqlalchemy import ColumnElement, Table, select
 
-from retainer.crm.currency import check_currency, propagate_currency
-from retainer.crm.tags import TagFilter, TagIds, set_tags
+from retainer.crm.currency import propagate_currency, validate_currency_change
+from retainer.crm.tags import TagFilter, TagIds, save_tags
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
@@ -26,54 +26,52 @@ from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
 Status = Annotated[
     Literal["prospect", "active", "archived"],
     Meta(title="ClientStatus"),
-    "An `archived` client takes nothing new: no contacts, projects, milestones, tasks, time, expenses, documents, "
-    "tickets or sites.",
+    "An `archived` client accepts no new contacts, projects, milestones, tasks, time, expenses, documents, tickets or "
+    "sites.",
 ]
 
 
 class Client(Record):
     """A company or person the agency works for."""
 
-    name: Annotated[Text191, "As it is written on documents; lists are sorted by it."]
-    number: Annotated[Text50, "Unique in the account; the next of its series, like C-0001, when left out."] = (
-        SERVER_DEFAULT
-    )
+    name: Annotated[Text191, "Name on documents. Lists are sorted by it."]
+    number: Annotated[Text50, "Unique in the account. Default: the next of its series, like C-0001."] = SERVER_DEFAULT
     status: Status = "active"
-    email: Annotated[Email | None, "The client's general address; people at the client are external contacts."] = None
+    email: Annotated[Email | None, "General address of the client. People are external contacts."] = None
     invoice_email: Annotated[
-        Email | None, "Where invoices should go, if elsewhere than `email`. Retainer sends no mail itself."
+        Email | None, "Address for invoices, if different from `email`. Retainer sends no mail."
     ] = None
-    phone: Annotated[Text50 | None, "Kept as it is written; no format is asked for."] = None
-    website: Annotated[Url | None, "The client's home page; websites that you look after are sites."] = None
+    phone: Annotated[Text50 | None, "Stored as sent, in any format."] = None
+    website: Annotated[Url | None, "Home page of the client. Websites that you maintain are sites."] = None
     address_line1: Annotated[
-        Text191 | None, "First line of the postal address, which invoices keep as it is when they are issued."
+        Text191 | None, "First line of the postal address. Issued invoices keep a copy of the address."
     ] = None
     address_line2: Annotated[Text191 | None, "Second line of the postal address, like a floor or a building."] = None
     city: Annotated[Text191 | None, "Town of the postal address."] = None
     region: Annotated[Text191 | None, "State, province or county of the postal address."] = None
-    postal_code: Annotated[Text191 | None, "Part of the postal address; text, so that leading zeros stay."] = None
+    postal_code: Annotated[Text191 | None, "Part of the postal address. Leading zeros are kept."] = None
     country: Annotated[Country | None, "Country of the postal address."] = None
-    vat_number: Annotated[
-        Text50 | None, "Kept by invoices as it is when they are issued; not checked with any register."
-    ] = None
-    registration_number: Annotated[Text50 | None, "Number in a commercial register or the like; not checked."] = None
+    vat_number: Annotated[Text50 | None, "VAT number. Issued invoices keep a copy; no register is checked."] = None
+    registration_number: Annotated[Text50 | None, "Number in a commercial register; not checked."] = None
     currency: Annotated[
         Currency,
-        "Of the client's rates, projects and new documents; the account's when left out. Fixed once an invoice is "
+        "For the client's rates, projects and new documents. Default: that of the account. Fixed once an invoice is "
         "issued.",
     ] = SERVER_DEFAULT
     hourly_rate: Annotated[
-        Money | None, "For time on projects without a rate of their own; null: that of the user or the account applies."
+        Money | None, "For time on projects without a rate. Null: the rate of the user or the account applies."
     ] = None
-    tax_rate: Annotated[Percent | None, "Percent on new lines of invoices and quotes; null: the account's."] = None
+    tax_rate: Annotated[Percent | None, "Percent on new lines of invoices and quotes. Null: that of the account."] = (
+        None
+    )
     payment_terms_days: Annotated[
-        int, Meta(ge=0, le=365), "Days from an invoice's issue until it is due; the account's when left out."
+        int, Meta(ge=0, le=365), "Days from the issue of an invoice until it is due. Default: that of the account."
     ] = SERVER_DEFAULT
-    notes: Annotated[Text10000 | None, "For the agency's own use; `q` searches them."] = None
+    notes: Annotated[Text10000 | None, "Internal notes. `q` searches them."] = None
     external_id: ExternalId = None
     tag_ids: TagIds = []
-    contacts_count: Annotated[int, "External contacts of the client, inactive ones too."] = READ_ONLY
-    projects_count: Annotated[int, "Projects for the client in any status, without templates."] = READ_ONLY
+    contacts_count: Annotated[int, "External contacts of the client, including inactive ones."] = READ_ONLY
+    projects_count: Annotated[int, "Projects of the client in any status, without templates."] = READ_ONLY
     sites_count: Annotated[int, "Sites of the client, monitored or not."] = READ_ONLY
 
 
@@ -85,7 +83,7 @@ def has_overdue_invoice(table: Table) -> ColumnElement[bool]:
 
 
 class ClientFilter(Filter):
-    """Which clients."""
+    """Filters of clients."""
 
     sorts = ("name", "number", "created_at", "updated_at")
     name: Annotated[OneOf[Text191] | None, REPEATED, one_of("name", is_small=True)] = None
@@ -100,8 +98,8 @@ class ClientFilter(Filter):
     tag_id: TagFilter = None
 
 
-def fill_defaults(tx: Tx, client: Client) -> Client:
-    """Fill in what is left out from the account: currency, payment terms, and the next number."""
+def build_client(tx: Tx, client: Client) -> Client:
+    """Return a client with the account's defaults for currency, payment terms and number."""
     client.currency = client.currency or tx.actor.currency
     if client.payment_terms_days is None:
         client.payment_terms_days = tx.actor.payment_terms_days
@@ -120,9 +118,9 @@ def list_clients(tx: Tx, filters: ClientFilter, page: Page) -> Paged[Client]:
 
 @api.post()
 def create_client(tx: Tx, body: New[Client]) -> Client:
-    """Create a client; number, currency and payment terms come from the account when they are left out."""
-    client_id = tx.insert(clients, fill_defaults(tx, body))
-    set_tags(tx, clients, client_id, body, body.tag_ids)
+    """Create a client; the account has defaults for number, currency and payment terms."""
+    client_id = tx.insert(clients, build_client(tx, body))
+    save_tags(tx, clients, client_id, body, body.tag_ids)
     return tx.get(clients, client_id, Client)
 
 
@@ -135,18 +133,18 @@ def get_client(tx: Tx, client_id: Id) -> Client:
 @api.put("/{client_id}")
 @api.patch("/{client_id}")
 def update_client(tx: Tx, client_id: Id, patch: Patch[Client]) -> Client:
-    """Change a client; members left out keep their value."""
+    """Change a client; omitted fields keep their value."""
     before = tx.get(clients, client_id, Client)
-    after = fill_defaults(tx, patch.apply_to(before))
+    after = build_client(tx, patch.apply_to(before))
     if after.currency != before.currency:
-        check_currency(tx, client_id)
+        validate_currency_change(tx, client_id)
         propagate_currency(tx, client_id, after.currency)
     tx.update(clients, after)
-    set_tags(tx, clients, client_id, after, after.tag_ids, before.tag_ids)
+    save_tags(tx, clients, client_id, after, after.tag_ids, before.tag_ids)
     return tx.get(clients, client_id, Client)
 
 
 @api.delete("/{client_id}")
 def delete_client(tx: Tx, client_id: Id) -> None:
-    """Delete a client with its contacts; refused while other records belong to it."""
+    """Delete a client with its contacts. A client with other records cannot be deleted."""
     changes.delete(tx, clients, etag.check_unchanged(tx, clients, tx.get(clients, client_id, Client)))

@@ -1,16 +1,16 @@
 """External contacts: the people at the clients.
 
-The first contact of a client becomes its primary one; making another one primary takes that from the former. When the
-primary contact is deleted or moves to another client, the oldest active one takes its place. A contact stays with its
-client while tickets, quotes or invoices refer to it.
+The first contact of a client becomes its primary contact. If another contact becomes primary, the former one no longer
+is. If the primary contact is deleted or moves to another client, the oldest active contact becomes primary. A contact
+cannot move to another client while tickets, quotes or invoices refer to it.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 from sqlalchemy import bindparam, select, update
 
-from retainer.crm.tags import TagFilter, TagIds, set_tags
+from retainer.crm.tags import TagFilter, TagIds, save_tags
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
@@ -31,12 +31,12 @@ from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
 Role = Annotated[
     Literal["general", "billing", "technical", "decision_maker"],
     Meta(title="ExternalContactRole"),
-    "What to turn to the person for: anything, bills, technical matters, or decisions.",
+    "What the person is responsible for.",
 ]
 Status = Annotated[
     Literal["active", "inactive"],
     Meta(title="ExternalContactStatus"),
-    "`inactive` marks who has left; nothing else follows from it.",
+    "`inactive` marks a person who has left. It has no other effect.",
 ]
 
 
@@ -44,29 +44,29 @@ class ExternalContact(Record):
     """A person at a client."""
 
     client_id: Annotated[
-        Id, "The client whom the person works for; fixed while tickets, quotes or invoices refer to the contact."
+        Id, "Client that the person works for. Fixed while tickets, quotes or invoices refer to the contact."
     ]
-    first_name: Annotated[Text100 | None, "One of `first_name`, `last_name` and `email` is needed."] = None
-    last_name: Annotated[Text100 | None, "Lists are sorted by it; who has none stands by first name or email."] = None
-    name: Annotated[Text191, "First and last name together, or else the email address."] = READ_ONLY
-    email: Annotated[Email | None, "Unique within the client, whatever the case; tickets of the person keep it."] = None
-    phone: Annotated[Text50 | None, "Kept as it is written; no format is asked for."] = None
-    mobile: Annotated[Text50 | None, "Kept as it is written; no format is asked for."] = None
-    job_title: Annotated[Text100 | None, "What the person does there, like Head of Marketing."] = None
+    first_name: Annotated[Text100 | None, "One of `first_name`, `last_name` and `email` is required."] = None
+    last_name: Annotated[Text100 | None, "Lists are sorted by it, else by first name or email."] = None
+    name: Annotated[Text191, "First and last name, else the email address."] = READ_ONLY
+    email: Annotated[Email | None, "Unique within the client, ignoring case. Tickets of the person keep it."] = None
+    phone: Annotated[Text50 | None, "Stored as sent, in any format."] = None
+    mobile: Annotated[Text50 | None, "Stored as sent, in any format."] = None
+    job_title: Annotated[Text100 | None, "Position at the client, like Head of Marketing."] = None
     role: Role = "general"
     is_primary: Annotated[
         bool,
-        "True for one contact of each client: the first, until another is sent with true, or takes its place when it "
-        "goes.",
+        "True for one contact of each client: the first, until another one becomes primary. If it is deleted or moved, "
+        "the oldest active one becomes primary.",
     ] = SERVER_DEFAULT
     status: Status = "active"
-    notes: Annotated[Text5000 | None, "For the agency's own use; `q` does not search them."] = None
+    notes: Annotated[Text5000 | None, "Internal notes. `q` does not search them."] = None
     external_id: ExternalId = None
     tag_ids: TagIds = []
 
 
 class ContactFilter(Filter):
-    """Which contacts."""
+    """Filters of contacts."""
 
     sorts = ("last_name", "email", "created_at", "updated_at")
     client_id: OneOf[Id] | None = None
@@ -75,7 +75,7 @@ class ContactFilter(Filter):
         Where(
             lambda table, emails: table.c.email_folded.in_(emails),
             str.casefold,
-            "Contacts with one of these addresses, whatever the case.",
+            "Contacts with one of these addresses, ignoring case.",
         ),
     ] = None
     role: OneOf[Role] | None = None
@@ -88,7 +88,6 @@ class ContactFilter(Filter):
 PRIMARY_CONTACT = select(external_contacts.c.id).where(
     external_contacts.c.client_id == bindparam("client"), external_contacts.c.is_primary
 )
-CLIENT = select(clients.c.status, PRIMARY_CONTACT.scalar_subquery()).where(clients.c.id == bindparam("client"))
 OLDEST_ACTIVE = (
     select(external_contacts.c.id)
     .where(external_contacts.c.client_id == bindparam("client"), external_contacts.c.status == "active")
@@ -111,45 +110,51 @@ DEMOTE_OTHERS = (
 )
 
 
+class ContactClient(NamedTuple):
+    """The client of a contact, as far as the contact follows from it."""
+
+    status: str
+    primary_contact_id: int | None
+
+
+CLIENT = select(clients.c.status, PRIMARY_CONTACT.scalar_subquery()).where(clients.c.id == bindparam("client"))
 REFERRING = relations.counts_of("contact_id", tickets, quotes, invoices)
 
 
-def prepare(
+def build_contact(
     tx: Tx, contact: ExternalContact, before: ExternalContact | None, sent: relations.SentFields
 ) -> ExternalContact:
-    """Fill in a contact's name, and whether it is the primary one: the first of a client is.
-
-    A contact without any name and email address is an error, which is noted once. One that comes to a client, be it
-    new or another's, is noted as an error when that client is archived, or when records of its former one refer to it.
-    """
+    """Return a contact with its name, and whether it is primary: the first of a client is. Notes every error."""
     contact.name = " ".join(part for part in (contact.first_name, contact.last_name) if part) or contact.email or ""
     if not contact.name and tx.readable("first_name", "last_name", "email"):
         tx.error("first_name", "Give at least one of first_name, last_name and email.")
-    comes = before is None or contact.client_id != before.client_id
-    if comes or contact.is_primary is None:
-        status, primary_id = tx.one(CLIENT, client=contact.client_id) or ("active", None)
-        if contact.is_primary is None or (not contact.is_primary and "is_primary" not in sent):
-            contact.is_primary = primary_id in {None, contact.id}
-        if comes:
-            relations.check_open(tx, "client_id", f"Client {contact.client_id}", status)
-    if before is not None and comes:
+    is_moved = before is None or contact.client_id != before.client_id
+    if not is_moved and contact.is_primary is not None:
+        return contact
+    row = tx.one(CLIENT, client=contact.client_id)
+    client = ContactClient(*row) if row else None
+    if contact.is_primary is None or (not contact.is_primary and "is_primary" not in sent):
+        contact.is_primary = client is None or client.primary_contact_id in {None, contact.id}
+    former = before.client_id if before else None
+    relations.validate_client_open(tx, "client_id", contact.client_id, former, client and client.status)
+    if before is not None and is_moved:
         advice = f"Create a contact at client {contact.client_id} instead."
-        relations.check_unreferred(tx, REFERRING, before.id, "client_id", advice)
+        relations.validate_unreferred(tx, REFERRING, before.id, "client_id", advice)
     return contact
 
 
 def save_links(
     tx: Tx, contact_id: int, contact: ExternalContact, former_tag_ids: list[int] | None = None
 ) -> ExternalContact:
-    """Write a contact's tags, and that the client's former primary contact is none; return the contact."""
-    set_tags(tx, external_contacts, contact_id, contact, contact.tag_ids, former_tag_ids)
+    """Write a contact's tags, and demote the former primary contact; return the contact."""
+    save_tags(tx, external_contacts, contact_id, contact, contact.tag_ids, former_tag_ids)
     if contact.is_primary:
         tx.run(DEMOTE_OTHERS, client=contact.client_id, contact=contact_id, now=tx.now)
     return tx.get(external_contacts, contact_id, ExternalContact)
 
 
 def promote_next(tx: Tx, former: ExternalContact) -> None:
-    """Make the oldest active contact of a client the primary one in place of the former, which has gone."""
+    """Make the oldest active contact of a client primary, if the former contact was primary."""
     if former.is_primary:
         tx.run(PROMOTE, client=former.client_id, now=tx.now)
 
@@ -165,8 +170,8 @@ def list_external_contacts(tx: Tx, filters: ContactFilter, page: Page) -> Paged[
 
 @api.post()
 def create_external_contact(tx: Tx, body: New[ExternalContact]) -> ExternalContact:
-    """Create an external contact; the first of a client becomes its primary one."""
-    contact = prepare(tx, body, None, relations.sent_fields(body))
+    """Create an external contact; the first of a client becomes primary."""
+    contact = build_contact(tx, body, None, relations.sent_fields(body))
     return save_links(tx, changes.insert(tx, CONTACTS, external_contacts, contact), contact)
 
 
@@ -179,9 +184,9 @@ def get_external_contact(tx: Tx, external_contact_id: Id) -> ExternalContact:
 @api.put("/{external_contact_id}")
 @api.patch("/{external_contact_id}")
 def update_external_contact(tx: Tx, external_contact_id: Id, patch: Patch[ExternalContact]) -> ExternalContact:
-    """Change an external contact; becoming primary takes that from the client's former one."""
+    """Change an external contact; if it becomes primary, the client's former primary contact no longer is."""
     before = tx.get(external_contacts, external_contact_id, ExternalContact)
-    after = prepare(tx, patch.apply_to(before), before, patch.given)
+    after = build_contact(tx, patch.apply_to(before), before, patch.given)
     changes.update(tx, CONTACTS, external_contacts, before, after)
     if after.client_id != before.client_id:
         promote_next(tx, before)
@@ -190,7 +195,7 @@ def update_external_contact(tx: Tx, external_contact_id: Id, patch: Patch[Extern
 
 @api.delete("/{external_contact_id}")
 def delete_external_contact(tx: Tx, external_contact_id: Id) -> None:
-    """Delete an external contact; if it was the primary one, the oldest active one takes its place."""
+    """Delete an external contact; if it was primary, the oldest active one becomes primary."""
     contact = tx.get(external_contacts, external_contact_id, ExternalContact)
     changes.delete(tx, external_contacts, etag.check_unchanged(tx, external_contacts, contact))
     promote_next(tx, contact)

@@ -1,4 +1,4 @@
-"""What follows from a client's currency: it is that of its projects and their milestones, until something is billed."""
+"""Changes of a client's currency, which its projects and their milestones follow."""
 
 from functools import cache
 from typing import Any, NamedTuple
@@ -34,29 +34,26 @@ MILESTONES_OF_PROJECT = milestones.c.project_id == bindparam("owner_id")
 
 
 class AmountStatements(NamedTuple):
-    """The columns of a table that hold amounts, and how those are read and written."""
+    """The amounts of a table, and the statements that read and write them."""
 
-    names: list[str]
+    names: tuple[str, ...]
+    """The selected columns: id, currency and the amounts in minor units."""
     load: Select[Any]
-    """Rows of id, currency and the amounts in minor units, in the order of their names."""
     change: Update
 
 
-def check_currency(tx: Tx, client_id: int) -> None:
-    """Note an error when the client's currency is fixed: an invoice was issued, or a milestone is on one."""
+def validate_currency_change(tx: Tx, client_id: int) -> None:
+    """Note an error if the client's currency is fixed: by an issued invoice, or by a milestone on an invoice."""
     number = tx.value(ISSUED_NUMBER, client=client_id)
     if number is not None:
         tx.error("currency", f"Is fixed since invoice {number} was issued.")
     milestone_id = tx.value(BILLED_MILESTONE, client=client_id)
     if milestone_id is not None:
-        tx.error("currency", f"Is fixed while milestone {milestone_id} is on an invoice. Take it off there first.")
+        tx.error("currency", f"Is fixed while milestone {milestone_id} is on an invoice. Remove it from there first.")
 
 
 def propagate_currency(tx: Tx, client_id: int, currency: str) -> None:
-    """Write the client's currency to its projects and their milestones; the figures stay as they are.
-
-    An amount that the currency cannot hold is noted as an error of `currency`.
-    """
+    """Write the client's currency to its projects and their milestones."""
     redenominate(tx, milestones, MILESTONES_OF_CLIENT, client_id, currency, "currency")
     redenominate(tx, projects, OF_CLIENT, client_id, currency, "currency")
     record_totals.write_amounts(tx, client_id)
@@ -65,28 +62,32 @@ def propagate_currency(tx: Tx, client_id: int, currency: str) -> None:
 def redenominate(
     tx: Tx, table: Table, condition: ColumnElement[bool], owner_id: int, currency: str, field: str
 ) -> None:
-    """Write the amounts of rows in another currency: 10.00 EUR become 10 JPY, though their minor units differ.
+    """Change the currency of rows and keep the figures: 10.00 EUR become 10 JPY, though their minor units differ.
 
-    `condition` finds the rows by the parameter `owner_id`. An amount with more decimals than the currency has is noted
-    as an error of `field`, which is the one that changes the currency.
+    `condition` finds the rows by the parameter `owner_id`. Notes an error of `field`, which changes the currency, if an
+    amount has more decimal places than the currency.
     """
     statements = _amount_statements(table, condition)
-    for row_id, former_currency, *amounts in tx.all(statements.load, owner_id=owner_id):
+    for row in tx.all(statements.load, owner_id=owner_id):
+        values = dict(zip(statements.names, row, strict=True))
+        row_id, former_currency = values.pop("id"), values.pop("currency")
         if former_currency == currency:
             continue
-        values = dict(zip(statements.names, amounts, strict=True))
         try:
             for name, units in values.items():
                 values[name] = None if units is None else minor_units(amount_of(units, former_currency), currency)
         except ValueError as error:
-            tx.error(field, f"{error} It stands in {singular(table)} {row_id}.")
+            tx.error(field, f"{error} It is an amount of {singular(table)} {row_id}.")
         else:
             tx.run(statements.change, row_id=row_id, now=tx.now, currency=currency, **values)
 
 
 @cache
 def _amount_statements(table: Table, condition: ColumnElement[bool]) -> AmountStatements:
-    names = [column.name for column in table.c if column.info.get("money") and column.nullable]  # totals are recounted
-    values: dict[str, Any] = {name: bindparam(name) for name in (*names, "currency")}
+    amounts = [
+        column.name for column in table.c if column.info.get("money") and column.nullable
+    ]  # totals are recounted
+    values: dict[str, ColumnElement[object]] = {name: bindparam(name) for name in ("currency", *amounts)}
     change = update(table).where(table.c.id == bindparam("row_id")).values(updated_at=bindparam("now"), **values)
-    return AmountStatements(names, select(*table.c["id", "currency", *names]).where(condition), change)
+    names = ("id", "currency", *amounts)
+    return AmountStatements(names, select(*table.c[names]).where(condition), change)

@@ -1,4 +1,4 @@
-"""Tags: the account's own words for grouping clients, contacts and more."""
+"""Tags: labels that group clients, contacts and other records."""
 
 from functools import cache, partial
 from typing import Annotated
@@ -58,7 +58,7 @@ USED = update(tags).where(tags.c.id == bindparam("tag_id")).values(usage_count=t
 
 @cache
 def _with_uses(change: UpdateBase) -> UpdateBase:
-    """Return one statement that changes links of a record, and counts the uses of each of their tags."""
+    """Return one statement that changes the links of a record, and the usage counts of their tags."""
     is_linked = is_listed(tags.c.id, listed("tag_ids", INTEGER).scalar_subquery())
     uses = tags.c.usage_count + bindparam("uses", type_=INTEGER)
     return combined(change, update(tags).where(is_linked).values(usage_count=uses))
@@ -69,18 +69,15 @@ TagIds = Annotated[
     Meta(max_length=50),
     Derived(_tag_ids, split_ids),
     RefersTo("tags"),
-    "Ids of tags, ascending; what is sent replaces the whole set.",
+    "Ids of tags, ascending. A sent list replaces the whole set.",
 ]
-TagFilter = Annotated[OneOf[Id] | None, Where(_has_tag), "Records that carry at least one of these tags."]
+TagFilter = Annotated[OneOf[Id] | None, Where(_has_tag), "Records with at least one of these tags."]
 
 
-def set_tags(
+def save_tags(
     tx: Tx, table: Table, record_id: int, record: Record, tag_ids: list[int], before: list[int] | None = None
 ) -> None:
-    """Write exactly these tags of a record, in place of those that it had `before`; a new one had none.
-
-    Raises `validation_failed` for tags that are not there.
-    """
+    """Replace the tags of a record, which had those in `before`. Raises `validation_failed` for missing tags."""
     links, wanted, current = links_of(table), set(tag_ids), set(before or ())
     if removed := sorted(current - wanted):
         _change_links(tx, _remove_tags(links), record_id, removed, -1)
@@ -95,21 +92,21 @@ def _change_links(tx: Tx, change: UpdateBase, record_id: int, tag_ids: list[int]
     if tx.engine.combines_writes:
         return tx.change(_with_uses(change), uses=uses, **values)
     changed = tx.change(change, **values)
-    for tag_id in tag_ids:  # which costs less than one statement for all, as most records have a few
+    for tag_id in tag_ids:  # most records have a few: this is cheaper than one statement for all
         tx.run(USED, tag_id=tag_id, uses=uses)
     return changed
 
 
 class Tag(Record):
-    """A word that groups records."""
+    """A label that groups records."""
 
-    name: Annotated[Text50, "Unique in the account, whatever the case of its letters."]
-    color: Annotated[Color | None, "For showing it; null: none was chosen."] = None
-    usage_count: Annotated[int, "How many records of all kinds carry the tag."] = READ_ONLY
+    name: Annotated[Text50, "Unique in the account, ignoring case."]
+    color: Annotated[Color | None, "Color of the label; null: none."] = None
+    usage_count: Annotated[int, "Number of records with the tag."] = READ_ONLY
 
 
 class TagsFilter(Filter):
-    """Which tags."""
+    """Filters of tags."""
 
     sorts = ("name", "created_at")
     name: Annotated[
@@ -118,7 +115,7 @@ class TagsFilter(Filter):
         Where(
             lambda table, names: table.c.name_folded.in_(names),
             str.casefold,
-            "The tags with one of these names, whatever the case; a name may hold commas, so repeat the parameter.",
+            "Tags with one of these names, ignoring case. Names may contain commas: repeat the parameter instead.",
         ),
     ] = None
 
@@ -134,19 +131,19 @@ def list_tags(tx: Tx, filters: TagsFilter, page: Page) -> Paged[Tag]:
 
 @api.post()
 def create_tag(tx: Tx, body: New[Tag]) -> Tag:
-    """Create a tag. Its name is unique in the account, whatever the case of its letters."""
+    """Create a tag. Its name is unique in the account, ignoring case."""
     return tx.get(tags, tx.insert(tags, body), Tag)
 
 
 @api.put("/{tag_id}")
 @api.patch("/{tag_id}")
 def update_tag(tx: Tx, tag_id: Id, patch: Patch[Tag]) -> Tag:
-    """Rename or recolour a tag; members left out keep their value."""
+    """Change the name or color of a tag; omitted fields keep their value."""
     tx.update(tags, patch.apply_to(tx.get(tags, tag_id, Tag)))
     return tx.get(tags, tag_id, Tag)
 
 
 @api.delete("/{tag_id}")
 def delete_tag(tx: Tx, tag_id: Id) -> None:
-    """Delete a tag; every record that carries it loses it."""
+    """Delete a tag, and remove it from all records."""
     tx.delete(tags, etag.check_unchanged(tx, tags, tx.get(tags, tag_id, Tag)).id)

@@ -122,7 +122,7 @@ class Work:
             amount = project.fixed_fee and str(round(int(project.fixed_fee) * int(share * 100) / 100))
             status = "completed" if due < self.today and not project.is_template else "open"
             fields = {"name": name, "due_date": due.isoformat(), "amount": amount, "status": status}
-            milestone = milestones.prepare(self.tx, make(milestones.Milestone, **fields), project)
+            milestone = milestones.build_milestone(self.tx, make(milestones.Milestone, **fields), project)
             stages.append(self.tx.insert(schema.work.milestones, milestone))
         return [self._task(kind, project, start, stages, place) for place in range(len(kind.tasks))]
 

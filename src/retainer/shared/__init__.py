@@ -1,1 +1,1 @@
-"""Shared rules: what several areas follow: how records relate, whose they are, how they are numbered."""
+"""Shared rules of several areas: relations, ownership, numbering."""

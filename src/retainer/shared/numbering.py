@@ -1,6 +1,7 @@
-"""Numbers that people read: series of an account, and the patterns that write them."""
+"""Numbers that people read: the series of an account, and the patterns that format them."""
 
 from functools import cache
+from typing import NamedTuple
 
 from sqlalchemy import Integer, Table, Update, bindparam, insert, select, update
 
@@ -16,8 +17,15 @@ NEXT = (
 FIRST = insert(series).values(account_id=ACCOUNT, name=bindparam("series"), last=bindparam("first", type_=INTEGER))
 
 
+class Candidate(NamedTuple):
+    """The next number of a series, and whether a row has it already."""
+
+    number: int
+    is_taken: bool
+
+
 def increment_series(tx: Tx, name: str, first: int = 1) -> int:
-    """Return the next number of a series, which begins with the first, and use it up."""
+    """Increment a series, which begins with the first number; return the new number."""
     last: int | None = tx.value(NEXT, series=name)
     if last is None:
         tx.run(FIRST, series=name, first=first)
@@ -26,11 +34,10 @@ def increment_series(tx: Tx, name: str, first: int = 1) -> int:
 
 
 def next_number(tx: Tx, table: Table, pattern: str, day: str | None = None) -> str:
-    """Return the next number of a table's series that none of its rows has.
+    """Return the next free number of a table's series; numbers that people have entered may be taken.
 
-    `{0000}` in the pattern is the number with at least its digits, `{YYYY}` the year of the day, else of today; a
-    pattern with the year starts again each year. A number may be taken: people may have given it by hand, or changed
-    the pattern.
+    `{0000}` in the pattern is the number with at least as many digits, `{YYYY}` the year of the day, else of today. A
+    pattern with the year has a series for each year.
     """
     name = table.name
     if "{YYYY}" in pattern:
@@ -39,17 +46,17 @@ def next_number(tx: Tx, table: Table, pattern: str, day: str | None = None) -> s
     prefix, zeros, suffix = ZEROS.split(pattern)
     written = {"series": name, "prefix": prefix, "width": len(zeros), "suffix": suffix}
     statement = _next_number(table)
-    row = tx.one(statement, **written)
-    if row is None:
-        tx.run(FIRST, series=name, first=0)
-    while row is None or row[1]:
+    while True:
         row = tx.one(statement, **written)
-    return f"{prefix}{row[0]:0{len(zeros)}}{suffix}"
+        if row is None:
+            tx.run(FIRST, series=name, first=0)
+        elif not (candidate := Candidate(*row)).is_taken:
+            return f"{prefix}{candidate.number:0{len(zeros)}}{suffix}"
 
 
 @cache
 def _next_number(table: Table) -> Update:
-    """Increment a series; return its last number, and whether a row has it as its number already."""
+    """Return the statement that increments a series, with the columns of a Candidate."""
     number = bindparam("prefix", type_=TEXT) + zero_padded(series.c.last, bindparam("width", type_=Integer))
     written = number + bindparam("suffix", type_=TEXT)
     taken = select(table.c.number).where(table.c.number == written).correlate(series).exists()

@@ -1,45 +1,41 @@
-"""Ownership: whose time or expense a record is. A key that acts as a member changes and deletes only that user's."""
+"""Ownership of time and expenses: a member's key changes and deletes only the records of its own user."""
 
 from sqlalchemy import bindparam, select
 
 from retainer.errors import Refusal
 from retainer.schema.identity import users
 from retainer.shared import relations
-from retainer.shared.relations import HasUser
 from retainer.store.tx import Tx
 from retainer.values.kinds import ME
 
 NAME = select(users.c.name).where(users.c.id == bindparam("id"))
 
 
-def prepare_user(tx: Tx, record: HasUser, before: HasUser | None, noun: str) -> None:
-    """Fill in the key's user; note an error when a member's key names another, or changes what is another's.
+def build_owner(tx: Tx, user_id: int | None) -> int:
+    """Return the user of a record: that of the key if none was sent."""
+    return tx.actor.user_id if user_id is None or user_id == ME else user_id
 
-    Notes `not_owner` for what is another's.
-    """
-    record.user_id = tx.actor.user_id if record.user_id in {None, ME} else record.user_id
-    message = None if before is None else _not_owner(tx, before, noun)
+
+def validate_owner(tx: Tx, user_id: int, former: int | None, noun: str) -> None:
+    """Note an error if a member's key names another user; note `not_owner` if the record belonged to another."""
+    message = None if former is None else _not_owner(tx, former, noun)
     if message:
         tx.error("user_id", message, "not_owner")
-    elif before is not None and record.user_id == before.user_id:
-        return
-    elif record.user_id != tx.actor.user_id and tx.actor.role != "admin":
-        tx.error("user_id", "Only an admin's key says that it was another's. Leave it out for the key's own user.")
+    elif user_id not in {former, tx.actor.user_id} and tx.actor.role != "admin":
+        tx.error("user_id", "Only an admin's key can name another user. Leave it out for the key's own user.")
     else:
-        relations.resolve_user(tx, record, "user_id", None)
+        relations.validate_user(tx, "user_id", user_id, former)
 
 
-def check_deletion(tx: Tx, record: HasUser, noun: str) -> None:
-    """Raise `not_owner` when a member's key deletes what is another's."""
-    message = _not_owner(tx, record, noun)
+def check_deletion(tx: Tx, user_id: int, noun: str) -> None:
+    """Raise `not_owner` if a member's key deletes another user's record."""
+    message = _not_owner(tx, user_id, noun)
     if message:
         raise Refusal("not_owner", message, errors={"user_id": [message]})
 
 
-def _not_owner(tx: Tx, record: HasUser, noun: str) -> str | None:
-    if tx.actor.role == "admin" or record.user_id == tx.actor.user_id:
+def _not_owner(tx: Tx, user_id: int, noun: str) -> str | None:
+    if tx.actor.role == "admin" or user_id == tx.actor.user_id:
         return None
-    name = tx.value(NAME, id=record.user_id)
-    return (
-        f"This {noun} is {name}'s (user {record.user_id}). Use a key of theirs or of an admin to change or delete it."
-    )
+    name = tx.value(NAME, id=user_id)
+    return f"This {noun} belongs to {name} (user {user_id}). Use that user's key or an admin's to change or delete it."

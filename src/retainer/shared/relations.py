@@ -1,63 +1,59 @@
-"""How records relate: the broader follows from the narrower, and a status moves as its table allows."""
+"""Relations between records: the broader follows from the narrower, and a status moves as its table allows."""
 
-from collections.abc import Collection, Mapping
-from typing import Protocol
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple, TypeVar
 
 from sqlalchemy import Select, Table, bindparam, func, select
 
+from retainer.schema.crm import clients
 from retainer.schema.identity import users
 from retainer.store.constraints import singular
+from retainer.store.statements import Statement
 from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_POSITION, ME
 from retainer.values.records import Record
 
+T = TypeVar("T")
 ACTIVE = select(users.c.is_active).where(users.c.id == bindparam("id"))
+CLIENT_STATUS = select(clients.c.status).where(clients.c.id == bindparam("id"))
 
 SentFields = dict[str, str]
-"""The fields that have a say: each was `sent`, or was `derived` from one that was."""
-
-
+"""The fields of a body that say something, each `sent` or `derived`: rules add those that they derive."""
 ReferenceCounts = Mapping[Table, Select[int]]
-"""Tables whose rows may refer to a record, each with the statement that counts those that do."""
+"""Tables whose rows may refer to a record, each with the statement that counts them."""
 
 
-class HasUser(Protocol):
-    """A record that is a user's."""
+class Parent(NamedTuple):
+    """A broader record, as far as a narrower one follows from it."""
 
-    user_id: int
+    client_id: int | None
 
 
-class HasDates(Protocol):
-    """A record that begins on a day and is due on another."""
-
-    start_date: str | None
-    due_date: str | None
+def load_row(tx: Tx, kind: Callable[..., T], statement: Statement, record_id: int | None) -> T | None:
+    """Return the columns of a record by their names; None without an id, or if there is no such record."""
+    row = None if record_id is None else tx.one(statement, id=record_id)
+    return None if row is None else kind(*row)
 
 
 def sent_fields(record: Record) -> SentFields:
-    """Return the fields that a new record's body says something with: null says nothing there."""
+    """Return the fields that the body of a new record sets; null sets none."""
     return {name: "sent" for name in record.__struct_fields__ if getattr(record, name) is not None}
 
 
 def concerns(before: Record | None, sent: SentFields, *fields: str) -> bool:
-    """Whether a body says anything of these relations; what it does not speak of stays, whatever it led to."""
+    """Whether a body sets any of these relations. Otherwise they stay, and nothing is derived from them."""
     return before is None or not sent.keys().isdisjoint(fields)
 
 
-def named_fields(record: Record, sent: SentFields, *fields: str) -> list[str]:
-    """Return those of the relations that a body names; to be called before anything is derived from them."""
-    return [field for field in fields if field in sent and getattr(record, field) is not None]
-
-
-def first_named(named: list[str], *fields: str) -> str:
-    """Return the first of these fields that was named; if none was, the first."""
-    return next((field for field in fields if field in named), fields[0])
+def first_sent(record: Record, sent: SentFields, *fields: str) -> str:
+    """Return the first of these fields that was sent with a value, else the first of all: errors are noted on it."""
+    return next((name for name in fields if sent.get(name) == "sent" and getattr(record, name) is not None), fields[0])
 
 
 def derive_parent(tx: Tx, record: Record, sent: SentFields, narrow: str, broad: str, implied: int | None) -> None:
-    """Derive the broader relation from the narrower; note an error on the narrower when one that was sent differs.
+    """Derive the broader relation from the narrower; note an error on the narrower if a different one was sent.
 
-    Null that was sent beside a narrower one says nothing.
+    A null for the broader one is ignored if the narrower one was sent, too.
     """
     stated = getattr(record, broad)
     if broad not in sent or (stated is None and sent[broad] == sent.get(narrow) == "sent"):
@@ -66,26 +62,34 @@ def derive_parent(tx: Tx, record: Record, sent: SentFields, narrow: str, broad: 
     elif stated != implied:
         noun = broad.removesuffix("_id")
         actual, other = (f"{noun} {parent}" if parent is not None else f"no {noun}" for parent in (implied, stated))
-        tx.error(narrow, f"Belongs to {actual}, not to {other}. Send what agrees, or only the narrower of both.")
+        tx.error(narrow, f"Belongs to {actual}, not to {other}. Send matching values, or only {narrow}.")
 
 
-def check_open(tx: Tx, field: str, name: str, status: str | None, *, template: bool = False) -> None:
-    """Note an error when a client or project takes nothing new: it is archived, or a `template` that refuses this."""
+def validate_open(tx: Tx, field: str, name: str, status: str | None, *, template: bool = False) -> None:
+    """Note an error if a client or project is archived, or a `template` that accepts no such record."""
     if status == "archived":
-        tx.error(field, f"{name} is archived and takes nothing new. Make it active first.")
+        tx.error(field, f"{name} is archived. Make it active first.")
     if template:
-        tx.error(field, f"{name} is a template and takes no time or money. Create a project from it first.")
+        tx.error(field, f"{name} is a template and accepts no time or money. Create a project from it first.")
+
+
+def validate_client_open(
+    tx: Tx, field: str, client_id: int | None, former: int | None = None, status: str | None = None
+) -> None:
+    """Note an error if another client than the former one is archived. Reads the status unless it is given."""
+    if client_id not in {None, former}:
+        validate_open(tx, field, f"Client {client_id}", status or tx.value(CLIENT_STATUS, id=client_id))
 
 
 def counts_of(column: str, *tables: Table) -> ReferenceCounts:
-    """Return the statements that count the rows of tables which refer to a record by this column."""
+    """Return the statements that count the rows of tables that refer to a record by this column."""
     return {
         table: select(func.count()).select_from(table).where(table.c[column] == bindparam("id")) for table in tables
     }
 
 
-def check_unreferred(tx: Tx, counts: ReferenceCounts, record_id: int, field: str, advice: str) -> None:
-    """Note `in_use` on a field that is fixed while others refer to the record, with the count of each kind."""
+def validate_unreferred(tx: Tx, counts: ReferenceCounts, record_id: int, field: str, advice: str) -> None:
+    """Note `in_use` on a field that is fixed while other records refer to this one, with the count of each kind."""
     for table, statement in counts.items():
         count = tx.value(statement, id=record_id)
         if count:
@@ -93,10 +97,10 @@ def check_unreferred(tx: Tx, counts: ReferenceCounts, record_id: int, field: str
             tx.error(field, f"Is fixed while {refer} to this record. {advice}", "in_use")
 
 
-def check_transition(
+def validate_transition(
     tx: Tx, before: str | None, after: str, transitions: Mapping[str, Collection[str]], advice: str = ""
 ) -> None:
-    """Note `invalid_transition` when the table of transitions does not lead from one status to the other."""
+    """Note `invalid_transition` if the table of transitions does not lead from one status to the other."""
     if before is not None and after != before and after not in transitions[before]:
         allowed = transitions[before]
         legal = f"It can become: {', '.join(allowed)}." if allowed else f"It stays {before}."
@@ -105,20 +109,22 @@ def check_transition(
 
 
 def next_position(position: int) -> int:
-    """Return the position behind another; at the end of what positions can say, the same."""
+    """Return the position after another, at most the last possible one."""
     return min(position + 1, MAX_POSITION)
 
 
-def check_date_order(tx: Tx, record: HasDates) -> None:
-    """Note an error when due_date is before start_date."""
-    if record.start_date and record.due_date and record.due_date < record.start_date:
-        tx.error("due_date", f"Must not be before start_date, which is {record.start_date}.")
+def validate_date_order(tx: Tx, start_date: str | None, due_date: str | None) -> None:
+    """Note an error if due_date is before start_date."""
+    if start_date and due_date and due_date < start_date:
+        tx.error("due_date", f"Must not be before start_date, which is {start_date}.")
 
 
-def resolve_user(tx: Tx, record: Record | HasUser, field: str, before: int | None) -> None:
-    """Put the key's user in for `me`; note an error when another user than before is not an active one."""
-    if getattr(record, field) == ME:
-        setattr(record, field, tx.actor.user_id)
-    user_id = getattr(record, field)
-    if user_id not in {None, before, tx.actor.user_id} and tx.value(ACTIVE, id=user_id) == 0:
+def resolve_user(tx: Tx, user_id: int | None) -> int | None:
+    """Return the id of a user, with the key's user in place of `me`."""
+    return tx.actor.user_id if user_id == ME else user_id
+
+
+def validate_user(tx: Tx, field: str, user_id: int | None, former: int | None = None) -> None:
+    """Note an error if another user than the former one is deactivated."""
+    if user_id not in {None, former, tx.actor.user_id} and tx.value(ACTIVE, id=user_id) == 0:
         tx.error(field, f"User {user_id} is deactivated. Choose an active user.")

@@ -1,1 +1,1 @@
-"""Sites: websites, what runs there, and whether they are up."""
+"""Sites: websites, their software and their uptime."""

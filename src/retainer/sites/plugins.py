@@ -1,4 +1,4 @@
-"""Plugins: what runs on the sites, as they push it, and whether newer versions are there."""
+"""Plugins of sites, as the sites push them, and their available updates."""
 
 from typing import Annotated, Literal
 
@@ -14,20 +14,20 @@ from retainer.values.records import READ_ONLY, SERVER_DEFAULT
 from retainer.values.versions import newer, order
 
 PluginStatus = Annotated[
-    Literal["active", "inactive", "must_use"], Meta(title="PluginStatus"), "`must_use` cannot be switched off."
+    Literal["active", "inactive", "must_use"], Meta(title="PluginStatus"), "`must_use` plugins cannot be deactivated."
 ]
 
 
 class Plugin(msgspec.Struct):
-    """A plugin of a site, and whether a newer version is there."""
+    """A plugin of a site, and whether an update is available."""
 
-    slug: Annotated[Text191, "What the plugin is known by, like woocommerce; once for each site."]
-    name: Annotated[Text191, "What it is called; the slug when left out."] = SERVER_DEFAULT
-    version: Annotated[Text50 | None, "What is installed; null: unknown."] = None
+    slug: Annotated[Text191, "Identifier of the plugin, like woocommerce. Unique in the site."]
+    name: Annotated[Text191, "Name of the plugin. Default: the slug."] = SERVER_DEFAULT
+    version: Annotated[Text50 | None, "Installed version; null: unknown."] = None
     status: PluginStatus = "active"
-    update_version: Annotated[Text50 | None, "What it could be updated to; null: nothing newer is known."] = None
-    auto_update: Annotated[bool, "Whether the site updates it by itself."] = False
-    update_available: Annotated[bool, "True when `update_version` is newer than `version`."] = READ_ONLY
+    update_version: Annotated[Text50 | None, "Available version; null: none known."] = None
+    auto_update: Annotated[bool, "Whether the site updates the plugin automatically."] = False
+    update_available: Annotated[bool, "True if `update_version` is newer than `version`."] = READ_ONLY
 
 
 PLUGINS_OF_SITE = (
@@ -49,7 +49,7 @@ def has_plugin(table: Table, slugs: list[BindParameter[str]]) -> ColumnElement[b
 
 
 def has_older_version(table: Table, version: BindParameter[str]) -> ColumnElement[bool]:
-    """Whether a site has an older version of the plugin that the filter `plugin` names, which is exactly one."""
+    """Whether a site has an older version of the one plugin that the filter `plugin` names."""
     return _plugin_exists(table, site_plugins.c.slug == bindparam("plugin__0"), site_plugins.c.version_order < version)
 
 
@@ -59,28 +59,28 @@ def _plugin_exists(table: Table, *conditions: ColumnElement[bool]) -> ColumnElem
 
 def load_plugins(tx: Tx, site_id: int) -> list[Plugin]:
     """Return the plugins of a site, by slug."""
-    rows = tx.all(PLUGINS_OF_SITE, site=site_id)
-    return [
-        Plugin(*values, bool(auto_update), bool(update_available))  # type: ignore[call-arg]
-        for *values, auto_update, update_available in rows
-    ]
+    rows = (dict(zip(Plugin.__struct_fields__, row, strict=True)) for row in tx.all(PLUGINS_OF_SITE, site=site_id))
+    return [Plugin(**row | {name: bool(row[name]) for name in ("auto_update", "update_available")}) for row in rows]
 
 
-def prepare_plugins(tx: Tx, plugins: list[Plugin]) -> tuple[int, int]:
-    """Fill in names and available updates; return how many plugins there are, and how many can be updated.
+def validate_plugins(tx: Tx, plugins: list[Plugin]) -> None:
+    """Note an error for each plugin that was sent twice."""
+    slugs = [plugin.slug for plugin in plugins]
+    for position, slug in enumerate(slugs):
+        if slug in slugs[:position]:
+            tx.error(f"plugins.{position}.slug", f"Is sent twice: {slug}. Send each plugin once.")
 
-    A plugin that was sent twice is noted as an error.
-    """
-    for index, plugin in enumerate(plugins):
+
+def build_plugins(plugins: list[Plugin]) -> list[Plugin]:
+    """Return plugins with names and available updates, by slug."""
+    for plugin in plugins:
         plugin.name = plugin.name or plugin.slug
         plugin.update_available = newer(plugin.update_version, plugin.version)
-        if plugin.slug in {other.slug for other in plugins[:index]}:
-            tx.error(f"plugins.{index}.slug", f"Stands twice: {plugin.slug}. Send each plugin once.")
-    return len(plugins), sum(plugin.update_available for plugin in plugins)
+    return sorted(plugins, key=lambda plugin: plugin.slug or "")
 
 
-def replace_plugins(tx: Tx, site_id: int, plugins: list[Plugin]) -> None:
-    """Write a set of plugins in place of those that a site has."""
+def save_plugins(tx: Tx, site_id: int, plugins: list[Plugin]) -> None:
+    """Replace the plugins of a site."""
     tx.run(DELETE_PLUGINS, site=site_id)
     for plugin in plugins:
         version_order = None if plugin.version is None else order(plugin.version)

@@ -1,8 +1,8 @@
-"""Sites: the websites that the agency looks after, whether they are up, and what they run.
+"""Sites: the websites that the agency maintains, their uptime, and their software versions.
 
-What the monitor observes is read-only; versions and plugins are pushed by the sites themselves (PUT or PATCH).
-`expected_status` null means 200 to 399. A site is `down` after two failures in a row. Uptime is up / (up + down) of the
-checks in that time, to the hour for weeks and months; maintenance and pauses count as neither.
+The monitor sets the read-only fields; sites push their versions and plugins themselves (PUT or PATCH). A null
+`expected_status` means 200 to 399. A site is `down` after two failures in a row. Uptime is the share of checks that
+found the site up, to the hour for weeks and months; maintenance and pauses do not count.
 `plugin=woocommerce&plugin_version_lt=9.1` finds the sites with an older version of a plugin.
 """
 
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from msgspec import Meta
 from sqlalchemy import ColumnElement, Table, bindparam, or_, select
 
-from retainer.crm.tags import TagFilter, TagIds, set_tags
+from retainer.crm.tags import TagFilter, TagIds, save_tags
 from retainer.errors import invalid
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
@@ -22,7 +22,6 @@ from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
 from retainer.rollups.sources import SITES
-from retainer.schema.crm import clients
 from retainer.schema.filters import Where, before, truth
 from retainer.schema.sites import sites
 from retainer.schema.support import tickets
@@ -40,86 +39,88 @@ from retainer.values.versions import newer, order
 Status = Annotated[
     Literal["up", "down", "unknown", "paused", "maintenance"],
     Meta(title="SiteStatus"),
-    "`down` after two failures in a row; `unknown` before the first check; `paused` and `maintenance` as you set it.",
+    "`down` after two failures in a row; `unknown` before the first check; you set `paused` and `maintenance`.",
 ]
 Environment = Annotated[
-    Literal["production", "staging", "development"], Meta(title="SiteEnvironment"), "Monitoring is the same for each."
+    Literal["production", "staging", "development"],
+    Meta(title="SiteEnvironment"),
+    "Kind of installation. It has no other effect.",
 ]
 Platform = Annotated[
     Literal["wordpress", "woocommerce", "shopify", "drupal", "static", "other"],
     Meta(title="SitePlatform"),
-    "What it runs; nothing follows from it.",
+    "Software of the site. It has no other effect.",
 ]
 SYNCED_FIELDS = ("wp_version", "wp_update_version", "php_version", "plugins")
-"""The fields that a site pushes itself."""
+"""Fields that a site pushes itself."""
 CHECKED_FIELDS = ("url", "monitoring_enabled", "check_interval_seconds", "expected_status", "keyword")
-"""The fields that say how a site is checked; when one changes, the next check is due at once."""
+"""Fields that determine how a site is checked; if one changes, the next check is due immediately."""
 
 
 class Site(Record):
-    """A website that the agency looks after."""
+    """A website that the agency maintains."""
 
-    url: Annotated[SiteUrl, "Unique in the account; kept normalised: host in lower case, no usual port, no fragment."]
-    name: Annotated[Text191, "What it is called; the host of `url` when left out."] = SERVER_DEFAULT
-    client_id: Annotated[Id | None, "Follows from the project; null for the agency's own sites."] = None
-    project_id: Annotated[Id | None, "A project of the client; null again when that is deleted."] = None
+    url: Annotated[
+        SiteUrl, "Unique in the account. Stored normalized: host in lower case, no default port, no fragment."
+    ]
+    name: Annotated[Text191, "Name of the site. Default: the host of `url`."] = SERVER_DEFAULT
+    client_id: Annotated[Id | None, "Follows from the project. Null for the agency's own sites."] = None
+    project_id: Annotated[Id | None, "A project of the client. Becomes null when it is deleted."] = None
     environment: Environment = "production"
     platform: Platform = "wordpress"
-    monitoring_enabled: Annotated[bool, "With false it is not checked, and its status is `paused`."] = True
-    check_interval_seconds: Annotated[int, Meta(ge=60, le=86400), "Time from one check to the next, in seconds."] = 300
+    monitoring_enabled: Annotated[bool, "If false, the site is not checked, and its status is `paused`."] = True
+    check_interval_seconds: Annotated[int, Meta(ge=60, le=86400), "Seconds from one check to the next."] = 300
     expected_status: Annotated[
         Annotated[list[HttpStatus], Meta(min_length=1, max_length=50)] | None,
-        "HTTP statuses that count as up; null: 200 to 399.",
+        "HTTP statuses that count as up. Null: 200 to 399.",
     ] = None
-    keyword: Annotated[Text191 | None, "Text that a page must contain to count as up."] = None
-    maintenance_until: Annotated[Instant | None, "Until then, checks count neither as up nor as down."] = None
+    keyword: Annotated[Text191 | None, "Text that the page must contain to count as up."] = None
+    maintenance_until: Annotated[Instant | None, "Until then, checks do not count."] = None
     status: Annotated[Status, Derived(uptime.effective_status)] = READ_ONLY
-    last_checked_at: Annotated[Instant | None, "When the monitor last checked it; null before it has."] = READ_ONLY
-    down_since: Annotated[Instant | None, "When it failed first, once it is `down`; else null."] = READ_ONLY
-    last_status_code: Annotated[int | None, "HTTP status of the last check; null without an answer."] = READ_ONLY
+    last_checked_at: Annotated[Instant | None, "Time of the last check; null before the first."] = READ_ONLY
+    down_since: Annotated[Instant | None, "Time of the first failure while the site is `down`, else null."] = READ_ONLY
+    last_status_code: Annotated[int | None, "HTTP status of the last check; null without a response."] = READ_ONLY
     response_time_ms: Annotated[
-        int | None, "Milliseconds until the last check was answered; null without an answer."
+        int | None, "Response time of the last check, in milliseconds; null without a response."
     ] = READ_ONLY
-    last_error: Annotated[Text191 | None, "Why the last check failed; null when it did not."] = READ_ONLY
-    ssl_expires_at: Annotated[Instant | None, "When its certificate expires, as last seen; null: none was seen."] = (
-        READ_ONLY
-    )
+    last_error: Annotated[Text191 | None, "Why the last check failed; null if it succeeded."] = READ_ONLY
+    ssl_expires_at: Annotated[Instant | None, "Expiry of the last certificate seen; null: none."] = READ_ONLY
     uptime_percent_24h: Annotated[
         float | None,
         uptime.percent("uptime_24h"),
-        "Checks of the last 24 hours that found it up, of those that count; null without any.",
+        "Percentage of the last 24 hours' checks that found the site up; null without checks.",
     ] = READ_ONLY
     uptime_percent_7d: Annotated[
         float | None,
         uptime.percent("uptime_7d"),
-        "Checks of the last 7 days that found it up, of those that count; null without any.",
+        "Percentage of the last 7 days' checks that found the site up; null without checks.",
     ] = READ_ONLY
     uptime_percent_30d: Annotated[
         float | None,
         uptime.percent("uptime_30d"),
-        "Checks of the last 30 days that found it up, of those that count; null without any.",
+        "Percentage of the last 30 days' checks that found the site up; null without checks.",
     ] = READ_ONLY
-    wp_version: Annotated[Text20 | None, "WordPress that runs there, as the site pushed it."] = None
-    wp_update_version: Annotated[Text20 | None, "WordPress that it could be updated to, as the site pushed it."] = None
-    php_version: Annotated[Text20 | None, "PHP that runs there, as the site pushed it."] = None
-    plugins_count: Annotated[int, "How many are in `plugins`."] = READ_ONLY
-    plugin_updates_count: Annotated[int, "How many `plugins` have an update available."] = READ_ONLY
-    core_update_available: Annotated[bool, "True when `wp_update_version` is newer than `wp_version`."] = READ_ONLY
-    last_synced_at: Annotated[Instant | None, "When versions or plugins were last pushed; null: never."] = READ_ONLY
+    wp_version: Annotated[Text20 | None, "WordPress version, as the site pushed it."] = None
+    wp_update_version: Annotated[Text20 | None, "Available WordPress version, as the site pushed it."] = None
+    php_version: Annotated[Text20 | None, "PHP version, as the site pushed it."] = None
+    plugins_count: Annotated[int, "Number of `plugins`."] = READ_ONLY
+    plugin_updates_count: Annotated[int, "Number of `plugins` with an available update."] = READ_ONLY
+    core_update_available: Annotated[bool, "True if `wp_update_version` is newer than `wp_version`."] = READ_ONLY
+    last_synced_at: Annotated[Instant | None, "When versions or plugins were last pushed. Null: never."] = READ_ONLY
     external_id: ExternalId = None
     tag_ids: TagIds = []
     plugins: Annotated[
-        list[Plugin], Meta(max_length=300), DetailOnly(), "Sorted by slug; what is sent replaces the whole set."
+        list[Plugin], Meta(max_length=300), DetailOnly(), "Sorted by slug. A sent list replaces the whole set."
     ] = WRITE_ONLY
 
 
 def awaits_updates(table: Table) -> ColumnElement[bool]:
-    """Whether a plugin or the core of a site should be updated."""
+    """Whether a plugin or the core of a site has an available update."""
     return or_(table.c.plugin_updates_count > 0, table.c.core_update_available.is_(True))
 
 
 class SiteFilter(Filter):
-    """Which sites."""
+    """Filters of sites."""
 
     sorts = ("name", "url", "status", "uptime_percent_30d", "plugin_updates_count", "created_at", "updated_at")
     client_id: OneOf[Id | None] | None = None
@@ -127,63 +128,60 @@ class SiteFilter(Filter):
     status: Annotated[
         OneOf[Status] | None,
         Where(lambda table, statuses: uptime.effective_status(table).in_(statuses)),
-        "Records whose `status` is one of these, as it is answered.",
+        "Records with one of these `status` values.",
     ] = None
     platform: OneOf[Platform] | None = None
     environment: OneOf[Environment] | None = None
     monitoring_enabled: bool | None = None
-    has_updates: Annotated[bool | None, truth(awaits_updates, "sites with a plugin or core to be updated")] = None
+    has_updates: Annotated[
+        bool | None, truth(awaits_updates, "sites with an available update of a plugin or the core")
+    ] = None
     plugin: Annotated[
         OneOf[Text191] | None, Where(plugins.has_plugin), "Sites that have one of the plugins with these slugs."
     ] = None
     plugin_version_lt: Annotated[
         Text50 | None,
         Where(plugins.has_older_version, order),
-        "Of these, sites with an older version than this; needs one `plugin`.",
+        "Sites with an older version of the plugin than this. Requires exactly one `plugin`.",
     ] = None
     ssl_expires_before: Annotated[Instant | None, before("ssl_expires_at")] = None
     external_id: OneOf[Text191] | None = None
     tag_id: TagFilter = None
 
     def __post_init__(self) -> None:
-        """Raise `validation_failed` for the version of no plugin, or of several."""
+        """Raise `validation_failed` for a version without exactly one plugin."""
         if self.plugin_version_lt is not None and len(self.plugin or ()) != 1:
-            raise invalid({"plugin_version_lt": ["Needs one plugin: plugin=woocommerce&plugin_version_lt=9.1."]})
+            raise invalid(
+                {"plugin_version_lt": ["Requires exactly one plugin: plugin=woocommerce&plugin_version_lt=9.1."]}
+            )
 
 
 PROJECT = select(projects.c.client_id).where(projects.c.id == bindparam("id"))
-CLIENT = select(clients.c.status).where(clients.c.id == bindparam("id"))
 REFERRING = relations.counts_of("site_id", tickets)
+RELATIONS = ("client_id", "project_id")
 
 
-def prepare(tx: Tx, site: Site, before: Site | None, sent: relations.SentFields) -> Site:
-    """Fill in whose site it is, what it is called, and how many updates it waits for.
-
-    `sent` holds the fields of the body, and gets those that followed from them. The client of a site is fixed while
-    tickets refer to it.
-    """
-    sent_relations = relations.named_fields(site, sent, "client_id", "project_id")
-    client_follows = relations.concerns(before, sent, "project_id", "client_id")
-    row = tx.one(PROJECT, id=site.project_id) if client_follows and site.project_id else None
-    if row:
-        relations.derive_parent(tx, site, sent, "project_id", "client_id", row[0])
-    if site.client_id and (before is None or site.client_id != before.client_id):
-        status = tx.value(CLIENT, id=site.client_id)
-        field = relations.first_named(sent_relations, "client_id", "project_id")
-        relations.check_open(tx, field, f"Client {site.client_id}", status)
-    if before is not None and site.client_id != before.client_id:
-        field = relations.first_named(sent_relations, "client_id", "project_id")
-        relations.check_unreferred(tx, REFERRING, before.id, field, "Take it off the tickets first.")
+def build_site(tx: Tx, site: Site, before: Site | None, sent: relations.SentFields) -> Site:
+    """Return a site with its derived fields; note every error."""
+    plugins.validate_plugins(tx, site.plugins or [])
+    if relations.concerns(before, sent, *RELATIONS):
+        project = relations.load_row(tx, relations.Parent, PROJECT, site.project_id)
+        if project:
+            relations.derive_parent(tx, site, sent, "project_id", "client_id", project.client_id)
     site.name = site.name or (urlsplit(site.url).hostname or site.url)[:191]
     site.core_update_available = newer(site.wp_update_version, site.wp_version)
-    site.plugins = site.plugins or []
-    site.plugins_count, site.plugin_updates_count = plugins.prepare_plugins(tx, site.plugins)
-    site.plugins = sorted(site.plugins, key=lambda plugin: plugin.slug or "")  # as they are read
+    site.plugins = plugins.build_plugins(site.plugins or [])
+    site.plugins_count = len(site.plugins)
+    site.plugin_updates_count = sum(plugin.update_available for plugin in site.plugins)
+    field = relations.first_sent(site, sent, *RELATIONS)
+    relations.validate_client_open(tx, field, site.client_id, before.client_id if before else None)
+    if before is not None and site.client_id != before.client_id:
+        relations.validate_unreferred(tx, REFERRING, before.id, field, "Remove it from the tickets first.")
     return site
 
 
 def is_push(site: Site, before: Site | None, body: Collection[str]) -> bool:
-    """Whether a body pushes what a site runs, new or not; a record that is sent back as it was read pushes nothing."""
+    """Whether a body pushes versions or plugins; sending a record back unchanged pushes nothing."""
     pushed = [name for name in SYNCED_FIELDS if name in body]
     if before is not None and any(getattr(site, name) != getattr(before, name) for name in pushed):
         return True
@@ -209,13 +207,13 @@ def list_sites(tx: Tx, filters: SiteFilter, page: Page) -> Paged[Site]:
 
 @api.post()
 def create_site(tx: Tx, body: New[Site]) -> Site:
-    """Create a site; it is checked at once, unless monitoring_enabled is false."""
-    site = prepare(tx, body, None, relations.sent_fields(body))
+    """Create a site; it is checked immediately, unless monitoring_enabled is false."""
+    site = build_site(tx, body, None, relations.sent_fields(body))
     site.last_synced_at = tx.now if is_push(site, None, SYNCED_FIELDS) else None
     site_id = changes.insert(tx, SITES, sites, site)
     uptime.check_now(tx, site_id)
-    plugins.replace_plugins(tx, site_id, site.plugins)
-    set_tags(tx, sites, site_id, site, site.tag_ids)
+    plugins.save_plugins(tx, site_id, site.plugins)
+    save_tags(tx, sites, site_id, site, site.tag_ids)
     return load_site(tx, site_id)
 
 
@@ -229,22 +227,22 @@ def get_site(tx: Tx, site_id: Id) -> Site:
 @api.put("/{site_id}")
 @api.patch("/{site_id}")
 def update_site(tx: Tx, site_id: Id, patch: Patch[Site]) -> Site:
-    """Change a site, or push its versions and plugins; `plugins` takes the place of the whole set."""
+    """Change a site, or push its versions and plugins; `plugins` replaces the whole set."""
     before = load_site(tx, site_id)
-    after = prepare(tx, patch.apply_to(before), before, patch.given)
+    after = build_site(tx, patch.apply_to(before), before, patch.given)
     if is_push(after, before, patch.body.fields):
         after.last_synced_at = tx.now
     changes.update(tx, SITES, sites, before, after)
-    if sorted(after.plugins, key=lambda plugin: plugin.slug) != before.plugins:
-        plugins.replace_plugins(tx, site_id, after.plugins)
+    if after.plugins != before.plugins:
+        plugins.save_plugins(tx, site_id, after.plugins)
         tx.touch(sites, site_id)
-    set_tags(tx, sites, site_id, after, after.tag_ids, before.tag_ids)
+    save_tags(tx, sites, site_id, after, after.tag_ids, before.tag_ids)
     if any(getattr(after, name) != getattr(before, name) for name in CHECKED_FIELDS):
-        uptime.check_now(tx, site_id, start_over=after.url != before.url)
+        uptime.check_now(tx, site_id, reset=after.url != before.url)
     return load_site(tx, site_id)
 
 
 @api.delete("/{site_id}")
 def delete_site(tx: Tx, site_id: Id) -> None:
-    """Delete a site with what was observed of it; tickets stay, without a site."""
+    """Delete a site with its checks and plugins; tickets stay, without a site."""
     changes.delete(tx, sites, etag.check_unchanged(tx, sites, load_site(tx, site_id)))

@@ -1,7 +1,7 @@
-"""Ticket replies: the thread of a ticket, oldest first. What was said stays said: replies are only added.
+"""Ticket replies: the thread of a ticket, oldest first. Replies are never changed or deleted.
 
-Each reply changes its ticket, internal ones too. A reply by the requester opens a ticket again that was pending,
-resolved or closed. `status` and `assignee_id` of a reply are those that the ticket gets with it.
+Each reply changes its ticket, even an internal one. A public reply by a contact opens a pending, resolved or closed
+ticket. `status` and `assignee_id` of a reply are set on the ticket.
 """
 
 from typing import Annotated
@@ -25,24 +25,24 @@ from retainer.values.records import READ_ONLY, WRITE_ONLY, Record
 
 
 class TicketReply(Record):
-    """What somebody said about a ticket."""
+    """A reply to a ticket, or an internal note on it."""
 
-    body: Annotated[Text50000, "Kept as it was sent: escape it before showing it as HTML."]
+    body: Annotated[Text50000, "Stored as sent: escape it before you show it as HTML."]
     ticket_id: Annotated[Id, "The ticket in the path."] = READ_ONLY
-    author_type: Annotated[Author, "Whom it is from."] = "user"
-    user_id: Annotated[Id | None, "The key's user if it is from a user, else null."] = READ_ONLY
-    contact_id: Annotated[Id | None, "Only for replies by a contact: the ticket's when left out."] = None
-    is_internal: Annotated[bool, "Seen by users alone, and no answer to the requester; contacts write none."] = False
-    status: Annotated[Status, "What the ticket becomes with it; when left out, what its author makes of it."] = (
-        WRITE_ONLY
+    author_type: Annotated[Author, "Author of the reply."] = "user"
+    user_id: Annotated[Id | None, "The key's user if the author is a user, else null."] = READ_ONLY
+    contact_id: Annotated[Id | None, "Only for replies by a contact. Default: the contact of the ticket."] = None
+    is_internal: Annotated[bool, "A note for users, not an answer to the requester. False for replies by contacts."] = (
+        False
     )
-    assignee_id: Annotated[UserId | None, "Who handles the ticket from now on; when left out, who did before."] = (
-        WRITE_ONLY
-    )
+    status: Annotated[
+        Status, "New status of the ticket. Default: `open` after a public reply by a contact, unless `on_hold`."
+    ] = WRITE_ONLY
+    assignee_id: Annotated[UserId | None, "New assignee of the ticket. Default: unchanged."] = WRITE_ONLY
 
 
 class ReplyFilter(Filter):
-    """Which replies of a ticket."""
+    """Filters of the replies of a ticket."""
 
     sorts = ("created_at",)
     is_internal: bool | None = None
@@ -50,16 +50,16 @@ class ReplyFilter(Filter):
 
 
 class TicketChanged(msgspec.Struct):
-    """What became of the ticket."""
+    """What a reply has changed."""
 
-    ticket: Annotated[Ticket, "The ticket as it is after the reply."]
+    ticket: Annotated[Ticket, "The ticket after the reply."]
 
 
 CONTACT_CLIENT = select(external_contacts.c.client_id).where(external_contacts.c.id == bindparam("id"))
 
 
-def prepare(tx: Tx, reply: TicketReply, ticket: Ticket) -> TicketReply:
-    """Fill in who a reply is from: the key's user, or the ticket's contact; note an error of another's contact."""
+def build_reply(tx: Tx, reply: TicketReply, ticket: Ticket) -> TicketReply:
+    """Return a reply with its ticket and author: the key's user, or the ticket's contact. Notes every error."""
     reply.ticket_id = ticket.id
     if reply.author_type == "user":
         reply.user_id = tx.actor.user_id
@@ -69,14 +69,15 @@ def prepare(tx: Tx, reply: TicketReply, ticket: Ticket) -> TicketReply:
     client_id = tx.value(CONTACT_CLIENT, id=reply.contact_id) if reply.contact_id else None
     reply.contact_id = ticket.contact_id if reply.contact_id is None else reply.contact_id
     if client_id is not None and ticket.client_id is not None and client_id != ticket.client_id:
-        tx.error("contact_id", f"Is a contact of client {client_id}; the ticket is client {ticket.client_id}'s.")
+        message = f"Is a contact of client {client_id}; the ticket belongs to client {ticket.client_id}."
+        tx.error("contact_id", message)
     if reply.is_internal:
-        tx.error("is_internal", "Must be false: what contacts write is not internal.")
+        tx.error("is_internal", "Must be false for replies by contacts.")
     return reply
 
 
-def apply_to_ticket(tx: Tx, reply: TicketReply, ticket: Ticket) -> None:
-    """Write to a ticket what a reply makes of it: the last reply, the first response, the status, the assignee."""
+def build_ticket_after(tx: Tx, reply: TicketReply, ticket: Ticket) -> Ticket:
+    """Return the ticket after a reply: last reply, first response, status and assignee. Notes every error."""
     former_status, former_assignee = ticket.status, ticket.assignee_id
     if not reply.is_internal:
         ticket.last_reply_at, ticket.last_reply_by = tx.now, reply.author_type
@@ -87,9 +88,10 @@ def apply_to_ticket(tx: Tx, reply: TicketReply, ticket: Ticket) -> None:
             ticket.status = "open"
     ticket.status = reply.status or ticket.status
     if reply.assignee_id:
-        ticket.assignee_id = reply.assignee_id
-        relations.resolve_user(tx, ticket, "assignee_id", former_assignee)
+        ticket.assignee_id = relations.resolve_user(tx, reply.assignee_id)
+        relations.validate_user(tx, "assignee_id", ticket.assignee_id, former_assignee)
     update_resolution(ticket, former_status, ticket.created_at, tx.now)
+    return ticket
 
 
 api = Resource("/tickets/{ticket_id}/replies", tag="Tickets", scope="tickets", table=ticket_replies, parent=tickets)
@@ -103,12 +105,11 @@ def list_ticket_replies(tx: Tx, ticket_id: Id, filters: ReplyFilter, page: Page)
 
 @api.post()
 def create_ticket_reply(tx: Tx, ticket_id: Id, body: New[TicketReply]) -> WithMeta[TicketReply, TicketChanged]:
-    """Reply to a ticket as the key's user, or as its contact; the ticket's new state is in meta.ticket."""
+    """Reply to a ticket as the key's user, or as its contact; meta.ticket is the changed ticket."""
     ticket = tx.get(tickets, ticket_id, Ticket)
-    reply = prepare(tx, body, ticket)
-    apply_to_ticket(tx, reply, ticket)
+    reply, ticket = build_reply(tx, body, ticket), build_ticket_after(tx, body, ticket)
     reply_id = changes.insert(tx, REPLIES, ticket_replies, reply)
     tx.update(tickets, ticket)
-    if reply.is_internal:  # it may change nothing else of the ticket
+    if reply.is_internal:  # the ticket's own row may be unchanged
         tx.touch(tickets, ticket_id)
     return WithMeta(tx.get(ticket_replies, reply_id, TicketReply), TicketChanged(tx.get(tickets, ticket_id, Ticket)))

@@ -1,4 +1,4 @@
-"""Cost rates: what an hour of a user costs. When that changes, so does what the user's time has cost in reports."""
+"""Cost rates: the cost of an hour of a user. If it changes, the cost of the user's recorded time changes in reports."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from retainer.store.tx import Tx
 
 
 def change_user(tx: Tx, user_id: int, changes: dict[str, Any]) -> dict[str, Any]:
-    """Change fields of a user, cost rate included, and return them all; `is_active=False` stops the user's keys.
+    """Change fields of a user, and return all of them; `is_active=False` disables the user's keys.
 
-    Only another cost rate changes sums: of one batch of entries at once, of others in the steps of `labour`, which the
-    server takes. Raises what `users.change_user` does.
+    A new cost rate changes totals: those of a first batch of entries immediately, the rest in steps that the server
+    takes (`rollups/labour.py`). Raises what `users.change_user` raises.
     """
     changed = users.change_user(tx, user_id, changes)
     if changes.get("cost_rate") is not None:

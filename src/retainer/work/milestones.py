@@ -1,7 +1,7 @@
-"""Milestones: the stages of a project, and the slices of its fixed fee.
+"""Milestones: the stages of a project, and the parts of its fixed fee.
 
-Amounts are in the project's currency; together they stay within its `fixed_fee`. `invoice_id` is the invoice on which a
-milestone is billed; null again when that is void, or the line or all of it is credited.
+Amounts are in the project's currency; their sum is at most its `fixed_fee`. `invoice_id` is the invoice that bills a
+milestone. It becomes null when the invoice is void, or when the line or the whole invoice is credited.
 """
 
 from typing import Annotated, Literal
@@ -17,7 +17,6 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.schema import expressions
-from retainer.schema.crm import clients
 from retainer.schema.filters import since, truth, until
 from retainer.schema.work import milestones, projects
 from retainer.shared import relations
@@ -37,33 +36,33 @@ Status = Annotated[
 class Milestone(Record):
     """A stage of a project."""
 
-    name: Annotated[Text191, "What is reached with it, like Design approved."]
+    name: Annotated[Text191, "The result, like Design approved."]
     project_id: Annotated[Id, "The project in the path."] = READ_ONLY
-    description: Annotated[Text5000 | None, "Details of it; `q` searches them."] = None
+    description: Annotated[Text5000 | None, "Details. `q` searches them."] = None
     status: Status = "open"
-    start_date: Annotated[Day | None, "First day of the work on it."] = None
-    due_date: Annotated[Day | None, "Not before `start_date`; from the day after it, overdue while open."] = None
+    start_date: Annotated[Day | None, "First day of the work."] = None
+    due_date: Annotated[Day | None, "Not before `start_date`. An open milestone is overdue from the next day on."] = (
+        None
+    )
     amount: Annotated[
         Money | None,
-        "Slice of the project's `fixed_fee`, within which all slices stay. Fixed while it is on an invoice.",
+        "Part of the project's `fixed_fee`, which the sum must not exceed. Fixed while it is on an invoice.",
     ] = None
-    currency: Annotated[Currency, "That of the project."] = READ_ONLY
-    position: Annotated[Position, "Order within the project, lowest first; behind all others when left out."] = (
-        SERVER_DEFAULT
-    )
-    completed_at: Annotated[Instant | None, "When it became `completed`; null while it is open."] = READ_ONLY
+    currency: Annotated[Currency, "Currency of the project."] = READ_ONLY
+    position: Annotated[Position, "Order within the project, lowest first. Default: the last."] = SERVER_DEFAULT
+    completed_at: Annotated[Instant | None, "When the milestone became `completed`; null while it is open."] = READ_ONLY
     invoice_id: Annotated[
-        Id | None, allocation_types.MILESTONE_INVOICE, "The invoice that it is on; null while it is not billed."
+        Id | None, allocation_types.MILESTONE_INVOICE, "Invoice that bills it; null while it is not billed."
     ] = READ_ONLY
-    tasks_count: Annotated[int, "Tasks of the milestone in any status."] = READ_ONLY
-    tasks_done_count: Annotated[int, "Tasks of the milestone with the status `done`."] = READ_ONLY
+    tasks_count: Annotated[int, "Tasks of the milestone, in any status."] = READ_ONLY
+    tasks_done_count: Annotated[int, "Tasks of the milestone with status `done`."] = READ_ONLY
     is_overdue: Annotated[
-        bool, Derived(expressions.overdue("open"), bool), "True while it is open and its `due_date` has passed."
+        bool, Derived(expressions.overdue("open"), bool), "True if the milestone is open and its `due_date` has passed."
     ] = READ_ONLY
 
 
 class MilestoneFilter(Filter):
-    """Which milestones of a project."""
+    """Filters of the milestones of a project."""
 
     sorts = ("position", "due_date")
     status: OneOf[Status] | None = None
@@ -74,31 +73,31 @@ class MilestoneFilter(Filter):
     ] = None
 
 
-CLIENT = select(clients.c.status).where(clients.c.id == bindparam("id"))
 LAST_POSITION = select(func.coalesce(func.max(milestones.c.position), 0)).where(
     milestones.c.project_id == bindparam("project")
 )
 
 
-def prepare(tx: Tx, milestone: Milestone, project: Project) -> Milestone:
-    """Fill in what a milestone has from its project, its position and when it was completed.
-
-    An amount beyond what other milestones leave of the project's fixed fee is noted as an error.
-    """
+def build_milestone(tx: Tx, milestone: Milestone, project: Project) -> Milestone:
+    """Return a milestone of a project with its derived fields; note every error."""
     milestone.project_id, milestone.currency = project.id, project.currency
     if milestone.position is None:
         milestone.position = relations.next_position(tx.value(LAST_POSITION, project=project.id))
-    relations.check_date_order(tx, milestone)
     milestone.completed_at = (milestone.completed_at or tx.now) if milestone.status == "completed" else None
-    allotted = amount_of(
-        propagation.sum_milestone_amounts(tx, project.id, exclude_id=milestone.id or 0), milestone.currency
-    )
+    validate_milestone(tx, milestone, project)
+    return milestone
+
+
+def validate_milestone(tx: Tx, milestone: Milestone, project: Project) -> None:
+    """Note errors of the dates, and of an amount that exceeds the rest of the project's fixed fee."""
+    relations.validate_date_order(tx, milestone.start_date, milestone.due_date)
+    others = propagation.sum_milestone_amounts(tx, project.id, exclude_id=milestone.id or 0)
+    allotted = amount_of(others, milestone.currency)
     if milestone.amount and project.billing_type != "fixed_fee":
-        tx.error("amount", f"Is a slice of a fixed fee; the billing_type of the project is {project.billing_type}.")
+        tx.error("amount", f"Is part of a fixed fee; the billing_type of the project is {project.billing_type}.")
     elif milestone.amount and milestone.amount + allotted > (project.fixed_fee or 0):
         fee = f"{project.fixed_fee} {milestone.currency}" if project.fixed_fee is not None else "not set"
         tx.error("amount", f"Exceeds the project's fixed_fee, which is {fee}; other milestones hold {allotted} of it.")
-    return milestone
 
 
 api = Resource(
@@ -108,26 +107,24 @@ api = Resource(
 
 @api.get()
 def list_milestones(tx: Tx, project_id: Id, filters: MilestoneFilter, page: Page) -> Paged[Milestone]:
-    """List the milestones of a project, in their order."""
+    """List the milestones of a project, by position."""
     return listing(tx, milestones, Milestone, filters, page, project_id=project_id)
 
 
 @api.post()
 def create_milestone(tx: Tx, project_id: Id, body: New[Milestone]) -> Milestone:
-    """Add a milestone to a project; the last one, unless it has a position."""
+    """Add a milestone to a project. Default position: the last."""
     project = tx.get(projects, project_id, Project)
-    relations.check_open(tx, "project_id", f"Project {project_id}", project.status)
-    if project.client_id is not None:
-        status = tx.value(CLIENT, id=project.client_id)
-        relations.check_open(tx, "project_id", f"Client {project.client_id}", status)
-    return tx.get(milestones, tx.insert(milestones, prepare(tx, body, project)), Milestone)
+    relations.validate_open(tx, "project_id", f"Project {project_id}", project.status)
+    relations.validate_client_open(tx, "project_id", project.client_id)
+    return tx.get(milestones, tx.insert(milestones, build_milestone(tx, body, project)), Milestone)
 
 
 @api.patch("/{milestone_id}")
 def update_milestone(tx: Tx, project_id: Id, milestone_id: Id, patch: Patch[Milestone]) -> Milestone:
-    """Change a milestone; members left out keep their value."""
+    """Change a milestone; omitted fields keep their value."""
     before = tx.get(milestones, milestone_id, Milestone, project_id=project_id)
-    after = prepare(tx, patch.apply_to(before), tx.get(projects, project_id, Project))
+    after = build_milestone(tx, patch.apply_to(before), tx.get(projects, project_id, Project))
     if after.amount != before.amount and before.invoice_id is not None:
         tx.error("amount", f"Cannot be changed any more: this milestone is on invoice {before.invoice_id}.", "locked")
     tx.update(milestones, after)
@@ -136,12 +133,12 @@ def update_milestone(tx: Tx, project_id: Id, milestone_id: Id, patch: Patch[Mile
 
 @api.delete("/{milestone_id}")
 def delete_milestone(tx: Tx, project_id: Id, milestone_id: Id) -> None:
-    """Delete a milestone; its tasks stay, without one. One that is billed stays."""
+    """Delete a milestone that is not billed; its tasks stay, without a milestone."""
     milestone = etag.check_unchanged(tx, milestones, tx.get(milestones, milestone_id, Milestone, project_id=project_id))
     if milestone.invoice_id is not None:
         message = (
-            f"This milestone is on invoice {milestone.invoice_id} and stays. "
-            "Take it off there first, while that is a draft."
+            f"This milestone is on invoice {milestone.invoice_id} and cannot be deleted. "
+            "Remove its line first, while the invoice is a draft."
         )
         raise Refusal("in_use", message, errors={"invoices": [message]})
     tx.delete(milestones, milestone_id)

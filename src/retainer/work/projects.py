@@ -1,20 +1,20 @@
-"""Projects: work for a client, or for the agency itself, with its budget and what it has come to.
+"""Projects: work for a client, or for the agency itself, with budget and progress.
 
-A project without a client is internal and never billed. Its currency is its client's, else the account's; when the
-client gets another currency, the figures of its projects stay as they are. `budget_used_percent` is the billable value
-of `budget_amount` or the tracked time of `budget_minutes`, whichever is further on. Templates are projects that others
-begin with: milestones and tasks are copied, and budget and due date where the copy says no others. Dates are moved as
-far as the start of the copy lies from the template's, or from the earliest date in it; without a start it has none.
+A project without a client is internal and never billed. Its currency is that of the client, else of the account; if the
+client gets another currency, amounts keep their figures. `budget_used_percent` is the greater of two shares: billable
+value of `budget_amount`, and tracked time of `budget_minutes`. Templates are projects to copy: a copy gets their
+milestones and tasks, and their budget and due date unless it has its own. Dates move by the time between the start of
+the template, or its earliest date, and the start of the copy; a copy without a start has no dates.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 from sqlalchemy import bindparam, func, select
 
 from retainer.billing.quotes import conversion
 from retainer.billing.quotes import types as quote_types
-from retainer.crm.tags import TagFilter, TagIds, set_tags
+from retainer.crm.tags import TagFilter, TagIds, save_tags
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
@@ -38,12 +38,12 @@ from retainer.work import progress, propagation, templates
 Status = Annotated[
     Literal["planned", "active", "on_hold", "completed", "archived"],
     Meta(title="ProjectStatus"),
-    "`completed` and `archived` are closed, and reopened as `active`; `archived` takes no tasks, time or expenses.",
+    "`completed` and `archived` are closed; reopen them as `active`. `archived` accepts no tasks, time or expenses.",
 ]
 BillingType = Annotated[
     Literal["time_and_materials", "fixed_fee", "retainer", "non_billable"],
     Meta(title="ProjectBillingType"),
-    "How the client pays: for time and expenses, one sum in all, a sum a month, or nothing.",
+    "What the client pays for: time and expenses, a fixed fee, a monthly fee, or nothing.",
 ]
 
 TRANSITIONS = {
@@ -55,80 +55,79 @@ TRANSITIONS = {
 }
 OPEN = ("planned", "active", "on_hold")
 ONLY_FOR = {"fixed_fee": "fixed_fee", "retainer_amount": "retainer"}
-"""Fields that only one billing type has."""
+"""Fields that belong to one billing type."""
 
 
 class Project(Record):
-    """Work for a client, or, without one, for the agency itself."""
+    """Work for a client, or without one, for the agency itself."""
 
     name: Annotated[
-        Text191, RequiredUnless("quote_id"), "Required, unless `quote_id` gives it: then the quote's title or number."
+        Text191,
+        RequiredUnless("quote_id"),
+        "Required without `quote_id`. Default with it: the quote's title or number.",
     ]
     client_id: Annotated[
-        Id | None, "Null for internal work, which is never billed; fixed once work was recorded for the client."
+        Id | None, "Null for internal work, which is never billed. Fixed once work was recorded for the client."
     ] = None
-    code: Annotated[Text30 | None, "A short name of your own, unique in the account."] = None
-    description: Annotated[Text10000 | None, "What is to be done; `q` searches it."] = None
+    code: Annotated[Text30 | None, "Short name of your choice, unique in the account."] = None
+    description: Annotated[Text10000 | None, "The work to be done. `q` searches it."] = None
     status: Status = "active"
-    billing_type: Annotated[
-        BillingType, "When left out, `time_and_materials` with a client and `non_billable` without one."
-    ] = SERVER_DEFAULT
-    currency: Annotated[Currency, "That of the client, or of the account for internal work."] = READ_ONLY
+    billing_type: Annotated[BillingType, "Default: `time_and_materials` with a client, `non_billable` without one."] = (
+        SERVER_DEFAULT
+    )
+    currency: Annotated[Currency, "Currency of the client, or of the account for internal work."] = READ_ONLY
     hourly_rate: Annotated[
-        Money | None,
-        "For time on the project, before the rates of client, user and account; null: one of theirs applies.",
+        Money | None, "For time on the project. Null: the rate of the client, user or account applies."
     ] = None
     fixed_fee: Annotated[
-        Money | None,
-        "What the whole project costs the client; only for the billing type `fixed_fee`. Milestones share it.",
+        Money | None, "Price of the whole project, which milestones divide. Only for the billing type `fixed_fee`."
     ] = None
-    retainer_amount: Annotated[Money | None, "What the client pays a month; only for billing type `retainer`."] = None
-    budget_amount: Annotated[Money | None, "What `billable_amount` should not exceed, before tax."] = None
-    budget_minutes: Annotated[
-        Annotated[int, Meta(ge=0, le=1_000_000_000)] | None, "What `tracked_minutes` should not exceed."
-    ] = None
-    start_date: Annotated[Day | None, "First day of the work; dates copied from a template move with it."] = None
-    due_date: Annotated[Day | None, "Not before `start_date`; from the day after it an open project is overdue."] = None
-    manager_id: Annotated[Id | None, "User in charge of it, who must be active when chosen."] = None
+    retainer_amount: Annotated[Money | None, "Monthly price. Only for the billing type `retainer`."] = None
+    budget_amount: Annotated[Money | None, "Limit for `billable_amount`, before tax."] = None
+    budget_minutes: Annotated[Annotated[int, Meta(ge=0, le=1_000_000_000)] | None, "Limit for `tracked_minutes`."] = (
+        None
+    )
+    start_date: Annotated[Day | None, "First day of the work. Dates copied from a template move with it."] = None
+    due_date: Annotated[Day | None, "Not before `start_date`. An open project is overdue from the next day on."] = None
+    manager_id: Annotated[Id | None, "Active user who is in charge of the project."] = None
     quote_id: Annotated[
         Id | None,
         AllowedOn("Create"),
         quote_types.made_from("converted_project_id"),
-        "Accepted quote that it is made from: gives name, client and `budget_amount`. Only on creation, each quote "
-        "once.",
+        "Accepted quote to convert: sets name, client and `budget_amount`. Only on creation; each quote once.",
     ] = None
     is_template: Annotated[
         bool,
         AllowedOn("Create"),
-        "Only on creation. Templates are left out of lists, counts and reports, and take no time or money.",
+        "Only on creation. Lists, counts and reports exclude templates, which accept no time or money.",
     ] = False
     completed_at: Annotated[
-        Instant | None, "When it became `completed`; null again when it is reopened, kept when it is archived."
+        Instant | None, "When the project became `completed`. Null again when it is reopened, kept when it is archived."
     ] = READ_ONLY
-    archived_at: Annotated[Instant | None, "When it became `archived`; null otherwise."] = READ_ONLY
+    archived_at: Annotated[Instant | None, "When the project became `archived`, else null."] = READ_ONLY
     external_id: ExternalId = None
     tag_ids: TagIds = []
     tracked_minutes: Annotated[int, "Time on the project, billable or not."] = READ_ONLY
-    billable_minutes: Annotated[int, "Time on the project that is billable, billed or not."] = READ_ONLY
+    billable_minutes: Annotated[int, "Billable time on the project, invoiced or not."] = READ_ONLY
     unbilled_minutes: Annotated[
         int,
         Derived(progress.unbilled("unbilled_minutes")),
-        "Billable time with a rate that is on no invoice; 0 where a fixed fee or retainer covers it.",
+        "Billable time with a rate that is not invoiced; 0 if a fixed fee or retainer covers it.",
     ] = READ_ONLY
     billable_amount: Annotated[
-        Money, "What the billable time in the project's currency is worth, billed or not, before tax."
+        Money, "Value of the billable time in the project's currency, invoiced or not, before tax."
     ] = READ_ONLY
     unbilled_amount: Annotated[
         Money,
         Derived(progress.unbilled("unbilled_amount"), money=True),
-        "What that time is worth in the project's currency, before tax; 0 where a fee covers it.",
+        "Value of the unbilled time in the project's currency, before tax; 0 if a fee covers it.",
     ] = READ_ONLY
     invoiced_amount: Annotated[
-        SignedMoney, "Net of the lines for it on issued invoices, less credits; in the project's currency."
+        SignedMoney, "Net of its lines on issued invoices, less credits, in the project's currency."
     ] = READ_ONLY
-    expense_amount: Annotated[
-        SignedMoney, "Net of the project's expenses that are in its currency, billable or not."
-    ] = READ_ONLY
+    expense_amount: Annotated[SignedMoney, "Net of its expenses in the project's currency, billable or not."] = (
+        READ_ONLY
+    )
     budget_used_percent: Annotated[
         float | None,
         Derived(progress.budget_used, percent),
@@ -137,12 +136,12 @@ class Project(Record):
     progress_percent: Annotated[
         float | None,
         Derived(progress.done_ratio, percent),
-        "Done tasks as a share of all that are not cancelled; null without any.",
+        "Share of the tasks that are done, without cancelled ones; null without tasks.",
     ] = READ_ONLY
     template_id: Annotated[
         Id | None,
         AllowedOn("Create"),
-        "Template to copy: its milestones, tasks, budget and due date; dates move with `start_date`. Only on creation.",
+        "Template to copy: milestones, tasks, budget and due date. Dates move with `start_date`. Only on creation.",
     ] = WRITE_ONLY
 
 
@@ -150,7 +149,7 @@ TEMPLATES = select(func.count()).select_from(projects).where(projects.c.is_templ
 
 
 class ProjectFilter(Filter):
-    """Which projects; templates only when they are asked for."""
+    """Filters of projects; templates are excluded by default."""
 
     default_exclusion = DefaultExclusion(
         lambda table: table.c.is_template.is_(True), frozenset({"is_template"}), TEMPLATES, (("is_template", False),)
@@ -176,50 +175,72 @@ class ProjectFilter(Filter):
     tag_id: TagFilter = None
 
 
-CLIENT = select(clients.c.status, clients.c.currency).where(clients.c.id == bindparam("id"))
+class ProjectClient(NamedTuple):
+    """The client of a project, as far as the project follows from it."""
+
+    status: str
+    currency: str
 
 
-def prepare(tx: Tx, project: Project, before: Project | None = None) -> Project:
-    """Fill in what a project has from its client, how it is billed, and when it was completed and archived."""
-    status, project.currency = tx.one(CLIENT, id=project.client_id) or ("active", tx.actor.currency)
-    if before is None and project.is_template and project.quote_id is not None:
-        tx.error("is_template", "Must be false with quote_id: a template takes no money. Create it without the quote.")
-    if before is None or project.client_id != before.client_id:
-        relations.check_open(tx, "client_id", f"Client {project.client_id}", status)
-    deciding = ("billing_type",) if project.billing_type else ("billing_type", "client_id")
-    project.billing_type = project.billing_type or ("time_and_materials" if project.client_id else "non_billable")
-    if project.client_id is None and project.billing_type != "non_billable" and tx.readable("client_id"):
-        tx.error("billing_type", "Must be non_billable, or null, without a client: nobody could be billed.")
-    for field, billing_type in ONLY_FOR.items():
-        is_set = getattr(project, field) is not None
-        if is_set and project.billing_type != billing_type and tx.readable(*deciding):
-            tx.error(
-                field, f"Is only for the billing_type {billing_type}, not for {project.billing_type}. Send null here."
-            )
-    relations.check_date_order(tx, project)
-    relations.resolve_user(tx, project, "manager_id", before.manager_id if before else None)
-    relations.check_transition(tx, before.status if before else None, project.status, TRANSITIONS)
-    project.completed_at = None if project.status in OPEN else project.completed_at
+CLIENT = select(*clients.c[ProjectClient._fields]).where(clients.c.id == bindparam("id"))
+
+
+def build_project(tx: Tx, project: Project, before: Project | None = None) -> Project:
+    """Return a project with its derived fields; note every error."""
+    client = relations.load_row(tx, ProjectClient, CLIENT, project.client_id)
+    project.manager_id = relations.resolve_user(tx, project.manager_id)
+    validate_project(tx, project, before, client)
+    project.currency = client.currency if client else tx.actor.currency
+    project.billing_type = project.billing_type or default_billing_type(project)
     project.archived_at = (project.archived_at or tx.now) if project.status == "archived" else None
     if project.status == "completed":
         project.completed_at = project.completed_at or tx.now
+    elif project.status in OPEN:
+        project.completed_at = None
     return project
 
 
-def check_change(tx: Tx, project: Project, before: Project) -> None:
-    """Note errors when what lies under a project does not allow its new client or its new fixed fee."""
-    blocking = tx.blocking(projects, project.id) if project.client_id != before.client_id else {}
-    for messages in blocking.values():
+def default_billing_type(project: Project) -> BillingType:
+    """Return how a project is billed unless it is sent."""
+    return "time_and_materials" if project.client_id else "non_billable"
+
+
+def validate_project(tx: Tx, project: Project, before: Project | None, client: ProjectClient | None) -> None:
+    """Note errors of the client, the billing type and its fields, the dates, the manager and the status."""
+    if before is None and project.is_template and project.quote_id is not None:
+        tx.error("is_template", "Must be false with quote_id: a template takes no money. Create it without the quote.")
+    relations.validate_client_open(
+        tx, "client_id", project.client_id, before.client_id if before else None, client and client.status
+    )
+    billing_type = project.billing_type or default_billing_type(project)
+    deciding = ("billing_type",) if project.billing_type else ("billing_type", "client_id")
+    if project.client_id is None and billing_type != "non_billable" and tx.readable("client_id"):
+        tx.error("billing_type", "Must be non_billable, or null, without a client.")
+    for field, required in ONLY_FOR.items():
+        if getattr(project, field) is not None and billing_type != required and tx.readable(*deciding):
+            tx.error(field, f"Is only for the billing_type {required}, not for {billing_type}. Send null.")
+    relations.validate_date_order(tx, project.start_date, project.due_date)
+    relations.validate_user(tx, "manager_id", project.manager_id, before.manager_id if before else None)
+    relations.validate_transition(tx, before.status if before else None, project.status, TRANSITIONS)
+
+
+def validate_change(tx: Tx, project: Project, before: Project) -> None:
+    """Note errors if a new client or a new fixed fee does not fit the records of a project."""
+    is_moved = project.client_id != before.client_id
+    for messages in tx.blocking(projects, project.id).values() if is_moved else ():
         tx.error("client_id", f"Is fixed once work was recorded for the client. {messages[0]}")
-    if project.client_id != before.client_id and propagation.is_referred_to(tx, project.id):
+    if is_moved and propagation.is_referred_to(tx, project.id):
         tx.error("client_id", "Is fixed while tickets or sites refer to the project. Move them first.")
     allotted = amount_of(propagation.sum_milestone_amounts(tx, project.id), before.currency)
     if allotted > (project.fixed_fee or 0):
-        tx.error("fixed_fee", f"Its milestones hold {allotted} {before.currency} of it. Change their amounts first.")
+        message = (
+            f"Must be at least the sum of its milestones, {allotted} {before.currency}. Reduce their amounts first."
+        )
+        tx.error("fixed_fee", message)
 
 
 def propagate_client(tx: Tx, project: Project, before: Project) -> None:
-    """Write a project's new client to its tasks and that client's currency to its milestones."""
+    """Write a project's new client to its tasks, and that client's currency to its milestones."""
     if project.client_id != before.client_id and (project.client_id is None or tx.one(CLIENT, id=project.client_id)):
         propagation.propagate_project(tx, project.id, project.client_id, project.currency)
 
@@ -229,18 +250,18 @@ api = Resource("/projects", tag="Projects", scope="projects", table=projects)
 
 @api.get()
 def list_projects(tx: Tx, filters: ProjectFilter, page: Page) -> Paged[Project]:
-    """List projects, by name; templates are left out unless is_template=true."""
+    """List projects, by name; templates are excluded unless is_template=true."""
     return listing(tx, projects, Project, filters, page)
 
 
 @api.post()
 def create_project(tx: Tx, body: New[Project]) -> Project:
-    """Create a project; template_id names one that it is a copy of, moved with start_date."""
+    """Create a project; with template_id, as a copy of a template, whose dates move with start_date."""
     template = templates.load_template(tx, body.template_id)
     conversion.fill_project(tx, body)
     templates.fill_project(tx, body, template)
-    project_id = changes.insert(tx, PROJECTS, projects, prepare(tx, body))
-    set_tags(tx, projects, project_id, body, body.tag_ids)
+    project_id = changes.insert(tx, PROJECTS, projects, build_project(tx, body))
+    save_tags(tx, projects, project_id, body, body.tag_ids)
     conversion.save_conversion(tx, body.quote_id, project_id)
     if template is not None:
         templates.copy_work(tx, template, project_id)
@@ -256,17 +277,17 @@ def get_project(tx: Tx, project_id: Id) -> Project:
 @api.put("/{project_id}")
 @api.patch("/{project_id}")
 def update_project(tx: Tx, project_id: Id, patch: Patch[Project]) -> Project:
-    """Change a project; members left out keep their value."""
+    """Change a project; omitted fields keep their value."""
     before = tx.get(projects, project_id, Project)
-    after = prepare(tx, patch.apply_to(before), before)
-    check_change(tx, after, before)
+    after = build_project(tx, patch.apply_to(before), before)
+    validate_change(tx, after, before)
     propagate_client(tx, after, before)
     changes.update(tx, PROJECTS, projects, before, after)
-    set_tags(tx, projects, project_id, after, after.tag_ids, before.tag_ids)
+    save_tags(tx, projects, project_id, after, after.tag_ids, before.tag_ids)
     return tx.get(projects, project_id, Project)
 
 
 @api.delete("/{project_id}")
 def delete_project(tx: Tx, project_id: Id) -> None:
-    """Delete a project with its milestones and tasks; refused while time is recorded on it."""
+    """Delete a project with its milestones and tasks. A project with recorded time cannot be deleted."""
     changes.delete(tx, projects, etag.check_unchanged(tx, projects, tx.get(projects, project_id, Project)))

@@ -1,9 +1,8 @@
-"""What changes with a project or a task, because it is derived from it, and what fixes them once work was recorded."""
+"""Propagation: writing the client and currency of a project, and the project of a task, to the records below."""
 
 from functools import cache
-from typing import Any
 
-from sqlalchemy import Select, Update, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Select, Update, bindparam, func, select, update
 
 from retainer.crm.currency import MILESTONES_OF_PROJECT, redenominate
 from retainer.rollups.changes import changing
@@ -25,14 +24,14 @@ MILESTONE_SUM = select(func.coalesce(func.sum(milestones.c.amount), 0)).where(
 def propagate_project(tx: Tx, project_id: int, client_id: int | None, currency: str) -> None:
     """Write a project's client to its tasks, and its currency to its milestones.
 
-    An amount of a milestone that the currency cannot hold is noted as an error of `client_id`.
+    Notes an error of `client_id` if an amount has more decimal places than the currency.
     """
     tx.run(_update_tasks("project_id", "client_id"), owner_id=project_id, client_id=client_id, now=tx.now)
     redenominate(tx, milestones, MILESTONES_OF_PROJECT, project_id, currency, "client_id")
 
 
 def propagate_task(tx: Tx, task_id: int, project_id: int | None, client_id: int | None) -> None:
-    """Write a task's project and client to its subtasks, which leave the milestones of the former project."""
+    """Write a task's project and client to its subtasks, and remove the milestones of the former project."""
     values = {"project_id": project_id, "client_id": client_id, "milestone_id": None}
     with changing(tx, TASKS, task_id, by="task_id"):
         tx.run(_update_tasks("parent_id", *values), owner_id=task_id, now=tx.now, **values)
@@ -43,32 +42,29 @@ def is_referred_to(tx: Tx, project_id: int) -> bool:
     return any(tx.one(statement, project=project_id) for statement in REFERRING)
 
 
-def check_no_time(tx: Tx, noun: str, record_id: int, field: str) -> None:
-    """Note an error when time was recorded on a `task` or `ticket`, or on a task within; a ticket is fixed by tasks."""
+def validate_no_time(tx: Tx, noun: str, record_id: int, field: str) -> None:
+    """Note an error if a `task` or `ticket` has time, also on its subtasks or tasks, or if a ticket has tasks."""
     entries = tx.value(_count_entries(noun), record_id=record_id)
     if entries:
+        parts = "subtasks" if noun == "task" else "tasks"
         count = "1 time entry is" if entries == 1 else f"{entries} time entries are"
-        tx.error(field, f"Is fixed while {count} on the {noun} or the tasks within. Move them first.")
+        tx.error(field, f"Is fixed while {count} on the {noun} or its {parts}. Move them first.")
     elif noun == "ticket":
-        _check_no_tasks(tx, record_id, field)
+        count = tx.value(TASKS_OF_TICKET, ticket=record_id)
+        if count:
+            belong = "1 task belongs" if count == 1 else f"{count} tasks belong"
+            tx.error(field, f"Is fixed while {belong} to the ticket. Move them first.")
 
 
 def sum_milestone_amounts(tx: Tx, project_id: int, *, exclude_id: int = 0) -> int:
-    """Return how much of a project's fixed fee its milestones hold, but for one of them; in minor units."""
+    """Return the sum of a project's milestones in minor units, without one of them."""
     units: int = tx.value(MILESTONE_SUM, project=project_id, exclude_id=exclude_id)
     return units
 
 
-def _check_no_tasks(tx: Tx, ticket_id: int, field: str) -> None:
-    count = tx.value(TASKS_OF_TICKET, ticket=ticket_id)
-    if count:
-        belong = "1 task belongs" if count == 1 else f"{count} tasks belong"
-        tx.error(field, f"Is fixed while {belong} to the ticket. Move them first.")
-
-
 @cache
 def _update_tasks(owner: str, *names: str) -> Update:
-    values: dict[str, Any] = {name: bindparam(name) for name in names}
+    values: dict[str, ColumnElement[object]] = {name: bindparam(name) for name in names}
     return update(tasks).where(tasks.c[owner] == bindparam("owner_id")).values(updated_at=bindparam("now"), **values)
 
 

@@ -1,4 +1,4 @@
-"""Templates: projects whose milestones and tasks new projects begin with."""
+"""Project templates: copying their milestones, tasks, budget and due date into new projects."""
 
 from datetime import date, timedelta
 from decimal import Decimal
@@ -19,15 +19,14 @@ from retainer.store.tx import Tx
 from retainer.values.exact import amount_of, day_after
 from retainer.values.kinds import likely_days
 
-Row = dict[str, Any]
-"""The columns of a row by their names."""
+Columns = dict[str, Any]
+"""The values of a row by the names of its columns."""
 DATES = ("start_date", "due_date")
 RESET = {
     milestones: {"status": "open", "completed_at": None},
     tasks: {"status": "todo", "started_at": None, "completed_at": None, "external_id": None},
 }
-"""What a copy does not take over."""
-
+"""Columns that a copy does not take from its template."""
 
 COPY_TAGS = insert(tasks_tags).from_select(
     ["account_id", "record_id", "tag_id"],
@@ -42,18 +41,18 @@ ACTIVE = select(users.c.id).where(users.c.is_active)
 class Template(NamedTuple):
     """A template with its milestones and tasks, as rows."""
 
-    project: Row
-    milestones: list[Row]
-    tasks: list[Row]
+    project: Columns
+    milestones: list[Columns]
+    tasks: list[Columns]
 
     def shift(self, start: str | None) -> timedelta | None:
-        """Return how far dates move with a copy that begins on this day; None when it has no first day."""
+        """Return how far the dates move in a copy that starts on a day; None without a start."""
         dates = [row[name] for row in (self.project, *self.milestones, *self.tasks) for name in DATES if row[name]]
         return _days_between(self.project["start_date"] or min(dates, default=None), start)
 
 
-class Copy(Protocol):
-    """A project that is made from a template, as far as it follows from that."""
+class ProjectFromTemplate(Protocol):
+    """A new project, as far as it follows from its template."""
 
     client_id: int | None
     start_date: str | None
@@ -63,23 +62,23 @@ class Copy(Protocol):
 
 
 def load_template(tx: Tx, template_id: int | None) -> Template | None:
-    """Return the template that a new project names, if it does; note an error of `template_id` when it is none."""
+    """Return the template of a new project, if it names one; note an error if that is not a template."""
     if template_id is None:
         return None
     rows = _load_rows(tx, projects, "id", template_id)
     if not rows:
         tx.error("template_id", constraints.MISSING.format("project"))
     elif not rows[0]["is_template"]:
-        tx.error("template_id", f"Project {template_id} is no template: is_template is false.")
+        tx.error("template_id", f"Project {template_id} is not a template: its is_template is false.")
     else:
         return Template(rows[0], *(_load_rows(tx, table, "project_id", template_id) for table in (milestones, tasks)))
     return None
 
 
-def fill_project(tx: Tx, project: Copy, template: Template | None) -> None:
-    """Fill in budget and due date of a new project from its template, as far as it does not say others.
+def fill_project(tx: Tx, project: ProjectFromTemplate, template: Template | None) -> None:
+    """Fill in the budget and the due date of a new project from its template, unless they were sent.
 
-    The due date moves with the start; the budget's amount is taken over in the same currency.
+    The due date moves with the start. The amount is copied if the currency is the same.
     """
     if template is None:
         return
@@ -94,11 +93,10 @@ def fill_project(tx: Tx, project: Copy, template: Template | None) -> None:
 
 
 def copy_work(tx: Tx, template: Template, project_id: int) -> None:
-    """Copy the milestones and tasks of a template into a new project, as if none was begun.
+    """Copy the milestones and tasks of a template into a new project, all of them open.
 
-    Their dates are moved as far as the project's start lies from the template's, or from the earliest date in it when
-    it has no start; without a start of the project they have none. Amounts of milestones are copied as far as the
-    project has a fixed fee of the same currency that holds them all; deactivated users are assigned nothing.
+    Dates move by `Template.shift`. Amounts of milestones are copied if the project has a fixed fee of the same currency
+    that is at least their sum. Tasks of deactivated users become unassigned.
     """
     original, stages, work = template
     project = _load_rows(tx, projects, "id", project_id)[0]
@@ -106,7 +104,7 @@ def copy_work(tx: Tx, template: Template, project_id: int) -> None:
     amounts = sum(row["amount"] or 0 for row in stages)
     fits = project["currency"] == original["currency"] and amounts <= (project["fixed_fee"] or 0)
     can_be_billed = project["billing_type"] != "non_billable" or project["is_template"]
-    active = {row[0] for row in tx.all(ACTIVE)}
+    active = {user_id for (user_id,) in tx.all(ACTIVE)}
     copies: dict[tuple[str, int | None], int | None] = {}
     for row in stages:
         values = {"currency": project["currency"], "amount": row["amount"] if fits else None}
@@ -126,7 +124,7 @@ def _select_by(table: Table, name: str) -> Select[Any]:
     return select(table).where(table.c[name] == bindparam("value")).order_by(table.c.id)
 
 
-def _load_rows(tx: Tx, table: Table, name: str, value: int) -> list[Row]:
+def _load_rows(tx: Tx, table: Table, name: str, value: int) -> list[Columns]:
     return [dict(zip(table.c.keys(), row, strict=True)) for row in tx.all(_select_by(table, name), value=value)]
 
 
@@ -135,17 +133,19 @@ def _days_between(start: str | None, moved: str | None) -> timedelta | None:
 
 
 def _move(tx: Tx, day: str | None, shift: timedelta | None) -> str | None:
-    """Return a day of the template as that of its copy; note an error of `start_date` when it is no likely one."""
+    """Return a day of the template as that of its copy; note an error if the year is implausible."""
     if shift is None or not day:
         return None
     moved, (first, last) = day_after(day, shift.days), likely_days()
     if not first <= moved <= last:
-        message = f"Moves a date of the template, {day}, to {moved}: days lie from {first} to {last}. Check the year."
+        message = (
+            f"Moves a date of the template from {day} to {moved}. Dates are from {first} to {last}. Check the year."
+        )
         tx.error("start_date", message)
     return moved
 
 
-def _copy(tx: Tx, table: Table, row: Row, shift: timedelta | None, changes: dict[str, Any]) -> int:
+def _copy(tx: Tx, table: Table, row: Columns, shift: timedelta | None, changes: Columns) -> int:
     values = {
         name: value
         for name, value in row.items()

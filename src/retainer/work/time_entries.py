@@ -1,21 +1,20 @@
-"""Time entries: who worked how long on what, and what that is worth.
+"""Time entries: the time that users worked, on what, and what it is worth.
 
-The project follows from the task or the ticket, the client from the project; when a change names only the narrower one,
-the broader follows again. `date` is the day in the account's zone on which work started: that of `started_at`, else
-today; when `started_at` moves to another day and `date` is not sent, it follows. Start and end say the duration to the
-minute. The end follows from start and duration unless it is sent; an end that is sent says the duration. A user has no
-more than 1440 minutes on a day. A key that acts as a member changes and deletes only that user's own time.
+The project follows from the task or the ticket, the client from the project. If a change sends only the narrower one,
+the broader follows again. `date` is the day of `started_at` in the account's time zone, else today. If `started_at`
+moves to another day and `date` is not sent, `date` follows. The end follows from start and duration, or the duration
+from start and end, to the minute. A user has at most 1440 minutes a day. A member's key changes and deletes only its
+own user's time.
 
-The hourly rate is that of the project, else of the client, the user, or the account; one in another currency than the
-entry's is passed over. It is fixed when time is recorded: a rate that changes later does not change recorded time. When
-the entry gets another client, project or user, a derived rate is derived again, and a rate that was sent stays; null
-takes it back. A derived rate that is sent back as it was read is still a derived one. A rate that was sent is an amount
-of its currency: with a client of another currency the move must say the rate in that one, or null.
+The hourly rate is that of the project, else of the client, the user or the account, if it is in the entry's currency.
+It is fixed when time is recorded. If the entry gets another client, project or user, a derived rate is derived again; a
+rate that was sent stays, and null removes it. Sending a derived rate back unchanged keeps it derived. If the new client
+has another currency, send the rate in that currency, or null.
 
-What is billable has a client: an entry that loses its client must say `"billable": false`, or null, with it.
+Billable time has a client: to remove the client, send `"billable": false` or null with it.
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from sqlalchemy import ColumnElement, bindparam, func, select, update
 
@@ -46,7 +45,7 @@ RELATIONS = ("client_id", "project_id", "ticket_id", "task_id")  # the broader f
 
 
 class TimeEntryFilter(Filter):
-    """Which time entries."""
+    """Filters of time entries."""
 
     sorts = ("-date", "duration_minutes", "created_at", "updated_at")
     client_id: OneOf[Id] | None = None
@@ -69,39 +68,34 @@ class TimeEntryFilter(Filter):
     external_id: OneOf[Text191] | None = None
 
 
-OTHERS_OF_DAY = select(func.coalesce(func.sum(time_entries.c.duration_minutes), 0)).where(
+TRACKED_MINUTES = select(func.coalesce(func.sum(time_entries.c.duration_minutes), 0)).where(
     time_entries.c.user_id == bindparam("user"),
     time_entries.c.date == bindparam("day"),
     time_entries.c.id.is_distinct_from(bindparam("entry", type_=INTEGER)),
 )
-CONTEXT_COLUMNS: dict[str, ColumnElement[Any]] = {
-    "tracked_minutes": OTHERS_OF_DAY.correlate(None).scalar_subquery(),
-    "rate_is_sent": time_entries.c.rate_is_sent,
-    "user_rate": users.c.hourly_rate,
-    "account_rate": accounts.c.hourly_rate,
-    "task": tasks.c.id,
-    "task_project": tasks.c.project_id,
-    "task_client": tasks.c.client_id,
-    "task_ticket": tasks.c.ticket_id,
-    "task_billable": tasks.c.billable,
-    "ticket": tickets.c.id,
-    "ticket_project": tickets.c.project_id,
-    "ticket_client": tickets.c.client_id,
-    "project": projects.c.id,
-    "project_client": projects.c.client_id,
-    "project_status": projects.c.status,
-    "is_template": projects.c.is_template,
-    "billing_type": projects.c.billing_type,
-    "project_currency": projects.c.currency,
-    "project_rate": projects.c.hourly_rate,
-    "client": clients.c.id,
-    "client_status": clients.c.status,
-    "client_currency": clients.c.currency,
-    "client_rate": clients.c.hourly_rate,
+CONTEXT_TABLES = {
+    "entry": time_entries,
+    "user": users,
+    "account": accounts,
+    "task": tasks,
+    "ticket": tickets,
+    "project": projects,
+    "client": clients,
 }
-"""The columns of a Context. Rows of broader records are found through the narrower ones."""
+
+
+def _context_column(name: str) -> ColumnElement[object]:
+    """Return a column of a Context: `task_project_id` is the `project_id` of the task."""
+    noun, _, column = name.partition("_")
+    return CONTEXT_TABLES[noun].c[column]
+
+
 LOAD_CONTEXT = (
-    select(json_row(*(CONTEXT_COLUMNS[name] for name in Context._fields)))
+    select(
+        json_row(
+            TRACKED_MINUTES.correlate(None).scalar_subquery(), *(_context_column(name) for name in Context._fields[1:])
+        )
+    )
     .select_from(
         accounts.outerjoin(time_entries, time_entries.c.id == bindparam("entry"))
         .outerjoin(users, users.c.id == bindparam("user"))
@@ -123,73 +117,75 @@ SET_RATE_SOURCE = (
 )
 
 
-def prepare(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relations.SentFields) -> tuple[TimeEntry, bool]:
-    """Fill in what an entry follows from: relations, user, day, duration, price; return whether its rate was sent.
-
-    `sent` holds the fields of the body, and gets those that followed from them.
-    """
-    ownership.prepare_user(tx, entry, before, "time entry")
-    timing.prepare_duration(tx, entry, before, sent)
-    timing.prepare_date(tx, entry, before, sent)
+def build_time_entry(
+    tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relations.SentFields
+) -> tuple[TimeEntry, bool]:
+    """Return an entry with its derived fields, and whether its rate was sent; note every error."""
+    entry.user_id = ownership.build_owner(tx, entry.user_id)
+    timing.derive_duration(entry, before, sent)
+    timing.derive_date(tx, entry, before, sent)
     context = load_context(tx, entry, before)
-    timing.check_room(tx, entry, before, context.tracked_minutes)
-    sent_relations = relations.named_fields(entry, sent, *RELATIONS)
     if relations.concerns(before, sent, *RELATIONS):
-        derive_parents(tx, entry, context, sent, sent_relations)
-    if before is None or (entry.client_id, entry.project_id) != (before.client_id, before.project_id):
-        check_open(tx, entry, context, sent_relations)
-    had_none = before is not None and not has_relation(before)  # its task may have been deleted
-    if not (has_relation(entry) or had_none) and tx.readable(*RELATIONS):
-        tx.error(RELATIONS[0], f"Give at least one of {', '.join(RELATIONS[:-1])} and {RELATIONS[-1]}.")
-    return entry, rates.price(tx, entry, context, before, sent)
+        derive_parents(tx, entry, context, sent)
+    rate_is_sent = rates.derive_price(entry, context, before, sent, tx.actor.currency)
+    ownership.validate_owner(tx, entry.user_id, before.user_id if before else None, "time entry")
+    timing.validate_times(tx, entry, before, context.tracked_minutes)
+    validate_relations(tx, entry, before, context, sent)
+    rates.validate_price(tx, entry, before, rate_is_sent=rate_is_sent)
+    return entry, rate_is_sent
 
 
 def load_context(tx: Tx, entry: TimeEntry, before: TimeEntry | None) -> Context:
-    """Return what an entry is recorded on and by whom."""
+    """Return the records that an entry follows from."""
     ids = {"client": entry.client_id, "project": entry.project_id, "ticket": entry.ticket_id, "task": entry.task_id}
     row = tx.value(LOAD_CONTEXT, **ids, user=entry.user_id, day=entry.date, entry=before and before.id)
     return Context(*decode_row(row))
 
 
 def has_relation(entry: TimeEntry) -> bool:
-    """Whether an entry says what it was for."""
+    """Whether an entry has a client, project, ticket or task."""
     return any(getattr(entry, field) is not None for field in RELATIONS)
 
 
-def derive_parents(
-    tx: Tx, entry: TimeEntry, context: Context, sent: relations.SentFields, sent_relations: list[str]
-) -> None:
-    """Derive the ticket from the task, the project from either, the client from the project or else from them."""
-    task_has_ticket = context.task_ticket is not None
+def derive_parents(tx: Tx, entry: TimeEntry, context: Context, sent: relations.SentFields) -> None:
+    """Derive the ticket from the task, the project from either, the client from the project, else from them."""
+    task_has_ticket = context.task_ticket_id is not None
     if task_has_ticket:
-        relations.derive_parent(tx, entry, sent, "task_id", "ticket_id", context.task_ticket)
-    if context.task_project is not None:
-        relations.derive_parent(tx, entry, sent, "task_id", "project_id", context.task_project)
-    if context.ticket_project is not None and (not task_has_ticket or context.task_project is None):
-        relations.derive_parent(tx, entry, sent, "ticket_id", "project_id", context.ticket_project)
-    if context.project is not None and context.project == entry.project_id:
-        narrow = relations.first_named(sent_relations, "project_id", "ticket_id", "task_id")
-        relations.derive_parent(tx, entry, sent, narrow, "client_id", context.project_client)
-    if context.task_project is None and context.task_client is not None:
-        relations.derive_parent(tx, entry, sent, "task_id", "client_id", context.task_client)
-    if context.ticket_project is None and context.ticket_client is not None and not task_has_ticket:
-        relations.derive_parent(tx, entry, sent, "ticket_id", "client_id", context.ticket_client)
+        relations.derive_parent(tx, entry, sent, "task_id", "ticket_id", context.task_ticket_id)
+    if context.task_project_id is not None:
+        relations.derive_parent(tx, entry, sent, "task_id", "project_id", context.task_project_id)
+    if context.ticket_project_id is not None and (not task_has_ticket or context.task_project_id is None):
+        relations.derive_parent(tx, entry, sent, "ticket_id", "project_id", context.ticket_project_id)
+    if context.project_id is not None and context.project_id == entry.project_id:
+        narrow = relations.first_sent(entry, sent, *RELATIONS[1:])
+        relations.derive_parent(tx, entry, sent, narrow, "client_id", context.project_client_id)
+    if context.task_project_id is None and context.task_client_id is not None:
+        relations.derive_parent(tx, entry, sent, "task_id", "client_id", context.task_client_id)
+    if context.ticket_project_id is None and context.ticket_client_id is not None and not task_has_ticket:
+        relations.derive_parent(tx, entry, sent, "ticket_id", "client_id", context.ticket_client_id)
 
 
-def check_open(tx: Tx, entry: TimeEntry, context: Context, sent_relations: list[str]) -> None:
-    """Note an error, on the field that was sent, when client or project take no time: archived, or a template."""
-    if context.project is not None:
-        field, name = relations.first_named(sent_relations, *RELATIONS[1:]), f"Project {entry.project_id}"
-        relations.check_open(tx, field, name, context.project_status, template=bool(context.is_template))
-    if entry.client_id is not None and entry.client_id == context.client:
-        field = relations.first_named(sent_relations, *RELATIONS)
-        relations.check_open(tx, field, f"Client {entry.client_id}", context.client_status)
+def validate_relations(
+    tx: Tx, entry: TimeEntry, before: TimeEntry | None, context: Context, sent: relations.SentFields
+) -> None:
+    """Note an error if an entry has no relation, or if its project or client accepts no time."""
+    had_relation = before is None or has_relation(before)  # else its task was deleted
+    if had_relation and not has_relation(entry) and tx.readable(*RELATIONS):
+        tx.error(RELATIONS[0], f"Give at least one of {', '.join(RELATIONS[:-1])} and {RELATIONS[-1]}.")
+    if before is not None and (entry.client_id, entry.project_id) == (before.client_id, before.project_id):
+        return
+    if context.project_id is not None:
+        field, name = relations.first_sent(entry, sent, *RELATIONS[1:]), f"Project {entry.project_id}"
+        relations.validate_open(tx, field, name, context.project_status, template=bool(context.project_is_template))
+    if entry.client_id is not None and entry.client_id == context.client_id:
+        field = relations.first_sent(entry, sent, *RELATIONS)
+        relations.validate_open(tx, field, f"Client {entry.client_id}", context.client_status)
 
 
 def record_time(tx: Tx, entry: TimeEntry) -> int:
-    """Write a new time entry, add it to the sums of project and reports, and return its id."""
-    prepared, rate_is_sent = prepare(tx, entry, None, relations.sent_fields(entry))
-    entry_id = changes.insert(tx, TIME, time_entries, prepared)
+    """Write a new time entry, add it to the totals, and return its id."""
+    entry, rate_is_sent = build_time_entry(tx, entry, None, relations.sent_fields(entry))
+    entry_id = changes.insert(tx, TIME, time_entries, entry)
     if rate_is_sent:
         tx.run(SET_RATE_SOURCE, entry=entry_id, is_sent=True)
     return entry_id
@@ -206,7 +202,7 @@ def list_time_entries(tx: Tx, filters: TimeEntryFilter, page: Page) -> Paged[Tim
 
 @api.post()
 def create_time_entry(tx: Tx, body: New[TimeEntry]) -> TimeEntry:
-    """Record time on a client, project, ticket or task; what is left out follows from it, the key's user and today."""
+    """Record time on a client, project, ticket or task; omitted fields follow from it, the key's user and today."""
     return tx.get(time_entries, record_time(tx, body), TimeEntry)
 
 
@@ -219,12 +215,12 @@ def get_time_entry(tx: Tx, entry_id: Id) -> TimeEntry:
 @api.put("/{entry_id}")
 @api.patch("/{entry_id}")
 def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntry:
-    """Change a time entry; members left out keep their value, and follow those that were sent.
+    """Change a time entry; omitted fields keep their value, or follow from those that are sent.
 
-    A member's key changes only that user's own.
+    A member's key changes only its own user's entries.
     """
     before = tx.get(time_entries, entry_id, TimeEntry)
-    after, rate_is_sent = prepare(tx, patch.apply_to(before), before, patch.given)
+    after, rate_is_sent = build_time_entry(tx, patch.apply_to(before), before, patch.given)
     allocations.validate_locked(tx, after, before, before.invoice_id, free=("description", "external_id"))
     changes.update(tx, TIME, time_entries, before, after)
     if "hourly_rate" in patch.given:
@@ -234,8 +230,8 @@ def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntr
 
 @api.delete("/{entry_id}")
 def delete_time_entry(tx: Tx, entry_id: Id) -> None:
-    """Delete a time entry; one that is billed stays. A member's key deletes only that user's own."""
+    """Delete a time entry that is not billed. A member's key deletes only its own user's entries."""
     before = etag.check_unchanged(tx, time_entries, tx.get(time_entries, entry_id, TimeEntry))
-    ownership.check_deletion(tx, before, "time entry")
+    ownership.check_deletion(tx, before.user_id, "time entry")
     allocations.check_deletion(before.invoice_id, "time entry")
     changes.delete(tx, time_entries, before)

@@ -116,7 +116,7 @@ def build_invoice(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> tu
         tx.error("client_id", f"Is fixed as {before.client_id} {reason}")
         invoice.client_id = before.client_id  # so that no rule blames its project or its lines
     tax_rate = documents.apply_client(tx, invoice, before)
-    relations.check_transition(tx, former, target, TRANSITIONS, "" if is_draft else CREDIT)
+    relations.validate_transition(tx, former, target, TRANSITIONS, "" if is_draft else CREDIT)
     if invoice.unbilled_work and is_draft:
         added, left_out = unbilled.build_unbilled_lines(tx, invoice.unbilled_work, invoice)
         invoice.lines += added

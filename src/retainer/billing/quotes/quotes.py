@@ -109,7 +109,7 @@ def build_quote(tx: Tx, quote: Quote, before: Quote | None = None) -> Quote:
 
 def validate_status(tx: Tx, quote: Quote, former: str) -> None:
     """Note an error for a step that a quote cannot take."""
-    relations.check_transition(tx, former, quote.status, TRANSITIONS)
+    relations.validate_transition(tx, former, quote.status, TRANSITIONS)
     if quote.status in NEED_LINES and former == "draft" and not quote.lines and tx.readable("lines"):
         tx.error("status", f"A quote without lines cannot be {quote.status}. Add a line first.")
     if quote.status == "sent" != former and quote.valid_until < tx.today and tx.readable("valid_until", "issue_date"):

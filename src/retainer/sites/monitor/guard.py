@@ -1,8 +1,8 @@
-"""The guard against SSRF: which addresses the monitor may connect to.
+"""SSRF guard: which addresses the monitor may connect to.
 
-Tenants name the sites, so the addresses of a host are checked before every connection, and the connection goes to the
-address that was checked. IPv6 addresses that embed IPv4 ones are checked by those, too: Python's `is_global` calls
-`64:ff9b::7f00:1`, which is 127.0.0.1 behind NAT64, global.
+Tenants enter the URLs, so the addresses of a host are checked before every connection, and the connection goes to the
+checked address. Embedded IPv4 addresses are checked, too: Python calls `64:ff9b::7f00:1`, which is 127.0.0.1 behind
+NAT64, global.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from retainer.settings import Network
 Address = IPv4Address | IPv6Address
 
 METADATA = (ip_network("169.254.0.0/16"), ip_network("fe80::/10"), ip_network("fd00:ec2::/32"))
-"""Link-local addresses and those of cloud metadata: no setting opens them."""
+"""Link-local addresses and those of cloud metadata: no setting allows them."""
 NOT_PUBLIC = tuple(
     ip_network(network)
     for network in (
@@ -29,17 +29,17 @@ NOT_PUBLIC = tuple(
         "2002::/16",
     )
 )
-"""Networks that some versions of Python call global, and one that a cloud uses internally."""
+"""Networks that some versions of Python call global, and one that Azure uses internally."""
 NAT64 = ip_network("64:ff9b::/96")
 LOCAL_NAT64 = ip_network("64:ff9b:1::/48")
 EMBEDDING = (NAT64, LOCAL_NAT64, ip_network("::/96"), ip_network("::ffff:0:0:0/96"))
 """Networks whose last 32 bits are an IPv4 address (RFC 6052, RFC 8215, RFC 4291, RFC 2765)."""
-ISATAP = {0x00005EFE, 0x02005EFE}  # what stands before an IPv4 address in an interface identifier (RFC 5214)
+ISATAP = {0x00005EFE, 0x02005EFE}  # precedes an IPv4 address in an interface identifier (RFC 5214)
 ALL_ONES = 0xFFFFFFFF
 
 
 class Forbidden(Exception):
-    """The monitor must not connect to a host, or the host does not exist; the error does not say which."""
+    """The monitor must not connect to a host, or the host does not exist: callers cannot tell which."""
 
 
 def embedded(address: Address) -> Iterator[Address]:
@@ -61,31 +61,31 @@ def embedded(address: Address) -> Iterator[Address]:
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is of the public internet: unicast, global and not reserved."""
+    """Whether an address is on the public internet: unicast, global and not reserved."""
     other = address.is_multicast or address.is_reserved or address.is_unspecified
     return address.is_global and not other and not any(address in network for network in NOT_PUBLIC)
 
 
-def is_allowed(address: Address, opened: Sequence[Network]) -> bool:
-    """Whether the monitor may connect: to public addresses, and to networks that the operator has opened."""
+def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
+    """Whether the monitor may connect: to public addresses, and to networks that the operator has allowed."""
     addresses = list(embedded(address))
     if any(each in network for each in addresses for network in METADATA):
         return False
-    if any(address in network for network in opened):
+    if any(address in network for network in allowed):
         return True
     mapped = isinstance(address, IPv6Address) and address.ipv4_mapped is not None
     # A mapped or NAT64 address is only another spelling of the one within it.
     checked = addresses[1:] if mapped or address in NAT64 else addresses
-    return all(is_public(each) or any(each in network for network in opened) for each in checked)
+    return all(is_public(each) or any(each in network for network in allowed) for each in checked)
 
 
-async def resolve(host: str, port: int, opened: Sequence[Network]) -> list[str]:
+async def resolve(host: str, port: int, allowed: Sequence[Network]) -> list[str]:
     """Return the addresses of a host. Raises Forbidden when there are none, or one is not allowed."""
     try:
         infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         addresses = list(dict.fromkeys(ip_address(str(sockaddr[0]).split("%")[0]) for *_, sockaddr in infos))
     except (OSError, UnicodeError, ValueError):
         raise Forbidden from None
-    if not addresses or not all(is_allowed(address, opened) for address in addresses):
+    if not addresses or not all(is_allowed(address, allowed) for address in addresses):
         raise Forbidden
     return [str(address) for address in addresses]

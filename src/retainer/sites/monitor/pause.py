@@ -1,4 +1,4 @@
-"""The pause of the monitor: no site is checked until an operator resumes it, as after a restore."""
+"""Monitor pause: no site is checked until an operator resumes the monitor, as after a restore."""
 
 from sqlalchemy import bindparam, delete, exists, insert, literal, select
 
@@ -7,31 +7,28 @@ from retainer.store.tx import Store
 
 IS_OURS = pauses.c.name == literal("monitor")
 IS_PAUSED = exists(select(pauses.c.name).where(IS_OURS))
-"""The condition of statements, so that every process heeds a pause from its next look at the database on."""
+"""A condition in statements, so that a pause takes effect in every process with its next query."""
 
-PAUSE = insert(pauses).values(name=literal("monitor"), since=bindparam("at"), reason=bindparam("why"))
+PAUSE = insert(pauses).values(name=literal("monitor"), since=bindparam("now"), reason=bindparam("reason"))
 RESUME = delete(pauses).where(IS_OURS)
-PAUSED = select(pauses.c.since, pauses.c.reason).where(IS_OURS)
+PAUSED = select(pauses.c.since + literal(": ") + pauses.c.reason).where(IS_OURS)
 
 
 def pause(store: Store, reason: str) -> None:
-    """Let no process check sites from now on; `reason` is for operators."""
+    """Stop the checks of all processes; `reason` is for operators."""
     with store.unscoped("the monitor works for all accounts", write=True) as tx:
         tx.run(RESUME)
-        tx.run(PAUSE, at=tx.now, why=reason)
+        tx.run(PAUSE, now=tx.now, reason=reason)
 
 
 def resume(store: Store) -> None:
-    """Let sites be checked again."""
+    """Resume the checks."""
     with store.unscoped("the monitor works for all accounts", write=True) as tx:
         tx.run(RESUME)
 
 
 def warning(store: Store) -> str | None:
-    """Return a message while the monitor is paused: since when, why, and how to resume it."""
+    """Return a message while the monitor is paused, else None."""
     with store.unscoped("the monitor works for all accounts") as tx:
-        row = tx.one(PAUSED)
-    if row is None:
-        return None
-    since, reason = row
-    return f"The monitor is paused since {since}: {reason}. No site is checked. Resume: retainer monitor --resume"
+        since = tx.value(PAUSED)
+    return since and f"The monitor has been paused since {since}. No site is checked. Resume: retainer monitor --resume"

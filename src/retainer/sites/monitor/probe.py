@@ -1,7 +1,7 @@
-"""The probe: one GET of a site, with limits of time, size and redirects.
+"""The probe: one GET of a site, with limits on time, size and redirects.
 
-No cookies, no credentials, no proxies of the environment. No content is kept, only the status, the response time, the
-end of the certificate, and whether the keyword was there.
+It sends no cookies and no credentials, ignores the environment's proxies, and keeps no content: only the status, the
+response time, the expiry of the certificate, and whether the keyword was found.
 """
 
 import asyncio
@@ -15,77 +15,79 @@ import httpx2
 from retainer import __version__
 from retainer.settings import Network
 from retainer.sites.monitor.guard import Forbidden, resolve
-from retainer.sites.monitor.schedule import Due, Finding
+from retainer.sites.monitor.schedule import CheckResult, DueSite
 from retainer.values.exact import as_instant
 
 TOTAL_SECONDS = 15.0
 CONNECT_SECONDS = 5.0
-MOST_REDIRECTS = 3
-MOST_ADDRESSES = 3
-LARGEST_BODY = 64 * 1024
+MAX_REDIRECTS = 3
+MAX_ADDRESSES = 3
+MAX_BODY = 64 * 1024
 REDIRECTS = {301, 302, 303, 307, 308}
-USUAL = range(200, 400)
+DEFAULT_STATUSES = range(200, 400)
 PORTS = {"http": 80, "https": 443}
-SENT = {"User-Agent": f"Retainer-Monitor/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
+HEADERS = {"User-Agent": f"Retainer-Monitor/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
 TIMEOUT = {"connect": CONNECT_SECONDS, "read": TOTAL_SECONDS, "write": CONNECT_SECONDS, "pool": TOTAL_SECONDS}
 
 UNREACHABLE = "The site cannot be reached."  # the same whether it refused, does not exist, or is forbidden
 TOO_SLOW = f"The site did not answer within {TOTAL_SECONDS:.0f} seconds."
 BAD_CERTIFICATE = "The site's certificate is not valid."
-NO_KEYWORD = f"The keyword is not in the first {LARGEST_BODY // 1024} KB of the page."
-ENDLESS = f"The site redirects more than {MOST_REDIRECTS} times."
+NO_KEYWORD = f"The keyword is not in the first {MAX_BODY // 1024} KB of the page."
+TOO_MANY_REDIRECTS = f"The site redirects more than {MAX_REDIRECTS} times."
 
 
 class Prober:
-    """Probes sites; `opened` are the networks that it may connect to beside the public ones."""
+    """Probes sites. It may connect to public networks and to those in `allowed`."""
 
-    def __init__(self, opened: Sequence[Network], at_once: int) -> None:
-        self.opened = opened
-        limits = httpx2.Limits(max_connections=at_once, max_keepalive_connections=0)
-        self._transport = httpx2.AsyncHTTPTransport(verify=_as_browsers(), trust_env=False, limits=limits, retries=0)
+    def __init__(self, allowed: Sequence[Network], concurrency: int) -> None:
+        self.allowed = allowed
+        limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=0)
+        self._transport = httpx2.AsyncHTTPTransport(verify=_ssl_context(), trust_env=False, limits=limits, retries=0)
 
-    async def look(self, due: Due) -> Finding:
-        """Probe a site; failures are findings, too."""
+    async def probe(self, site: DueSite) -> CheckResult:
+        """Probe a site; failures are results, too."""
         try:
             async with asyncio.timeout(TOTAL_SECONDS):
-                return await self._follow(due)
+                return await self._follow(site)
         except TimeoutError:
-            return Finding(is_up=False, error=TOO_SLOW)
+            return CheckResult(is_up=False, error=TOO_SLOW)
         except (Forbidden, httpx2.TransportError, httpx2.InvalidURL, OSError) as error:
-            return Finding(is_up=False, error=BAD_CERTIFICATE if is_of_certificate(error) else UNREACHABLE)
+            return CheckResult(is_up=False, error=BAD_CERTIFICATE if is_certificate_error(error) else UNREACHABLE)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._transport.aclose()
 
-    async def _follow(self, due: Due) -> Finding:
-        """Request a site, and the addresses that it redirects to; each is checked by the guard."""
-        url, began, expires = httpx2.URL(due.url), time.monotonic(), None
-        for _ in range(MOST_REDIRECTS + 1):
-            response = await self._ask(url)
+    async def _follow(self, site: DueSite) -> CheckResult:
+        """Request a site and the addresses that it redirects to; the guard checks each."""
+        url, began, expires, expected = httpx2.URL(site.url), time.monotonic(), None, site.expected()
+        for _ in range(MAX_REDIRECTS + 1):
+            response = await self._request(url)
             try:
-                expires = expires or end_of_certificate(response)
+                expires = expires or certificate_expiry(response)
                 location = response.headers.get("location") if response.status_code in REDIRECTS else None
-                if location is None or response.status_code in (due.expected_status or ()):
+                if location is None or response.status_code in expected:
                     milliseconds = round((time.monotonic() - began) * 1000)
-                    error = await self._judge(due, response)
-                    return Finding(error is None, response.status_code, milliseconds, error, expires)
+                    error = await self._evaluate(site, response)
+                    return CheckResult(error is None, response.status_code, milliseconds, error, expires)
                 url = url.join(location)
             finally:
                 await response.aclose()
-        return Finding(is_up=False, status_code=response.status_code, error=ENDLESS, ssl_expires_at=expires)
+        return CheckResult(
+            is_up=False, status_code=response.status_code, error=TOO_MANY_REDIRECTS, ssl_expires_at=expires
+        )
 
-    async def _ask(self, url: httpx2.URL) -> httpx2.Response:
+    async def _request(self, url: httpx2.URL) -> httpx2.Response:
         """Return the response to one request, from an address that the guard has checked."""
         if url.scheme not in PORTS or not url.host or url.userinfo:
             raise Forbidden
         port = PORTS[url.scheme] if url.port is None else url.port
         if not 0 < port < 65536:
             raise Forbidden
-        addresses = await resolve(url.raw_host.decode(), port, self.opened)
-        headers = {**SENT, "Host": url.netloc.decode()}
+        addresses = await resolve(url.raw_host.decode(), port, self.allowed)
+        headers = {**HEADERS, "Host": url.netloc.decode()}
         extensions = {"sni_hostname": url.raw_host.decode(), "timeout": TIMEOUT}
-        for address in addresses[:MOST_ADDRESSES]:
+        for address in addresses[:MAX_ADDRESSES]:
             request = httpx2.Request("GET", url.copy_with(host=address), headers=headers, extensions=extensions)
             try:
                 return await self._transport.handle_async_request(request)
@@ -93,22 +95,22 @@ class Prober:
                 failure = error
         raise failure
 
-    async def _judge(self, due: Due, response: httpx2.Response) -> str | None:
+    async def _evaluate(self, site: DueSite, response: httpx2.Response) -> str | None:
         """Return what is wrong with a response, or None."""
-        if response.status_code not in (due.expected_status or USUAL):
+        if response.status_code not in (site.expected() or DEFAULT_STATUSES):
             return f"The site answered {response.status_code}."
-        if due.keyword is None:
+        if site.keyword is None:
             return None
-        read = bytearray()
+        body = bytearray()
         async for part in response.aiter_raw():
-            read += part
-            if len(read) >= LARGEST_BODY:
+            body += part
+            if len(body) >= MAX_BODY:
                 break
-        text = decoded(bytes(read[:LARGEST_BODY]), response.charset_encoding)
-        return None if due.keyword in text else NO_KEYWORD
+        text = decode(bytes(body[:MAX_BODY]), response.charset_encoding)
+        return None if site.keyword in text else NO_KEYWORD
 
 
-def decoded(page: bytes, encoding: str | None) -> str:
+def decode(page: bytes, encoding: str | None) -> str:
     """Return a page as text, in its declared encoding, or else in UTF-8."""
     try:
         return page.decode(encoding or "utf-8", errors="ignore")
@@ -116,22 +118,22 @@ def decoded(page: bytes, encoding: str | None) -> str:
         return page.decode(errors="ignore")
 
 
-def end_of_certificate(response: httpx2.Response) -> str | None:
-    """Return when the certificate of a connection ends; None without one."""
+def certificate_expiry(response: httpx2.Response) -> str | None:
+    """Return when the certificate of a connection expires; None without one."""
     connection = response.extensions["network_stream"].get_extra_info("ssl_object")
     end = connection.getpeercert().get("notAfter") if connection is not None else None
     return as_instant(datetime.fromtimestamp(ssl.cert_time_to_seconds(end), UTC)) if end else None
 
 
-def _as_browsers() -> ssl.SSLContext:
-    """Return a context that takes the certificates that browsers take; from Python 3.13 on, the usual is stricter."""
+def _ssl_context() -> ssl.SSLContext:
+    """Return a context that accepts what browsers accept; from Python 3.13 on, the default is stricter."""
     context = ssl.create_default_context()
     context.verify_flags = ssl.VerifyFlags.VERIFY_X509_TRUSTED_FIRST
     return context
 
 
-def is_of_certificate(error: BaseException | None) -> bool:
-    """Whether a failure comes from a certificate that is not valid."""
+def is_certificate_error(error: BaseException | None) -> bool:
+    """Whether an invalid certificate caused an error."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
             return True

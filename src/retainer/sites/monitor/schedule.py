@@ -1,10 +1,12 @@
-"""The schedule: which sites are due, leases on them, and writing the findings of checks.
+"""Monitor schedule: which sites are due, leases on them, and saving the results of checks.
 
-A site is claimed by a conditional update, so that any number of monitors can work side by side; if a monitor dies, its
-sites are due again at the end of the lease. Sums are rolled up when findings are written, not when they are read.
+A conditional update claims a site, so several monitors can work side by side. If a monitor dies, its sites are due
+again when the lease ends. Uptime is rolled up when a result is saved, not when it is read.
 """
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 from sqlalchemy import and_, bindparam, func, select, update
@@ -13,25 +15,33 @@ from retainer.schema.sites import sites
 from retainer.sites import uptime
 from retainer.sites.monitor.pause import IS_PAUSED
 from retainer.store.transaction import UnscopedTx
+from retainer.values.exact import instant_after
 
-FAILURES = 2  # in a row: one alone may be the network's
+MAX_FAILURES = 2
+"""Failures in a row after which a site is down: a single one may be the network's."""
+REFRESH_BATCH = 100
 
 
-class Due(msgspec.Struct):
-    """A site that is due: what to request, what to expect, and until when this monitor has leased it."""
+class DueSite(NamedTuple):
+    """A site that is due: its columns, and until when this monitor has leased it."""
 
     account_id: int
-    site_id: int
+    id: int
     url: str
-    expected_status: list[int] | None
+    expected_status: str | None
     keyword: str | None
-    interval: int
-    due_at: str
+    check_interval_seconds: int
+    next_check_at: str
     leased_until: str = ""
 
+    def expected(self) -> Collection[int]:
+        """Return the HTTP statuses that count as up; none if the site has the default ones."""
+        statuses: list[int] = msgspec.json.decode(self.expected_status) if self.expected_status else []
+        return statuses
 
-class Finding(msgspec.Struct):
-    """The result of a check; `error` is for the tenant, and says no more than they could see themselves."""
+
+class CheckResult(NamedTuple):
+    """The result of a check. Tenants read `error`: it reveals nothing that they could not observe themselves."""
 
     is_up: bool
     status_code: int | None = None
@@ -40,100 +50,109 @@ class Finding(msgspec.Struct):
     ssl_expires_at: str | None = None
 
 
+class Observation(NamedTuple):
+    """What earlier checks of a site observed, and whether failures count."""
+
+    observed: str
+    failures: int
+    down_since: str | None
+    maintenance_until: str | None
+    last_checked_at: str | None
+
+
 IS_DUE = and_(sites.c.monitoring_enabled.is_(True), sites.c.next_check_at <= bindparam("now"), ~IS_PAUSED)
-DUE = (
-    select(*sites.c["account_id", "id", "url", "expected_status", "keyword", "check_interval_seconds", "next_check_at"])
-    .where(IS_DUE)
-    .order_by(sites.c.next_check_at)
-    .limit(bindparam("most"))
+DUE_SITES = (
+    select(*sites.c[DueSite._fields[:-1]]).where(IS_DUE).order_by(sites.c.next_check_at).limit(bindparam("limit"))
 )
-THIS = and_(sites.c.account_id == bindparam("account"), sites.c.id == bindparam("site"))
-LEASE = update(sites).where(THIS, sites.c.next_check_at == bindparam("seen")).values(next_check_at=bindparam("until"))
-LEASED = (
-    select(*sites.c["observed", "failures", "down_since", "maintenance_until", "last_checked_at"])
-    .where(THIS, sites.c.next_check_at == bindparam("until"))
+THIS_SITE = and_(sites.c.account_id == bindparam("account"), sites.c.id == bindparam("site"))
+LEASE = (
+    update(sites).where(THIS_SITE, sites.c.next_check_at == bindparam("seen")).values(next_check_at=bindparam("until"))
+)
+LOCK_LEASED = (
+    select(*sites.c[Observation._fields])
+    .where(THIS_SITE, sites.c.next_check_at == bindparam("until"))
     .with_for_update()
 )
-FOUND = (
+RESULT_COLUMNS = (
     *("observed", "failures", "down_since", "last_checked_at", "last_status_code", "response_time_ms"),
     *("last_error", "next_check_at"),
 )
-WRITE_FINDING = (
+SAVE_RESULT = (
     update(sites)
-    .where(THIS)
+    .where(THIS_SITE)
     .values(
         {
             "ssl_expires_at": func.coalesce(bindparam("ssl_expires_at"), sites.c.ssl_expires_at),  # kept while down
-            **{name: bindparam(name) for name in FOUND},
+            **{name: bindparam(name) for name in RESULT_COLUMNS},
         }
     )
 )
-STALE = (
+STALE_SITES = (
     select(*sites.c["account_id", "id"])
     .where(sites.c.uptime_30d.is_not(None), sites.c.uptime_at < bindparam("before"))
-    .limit(bindparam("most"))
+    .limit(REFRESH_BATCH)
 )
 
 
-def claim(tx: UnscopedTx, most: int, lease: timedelta) -> list[Due]:
-    """Lease up to `most` due sites, the longest due first: no other monitor takes them before the lease ends."""
-    until = uptime.later(tx.now, lease)
+def claim(tx: UnscopedTx, limit: int, lease: timedelta) -> list[DueSite]:
+    """Lease the sites that have been due longest: no other monitor checks them before the lease ends."""
+    until = instant_after(tx.now, lease)
     leased = []
-    for account_id, site_id, url, expected, keyword, interval, due_at in tx.all(DUE, now=tx.now, most=most):
-        if tx.change(LEASE, account=account_id, site=site_id, seen=due_at, until=until):
-            statuses = msgspec.json.decode(expected) if expected else None
-            leased.append(Due(account_id, site_id, url, statuses, keyword, interval, due_at, until))
+    for row in tx.all(DUE_SITES, now=tx.now, limit=limit):
+        site = DueSite(*row)
+        if tx.change(LEASE, account=site.account_id, site=site.id, seen=site.next_check_at, until=until):
+            leased.append(site._replace(leased_until=until))
     return leased
 
 
 def anything_due(tx: UnscopedTx) -> bool:
-    """Whether a site should be checked by now."""
-    return bool(tx.all(DUE, now=tx.now, most=1))
+    """Whether a site is due."""
+    return bool(tx.all(DUE_SITES, now=tx.now, limit=1))
 
 
 def lateness(tx: UnscopedTx) -> timedelta:
-    """Return how long the site that has waited longest is due; nothing when none is, or the monitor is paused."""
-    due = tx.all(DUE, now=tx.now, most=1)
-    return datetime.fromisoformat(tx.now) - datetime.fromisoformat(due[0][-1]) if due else timedelta()
+    """Return how long the longest-waiting site has been due; zero if none is, or while the monitor is paused."""
+    row = tx.one(DUE_SITES, now=tx.now, limit=1)
+    return datetime.fromisoformat(tx.now) - datetime.fromisoformat(DueSite(*row).next_check_at) if row else timedelta()
 
 
-def record(tx: UnscopedTx, due: Due, finding: Finding) -> None:
-    """Write a finding and when the next check is due, unless the lease is lost or the site is deleted."""
-    row = tx.one(LEASED, account=due.account_id, site=due.site_id, until=due.leased_until)
+def save_result(tx: UnscopedTx, site: DueSite, result: CheckResult) -> None:
+    """Save a result and when the next check is due, unless the lease has ended or the site was deleted."""
+    row = tx.one(LOCK_LEASED, account=site.account_id, site=site.id, until=site.leased_until)
     if row is None:
         return
-    observed, failures, down_since, maintenance_until, last_checked_at = row
-    excused = maintenance_until is not None and maintenance_until > tx.now
-    if finding.is_up:
+    before = Observation(*row)
+    observed, failures, down_since = before.observed, before.failures, before.down_since
+    in_maintenance = before.maintenance_until is not None and before.maintenance_until > tx.now
+    if result.is_up:
         observed, failures, down_since = "up", 0, None
-    elif not excused:
+    elif not in_maintenance:
         failures += 1
-        if failures >= FAILURES:
-            observed, down_since = "down", down_since or last_checked_at  # when it failed first
-    if not excused:
-        uptime.add_check(tx, due.account_id, due.site_id, is_up=finding.is_up)
-        uptime.add_to_hour(tx, due.account_id, due.site_id, up=int(finding.is_up), down=int(not finding.is_up))
-    following = uptime.later(due.due_at, timedelta(seconds=due.interval))
+        if failures >= MAX_FAILURES:
+            observed, down_since = "down", down_since or before.last_checked_at  # the time of the first failure
+    if not in_maintenance:
+        uptime.add_check(tx, site.account_id, site.id, is_up=result.is_up)
+        uptime.add_to_hour(tx, site.account_id, site.id, up=int(result.is_up), down=int(not result.is_up))
+    interval = timedelta(seconds=site.check_interval_seconds)
+    next_check_at = instant_after(site.next_check_at, interval)
     tx.run(
-        WRITE_FINDING,
-        account=due.account_id,
-        site=due.site_id,
+        SAVE_RESULT,
+        account=site.account_id,
+        site=site.id,
         observed=observed,
         failures=failures,
         down_since=down_since,
         last_checked_at=tx.now,
-        last_status_code=finding.status_code,
-        response_time_ms=finding.milliseconds,
-        last_error=finding.error,
-        ssl_expires_at=finding.ssl_expires_at,
-        next_check_at=following if following > tx.now else uptime.later(tx.now, timedelta(seconds=due.interval)),
+        last_status_code=result.status_code,
+        response_time_ms=result.milliseconds,
+        last_error=result.error,
+        ssl_expires_at=result.ssl_expires_at,
+        next_check_at=next_check_at if next_check_at > tx.now else instant_after(tx.now, interval),
     )
-    uptime.summarise(tx, due.account_id, due.site_id)
+    uptime.summarise(tx, site.account_id, site.id)
 
 
-def refresh(tx: UnscopedTx, most: int) -> int:
-    """Update the uptime of up to `most` sites that are no longer checked, as their window moves; return how many."""
-    stale = tx.all(STALE, before=uptime.later(tx.now, -timedelta(hours=1)), most=most)
-    for account_id, site_id in stale:
+def refresh(tx: UnscopedTx) -> None:
+    """Update the uptime of sites that are no longer checked: their window moves, too."""
+    for account_id, site_id in tx.all(STALE_SITES, before=instant_after(tx.now, -timedelta(hours=1))):
         uptime.summarise(tx, account_id, site_id)
-    return len(stale)
