@@ -91,7 +91,7 @@ def test_a_database_without_accounts_is_not_backed_up_and_pushes_no_backup_out(t
         (kept / name).write_text("of many accounts")
     with scheduled(with_database(tmp_path), kept, OFTEN, "2") as server:
         (said,) = [line["message"] for line in lines(server, "warning") if "account" in line["message"]]
-        assert "has no account. Open one with retainer account create; if there were some, check" in said
+        assert "has no account. Create one with retainer account create. If there should be accounts, check" in said
         time.sleep(2.5)
         assert (names(kept), lines(server, "backup"), lines(server, "failure")) == (good, [], [])
         with_agency(tmp_path)

@@ -1,4 +1,4 @@
-"""The command line: the commands of operators."""
+"""The command line."""
 
 import sys
 from typing import Annotated
@@ -24,7 +24,7 @@ cli = typer.Typer(name="retainer", no_args_is_help=True, add_completion=False, p
 
 
 def show_version(is_asked: bool) -> None:  # noqa: FBT001  # the form of an option's callback
-    """Print the version and end, if the option is given."""
+    """Print the version and exit, if the option is set."""
     if is_asked:
         print(f"retainer {__version__}")
         raise typer.Exit
@@ -54,7 +54,7 @@ cli.add_typer(request_cli, name="requests")
 
 
 def main() -> None:
-    """Run a command; refusals go to standard error with exit status 1, wrong usage with 2."""
+    """Run a command; errors go to standard error with exit status 1, wrong usage with 2."""
     try:
         cli()
     except (Refusal, SettingsError, BackupError, Unavailable, OSError) as error:
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def sentences(error: Exception) -> list[str]:
-    """Return what went wrong, a line for each error; those of a field begin with its option."""
+    """Return a line for each error; those of a field begin with its option."""
     if isinstance(error, Refusal) and "errors" in error.members:
         errors = error.members["errors"].items()
         return [f"--{name.split('.')[0].replace('_', '-')}: {text}" for name, texts in errors for text in texts]
@@ -74,15 +74,15 @@ def sentences(error: Exception) -> list[str]:
 
 
 def unavailable(error: Unavailable, engine: Engine) -> str:
-    """Return a message: what happened to a database, whether the command changed something, and what to do."""
+    """Return a message about an outage: the cause, whether anything was changed, and what to do."""
     database = engine.location
     if engine.is_full(error) and not isinstance(error, OutcomeUnknown):
-        return f"The disk of {database} is full. Nothing was changed: make room, then run the command again."
+        return f"The disk of {database} is full. Nothing was changed: free space, then run the command again."
     is_busy = isinstance(error, Busy)
     state = "was too busy" if is_busy else "cannot be used"
-    what = f"The database {database} {state}: {' '.join(str(error).split()).rstrip('.?')}."
+    cause = f"The database {database} {state}: {' '.join(str(error).split()).rstrip('.?')}."
     if isinstance(error, OutcomeUnknown):
-        return f"{what} Whether the change was made is unknown: look first, when the disk is well again."
+        return f"{cause} The change may have been made: check this before you run the command again."
     if is_busy:
-        return f"{what} Nothing was changed: run the command again in a moment."
-    return f"{what} Nothing was changed: check {engine.hint}, then run the command again."
+        return f"{cause} Nothing was changed: run the command again in a moment."
+    return f"{cause} Nothing was changed: check {engine.hint}, then run the command again."

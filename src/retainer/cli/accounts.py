@@ -1,4 +1,4 @@
-"""Commands of operators on accounts: opening and changing them, and the API's switch."""
+"""Commands on accounts, and on the API's switch."""
 
 from typing import Annotated
 
@@ -81,13 +81,13 @@ def create_account(
     if errors:
         raise invalid(errors)
     chosen = secret.get("password")
-    password_in_force = chosen or passwords.generate()
-    account_id, user_id = users.open_account(opened(), details, admin, passwords.hash_password(password_in_force))
+    initial = chosen or passwords.generate()
+    account_id, user_id = users.open_account(opened(), details, admin, passwords.hash_password(initial))
     link = None
     if chosen is None:
         with acting_for(account_id) as tx:
             link = password_links.create(tx, user_id).url(site())
-    say({"account_id": account_id, "user_id": user_id, "password": password_in_force, "link": link}, json=json)
+    say({"account_id": account_id, "user_id": user_id, "password": initial, "link": link}, json=json)
 
 
 @account_cli.command("list")
@@ -146,7 +146,7 @@ def set_account(
 
 @api_cli.command("on")
 def switch_on(account: Account, *, json: Json = False) -> None:
-    """Switch the API on; refused when neither the plan nor a running trial includes it."""
+    """Switch the API on; refused if neither the plan nor a trial includes it."""
     with acting_for(account) as tx:
         accounts.switch_api(tx, on=True)
     say({"account_id": account, "api_enabled": True}, json=json)

@@ -1,4 +1,4 @@
-"""Commands of operators on backups: making one, checking one, restoring one."""
+"""Commands that write, check and restore backups."""
 
 import shutil
 import signal
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 STANDARD_OUTPUT = Path("-")
 
 Written = Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; - is standard output.")]
-Read = Annotated[Path, typer.Argument(metavar="FILE", help="The file of a backup.")]
+Read = Annotated[Path, typer.Argument(metavar="FILE", help="The backup to read.")]
 Overwrite = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
-Displace = Annotated[bool, typer.Option("--force", help="Restore over a database with accounts, which is kept aside.")]
-Check = Annotated[bool, typer.Option("--check", help="Check that it can be restored, and change nothing.")]
+Displace = Annotated[
+    bool, typer.Option("--force", help="Replace a database with accounts; its file is kept under another name.")
+]
+Check = Annotated[bool, typer.Option("--check", help="Check that the backup can be restored; change nothing.")]
 
 
 def backups(cli: typer.Typer) -> None:
@@ -36,7 +38,7 @@ def backups(cli: typer.Typer) -> None:
 
 
 def backup(file: Written, *, force: Overwrite = False, json: Json = False) -> None:
-    """Write a consistent backup of the database to a file; the server may be running."""
+    """Write a consistent backup of the database to a file, even while the server runs."""
     from retainer.backup.create import create  # noqa: PLC0415  # other commands need none of this
 
     database = embedded_database(file).path
@@ -46,7 +48,7 @@ def backup(file: Written, *, force: Overwrite = False, json: Json = False) -> No
         say({"file": str(file), "bytes": file.stat().st_size, **msgspec.structs.asdict(manifest)}, json=json)
         return
     if json or sys.stdout.isatty():
-        raise typer.BadParameter("standard output gets the backup itself: redirect it, and leave out --json")
+        raise typer.BadParameter("the backup goes to standard output: redirect it, and omit --json")
     with tempfile.TemporaryDirectory() as folder, progress_bars() as progress:
         create(database, Path(folder) / "backup", progress)
         with (Path(folder) / "backup").open("rb") as content:
@@ -54,17 +56,20 @@ def backup(file: Written, *, force: Overwrite = False, json: Json = False) -> No
 
 
 def restore(file: Read, *, check: Check = False, force: Displace = False, json: Json = False) -> None:
-    """Put the database of a backup in place of the configured one; its monitor is paused until you resume it.
+    """Replace the configured database with a backup; its monitor stays paused until you resume it.
 
-    Sessions in the console end, and links with which to set passwords are void.
+    Sessions in the console end, and password links are void.
     """
     from retainer.backup import restore as restoring  # noqa: PLC0415
 
     engine = embedded_database(file)
     database = engine.path
     if check:
-        beside = database.parent if database.parent.is_dir() else None
-        with tempfile.TemporaryDirectory(prefix=".retainer-check-", dir=beside) as folder, progress_bars() as progress:
+        data_dir = database.parent if database.parent.is_dir() else None
+        with (
+            tempfile.TemporaryDirectory(prefix=".retainer-check-", dir=data_dir) as folder,
+            progress_bars() as progress,
+        ):
             checked = restoring.check(file, Path(folder), progress)
         if checked.wrong_sums:
             raise BackupError(f"{file} can be restored. {repair(checked.wrong_sums)}")
@@ -80,7 +85,7 @@ def restore(file: Read, *, check: Check = False, force: Displace = False, json: 
 
 
 def embedded_database(file: Path) -> Sqlite:
-    """Return the configured database; refuse PostgreSQL with the commands to use. Ends cleanly on SIGTERM."""
+    """Return the embedded database, and exit cleanly on SIGTERM. Raises BackupError with advice for PostgreSQL."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     loaded = settings.load()
     if loaded.database_path is None:
@@ -89,12 +94,12 @@ def embedded_database(file: Path) -> Sqlite:
 
 
 def described(file: Path, checked: "Restorable") -> dict[str, object]:
-    """Return what a person or program should know of a backup that was read through."""
+    """Return the properties of a checked backup."""
     manifest = msgspec.structs.asdict(checked.manifest)
     migrated = None if checked.schema == checked.manifest.schema else checked.schema
     return {"file": str(file), **manifest, "migrated_to": migrated, "wrong_sums": checked.wrong_sums}
 
 
 def repair(wrong_sums: list[str]) -> str:
-    """Return a message about sums that are not what their rows come to."""
-    return f"Its sums are not what their rows come to: {', '.join(wrong_sums)}. Once restored: retainer doctor --repair"
+    """Return a message about stored totals that do not match their rows."""
+    return f"Stored totals do not match their rows: {', '.join(wrong_sums)}. After restoring: retainer doctor --repair"

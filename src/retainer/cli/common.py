@@ -30,7 +30,7 @@ WORDS = {None: "-", True: "yes", False: "no"}
 
 
 def say(result: Mapping[str, object], *, json: bool) -> None:
-    """Print a result: as one JSON object, or for a person to read, with lists of objects as tables."""
+    """Print a result as one JSON object, or as text, with lists of objects as tables."""
     if json:
         print(jsons.dumps(result))
         return
@@ -45,7 +45,7 @@ def say(result: Mapping[str, object], *, json: bool) -> None:
 
 
 def shown(value: object) -> str:
-    """Return a value as a person reads it."""
+    """Return a value as text."""
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
     return WORDS[value] if value is None or isinstance(value, bool) else str(value)
@@ -65,7 +65,7 @@ def warn(sentence: str) -> None:
 
 @contextmanager
 def acting_for(account_id: int) -> Iterator[Tx]:
-    """A transaction of an account's operator. Raises `not_found`."""
+    """Run a block in a transaction of an account's operator. Raises `not_found`."""
     store = opened()
     with store.begin(operator_of(store, account_id), write=True) as tx:
         yield tx
@@ -73,14 +73,14 @@ def acting_for(account_id: int) -> Iterator[Tx]:
 
 @contextmanager
 def acting_on(table: sqlalchemy.Table, row_id: int) -> Iterator[Tx]:
-    """A transaction of the operator of the account that a row belongs to. Raises `not_found`."""
+    """Run a block in a transaction of the operator of a row's account. Raises `not_found`."""
     store = opened()
     with store.begin(operator_for(store, table, row_id), write=True) as tx:
         yield tx
 
 
 def site(host: str = "127.0.0.1", port: int = 8000) -> str:
-    """Return the public address of the pages for a person on this machine."""
+    """Return the public address of the site, by default on this machine."""
     return settings.load().base_url or f"http://{'127.0.0.1' if host in {'0.0.0.0', '::'} else host}:{port}"  # noqa: S104
 
 
@@ -90,9 +90,9 @@ def comma_list(text: str | None) -> list[str] | None:
 
 
 def warnings(engine: Engine) -> list[str]:
-    """Return a warning that names the files which other users of this machine can reach; none when there are none."""
+    """Return a warning with the files that other users of this machine can read, if any."""
     paths = " ".join(map(str, engine.world_readable()))
-    return [f"Others on this machine can reach the data. Close it: chmod go= {paths}"] if paths else []
+    return [f"Other users of this machine can read the data. Protect it: chmod go= {paths}"] if paths else []
 
 
 def whole(model: type[T], options: Mapping[str, object]) -> T:
@@ -105,7 +105,7 @@ def whole(model: type[T], options: Mapping[str, object]) -> T:
 
 
 def whole_part(model: type[T], options: Mapping[str, object], errors: FieldErrors, prefix: str = "") -> T:
-    """Return the record that some of a command's options describe; adds what is wrong with them to `errors`.
+    """Return the record that some options of a command describe; notes errors.
 
     `prefix` stands before field names in errors: `admin_` makes `email` the option `--admin-email`.
     """
@@ -125,7 +125,7 @@ def changes(model: type[msgspec.Struct], options: Mapping[str, object]) -> dict[
     """Return the fields that options change. Raises `validation_failed` with all errors, BadParameter for no change."""
     sent = {name: value for name, value in options.items() if value is not None}
     if not sent:
-        raise typer.BadParameter("say what to change; --help lists the options")
+        raise typer.BadParameter("set at least one option; --help lists them")
     errors: FieldErrors = {}
     values = read_fields(model, sent, errors)
     if errors:

@@ -1,4 +1,4 @@
-"""The command that copies an installation from one database into another."""
+"""The command that copies an installation into another database."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from retainer.store.engines import connect
 
 
 def address(text: str) -> str:
-    """Read the address of a database."""
+    """Return the address of a database. Raises BadParameter."""
     try:
         return settings.database_address(text)
     except ValueError:
@@ -31,9 +31,9 @@ Target = Annotated[
 
 
 def copy(*, source: Source = None, target: Target, json: Json = False) -> None:
-    """Copy everything into another database, of either kind, then compare both; all or nothing.
+    """Copy everything into another database of either kind, all or nothing, and compare both.
 
-    Stop the servers of the source first: what they write after the copy began is not in it.
+    Stop the servers of the source first: later writes are not copied.
     """
     from retainer.transfer import copying  # noqa: PLC0415  # other commands need none of this
 

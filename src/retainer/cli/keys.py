@@ -37,7 +37,7 @@ Hours = Annotated[
 
 
 def scope_list(text: str | None) -> list[str] | None:
-    """Return the scopes that an option names."""
+    """Return the scopes of an option."""
     return list(SCOPES) if text == "all" else comma_list(text)
 
 
@@ -94,7 +94,7 @@ def set_key(
 
 @key_cli.command("rotate")
 def rotate_key(key: Key, *, hours: Hours = OVERLAP_HOURS, expires_at: NewExpiry = None, json: Json = False) -> None:
-    """Create a key in place of another, which remains valid for some hours; the new value is shown only once."""
+    """Create a key that replaces another, which remains valid for some hours; the new value is shown only once."""
     rotation = whole(Rotation, {"hours": hours, "expires_at": expires_at})
     with acting_on(api_keys, key) as tx:
         new = key_changes.rotate_key(tx, key, rotation)

@@ -1,4 +1,4 @@
-"""Commands of operators: serve, demo, monitor, migrate, config, openapi, doctor."""
+"""Commands that run and inspect an installation: serve, demo, monitor, migrate, config, openapi, doctor."""
 
 import os
 import platform
@@ -33,9 +33,9 @@ Threads = Annotated[
     int | None, typer.Option(min=1, max=256, help="Threads of each worker.", show_default="RETAINER_THREADS")
 ]
 NoMonitor = Annotated[bool, typer.Option("--no-monitor", help="Do not check the sites.")]
-Once = Annotated[bool, typer.Option("--once", help="Check the sites that are due, then end.")]
+Once = Annotated[bool, typer.Option("--once", help="Check the sites that are due, then exit.")]
 Paused = Annotated[
-    bool | None, typer.Option("--pause/--resume", help="Stop or resume checking in all processes, and end.")
+    bool | None, typer.Option("--pause/--resume", help="Stop or resume checks in all processes, then exit.")
 ]
 Repair = Annotated[bool, typer.Option("--repair", help="Correct stored totals that do not match their rows.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Show what would run and which tables it locks; run nothing.")]
@@ -43,7 +43,7 @@ Out = Annotated[Path | None, typer.Option(help="The file to write.", show_defaul
 
 
 def operate(cli: typer.Typer) -> None:
-    """Add the commands of operators."""
+    """Add the commands."""
     for command in (serve, demo, monitor, migrate_database, config, openapi, doctor):
         cli.command("migrate" if command is migrate_database else None)(command)
 
@@ -71,19 +71,19 @@ def demo(
     no_monitor: NoMonitor = False,
     json: Json = False,
 ) -> None:
-    """Serve two lively demo agencies on a database of its own, created again at every start."""
+    """Serve two demo agencies on a separate database, which is created again at every start."""
     from retainer.demo import fill  # noqa: PLC0415  # only this command needs it
 
     watch(no_monitor=no_monitor)
     path = settings.load().data_dir / "demo.db"
-    os.environ["RETAINER_BACKUP_DIR"] = ""  # a database that is created again at every start needs no backup
+    os.environ["RETAINER_BACKUP_DIR"] = ""  # it is created again at every start
     for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
         file.unlink(missing_ok=True)
     os.environ["RETAINER_DATABASE_URL"] = f"sqlite:///{path.resolve()}"
     engine = connect(os.environ["RETAINER_DATABASE_URL"])
     migrate(engine)
     if sys.stderr.isatty():
-        typer.echo("Filling the demo with two agencies and a year of their work: a few seconds.", err=True)
+        typer.echo("Creating two agencies with a year of work. This takes a few seconds.", err=True)
     access = fill(Store(engine))
     engine.close()
     url = base_url(host, port)
@@ -94,7 +94,7 @@ def demo(
 
 
 def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) -> None:
-    """Check the sites of all accounts, apart from any server; until SIGTERM, or once."""
+    """Check the sites of all accounts without a server, until SIGTERM or once."""
     if paused is not None:
         switch(paused=paused, json=json)
         return
@@ -134,7 +134,7 @@ def switch(*, paused: bool, json: bool) -> None:
 
 
 def watch(*, no_monitor: bool) -> None:
-    """Tell the serving process, through its environment, whether to check the sites."""
+    """Set in the environment of the serving process whether it checks the sites."""
     if no_monitor:
         os.environ["RETAINER_MONITOR"] = "no"
 
@@ -186,10 +186,10 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
     loaded = settings.load()
     engine = connect(loaded.database)
     schema = current(Store(engine)) if engine.exists() else None
-    drifted = recount.inspect(Store(engine), repair=repair) if schema == head() else []
-    if drifted and not repair:
-        advice = "Run retainer doctor --repair, and report it as a defect."
-        raise Refusal("server_error", f"Summaries are not what their rows come to: {', '.join(drifted)}. {advice}")
+    mismatched = recount.inspect(Store(engine), repair=repair) if schema == head() else []
+    if mismatched and not repair:
+        advice = "Run retainer doctor --repair, and report a bug."
+        raise Refusal("server_error", f"Stored totals do not match their rows: {', '.join(mismatched)}. {advice}")
     messages = [*warnings(engine), pause.warning(Store(engine)) if schema == head() else None]
     for message in filter(None, messages):
         typer.echo(message, err=True)
@@ -202,7 +202,7 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
             "database": engine.location,
             "schema": schema,
             "newest_schema": head(),
-            "drifted_summaries": drifted,
+            "drifted_summaries": mismatched,
             "clock": datetime.now(UTC).isoformat(timespec="seconds"),
             "timezone": time.tzname[0],
         },
@@ -229,25 +229,25 @@ def run(host: str, port: int, workers: int, threads: int | None, ready: Callable
     for message in filter(None, messages):
         log.warning(message)
     if os.geteuid() == 0:
-        log.warning("The server runs as root. Run it as a user of its own, who owns the data folder and nothing else.")
+        log.warning("The server runs as root. Run it as a separate user that owns only the data folder.")
     log.drain()
     serve_until_stopped(host=host, port=port, workers=workers, settings=loaded, log=log, ready=ready)
 
 
 def without_accounts(engine: Engine) -> str | None:
-    """Return a warning when there is nobody to serve: the database may be a new one, made where a disk is missing."""
+    """Return a warning if there is no account: an unmounted disk leads to a new, empty database."""
     if has_accounts(Store(engine)):
         return None
-    advice = "Open one with retainer account create; if there were some, check that the disk is mounted."
+    advice = "Create one with retainer account create. If there should be accounts, check that the disk is mounted."
     return f"{engine.location} has no account. {advice}"
 
 
 def log_now(log: "Log", warning: str) -> None:
-    """Log a warning before something that takes long."""
+    """Log a warning immediately."""
     log.warning(warning)
     log.drain()
 
 
 def base_url(host: str, port: int) -> str:
-    """Return the address of the API for a person on this machine."""
+    """Return the address of the API, by default on this machine."""
     return site(host, port) + BASE_PATH

@@ -1,4 +1,4 @@
-"""Commands of operators on money: removing a payment that was recorded by mistake."""
+"""Commands on payments."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ Payment = Annotated[int, typer.Argument(metavar="PAYMENT", min=1, max=MAX_INTEGE
 
 @payment_cli.command("remove")
 def remove_payment(payment: Payment, *, json: Json = False) -> None:
-    """Remove a payment; what it paid is due again. What is known of it is kept in the audit."""
+    """Remove a payment, so that its amount is due again; the audit log keeps its details."""
     with acting_on(schema.payments, payment) as tx:
         removed = payments.remove(tx, payment)
     say(msgspec.structs.asdict(removed), json=json)

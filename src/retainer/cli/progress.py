@@ -1,4 +1,4 @@
-"""The bars that show how far a long command is."""
+"""Progress bars of long commands."""
 
 import sys
 from collections.abc import Iterator
@@ -13,16 +13,16 @@ from retainer.backup import Progress
 
 @contextmanager
 def progress_bars() -> Iterator[Progress]:
-    """Show a bar for each part of the work, on a terminal only, until the block ends."""
+    """Show a bar for each part of a block's work, on a terminal only."""
     tasks: dict[str, TaskID] = {}
     columns = (TextColumn("{task.description:<12}"), BarColumn(), TaskProgressColumn())
     with Bars(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bars:
 
-        def show(what: str, done: int, total: int) -> None:
-            if what not in tasks:
+        def show(part: str, done: int, total: int) -> None:
+            if part not in tasks:
                 for task in tasks.values():
                     bars.update(task, completed=1, total=1)
-                tasks[what] = bars.add_task(what, total=total or None)
-            bars.update(tasks[what], completed=done)
+                tasks[part] = bars.add_task(part, total=total or None)
+            bars.update(tasks[part], completed=done)
 
         yield show

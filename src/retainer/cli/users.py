@@ -75,11 +75,11 @@ def create_user(
         "password": password,
     }
     details = whole(UserDetails, options)
-    password_in_force = details.password or passwords.generate()
-    password_hash = passwords.hash_password(password_in_force)
+    initial = details.password or passwords.generate()
+    password_hash = passwords.hash_password(initial)
     with acting_for(account) as tx:
         user_id = users.create_user(tx, details, password_hash)
-    say({"user_id": user_id, "password": password_in_force}, json=json)
+    say({"user_id": user_id, "password": initial}, json=json)
 
 
 @user_cli.command("invite")
@@ -143,7 +143,7 @@ def set_user(
         "password": password,
     }
     if cost_rate_from is not None and cost_rate is None:
-        raise invalid({"cost_rate_from": ["Say which rate counts from then on: --cost-rate."]})
+        raise invalid({"cost_rate_from": ["Set the rate that applies from then on: --cost-rate."]})
     change_user(user, passwords.hashed_fields(changes(UserDetails, options)), json=json)
 
 
@@ -184,13 +184,13 @@ def revoke_session(session: Session, *, json: Json = False) -> None:
 
 
 def change_user(user: int, values: Fields, *, json: bool) -> None:
-    """Change a user, and print what became of it."""
+    """Change a user, and print it."""
     with acting_on(schema.users, user) as tx:
         changed = cost_rates.change_user(tx, user, values)
     say(changed, json=json)
     if values.get("cost_rate") is not None:
         store = opened()
-        while labour.recount_step(store):  # or a server does, when this process is ended
+        while labour.recount_step(store):  # a server does the rest if this process is stopped
             pass
 
 
