@@ -29,7 +29,7 @@ from retainer.store.tx import Store, Tx
 from retainer.traffic import counts
 from retainer.traffic.answered import Answered
 from retainer.traffic.recorder import RequestRecorder
-from retainer.traffic.requests import Filter, list_requests, requests_of_record
+from retainer.traffic.request_log import LogFilter, list_requests, requests_of_record
 from retainer.values.exact import as_instant, utcnow
 
 DAYS, KEYS, ROUNDS, BATCHES, BATCH = 30, 10, 15, 30, 5000
@@ -110,11 +110,11 @@ def questions(key_ids: list[int], count: int) -> dict[str, Question]:
     since = as_instant(NOW - timedelta(days=DAYS))
 
     def page(**wanted: Any) -> Question:
-        return lambda tx: list_requests(tx, Filter(**wanted))
+        return lambda tx: list_requests(tx, LogFilter(**wanted))
 
     return {
         "newest": page(),
-        "a page among the oldest": lambda tx: list_requests(tx, Filter(), after=oldest),
+        "a page among the oldest": lambda tx: list_requests(tx, LogFilter(), after=oldest),
         "of a key": page(key_id=first),
         "server errors": page(status="5xx"),
         "client errors": page(status="4xx"),

@@ -12,7 +12,7 @@ from retainer.identity.admins import operator_of
 from retainer.identity.keys import key_list
 from retainer.schema.migrations import migrate
 from retainer.traffic import counts
-from retainer.traffic.requests import Filter, list_requests
+from retainer.traffic.request_log import LogFilter, list_requests
 from tests.conftest import CONTRACT_CHECKER
 from tests.factories import ApiClient
 from tests.length import length
@@ -71,8 +71,8 @@ def test_the_request_log_has_a_month_a_limit_that_was_met_and_a_bad_minute(agenc
     with agency.store.begin(operator_of(agency.store, 1), write=False) as tx:
         tx.snapshot()
         month = counts.by_day(tx, 30)
-        failed = list_requests(tx, Filter(status="5xx")).requests
-        written = list_requests(tx, Filter(method="PATCH")).requests
+        failed = list_requests(tx, LogFilter(status="5xx")).requests
+        written = list_requests(tx, LogFilter(method="PATCH")).requests
     assert len([day for day in month.values() if day.requests]) >= 28
     assert 1500 < sum(day.requests for day in month.values()) < 6000
     assert max(day.busiest_minute for day in month.values()) > 600
@@ -85,7 +85,7 @@ def test_the_keys_were_last_used_when_the_request_log_says(agency):
     with agency.store.begin(operator_of(agency.store, 1), write=False) as tx:
         tx.snapshot()
         for key in key_list.list_keys(tx):
-            newest = list_requests(tx, Filter(key_id=key.id), limit=1).requests
+            newest = list_requests(tx, LogFilter(key_id=key.id), limit=1).requests
             if newest:
                 assert (key.last_used_at, key.last_used_address) == (newest[0].answered_at, newest[0].address)
                 assert key.created_at < newest[0].answered_at

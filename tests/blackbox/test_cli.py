@@ -23,7 +23,7 @@ from testing.process import (
 )
 
 from retainer.cli import cli
-from retainer.traffic.requests import Filter
+from retainer.traffic.request_log import LogFilter
 
 INSTANT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"
 PAST = "2020-01-01T00:00:00Z"
@@ -229,7 +229,7 @@ def test_every_option_has_a_help_text():
 
 
 def test_every_filter_of_the_request_log_has_an_option():
-    filters = {f" requests list --{name.replace('_', '-')}" for name in Filter.__struct_fields__}
+    filters = {f" requests list --{name.replace('_', '-')}" for name in LogFilter.__struct_fields__}
     assert filters - dict(parameters(typer.main.get_command(cli))).keys() == set()
 
 

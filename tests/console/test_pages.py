@@ -8,7 +8,7 @@ from retainer.console.routes import CONSOLE_ROUTES, Action
 from retainer.identity import audit
 from retainer.identity.keys import key_list
 from retainer.identity.people import password_links, sessions, users
-from retainer.traffic.requests import Filter, list_requests
+from retainer.traffic.request_log import LogFilter, list_requests
 from tests.console.test_key_pages import made, recorded, value_of
 from tests.console.visitor import PASSWORD, Visitor, admin_of
 from tests.factories import ApiClient
@@ -21,7 +21,7 @@ def fill(api: ApiClient) -> dict[str, str]:
     ids = {kind: str(api.make(f"/{kind}")["id"]) for kind in RECORDS}
     recorded(api)
     with api.operating() as tx:
-        position = list_requests(tx, Filter(), limit=1).requests[0].position
+        position = list_requests(tx, LogFilter(), limit=1).requests[0].position
         session = sessions.list_sessions(tx)[0].id
     texts = {"key": api.key_id, "user": api.member_id, "session": session, "position": position}
     return {name: str(text) for name, text in texts.items()} | {

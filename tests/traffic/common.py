@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 import msgspec
 
 from retainer.identity.admins import operator_of
-from retainer.traffic import requests
+from retainer.traffic import request_log
 from retainer.traffic.answered import Answered
 from retainer.traffic.recorder import RequestRecorder
-from retainer.traffic.requests import Filter
+from retainer.traffic.request_log import LogFilter
 from retainer.values.exact import as_instant
 
 NOON = "2026-03-10T12:00:00.000000Z"
@@ -46,7 +46,7 @@ def write(api, *batch):
 
 def listed(api, after=None, limit=50, **wanted):
     with api.store.begin(operator_of(api.store, api.account_id), write=False) as tx:
-        return requests.list_requests(tx, Filter(**wanted), after=after, limit=limit)
+        return request_log.list_requests(tx, LogFilter(**wanted), after=after, limit=limit)
 
 
 def asked(api, function, *arguments, **options):

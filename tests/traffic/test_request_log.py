@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from retainer.identity.keys.keys import KeyDetails, create_key
-from retainer.traffic import requests
+from retainer.traffic import request_log
 from retainer.traffic.answered import MAX_PATH_LENGTH
 from tests.databases import each_database
 from tests.traffic.common import NOON, answered, asked, later, listed, write
@@ -96,7 +96,7 @@ def test_the_newest_requests_that_wrote_a_record_are_found(api, other_tenant):
     write(api, *(answered(api, time=later(n), record="/clients/7", method="PATCH") for n in range(12)))
     write(api, answered(api, time=later(13), record="/clients/77"))
     write(other_tenant, answered(other_tenant, time=later(14), record="/clients/7"))
-    found = asked(api, requests.requests_of_record, "clients", 7)
+    found = asked(api, request_log.requests_of_record, "clients", 7)
     assert [request.answered_at for request in found] == [later(n) for n in range(11, 1, -1)]
 
 
@@ -105,7 +105,7 @@ def test_requests_beside_those_that_wrote_a_record_are_not_shown_with_them(api):
     own = [answered(api, time=later(n), record="/clients/7", request_id=f"own-{n}") for n in (1, 3, 5)]
     beside = [answered(api, time=later(n), record=each) for n, each in ((2, None), (4, "/clients/8"), (6, "/tags/7"))]
     write(api, *own, *beside)
-    found = asked(api, requests.requests_of_record, "clients", 7)
+    found = asked(api, request_log.requests_of_record, "clients", 7)
     assert [request.request_id for request in found] == ["own-5", "own-3", "own-1"]
 
 
@@ -193,9 +193,9 @@ def expected(requests, wanted):
     return sorted((each["time"] for each in requests if is_found(each)), reverse=True)
 
 
-@pytest.mark.parametrize("most", [requests.MAX_SCANNED, 30])
+@pytest.mark.parametrize("most", [request_log.MAX_SCANNED, 30])
 def test_every_search_finds_what_looking_at_each_request_finds(api, monkeypatch, most):
-    monkeypatch.setattr(requests, "MAX_SCANNED", most)
+    monkeypatch.setattr(request_log, "MAX_SCANNED", most)
     rng = random.Random(most)
     with api.operating() as tx:
         other_key = create_key(tx, KeyDetails("Other", api.admin_id, ["clients:read"])).id
@@ -230,7 +230,7 @@ def test_every_search_finds_what_looking_at_each_request_finds(api, monkeypatch,
         found_some += bool(seen)
     assert found_some > 30
     records = [each["time"] for each in made if each["record"] == "/clients/1"]
-    found = asked(api, requests.requests_of_record, "clients", 1, limit=5)
+    found = asked(api, request_log.requests_of_record, "clients", 1, limit=5)
     assert [request.answered_at for request in found] == sorted(records, reverse=True)[:5]
 
 
@@ -265,7 +265,7 @@ def test_a_position_that_is_none_is_refused(api):
 
 
 def test_a_search_looks_at_no_more_than_so_many_requests_and_says_how_far(api, monkeypatch):
-    monkeypatch.setattr(requests, "MAX_SCANNED", 10)
+    monkeypatch.setattr(request_log, "MAX_SCANNED", 10)
     write(api, answered(api, path="/tags"), *(answered(api, time=later(n)) for n in range(1, 46)))
     pages, after = [], None
     while not pages or after:

@@ -14,7 +14,7 @@ from retainer.cli.copy import copy
 from retainer.cli.keys import key_cli
 from retainer.cli.operate import operate
 from retainer.cli.payments import payment_cli
-from retainer.cli.requests import request_cli
+from retainer.cli.request_log import request_cli
 from retainer.cli.users import session_cli, user_cli
 from retainer.errors import Refusal
 from retainer.settings import SettingsError

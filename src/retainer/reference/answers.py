@@ -13,7 +13,7 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Routes
 from retainer.reference.examples import ORIGIN
 from retainer.reference.markdown import html_of
-from retainer.reference.pages import START, Page, groups_of, pages_of
+from retainer.reference.pages import START, ReferencePage, groups_of, pages_of
 from retainer.reference.search import search
 from retainer.web.assets import publish
 from retainer.web.pages import markup, page, render
@@ -85,7 +85,7 @@ def html_page(routes: Routes, path: str) -> str:
     return markup("reference/page.html", **context)
 
 
-def frame(routes: Routes, shown: Page | Place, query: str = "") -> dict[str, Any]:
+def frame(routes: Routes, shown: ReferencePage | Place, query: str = "") -> dict[str, Any]:
     """Return what stands around every page."""
     groups: dict[str, list[Any]] = {**groups_of(pages_of(routes))}
     groups["More"] = [*groups["More"], TRY]

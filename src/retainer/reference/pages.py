@@ -24,7 +24,7 @@ CHANGELOG = Path(__file__).parent / "changelog.md"
 GUIDE = ("keys", "lists", "writing", "values", "limits", "retries", "reports")
 
 
-class Page(NamedTuple):
+class ReferencePage(NamedTuple):
     """A page: its Markdown, of which the first heading is its title, and the group in which it is listed."""
 
     path: str
@@ -57,7 +57,7 @@ START = "/docs"
 
 
 @cache
-def pages_of(routes: Routes) -> dict[str, Page]:
+def pages_of(routes: Routes) -> dict[str, ReferencePage]:
     """Return all pages by path, in the order in which they are listed; addresses are those of `ORIGIN`."""
     document = openapi_page.document_of(routes)
     resources = resources_of(routes, document)
@@ -83,7 +83,7 @@ def pages_of(routes: Routes) -> dict[str, Page]:
         found.append(page_of(f"{START}/{name}", "Guide", f"guide/{name}.md", context | {"example": example}))
     found += [page_of(f"{START}/{name}", "Guide", f"{name}.md", context) for name in ("errors", "scopes")]
     found += [page_of(each.path, "Resources", "resource.md", {"resource": each}) for each in resources]
-    found.append(Page(f"{START}/changelog", "More", CHANGELOG.read_text(encoding="utf-8")))
+    found.append(ReferencePage(f"{START}/changelog", "More", CHANGELOG.read_text(encoding="utf-8")))
     return {page.path: page for page in found}
 
 
@@ -91,10 +91,10 @@ LISTED = sorted(EVERY_LIST - {"sort", "page", "per_page"})
 """The filters that every list takes."""
 
 
-def page_of(path: str, group: str, template: str, context: dict[str, Any]) -> Page:
+def page_of(path: str, group: str, template: str, context: dict[str, Any]) -> ReferencePage:
     """Return a page from its template."""
     text = markup(f"reference/{template}", samples=sample_blocks, json=json_text, **context)
-    return Page(path, group, re.sub(r"\n{3,}", "\n\n", text).strip() + "\n")
+    return ReferencePage(path, group, re.sub(r"\n{3,}", "\n\n", text).strip() + "\n")
 
 
 def sample_blocks(example: Example) -> str:
@@ -116,9 +116,9 @@ def by_scope(resources: list[Resource]) -> list[tuple[str, list[Any]]]:
     return [(scope, [pair for name, pair in needed if name == scope]) for scope in SCOPES]
 
 
-def groups_of(pages: dict[str, Page]) -> dict[str, list[Page]]:
+def groups_of(pages: dict[str, ReferencePage]) -> dict[str, list[ReferencePage]]:
     """Return the pages of each group."""
-    found: dict[str, list[Page]] = {}
+    found: dict[str, list[ReferencePage]] = {}
     for page in pages.values():
         found.setdefault(page.group, []).append(page)
     return found

@@ -17,7 +17,7 @@ from retainer.kernel.resource import read_id
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import HOUR
 from retainer.store.tx import Tx
-from retainer.traffic import counts, requests
+from retainer.traffic import counts, request_log
 from retainer.traffic.counts import OperationCounts
 from retainer.values.exact import instant_after
 
@@ -60,7 +60,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         key=key,
         chart=charts.daily_chart(tx, DAYS, key.id),
         operations=counts.operations(tx, instant_after(tx.now, -key_list.UNUSED), key.id)[:RECENT],
-        recent=requests.list_requests(tx, requests.Filter(key_id=key.id), limit=RECENT).requests,
+        recent=request_log.list_requests(tx, request_log.LogFilter(key_id=key.id), limit=RECENT).requests,
         rate_limit=plan.requests_per_minute,
         in_words=words.scopes_in_words,
         names={key.id: key.name},
@@ -101,7 +101,7 @@ def show_revoke(tx: Tx, context: PageContext) -> Reply:
     """Show what stops when a key is revoked."""
     key = key_of(tx, context)
     hour_ago = instant_after(tx.now, -key_list.RECENT)
-    recent = requests.list_requests(tx, requests.Filter(key_id=key.id, since=hour_ago))
+    recent = request_log.list_requests(tx, request_log.LogFilter(key_id=key.id, since=hour_ago))
     frequent = Counter(request.operation or "other" for request in recent.requests).most_common(1)
     return context.render(
         "key_revoke",

@@ -10,7 +10,7 @@ from retainer.identity.keys import key_list
 from retainer.identity.plans import PLANS, includes_api
 from retainer.store.tx import Tx
 from retainer.traffic import counts
-from retainer.traffic.requests import Filter, list_requests
+from retainer.traffic.request_log import LogFilter, list_requests
 from retainer.values.exact import instant_after
 
 CONFIRMATION = "switch off"
@@ -22,7 +22,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
     """Show the API's switch, plan, keys, and the last 24 hours."""
     account = accounts.get_account(tx)
     keys = key_list.list_keys(tx)
-    failed = Filter(status="5xx", since=instant_after(tx.now, -FAILURES_OF))
+    failed = LogFilter(status="5xx", since=instant_after(tx.now, -FAILURES_OF))
     return context.render(
         "overview",
         account=account,

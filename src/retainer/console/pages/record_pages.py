@@ -19,7 +19,7 @@ from retainer.kernel.query import parameters
 from retainer.schema.crm import tags
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
-from retainer.traffic.requests import requests_of_record
+from retainer.traffic.request_log import requests_of_record
 from retainer.values.parameters import read_whole
 from retainer.values.records import Record
 

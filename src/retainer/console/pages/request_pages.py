@@ -11,9 +11,8 @@ from retainer.identity import accounts
 from retainer.identity.keys import key_list
 from retainer.identity.plans import PLANS
 from retainer.store.tx import Tx
-from retainer.traffic import counts
-from retainer.traffic import requests as traffic
-from retainer.traffic.requests import Filter, LoggedRequest, Page
+from retainer.traffic import counts, request_log
+from retainer.traffic.request_log import LogFilter, LoggedRequest, LogPage
 from retainer.values.exact import instant_after
 
 PER_PAGE = 50
@@ -37,7 +36,7 @@ class Share(NamedTuple):
 def show_list(tx: Tx, context: PageContext) -> Reply:
     """Show the log, newest first, with a chart and each key's share of the rate limit."""
     query = context.query
-    filters = forms.read_filters(Filter, query)
+    filters = forms.read_filters(LogFilter, query)
     page = read_page(tx, filters, query.text("after") or None)
     names = {key.id: key.name for key in key_list.list_keys(tx)}
     span = query.text("span") if query.text("span") in SPANS else "24h"
@@ -46,7 +45,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         "requests",
         page=page,
         filters=filters,
-        is_filtered=filters != Filter(),
+        is_filtered=filters != LogFilter(),
         keys=names,
         spans=SPANS,
         span=span,
@@ -70,18 +69,18 @@ def show(tx: Tx, context: PageContext) -> Reply:
     return context.render("request", logged=request, key=keys[0] if keys else None)
 
 
-def read_page(tx: Tx, filters: Filter, after: str | None) -> Page:
+def read_page(tx: Tx, filters: LogFilter, after: str | None) -> LogPage:
     """Return a page of the log; the first one for an invalid position."""
     try:
-        return traffic.list_requests(tx, filters, after=after, limit=PER_PAGE)
+        return request_log.list_requests(tx, filters, after=after, limit=PER_PAGE)
     except ValueError:
-        return traffic.list_requests(tx, filters, limit=PER_PAGE)
+        return request_log.list_requests(tx, filters, limit=PER_PAGE)
 
 
 def find_request(tx: Tx, position: str) -> LoggedRequest:
     """Return the request at a position of the log. Raises `not_found`."""
     try:
-        found = traffic.request_at(tx, position)
+        found = request_log.request_at(tx, position)
     except ValueError:
         found = None
     if found is None:

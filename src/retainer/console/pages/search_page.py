@@ -4,7 +4,7 @@ from retainer.console.catalogue import label_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import Refusal
 from retainer.store.tx import Tx
-from retainer.traffic import requests
+from retainer.traffic import request_log
 
 KINDS = ("clients", "projects", "invoices", "tickets")
 SHOWN = 8
@@ -14,7 +14,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
     """Show the results for a text; a request id redirects to its request."""
     text = context.query.text("q")
     if text:
-        logged = requests.list_requests(tx, requests.Filter(request_id=text), limit=1).requests
+        logged = request_log.list_requests(tx, request_log.LogFilter(request_id=text), limit=1).requests
         if logged:
             return context.redirect(f"/requests/{logged[0].position}")
     found = []

@@ -43,7 +43,9 @@ class MyAccount(msgspec.Struct):
     id: Annotated[int, "The account of all records that the key can see."]
     name: Annotated[str, "The name of the agency."]
     plan: Annotated[str, "`agency`, `scale` or `enterprise`; during a trial also `solo` or `studio`."]
-    trial_ends_at: Annotated[Instant | None, "End of the trial, during which every plan includes the API; null without a trial."]
+    trial_ends_at: Annotated[
+        Instant | None, "End of the trial, during which every plan includes the API; null without a trial."
+    ]
     currency: Annotated[Currency, "Default currency of clients and of internal work."]
     timezone: Annotated[Timezone, "Time zone in which days begin and end."]
 
@@ -53,7 +55,9 @@ class MyRateLimit(msgspec.Struct):
 
     limit: Annotated[int, "Maximum number of requests in any `window_seconds`."]
     remaining: Annotated[int, "Number of requests that are left."]
-    reset: Annotated[int, "Unix time, in seconds, at which the whole limit is available again if no more requests are sent."]
+    reset: Annotated[
+        int, "Unix time, in seconds, at which the whole limit is available again if no more requests are sent."
+    ]
     window_seconds: Annotated[int, "Length of the moving window, in seconds."]
 
 

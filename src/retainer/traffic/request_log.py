@@ -47,11 +47,11 @@ class LoggedRequest(msgspec.Struct, frozen=True):
 
     @property
     def position(self) -> str:
-        """The position in the log, for `Page.next` and links."""
+        """The position in the log, for `LogPage.next` and links."""
         return f"{self.answered_at}.{self.number}"
 
 
-class Filter(msgspec.Struct, frozen=True, kw_only=True):
+class LogFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which requests are listed. None means any."""
 
     key_id: Id | None = None
@@ -70,7 +70,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """Before this instant."""
 
 
-class Page(msgspec.Struct, frozen=True):
+class LogPage(msgspec.Struct, frozen=True):
     """Requests, newest first, and where the next page begins; None at the end of the log.
 
     A page has as many requests as were asked for, if there are that many. The one exception is a page that compared
@@ -113,7 +113,7 @@ COMPARED: dict[str, ColumnElement[bool]] = INDEXED | {
 """Conditions as they are compared with each request along an index."""
 
 
-def list_requests(tx: Tx, wanted: Filter, *, after: str | None = None, limit: int = 50) -> Page:
+def list_requests(tx: Tx, wanted: LogFilter, *, after: str | None = None, limit: int = 50) -> LogPage:
     """Return a page of the requests that match a filter; `after` is the `next` of the previous page.
 
     Raises ValueError for an invalid position.
@@ -133,7 +133,7 @@ def request_at(tx: Tx, position: str) -> LoggedRequest | None:
 
 def requests_of_record(tx: Tx, kind: str, record_id: int, limit: int = 10) -> list[LoggedRequest]:
     """Return the newest requests that have written a record, or a part of it: `invoices`, 5."""
-    return list_requests(tx, Filter(record=f"/{kind}/{record_id}"), limit=limit).requests
+    return list_requests(tx, LogFilter(record=f"/{kind}/{record_id}"), limit=limit).requests
 
 
 def position_of(text: str) -> tuple[str, int]:
@@ -145,7 +145,7 @@ def position_of(text: str) -> tuple[str, int]:
     return found[1], int(found[2])
 
 
-def _search(tx: Tx, values: Values, limit: int) -> Page:
+def _search(tx: Tx, values: Values, limit: int) -> LogPage:
     """Return the newest requests that match the values of a filter, and of a position `before`."""
     names, values = _conditions(values)
     values |= {"limit": limit + 1, "scanned": MAX_SCANNED}
@@ -156,10 +156,10 @@ def _search(tx: Tx, values: Values, limit: int) -> Page:
     rows = tx.all(Deferred(_page, (names, end is not None)), **values)
     found = [LoggedRequest(*row) for row in rows]
     if len(found) > limit:
-        return Page(found[:limit], found[limit - 1].position, None)
+        return LogPage(found[:limit], found[limit - 1].position, None)
     if end is not None:
-        return Page(found, f"{end[0]}.{end[1] + 1}", end[0])
-    return Page(found, None, None)
+        return LogPage(found, f"{end[0]}.{end[1] + 1}", end[0])
+    return LogPage(found, None, None)
 
 
 def _conditions(values: Values) -> tuple[frozenset[str], Values]:

@@ -8,7 +8,7 @@ import typer
 from retainer.cli.common import Account, Json, Since, Until, opened, say, whole
 from retainer.errors import invalid
 from retainer.identity.admins import operator_of
-from retainer.traffic.requests import Filter, LoggedRequest, list_requests
+from retainer.traffic.request_log import LogFilter, LoggedRequest, list_requests
 
 request_cli = typer.Typer(help="Look up the requests of an account's keys.", no_args_is_help=True)
 
@@ -55,7 +55,7 @@ def list_logged(
         "since": since,
         "until": until,
     }
-    wanted, store = whole(Filter, options), opened()
+    wanted, store = whole(LogFilter, options), opened()
     with store.begin(operator_of(store, account), write=False) as tx:
         try:
             page = list_requests(tx, wanted, after=after, limit=limit)
