@@ -62,7 +62,7 @@ class MyRateLimit(msgspec.Struct):
 
 
 class ServerInfo(msgspec.Struct):
-    """The server."""
+    """The software that answers, and its clock."""
 
     version: Annotated[str, "Version of Retainer, like 1.0.0."]
     api_version: Annotated[str, "Version of the API, as in the path."]
@@ -76,7 +76,7 @@ class Me(msgspec.Struct):
     user: Annotated[MyUser, "The user that the key acts as."]
     account: Annotated[MyAccount, "The account that the key belongs to."]
     rate_limit: Annotated[MyRateLimit, "The rate limit of the key, after this request."]
-    server: Annotated[ServerInfo, "The server."]
+    server: Annotated[ServerInfo, "The software that answers, and its clock."]
 
 
 KEY = select(*(api_keys.c[name] for name in MyKey.__struct_fields__)).where(api_keys.c.id == bindparam("id"))
