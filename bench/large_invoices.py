@@ -26,7 +26,7 @@ from bench.slow_senders import open_account
 from retainer.billing.invoices import invoices
 from retainer.billing.invoices.types import Invoice
 from retainer.crm import clients
-from retainer.demo.records import make
+from retainer.demo.make import make
 from retainer.identity.admins import operator_of
 from retainer.rollups import doctor
 from retainer.schema.migrations import migrate

@@ -16,7 +16,7 @@ from retainer.sites import uptime
 from retainer.sites.monitor import schedule
 from retainer.store import constraints
 from retainer.store.engines.postgresql import Postgresql
-from retainer.store.records import row_mapper
+from retainer.store.row_mapper import row_mapper
 from retainer.store.statements import statements_of
 from tests.databases import PostgresqlDatabases
 

@@ -27,7 +27,7 @@ from retainer.kernel.resource import Operation
 from retainer.schema import expressions
 from retainer.schema.filters import Where
 from retainer.schema.sites import site_plugins
-from retainer.store.records import RowMapper
+from retainer.store.row_mapper import RowMapper
 from retainer.store.tx import Tx
 from retainer.work import tasks
 from tests.contract.cases import LISTS

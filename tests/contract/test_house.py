@@ -20,7 +20,7 @@ import retainer
 from retainer.app import RESOURCES
 from retainer.schema import metadata
 from retainer.store.engines import Sqlite
-from retainer.store.records import Derived
+from retainer.store.row_mapper import Derived
 from retainer.values.records import WRITE_ONLY, Record
 from tests.contract.cases import OPERATIONS
 from tests.databases import only_sqlite

@@ -10,7 +10,7 @@ from retainer.schema.billing import allocations, invoice_lines
 from retainer.schema.expressions import has_covered_hours, is_unpriced
 from retainer.schema.filters import Where
 from retainer.store.engines.sql import comma_list
-from retainer.store.records import Derived
+from retainer.store.row_mapper import Derived
 from retainer.values.kinds import Id
 
 TimeBillingStatus = Annotated[

@@ -32,7 +32,7 @@ from retainer.rollups.sources import BILLED_EXPENSES, BILLED_TIME, Source
 from retainer.schema.billing import allocations, expenses, invoice_lines
 from retainer.schema.work import milestones, time_entries
 from retainer.store.engines.sql import INSTANT, INTEGER, is_listed, listed, listed_rows
-from retainer.store.records import R
+from retainer.store.row_mapper import R
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.reading import writable_fields

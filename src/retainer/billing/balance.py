@@ -13,7 +13,7 @@ from retainer.schema import expressions
 from retainer.schema.billing import OPEN_INVOICES, credit_notes, invoices, payments
 from retainer.schema.columns import in_literals
 from retainer.schema.filters import Where
-from retainer.store.records import Derived
+from retainer.store.row_mapper import Derived
 from retainer.store.tables import TODAY
 from retainer.store.tx import Tx
 from retainer.values.exact import LAST_DAY

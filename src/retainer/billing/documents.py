@@ -20,7 +20,7 @@ from retainer.schema.work import projects
 from retainer.shared import relations
 from retainer.store import constraints
 from retainer.store.engines.sql import INTEGER, is_listed, listed
-from retainer.store.records import R, row_mapper
+from retainer.store.row_mapper import R, row_mapper
 from retainer.store.tables import ACCOUNT, metadata
 from retainer.store.tx import Tx
 from retainer.values import money

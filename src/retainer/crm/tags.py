@@ -17,7 +17,7 @@ from retainer.schema import TAG_LINKS
 from retainer.schema.crm import tags
 from retainer.schema.filters import Where
 from retainer.store.engines.sql import INTEGER, combined, comma_list, is_listed, listed
-from retainer.store.records import Derived, RefersTo, split_ids
+from retainer.store.row_mapper import Derived, RefersTo, split_ids
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.kinds import Color, Id, Text50

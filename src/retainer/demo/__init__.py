@@ -12,7 +12,7 @@ from retainer.demo.administration import Access
 from retainer.demo.agencies import HARBOUR, NORTHLIGHT, STREETS, TAGS, Agency
 from retainer.demo.bills import Bills
 from retainer.demo.care import Care
-from retainer.demo.records import at, make
+from retainer.demo.make import at, make
 from retainer.demo.traffic import Traffic
 from retainer.demo.work import Work
 from retainer.identity.accounts import AccountDetails

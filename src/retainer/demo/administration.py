@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from retainer.demo.records import at, make
+from retainer.demo.make import at, make
 from retainer.identity import accounts
 from retainer.identity.accounts import AccountDetails
 from retainer.identity.admins import Admin, operator_of

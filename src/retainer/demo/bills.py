@@ -14,7 +14,7 @@ from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices import invoices
 from retainer.billing.invoices.types import Invoice, Payment
 from retainer.crm import clients
-from retainer.demo.records import at, make
+from retainer.demo.make import at, make
 from retainer.demo.work import Job
 from retainer.rollups.changes import changing_balance
 from retainer.schema.billing import expenses

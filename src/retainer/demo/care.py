@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 from retainer import schema
 from retainer.crm import clients
 from retainer.demo.agencies import ASKED, PLUGINS
-from retainer.demo.records import make
+from retainer.demo.make import make
 from retainer.sites import sites, uptime
 from retainer.store.tx import Tx
 from retainer.support import ticket_replies, tickets

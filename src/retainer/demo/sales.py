@@ -11,7 +11,7 @@ from retainer.billing.quotes import quotes
 from retainer.billing.quotes.types import Quote
 from retainer.crm import clients
 from retainer.demo.agencies import KINDS, Kind
-from retainer.demo.records import at, make
+from retainer.demo.make import at, make
 from retainer.store.tx import Tx
 from retainer.work import projects
 

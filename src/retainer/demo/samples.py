@@ -15,7 +15,7 @@ from retainer.billing.invoices.types import Invoice
 from retainer.billing.quotes import quotes
 from retainer.billing.quotes.types import Quote
 from retainer.crm import clients, contacts, tags
-from retainer.demo.records import make
+from retainer.demo.make import make
 from retainer.sites import sites
 from retainer.store.tx import Tx
 from retainer.support import ticket_replies, tickets

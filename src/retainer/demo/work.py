@@ -9,7 +9,7 @@ from sqlalchemy import update
 from retainer import schema
 from retainer.crm import clients
 from retainer.demo.agencies import INTERNAL, KINDS, WORK, Kind
-from retainer.demo.records import at, make
+from retainer.demo.make import at, make
 from retainer.rollups.changes import changing
 from retainer.rollups.sources import TASKS
 from retainer.store.tx import Tx

@@ -8,7 +8,7 @@ from sqlalchemy import Table
 from retainer.errors import FieldErrors, Refusal
 from retainer.kernel import etag
 from retainer.kernel.http import Request
-from retainer.store.records import R
+from retainer.store.row_mapper import R
 from retainer.store.tx import Tx
 from retainer.values.reading import complete, fixed_errors, misspelt, read_fields
 from retainer.values.records import Record

@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, select
 from retainer.errors import Refusal
 from retainer.schema.identity import accounts, api_keys, users
 from retainer.store.engines.sql import json_row
-from retainer.store.records import decode_row
+from retainer.store.row_mapper import decode_row
 from retainer.store.tx import Actor, Tx
 
 CALLER_COLUMNS = {

@@ -11,7 +11,7 @@ import msgspec
 from sqlalchemy import Table
 
 from retainer.errors import Refusal
-from retainer.store.records import R, row_mapper
+from retainer.store.row_mapper import R, row_mapper
 from retainer.store.tx import Tx
 from retainer.values.records import Record
 

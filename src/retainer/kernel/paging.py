@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Select, Table, bindparam, func, null, sele
 
 from retainer.kernel.http import Request
 from retainer.kernel.query import Filter, Signature, conditions, parameters, read_pairs, read_values, signature_of
-from retainer.store.records import R, RowMapper, row_mapper
+from retainer.store.row_mapper import R, RowMapper, row_mapper
 from retainer.store.statements import Deferred
 from retainer.store.tables import totals
 from retainer.store.tx import Tx

@@ -16,7 +16,7 @@ from retainer.openapi.headers import always_and
 from retainer.openapi.schemas import Schemas
 from retainer.openapi.values import Json, said_of, schema_of
 from retainer.store.constraints import singular
-from retainer.store.records import folds
+from retainer.store.row_mapper import folds
 from retainer.values.kinds import Id
 from retainer.values.records import Record
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 
 from sqlalchemy import ColumnElement, Select, Table
 
-from retainer.store.records import comparable_amount
+from retainer.store.row_mapper import comparable_amount
 from retainer.values.kinds import UserId
 
 FOUND = "Records in which this text occurs, whatever the case: in {searched}"

@@ -29,7 +29,7 @@ from retainer.schema.work import projects
 from retainer.shared import relations
 from retainer.sites import plugins, uptime
 from retainer.sites.plugins import Plugin
-from retainer.store.records import Derived
+from retainer.store.row_mapper import Derived
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
 from retainer.values.kinds import HttpStatus, Id, Instant, SiteUrl, Text20, Text50, Text191

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, case, delete, func, insert, select, update
 
 from retainer.schema.sites import site_checks, site_hours, sites
-from retainer.store.records import Derived
+from retainer.store.row_mapper import Derived
 from retainer.store.tables import NOW
 from retainer.store.transaction import Transaction
 from retainer.store.tx import Tx

@@ -8,7 +8,7 @@ from msgspec import Struct
 from sqlalchemy import ColumnElement, Select, Table, UniqueConstraint, bindparam, delete, false, func, select, update
 from sqlalchemy.sql.dml import UpdateBase
 
-from retainer.store.records import RefersTo
+from retainer.store.row_mapper import RefersTo
 from retainer.store.tables import metadata
 
 MISSING = "There is no such {} in this account."

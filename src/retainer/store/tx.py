@@ -14,7 +14,7 @@ from retainer.store import constraints
 from retainer.store.constraints import MISSING, Step, singular
 from retainer.store.engines.base import TRANSACTION_SECONDS, DriverCursor, Engine, Row, TransientConflict
 from retainer.store.engines.sql import INTEGER, TEXT, Part, combined, insert_or_add, rows_of
-from retainer.store.records import R, folds, row_mapper
+from retainer.store.row_mapper import R, folds, row_mapper
 from retainer.store.statements import Statement, Statements, statements_of
 from retainer.store.tables import ACCOUNT, totals
 from retainer.store.transaction import Transaction, UnscopedTx

@@ -27,7 +27,7 @@ from retainer.schema.support import tickets
 from retainer.schema.work import projects
 from retainer.shared import relations
 from retainer.shared.numbering import increment_series
-from retainer.store.records import Derived
+from retainer.store.row_mapper import Derived
 from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId, Priority

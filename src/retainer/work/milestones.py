@@ -20,7 +20,7 @@ from retainer.schema import expressions
 from retainer.schema.filters import since, truth, until
 from retainer.schema.work import milestones, projects
 from retainer.shared import relations
-from retainer.store.records import Derived
+from retainer.store.row_mapper import Derived
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
 from retainer.values.kinds import Currency, Day, Id, Instant, Money, Position, Text191, Text5000

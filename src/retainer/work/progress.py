@@ -5,7 +5,7 @@ from collections.abc import Callable
 from sqlalchemy import ColumnElement, Table, and_, case, or_
 
 from retainer.schema.expressions import is_covered, ratio
-from retainer.store.records import Derived
+from retainer.store.row_mapper import Derived
 
 
 def _remaining(table: Table) -> ColumnElement[int | None]:

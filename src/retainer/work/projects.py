@@ -27,7 +27,7 @@ from retainer.schema.crm import clients
 from retainer.schema.filters import DefaultExclusion, since, truth, until
 from retainer.schema.work import projects
 from retainer.shared import relations
-from retainer.store.records import Derived
+from retainer.store.row_mapper import Derived
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
 from retainer.values.exact import amount_of, percent

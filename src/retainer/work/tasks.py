@@ -28,7 +28,7 @@ from retainer.schema.filters import DefaultExclusion, since, truth, until
 from retainer.schema.support import tickets
 from retainer.schema.work import milestones, projects, tasks
 from retainer.shared import relations
-from retainer.store.records import Derived
+from retainer.store.row_mapper import Derived
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId, Priority
 from retainer.values.kinds import Day, Id, Instant, Position, Text191, Text255, Text20000, UserId

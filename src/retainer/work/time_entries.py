@@ -34,7 +34,7 @@ from retainer.schema.support import tickets
 from retainer.schema.work import projects, tasks, time_entries
 from retainer.shared import ownership, relations
 from retainer.store.engines.sql import INTEGER, json_row
-from retainer.store.records import decode_row
+from retainer.store.row_mapper import decode_row
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.kinds import Day, Id, Text191, UserId

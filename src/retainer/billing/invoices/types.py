@@ -9,7 +9,7 @@ from msgspec import Meta
 from retainer.billing import allocation_types, balance, document_types
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.document_types import Lines
-from retainer.store.records import Derived, split_ids
+from retainer.store.row_mapper import Derived, split_ids
 from retainer.values.common import ExternalId
 from retainer.values.kinds import (
     Country,

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Table, and_, case, or_, select
 from retainer.billing import document_types
 from retainer.billing.document_types import Lines
 from retainer.schema.billing import invoices, quotes
-from retainer.store.records import Derived
+from retainer.store.row_mapper import Derived
 from retainer.store.tables import TODAY
 from retainer.values.common import ExternalId
 from retainer.values.kinds import Day, Id, Instant, Text50, Text191, Text255, Text1000, Text2000, UnitPrice

@@ -18,7 +18,7 @@ from retainer.identity.audit import Target
 from retainer.identity.plans import PLANS
 from retainer.kernel.caller import CALLER_COLUMNS, CALLERS, Caller
 from retainer.schema.identity import accounts, api_keys, users
-from retainer.store.records import decode_row
+from retainer.store.row_mapper import decode_row
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Store, Tx
 from retainer.values.kinds import Id, Instant, Text100, kind, one_of

@@ -1,4 +1,4 @@
-"""Records made from fields as from the body of a request, by the same rules."""
+"""Builds records from fields by the rules of request bodies, and sets the clock of the demo."""
 
 from datetime import UTC, date, datetime, time
 from typing import Any, TypeVar
