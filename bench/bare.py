@@ -45,7 +45,7 @@ OF_KEY = """
 SELECT {}
 FROM api_keys k JOIN users u ON u.id = k.user_id JOIN accounts a ON a.id = k.account_id
 WHERE k.hash = ?"""
-FIXED = [
+COMMON_HEADERS = [
     ("content-type", "application/json; charset=utf-8"),
     ("cache-control", "private, no-cache"),
     ("vary", "Authorization, X-Api-Key, Accept-Encoding"),
@@ -79,7 +79,7 @@ class Bare:
         request_id = environ.get("HTTP_X_REQUEST_ID", "")
         if not REQUEST_ID.fullmatch(request_id):
             request_id = f"req_{random.getrandbits(96):024x}"
-        headers = [*FIXED, ("x-request-id", request_id)]
+        headers = [*COMMON_HEADERS, ("x-request-id", request_id)]
         try:
             status, body = self.answer(environ, headers)
         except Refused as refusal:

@@ -21,7 +21,7 @@ from bench.servers import RETAINER, Server, request, start, stop, wait
 NAMES = ("overview", "revenue-by-client", "revenue-by-month", "utilisation", "project-profitability")
 YEAR_MS, ALWAYS_MS, GROWTH, COST = 50, 150, 3.0, 0.85
 WRITE, SECONDS = "POST /time-entries", 2.0
-LONGEST = 1095  # days before today
+MAX_DAYS = 1095  # days before today
 WITHOUT = [sys.executable, "-m", "bench.without_reports"]
 
 
@@ -33,7 +33,7 @@ def asked(keys: list[str]) -> dict[str, Iterator[bytes]]:
         "12 months": f"from={months.replace(day=1)}",
         "365 days": f"from={today - timedelta(days=364)}",
         "last year": f"from={past}-01-01&to={past}-12-31",
-        "all": f"from={today - timedelta(days=LONGEST)}",
+        "all": f"from={today - timedelta(days=MAX_DAYS)}",
     }
     paths = {f"{name}, {what}": f"/reports/{name}?{query}" for what, query in days.items() for name in NAMES}
     paths[f"{NAMES[-1]}, all"] = f"/reports/{NAMES[-1]}"

@@ -75,7 +75,7 @@ def test_nobody_waits_for_a_reader_that_has_stopped_and_nothing_is_lost_when_it_
 
 @any_database
 def test_what_a_stopped_reader_keeps_waiting_is_bounded_and_the_rest_is_dropped_with_a_count(terminal, monkeypatch):
-    monkeypatch.setattr(writers, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(writers, "MAX_WAITING_BYTES", 100_000)
     log = terminal.log
     for number in range(5000):
         log.warning(str(number))
@@ -98,7 +98,7 @@ def test_what_a_stopped_reader_keeps_waiting_is_bounded_and_the_rest_is_dropped_
 
 @any_database
 def test_lines_that_nobody_flushes_are_bounded_and_requests_among_them_count_as_lost(api, monkeypatch):
-    monkeypatch.setattr(logs, "MOST_KEPT", 10)
+    monkeypatch.setattr(logs, "MAX_LINES", 10)
     for _ in range(14):
         api.get("/me")
     log = api.app.log

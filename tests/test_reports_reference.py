@@ -35,7 +35,7 @@ from tests.reference.reports import ISSUED, REPORTS, WEEK, Books, next_day, unit
 
 WORLDS, ROUNDS = int(os.environ.get("REPORT_WORLDS", length(10))), 50
 HISTORY, STEPS = 200, 6  # what has happened before anything is asked, and what happens between one round and the next
-LONGEST = 1096  # days
+MAX_DAYS = 1096  # days
 UNKNOWN_ID = 999_999_999
 CURRENCIES = ("EUR", "JPY", "EUR", "KWD", "USD")
 KNOWN_CURRENCIES = ("EUR", "USD", "JPY", "KWD")
@@ -544,7 +544,7 @@ class World:
                 (first - long, last),
                 (day - long, day),
                 (day - long, day + short),
-                (day - (LONGEST - 1) * one, day),
+                (day - (MAX_DAYS - 1) * one, day),
                 (None, day),
                 (None, None),
             ]

@@ -31,7 +31,7 @@ PAUSE_SECONDS = 0.04  # between two requests of a caller, so that no limit is re
 DOWN_SECONDS = 2.0
 NOTICED_SECONDS = REPLY_SECONDS + 0.5  # after which each worker knows that PostgreSQL hangs: one does not tell another
 HUNG_SECONDS = 8.0
-REFUSED_SECONDS, LONGEST_SECONDS, RETURN_SECONDS = 1.0, 5.0, 2.0  # what is allowed
+REFUSED_SECONDS, MAX_SECONDS, RETURN_SECONDS = 1.0, 5.0, 2.0  # what is allowed
 
 
 @dataclass
@@ -198,7 +198,7 @@ class Cycle:
     def violations(self) -> list[str]:
         """What is not as it must be."""
         figures = [
-            ("longest request", self.longest, LONGEST_SECONDS),
+            ("longest request", self.longest, MAX_SECONDS),
             ("longest refusal", self.longest_refusal, REFUSED_SECONDS),
             ("first success", self.first_success, RETURN_SECONDS),
         ]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from testing.process import PATIENCE, drained, environment, until
 
-from retainer.server.http.connections import MAX_OF_AN_ADDRESS, ConnectionGuard
+from retainer.server.http.connections import MAX_PER_ADDRESS, ConnectionGuard
 from retainer.settings import Settings
 
 IDLE = 2300
@@ -50,7 +50,7 @@ def test_thousands_of_idle_connections_of_one_address_delay_nobody_and_are_cut_t
 
             def are_cut():
                 assert (oldest.get("/me").status, other.get("/me").status) == (200, 200)
-                return sum(map(is_closed, links)) > IDLE - MAX_OF_AN_ADDRESS
+                return sum(map(is_closed, links)) > IDLE - MAX_PER_ADDRESS
 
             until(are_cut, "those over the share end")
         assert oldest.local_address == kept, "the oldest stay"
@@ -78,21 +78,21 @@ def test_a_look_finds_the_connections_that_were_accepted_and_no_others(tmp_path,
     except OSError:
         pytest.skip("no IPv6 here")
     guard = ConnectionGuard(Settings(), lambda *_: None)
-    guard.look()
+    guard.scan()
     began = time.monotonic()
     with listener, socket.create_connection(listener.getsockname()[:2]) as client, listener.accept()[0] as accepted:
         (tmp_path / "file").touch()
         with (tmp_path / "file").open("rb"):
-            (found,) = [each for each in guard.look() if each.descriptor == accepted.fileno()]
-            assert client.fileno() not in [each.descriptor for each in guard.look()]
+            (found,) = [each for each in guard.scan() if each.descriptor == accepted.fileno()]
+            assert client.fileno() not in [each.descriptor for each in guard.scan()]
         assert (found.address, found.inode) == (host, os.fstat(accepted.fileno()).st_ino)
         time.sleep(0.1)
-        (found,) = [each for each in guard.look() if each.descriptor == accepted.fileno()]
+        (found,) = [each for each in guard.scan() if each.descriptor == accepted.fileno()]
         assert 0.05 < found.silent <= time.monotonic() - began + A_TICK
         began = time.monotonic()
         accepted.sendall(b"x")
         assert client.recv(1) == b"x"
-        (found,) = [each for each in guard.look() if each.descriptor == accepted.fileno()]
+        (found,) = [each for each in guard.scan() if each.descriptor == accepted.fileno()]
         assert found.silent <= time.monotonic() - began + A_TICK
         accepted.sendall(b"y")
         assert client.recv(1) == b"y", "the socket is still open"
@@ -122,7 +122,7 @@ from retainer.settings import Settings
 
 def scan():
     while True:
-        guard.look()
+        guard.scan()
 
 sys.setswitchinterval(1e-6)
 guard = ConnectionGuard(Settings(), print)

@@ -25,7 +25,7 @@ from tests.blackbox.corpus import (
     refused_bodies,
 )
 
-LARGEST = 1024 * 1024
+MAX_BODY_BYTES = 1024 * 1024
 MEGABYTE = 1_000_000
 NUMBERS = itertools.count(1)
 TARGETS = [("clients", "GET"), ("external-contacts", "GET")] + [
@@ -402,7 +402,12 @@ def test_pipelined_requests_are_answered_in_their_order(server, agency):
 
 @pytest.mark.parametrize(
     ("key", "length", "status"),
-    [(False, len(SMUGGLED), 401), (True, len(SMUGGLED), 400), (False, LARGEST + 1, 413), (True, LARGEST + 1, 413)],
+    [
+        (False, len(SMUGGLED), 401),
+        (True, len(SMUGGLED), 400),
+        (False, MAX_BODY_BYTES + 1, 413),
+        (True, MAX_BODY_BYTES + 1, 413),
+    ],
     ids=["no key", "no JSON", "too large without a key", "too large"],
 )
 def test_a_refused_body_is_never_read_as_the_next_request(server, agency, address, key, length, status):
@@ -439,7 +444,7 @@ def head_of(key, *lines):
 
 
 def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_sent(server, agency):
-    for size in (LARGEST + 1, 10**9, 10**15):
+    for size in (MAX_BODY_BYTES + 1, 10**9, 10**15):
         head = head_of(agency["key"], b"Content-Length: %d" % size)
         with socket.create_connection(("127.0.0.1", server.port), timeout=1.0) as link:
             link.sendall(head)
@@ -448,7 +453,7 @@ def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_sent(server, a
 
 
 def test_a_body_of_exactly_the_limit_is_read(client):
-    assert client.post("/tags", json.dumps({"name": "x"}).encode().ljust(LARGEST)).status == 201
+    assert client.post("/tags", json.dumps({"name": "x"}).encode().ljust(MAX_BODY_BYTES)).status == 201
 
 
 def flood(server, head, megabytes):
@@ -484,7 +489,7 @@ def test_endless_chunks_are_refused_and_take_no_memory(server, agency, address):
 
 def test_a_chunked_body_past_the_limit_is_refused_before_its_end(server, agency):
     head = head_of(agency["key"], b"Transfer-Encoding: chunked")
-    chunk = b"%x\r\n" % (LARGEST + 65536) + b"a" * (LARGEST + 65536) + b"\r\n"
+    chunk = b"%x\r\n" % (MAX_BODY_BYTES + 65536) + b"a" * (MAX_BODY_BYTES + 65536) + b"\r\n"
     found, closed = raw(server, head + chunk, wait=2.0)
     assert [checked(answer).status for answer in found] == [413] or (closed and not found)
 

@@ -65,7 +65,7 @@ def few(operations: Iterable[Operation]) -> pytest.MarkDecorator:
 
 def home(operation: Operation) -> str:
     """Return the declared path of the collection in which an operation creates records."""
-    return operation.resource.made_at or operation.path
+    return operation.resource.location or operation.path
 
 
 def rows_of(name: str) -> list[tuple[str, ...]]:

@@ -258,7 +258,7 @@ def test_what_was_made_is_answered_whole_and_can_be_found(api, operation):
     answer = send(api, request)
     assert answer.status == 201
     location = answer.headers["location"]
-    collection = operation.resource.made_at or request.path
+    collection = operation.resource.location or request.path
     assert location == f"{base()}{collection}/{answer.data['id']}"
     read = api.get(location.removeprefix(base()))
     assert read.status in {200, 404, 405}

@@ -195,7 +195,7 @@ FAULTS = {
         at(etag, "matches", lambda *_: False), "if_none_match_saves", on("GET /clients/{client_id}"), r"\(304, b''"
     ),
     "Idempotency-Key is not read": Fault(
-        at(idempotency, "attempt", do_nothing), "retry_is_replayed", on("POST /clients"), "^201 "
+        at(idempotency, "read_attempt", do_nothing), "retry_is_replayed", on("POST /clients"), "^201 "
     ),
     "unknown parameters are dropped: lists": Fault(lax_queries, "unknown_parameter_is_refused", on("GET /clients"), OK),
     "unknown parameters are dropped: writes": Fault(

@@ -5,7 +5,7 @@ from typing import Any
 
 from retainer.identity.keys import keys
 from retainer.identity.keys.keys import SCOPES, KeyDetails
-from retainer.kernel.http import LARGEST_BODY
+from retainer.kernel.http import MAX_BODY_BYTES
 from retainer.kernel.idempotency import Attempt
 from tests.factories import Answer, ApiClient
 
@@ -26,7 +26,7 @@ def refusals(api: ApiClient, studio: dict[str, Any]) -> Iterator[Answer]:
     yield api.call("DELETE", "/clients")
     yield from of_repeated_writes(api)
     yield api.patch("/clients/1", {"phone": "+49 221 5550143"}, headers={"If-Match": '"c0ffee"'})
-    yield api.call("POST", "/tags", raw=b" " * (LARGEST_BODY + 1))
+    yield api.call("POST", "/tags", raw=b" " * (MAX_BODY_BYTES + 1))
     yield api.call("POST", "/tags", raw=b"name=Urgent", headers={"Content-Type": "application/x-www-form-urlencoded"})
     yield api.post("/clients", {"email": "office", "country": "Germany"})
     yield api.get("/invoices", "state=open")

@@ -44,7 +44,7 @@ from tests.reference import random_documents
 from tests.reference.arithmetic import DIGITS, Ties
 from tests.reference.documents import Ledger, Line, Note, Refused
 
-MOST_NOTES = 6
+MAX_NOTES = 6
 UNUSED_RATE = Decimal(77)
 """The tax rate of lines that say none: there are none."""
 TURN = 2000
@@ -77,7 +77,7 @@ class Product:
         first = {"description": "Design", "unit_price": "100"}
         self.invoice = api.make("/invoices", client_id=client, status="sent", lines=[first])
         path = f"/invoices/{self.invoice['id']}/credit-notes"
-        self.notes = [api.post(path, {"amount": "1"}).data["id"] for _ in range(MOST_NOTES)]
+        self.notes = [api.post(path, {"amount": "1"}).data["id"] for _ in range(MAX_NOTES)]
         self.store = api.store
         self.written: list[int] = []
         self.actor = Actor(api.account_id, api.admin_id, "admin", "EUR", "UTC", 30, "C-{0000}")
@@ -232,7 +232,7 @@ def compare(product: Product, tx: Tx, rng: Random, seen: Counter[str]) -> None:
     invoice = product.bill(tx, document)
     seen["documents"] += 1
     seen["lines"] += len(expected)
-    large = [place for place, line in enumerate(expected) if abs(line.amount) > reference.LARGEST * 10**digits]
+    large = [place for place, line in enumerate(expected) if abs(line.amount) > reference.MAX_AMOUNT * 10**digits]
     agree("which lines are too large", len(tx.errors.get("unit_price", ())) > 0, bool(large))
     if large:
         seen["refused documents"] += 1

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tests.reference.arithmetic import DIGITS, allocate, clamp, exact, half_up
 
-LARGEST = 10**12
+MAX_AMOUNT = 10**12
 
 
 class Refused(Exception):

@@ -215,7 +215,7 @@ class Work(Record):
 class Entry(Work):
     VERBATIM, AMOUNTS = (*Work.VERBATIM, "duration_minutes", "is_locked"), ("amount",)
     DERIVED = ("billing_status",)  # also from its project's billing type; the rest of it are fields of its own
-    FIXED = ("client", "project", "date", "billable", "duration_minutes", "hourly_rate")
+    LOCKED_FIELDS = ("client", "project", "date", "billable", "duration_minutes", "hourly_rate")
     rate_is_sent = False
 
     is_locked = property(lambda self: self.invoice_line is not None)
@@ -245,8 +245,8 @@ class Entry(Work):
 class Expense(Work):
     VERBATIM = (*Work.VERBATIM, "category", "amount_includes_tax")
     AMOUNTS, DECIMALS = ("amount", "net_amount", "billable_amount"), ("tax_rate", "markup_percent")
-    FIXED = ("client", "project", "date", "billable", "description", "amount", "tax_rate", "markup_percent")
-    FIXED = (*FIXED, "amount_includes_tax", "category")
+    LOCKED_FIELDS = ("client", "project", "date", "billable", "description", "amount", "tax_rate", "markup_percent")
+    LOCKED_FIELDS = (*LOCKED_FIELDS, "amount_includes_tax", "category")
     tax_rate, markup_percent, amount_includes_tax, category, amount = Fraction(0), Fraction(0), True, "other", 0
 
     billed_amount = property(lambda self: self.billable_amount)
@@ -329,8 +329,8 @@ class Quote(Document):
     VERBATIM = (*Taxed.VERBATIM, "title", "valid_until", "status", "notes", "terms", "external_id")
     IDS = (*Document.IDS, "invoice", "converted_project")
     MOMENTS = ("sent_at", "accepted_at", "declined_at")
-    FIXED = ("client_id", "currency", "issue_date")
-    FROZEN = (*FIXED, "project_id", "title", "valid_until", "notes", "terms")
+    LOCKED_FIELDS = ("client_id", "currency", "issue_date")
+    FROZEN = (*LOCKED_FIELDS, "project_id", "title", "valid_until", "notes", "terms")
     title = valid_until = converted_project = notes = terms = external_id = None
 
     invoices = property(lambda self: [invoice for invoice in self.agency.invoices if invoice.quote is self])
@@ -351,7 +351,7 @@ class Invoice(Document):
     DERIVED = ("is_overdue", "days_overdue")
     IDS = (*Document.IDS, "quote")
     MOMENTS = ("sent_at", "paid_at", "voided_at", "written_off_at")
-    FIXED = ("client_id", "project_id", "issue_date", "subject", "currency")
+    LOCKED_FIELDS = ("client_id", "project_id", "issue_date", "subject", "currency")
     quote = due_date = subject = notes = terms = billed_to = None
 
     def __init__(self, **values):
@@ -573,7 +573,7 @@ class Agency:
         ):
             refusal.note("hourly_rate")
         if before and before.invoice_line:
-            entry.lock(refusal, before, *Entry.FIXED)
+            entry.lock(refusal, before, *Entry.LOCKED_FIELDS)
         self.check_room(refusal, entry, before)
         refusal.refuse()
         return self.save(self.entries, before, entry)
@@ -605,7 +605,7 @@ class Agency:
         if expense.amount == 0:
             refusal.note("amount")
         if before and before.invoice_line:
-            expense.lock(refusal, before, *Expense.FIXED)
+            expense.lock(refusal, before, *Expense.LOCKED_FIELDS)
         if expense.amount.denominator > 1:
             refusal.note("amount")
         refusal.refuse()
@@ -790,7 +790,7 @@ class Agency:
         former = before.effective_status if before else "draft"
         new_status = body.get("status", former)
         frozen = before and before.converted
-        fixed = Quote.FROZEN if frozen else () if "draft" in {former, new_status} else Quote.FIXED
+        fixed = Quote.FROZEN if frozen else () if "draft" in {former, new_status} else Quote.LOCKED_FIELDS
         body = self.strip_fixed(fixed, refusal, body, before)
         quote.assign(body, "issue_date", "valid_until", "title", "notes", "terms", "external_id")
         self.set_header(refusal, quote, body, before)
@@ -841,7 +841,7 @@ class Agency:
             invoice.client, invoice.currency, invoice.subject = quote.client, quote.currency, quote.title
             invoice.notes, invoice.terms = quote.notes, quote.terms
             invoice.project = None if refusal.errors else quote.converted_project or quote.project
-        body = self.strip_fixed(() if former == "draft" else Invoice.FIXED, refusal, body, before)
+        body = self.strip_fixed(() if former == "draft" else Invoice.LOCKED_FIELDS, refusal, body, before)
         invoice.assign(body, "issue_date", "due_date", "subject", "notes", "terms")
         self.set_header(refusal, invoice, body, before)
         if former == "draft":

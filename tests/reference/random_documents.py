@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from tests.reference.arithmetic import DIGITS, Ties, clamp, exact
-from tests.reference.documents import LARGEST, Ledger, Line, Refused
+from tests.reference.documents import MAX_AMOUNT, Ledger, Line, Refused
 
 PROJECTS = 3
 RATES = ("0", "7", "19", "19.0", "20", "21", "25", "5.5", "8.1", "8.10", "2.5", "10", "12.5", "50", "60", "100")
@@ -87,9 +87,9 @@ def line(rng: Random, kind: str, digits: int) -> dict[str, Any]:
         quantity, unit_price, discount = rng.choice(ways)
     elif kind == "large":
         quantity = rng.choice(("1", "2", "3", "-7", "1000", "8.0001", "1000000000"))
-        most = floor(LARGEST * 10**4 / abs(exact(quantity)))
+        most = floor(MAX_AMOUNT * 10**4 / abs(exact(quantity)))
         near = most - rng.randint(0, 3) if rng.random() < 0.5 else rng.randint(0, most)
-        unit_price = text(min(near + rng.choice((0, 0, 0, 0, 4)), LARGEST * 10**4), 4)
+        unit_price = text(min(near + rng.choice((0, 0, 0, 0, 4)), MAX_AMOUNT * 10**4), 4)
         discount = rng.choice(("0", "0", discount))
     return {"quantity": quantity, "unit_price": unit_price, "discount_percent": discount}
 

@@ -26,7 +26,7 @@ PRODUCT = "retainer"
 MANIFEST, DATABASE = "manifest.json", "retainer.db"
 LEVEL = 4
 CHUNK = 1 << 20
-LARGEST_MANIFEST = 1 << 16
+MAX_MANIFEST_BYTES = 1 << 16
 GZIP = b"\x1f\x8b"
 SEAL_BEGINS = GZIP + b"\x08\x10\0\0\0\0\0\xffsha256:"
 SEAL_ENDS = b"\0\x03\0" + bytes(8)
@@ -139,7 +139,7 @@ def _damaged(path: Path, why: str) -> BackupError:
 
 def _manifest(path: Path, tar: tarfile.TarFile) -> Manifest:
     try:
-        manifest = msgspec.json.decode(_content(path, tar, MANIFEST).read(LARGEST_MANIFEST), type=Manifest)
+        manifest = msgspec.json.decode(_content(path, tar, MANIFEST).read(MAX_MANIFEST_BYTES), type=Manifest)
     except msgspec.DecodeError as error:
         raise _damaged(path, f"its manifest cannot be read: {error}") from None
     if (manifest.product, manifest.format) != (PRODUCT, FORMAT):

@@ -20,12 +20,12 @@ GZIP_SUFFIX = "-gzip"
 """Ends the tag of a compressed answer, whose bytes are others (RFC 9110, 8.8.3.3)."""
 
 
-def of(data: bytes) -> str:
+def compute(data: bytes) -> str:
     """The strong tag of a document, from its bytes."""
     return f'"{_digest(data)}"'
 
 
-def of_record(table: Table, record: Record, data: bytes) -> str:
+def compute_for_record(table: Table, record: Record, data: bytes) -> str:
     """The strong tag of a record of a table; `data` is the record as JSON, as it is answered."""
     return f'"{_held(table, record)}.{_digest(data)}"'
 

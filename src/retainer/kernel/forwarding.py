@@ -11,13 +11,13 @@ from retainer.settings import Settings
 
 Address = IPv4Address | IPv6Address
 NODE = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<four>[0-9.]+))(?::[0-9]+)?")
-LONGEST_HOST, LONGEST_ADDRESS = 262, 64
+MAX_HOST_LENGTH, MAX_ADDRESS_LENGTH = 262, 64
 HOST = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
 
 def is_host(text: str) -> bool:
     """Whether a text is a host with or without a port."""
-    return len(text) <= LONGEST_HOST and _is_host(text)
+    return len(text) <= MAX_HOST_LENGTH and _is_host(text)
 
 
 @lru_cache(maxsize=256)
@@ -112,7 +112,7 @@ def is_trusted(peer: Address | None, settings: Settings) -> bool:
 
 def parse_address(text: str) -> Address | None:
     """Return an address from its text, IPv4 also when written as IPv6; None for anything else."""
-    return _parse(text) if len(text) <= LONGEST_ADDRESS else None
+    return _parse(text) if len(text) <= MAX_ADDRESS_LENGTH else None
 
 
 @lru_cache(maxsize=4096)

@@ -11,21 +11,21 @@ from retainer.kernel import forwarding
 from retainer.settings import BASE_PATH, Settings
 
 NOTHING = frozenset({"", "0"})
-LARGEST_BODY = 1024 * 1024
+MAX_BODY_BYTES = 1024 * 1024
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MADE, MADE_LENGTH = "req_", len("req_") + 24
+ID_PREFIX, ID_LENGTH = "req_", len("req_") + 24
 """How an id begins that was made here, and how long it is."""
-NEW_ID = re.compile(rf"{MADE}(0[0-9a-f]{{11}})[0-9a-f]{{12}}")
-SENT_ID = re.compile(rf"(?!{MADE}.{{24}}$)[A-Za-z0-9._-]{{1,64}}")
+NEW_ID = re.compile(rf"{ID_PREFIX}(0[0-9a-f]{{11}})[0-9a-f]{{12}}")
+SENT_ID = re.compile(rf"(?!{ID_PREFIX}.{{24}}$)[A-Za-z0-9._-]{{1,64}}")
 """Which ids of callers are taken: none that looks as if it was made here."""
 
 
 def new_request_id() -> str:
     """Return a label, no secret; it begins with the time."""
-    return f"{MADE}{time.time_ns() // 1_000_000:012x}{random.getrandbits(48):012x}"
+    return f"{ID_PREFIX}{time.time_ns() // 1_000_000:012x}{random.getrandbits(48):012x}"
 
 
-def made_at(request_id: str) -> datetime | None:
+def created_at(request_id: str) -> datetime | None:
     """Return when a request id was made here; None for one that a caller has sent."""
     found = NEW_ID.fullmatch(request_id)
     return EPOCH + timedelta(milliseconds=int(found[1], 16)) if found else None
@@ -68,13 +68,13 @@ class Request:
         """Refuse what needs no look at the rest: no host, or several, or a body that says it is too large."""
         forwarding.check_host(self.environ)
         length = self.environ.get("CONTENT_LENGTH")
-        if length and (len(length) > 10 or int(length) > LARGEST_BODY):
+        if length and (len(length) > 10 or int(length) > MAX_BODY_BYTES):
             raise too_large()
 
     def read(self) -> bytes:
         """The whole body; at most a byte more than the limit is ever read."""
-        body: bytes = self.environ["wsgi.input"].read(LARGEST_BODY + 1)
-        if len(body) > LARGEST_BODY:
+        body: bytes = self.environ["wsgi.input"].read(MAX_BODY_BYTES + 1)
+        if len(body) > MAX_BODY_BYTES:
             raise too_large()
         self.has_body = False
         return body

@@ -18,16 +18,16 @@ from retainer.store.tx import Tx
 from retainer.values.exact import as_instant
 from retainer.values.strict_json import meaning
 
-KEEP = timedelta(hours=24)
-VISIBLE = re.compile(r"[!-~]{1,255}")
+RETENTION = timedelta(hours=24)
+KEY_PATTERN = re.compile(r"[!-~]{1,255}")
 
 
 _same = (idempotency_keys.c.key_id == bindparam("key_id")) & (idempotency_keys.c.value == bindparam("value"))
-STORED = select(*idempotency_keys.c["fingerprint", "status", "headers", "body"]).where(
+FIND = select(*idempotency_keys.c["fingerprint", "status", "headers", "body"]).where(
     _same, idempotency_keys.c.created_at > bindparam("since")
 )
-REPLACED = delete(idempotency_keys).where(_same)
-KEPT = insert(idempotency_keys).values(
+DELETE_EXPIRED = delete(idempotency_keys).where(_same)
+STORE = insert(idempotency_keys).values(
     account_id=ACCOUNT,
     **{name: bindparam(name) for name in idempotency_keys.c.keys() if name != "account_id"},  # noqa: SIM118
 )
@@ -59,15 +59,15 @@ class Attempt:
         with self.lock:
             self.running.discard((self.key_id, self.value))
 
-    def once(self, tx: Tx, perform: Callable[[], Response]) -> Response:
+    def run_or_replay(self, tx: Tx, perform: Callable[[], Response]) -> Response:
         """What the first request was answered, or what this one performs, kept in the same transaction."""
         key = {"key_id": self.key_id, "value": self.value}
-        row = tx.one(STORED, since=as_instant(datetime.fromisoformat(tx.now) - KEEP), **key)
+        row = tx.one(FIND, since=as_instant(datetime.fromisoformat(tx.now) - RETENTION), **key)
         if row is None:
             response = perform()
-            tx.run(REPLACED, **key)
+            tx.run(DELETE_EXPIRED, **key)
             kept = {"status": response.status, "headers": json.dumps(response.headers), "body": response.body}
-            tx.run(KEPT, fingerprint=self.fingerprint, created_at=tx.now, **kept, **key)
+            tx.run(STORE, fingerprint=self.fingerprint, created_at=tx.now, **kept, **key)
             return response
         fingerprint, status, headers, body = row
         if fingerprint != self.fingerprint:
@@ -78,7 +78,7 @@ class Attempt:
         return Response(status, [*map(tuple, json.loads(headers)), ("idempotency-replayed", "true")], body)
 
 
-def attempt(request: Request, key_id: int, body: dict[str, Any] | bytes) -> Attempt | None:
+def read_attempt(request: Request, key_id: int, body: dict[str, Any] | bytes) -> Attempt | None:
     """The attempt that a write's Idempotency-Key names, if it has one. Raises `bad_request` for a key that is none.
 
     Bodies are the same when they mean the same, however they are written; one that is no JSON is taken as it is.
@@ -86,7 +86,7 @@ def attempt(request: Request, key_id: int, body: dict[str, Any] | bytes) -> Atte
     value = request.header("IDEMPOTENCY_KEY")
     if value is None:
         return None
-    if not VISIBLE.fullmatch(value):
+    if not KEY_PATTERN.fullmatch(value):
         raise Refusal("bad_request", "Idempotency-Key takes 1 to 255 visible ASCII characters, like a UUID.")
     meant = body if isinstance(body, bytes) else meaning(body)
     parts = (request.method.encode(), request.path.encode(), request.query.encode(), meant)

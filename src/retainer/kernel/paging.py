@@ -19,7 +19,7 @@ from retainer.values.records import Record
 
 T = TypeVar("T")
 PER_PAGE = 25
-LARGEST_PAGE = 100
+MAX_PAGE_SIZE = 100
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ def read_list(request: Request, model: type[Filter]) -> tuple[Filter, Page]:
         return model(), Page(1, PER_PAGE, model.sorts[:1], url, "")
     pairs = read_pairs(request)
     readers = {name: parameter.read for name, parameter in parameters(model).items()}
-    size = partial(read_number, maximum=LARGEST_PAGE)
+    size = partial(read_number, maximum=MAX_PAGE_SIZE)
     sort = partial(read_sort, [name.lstrip("-") for name in model.sorts])
     values = read_values(pairs, {"page": read_number, "per_page": size, "sort": sort, **readers})
     others = urlencode([pair for pair in pairs if pair[0] != "page"])
@@ -148,7 +148,9 @@ def _total(table: Table, limits: Limits) -> Select[Any]:
     return select(func.count()).select_from(table).where(*_limits(table, limits))
 
 
-def _rows(table: Table, model: type[Record], limits: Limits, sort: tuple[str, ...], size: int, way: str) -> Select[Any]:
+def _rows(
+    table: Table, model: type[Record], limits: Limits, sort: tuple[str, ...], size: int, direction: str
+) -> Select[Any]:
     """The rows of a page, `forward` or `backward`, and behind each of the `first` page the total.
 
     The size stands in the text, and the first page has no OFFSET: bound ones make SQLite's plan half as slow again.
@@ -156,22 +158,26 @@ def _rows(table: Table, model: type[Record], limits: Limits, sort: tuple[str, ..
     """
     records = row_mapper(table, model)
     is_small = any(parameters(limits[0])[name].where.is_small for name, _ in limits[1])
-    if way == "first":
+    if direction == "first":
         total = _total(table, limits).scalar_subquery().label("total")
         found = records.rows.add_columns(total).where(*_limits(table, limits))
-        return found.order_by(*_order(records, sort, way, is_small=is_small)).suffix_with(text(f"LIMIT {size}"))
-    ids = select(table.c.id).where(*_limits(table, limits)).order_by(*_order(records, sort, way, is_small=is_small))
+        return found.order_by(*_order(records, sort, direction, is_small=is_small)).suffix_with(text(f"LIMIT {size}"))
+    ids = (
+        select(table.c.id).where(*_limits(table, limits)).order_by(*_order(records, sort, direction, is_small=is_small))
+    )
     ids = ids.suffix_with(text(f"LIMIT {size} OFFSET :offset")).correlate(None)
-    return records.rows.where(table.c.id.in_(ids)).order_by(*_order(records, sort, way, is_small=True))
+    return records.rows.where(table.c.id.in_(ids)).order_by(*_order(records, sort, direction, is_small=True))
 
 
-def _order(records: RowMapper, sort: tuple[str, ...], way: str, *, is_small: bool) -> Iterator[ColumnElement[object]]:
+def _order(
+    records: RowMapper, sort: tuple[str, ...], direction: str, *, is_small: bool
+) -> Iterator[ColumnElement[object]]:
     """The order of a page; few rows are sorted at once, where an index in this order would meet all."""
     for part in (*sort, "-id" if sort[-1].startswith("-") else "id"):
         column = records.order(part.removeprefix("-"))
         if is_small:
             column = func.coalesce(column, null())
-        ordered = column.desc() if part.startswith("-") != (way == "backward") else column.asc()
+        ordered = column.desc() if part.startswith("-") != (direction == "backward") else column.asc()
         if getattr(column, "nullable", True):
-            ordered = ordered.nulls_first() if way == "backward" else ordered.nulls_last()
+            ordered = ordered.nulls_first() if direction == "backward" else ordered.nulls_last()
         yield ordered

@@ -22,7 +22,7 @@ from retainer.values.records import Record
 encode = msgspec.json.Encoder().encode
 
 CONTENT = ("content-type", "application/json; charset=utf-8")
-FIXED = [
+COMMON_HEADERS = [
     ("cache-control", "private, no-cache"),
     ("vary", "Authorization, X-Api-Key, Accept-Encoding"),
     ("x-content-type-options", "nosniff"),
@@ -80,7 +80,7 @@ class Pipeline:
             if request.method == "OPTIONS":
                 response = Response(204, [("allow", methods.allow)])
             else:
-                operation = methods.of(request.method)  # 405
+                operation = methods.get(request.method)  # 405
                 caller.require_scope(operation.scope)  # 403 missing scope
                 query = operation.read_query(request)  # 422
                 response = self.perform(Call(request, caller, allowance, operation, ids, query))
@@ -102,7 +102,9 @@ class Pipeline:
         body = self.read_body(request, call.caller.account_id)
         call.read(body)
         readable = call.sent is not None and call.sent.refusal is None
-        attempt = idempotency.attempt(request, call.caller.key_id, call.sent.fields if call.sent and readable else body)
+        attempt = idempotency.read_attempt(
+            request, call.caller.key_id, call.sent.fields if call.sent and readable else body
+        )
         with attempt or nullcontext():
             began = time.monotonic()
             for turn in range(RETRIES):
@@ -133,7 +135,7 @@ class Pipeline:
 
         with self.store.begin(call.caller, write=True, may_repeat=may_repeat) as tx:
             tx.if_match = call.request.header("IF_MATCH")
-            return attempt.once(tx, lambda: run(tx)) if attempt else run(tx)
+            return attempt.run_or_replay(tx, lambda: run(tx)) if attempt else run(tx)
 
 
 def reply(operation: Operation, result: Any, request: Request) -> Response:
@@ -149,12 +151,12 @@ def reply(operation: Operation, result: Any, request: Request) -> Response:
         data = encode(record)
     table = operation.resource.table
     if isinstance(record, Record) and table is not None:
-        tag = etag.of_record(table, record, data)
+        tag = etag.compute_for_record(table, record, data)
         if not operation.writes and etag.matches(request.header("IF_NONE_MATCH"), tag):
             return Response(304, [("etag", tag)])
         headers.append(("etag", tag))
         if operation.created:
-            place = operation.resource.made_at or request.path
+            place = operation.resource.location or request.path
             headers.append(("location", f"{request.base_url}{place}/{record.id}"))
     return Response(201 if operation.created else 200, headers, b'{"data":%b%b}' % (data, meta))
 
@@ -188,7 +190,7 @@ def limit_anonymous(request: Request, refusal: Refusal, limiter: Limiter) -> tup
 
 
 def add_headers(
-    response: Response, request: Request, allowance: Allowance, fixed: list[tuple[str, str]] = FIXED
+    response: Response, request: Request, allowance: Allowance, fixed: list[tuple[str, str]] = COMMON_HEADERS
 ) -> None:
     """Add the headers that every response carries."""
     headers = response.headers

@@ -58,8 +58,8 @@ class WithMeta(msgspec.Struct, Generic[T, M]):
     meta: M
 
 
-Maker = Callable[[Tx, Call], Any]
-MADE: dict[Any, Maker] = {
+ArgumentFactory = Callable[[Tx, Call], Any]
+ARGUMENT_FACTORIES: dict[Any, ArgumentFactory] = {
     Tx: lambda tx, _: tx,
     Allowance: lambda _, call: call.allowance,
     Caller: lambda _, call: call.caller,
@@ -112,10 +112,10 @@ class Operation:
             tx.require(parent, read_id(call.ids[self.parameters[0]], parent))
         return self.handler(*[argument(tx, call) for argument in self._arguments])
 
-    def _argument(self, where: str, name: str, hint: Any) -> Maker:
+    def _argument(self, where: str, name: str, hint: Any) -> ArgumentFactory:
         """How an argument of the handler is made."""
-        if hint in MADE:
-            return MADE[hint]
+        if hint in ARGUMENT_FACTORIES:
+            return ARGUMENT_FACTORIES[hint]
         if isinstance(hint, type) and issubclass(hint, Query):
             self.query = hint
             return lambda _, call: call.query[0]
@@ -145,7 +145,7 @@ def read_id(text: str, table: Table | None) -> int:
 class Resource:
     """A path, its scope (None: any valid key), its table and that of the parent in its path; handlers register here.
 
-    `made_at` is the path under which new records are found, when it is another. `instead` has sentences for parts of
+    `location` is the path under which new records are found, when it is another. `instead` has sentences for parts of
     paths that callers may expect, and that there are not.
     """
 
@@ -157,14 +157,14 @@ class Resource:
         scope: str | None,
         table: Table | None = None,
         parent: Table | None = None,
-        made_at: str | None = None,
+        location: str | None = None,
     ) -> None:
         self.path = path
         self.tag = tag
         self.scope = scope
         self.table = table
         self.parent = parent
-        self.made_at = made_at
+        self.location = location
         self.instead: dict[str, str] = {}
         self.operations: list[Operation] = []
         self.get, self.post, self.put, self.patch, self.delete = (partial(self._register, method) for method in METHODS)
@@ -215,7 +215,7 @@ def signposts_of(resources: list[Resource], by_path: dict[str, dict[str, Operati
         {path: methods.keys() for path, methods in by_path.items()},
         {path: parameters(operation.query).keys() for path, operation in reads.items()},
         {path: writable_fields(operation.body, "Update").keys() for path, operation in changes.items()},
-        {resource.path: resource.made_at for resource in resources if resource.made_at},
+        {resource.path: resource.location for resource in resources if resource.location},
         {part: sentence for resource in resources for part, sentence in resource.instead.items()},
     )
 
@@ -229,7 +229,7 @@ class Methods:
         allowed = [method for method in ("GET", "HEAD", *METHODS[1:]) if method in self.operations]
         self.allow = ", ".join([*allowed, "OPTIONS"])
 
-    def of(self, method: str) -> Operation:
+    def get(self, method: str) -> Operation:
         """The operation of a method. Raises `method_not_allowed` with `Allow`."""
         operation = self.operations.get(method)
         if operation is None:

@@ -8,14 +8,14 @@ from functools import partial
 
 PARAMETER = re.compile(r"\{\w+\}")
 NUMBER = re.compile(r"(?<=/)[0-9]+(?=/|$)")
-LONGEST = 200  # characters of a path that is compared with others
+MAX_PATH_LENGTH = 200  # characters of a path that is compared with others
 VERY_NEAR, NEAR = 0.8, 0.6
 
 
 class Signposts:
     """What is known of all paths: the methods of each, the `filters` of lists, and the fields that a PATCH changes.
 
-    `made_at` has the list of the records that a path makes, when that is another; `instead` has a sentence for a part
+    `location` has the list of the records that a path makes, when that is another; `instead` has a sentence for a part
     of a path that callers may expect, and that there is not.
     """
 
@@ -24,16 +24,16 @@ class Signposts:
         methods: Mapping[str, AbstractSet[str]],
         filters: Mapping[str, AbstractSet[str]],
         fields: Mapping[str, AbstractSet[str]],
-        made_at: Mapping[str, str],
+        location: Mapping[str, str],
         instead: Mapping[str, str],
     ) -> None:
         self.methods, self.filters, self.fields = methods, filters, fields
-        self.made_at, self.instead = made_at, instead
+        self.location, self.instead = location, instead
         self.by_shape = {PARAMETER.sub("{}", path): path for path in methods}
 
     def of_path(self, path: str) -> str:
         """Return what to do instead of asking for a path that there is not; empty if nothing is near."""
-        if len(path) > LONGEST or not path.strip("/"):
+        if len(path) > MAX_PATH_LENGTH or not path.strip("/"):
             return ""
         for part in path.split("/"):
             if part in self.instead:
@@ -52,7 +52,7 @@ class Signposts:
             read = self._read(path)
             return f"GET {read} has what you look for." if read else ""
         if method == "POST":
-            places = [*(made for made, listed in self.made_at.items() if listed == path), path.rpartition("/{")[0]]
+            places = [*(made for made, listed in self.location.items() if listed == path), path.rpartition("/{")[0]]
         else:
             places = [other for other in self.methods if is_below(other, path)]
         place = next((place for place in places if method in self.methods.get(place, ())), None)
@@ -86,9 +86,9 @@ class Signposts:
     def _read(self, path: str) -> str | None:
         """Return where the records of a path can be read that does not take GET."""
         collection, _, name = path.rpartition("/{")
-        if path in self.made_at:
+        if path in self.location:
             relation = PARAMETER.findall(path)[-1]
-            return f"{self.made_at[path]}?{relation.strip('{}')}={relation}"
+            return f"{self.location[path]}?{relation.strip('{}')}={relation}"
         if name.endswith("}") and "GET" in self.methods.get(collection, ()):
             return f"{collection}?ids={{{name}"
         owner = f"{path.partition('}')[0]}}}"

@@ -43,8 +43,10 @@ def document(declared: list[Operation], base_url: str) -> Json:
         methods = paths.setdefault(operation.path, {})
         methods[operation.method.lower()] = operations.described(operation, responses, schemas, lists)
     errors = refusals.responses(schemas)
-    if schemas.silent:
-        raise TypeError(f'Say in Annotated[..., "..."] what these mean: {", ".join(dict.fromkeys(schemas.silent))}.')
+    if schemas.undescribed:
+        raise TypeError(
+            f'Say in Annotated[..., "..."] what these mean: {", ".join(dict.fromkeys(schemas.undescribed))}.'
+        )
     shared = operations.share([operation for methods in paths.values() for operation in methods.values()])
     bearer = {"type": "http", "scheme": "bearer", "description": "A key as a Bearer token."}
     api_key = {"type": "apiKey", "in": "header", "name": "X-Api-Key", "description": "A key by itself."}
@@ -57,8 +59,8 @@ def document(declared: list[Operation], base_url: str) -> Json:
         "paths": paths,
         "components": {
             "securitySchemes": {"bearer": bearer, "apiKey": api_key},
-            "parameters": headers.taken() | shared,
-            "headers": headers.given(),
+            "parameters": headers.parameters() | shared,
+            "headers": headers.response_headers(),
             "responses": errors,
             "schemas": schemas.named,
         },

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from retainer.kernel.idempotency import VISIBLE
+from retainer.kernel.idempotency import KEY_PATTERN
 from retainer.openapi.values import Json
 
-GIVEN: dict[str, tuple[str, int | str]] = {
+RESPONSE_HEADERS: dict[str, tuple[str, int | str]] = {
     "X-RateLimit-Limit": ("How many requests are allowed in any 60 seconds.", 600),
     "X-RateLimit-Remaining": ("How many are left now.", 599),
     "X-RateLimit-Reset": ("The Unix second at which all are free again if nothing more is sent.", 1774967460),
@@ -16,25 +16,25 @@ GIVEN: dict[str, tuple[str, int | str]] = {
     "Retry-After": ("How many seconds to wait before trying again.", 2),
     "WWW-Authenticate": ("How to authenticate.", 'Bearer realm="Retainer"'),
 }
-SENT: dict[str, tuple[str, str, Json]] = {
+REQUEST_HEADERS: dict[str, tuple[str, str, Json]] = {
     "Idempotency-Key": (
         "A name of your own for this write, like a UUID: sent again within 24 hours, it is answered as the first time.",
         "0d9f6c1e-5b7a-4f0e-9a43-2f6c8e1b7d55",
-        {"pattern": f"^{VISIBLE.pattern}$", "minLength": 1, "maxLength": 255},
+        {"pattern": f"^{KEY_PATTERN.pattern}$", "minLength": 1, "maxLength": 255},
     ),
     "If-Match": ("Refuse the write with 412 unless the record still has this ETag.", '"5f2b8c0d"', {}),
     "If-None-Match": ("Answer 304 without a body if the record still has this ETag.", '"5f2b8c0d"', {}),
 }
 
 
-def given() -> Json:
+def response_headers() -> Json:
     """Return the headers of responses, by name."""
-    return {name: described(*header) for name, header in GIVEN.items()}
+    return {name: described(*header) for name, header in RESPONSE_HEADERS.items()}
 
 
-def taken() -> Json:
+def parameters() -> Json:
     """Return the headers of requests as parameters, by name."""
-    return {name: {"name": name, "in": "header", **described(*header)} for name, header in SENT.items()}
+    return {name: {"name": name, "in": "header", **described(*header)} for name, header in REQUEST_HEADERS.items()}
 
 
 def described(description: str, example: str | int, more: Json | None = None) -> Json:
@@ -45,5 +45,5 @@ def described(description: str, example: str | int, more: Json | None = None) ->
 
 def always_and(names: Any) -> Json:
     """Return references to the headers of every response, and to these."""
-    carried = [name for name in GIVEN if name in names or name.startswith("X-")]
+    carried = [name for name in RESPONSE_HEADERS if name in names or name.startswith("X-")]
     return {name: {"$ref": f"#/components/headers/{name}"} for name in carried}

@@ -14,14 +14,14 @@ from retainer.kernel.resource import Operation
 from retainer.openapi import refusals
 from retainer.openapi.headers import always_and
 from retainer.openapi.schemas import Schemas
-from retainer.openapi.values import Json, said_of, schema_of
+from retainer.openapi.values import Json, description_of, schema_of
 from retainer.store.constraints import singular
 from retainer.store.row_mapper import folds
 from retainer.values.kinds import Id
 from retainer.values.records import Record
 
 PAGE = Annotated[int, Meta(ge=1), "Which page of the list, from 1; one past the end is empty."]
-PER_PAGE = Annotated[int, Meta(ge=1, le=paging.LARGEST_PAGE), "How many records a page holds at most."]
+PER_PAGE = Annotated[int, Meta(ge=1, le=paging.MAX_PAGE_SIZE), "How many records a page holds at most."]
 SORT_KEY = "A field by which the list can be sorted; with a minus it descends."
 SORT = "What records are ordered by, the first member first; a minus descends. `id` is always the last."
 
@@ -127,7 +127,7 @@ def _query_parameters(operation: Operation, schemas: Schemas) -> list[Json]:
         if name == "q" and table is not None:
             description = description.format(searched=_listed(folds(table)["search"][0]))
         if not description:
-            schemas.silent.append(f"{model.__module__}.{model.__name__}.{field}")
+            schemas.undescribed.append(f"{model.__module__}.{model.__name__}.{field}")
         default = {"default": defaults[field]} if field in defaults else {}
         parameters.append(_query_parameter(name, description, parameter.hint, schemas, **default))
     return parameters
@@ -144,8 +144,8 @@ def _paging(operation: Operation, schemas: Schemas) -> list[Json]:
     ]
     default = {"maxItems": len(keys), "default": [sorts[0]]}
     return [
-        _query_parameter("page", said_of(PAGE), PAGE, schemas, default=1),
-        _query_parameter("per_page", said_of(PER_PAGE), PER_PAGE, schemas, default=paging.PER_PAGE),
+        _query_parameter("page", description_of(PAGE), PAGE, schemas, default=1),
+        _query_parameter("per_page", description_of(PER_PAGE), PER_PAGE, schemas, default=paging.PER_PAGE),
         _query_parameter("sort", SORT, tuple[order, ...], schemas, **default),
     ]
 

@@ -9,7 +9,7 @@ from retainer.identity.keys.keys import Scope
 from retainer.kernel import pipeline
 from retainer.openapi.headers import always_and
 from retainer.openapi.schemas import Schemas
-from retainer.openapi.values import Json, said_of, schema_of
+from retainer.openapi.values import Json, description_of, schema_of
 
 ADVICE = {
     400: "The request cannot be read. Correct it and send it again.",
@@ -106,7 +106,7 @@ def _common_fields(codes: list[str], name: str) -> Json:
 
 
 def _described(hint: Any, schema: Json) -> Json:
-    return {**schema, "description": said_of(hint)}
+    return {**schema, "description": description_of(hint)}
 
 
 def _response(status: int, schemas: Schemas) -> Json:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from retainer.kernel import paging
-from retainer.openapi.values import Json, said_of, schema_of
+from retainer.openapi.values import Json, description_of, schema_of
 from retainer.values.kinds import Id, Instant
 from retainer.values.reading import WritableField, writable_fields
 from retainer.values.records import SERVER_DEFAULT, WRITE_ONLY, DetailOnly, Record
@@ -82,11 +82,11 @@ def fields_of(model: Any) -> list[Field]:
 
 
 class Schemas:
-    """The named schemas; `silent` lists the declarations that have no description."""
+    """The named schemas; `undescribed` lists the declarations that have no description."""
 
     def __init__(self) -> None:
         self.named: Json = {}
-        self.silent: list[str] = []
+        self.undescribed: list[str] = []
         self._models: Json = {}
         self._in_responses: set[Any] = set()
 
@@ -141,10 +141,10 @@ class Schemas:
         Its name is that of the model; of the latter, if that has the model's name in front: reads answer it alone.
         """
         record = issubclass(model, Record)
-        fields = {"data": {**self.answer(model), "description": RECORD if record else said_in(model)}}
+        fields = {"data": {**self.answer(model), "description": RECORD if record else docstring_of(model)}}
         if meta is not None:
-            fields["meta"] = {**self.answer(meta), "description": said_in(meta)}
-        about = {"description": f"{said_in(model).removesuffix('.')}, under `data`."}
+            fields["meta"] = {**self.answer(meta), "description": docstring_of(meta)}
+        about = {"description": f"{docstring_of(model).removesuffix('.')}, under `data`."}
         name = meta.__name__ if meta is not None and meta.__name__.startswith(model.__name__) else model.__name__
         return self.add(f"{name}Response", (model, meta), about, fields, fields)
 
@@ -165,16 +165,16 @@ class Schemas:
 
     def described(self, field: Field, schema: Json, more: str = "") -> Json:
         """Return a field's schema with its description: that of the declaration, the accepted form, and `more`."""
-        description = said_of(field.hint)
+        description = description_of(field.hint)
         if not description:
-            self.silent.append(field.place)
+            self.undescribed.append(field.place)
         return schema | {"description": " ".join(filter(None, (description, schema.get("description"), more)))}
 
     def _response_schema(self, model: Any, name: str, fields: list[Field]) -> Json:
         if self._exists(name, model):
             return _reference(name)
         properties = {field.name: self.described(field, schema_of(field.hint, field.name, self)) for field in fields}
-        return self.add(name, model, {"description": said_in(model)}, properties, properties)
+        return self.add(name, model, {"description": docstring_of(model)}, properties, properties)
 
     def _request_schema(self, model: Any, name: str, use: str) -> Json:
         """Return the reference to a model in a body: to `Create` or `Update` a record, as its `Child`, or within ("").
@@ -189,7 +189,7 @@ class Schemas:
             if write is not None:
                 hint = field.hint | None if field.default is SERVER_DEFAULT else field.hint
                 schema = schema_of(hint, field.name, self, sent=True)
-                more = "" if use == "Update" else NAMES_CHILD if field.name == "id" else usual(write)
+                more = "" if use == "Update" else NAMES_CHILD if field.name == "id" else default_text(write)
                 properties[field.name] = self.described(field, schema, more)
                 properties[field.name] |= {} if field.answered else {"writeOnly": True}
             elif field.answered and use:
@@ -199,7 +199,7 @@ class Schemas:
         required = [] if use in {"Update", "Child"} else needed
         taken = {key: schema for key, schema in properties.items() if "readOnly" not in schema and key != "id"}
         about = {
-            "description": said_in(model),
+            "description": docstring_of(model),
             "examples": [{key: self.example(schema) for key, schema in taken.items()}],
         }
         return self.add(name, model, about | {"additionalProperties": False}, properties, required)
@@ -224,12 +224,12 @@ def _reference(name: str) -> Json:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def said_in(model: Any) -> str:
+def docstring_of(model: Any) -> str:
     """Return the docstring of a model."""
     return inspect.getdoc(model) or ""
 
 
-def usual(write: WritableField) -> str:
+def default_text(write: WritableField) -> str:
     """Return the sentence on a field's default.
 
     It is no `default` of the schema, because generated clients demand fields that have one.

@@ -35,12 +35,12 @@ class Types(Protocol):
         """Return a value that is valid by the schema."""
 
 
-def said_of(hint: Any) -> str:
+def description_of(hint: Any) -> str:
     """Return the description in a type hint: the sentences on the field, then those on its kind of value."""
     bare, marks = unwrapped(hint)
     sentences = [mark for mark in reversed(marks) if isinstance(mark, str)]
     if get_origin(bare) in UNIONS:
-        sentences += [said_of(part) for part in get_args(bare)]
+        sentences += [description_of(part) for part in get_args(bare)]
     return " ".join(filter(None, sentences))
 
 

@@ -22,7 +22,7 @@ from retainer.web.responses import document
 MARKDOWN = "text/markdown; charset=utf-8"
 TEXT = "text/plain; charset=utf-8"
 VARY = ("vary", "Accept, Accept-Encoding")
-LONGEST_QUERY = 100
+MAX_QUERY_LENGTH = 100
 
 
 class Place(NamedTuple):
@@ -48,7 +48,7 @@ def answer(request: Request, routes: Routes) -> Response:
     if path == TRY.path:
         return answer_try(request, routes)
     if path == SEARCH.path:
-        query = " ".join(parse_qs(request.query).get("q", []))[:LONGEST_QUERY].strip()
+        query = " ".join(parse_qs(request.query).get("q", []))[:MAX_QUERY_LENGTH].strip()
         context = frame(routes, SEARCH, query) | {"results": search(routes, query)}
         return page(request, markup("reference/search.html", **context))
     twins = {each.twin: each for each in pages.values()}

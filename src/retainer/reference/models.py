@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, get_args
 import msgspec
 
 from retainer.openapi.schemas import Field as Declared
-from retainer.openapi.schemas import fields_of, said_in, usual
-from retainer.openapi.values import Json, said_of, schema_of
+from retainer.openapi.schemas import default_text, docstring_of, fields_of
+from retainer.openapi.values import Json, description_of, schema_of
 from retainer.reference.markdown import slug
 from retainer.values.reading import WritableField, unwrapped, writable_fields
 from retainer.values.records import Record
@@ -87,10 +87,15 @@ def described(model: Any, *, is_sent: bool) -> Model:
     for field in fields_of(model):
         write = created.get(field.name) or updated.get(field.name)
         schema = schema_of(field.hint, field.name, NAMES, sent=write is not None)
-        texts = (said_of(field.hint), schema.get("description", ""), usual(write) if write else "", words_of(schema))
+        texts = (
+            description_of(field.hint),
+            schema.get("description", ""),
+            default_text(write) if write else "",
+            words_of(schema),
+        )
         text = " ".join(filter(None, texts))
         fields.append(Field(field.name, kind_of(schema), use_of(field, write, is_sent=is_sent), text))
-    return Model(title_of(model.__name__), said_in(model), is_sent, fields)
+    return Model(title_of(model.__name__), docstring_of(model), is_sent, fields)
 
 
 def use_of(field: Declared, write: WritableField | None, *, is_sent: bool) -> str:

@@ -12,7 +12,7 @@ from retainer.identity.plans import PLANS
 from retainer.kernel import paging
 from retainer.kernel.resource import Routes
 from retainer.openapi import page as openapi_page
-from retainer.openapi.headers import GIVEN
+from retainer.openapi.headers import RESPONSE_HEADERS
 from retainer.reference import samples
 from retainer.reference.codes import ADVICE
 from retainer.reference.examples import ORIGIN, Example, examples, json_text
@@ -70,10 +70,10 @@ def pages_of(routes: Routes) -> dict[str, ReferencePage]:
         "advice": ADVICE,
         "by_status": codes_by_status().items(),
         "plans": PLANS.values(),
-        "headers": [(name, text) for name, (text, _) in GIVEN.items() if name.startswith("X-RateLimit")],
+        "headers": [(name, text) for name, (text, _) in RESPONSE_HEADERS.items() if name.startswith("X-RateLimit")],
         "every_list": shared,
         "per_page": paging.PER_PAGE,
-        "largest_page": paging.LARGEST_PAGE,
+        "max_page_size": paging.MAX_PAGE_SIZE,
         "scopes": by_scope(resources),
     }
     shown = {"lists": "listTags", "reports": "getReportRevenueByClient"}

@@ -11,8 +11,8 @@ from retainer.reference.pages import pages_of
 SECTION = re.compile(r"^#{1,2} ", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 MARKS = re.compile(r"[`*|]|\]\([^)]*\)|\[|^[ |-]+$", re.MULTILINE)
-MOST = 30
-BEFORE, LONGEST = 60, 200  # characters of an excerpt: before the first word, and in all
+MAX_RESULTS = 30
+BEFORE, MAX_EXCERPT = 60, 200  # characters of an excerpt: before the first word, and in all
 
 
 class Section(NamedTuple):
@@ -50,7 +50,7 @@ def search(routes: Routes, query: str) -> list[Result]:
     """Return the sections that have all words of a query, those first whose heading has them."""
     words = query.casefold().split()
     ranked = [(rank(section, words), section) for section in sections_of(routes)] if words else []
-    best = sorted((pair for pair in ranked if pair[0] is not None), key=lambda pair: -(pair[0] or 0))[:MOST]
+    best = sorted((pair for pair in ranked if pair[0] is not None), key=lambda pair: -(pair[0] or 0))[:MAX_RESULTS]
     return [Result(*section[:3], excerpt(section.text, words)) for _, section in best]
 
 
@@ -67,5 +67,5 @@ def excerpt(text: str, words: list[str]) -> str:
     places = [place for word in words if (place := text.casefold().find(word)) >= 0]
     start = max(0, min(places, default=0) - BEFORE)
     start = text.find(" ", start) + 1 if start else 0
-    part = text[start : start + LONGEST]
-    return f"{'… ' if start else ''}{part}{' …' if start + LONGEST < len(text) else ''}"
+    part = text[start : start + MAX_EXCERPT]
+    return f"{'… ' if start else ''}{part}{' …' if start + MAX_EXCERPT < len(text) else ''}"

@@ -15,7 +15,7 @@ from retainer.store.tx import Tx
 from retainer.values.exact import as_instant
 from retainer.values.kinds import Day, Timezone
 
-LONGEST = 1096  # days: three years, one of them a leap year
+MAX_DAYS = 1096  # days: three years, one of them a leap year
 FIRST_DAY = "0001-01-01"
 WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 WORKING_WEEKDAYS = select(accounts.c.working_weekdays).where(accounts.c.id == ACCOUNT)
@@ -64,9 +64,9 @@ def resolve_period(
     if since is not None and since > last:
         hint = "" if until else ", today. Send to as well"
         tx.error("from", f"Must not be after to, which is {last}{hint}.")
-    elif since is not None and days_from(since, last) > LONGEST:
+    elif since is not None and days_from(since, last) > MAX_DAYS:
         days = days_from(since, last)
-        tx.error("from", f"Lies {days} days before the end of {last}; at most {LONGEST} are possible. Ask for less.")
+        tx.error("from", f"Lies {days} days before the end of {last}; at most {MAX_DAYS} are possible. Ask for less.")
     tx.raise_errors()
     return Period(since, last, tx.actor.timezone)
 

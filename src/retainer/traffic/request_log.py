@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 from sqlalchemy import ColumnElement, Select, and_, bindparam, func, select, tuple_
 
-from retainer.kernel.http import made_at
+from retainer.kernel.http import created_at
 from retainer.schema.requests import HAS_SENT_ID, requests
 from retainer.store.engines.sql import TEXT, is_rare
 from retainer.store.statements import Deferred
@@ -171,7 +171,7 @@ def _conditions(values: Values) -> tuple[frozenset[str], Values]:
         bound["status"] = int(values["status"][0])
         names.add("failure" if bound["status"] >= 4 else "success")
     if "request_id" in values:
-        made = made_at(values["request_id"])
+        made = created_at(values["request_id"])
         names.add("sent_id" if made is None else "generated")
         if made is not None:
             bound["began"], bound["ended"] = as_instant(made - CLOCK_SKEW), as_instant(made + MAX_DURATION)

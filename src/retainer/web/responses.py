@@ -24,7 +24,7 @@ def document(request: Request, content_type: str, body: bytes, *headers: tuple[s
         return Response(204, [("allow", READ)])
     if request.method not in {"GET", "HEAD"}:
         raise method_not_allowed(request.method, READ)
-    tag = etag.of(body)
+    tag = etag.compute(body)
     if etag.matches(request.header("IF_NONE_MATCH"), tag):
         return Response(304, [("etag", tag), *headers])
     return Response(200, [("content-type", content_type), ("etag", tag), *headers], body)

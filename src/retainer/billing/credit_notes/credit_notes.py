@@ -75,7 +75,7 @@ made = Resource(
     scope="invoices",
     table=credit_notes,
     parent=invoices,
-    made_at="/credit-notes",
+    location="/credit-notes",
 )
 
 

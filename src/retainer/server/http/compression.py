@@ -6,9 +6,9 @@ from functools import lru_cache
 from retainer.kernel.etag import GZIP_SUFFIX
 from retainer.kernel.http import Request, Response
 
-SMALLEST = 1024  # what is smaller fits into one packet anyway
+MIN_BYTES = 1024  # what is smaller fits into one packet anyway
 LEVEL = 3
-LONGEST_ASKED = 256  # characters of Accept-Encoding that are read, and remembered
+MAX_HEADER_LENGTH = 256  # characters of Accept-Encoding that are read, and remembered
 GZIP_FORMAT = 31
 
 
@@ -18,13 +18,13 @@ def compressed(request: Request, response: Response) -> Response:
     A strong entity tag names bytes: that of a compressed response has a suffix, which preconditions may have, too.
     """
     accepted = request.header("ACCEPT_ENCODING")
-    if accepted is None or len(accepted) > LONGEST_ASKED or not accepts_gzip(accepted):
+    if accepted is None or len(accepted) > MAX_HEADER_LENGTH or not accepts_gzip(accepted):
         return response
     headers, body = response.headers, response.body
     if response.status == 304:
         cached_tags = request.header("IF_NONE_MATCH") or ""
         return response._replace(headers=[(name, marked(name, value, cached_tags)) for name, value in headers])
-    if len(body) <= SMALLEST:
+    if len(body) <= MIN_BYTES:
         return response
     compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_FORMAT)
     body = compressor.compress(body) + compressor.flush()

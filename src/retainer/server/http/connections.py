@@ -19,7 +19,7 @@ LEAVE_SECONDS = 0.1  # from one look to the next at whether connections are left
 REQUEST_SECONDS = 30  # for the whole of a request, from the last response on
 CLOSING_SECONDS = 5  # after that, for the refusal to be sent
 MAX_CONNECTIONS = 8192
-MAX_OF_AN_ADDRESS = 512  # an agency with all its people and tools may stand behind one address
+MAX_PER_ADDRESS = 512  # an agency with all its people and tools may stand behind one address
 LAST_DATA_SENT = struct.Struct("=44xI")  # in Linux's tcp_info: milliseconds
 
 
@@ -64,17 +64,17 @@ class ConnectionGuard:
             for descriptor in listeners:
                 os.dup2(nobody.fileno(), descriptor, inheritable=False)
         end = time.monotonic() + seconds
-        while time.monotonic() < end and self.look():
+        while time.monotonic() < end and self.scan():
             time.sleep(LEAVE_SECONDS)
 
     def _run(self) -> None:
         while not self._stopped.wait(SCAN_SECONDS):
             try:
-                self.check(self.look())
+                self.check(self.scan())
             except Exception as error:  # noqa: BLE001  # the next scan may succeed
                 self._failed("looking at connections", error)
 
-    def look(self) -> list[Connection]:
+    def scan(self) -> list[Connection]:
         """Return every connection of a client."""
         return self._scan()[0]
 
@@ -97,9 +97,9 @@ class ConnectionGuard:
             if not is_trusted(peer, self.settings):
                 by_address[group(peer)].append(connection)
         for of_address in by_address.values():
-            if len(of_address) > MAX_OF_AN_ADDRESS:
+            if len(of_address) > MAX_PER_ADDRESS:
                 of_address.sort(key=lambda connection: connection.inode not in self._seen)
-                for connection in of_address[MAX_OF_AN_ADDRESS:]:
+                for connection in of_address[MAX_PER_ADDRESS:]:
                     end(connection, socket.SHUT_RDWR)
         self._seen = {connection.inode for connection in connections}
 
@@ -109,7 +109,7 @@ class ConnectionGuard:
             status = os.fstat(descriptor)
             if not stat.S_ISSOCK(status.st_mode):
                 return None
-            with borrowed(descriptor) as sock:
+            with socket_from_fd(descriptor) as sock:
                 if sock.family not in {socket.AF_INET, socket.AF_INET6}:
                     return None
                 if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
@@ -126,7 +126,7 @@ class ConnectionGuard:
 
 
 @contextmanager
-def borrowed(descriptor: int) -> Iterator[socket.socket]:
+def socket_from_fd(descriptor: int) -> Iterator[socket.socket]:
     """Yield a socket for a descriptor, which stays open.
 
     It is not duplicated: by the time it could have become the database's, and closing any descriptor of a file ends
@@ -143,5 +143,5 @@ def end(connection: Connection, how: int) -> None:
     """Shut a connection down, if its descriptor is still the same socket's."""
     with suppress(OSError):  # the client closed it meanwhile
         if os.fstat(connection.descriptor).st_ino == connection.inode:
-            with borrowed(connection.descriptor) as sock:
+            with socket_from_fd(connection.descriptor) as sock:
                 sock.shutdown(how)

@@ -33,7 +33,9 @@ class Site:
             allowance, refusal = pipeline.limit_anonymous(request, refusal, self.limiter)
             response = pipeline.refuse(refusal, request)
         said = {name for name, _ in response.headers}
-        fixed = [*pipeline.FIXED, STAY_SECURE] if request.origin.startswith("https:") else pipeline.FIXED
+        fixed = (
+            [*pipeline.COMMON_HEADERS, STAY_SECURE] if request.origin.startswith("https:") else pipeline.COMMON_HEADERS
+        )
         pipeline.add_headers(response, request, allowance, [pair for pair in fixed if pair[0] not in said])
         self.log.request(request, response, None, None)
         return response

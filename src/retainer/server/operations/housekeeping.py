@@ -13,7 +13,7 @@ from sqlalchemy import and_, bindparam, delete, or_, update
 from retainer.identity.people import expiry
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
-from retainer.kernel.idempotency import KEEP
+from retainer.kernel.idempotency import RETENTION
 from retainer.rollups import labour
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import idempotency_keys
@@ -70,7 +70,7 @@ class KeysUsed:
 def forget_answers(store: Store) -> int:
     """Delete the stored responses of expired Idempotency-Keys; return how many."""
     with store.unscoped("old idempotency keys are of no account's interest", write=True) as tx:
-        return tx.change(OLD, before=as_instant(datetime.now(UTC) - KEEP))
+        return tx.change(OLD, before=as_instant(datetime.now(UTC) - RETENTION))
 
 
 class Housekeeping:

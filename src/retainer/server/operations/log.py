@@ -23,11 +23,11 @@ from retainer.values.exact import utcnow
 
 encode_lines = msgspec.json.Encoder().encode_lines
 
-AT_ONCE = 12
+LINES_PER_WRITE = 12
 """Lines that are written together: usually less than a pipe takes whole, for several processes may write into one."""
-IN_CACHE = 10 * AT_ONCE
+LINES_PER_BATCH = 10 * LINES_PER_WRITE
 """Lines that the processor still has in its caches when the second reader looks at them."""
-MOST_KEPT = 20_000
+MAX_LINES = 20_000
 """The most lines that are kept until `flush`, at some 700 bytes each; then new ones are dropped."""
 DRAIN_SECONDS = 1
 """The longest that `drain` waits for a reader."""
@@ -166,10 +166,10 @@ class Log:
                 missing, self._missing = self._missing, 0
                 message = f"{missing} lines of the log are missing here: nobody read them, or the disk was full."
                 self._write([Warned(datetime.now(UTC), message)])
-            for _ in range(0, len(self._lines), IN_CACHE):
-                lines = [self._lines.popleft() for _ in range(min(IN_CACHE, len(self._lines)))]
-                for start in range(0, len(lines), AT_ONCE):
-                    self._write(lines[start : start + AT_ONCE])
+            for _ in range(0, len(self._lines), LINES_PER_BATCH):
+                lines = [self._lines.popleft() for _ in range(min(LINES_PER_BATCH, len(self._lines)))]
+                for start in range(0, len(lines), LINES_PER_WRITE):
+                    self._write(lines[start : start + LINES_PER_WRITE])
                 if self.recorder is not None:
                     self.recorder.add([line for line in lines if isinstance(line, Answered)])
             with self._lock:
@@ -184,7 +184,7 @@ class Log:
 
     def _keep(self, line: Line) -> bool:
         """Keep a line until it is flushed; return False for one too many, which is dropped."""
-        if len(self._lines) < MOST_KEPT:
+        if len(self._lines) < MAX_LINES:
             self._lines.append(line)
             return True
         with self._lock:

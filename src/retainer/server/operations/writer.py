@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from typing import Protocol
 
-MOST_BYTES = 8 * 1024 * 1024
+MAX_WAITING_BYTES = 8 * 1024 * 1024
 """The most that waits to be written: some 20,000 lines of requests. What follows is refused."""
 
 
@@ -44,7 +44,7 @@ class Writer:
     def put(self, lines: bytes) -> bool:
         """Keep lines until `start` has them written; return False for too many, which are not kept."""
         with self._lock:
-            if self._bytes + len(lines) > MOST_BYTES:
+            if self._bytes + len(lines) > MAX_WAITING_BYTES:
                 return False
             self._waiting.append(lines)
             self._bytes += len(lines)

@@ -39,7 +39,7 @@ PREPARED = 128
 """Statements that a connection keeps prepared; the driver keeps their texts, the server their plans."""
 
 
-MOST_UNDERWAY = 100
+MAX_UNDERWAY = 100
 """Statements of a transaction that are sent without waiting for any: what they take together is noticed after that."""
 LIMIT_TRANSACTIONS = f"SET transaction_timeout = '{TRANSACTION_SECONDS + REPLY_SECONDS}s'"
 """The last resort, from PostgreSQL 17 on: a COMMIT that waits behind slow statements comes to nothing when it is so
@@ -101,7 +101,7 @@ class Connection(psycopg.Connection[Row]):
         if self.sent is None:
             return self.single_cursor.execute(statement, values)
         self.underway += 1
-        if self.underway > MOST_UNDERWAY:
+        if self.underway > MAX_UNDERWAY:
             self.sync()
         return self.cursor().execute(statement, values)
 
