@@ -89,7 +89,7 @@ def test_what_a_stopped_reader_keeps_waiting_is_bounded_and_the_rest_is_dropped_
     log.warning("after")
     log.flush()
     missing, after = messages(terminal.read(2))
-    assert missing.startswith(f"{5000 - taken} lines of the log are missing here")
+    assert missing.startswith(f"{5000 - taken} log lines are missing here")
     assert after == "after"
     log.warning("last")
     log.flush()
@@ -106,7 +106,7 @@ def test_lines_that_nobody_flushes_are_bounded_and_requests_among_them_count_as_
     log.drain()
     lines = [json.loads(line) for line in log.writer.stream.getvalue().splitlines()]
     assert [line["event"] for line in lines] == ["request"] * 10 + ["warning"]
-    assert lines[-1]["message"].startswith("4 lines of the log are missing here")
+    assert lines[-1]["message"].startswith("4 log lines are missing here")
     assert log.recorder.pop_dropped() == 4
 
 

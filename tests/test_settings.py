@@ -106,10 +106,10 @@ def test_a_value_may_come_from_a_file(tmp_path):
     ("name", "value", "says"),
     [
         ("RETAINER_THREAD", "4", "Did you mean RETAINER_THREADS"),
-        ("RETAINER_COLOUR", "red", "is no setting"),
-        ("RETAINER_THREADS", "many", "'many'; it takes a whole number from 1 to 256"),
+        ("RETAINER_COLOUR", "red", "is not a setting"),
+        ("RETAINER_THREADS", "many", "'many'. It must be a whole number from 1 to 256"),
         *(
-            ("RETAINER_BACKUP_EVERY", text, "it takes a number of hours")
+            ("RETAINER_BACKUP_EVERY", text, "It must be a number of hours")
             for text in ("0", "-1", "nan", "1e3", "", "daily")
         ),
         *(("RETAINER_BACKUP_KEEP", text, "from 1 to 9999") for text in ("0", "all", "10000")),
@@ -119,7 +119,7 @@ def test_a_value_may_come_from_a_file(tmp_path):
         ("RETAINER_DATABASE_URL", "mysql://x", "sqlite:///path"),
         ("RETAINER_DATABASE_URL", "postgres:shop", "sqlite:///path"),
         *(
-            ("RETAINER_VALKEY_URL", url, "is ***; it takes valkey://[user:password@]host[:port][/number]")
+            ("RETAINER_VALKEY_URL", url, "is ***. It must be valkey://[user:password@]host[:port][/number]")
             for url in (
                 "valkey://",
                 "redis://cache.example",

@@ -86,6 +86,6 @@ def test_a_sender_waits_for_as_many_bodies_as_are_left_for_others():
     assert (reader.free, running.free) == (4, 8)
     cut = Waiting(b"{")
     cut.comes.set()
-    with pytest.raises(Refusal, match="ended before"), running:
+    with pytest.raises(Refusal, match="incomplete"), running:
         reader.read(cut, "a")
     assert reader.free == 4

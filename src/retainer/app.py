@@ -1,4 +1,4 @@
-"""Read first: every resource of the API, the parts of a server put together, and the WSGI application."""
+"""The application: all resources of the API, and the parts of a server, put together."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -73,7 +73,7 @@ RESOURCES = [
 
 
 ROUTES = Routes(RESOURCES)
-"""Which operation a request names; the same for every application of a process."""
+"""The operations by path and method, shared by all applications of a process."""
 
 PAGES: Mapping[str, site.Page] = {
     "assets": assets.answer,
@@ -82,14 +82,13 @@ PAGES: Mapping[str, site.Page] = {
     "openapi.json": partial(openapi_page.answer, routes=ROUTES),
     "openapi.yaml": partial(openapi_page.answer_yaml, routes=ROUTES),
 }
-"""What is answered outside the base path, by the first part of the path."""
+"""The pages outside the base path, by the first part of the path."""
 
 
 class App:
-    """The application of a process: the parts of a server, put together.
+    """The WSGI application of a worker, which counts in its slot of the `metrics`.
 
-    `operations` serves pages for machines on the port of the API. The process counts in its slot of the `metrics`.
-    While it `is_leaving`, or the server `is_stopping`, responses ask clients to close their connections.
+    While the worker `is_draining`, or the server `is_stopping`, responses ask clients to close their connections.
     """
 
     def __init__(
@@ -101,7 +100,7 @@ class App:
         worker_index: int = 0,
     ) -> None:
         self.settings = settings
-        self.is_stopping, self.is_leaving = is_stopping or Event(), False
+        self.is_stopping, self.is_draining = is_stopping or Event(), False
         self.store = Store(connect(settings.database))
         recorder = RequestRecorder()
         self.log = Log(log, self.store.engine, recorder if settings.request_log_days else None)
@@ -130,7 +129,7 @@ class App:
         self.site = site.Site({**PAGES, "": root, "console": console.answer}, self.limiter, self.log)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Answer a request: the API by the pipeline, everything outside its base path by the site."""
+        """Answer a request: the API in the pipeline, other paths in the site or `operations`."""
         path = environ["PATH_INFO"]
         is_api = path.startswith(ROOT) or path == BASE_PATH
         if is_api:
@@ -140,13 +139,13 @@ class App:
         request = Request(environ, self.settings)
         with self.running:
             response = compressed(request, (self.pipeline if is_api else self.site).answer(request))
-        if (self.is_leaving or self.is_stopping.is_set()) and CLOSE not in response.headers:
+        if (self.is_draining or self.is_stopping.is_set()) and CLOSE not in response.headers:
             response.headers.append(CLOSE)
         start_response(STATUS_LINES[response.status], response.headers)
         return [] if request.method == "HEAD" else [response.body]
 
     def pages(self, address: str) -> dict[str, Page]:
-        """Return the pages for machines that the settings put on an address."""
+        """Return the monitoring pages that the settings put on an address."""
         pages: dict[str, Page] = {}
         if self.settings.health == address:
             pages |= {"/livez": self.health.live, "/readyz": self.health.ready}
@@ -156,8 +155,8 @@ class App:
 
 
 def create_metrics(app: App, metrics: "SharedMetrics", worker_index: int) -> "MetricsPage":
-    """Let an application count in its slot; return the page with the metrics of all processes."""
-    from retainer.server.operations.metrics import MetricsPage, State  # noqa: PLC0415  # loads its library only if needed
+    """Let an application count in its slot; return the metrics page of all processes."""
+    from retainer.server.operations.metrics import MetricsPage, State  # noqa: PLC0415  # its library is optional
 
     slot = metrics.slots[worker_index]
     state = State(slot, app.running, app.store.engine, app.limiter, app.log)
@@ -168,11 +167,10 @@ def create_metrics(app: App, metrics: "SharedMetrics", worker_index: int) -> "Me
 
 
 def create_counters(settings: Settings, log: Log) -> tuple[Limiter, Failures]:
-    """Return counters of requests and failed sign-ins: in Valkey for all servers, or in memory for this process."""
+    """Return the counters of requests and failed sign-ins: in Valkey, or in memory for this process."""
     if not settings.valkey_url:
         return SlidingWindow(), Failures()
-    # Both need a library that is optional.
-    from retainer.identity.sign_in.failures_valkey import SharedFailures  # noqa: PLC0415
+    from retainer.identity.sign_in.failures_valkey import SharedFailures  # noqa: PLC0415  # its library is optional
     from retainer.kernel.limits_valkey import SharedWindow  # noqa: PLC0415
 
     window = SharedWindow(settings.valkey_url, log.warning)

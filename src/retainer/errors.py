@@ -1,4 +1,4 @@
-"""The closed catalogue of errors: every error response of the API is one of these."""
+"""The closed catalogue of errors: every error response of the API has one of these codes."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -36,13 +36,13 @@ STATUS = {
 }
 
 FieldErrors = dict[str, list[str]]
-"""Sentences for each faulty field; nested fields are dotted: `lines.0.quantity`."""
+"""Messages by field; nested fields are dotted: `lines.0.quantity`."""
 
 
 class Refusal(Exception):
-    """A request that is answered with an error: its code, a sentence that says what to do, and what goes with it.
+    """An error response: its code, and a message that says what to do.
 
-    `members` stand beside `message` in the body, `headers` are sent besides the usual ones.
+    `members` are more fields of its body, `headers` are sent in addition to the common ones.
     """
 
     def __init__(
@@ -63,15 +63,15 @@ class Refusal(Exception):
 
 
 class Unreadable(ValueError):
-    """A value that is not taken, with a sentence of its own that says why."""
+    """A refused value, with its whole message."""
 
 
 class Slip(ValueError):
-    """A value that is not what it must be, with what is wrong with it: that follows "Must be ...; "."""
+    """A refused value, with the reason that follows "Must be ...; " in its message."""
 
 
 def invalid(errors: FieldErrors, code: str = "validation_failed") -> Refusal:
-    """Return a refusal that lists every wrong field; its message is the first error and the number of the others."""
+    """Return a refusal with all errors; its message has the first one and the number of the others."""
     messages = [f"{field}: {message}" for field, texts in errors.items() for message in texts]
     others = len(messages) - 1
     more = f" (and {others} more {'error' if others == 1 else 'errors'})" if others else ""
@@ -79,52 +79,52 @@ def invalid(errors: FieldErrors, code: str = "validation_failed") -> Refusal:
 
 
 def not_found(noun: str) -> Refusal:
-    """404 in the same words whether the record never existed, was deleted, or belongs to another account."""
+    """Return a 404; the same for records that never existed, were deleted, or belong to another account."""
     return Refusal("not_found", f"There is no such {noun} in this account. Check the id in the path.")
 
 
 def method_not_allowed(method: str, allow: str, advice: str = "") -> Refusal:
-    """405 with the methods that the path takes, in the sentence and in `Allow` (RFC 9110, 15.5.6)."""
-    message = f"This path does not take {method}. It takes: {allow}. {advice}".rstrip()
+    """Return a 405 with the methods of the path, in the message and in `Allow` (RFC 9110, 15.5.6)."""
+    message = f"This path does not support {method}. Supported: {allow}. {advice}".rstrip()
     return Refusal("method_not_allowed", message, headers={"Allow": allow})
 
 
 class BodyErrors:
-    """What is wrong with a body: rules note it, and all of it is refused at once, before anything is written."""
+    """The errors of a body. Rules note them, and all are raised together before anything is written."""
 
     def __init__(self) -> None:
         self.errors: FieldErrors = {}
         self.codes: set[str] = set()
-        self.prefix = ""  # where the fields that are validated stand in the body: `lines.0.`
+        self.prefix = ""  # of nested fields, like `lines.0.`
         self.unreadable: frozenset[str] = frozenset()
 
     def note_unreadable(self, errors: FieldErrors, misspelt: Iterable[str] = ()) -> None:
-        """Note the fields that could not be read; rules say nothing more of them, nor of those that were misspelt."""
+        """Note the fields that could not be read. Errors of rules for them, or for misspelt ones, are dropped."""
         if errors:
             self.errors |= errors
             self.codes.add("validation_failed")
             self.unreadable = frozenset((*errors, *misspelt))
 
     def readable(self, *fields: str) -> bool:
-        """Whether these fields of the body were read, so that a rule may draw conclusions from them."""
+        """Return whether these fields could be read, so that a rule may rely on their values."""
         names = [self.prefix + field for field in fields]
         nested = tuple(f"{name}." for name in names)
         return not any(map(self._is_unreadable, names)) and not any(name.startswith(nested) for name in self.unreadable)
 
     def _is_unreadable(self, name: str) -> bool:
-        """Whether a field could not be read, or one that it is part of."""
+        """Return whether a field, or a field that contains it, could not be read."""
         return any(name == other or name.startswith(f"{other}.") for other in self.unreadable)
 
     def error(self, field: str, message: str, code: str = "validation_failed") -> None:
-        """Note what is wrong with a field of the body; all errors are raised together before anything is written."""
+        """Note an error of a field."""
         if self._is_unreadable(self.prefix + field):
             return
         messages = self.errors.setdefault(self.prefix + field, [])
-        if message not in messages:  # a rule may look at a line before the row is validated
+        if message not in messages:  # a rule may check a line before its row is validated
             messages.append(message)
         self.codes.add(code)
 
     def raise_errors(self) -> None:
-        """Raise the errors that were noted: with their code, or `validation_failed` when they have several."""
+        """Raise the errors, if any: with their code, or as `validation_failed` if they have several codes."""
         if self.errors:
             raise invalid(self.errors, self.codes.pop() if len(self.codes) == 1 else "validation_failed")

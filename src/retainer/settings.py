@@ -1,4 +1,4 @@
-"""Every setting: its type, its default and a sentence. Read from `RETAINER_*`, a `.env` file, or `RETAINER_*_FILE`."""
+"""Settings, from the environment (`RETAINER_*`), a `.env` file, or files (`RETAINER_*_FILE`)."""
 
 import difflib
 import os
@@ -44,7 +44,7 @@ def _base_url(text: str) -> str:
 
 
 def database_address(text: str) -> str:
-    """Return the address of a database. Raises ValueError when it is none."""
+    """Return the URL of a database. Raises ValueError if it is not one."""
     is_file = text.startswith(SQLITE) and text != SQLITE
     if not is_file and not text.startswith(("postgresql://", "postgres://")):
         raise ValueError
@@ -66,7 +66,7 @@ def _valkey_url(text: str) -> str:
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """Return the host and the port of an address. Raises ValueError when it is none."""
+    """Return the host and the port of an address. Raises ValueError if it has none."""
     url = urlsplit(f"//{text}")
     if not url.hostname or not url.port or text != url.netloc or url.username is not None:
         raise ValueError
@@ -108,100 +108,102 @@ def _setting(default: Any, description: str, form: str, read: Callable[[str], An
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings; the environment variable of each is its name in capitals behind `RETAINER_`."""
+    """The settings; the environment variable of each is `RETAINER_` and its name in capitals."""
 
     data_dir: Path = _setting(
-        Path("data"), "Where the embedded database and its lock lie.", "a folder, like /var/lib/retainer", _path
+        Path("data"), "The folder of the embedded database.", "a folder, like /var/lib/retainer", _path
     )
     database_url: str = _setting(
         "",
-        "The database; by default a file under the data folder.",
+        "The database; by default a file in the data folder.",
         "sqlite:///path/to/file.db or postgresql://user:password@host/name",
         database_address,
     )
     valkey_url: str = _setting(
         "",
-        "The Valkey in which all servers count requests together; by default each process counts its own.",
+        "The Valkey in which all servers count requests; by default each process counts its own.",
         "valkey://[user:password@]host[:port][/number], or valkeys:// for TLS",
         _valkey_url,
         secret=True,
     )
     base_url: str = _setting(
         "",
-        "The public address, for links and Location; by default what the request names.",
+        "The public address, for links; by default the host of the request.",
         "an address like https://agency.example",
         _base_url,
     )
     trusted_proxies: tuple[Network, ...] = _setting(
         (),
-        "Proxies that are believed when they name the caller.",
+        "Proxies whose reports of client addresses are trusted.",
         "address ranges, like 127.0.0.1/32,10.0.0.0/8",
         _networks,
     )
     proxy_header: str = _setting(
         "X-Forwarded-For",
-        "The header in which these proxies name the caller; the first comes with X-Forwarded-Proto and -Host.",
+        "The header in which trusted proxies report clients; X-Forwarded-For includes X-Forwarded-Proto and -Host.",
         "X-Forwarded-For or Forwarded",
         _proxy_header,
     )
-    threads: int = _setting(16, "Requests that are served at once.", "a whole number from 1 to 256", _whole(1, 256))
+    threads: int = _setting(
+        16, "Number of requests that run at the same time.", "a whole number from 1 to 256", _whole(1, 256)
+    )
     health: str = _setting(
-        PUBLIC, "Where /livez and /readyz are answered: beside the API, nowhere, or at an address.", PLACES, _place
+        PUBLIC,
+        "Where /livez and /readyz are served: on the port of the API, nowhere, or at another address.",
+        PLACES,
+        _place,
     )
     metrics: str = _setting(
-        NOWHERE, "Where /metrics is answered to Prometheus: at an address, beside the API, or nowhere.", PLACES, _place
+        NOWHERE,
+        "Where /metrics is served to Prometheus: at an address, on the port of the API, or nowhere.",
+        PLACES,
+        _place,
     )
     stop_delay: int = _setting(
         0,
-        "Seconds from SIGTERM on in which requests are still answered, while /readyz says 503.",
+        "Seconds after SIGTERM in which requests are still served while /readyz returns 503.",
         "a whole number from 0 to 300",
         _whole(0, 300),
     )
-    monitor: bool = _setting(True, "Whether `serve` checks the sites.", "yes or no", _yes_or_no)  # noqa: FBT003
+    monitor: bool = _setting(True, "Whether `serve` checks sites.", "yes or no", _yes_or_no)  # noqa: FBT003
     monitor_allow: tuple[Network, ...] = _setting(
-        (),
-        "Networks beside the public ones that the monitor may connect to.",
-        "address ranges, like 10.20.0.0/16",
-        _networks,
+        (), "Private networks that the site monitor may connect to.", "address ranges, like 10.20.0.0/16", _networks
     )
     backup_dir: Path | None = _setting(
         None,
-        "Where `serve` keeps backups of the embedded database; by default it makes none.",
-        "a folder of its own, like /mnt/backup/retainer",
+        "The folder for scheduled backups of the embedded database; by default there are none.",
+        "a folder for backups only, like /mnt/backup/retainer",
         lambda text: _path(text) if text else None,
     )
     backup_every: Decimal = _setting(
-        Decimal(24), "Hours from one of these backups to the next.", "a number of hours, like 24 or 0.5", _hours
+        Decimal(24), "Hours between scheduled backups.", "a number of hours, like 24 or 0.5", _hours
     )
     backup_keep: int = _setting(
-        14, "How many of these backups are kept.", "a whole number from 1 to 9999", _whole(1, 9999)
+        14, "Number of scheduled backups to keep.", "a whole number from 1 to 9999", _whole(1, 9999)
     )
     request_log_days: int = _setting(
-        30,
-        "Days for which admins can look requests up; 0 switches the request log off.",
-        "a whole number from 0 to 3650",
-        _whole(0, 3650),
+        30, "Retention of the request log in days; 0 turns it off.", "a whole number from 0 to 3650", _whole(0, 3650)
     )
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def database(self) -> str:
-        """Return the address of the database."""
+        """Return the URL of the database."""
         return self.database_url or f"{SQLITE}{self.data_dir / 'retainer.db'}"
 
     @property
     def database_path(self) -> Path | None:
-        """Return the file of the embedded database; None for PostgreSQL."""
+        """Return the file of the embedded database, or None for PostgreSQL."""
         return Path(self.database.removeprefix(SQLITE)) if self.database.startswith(SQLITE) else None
 
 
 def declared() -> list[tuple[str, Any]]:
-    """Return every setting as (environment name, dataclass field)."""
+    """Return all settings as pairs of environment variable and dataclass field."""
     return [(PREFIX + item.name.upper(), item) for item in fields(Settings) if item.default is not MISSING]
 
 
 def in_force(settings: Settings) -> list[dict[str, str]]:
-    """Return every setting with its value, where that came from and what it means, without any secret."""
+    """Return all settings with their values, sources and descriptions, without secrets."""
     return [
         {
             "name": name,
@@ -215,7 +217,7 @@ def in_force(settings: Settings) -> list[dict[str, str]]:
 
 
 def shown(value: object) -> str:
-    """Return a value as its environment variable would hold it, but for passwords; `none` for one that is not set."""
+    """Return a value as in its environment variable, without passwords; `none` if it is not set."""
     if value in {None, "", ()}:
         return "none"
     if isinstance(value, bool):
@@ -224,9 +226,9 @@ def shown(value: object) -> str:
 
 
 def load(environment: Mapping[str, str] | None = None, dotenv: Path = Path(".env")) -> Settings:
-    """Read the settings in force; the environment wins over the `.env` file.
+    """Read the settings; the environment takes precedence over the `.env` file.
 
-    Raises SettingsError for an unknown `RETAINER_*` name and for a value that cannot be read.
+    Raises SettingsError for unknown `RETAINER_*` variables and invalid values.
     """
     environment = os.environ if environment is None else environment
     variables = {name: (value or "", ".env") for name, value in dotenv_values(dotenv).items()}
@@ -239,21 +241,21 @@ def load(environment: Mapping[str, str] | None = None, dotenv: Path = Path(".env
         setting = settings.get(name) or settings.get(name.removesuffix("_FILE"))
         if setting is None:
             near = difflib.get_close_matches(name, settings, n=1)
-            hint = f" Did you mean {near[0]}?" if near else f" Known are: {', '.join(settings)}."
-            raise SettingsError(f"{name} (from {source}) is no setting.{hint}")
+            hint = f" Did you mean {near[0]}?" if near else f" Settings: {', '.join(settings)}."
+            raise SettingsError(f"{name} (from {source}) is not a setting.{hint}")
         value = text if name in settings else _secret(name, text)
         try:
             values[setting.name] = setting.metadata["read"](value)
         except (ValueError, KeyError):
-            said = "***" if setting.metadata["secret"] else repr(_masked(value))
+            masked = "***" if setting.metadata["secret"] else repr(_masked(value))
             form = setting.metadata["form"]
-            raise SettingsError(f"{name} (from {source}) is {said}; it takes {form}.") from None
+            raise SettingsError(f"{name} (from {source}) is {masked}. It must be {form}.") from None
         sources[setting.name] = source if name in settings else f"{source}, file {text}"
     return Settings(**values, sources=sources)
 
 
 def _masked(text: str) -> str:
-    """Return a text in which the passwords of addresses are three asterisks."""
+    """Return a text with the passwords of URLs replaced by asterisks."""
     return PASSWORDS.sub(lambda found: f"{found[1]}:***@" if found[2] is None else f"{found[2]}***", text)
 
 

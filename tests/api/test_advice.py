@@ -31,7 +31,7 @@ RECORD_PAYMENT = "An invoice has its `payments`; PATCH /invoices/{invoice_id} wi
         ("/", "The paths of the API are at /docs."),
         ("", "The paths of the API are at /docs."),
         ("/" + "clients" * 300, "The paths of the API are at /docs."),
-        ("/clients/7/", "Leave out the slash at its end."),
+        ("/clients/7/", "Remove the trailing slash."),
     ],
 )
 def test_an_unknown_path_names_the_nearest_one_or_what_does_the_job(api, path, advice):
@@ -43,11 +43,11 @@ def test_an_unknown_path_names_the_nearest_one_or_what_does_the_job(api, path, a
 @pytest.mark.parametrize(
     ("method", "path", "advice"),
     [
-        ("GET", "/invoices/7/lines", "GET /invoices/{invoice_id} has what you look for."),
-        ("GET", "/invoices/7/lines/8", "GET /invoices/{invoice_id} has what you look for."),
-        ("GET", "/quotes/7/lines", "GET /quotes/{quote_id} has what you look for."),
-        ("GET", "/invoices/7/credit-notes", "GET /credit-notes?invoice_id={invoice_id} has what you look for."),
-        ("GET", "/tags/7", "GET /tags?ids={tag_id} has what you look for."),
+        ("GET", "/invoices/7/lines", "Read it with GET /invoices/{invoice_id}."),
+        ("GET", "/invoices/7/lines/8", "Read it with GET /invoices/{invoice_id}."),
+        ("GET", "/quotes/7/lines", "Read it with GET /quotes/{quote_id}."),
+        ("GET", "/invoices/7/credit-notes", "Read it with GET /credit-notes?invoice_id={invoice_id}."),
+        ("GET", "/tags/7", "Read it with GET /tags?ids={tag_id}."),
         ("GET", "/projects/7/milestones/8", "GET /projects/{project_id}/milestones?ids={milestone_id} has what"),
         ("POST", "/credit-notes", "Send POST /invoices/{invoice_id}/credit-notes instead."),
         ("POST", "/clients/7", "Send POST /clients instead."),
@@ -66,7 +66,7 @@ def test_an_unknown_path_names_the_nearest_one_or_what_does_the_job(api, path, a
 def test_a_method_that_a_path_does_not_take_names_those_it_takes_and_the_path_that_takes_it(api, method, path, advice):
     answer = api.call(method, path)
     assert (answer.status, answer.code) == (405, "method_not_allowed")
-    taken = f"This path does not take {method}. It takes: {answer.headers['allow']}."
+    taken = f"This path does not support {method}. Supported: {answer.headers['allow']}."
     assert answer.json["message"].startswith(f"{taken} {advice}".strip())
     assert advice or answer.json["message"] == taken
 

@@ -112,7 +112,7 @@ def test_an_unknown_path_is_404(api, path):
 def test_a_slash_at_the_end_is_404_and_named(api, method):
     for path in ("/clients/", "/clients/1/", "/time-entries/"):
         answer = api.call(method, path, {"name": "Acme"} if method == "POST" else None)
-        message = "There is nothing at this path. Leave out the slash at its end."
+        message = "There is nothing at this path. Remove the trailing slash."
         assert (answer.status, answer.code, answer.json["message"]) == (404, "not_found", message), path
     assert "slash" not in api.call(method, "/nowhere/").json["message"]
 

@@ -113,7 +113,7 @@ def test_a_statement_that_takes_too_long_is_503_and_no_outage(api, database, lim
     assert "outage" not in {each.name for each in set(threading.enumerate()) - before}, "nobody looks for its end"
     (line,) = lines(api)
     assert (line["event"], line["level"]) == ("warning", "warning")
-    assert line["message"].startswith(f"{method} /clients was given up. {reason} (canceling statement due to")
+    assert line["message"].startswith(f"{method} /clients was cancelled. {reason} (canceling statement due to")
 
 
 @only_postgresql
@@ -166,6 +166,6 @@ def says_that_it_is_our_fault(answer: Answer) -> None:
     """No word of what is wrong: that is in the log, where the request id leads."""
     assert (answer.status, answer.code) == (500, "server_error"), answer
     number = answer.headers["x-request-id"]
-    message = f"Something went wrong here. Report the request id {number} to the operator."
+    message = f"Internal error. Report the request id {number} to the operator."
     docs_url = "http://agency.example/docs/errors#server_error"
     assert answer.json == {"message": message, "code": "server_error", "request_id": number, "docs_url": docs_url}

@@ -80,7 +80,7 @@ def test_codes_and_plugins_are_comma_lists_too(api):
 @pytest.mark.parametrize("query", ["status=active&page=1&page=2", "q=a&q=b", "has_overdue=true&has_overdue=false"])
 def test_a_parameter_that_takes_one_value_is_not_repeated(api, query):
     (sentences,) = api.get("/clients", query).errors.values()
-    assert sentences == ["Send this parameter once: it takes one value."]
+    assert sentences == ["Send this parameter only once: it has a single value."]
 
 
 def test_no_more_values_than_a_hundred_are_taken_however_they_are_sent(api):

@@ -1,1 +1,1 @@
-"""What every endpoint shares: the stages of a request, and the declarations that feed them."""
+"""The stages of an API request, and the declarations of operations that feed them."""

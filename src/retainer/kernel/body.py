@@ -1,4 +1,4 @@
-"""Bodies: what a POST, PUT or PATCH sends, as the record that it describes."""
+"""Bodies of POST, PUT and PATCH, read as records."""
 
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -21,9 +21,9 @@ New = Annotated[T, NEW]
 
 
 class RequestBody:
-    """The fields of a body, read before the transaction begins; its errors are raised when they are used.
+    """The fields of a body, read before the transaction begins, so that no write waits for it.
 
-    So no write waits while a body is read, and yet a missing record (404) or another state (412) comes first.
+    Its errors are raised when the fields are used: a missing record (404) or another state (412) comes first.
     """
 
     def __init__(self, request: Request, raw: bytes, model: type[Record], use: str) -> None:
@@ -40,13 +40,13 @@ class RequestBody:
         self.misspelt = misspelt(model, self.fields, use) if self.errors else set()
 
     def new(self, tx: Tx) -> Any:
-        """Return the record that the fields describe; note their errors. Raises what makes the body unreadable."""
+        """Return the record that the fields describe; note their errors. Raises the refusal of an unreadable body."""
         record = complete(self.model, self.values, self.fields, self.errors)
         self.note_errors(tx)
         return record
 
     def note_errors(self, tx: Tx) -> None:
-        """Let the transaction refuse with these errors and with those that rules find in the other fields."""
+        """Note the errors in the transaction, which raises them together with those of rules."""
         if self.refusal:
             raise self.refusal
         tx.note_unreadable(self.errors, self.misspelt)
@@ -60,9 +60,9 @@ class Patch(Generic[R]):
         self.given = dict.fromkeys(body.values, "sent")
 
     def apply_to(self, current: R) -> R:
-        """Return the current record with the fields that were sent and could be read.
+        """Return the current record with the readable fields of the body.
 
-        Raises `precondition_failed` and the error of an unreadable body.
+        Raises `precondition_failed` and the refusal of an unreadable body.
         """
         etag.check_unchanged(self.tx, self.table, current)
         self.body.note_errors(self.tx)

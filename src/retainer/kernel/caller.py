@@ -1,4 +1,4 @@
-"""Who is calling: the facts of the key, its user and its account."""
+"""The caller of a request: its key, user and account."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -40,7 +40,7 @@ class Caller(Actor, frozen=True, gc=False):
     requests_per_minute: int
 
     def ask(self, tx: Tx) -> Callable[[], bool]:
-        """Ask whether all that is known of the caller is still so: a key that was revoked writes nothing more."""
+        """Ask whether the caller is unchanged, so that a revoked key writes nothing; return a function that answers."""
         row = tx.first_row(BY_KEY, key_id=self.key_id)
 
         def is_same() -> bool:
@@ -50,11 +50,11 @@ class Caller(Actor, frozen=True, gc=False):
         return is_same
 
     def require_scope(self, scope: str | None) -> None:
-        """Refuse when the key does not hold the operation's scope; the message names it."""
+        """Raise `missing_scope` unless the key has the operation's scope."""
         if scope is not None and scope not in _set_of(self.scopes):
             raise Refusal(
                 "missing_scope",
-                f"This key lacks the scope {scope}. Ask an admin for a key that holds it.",
+                f"This key lacks the scope {scope}. Ask an admin for a key with this scope.",
                 required_scope=scope,
                 granted_scopes=self.scopes.split(),
             )

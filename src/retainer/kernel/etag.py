@@ -1,8 +1,8 @@
-"""Entity tags: what a record holds itself, for If-Match, and all that is answered of it, for If-None-Match.
+"""Entity tags, and the preconditions If-Match and If-None-Match.
 
-A record's tag has two parts. The first changes with the record: its own fields, its children, its `updated_at`. The
-second changes with figures that are derived from others, too (counts, sums, overdue), so that a client that caches
-sees them. If-Match compares the first part alone: nobody's change is refused because a colleague logged time.
+A record's tag has two parts. The first changes with the record itself: its fields, children and `updated_at`. The
+second also changes with derived values (counts, sums, overdue), so that caches notice. If-Match compares only the
+first: a change to a client is not refused because a colleague logged time.
 """
 
 import hashlib
@@ -17,28 +17,28 @@ from retainer.values.records import Record
 
 encode = msgspec.json.Encoder().encode
 GZIP_SUFFIX = "-gzip"
-"""Ends the tag of a compressed answer, whose bytes are others (RFC 9110, 8.8.3.3)."""
+"""Suffix of the tag of a compressed response, which has different bytes (RFC 9110, 8.8.3.3)."""
 
 
 def compute(data: bytes) -> str:
-    """The strong tag of a document, from its bytes."""
+    """Return the strong tag of a document."""
     return f'"{_digest(data)}"'
 
 
 def compute_for_record(table: Table, record: Record, data: bytes) -> str:
-    """The strong tag of a record of a table; `data` is the record as JSON, as it is answered."""
+    """Return the strong tag of a record, whose response is `data`."""
     return f'"{_held(table, record)}.{_digest(data)}"'
 
 
 def check_unchanged(tx: Tx, table: Table, record: R) -> R:
-    """Return the record in the state that If-Match names; 412 for any other (RFC 9110, 13.1.1: strong comparison)."""
+    """Return the record. Raises 412 if If-Match names another state (RFC 9110, 13.1.1: strong comparison)."""
     if tx.if_match is not None and not _names_state(tx.if_match, _held(table, record)):
         raise Refusal("precondition_failed", _reason(tx.if_match))
     return record
 
 
 def matches(header: str | None, tag: str) -> bool:
-    """Whether If-None-Match names this tag (weak comparison)."""
+    """Return whether If-None-Match names this tag (weak comparison)."""
     return header is not None and (_is_any(header) or tag in _tags(header.replace("W/", "")))
 
 
@@ -59,14 +59,14 @@ def _is_any(header: str) -> bool:
 
 
 def _tags(header: str) -> list[str]:
-    """The tags that a header names; compressed or not, it is the same state."""
+    """Return the tags of a header, without the suffix of compressed responses."""
     return [part.strip() for part in header.replace(f'{GZIP_SUFFIX}"', '"').split(",")]
 
 
 def _reason(if_match: str) -> str:
-    """Why If-Match names no state, or not this one: a tag that was misspelt would be so after every reading."""
+    """Return the message of a failed If-Match; a malformed tag would fail again after another read."""
     if '"' not in if_match:
-        return 'If-Match names no state: send the tag in its quotes, as ETag has it, like If-Match: "9a0a.5f2b".'
+        return 'If-Match needs the quotes of the ETag, like If-Match: "9a0a.5f2b".'
     if if_match.lstrip().startswith("W/"):
-        return "If-Match takes no weak tag (RFC 9110, 13.1.1): send it as ETag has it here, without W/."
-    return "The record has changed since you read it (If-Match names another state). Read it again, then change it."
+        return "If-Match does not accept weak tags (RFC 9110, 13.1.1). Send the ETag as it was received, without W/."
+    return "The record has changed since you read it. Read it again, then send your change with its new ETag."

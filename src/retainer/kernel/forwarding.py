@@ -16,7 +16,7 @@ HOST = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
 
 def is_host(text: str) -> bool:
-    """Whether a text is a host with or without a port."""
+    """Return whether a text is a host, with or without a port."""
     return len(text) <= MAX_HOST_LENGTH and _is_host(text)
 
 
@@ -26,14 +26,16 @@ def _is_host(text: str) -> bool:
 
 
 def check_host(environ: Mapping[str, Any]) -> None:
-    """Refuse a request that does not name one host (RFC 9112, 3.2); the HTTP server joins several with a comma."""
+    """Raise `bad_request` unless the request names one host (RFC 9112, 3.2). Several arrive joined with a comma."""
     host = environ.get("HTTP_HOST", "")
     if not is_host(host) and (host or environ["SERVER_PROTOCOL"] != "HTTP/1"):
-        raise Refusal("bad_request", "Send one header Host with the name of this server, like api.agency.example.")
+        raise Refusal(
+            "bad_request", "Send exactly one Host header with the name of this server, like api.agency.example."
+        )
 
 
 class Hop(NamedTuple):
-    """A client as a proxy reports it: its address, and the scheme and host of its request."""
+    """What a proxy reports of a client: its address, and the scheme and host of its request."""
 
     address: str
     scheme: str = ""
@@ -41,31 +43,31 @@ class Hop(NamedTuple):
 
 
 def client_address(environ: Mapping[str, Any], settings: Settings) -> Address | None:
-    """Return the caller's address: the peer, or what trusted proxies report; None when it is no address."""
+    """Return the client's address: the peer, or what trusted proxies report; None if that is malformed."""
     return _client(environ, settings)[0]
 
 
 def shown(environ: Mapping[str, Any], settings: Settings) -> str | None:
-    """Return the caller's address as text, for the log."""
+    """Return the client's address as text, for the log."""
     if settings.trusted_proxies:
         return str(client_address(environ, settings))
     return environ.get("REMOTE_ADDR")
 
 
 def group(address: Address | None) -> str:
-    """Return the key under which requests of an address are counted: for IPv6, the whole /64 network."""
+    """Return the address as the rate limit counts it: for IPv6, the /64 network."""
     return networks(address)[0]
 
 
 def networks(address: Address | None) -> tuple[str, ...]:
-    """Return an address as it is counted; for IPv6, what one customer has at least (/64) and a site at most (/48)."""
+    """Return the address as limits count it; for IPv6, the networks of a customer (/64) and of a site (/48)."""
     if address is not None and address.version == 6:
         return tuple(str(ip_network(f"{address}/{length}", strict=False)) for length in (64, 48))
     return (str(address),)
 
 
 def origin(environ: Mapping[str, Any], settings: Settings) -> str:
-    """Return the public address of the server, without a slash at the end; trusted proxies may name another host."""
+    """Return the public address of the server, without a trailing slash. Trusted proxies may name another host."""
     if settings.base_url:
         return settings.base_url
     scheme, host = environ["wsgi.url_scheme"], environ.get("HTTP_HOST", "")
@@ -77,7 +79,7 @@ def origin(environ: Mapping[str, Any], settings: Settings) -> str:
 
 
 def _client(environ: Mapping[str, Any], settings: Settings) -> tuple[Address | None, Hop]:
-    """Return the last address that is no trusted proxy, and the hop in which the proxy behind it reports it."""
+    """Return the last address that is not a trusted proxy, and the hop in which a proxy reported it."""
     peer, hop = parse_address(environ.get("REMOTE_ADDR", "")), Hop("")
     if settings.trusted_proxies:
         hops = _forwarded if settings.proxy_header == "Forwarded" else _x_forwarded
@@ -94,7 +96,7 @@ def _x_forwarded(environ: Mapping[str, Any]) -> list[Hop]:
 
 
 def _forwarded(environ: Mapping[str, Any]) -> list[Hop]:
-    """Return the elements of Forwarded (RFC 7239), that of the nearest proxy last; malformed ones have no address."""
+    """Return the elements of Forwarded (RFC 7239), the nearest proxy last; malformed ones have no address."""
     hops = []
     for element in environ.get("HTTP_FORWARDED", "").split(","):
         pairs = (pair.partition("=") for pair in element.split(";"))
@@ -106,12 +108,12 @@ def _forwarded(environ: Mapping[str, Any]) -> list[Hop]:
 
 
 def is_trusted(peer: Address | None, settings: Settings) -> bool:
-    """Whether a peer is a trusted proxy."""
+    """Return whether a peer is a trusted proxy."""
     return peer is not None and any(peer in network for network in settings.trusted_proxies)
 
 
 def parse_address(text: str) -> Address | None:
-    """Return an address from its text, IPv4 also when written as IPv6; None for anything else."""
+    """Return an address from its text, IPv4 also if it is mapped to IPv6; None for other text."""
     return _parse(text) if len(text) <= MAX_ADDRESS_LENGTH else None
 
 

@@ -1,4 +1,4 @@
-"""A request as the stages see it, and a response before it is sent."""
+"""Requests and responses of the pipeline."""
 
 import random
 import re
@@ -14,25 +14,25 @@ NOTHING = frozenset({"", "0"})
 MAX_BODY_BYTES = 1024 * 1024
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ID_PREFIX, ID_LENGTH = "req_", len("req_") + 24
-"""How an id begins that was made here, and how long it is."""
+"""Prefix and length of request ids that the server creates."""
 NEW_ID = re.compile(rf"{ID_PREFIX}(0[0-9a-f]{{11}})[0-9a-f]{{12}}")
 SENT_ID = re.compile(rf"(?!{ID_PREFIX}.{{24}}$)[A-Za-z0-9._-]{{1,64}}")
-"""Which ids of callers are taken: none that looks as if it was made here."""
+"""Accepted ids of clients; none that looks like one of the server."""
 
 
 def new_request_id() -> str:
-    """Return a label, no secret; it begins with the time."""
+    """Return a request id, which begins with the time. It is not a secret."""
     return f"{ID_PREFIX}{time.time_ns() // 1_000_000:012x}{random.getrandbits(48):012x}"
 
 
 def created_at(request_id: str) -> datetime | None:
-    """Return when a request id was made here; None for one that a caller has sent."""
+    """Return when the server created a request id; None for the id of a client."""
     found = NEW_ID.fullmatch(request_id)
     return EPOCH + timedelta(milliseconds=int(found[1], 16)) if found else None
 
 
 class Response(NamedTuple):
-    """What goes back: status, headers, body."""
+    """The status, headers and body of a response."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -40,9 +40,9 @@ class Response(NamedTuple):
 
 
 class Request:
-    """One request, with `has_body` until its body was read.
+    """A request; it `has_body` until its body was read.
 
-    Only named headers are ever read: the WSGI environ also holds the process environment.
+    Only named headers are read, because the WSGI environ also holds the environment of the process.
     """
 
     __slots__ = ("began", "environ", "has_body", "id", "method", "path", "query", "settings", "shown_address")
@@ -61,18 +61,18 @@ class Request:
             self.id = new_request_id()
 
     def header(self, name: str) -> str | None:
-        """A header by its WSGI name, like `IF_MATCH`."""
+        """Return a header by its WSGI name, like `IF_MATCH`."""
         return self.environ.get(f"HTTP_{name}")
 
     def check(self) -> None:
-        """Refuse what needs no look at the rest: no host, or several, or a body that says it is too large."""
+        """Raise `bad_request` unless there is one host, and `body_too_large` if Content-Length is over the limit."""
         forwarding.check_host(self.environ)
         length = self.environ.get("CONTENT_LENGTH")
         if length and (len(length) > 10 or int(length) > MAX_BODY_BYTES):
             raise too_large()
 
     def read(self) -> bytes:
-        """The whole body; at most a byte more than the limit is ever read."""
+        """Return the whole body; reads at most one byte more than the limit. Raises `body_too_large`."""
         body: bytes = self.environ["wsgi.input"].read(MAX_BODY_BYTES + 1)
         if len(body) > MAX_BODY_BYTES:
             raise too_large()
@@ -81,25 +81,25 @@ class Request:
 
     @property
     def address(self) -> str:
-        """The caller's address as it is counted."""
+        """Return the client's address as the rate limit counts it."""
         return forwarding.group(forwarding.client_address(self.environ, self.settings))
 
     @property
     def networks(self) -> tuple[str, ...]:
-        """The caller's address as it is counted, and for IPv6 the larger network that it is part of."""
+        """Return the client's address as limits count it, and for IPv6 also the /48 network."""
         return forwarding.networks(forwarding.client_address(self.environ, self.settings))
 
     @property
     def origin(self) -> str:
-        """The public address of the server, without a slash at the end."""
+        """Return the public address of the server, without a trailing slash."""
         return forwarding.origin(self.environ, self.settings)
 
     @property
     def base_url(self) -> str:
-        """The public address of the API, without a slash at the end."""
+        """Return the public address of the API, without a trailing slash."""
         return self.origin + BASE_PATH
 
 
 def too_large() -> Refusal:
-    """413: the body is over 1 MiB."""
-    return Refusal("body_too_large", "The body is larger than 1 MiB (1048576 bytes). Send less at once.")
+    """Return the refusal of a body over 1 MiB."""
+    return Refusal("body_too_large", "The body is larger than 1 MiB (1048576 bytes). Split it into several requests.")

@@ -1,4 +1,4 @@
-"""Idempotency-Key: a repeated write gets the response of the first one."""
+"""Idempotency-Key: a repeated write gets the stored response of the first one."""
 
 import hashlib
 import json
@@ -34,9 +34,9 @@ STORE = insert(idempotency_keys).values(
 
 
 class Attempt:
-    """One request under an Idempotency-Key; while its block runs, the same key answers 409."""
+    """A request with an Idempotency-Key; while its block runs, other requests with the key get 409."""
 
-    running: set[tuple[int, str]] = set()  # of this process: it is the one that serves a key's writes
+    running: set[tuple[int, str]] = set()  # in this process; between processes, the transaction decides
     lock = threading.Lock()
 
     def __init__(self, key_id: int, value: str, fingerprint: str) -> None:
@@ -60,7 +60,7 @@ class Attempt:
             self.running.discard((self.key_id, self.value))
 
     def run_or_replay(self, tx: Tx, perform: Callable[[], Response]) -> Response:
-        """What the first request was answered, or what this one performs, kept in the same transaction."""
+        """Return the stored response, or perform the request and store its response in the same transaction."""
         key = {"key_id": self.key_id, "value": self.value}
         row = tx.one(FIND, since=as_instant(datetime.fromisoformat(tx.now) - RETENTION), **key)
         if row is None:
@@ -73,21 +73,21 @@ class Attempt:
         if fingerprint != self.fingerprint:
             raise Refusal(
                 "idempotency_key_reused",
-                "This Idempotency-Key was used for another request. Send a new key with a new request.",
+                "This Idempotency-Key was used for a different request. Send a new key with each new request.",
             )
         return Response(status, [*map(tuple, json.loads(headers)), ("idempotency-replayed", "true")], body)
 
 
 def read_attempt(request: Request, key_id: int, body: dict[str, Any] | bytes) -> Attempt | None:
-    """The attempt that a write's Idempotency-Key names, if it has one. Raises `bad_request` for a key that is none.
+    """Return the attempt for the request's Idempotency-Key, if it has one. Raises `bad_request` for a malformed key.
 
-    Bodies are the same when they mean the same, however they are written; one that is no JSON is taken as it is.
+    Bodies with the same meaning count as the same; a body that is not JSON is compared byte by byte.
     """
     value = request.header("IDEMPOTENCY_KEY")
     if value is None:
         return None
     if not KEY_PATTERN.fullmatch(value):
-        raise Refusal("bad_request", "Idempotency-Key takes 1 to 255 visible ASCII characters, like a UUID.")
+        raise Refusal("bad_request", "Idempotency-Key must be 1 to 255 visible ASCII characters, like a UUID.")
     meant = body if isinstance(body, bytes) else meaning(body)
     parts = (request.method.encode(), request.path.encode(), request.query.encode(), meant)
     digest = hashlib.sha256(b"".join(len(part).to_bytes(8) + part for part in parts))

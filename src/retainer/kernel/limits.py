@@ -1,4 +1,4 @@
-"""Rate limits: an exact moving window for each key, and one for each address of refused callers."""
+"""Rate limits: an exact sliding window for each key, and for each address of refused requests."""
 
 import math
 import threading
@@ -15,7 +15,7 @@ ADDRESS_RATE_LIMIT = 600
 
 
 class Allowance(msgspec.Struct, frozen=True, gc=False):
-    """The state of a window after a request; `reset` is the Unix second at which it is empty again."""
+    """The state of a window after a request; `reset` is the Unix second at which it will be empty."""
 
     limit: int
     remaining: int
@@ -23,24 +23,24 @@ class Allowance(msgspec.Struct, frozen=True, gc=False):
     retry_after: int | None = None
 
     def admit(self) -> None:
-        """Refuse with 429 when the window had no room for the request."""
+        """Raise `rate_limited` if the window had no room for the request."""
         if self.retry_after is not None:
-            message = f"Too many requests: {self.limit} a minute are allowed. Try again in {self.retry_after} seconds."
+            message = f"Too many requests: the limit is {self.limit} a minute. Try again in {self.retry_after} seconds."
             raise Refusal("rate_limited", message, headers={"Retry-After": str(self.retry_after)})
 
 
 class Limiter(Protocol):
-    """What counts requests: `SlidingWindow` those of this process, `SharedWindow` those of all servers together."""
+    """Counts requests: `SlidingWindow` in this process, `SharedWindow` in Valkey for all servers."""
 
     @property
     def is_shared(self) -> bool:
-        """Whether requests that other processes admit are counted at the moment."""
+        """Return whether requests of other processes are counted at the moment."""
 
     def hit(self, key: str, limit: int, *, charge: bool = True) -> Allowance:
         """Count a request if there is room, and return the state of the window, atomically."""
 
     def sweep(self) -> None:
-        """Forget the keys whose window is empty."""
+        """Delete empty windows."""
 
 
 def hit_address(limiter: Limiter, address: str, *, charge: bool) -> Allowance:
@@ -49,10 +49,10 @@ def hit_address(limiter: Limiter, address: str, *, charge: bool) -> Allowance:
 
 
 class SlidingWindow:
-    """An exact moving window in memory: no span of 60 seconds admits more than the limit.
+    """An exact sliding window in memory: no 60 seconds admit more requests than the limit.
 
-    The memory store of the `limits` library (5.8) is not safe with threads, follows the wall clock, and starts a
-    thread to copy all its lists a hundred times a second.
+    The memory store of the `limits` library (5.8) is not thread-safe, follows the wall clock, and copies all its
+    lists a hundred times a second.
     """
 
     is_shared = False
@@ -75,13 +75,13 @@ class SlidingWindow:
             return Allowance(limit, max(0, limit - len(hits)), math.ceil(time.time() + left), wait)
 
     def refund(self, key: str) -> None:
-        """Take back the newest hit of a key, for a request that was refused elsewhere."""
+        """Remove the newest hit of a key, because Valkey refused the request."""
         with self._lock:
             if self._hits.get(key):
                 self._hits[key].pop()
 
     def sweep(self) -> None:
-        """Forget the keys whose window is empty."""
+        """Delete empty windows."""
         with self._lock:
             for key in list(self._hits):
                 if not self._fresh(key, time.monotonic() - WINDOW_SECONDS):

@@ -1,4 +1,4 @@
-"""The moving window that all servers share, in Valkey; while that is out of reach, each process limits on its own."""
+"""The sliding window of all servers, in Valkey; while that is out of reach, each process counts separately."""
 
 import threading
 import time
@@ -10,20 +10,20 @@ from valkey.commands.core import Script
 from retainer.kernel.limits import WINDOW_SECONDS, Allowance, SlidingWindow
 
 PREFIX = "retainer:limit:"
-TIMEOUT_SECONDS = 0.2  # on a busy machine an answer may well take 50 ms
-PAUSE_SECONDS = 0.5  # from a failure, and from each attempt that failed, to the next attempt
+TIMEOUT_SECONDS = 0.2  # on a busy machine, an answer can take 50 ms
+PAUSE_SECONDS = 0.5  # between two attempts to reach Valkey
 UNLIMITED = 2**53
 
 SCRIPT = """
--- The key is a list of hits, oldest first: each a time of this server in microseconds, without its higher digits,
--- so that it takes 6 bytes. It lasts as long as its newest hit.
+-- The key is a list of hits, oldest first. Each is a time in microseconds, modulo CYCLE so that it takes 6 bytes.
+-- The key expires with its newest hit.
 local CYCLE, SECOND = 2147483648, 1000000
 local key, limit, charge, window = KEYS[1], tonumber(ARGV[1]), ARGV[2] == '1', ARGV[3] * SECOND
 local time = redis.call('TIME')
 local now = time[1] * SECOND + time[2]
 
--- The microseconds for which a hit still counts. A second of the future is the difference between two machines of which
--- one took over from the other; more means that the clock was set back, and is as good as gone.
+-- The microseconds for which a hit still counts. After a failover, the clock may be up to a second behind a hit; more
+-- means that the clock was set back, and the hit does not count.
 local function left(hit)
     return window + SECOND - (now - hit + SECOND) % CYCLE
 end
@@ -55,14 +55,14 @@ return {count, math.ceil((now + (newest and left(newest) or 0)) / SECOND), wait}
 
 
 class SharedWindow:
-    """An exact moving window for all servers with one Valkey, by whose clock it moves: one call for each request.
+    """An exact sliding window for all servers with one Valkey and its clock: one call for each request (decision 7).
 
-    The process counts its own requests beside it: a key that reached its limit here is refused without a call, and
-    whatever becomes of Valkey and what it held, no process admits more than the limit in any span of 60 seconds.
+    The process also counts its own requests. A key that reached its limit here is refused without a call, and even if
+    Valkey loses its data, no process admits more than the limit in any 60 seconds.
 
-    When a call fails, no request asks Valkey until a thread has got an answer from it: those in flight wait for
-    TIMEOUT_SECONDS, later ones not at all. A connection on which a call failed is closed, so that a late answer
-    reaches nobody.
+    After a failed call, no request calls Valkey until a thread has had an answer: requests in flight wait for
+    TIMEOUT_SECONDS, later ones do not wait. The connection of a failed call is closed, so that no later call reads
+    its late answer.
     """
 
     def __init__(self, url: str, warn: Callable[[str], None], *, timeout: float = TIMEOUT_SECONDS) -> None:
@@ -77,7 +77,7 @@ class SharedWindow:
         self.is_shared = True
         try:
             self._try()
-        except Exception as error:  # noqa: BLE001  # as in `run`
+        except Exception as error:  # noqa: BLE001  # like in `run`
             self._lose(error)
 
     def hit(self, key: str, limit: int, *, charge: bool = True) -> Allowance:
@@ -94,26 +94,26 @@ class SharedWindow:
         return Allowance(limit, max(0, limit - count), reset, wait or None)
 
     def register(self, text: str) -> Script:
-        """Return a script that `run` takes; Valkey is sent its text when it does not know it."""
+        """Return a script for `run`; its text is sent if Valkey does not know it."""
         return self._client.register_script(text)
 
     def run(self, script: Script, key: str, *arguments: int) -> list[int] | None:
-        """Return what a script answers for a key; None while Valkey is out of reach."""
+        """Return the result of a script for a key; None while Valkey is out of reach."""
         if not self.is_shared:
             return None
         try:
             answer: list[int] | None = script([PREFIX + key], arguments)
-        except Exception as error:  # noqa: BLE001  # whatever is wrong with Valkey, no request fails because of it
+        except Exception as error:  # noqa: BLE001  # no request fails because of Valkey
             self._lose(error)
             return None
         return answer
 
     def sweep(self) -> None:
-        """Forget the keys whose window is empty; those in Valkey expire by themselves."""
+        """Delete empty windows of this process; those in Valkey expire."""
         self._local.sweep()
 
     def _try(self) -> None:
-        """Do what a request does, writing included: a Valkey that is full or only read from is of no use."""
+        """Do what a request does, including a write: a Valkey that is full or read-only cannot count."""
         self._script([f"{PREFIX}attempt"], [UNLIMITED, 1, WINDOW_SECONDS])
 
     def _lose(self, error: Exception) -> None:
@@ -123,7 +123,7 @@ class SharedWindow:
                 return
             self.is_shared = False
         reason = str(error).rstrip(".")
-        self._warn(f"Valkey is out of reach ({reason}). Until it is back, each process limits requests on its own.")
+        self._warn(f"Valkey is out of reach ({reason}). Until it is back, each process enforces the limit on its own.")
         self._client.connection_pool.disconnect(inuse_connections=False)
         threading.Thread(target=self._await_return, name="valkey", daemon=True).start()
 
@@ -132,7 +132,7 @@ class SharedWindow:
             time.sleep(PAUSE_SECONDS)
             try:
                 self._try()
-            except Exception:  # noqa: BLE001, S112  # the outage is in the log already
+            except Exception:  # noqa: BLE001, S112  # the outage has been logged
                 continue
-            self._warn("Valkey is back. Requests are limited together with all servers again.")
+            self._warn("Valkey is back. All servers share the limit again.")
             self.is_shared = True

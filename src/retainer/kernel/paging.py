@@ -1,4 +1,4 @@
-"""Lists: paging, sorting, and the response with its links and totals."""
+"""Lists: pages, sorting, links and totals."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -23,7 +23,7 @@ MAX_PAGE_SIZE = 100
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Which part of a list, in which order, and where the list stands; `others` are the other parameters as sent."""
+    """The requested page of a list, its order and address; `others` are the other parameters as sent."""
 
     number: int
     size: int
@@ -32,12 +32,12 @@ class Page(msgspec.Struct, frozen=True):
     others: str
 
     def link(self, number: int) -> str:
-        """The address of a page, with every other query parameter as it was sent."""
+        """Return the address of a page, with all other query parameters as they were sent."""
         return f"{self.url}?{self.others}page={number}"
 
 
 class PageLinks(msgspec.Struct):
-    """Absolute addresses of pages; null at the ends."""
+    """Absolute addresses of other pages; null at the ends."""
 
     first: str
     last: str
@@ -46,7 +46,7 @@ class PageLinks(msgspec.Struct):
 
 
 class PageMeta(msgspec.Struct):
-    """Where this page stands in the list."""
+    """The position of the page in the list."""
 
     current_page: int
     from_: int | None = msgspec.field(name="from")
@@ -66,7 +66,7 @@ class Paged(msgspec.Struct, Generic[T]):
 
 
 def read_list(request: Request, model: type[Filter]) -> tuple[Filter, Page]:
-    """Return the filters and the page that a list request asks for. Every faulty parameter is named at once."""
+    """Return the filters and the page of a list request. Raises one refusal for all invalid parameters."""
     url = request.base_url + request.path
     if not request.query:
         return model(), Page(1, PER_PAGE, model.sorts[:1], url, "")
@@ -82,10 +82,10 @@ def read_list(request: Request, model: type[Filter]) -> tuple[Filter, Page]:
 
 
 def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, **within: int) -> Paged[R]:
-    """Return a page of the records `within` a parent that pass the filters, and how many there are in all.
+    """Return a page of the records `within` a parent that match the filters, with the total.
 
-    The first page is one statement, its total in every row. The others need the total first; a page in the second
-    half is read from the end.
+    The first page is one statement, with the total in each row. Other pages need the total first, because a page in
+    the second half is read from the end.
     """
     signature, values = signature_of(filters, tx.actor.user_id)
     values |= within
@@ -131,7 +131,7 @@ def _paged(records: list[R], page: Page, offset: int, total: int) -> Paged[R]:
 
 
 Limits = tuple[type[Filter], Signature, tuple[str, ...]]
-"""What limits a list: its filters, those that are asked, and the columns of the parent that it is within."""
+"""The conditions of a list: its filter class, the filters sent, and the columns of the parent."""
 
 
 def _limits(table: Table, limits: Limits) -> list[ColumnElement[bool]]:
@@ -140,7 +140,7 @@ def _limits(table: Table, limits: Limits) -> list[ColumnElement[bool]]:
 
 
 def _total(table: Table, limits: Limits) -> Select[Any]:
-    """How many rows pass; without filters that is read from the counter, for counting takes time as rows grow."""
+    """Return the statement for the total: without filters the stored count, because counting slows with the rows."""
     default_exclusion = limits[0].default_exclusion
     if limits[1:] == (default_exclusion.by_default if default_exclusion else (), ()):
         count = totals.c.count - default_exclusion.total.scalar_subquery() if default_exclusion else totals.c.count
@@ -151,10 +151,10 @@ def _total(table: Table, limits: Limits) -> Select[Any]:
 def _rows(
     table: Table, model: type[Record], limits: Limits, sort: tuple[str, ...], size: int, direction: str
 ) -> Select[Any]:
-    """The rows of a page, `forward` or `backward`, and behind each of the `first` page the total.
+    """Return the statement for a page: `first` with the total in each row, `forward` or `backward`.
 
-    The size stands in the text, and the first page has no OFFSET: bound ones make SQLite's plan half as slow again.
-    Other pages look for ids first: PostgreSQL also makes the rows that it skips, which takes seconds for a million.
+    LIMIT is literal and the first page has no OFFSET: with bound values, SQLite's plan is 50 % slower. Other pages
+    select ids first: PostgreSQL would build all skipped rows, which takes seconds for a million.
     """
     records = row_mapper(table, model)
     is_small = any(parameters(limits[0])[name].where.is_small for name, _ in limits[1])
@@ -172,7 +172,7 @@ def _rows(
 def _order(
     records: RowMapper, sort: tuple[str, ...], direction: str, *, is_small: bool
 ) -> Iterator[ColumnElement[object]]:
-    """The order of a page; few rows are sorted at once, where an index in this order would meet all."""
+    """Yield the order of a page. If few rows match, it avoids an index in this order, which would scan all rows."""
     for part in (*sort, "-id" if sort[-1].startswith("-") else "id"):
         column = records.order(part.removeprefix("-"))
         if is_small:

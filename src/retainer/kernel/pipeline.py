@@ -1,4 +1,4 @@
-"""The stages of a request in their order; each status is decided here."""
+"""The stages of a request in order; each status is decided here."""
 
 import time
 from collections.abc import Callable
@@ -29,34 +29,34 @@ COMMON_HEADERS = [
 ]
 DOCS_OF_ERRORS = "/docs/errors"
 RETRIES = 3
-"""So many times a write is tried again when the database undid it because of another one; it was not yet answered."""
+"""Number of retries of a write that the database rolled back because of a conflict."""
 RETRY_SECONDS = 5
-"""After that it is tried no more: with the last try, which may wait and work, it is answered within half a minute."""
+"""Time limit for retries, so that a request gets its response within 30 seconds, the last retry included."""
 
 
 class Access(Protocol):
-    """Who may call."""
+    """Authentication and admission of callers."""
 
     def authenticate(self, request: Request, store: Store) -> Caller:
-        """Return the caller whose key the request carries. Raises the 401s."""
+        """Return the caller whose key the request has. Raises the 401s."""
 
     def admit(self, caller: Caller) -> None:
-        """Refuse when the account's plan does not include the API, or when it is switched off."""
+        """Raise 402 if the account's plan does not include the API, and 403 if the API is off."""
 
 
 class RequestLog(Protocol):
-    """Where each request and each error of ours is noted."""
+    """The log of requests and internal errors."""
 
     def request(self, request: Request, response: Response, caller: Caller | None, operation: Operation | None) -> None:
-        """Note how a request was answered."""
+        """Log a request and its response."""
 
     def report(self, what: Request | str, error: Exception) -> None:
-        """Note an error of ours, or that the database cannot be used."""
+        """Log an internal error, or an error of the database."""
 
 
 @dataclass(slots=True)
 class Pipeline:
-    """What the stages of a request work with."""
+    """The stages of a request, with what they need."""
 
     store: Store
     routes: Routes
@@ -67,7 +67,7 @@ class Pipeline:
     read_body: Callable[[Request, int], bytes]
 
     def answer(self, request: Request) -> Response:
-        """Take one request through every stage; any stage may refuse it."""
+        """Take a request through all stages; each may refuse it."""
         caller = allowance = operation = None
         try:
             request.check()  # 400, 413
@@ -84,7 +84,7 @@ class Pipeline:
                 caller.require_scope(operation.scope)  # 403 missing scope
                 query = operation.read_query(request)  # 422
                 response = self.perform(Call(request, caller, allowance, operation, ids, query))
-        except Exception as error:  # noqa: BLE001  # the last resort: whatever it is, it leaves as one of ours
+        except Exception as error:  # noqa: BLE001  # every error becomes a response of the catalogue
             refusal = to_refusal(error, request, self.log)
             if allowance is None:
                 allowance, refusal = limit_anonymous(request, refusal, self.limiter)
@@ -94,7 +94,7 @@ class Pipeline:
         return response
 
     def perform(self, call: Call) -> Response:
-        """Run the operation in its transaction, which commits here and nowhere else: 404, 412, 400, 415, 422, 409."""
+        """Run the operation in its transaction, which only commits here: 404, 412, 400, 415, 422, 409."""
         request, operation = call.request, call.operation
         if not operation.writes:
             with self.store.begin(call.caller, write=False) as tx:
@@ -115,18 +115,18 @@ class Pipeline:
                 except TransientConflict:
                     if time.monotonic() - began > RETRY_SECONDS:
                         raise
-                call.read(body)  # rules may have changed what was read
+                call.read(body)  # rules may have changed the fields
             return self.write(call, attempt, may_repeat=False)
 
     def caller_now(self, call: Call) -> Caller:
-        """Return who the caller of a write is after it has waited. Raises the refusals of one that may not write."""
+        """Return the current caller of a write that had to wait. Raises if the caller may not write any more."""
         caller = self.access.authenticate(call.request, self.store)
         self.access.admit(caller)
         caller.require_scope(call.operation.scope)
         return caller
 
     def write(self, call: Call, attempt: idempotency.Attempt | None, *, may_repeat: bool) -> Response:
-        """Run a writing operation in a transaction, once. Raises TransientConflict when the same again may succeed."""
+        """Run a writing operation in one transaction. Raises TransientConflict if a retry may succeed."""
 
         def run(tx: Tx) -> Response:
             result = call.operation.call(tx, call)
@@ -139,7 +139,7 @@ class Pipeline:
 
 
 def reply(operation: Operation, result: Any, request: Request) -> Response:
-    """An operation's result as a response."""
+    """Return the response for the result of an operation."""
     if result is None:
         return Response(204, [])
     data = encode(result)
@@ -162,25 +162,25 @@ def reply(operation: Operation, result: Any, request: Request) -> Response:
 
 
 def refuse(refusal: Refusal, request: Request) -> Response:
-    """A refusal as a response: one shape, whatever the reason."""
+    """Return the response for a refusal; all have the same shape."""
     members = {"message": refusal.message, "code": refusal.code, "request_id": request.id}
     members |= {"docs_url": f"{request.origin}{DOCS_OF_ERRORS}#{refusal.code}", **refusal.members}
     return Response(refusal.status, [CONTENT, *refusal.headers.items()], encode(members))
 
 
 def to_refusal(error: Exception, request: Request, log: RequestLog) -> Refusal:
-    """The refusal that an exception means to the caller."""
+    """Return the refusal for an exception, and log it unless it is one."""
     if isinstance(error, Refusal):
         return error
     log.report(request, error)
     if isinstance(error, Unavailable):
         advice = "Try again in a few seconds; an Idempotency-Key makes that safe for writes."
         return Refusal("unavailable", f"{error.reason} {advice}", headers={"Retry-After": "2"})
-    return Refusal("server_error", f"Something went wrong here. Report the request id {request.id} to the operator.")
+    return Refusal("server_error", f"Internal error. Report the request id {request.id} to the operator.")
 
 
 def limit_anonymous(request: Request, refusal: Refusal, limiter: Limiter) -> tuple[Allowance, Refusal]:
-    """The figures of a caller who did not get in; a refusal is charged to the address, an error of ours is not."""
+    """Charge a refusal to the address, but not an internal error; return the address's window, and the refusal."""
     allowance = hit_address(limiter, request.address, charge=refusal.status < 500)
     try:
         allowance.admit()
@@ -192,7 +192,7 @@ def limit_anonymous(request: Request, refusal: Refusal, limiter: Limiter) -> tup
 def add_headers(
     response: Response, request: Request, allowance: Allowance, fixed: list[tuple[str, str]] = COMMON_HEADERS
 ) -> None:
-    """Add the headers that every response carries."""
+    """Add the headers that every response has."""
     headers = response.headers
     headers += [
         ("x-ratelimit-limit", str(allowance.limit)),
@@ -201,7 +201,7 @@ def add_headers(
         ("x-request-id", request.id),
         *fixed,
     ]
-    if request.has_body:  # it stays unread, so that the connection cannot be used again
+    if request.has_body:  # the unread body makes the connection unusable
         headers.append(("connection", "close"))
     if response.status not in {204, 304}:
         headers.append(("content-length", str(len(response.body))))

@@ -1,4 +1,4 @@
-"""Query parameters: what an operation declares, what a request sends, and the SQL conditions of a list's filters."""
+"""Query parameters: their declarations, their values, and the SQL conditions of filters."""
 
 import difflib
 from collections.abc import Callable
@@ -19,9 +19,9 @@ from retainer.values.parameters import MAX_LIST, from_text, validate_ranges
 
 T = TypeVar("T")
 OneOf = tuple[T, ...]
-"""One of these: a comma list, or a parameter that is repeated."""
+"""Several values: a comma-separated list, or a repeated parameter."""
 REPEATED = object()
-"""Marks free text, whose commas are its own: several values are several parameters."""
+"""Marks free text, which may contain commas: several values need a repeated parameter."""
 
 
 class Query(msgspec.Struct):
@@ -29,7 +29,7 @@ class Query(msgspec.Struct):
 
 
 class Filter(Query):
-    """The filters that every list takes; lists add their own fields."""
+    """The filters of every list; lists add their own fields."""
 
     ids: Annotated[OneOf[Id] | None, filters.one_of("id", is_small=True)] = None
     q: Annotated[Text191 | None, filters.SEARCH] = None
@@ -39,12 +39,12 @@ class Filter(Query):
     updated_before: Annotated[Instant | None, filters.before("updated_at")] = None
 
     sorts: ClassVar[tuple[str, ...]] = ("id",)
-    """The fields that a list can be sorted by; the first, with its sign, is the default."""
+    """The fields by which a list can be sorted; the first, with its sign, is the default."""
     default_exclusion: ClassVar[DefaultExclusion | None] = None
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A query parameter: how its text is read, and, in a list, how it limits the rows."""
+    """A query parameter: its parser, and its condition if it is a filter."""
 
     field: str
     hint: Any
@@ -71,7 +71,7 @@ def _parameter(name: str, hint: Any) -> Parameter:
 
 
 def read_pairs(request: Request) -> list[tuple[str, str]]:
-    """Return the query parameters as they were sent. Raises `bad_request` for a query that cannot be read."""
+    """Return the query parameters as they were sent. Raises `bad_request` for an unreadable query."""
     try:
         return parse_qsl(request.query, keep_blank_values=True, errors="strict", max_num_fields=200)
     except ValueError:
@@ -79,10 +79,10 @@ def read_pairs(request: Request) -> list[tuple[str, str]]:
 
 
 def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str], Any]]) -> dict[str, Any]:
-    """Return the values of parameters; every faulty one is named at once.
+    """Return the values of parameters.
 
-    Raises `unknown_parameter` if one is not known (a dropped filter returns the wrong records in silence),
-    `validation_failed` otherwise.
+    Raises one refusal for all invalid ones: `unknown_parameter` if one is unknown (ignoring a misspelt filter would
+    return the wrong records), else `validation_failed`.
     """
     errors: FieldErrors = {}
     values: dict[str, Any] = {}
@@ -92,7 +92,7 @@ def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str],
             meant = f" Did you mean {near[0]}?" if near else ""
             errors[name] = [f"Unknown parameter.{meant} Valid are: {', '.join(readers) or 'none'}."]
         elif name in values and not isinstance(values[name], tuple):
-            errors.setdefault(name, ["Send this parameter once: it takes one value."])
+            errors.setdefault(name, ["Send this parameter only once: it has a single value."])
         else:
             try:
                 value = readers[name](text)
@@ -110,7 +110,7 @@ def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str],
 
 
 def read_query(request: Request, model: Any) -> Any:
-    """Return the query of an operation that is no list."""
+    """Return the query of an operation other than a list."""
     if not request.query:
         return model()
     declared = parameters(model)
@@ -119,18 +119,18 @@ def read_query(request: Request, model: Any) -> Any:
 
 
 Signature = tuple[tuple[str, Any], ...]
-"""Which filters a list has, without their values: one statement serves all requests of a signature."""
+"""The filters of a request without their values: requests with the same signature share a statement."""
 
 
 def signature_of(asked: Filter, me: int) -> tuple[Signature, dict[str, Any]]:
-    """Return the signature of filters, and the values that its statement binds; `me` is the user whom that means."""
+    """Return the signature of filters, and the values to bind; `me` is the id of the calling user."""
     signature: list[tuple[str, Any]] = []
     values: dict[str, Any] = {}
     for name, parameter in parameters(type(asked)).items():
         value, bound = getattr(asked, name), parameter.where.value
         if isinstance(value, tuple):
             items = [me if item is ME else bound(item) for item in value if item is not None]
-            room = 1 << (len(items) - 1).bit_length() if items else 0  # few signatures: filled up to a power of two
+            room = 1 << (len(items) - 1).bit_length() if items else 0  # padded to a power of two, for few signatures
             signature.append((name, (room, None in value)))
             items += items[-1:] * (room - len(items))
             values |= {f"{name}__{position}": item for position, item in enumerate(items)}
@@ -143,7 +143,7 @@ def signature_of(asked: Filter, me: int) -> tuple[Signature, dict[str, Any]]:
 
 
 def conditions(table: Table, model: type[Filter], signature: Signature) -> list[ColumnElement[bool]]:
-    """Return the SQL conditions of filters with this signature."""
+    """Return the SQL conditions of a signature."""
     limits: list[Any] = model.default_exclusion.conditions(table, dict(signature)) if model.default_exclusion else []
     for name, form in signature:
         value: Any = form if isinstance(form, bool) else bindparam(name)

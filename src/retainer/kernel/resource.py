@@ -1,6 +1,6 @@
-"""Declarations: a handler's path, signature and docstring say everything that is known of an operation.
+"""Resources, operations and routes, all from the signatures and docstrings of handlers.
 
-The only place that inspects signatures. A declaration that is incomplete does not import.
+Only this module inspects signatures. An incomplete declaration fails at import.
 """
 
 import inspect
@@ -34,7 +34,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 class Call(msgspec.Struct):
-    """What the stages have found out of a request when its operation is called."""
+    """A request whose stages have passed, when its operation is called."""
 
     request: Request
     caller: Caller
@@ -45,14 +45,14 @@ class Call(msgspec.Struct):
     sent: bodies.RequestBody | None = None
 
     def read(self, body: bytes) -> None:
-        """Read the body, if the operation takes one; again when it is called again."""
+        """Read the body if the operation has one; once more for each retry."""
         if self.operation.body is not None:
             use = "Create" if self.operation.created else "Update"
             self.sent = bodies.RequestBody(self.request, body, self.operation.body, use)
 
 
 class WithMeta(msgspec.Struct, Generic[T, M]):
-    """What is answered, and under `meta` what stands beside it: what became of others, or when it was so."""
+    """A result with more information under `meta`."""
 
     data: T
     meta: M
@@ -68,7 +68,7 @@ ARGUMENT_FACTORIES: dict[Any, ArgumentFactory] = {
 
 
 class Operation:
-    """One method on one path: what its handler's declaration says."""
+    """A method on a path, as its handler declares it."""
 
     def __init__(self, resource: "Resource", method: str, path: str, handler: Callable[..., Any]) -> None:
         self.resource = resource
@@ -101,11 +101,11 @@ class Operation:
         return f"{self.method} {self.path}"
 
     def read_query(self, request: Request) -> Any:
-        """The query of a request, and the page of a list. Raises `unknown_parameter`, `validation_failed`."""
+        """Return the query, and the page of a list. Raises `unknown_parameter`, `validation_failed`."""
         return read_list(request, self.query) if self.paged else (read_query(request, self.query), None)
 
     def call(self, tx: Tx, call: Call) -> Any:
-        """Call the handler with its arguments in their order, once the parent in the path was found."""
+        """Call the handler, after the parent in the path was found."""
         parent = self.resource.parent
         if parent is not None:
             tx.snapshot()
@@ -113,7 +113,7 @@ class Operation:
         return self.handler(*[argument(tx, call) for argument in self._arguments])
 
     def _argument(self, where: str, name: str, hint: Any) -> ArgumentFactory:
-        """How an argument of the handler is made."""
+        """Return the factory of an argument of the handler."""
         if hint in ARGUMENT_FACTORIES:
             return ARGUMENT_FACTORIES[hint]
         if isinstance(hint, type) and issubclass(hint, Query):
@@ -132,21 +132,21 @@ class Operation:
             model = hint.__origin__
             self.body = model
             return lambda tx, call: call.sent and call.sent.new(tx)
-        raise TypeError(f"{where} takes {name}: {hint}, which no request has.")
+        raise TypeError(f"{where} has the argument {name}: {hint}, which no request provides.")
 
 
 def read_id(text: str, table: Table | None) -> int:
-    """An id as a path writes it: no sign, no leading zero, at most 2^53-1; all else is no record."""
+    """Return an id of a path: no sign, no leading zeros, at most 2^53-1. Raises `not_found` for other text."""
     if not ID.fullmatch(text) or int(text) > MAX_INTEGER:
         raise not_found("record" if table is None else singular(table))
     return int(text)
 
 
 class Resource:
-    """A path, its scope (None: any valid key), its table and that of the parent in its path; handlers register here.
+    """A path, its scope (None: any valid key), its table, and the table of the parent in its path.
 
-    `location` is the path under which new records are found, when it is another. `instead` has sentences for parts of
-    paths that callers may expect, and that there are not.
+    Handlers register here. `location` is the path of new records if it differs. `instead` has advice for parts of
+    paths that clients may expect but that do not exist.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class Resource:
         self.get, self.post, self.put, self.patch, self.delete = (partial(self._register, method) for method in METHODS)
 
     def _register(self, method: str, path: str = "") -> Callable[[Handler], Handler]:
-        """Register a handler for a method, and return it unchanged."""
+        """Return a decorator that registers a handler and returns it unchanged."""
 
         def register(handler: Handler) -> Handler:
             self.operations.append(Operation(self, method, path, handler))
@@ -180,7 +180,7 @@ class Resource:
 
 
 class Routes:
-    """Which operation a request names."""
+    """The operations by path and method."""
 
     def __init__(self, resources: list[Resource]) -> None:
         self.operations = [operation for resource in resources for operation in resource.operations]
@@ -193,12 +193,12 @@ class Routes:
             self._router.add_route(path, Methods(methods, partial(self._signposts.of_method, path)))
 
     def find(self, request: Request) -> tuple["Methods", dict[str, str]]:
-        """The methods of a request's path, and the texts that stand for its ids. Raises `not_found`."""
+        """Return the methods of a request's path, and the ids in it as text. Raises `not_found`."""
         path = request.path
         found: Any = None if path.endswith("/") else self._router.find(path)
         if found is None:
             is_near = path.endswith("/") and self._router.find(path.rstrip("/")) is not None
-            advice = "Leave out the slash at its end." if is_near else self._signposts.of_path(path)
+            advice = "Remove the trailing slash." if is_near else self._signposts.of_path(path)
             raise Refusal(
                 "not_found", f"There is nothing at this path. {advice or 'The paths of the API are at /docs.'}"
             )
@@ -207,7 +207,7 @@ class Routes:
 
 
 def signposts_of(resources: list[Resource], by_path: dict[str, dict[str, Operation]]) -> Signposts:
-    """Return the signposts to all paths."""
+    """Return the signposts for all paths."""
     reads, changes = (
         {path: methods[method] for path, methods in by_path.items() if method in methods} for method in ("GET", "PATCH")
     )
@@ -230,7 +230,7 @@ class Methods:
         self.allow = ", ".join([*allowed, "OPTIONS"])
 
     def get(self, method: str) -> Operation:
-        """The operation of a method. Raises `method_not_allowed` with `Allow`."""
+        """Return the operation of a method. Raises `method_not_allowed`."""
         operation = self.operations.get(method)
         if operation is None:
             raise method_not_allowed(method, self.allow, self.advice(method))

@@ -1,4 +1,4 @@
-"""Signposts: where a request to a wrong path or with a wrong method finds what it looks for."""
+"""Signposts: advice for requests with a wrong path or method."""
 
 import difflib
 import re
@@ -8,15 +8,15 @@ from functools import partial
 
 PARAMETER = re.compile(r"\{\w+\}")
 NUMBER = re.compile(r"(?<=/)[0-9]+(?=/|$)")
-MAX_PATH_LENGTH = 200  # characters of a path that is compared with others
+MAX_PATH_LENGTH = 200  # characters; longer paths get no advice
 VERY_NEAR, NEAR = 0.8, 0.6
 
 
 class Signposts:
-    """What is known of all paths: the methods of each, the `filters` of lists, and the fields that a PATCH changes.
+    """All paths: their methods, the `filters` of lists, and the fields that a PATCH changes.
 
-    `location` has the list of the records that a path makes, when that is another; `instead` has a sentence for a part
-    of a path that callers may expect, and that there is not.
+    `location` has the list of the records that a path creates, if it differs; `instead` has advice for parts of paths
+    that clients may expect but that do not exist.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Signposts:
         self.by_shape = {PARAMETER.sub("{}", path): path for path in methods}
 
     def of_path(self, path: str) -> str:
-        """Return what to do instead of asking for a path that there is not; empty if nothing is near."""
+        """Return advice for a path that does not exist; empty if no path is similar."""
         if len(path) > MAX_PATH_LENGTH or not path.strip("/"):
             return ""
         for part in path.split("/"):
@@ -43,14 +43,14 @@ class Signposts:
         found = [listed] if listed else self._near(shape)
         names = [filled(name, ids) for name in found]
         if found and found == [self.by_shape.get(shape.rpartition("/")[0])] and "PATCH" in self.methods[found[0]]:
-            return f"Did you mean PATCH {names[0]}?"  # an action of its own, like /quotes/7/accept, is a change
+            return f"Did you mean PATCH {names[0]}?"  # an action like /quotes/7/accept is a PATCH here
         return f"Did you mean {', '.join(names[:-1])}{' or ' * (len(names) > 1)}{names[-1]}?" if names else ""
 
     def of_method(self, path: str, method: str) -> str:
-        """Return where a method goes that a path does not take; empty if nowhere."""
+        """Return advice for a method that a path does not support; empty if no path is similar."""
         if method == "GET":
             read = self._read(path)
-            return f"GET {read} has what you look for." if read else ""
+            return f"Read it with GET {read}." if read else ""
         if method == "POST":
             places = [*(made for made, listed in self.location.items() if listed == path), path.rpartition("/{")[0]]
         else:
@@ -64,13 +64,13 @@ class Signposts:
         return f"Send {method} {owner}}} with `{part}` instead." if changes else ""
 
     def _list_below(self, shape: str) -> str | None:
-        """Return the list, filtered, that a path names as if it stood below a record: /clients/7/projects."""
+        """Return the filtered list for a path that nests it below a record, like /clients/7/projects."""
         above, _, last = shape.rpartition("/")
         relation = self.by_shape.get(above, "").rpartition("{")[2].rstrip("}")
         return f"/{last}?{relation}={{{relation}}}" if relation in self.filters.get(f"/{last}", ()) else None
 
     def _near(self, shape: str) -> list[str]:
-        """Return the paths that may have been meant: the first of these choices that has any."""
+        """Return similar paths: the first of these choices that has any."""
         near = partial(difflib.get_close_matches, shape, self.by_shape, n=1)
         choices = (
             [shape],
@@ -84,7 +84,7 @@ class Signposts:
         return next(filter(None, found), [])
 
     def _read(self, path: str) -> str | None:
-        """Return where the records of a path can be read that does not take GET."""
+        """Return where to read the records of a path that does not support GET."""
         collection, _, name = path.rpartition("/{")
         if path in self.location:
             relation = PARAMETER.findall(path)[-1]
@@ -96,11 +96,11 @@ class Signposts:
 
 
 def is_below(path: str, collection: str) -> bool:
-    """Whether a path names a record of a collection."""
+    """Return whether a path is that of a record in a collection."""
     return path.startswith(f"{collection}/{{") and path.count("/") == collection.count("/") + 1
 
 
 def filled(path: str, ids: list[str]) -> str:
-    """Return a path with these ids in the place of its parameters, as far as they go."""
+    """Return a path with the ids in place of its parameters, as far as there are any."""
     left = iter(ids)
     return PARAMETER.sub(lambda name: next(left, name[0]), path)

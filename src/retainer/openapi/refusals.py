@@ -23,7 +23,7 @@ ADVICE = {
     415: "The body is not declared as JSON. Send the header Content-Type: application/json.",
     422: "The request breaks a rule. Correct what is named and send it again.",
     429: "Too many requests. Wait as long as Retry-After says and try again.",
-    500: "Something went wrong here. Report the request id to the operator.",
+    500: "Internal error. Report the request id to the operator.",
     503: "The database is out of reach or too busy, others have written for too long, or too many bodies are awaited. "
     "Try again after Retry-After; a write with its Idempotency-Key, for it may have been done.",
 }

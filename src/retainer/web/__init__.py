@@ -1,1 +1,1 @@
-"""Pages for people: the look that they share, their templates, assets, and the headers of HTML."""
+"""HTML pages: the shared layout, templates, assets and security headers."""

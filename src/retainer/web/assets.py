@@ -1,4 +1,4 @@
-"""Assets: style sheets, scripts and pictures, under addresses that name their content, so that browsers keep them."""
+"""Assets: style sheets, scripts and images, cached forever because their paths contain a hash of their content."""
 
 import hashlib
 from mimetypes import guess_type
@@ -12,22 +12,22 @@ from retainer.web.responses import document
 
 PACKAGE = Path(retainer.__file__).parent
 ROOT = "/assets/"
-FOR_EVER = ("cache-control", "public, max-age=31536000, immutable")
+CACHED_FOREVER = ("cache-control", "public, max-age=31536000, immutable")
 
 
 class Asset(NamedTuple):
-    """A file as it is served."""
+    """A served file."""
 
     content_type: str
     body: bytes
 
 
 PUBLISHED: dict[str, Asset] = {}
-"""What is served, by path."""
+"""The served files, by path."""
 
 
 def publish(file: Path) -> str:
-    """Serve a file from now on; return its path, which changes with its content."""
+    """Add a file to those served; return its path."""
     body = file.read_bytes()
     path = f"{ROOT}{file.stem}.{hashlib.sha256(body).hexdigest()[:12]}{file.suffix}"
     kind = guess_type(file.name)[0] or "application/octet-stream"
@@ -37,12 +37,12 @@ def publish(file: Path) -> str:
 
 
 ADDRESSES = {file.name: publish(file) for file in sorted(PACKAGE.glob("*/assets/*"))}
-"""The paths of the assets of all layers, by the names of their files."""
+"""The paths of all assets, by file name."""
 
 
 def answer(request: Request) -> Response:
-    """Return an asset. Raises `not_found` and `method_not_allowed`."""
+    """Return an asset. Raises `not_found`, `method_not_allowed`."""
     asset = PUBLISHED.get(request.path)
     if asset is None:
-        raise Refusal("not_found", "There is no such asset. Load the page again: its assets may have changed.")
-    return document(request, asset.content_type, asset.body, FOR_EVER)
+        raise Refusal("not_found", "There is no such asset. Reload the page: its assets may have changed.")
+    return document(request, asset.content_type, asset.body, CACHED_FOREVER)

@@ -1,4 +1,4 @@
-"""Pages: templates of all layers, and their responses."""
+"""Pages: templates, and their responses."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -18,12 +18,12 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-"""The templates of all layers: `console/sign_in.html` lies in `console/templates/`, and extends `web/base.html`."""
+"""The templates of all rooms: `console/sign_in.html` is in `console/templates/` and extends `web/base.html`."""
 TEMPLATES.globals["asset"] = ADDRESSES.__getitem__
 
 
 def markup(template: str, **context: Any) -> str:
-    """Return the HTML of a template."""
+    """Return the rendered HTML of a template."""
     return TEMPLATES.get_template(template).render(context)
 
 
@@ -36,11 +36,11 @@ def render(
     policy: Mapping[str, str] = NO_EXCEPTIONS,
     **context: Any,
 ) -> Response:
-    """Return a page that was made for this request, as the answer to any method."""
+    """Return a page for this request, for any method."""
     body = markup(template, path=request.path, **context).encode()
     return Response(status, [("content-type", HTML), *protection(**policy), *headers], body)
 
 
 def page(request: Request, html: str, **policy: str) -> Response:
-    """Return a page that is the same for everybody, and can only be read. Raises `method_not_allowed`."""
+    """Return a read-only page that is the same for all visitors. Raises `method_not_allowed`."""
     return document(request, HTML, html.encode(), *protection(**policy))

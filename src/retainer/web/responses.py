@@ -1,4 +1,4 @@
-"""Responses to browsers: documents with an entity tag, and pages that run and load nothing but what is ours."""
+"""Responses to browsers: documents with an ETag, and the Content-Security-Policy of pages."""
 
 from retainer.errors import method_not_allowed
 from retainer.kernel import etag
@@ -15,11 +15,11 @@ POLICY = {
     "frame-ancestors": "'none'",
     "base-uri": "'none'",
 }
-"""The Content-Security-Policy of every page; one that needs more says so when it is rendered."""
+"""The Content-Security-Policy of every page; `protection` takes exceptions."""
 
 
 def document(request: Request, content_type: str, body: bytes, *headers: tuple[str, str]) -> Response:
-    """Return what can only be read: in full, as 304 to who has it, as 204 to OPTIONS. Raises `method_not_allowed`."""
+    """Return a read-only document, a 304 if the client has it, or a 204 to OPTIONS. Raises `method_not_allowed`."""
     if request.method == "OPTIONS":
         return Response(204, [("allow", READ)])
     if request.method not in {"GET", "HEAD"}:
@@ -31,7 +31,7 @@ def document(request: Request, content_type: str, body: bytes, *headers: tuple[s
 
 
 def protection(**more: str) -> list[tuple[str, str]]:
-    """Return the headers of every page; `more` of its policy is named with underscores, like `connect_src`."""
+    """Return the security headers of a page; `more` are exceptions to the policy, like `connect_src`."""
     policy = POLICY | {name.replace("_", "-"): value for name, value in more.items()}
     return [
         ("content-security-policy", "; ".join(f"{name} {value}" for name, value in policy.items())),

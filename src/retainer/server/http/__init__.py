@@ -1,1 +1,1 @@
-"""HTTP around the application: what runs at once, connections, compression, and pages outside the API."""
+"""HTTP around the application: slots, connections, compression, and pages outside the API."""

@@ -1,4 +1,4 @@
-"""Compression: responses as gzip, for clients that accept it."""
+"""Compression of responses with gzip."""
 
 import zlib
 from functools import lru_cache
@@ -6,16 +6,16 @@ from functools import lru_cache
 from retainer.kernel.etag import GZIP_SUFFIX
 from retainer.kernel.http import Request, Response
 
-MIN_BYTES = 1024  # what is smaller fits into one packet anyway
+MIN_BYTES = 1024  # smaller responses fit into one packet
 LEVEL = 3
-MAX_HEADER_LENGTH = 256  # characters of Accept-Encoding that are read, and remembered
+MAX_HEADER_LENGTH = 256  # of Accept-Encoding; a longer one is ignored, because the cache keeps the text
 GZIP_FORMAT = 31
 
 
 def compressed(request: Request, response: Response) -> Response:
-    """Return the response as gzip if the request accepts that and the body is worth it, else as it is.
+    """Return the response as gzip if the client accepts it and the body is large enough, else unchanged.
 
-    A strong entity tag names bytes: that of a compressed response has a suffix, which preconditions may have, too.
+    The ETag of a compressed response has a suffix, because a strong tag identifies bytes.
     """
     accepted = request.header("ACCEPT_ENCODING")
     if accepted is None or len(accepted) > MAX_HEADER_LENGTH or not accepts_gzip(accepted):
@@ -34,14 +34,14 @@ def compressed(request: Request, response: Response) -> Response:
 
 
 def marked(name: str, value: str, cached_tags: str | None = None) -> str:
-    """Return the value of a header, an ETag with the suffix: in a 304 only if the client's `cached_tags` have it."""
+    """Return the value of a header; an ETag gets the suffix, in a 304 only if the client's `cached_tags` have it."""
     tag = f'{value[:-1]}{GZIP_SUFFIX}"'
     return tag if name == "etag" and (cached_tags is None or tag in cached_tags) else value
 
 
 @lru_cache(maxsize=256)
 def accepts_gzip(header: str) -> bool:
-    """Whether an Accept-Encoding prefers gzip to the plain bytes (RFC 9110, 12.5.3)."""
+    """Return whether an Accept-Encoding prefers gzip to plain bytes (RFC 9110, 12.5.3)."""
     weights: dict[str, str] = {}
     for part in header.lower().split(","):
         coding, *parameters = (piece.strip() for piece in part.split(";"))

@@ -1,4 +1,4 @@
-"""The connection guard: ends connections that take too long, and those beyond the limit of an address."""
+"""The connection guard: closes connections that are too slow, or too many from one address."""
 
 import os
 import socket
@@ -15,25 +15,25 @@ from retainer.kernel.forwarding import group, is_trusted, parse_address
 from retainer.settings import Settings
 
 SCAN_SECONDS = 1.0
-LEAVE_SECONDS = 0.1  # from one look to the next at whether connections are left
-REQUEST_SECONDS = 30  # for the whole of a request, from the last response on
-CLOSING_SECONDS = 5  # after that, for the refusal to be sent
+DRAIN_SCAN_SECONDS = 0.1
+REQUEST_SECONDS = 30  # for a whole request, from the last response
+CLOSING_SECONDS = 5  # then, to send the refusal
 MAX_CONNECTIONS = 8192
-MAX_PER_ADDRESS = 512  # an agency with all its people and tools may stand behind one address
+MAX_PER_ADDRESS = 512  # a whole agency may share one address
 LAST_DATA_SENT = struct.Struct("=44xI")  # in Linux's tcp_info: milliseconds
 
 
 class Connection(NamedTuple):
-    """A connection of a client, as it was at the time of a scan."""
+    """A client's connection at the time of a scan."""
 
     descriptor: int
-    inode: int  # tells the socket from another that has its descriptor by now
+    inode: int  # identifies the socket, because its descriptor may be reused
     address: str
-    silent: float  # seconds since the server sent something, or since it accepted the connection
+    silent: float  # seconds since the server last sent data or accepted the connection
 
 
 class ConnectionGuard:
-    """A thread that scans all connections every second. The sockets belong to the HTTP server."""
+    """A thread that scans all connections every second; their sockets belong to the HTTP server."""
 
     def __init__(self, settings: Settings, failed: Callable[[str, Exception], None]) -> None:
         self.settings = settings
@@ -47,52 +47,52 @@ class ConnectionGuard:
         threading.Thread(target=self._run, name="connections", daemon=True).start()
 
     def stop(self) -> None:
-        """Let the thread end, without waiting for it."""
+        """Stop the thread, without waiting for it."""
         self._stopped.set()
 
-    def leave(self, seconds: float) -> None:
-        """Leave new connections to other processes; return when none is left here, or after some seconds.
+    def drain(self, seconds: float) -> None:
+        """Accept no more connections; return when all are closed, or after some seconds.
 
-        The HTTP server cannot stop accepting without closing connections, so another socket, to which nobody
-        connects, takes the place of those that it listens on. What waits in them waits for the other processes.
+        The HTTP server cannot stop accepting without closing connections, so a socket without clients replaces its
+        listening sockets. Connections that wait in those go to the other workers.
         """
         _, listeners = self._scan()
-        with socket.socket(socket.AF_UNIX) as nobody:
-            nobody.bind("")
-            nobody.listen()
-            nobody.setblocking(False)  # noqa: FBT003
+        with socket.socket(socket.AF_UNIX) as unused:
+            unused.bind("")
+            unused.listen()
+            unused.setblocking(False)  # noqa: FBT003
             for descriptor in listeners:
-                os.dup2(nobody.fileno(), descriptor, inheritable=False)
+                os.dup2(unused.fileno(), descriptor, inheritable=False)
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.scan():
-            time.sleep(LEAVE_SECONDS)
+            time.sleep(DRAIN_SCAN_SECONDS)
 
     def _run(self) -> None:
         while not self._stopped.wait(SCAN_SECONDS):
             try:
                 self.check(self.scan())
             except Exception as error:  # noqa: BLE001  # the next scan may succeed
-                self._failed("looking at connections", error)
+                self._failed("scanning connections", error)
 
     def scan(self) -> list[Connection]:
-        """Return every connection of a client."""
+        """Return all connections of clients."""
         return self._scan()[0]
 
     def _scan(self) -> tuple[list[Connection], set[int]]:
-        """Return every connection of a client, and the descriptors of the listening sockets."""
+        """Return all connections of clients, and the descriptors of the listening sockets."""
         listeners: set[int] = set()
         with os.scandir("/proc/self/fd") as entries:
             connections = [self._connection(int(entry.name), listeners) for entry in entries]
         return [connection for connection in connections if connection is not None], listeners
 
     def check(self, connections: list[Connection]) -> None:
-        """End connections that take too long, and the newest of an address that has too many."""
+        """Close connections that are too slow, and the newest ones of an address that has too many."""
         by_address: dict[str, list[Connection]] = defaultdict(list)
         for connection in connections:
             if connection.silent > REQUEST_SECONDS + CLOSING_SECONDS:
                 end(connection, socket.SHUT_RDWR)
             elif connection.silent > REQUEST_SECONDS:
-                end(connection, socket.SHUT_RD)  # a thread that waits for the body reads its end
+                end(connection, socket.SHUT_RD)  # a thread that waits for the body reads the end of it
             peer = parse_address(connection.address)
             if not is_trusted(peer, self.settings):
                 by_address[group(peer)].append(connection)
@@ -104,7 +104,7 @@ class ConnectionGuard:
         self._seen = {connection.inode for connection in connections}
 
     def _connection(self, descriptor: int, listeners: set[int]) -> Connection | None:
-        """Return the client's connection behind a descriptor, or None; note listening sockets and their ports."""
+        """Return the client's connection of a descriptor, or None; note listening sockets and their ports."""
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISSOCK(status.st_mode):
@@ -121,7 +121,7 @@ class ConnectionGuard:
                 information = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, LAST_DATA_SENT.size)
                 (milliseconds,) = LAST_DATA_SENT.unpack(information)
                 return Connection(descriptor, status.st_ino, sock.getpeername()[0], milliseconds / 1000)
-        except OSError:  # closed meanwhile
+        except OSError:  # it was closed
             return None
 
 
@@ -129,8 +129,8 @@ class ConnectionGuard:
 def socket_from_fd(descriptor: int) -> Iterator[socket.socket]:
     """Yield a socket for a descriptor, which stays open.
 
-    It is not duplicated: by the time it could have become the database's, and closing any descriptor of a file ends
-    all locks that the process has on it.
+    A duplicate would be unsafe: the descriptor may belong to the database by then, and closing any descriptor of a
+    file releases all locks of the process on it.
     """
     sock = socket.socket(fileno=descriptor)
     try:
@@ -140,7 +140,7 @@ def socket_from_fd(descriptor: int) -> Iterator[socket.socket]:
 
 
 def end(connection: Connection, how: int) -> None:
-    """Shut a connection down, if its descriptor is still the same socket's."""
+    """Shut a connection down, unless its descriptor belongs to another socket by now."""
     with suppress(OSError):  # the client closed it meanwhile
         if os.fstat(connection.descriptor).st_ino == connection.inode:
             with socket_from_fd(connection.descriptor) as sock:

@@ -1,4 +1,4 @@
-"""Slots: how many requests run at once, and for how many bodies an account may wait."""
+"""Slots: how many requests run at the same time, and how many bodies of an account are awaited."""
 
 import threading
 from collections import Counter, deque
@@ -11,20 +11,21 @@ from retainer.errors import Refusal
 from retainer.identity.sign_in.hashing_queue import MAX_WAITING
 from retainer.kernel.http import Request
 
-BODY_SLOTS = 128  # so many threads may wait for bodies, and so many MiB may unfinished bodies take
+BODY_SLOTS = 128
+"""Threads that may wait for bodies; also the MiB of memory that unfinished bodies may take."""
 FORM_SLOTS = 32
-"""Number of threads that may wait for forms of those who are not signed in: they take no slot of an account."""
+"""Threads that may wait for forms of visitors who are not signed in; these take no slots of accounts."""
 THREAD_SECONDS = 2**31
-"""Idle timeout of a thread: it stays, because one that is about to end would still count as idle."""
+"""Idle timeout of threads. They never end, because a thread that is about to end would still count as idle."""
 
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class RunningSlots:
-    """A fair semaphore: a context for at most `count` threads, which enter in the order in which they came.
+    """A fair semaphore: a context for at most `count` threads, which enter in order of arrival.
 
-    More threads would wait for each other anyway, and would each need a connection to the database. `lacks_thread` is
-    set when all threads known here wait outside for something else: others may not have been started.
+    More threads would only wait for each other, and each needs a database connection. `lacks_thread` is set when all
+    known threads wait outside for something else, because the HTTP server may not have started another one.
     """
 
     def __init__(self, count: int) -> None:
@@ -37,11 +38,11 @@ class RunningSlots:
 
     @property
     def waiting(self) -> int:
-        """How many threads wait for a slot."""
+        """The number of threads that wait for a slot."""
         return len(self._waiting)
 
     def enter(self) -> None:
-        """Take a slot; wait until one is handed over if none is free."""
+        """Take a slot; wait if none is free."""
         with self._lock:
             if self.free:
                 self.free -= 1
@@ -52,7 +53,7 @@ class RunningSlots:
         handed_over.acquire()
 
     def leave(self) -> None:
-        """Hand the slot to the thread that has waited longest."""
+        """Hand the slot to the thread that waited longest."""
         with self._lock:
             if self._waiting:
                 self._waiting.popleft().release()
@@ -61,7 +62,7 @@ class RunningSlots:
 
     @contextmanager
     def left(self) -> Iterator[None]:
-        """A block that works without a slot, for it waits for something else than a processor or the database."""
+        """Leave the slot during a block that waits for something else than a processor or the database."""
         self.note_thread()
         self._go_outside(1)
         self.leave()
@@ -73,11 +74,11 @@ class RunningSlots:
 
     @property
     def is_short(self) -> bool:
-        """Whether all threads known wait outside."""
+        """Whether all known threads wait outside."""
         return self._outside >= len(self._threads)
 
     def note_thread(self) -> None:
-        """Remember the thread that calls: it has been started, and threads do not end."""
+        """Note the calling thread, which has been started and does not end."""
         self._threads.add(threading.get_ident())
 
     def _go_outside(self, change: int) -> None:
@@ -93,9 +94,9 @@ class RunningSlots:
 
 
 class BodyReader:
-    """Slots for waiting for bodies. A sender may hold as many as are still free, so that none can take all.
+    """Slots for bodies that are awaited. A sender may hold as many as are still free, so that none can take all.
 
-    Senders are accounts, or networks where nobody is signed in.
+    Senders are accounts; before sign-in they are networks.
     """
 
     def __init__(self, running: RunningSlots, slots: int = BODY_SLOTS) -> None:
@@ -105,10 +106,9 @@ class BodyReader:
         self._lock = threading.Lock()
 
     def read(self, request: Request, sender: int | str) -> bytes:
-        """Return the whole body; other requests run while this one waits for it.
+        """Return the whole body; other requests run meanwhile.
 
-        Raises `body_too_large`, `bad_request` when the connection or the time for the body ended before it did, and
-        `unavailable` when the sender has no slot.
+        Raises `body_too_large`, `bad_request` if the body is incomplete, and `unavailable` if the sender has no slot.
         """
         if not request.has_body:
             return b""
@@ -120,13 +120,13 @@ class BodyReader:
                 self._give_back(sender)
         if not is_whole(request, body):
             request.has_body = True
-            raise Refusal("bad_request", "The body ended before all of it had arrived. Send the request again, faster.")
+            raise Refusal("bad_request", "The body is incomplete. Send the whole request again, within 30 seconds.")
         return body
 
     def _take(self, sender: int | str) -> None:
         with self._lock:
             if self._taken[sender] >= self.free:
-                message = "Too many requests of this account wait for their bodies. Send each body whole and at once."
+                message = "Too many requests of this account wait for their bodies. Send each body without pauses."
                 raise Refusal("unavailable", message, headers={"Retry-After": "1"})
             self._taken[sender] += 1
             self.free -= 1
@@ -140,9 +140,9 @@ class BodyReader:
 
 
 def is_whole(request: Request, body: bytes) -> bool:
-    """Whether all of a body has arrived, for Granian takes a broken connection for the body's end.
+    """Return whether a body is complete, because Granian takes a broken connection for its end.
 
-    A chunked body has no length to compare: it is whole if it is a JSON object.
+    A chunked body has no length to compare: it is complete if it is a JSON object.
     """
     length = request.environ.get("CONTENT_LENGTH")
     if length is not None:
@@ -155,5 +155,5 @@ def is_whole(request: Request, body: bytes) -> bool:
 
 
 def thread_count(running: int) -> int:
-    """Return how many threads a server needs so that some are free whatever is sent."""
+    """Return the number of threads with which some are always free."""
     return BODY_SLOTS + FORM_SLOTS + MAX_WAITING + 2 * running

@@ -1,8 +1,8 @@
-"""A spare thread: the HTTP server has one that waits for no body and no hash, whatever its pool of threads does.
+"""The spare thread: one thread of the HTTP server that waits for no body and no password hash (decision 15).
 
 Granian's pool starts a thread when more requests wait than threads are idle. A thread that has just taken a request
-counts as idle for some instructions more; a request that arrives meanwhile starts none, and would wait until a body
-has arrived for which a thread waits, or until yet another request starts a thread (decision 15).
+still counts as idle for a few instructions. A request that arrives then starts no thread, and could wait for the body
+of another request.
 """
 
 import secrets
@@ -14,23 +14,23 @@ from retainer.kernel.http import Response
 from retainer.server.http.slots import RunningSlots
 
 PATH = f"/{secrets.token_hex(16)}"
-"""The secret path of the server's request to itself: made before its workers start, so that only they know it."""
+"""The secret path of the server's requests to itself, created before its workers start."""
 REQUEST = f"GET {PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
-PATIENCE = 0.1  # seconds for an answer: another request may be before it in the queue, and wait for its body
-PAUSE = 0.01  # seconds until the next request: the last one was answered by another worker
+TIMEOUT_SECONDS = 0.1  # another request may be first in the queue and wait for its body
+PAUSE_SECONDS = 0.01  # before the next request, if another worker answered
 
 
 def page(running: RunningSlots) -> Response:
-    """Answer the server itself: this thread is no longer unknown, and waits for no body."""
+    """Answer the server itself: now this thread is known, and it waits for no body."""
     running.note_thread()
     return Response(200, [])
 
 
 class SpareThread:
-    """A thread that sends the server a request whenever all threads known wait for bodies.
+    """A thread that sends the server a request whenever all known threads wait for bodies.
 
-    An idle thread answers it, or the pool starts one: none counts as idle when all work. Threads never end, so that
-    with one worker this happens at most as often as the pool grows; another worker may answer instead, and is asked on.
+    An idle thread answers it, or the pool starts one, because none counts as idle. With one worker this happens at
+    most once for each thread of the pool, since threads never end. If another worker answers, it asks again.
     """
 
     def __init__(self, listener: socket.socket, running: RunningSlots) -> None:
@@ -43,7 +43,7 @@ class SpareThread:
         threading.Thread(target=self._run, name="spare thread", daemon=True).start()
 
     def stop(self) -> None:
-        """Let the thread end, without waiting for it."""
+        """Stop the thread, without waiting for it."""
         self._stopped.set()
         self._running.lacks_thread.set()
 
@@ -55,10 +55,10 @@ class SpareThread:
                 pass
 
     def _ask(self) -> float:
-        """Send a request; return the seconds until the next one, if it is needed."""
+        """Send a request; return the seconds before the next one, if it is needed."""
         with suppress(OSError), socket.socket(self._family) as link:
-            link.settimeout(PATIENCE)
+            link.settimeout(TIMEOUT_SECONDS)
             link.connect(self._address)
             link.sendall(REQUEST)
             link.recv(1)
-        return PAUSE
+        return PAUSE_SECONDS

@@ -1,1 +1,1 @@
-"""What operators rely on: the log, health, metrics, outages, and housekeeping beside requests."""
+"""Operations: the log, health, metrics, outages, and housekeeping."""

@@ -1,4 +1,4 @@
-"""Pages for the machines that look after a server: without a key, a limit, or a line of the log."""
+"""Pages for monitoring (health, metrics): without a key, a rate limit or a log line."""
 
 import socket
 import threading
@@ -23,7 +23,7 @@ class Operations:
         self.pages = pages
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Answer GET and HEAD of the pages, nothing else."""
+        """Answer GET and HEAD requests for the pages."""
         response = self._answer(environ["REQUEST_METHOD"], environ["PATH_INFO"])
         length = ("content-length", str(len(response.body)))
         start_response(STATUS_LINES[response.status], [*response.headers, *HEADERS, length])
@@ -32,14 +32,16 @@ class Operations:
     def _answer(self, method: str, path: str) -> Response:
         page = self.pages.get(path)
         if page is None:
-            return Response(404, [("content-type", "text/plain")], f"Here is {', '.join(self.pages)}.\n".encode())
+            return Response(
+                404, [("content-type", "text/plain")], f"The pages here are {', '.join(self.pages)}.\n".encode()
+            )
         if method not in {"GET", "HEAD"}:
             return Response(405, [("allow", "GET, HEAD"), ("content-type", "text/plain")], b"Only GET and HEAD.\n")
         return page()
 
 
 class OperationsServer(ThreadingMixIn, WSGIServer):
-    """Serves pages on a listening socket that other processes have as well; each request goes to one of them."""
+    """Serves pages on a listening socket that all workers share; one of them gets each request."""
 
     daemon_threads = True
 
@@ -57,9 +59,9 @@ class OperationsServer(ThreadingMixIn, WSGIServer):
 
 
 class Handler(WSGIRequestHandler):
-    """A request, which has little time, and no line on standard error."""
+    """A request, with a short timeout and no line on standard error."""
 
     timeout = REQUEST_SECONDS
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name is that of the standard library
-        """Write nothing: who reads these pages does so every few seconds."""
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name in the standard library
+        """Write nothing, because these pages are requested every few seconds."""

@@ -22,14 +22,14 @@ encode = msgspec.json.Encoder().encode
 
 
 class Flag(Protocol):
-    """A flag that is set once, perhaps by another process."""
+    """A flag that is set once, possibly by another process."""
 
     def is_set(self) -> bool:
         """Return whether it was set."""
 
 
 class Check:
-    """One look at the database, in a thread of its own, for it may hang."""
+    """A check of the database, in its own thread because it may hang."""
 
     def __init__(self, store: Store, newest_schema: str) -> None:
         self.began = time.monotonic()
@@ -40,11 +40,11 @@ class Check:
 
     @property
     def is_stale(self) -> bool:
-        """Whether another look is needed."""
+        """Whether a new check is needed."""
         return self._ended.is_set() and time.monotonic() - self.began >= FRESH_SECONDS
 
     def wait(self) -> dict[str, str]:
-        """Return what was found, or that there is no answer yet."""
+        """Return the result, or that there is no answer yet."""
         self._ended.wait(max(0, self.began + DEADLINE_SECONDS - time.monotonic()))
         return self.found
 
@@ -53,7 +53,7 @@ class Check:
             schema = current(self._store)
         except Busy:
             self.found = {"database": NO_ANSWER}
-        except Unavailable:  # the reason may name machines: it is in the log
+        except Unavailable:  # the reason may contain host names, so it is only in the log
             self.found = {"database": "out of reach"}
         else:
             is_behind = schema is None or schema < self._newest_schema
@@ -63,9 +63,9 @@ class Check:
 
 
 class Health:
-    """Whether a process lives, and whether it is ready for requests. `is_stopping` says that it is about to end.
+    """Whether a process is alive, and ready for requests; it is not if `is_stopping` is set.
 
-    A newer schema is fine: while a newer version is rolled out, its migrations run beside servers of this one.
+    A newer schema is accepted: during a rolling update, the new version's migrations run while this one serves.
     """
 
     def __init__(self, store: Store, limiter: Limiter, is_stopping: Flag, *, uses_valkey: bool) -> None:
@@ -76,13 +76,13 @@ class Health:
         self._lock = threading.Lock()
 
     def live(self) -> Response:
-        """Answer that requests are answered; asks nobody."""
+        """Return 200, without any check."""
         return reply(200, {"status": "alive"})
 
     def ready(self) -> Response:
-        """Answer 200 when the process should get requests, and what is not as it should be.
+        """Return 200 if the process should get requests, else 503; with the result of each check.
 
-        Without Valkey requests are limited in each process alone, which is no reason to answer none.
+        Without Valkey, each process limits requests on its own, so the status stays 200.
         """
         if self.is_stopping.is_set():
             return reply(503, {"status": "stopping"})
@@ -99,5 +99,5 @@ class Health:
 
 
 def reply(status: int, found: dict[str, str]) -> Response:
-    """Return a response that says what was found."""
+    """Return a response with the results."""
     return Response(status, [("content-type", "application/json; charset=utf-8")], encode(found))

@@ -1,4 +1,4 @@
-"""Housekeeping beside requests: write the logs, record when keys were used, delete what has expired."""
+"""Housekeeping: write the logs, record the use of keys, delete expired data."""
 
 import os
 import signal
@@ -34,31 +34,34 @@ OLD = delete(idempotency_keys).where(idempotency_keys.c.created_at <= bindparam(
 
 
 class Counter(Protocol):
-    """Counts requests or failures in memory."""
+    """A counter of requests or failures in memory."""
 
     def sweep(self) -> None:
-        """Forget what does not count any more."""
+        """Delete expired counts."""
 
 
 class KeysUsed:
-    """When and from where each key was last used; written at most once a minute for each, outside every request."""
+    """When and from where each key was last used; written at most once a minute for each key, outside requests."""
 
     def __init__(self) -> None:
         self._used: dict[tuple[int, int], tuple[float, str | None]] = {}
         self._written: dict[tuple[int, int], float] = {}
 
     def note(self, caller: Caller, request: Request) -> None:
-        """Remember that a key was used now."""
+        """Note that a key was used now."""
         self._used[caller.account_id, caller.key_id] = time.time(), request.shown_address
 
     def write(self, store: Store) -> None:
-        """Write the times that are due."""
+        """Write the entries that are due."""
         now = time.time()
         due = {key: use for key, use in sorted(self._used.copy().items()) if now - self._written.get(key, 0) >= 60}
         if not due:
             return
         with store.unscoped("keys of all accounts were used", write=True) as tx:
-            for (account_id, key_id), (used, address) in due.items():  # in the order in which all servers lock them
+            for (account_id, key_id), (
+                used,
+                address,
+            ) in due.items():  # sorted, so that servers lock rows in the same order
                 at = as_instant(datetime.fromtimestamp(used, UTC))
                 tx.run(USED, account=account_id, key=key_id, at=at, address=address)
         for key, use in due.items():
@@ -67,14 +70,14 @@ class KeysUsed:
                 del self._used[key]
 
 
-def forget_answers(store: Store) -> int:
-    """Delete the stored responses of expired Idempotency-Keys; return how many."""
-    with store.unscoped("old idempotency keys are of no account's interest", write=True) as tx:
+def delete_responses(store: Store) -> int:
+    """Delete the stored responses of expired Idempotency-Keys; return their number."""
+    with store.unscoped("idempotency keys of all accounts expire", write=True) as tx:
         return tx.change(OLD, before=as_instant(datetime.now(UTC) - RETENTION))
 
 
 class Housekeeping:
-    """A thread that does the chores of a serving process until it is stopped."""
+    """A thread that does the chores of a worker until it is stopped."""
 
     def __init__(
         self,
@@ -88,9 +91,9 @@ class Housekeeping:
         self.store, self.counters, self.log, self.keys_used = store, counters, log, keys_used
         self.recorder, self.request_log_days = recorder, request_log_days
         self.note_state: Callable[[], None] = lambda: None
-        """Notes for the metrics how things are."""
+        """Updates the metrics of this process."""
         self._has_old_requests = False
-        self._has_pending_rates = True  # perhaps: another process was ended before it had counted all
+        self._has_pending_rates = True  # possibly: another process may have ended before it had recounted all
         self._parent = os.getppid()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
@@ -100,7 +103,7 @@ class Housekeeping:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, then write what is left."""
+        """Stop the thread, then write everything that waits."""
         self._stopped.set()
         self._thread.join(timeout=5)
         self.log.outages.stop()
@@ -111,29 +114,29 @@ class Housekeeping:
         self.log.drain()
 
     def _record(self, write: Callable[[Store], None]) -> None:
-        """Write the request log, and warn when requests are missing from it."""
+        """Write the request log, and warn if requests are missing from it."""
         try:
             write(self.store)
         finally:
             if dropped := self.recorder.pop_dropped():
-                reason = "the database refused them, or did not take them in time"
+                reason = "the database refused them or was too slow"
                 message = f"{dropped} requests are missing from the request log: {reason}."
                 self.log.warning(message)
 
     def _delete_requests(self) -> None:
-        """Delete a batch of old requests; the next follows in the turn of the notes, until there is none."""
+        """Delete a batch of old requests; the next ones follow with the notes until none is left."""
         self._has_old_requests = retention.delete_requests(self.store, self.request_log_days) > 0
 
     def _recount_labour(self) -> None:
-        """Count a batch of time by changed cost rates; the next follows after a pause, until there is none."""
-        self._has_pending_rates = False  # so that a failure waits for the sweep
+        """Recount a batch of hours at changed cost rates; the next ones follow after a pause until none is left."""
+        self._has_pending_rates = False  # a failure waits for the next sweep
         self._has_pending_rates = labour.recount_step(self.store)
 
     def _run(self) -> None:
         noted = recorded = swept = summed = time.monotonic()
         while not self._stopped.wait(LOG_SECONDS):
             now = time.monotonic()
-            if os.getppid() != self._parent:  # the main process was killed: nothing else would stop this one
+            if os.getppid() != self._parent:  # the main process was killed, and nothing else would stop this one
                 os.kill(os.getpid(), signal.SIGTERM)
             if now - noted >= NOTE_SECONDS:
                 noted = now
@@ -144,14 +147,14 @@ class Housekeeping:
                 recorded = now
                 self._try("writing the request log", lambda: self._record(self.recorder.write))
             if self._has_pending_rates or now - swept >= SWEEP_SECONDS:
-                self._try("counting time by changed cost rates", self._recount_labour)
+                self._try("recounting hours at changed cost rates", self._recount_labour)
             if now - swept >= SWEEP_SECONDS:
                 swept = now
                 for counter in self.counters:
                     counter.sweep()
-                self._try("forgetting old idempotency keys", lambda: forget_answers(self.store))
+                self._try("deleting old idempotency keys", lambda: delete_responses(self.store))
                 self._try("deleting old requests", self._delete_requests)
-                self._try("forgetting old sessions", lambda: expiry.delete_expired(self.store))
+                self._try("deleting old sessions", lambda: expiry.delete_expired(self.store))
             if now - summed >= SUMS_SECONDS:
                 summed = now
                 self._try("deleting old sums", lambda: retention.delete_sums(self.store, self.request_log_days))
@@ -159,7 +162,7 @@ class Housekeeping:
             self._try("writing the log", self.log.flush)
 
     def _try(self, what: str, chore: Callable[[], object]) -> None:
-        """Do a chore; a failure is logged, and the chore is tried again in its turn."""
+        """Do a chore; log a failure, and try again when the chore is next due."""
         try:
             chore()
         except Exception as error:  # noqa: BLE001

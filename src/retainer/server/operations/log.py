@@ -1,4 +1,4 @@
-"""The log: one JSON object a line, for each request, failure and warning."""
+"""The log: one JSON object per line, for each request, error and warning."""
 
 import json
 import threading
@@ -24,17 +24,15 @@ from retainer.values.exact import utcnow
 encode_lines = msgspec.json.Encoder().encode_lines
 
 LINES_PER_WRITE = 12
-"""Lines that are written together: usually less than a pipe takes whole, for several processes may write into one."""
-LINES_PER_BATCH = 10 * LINES_PER_WRITE
-"""Lines that the processor still has in its caches when the second reader looks at them."""
+"""Lines in one write: usually few enough for a pipe to take them whole, since processes may share it."""
 MAX_LINES = 20_000
-"""The most lines that are kept until `flush`, at some 700 bytes each; then new ones are dropped."""
+"""Maximum number of lines that wait for `flush`, about 700 bytes each; more are dropped."""
 DRAIN_SECONDS = 1
-"""The longest that `drain` waits for a reader."""
+"""Maximum time that `drain` waits for a reader."""
 
 
 class BackedUp(msgspec.Struct, gc=False, tag_field="event", tag="backup"):
-    """A backup that the server has made by its schedule."""
+    """A scheduled backup."""
 
     time: datetime
     file: str
@@ -53,7 +51,7 @@ class Failed(msgspec.Struct, gc=False, tag_field="event", tag="failure"):
 
 
 class Warned(msgspec.Struct, gc=False, tag_field="event", tag="warning"):
-    """What an operator should know and may want to change."""
+    """Something that the operator should know, and may want to change."""
 
     time: datetime
     message: str
@@ -61,7 +59,7 @@ class Warned(msgspec.Struct, gc=False, tag_field="event", tag="warning"):
 
 
 class Noted(msgspec.Struct, gc=False, tag_field="event", tag="notice"):
-    """What the server does that nobody asked of a request."""
+    """Something that the server did on its own."""
 
     time: datetime
     message: str
@@ -69,7 +67,7 @@ class Noted(msgspec.Struct, gc=False, tag_field="event", tag="notice"):
 
 
 class Outage(msgspec.Struct, gc=False, tag_field="event", tag="outage"):
-    """The database cannot be used from now on, or can again."""
+    """The start or the end of an outage of the database."""
 
     time: datetime
     state: str
@@ -81,26 +79,25 @@ Line = Answered | BackedUp | Failed | Warned | Noted | Outage
 
 
 class Log:
-    """JSON lines, kept until `flush`; no request or chore waits for a terminal, a pipe or a disk.
+    """JSON lines, kept until `flush` hands them to the writer, so that no request waits for standard error.
 
-    It knows the outages of a database. When a request ends, it is kept as a line and counted; `flush` hands it to the
-    writer and to a recorder.
+    Requests are also counted, and handed to the recorder of the request log.
     """
 
     def __init__(self, stream: Stream, engine: Engine, recorder: RequestRecorder | None = None) -> None:
         self.outages = Outages(engine, self)
         self.count: Callable[[str | None, int, int], None] = lambda *_: None
-        """Is told of each request that has ended: its operation, status and microseconds. Cannot raise."""
+        """Counts a request: its operation, status and microseconds. Cannot raise."""
         self.dropped = 0
         self.recorder = recorder
         self.writer = Writer(stream)
         self._lines: deque[Line] = deque()
         self._overflowed = self._missing = 0
-        self._lock = threading.Lock()  # held for a moment, for what overflows
-        self._flushing = threading.Lock()  # nothing is waited for while it is held
+        self._lock = threading.Lock()  # held briefly, for `_overflowed`
+        self._flushing = threading.Lock()  # held without waiting for anything
 
     def request(self, request: Request, response: Response, caller: Caller | None, operation: Operation | None) -> None:
-        """Log and count a request that has ended."""
+        """Log and count a request."""
         microseconds = (time.perf_counter_ns() - request.began) // 1000
         answered = Answered(
             utcnow(),
@@ -122,20 +119,20 @@ class Log:
         self.count(answered.operation, answered.status, microseconds)
 
     def backup(self, file: Path, size: int) -> None:
-        """Log that a backup was made; `size` is in bytes."""
+        """Log a backup; `size` is in bytes."""
         self._keep(BackedUp(datetime.now(UTC), str(file), size))
 
     def failure(self, what: Request | str, error: Exception) -> None:
-        """Log an internal error, with its stack; `what` is the request or the chore that failed."""
+        """Log an internal error with its stack; `what` is the request or the task that failed."""
         during, request_id = (what, None) if isinstance(what, str) else (f"{what.method} {what.path}", what.id)
         stack = "".join(traceback.format_exception(error))
         self._keep(Failed(datetime.now(UTC), during, request_id, stack))
 
     def report(self, what: Request | str, error: Exception) -> None:
-        """Log an error with its stack; one of the database as part of an outage, or as a warning if it was busy."""
+        """Log an error with its stack; a database error as part of an outage, or as a warning if it was busy."""
         if isinstance(error, Busy):
             during = what if isinstance(what, str) else f"{what.method} {what.path}"
-            self.warning(f"{during} was given up. {error.reason} ({' '.join(str(error).split())})")
+            self.warning(f"{during} was cancelled. {error.reason} ({' '.join(str(error).split())})")
             if isinstance(error, DeadlineExceeded):
                 self.outages.count_error()
         elif isinstance(error, Unavailable):
@@ -144,32 +141,33 @@ class Log:
             self.failure(what, error)
 
     def warning(self, message: str) -> None:
-        """Log what an operator should know."""
+        """Log something that the operator should know."""
         self._keep(Warned(datetime.now(UTC), message))
 
     def notice(self, message: str) -> None:
-        """Log what the server does."""
+        """Log something that the server did on its own."""
         self._keep(Noted(datetime.now(UTC), message))
 
     def outage(self, message: str, *, is_over: bool) -> None:
-        """Log the beginning or the end of an outage of the database."""
+        """Log the start or the end of an outage of the database."""
         state, level = ("ended", "warning") if is_over else ("began", "error")
         self._keep(Outage(datetime.now(UTC), state, message, level))
 
     def flush(self) -> None:
-        """Hand the lines that were kept to the writer and the recorder, and do not wait until they are written.
+        """Hand the lines to the writer and the recorder, without waiting until they are written.
 
-        Once the writer has too many, lines are dropped until it has written all: then a warning says how many.
+        If the writer has too many, lines are dropped until it has written all; then a warning has their number.
         """
         with self._flushing:
             if self._missing and self.writer.is_empty:
                 missing, self._missing = self._missing, 0
-                message = f"{missing} lines of the log are missing here: nobody read them, or the disk was full."
+                message = (
+                    f"{missing} log lines are missing here, because standard error was not read or the disk was full."
+                )
                 self._write([Warned(datetime.now(UTC), message)])
-            for _ in range(0, len(self._lines), LINES_PER_BATCH):
-                lines = [self._lines.popleft() for _ in range(min(LINES_PER_BATCH, len(self._lines)))]
-                for start in range(0, len(lines), LINES_PER_WRITE):
-                    self._write(lines[start : start + LINES_PER_WRITE])
+            for _ in range(0, len(self._lines), LINES_PER_WRITE):
+                lines = [self._lines.popleft() for _ in range(min(LINES_PER_WRITE, len(self._lines)))]
+                self._write(lines)
                 if self.recorder is not None:
                     self.recorder.add([line for line in lines if isinstance(line, Answered)])
             with self._lock:
@@ -178,12 +176,12 @@ class Log:
             self.writer.start()
 
     def drain(self) -> None:
-        """Like `flush`, and wait a moment until all is written, before a process does something else or ends."""
+        """Flush, and wait briefly until all lines are written, for example before the process ends."""
         self.flush()
         self.writer.wait(DRAIN_SECONDS)
 
     def _keep(self, line: Line) -> bool:
-        """Keep a line until it is flushed; return False for one too many, which is dropped."""
+        """Keep a line until `flush`; return False if there are too many, and drop it."""
         if len(self._lines) < MAX_LINES:
             self._lines.append(line)
             return True
@@ -204,5 +202,5 @@ def encoded(lines: list[Line]) -> bytes:
     """Return lines as JSON."""
     try:
         return encode_lines(lines)
-    except UnicodeEncodeError:  # a surrogate, as the name of a file may have: it is escaped
+    except UnicodeEncodeError:  # file names may have surrogates, which are escaped
         return b"".join(json.dumps(msgspec.to_builtins(line)).encode() + b"\n" for line in lines)

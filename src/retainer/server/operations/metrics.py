@@ -27,10 +27,10 @@ from retainer.store.tx import Store
 
 PREFIX = "retainer_"
 OTHER = "other"
-"""The label of a status or an operation that has no cells of its own."""
+"""The label of a status or operation without its own cells."""
 STATUSES = {status: str(status) for status in sorted({200, 201, 204, 302, 303, 304, *STATUS.values()})}
 NO_OPERATION = "none"
-"""The operation of requests that were answered before one was found: refused callers, unknown paths."""
+"""The operation of requests that were refused before one was found."""
 BOUNDS = ("0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1.0", "2.5", "5.0")
 """The upper bounds of the buckets in seconds, as Prometheus writes them."""
 MICROSECONDS = [int(Decimal(bound) * 1_000_000) for bound in BOUNDS]
@@ -39,7 +39,7 @@ CELL_BYTES = 8
 
 
 class Metric(NamedTuple):
-    """A number that each process keeps: how the numbers of all processes are combined, and its help text."""
+    """A metric of each process: how to combine those of all processes, and its help text."""
 
     combine: Callable[[Iterable[int]], int]
     description: str
@@ -64,9 +64,9 @@ GAUGES = [cell for name, cell in CELLS.items() if not METRICS[name].is_counter]
 
 
 class SharedMetrics:
-    """Memory that the processes of a server share, with a slot for each of them, to which no other process writes.
+    """Memory that all processes share, with a slot for each; only its process writes to it.
 
-    Counters outlast their process: the next one in its slot goes on counting.
+    Counters outlast a process: the next one in its slot continues them.
     """
 
     def __init__(self, routes: Routes, slots: int) -> None:
@@ -83,7 +83,7 @@ class Slot:
 
     def __init__(self, cells: memoryview, rows: dict[tuple[str, str], int]) -> None:
         self._cells, self._rows = cells, rows
-        self._lock = threading.Lock()  # held for a moment, by the thread whose request is counted
+        self._lock = threading.Lock()  # held briefly, by the thread whose request is counted
 
     def __getitem__(self, name: str) -> int:
         value: int = self._cells[CELLS[name]]
@@ -93,7 +93,7 @@ class Slot:
         self._cells[CELLS[name]] = value
 
     def count(self, operation: str | None, status: int, microseconds: int) -> None:
-        """Count a request that has ended. Never raises, whatever its operation and status are."""
+        """Count a request that has ended. Never raises."""
         label = STATUSES.get(status, OTHER)
         row = self._rows.get((operation or NO_OPERATION, label)) or self._rows[OTHER, label]
         bucket = row + bisect_left(MICROSECONDS, microseconds)
@@ -119,7 +119,7 @@ class State:
         self._errors_before, self._dropped_before = slot["database_errors"], slot["log_lines_dropped"]
 
     def note(self) -> None:
-        """Write the present state."""
+        """Write the current state."""
         self.slot["workers"] = 1
         self.slot["request_slots"] = self.running.count
         self.slot["requests_running"] = self.running.count - self.running.free
@@ -132,7 +132,7 @@ class State:
 
 
 class MetricsPage(Collector):
-    """The page /metrics: the metrics of all processes, whichever of them answers."""
+    """The page /metrics, with the metrics of all processes."""
 
     def __init__(self, metrics: SharedMetrics, store: Store) -> None:
         self.metrics, self.store = metrics, store

@@ -1,4 +1,4 @@
-"""Outages of the database: said once when one begins and once when it is over, whatever fails meanwhile."""
+"""Outages of the database: logged once when they begin and once when they end."""
 
 import threading
 import time
@@ -8,21 +8,21 @@ from retainer.store.engines import Engine, Unavailable
 
 CHECK_SECONDS = 0.5
 QUIET_SECONDS = 2
-"""Seconds without a failure after which an outage is over, once the database answers again."""
+"""Seconds without an error after which an outage has ended, if the database answers."""
 
 
 class OutageLog(Protocol):
-    """Where it is said that an outage began, and that it is over."""
+    """The log of outages."""
 
     def outage(self, message: str, *, is_over: bool) -> None:
         """Log the beginning or the end of an outage."""
 
     def flush(self) -> None:
-        """Have written what was logged, without waiting for that."""
+        """Start writing the log, without waiting."""
 
 
 class Outages:
-    """Counts what fails because of the database; from the first error on a thread looks for the end of the outage."""
+    """Counts errors of the database; after the first one, a thread watches for the end of the outage."""
 
     def __init__(self, engine: Engine, log: OutageLog) -> None:
         self.engine, self.log = engine, log
@@ -34,12 +34,12 @@ class Outages:
         self._lock = threading.Lock()
 
     def count_error(self) -> None:
-        """Count an error that is no outage: the database is there."""
+        """Count an error that is not an outage, because the database answers."""
         with self._lock:
             self.errors += 1
 
     def note(self, error: Unavailable) -> None:
-        """Count an error; the first one begins an outage."""
+        """Count an error; the first one starts an outage."""
         with self._lock:
             self.errors += 1
             self._newest = time.monotonic()
@@ -47,15 +47,15 @@ class Outages:
                 return
             began = self._newest, self.errors - 1
             self._thread = threading.Thread(target=self._await_end, args=began, name="outage", daemon=True)
-            self._thread.start()  # before anything is logged: whatever becomes of that, the outage ends
+            self._thread.start()  # before the log, so that the outage ends even if logging fails
             self.is_on = True
         reason = " ".join(str(error).split()).rstrip(".")
-        message = f"The database cannot be used ({reason}). Until it can, requests that need it are answered 503."
+        message = f"The database cannot be used ({reason}). Until it can, requests that need it get 503."
         self.log.outage(f"{message} Check {self.engine.hint}.", is_over=False)
         self.log.flush()
 
     def stop(self) -> None:
-        """Look for the end of an outage no longer, before the database's connections are closed."""
+        """Stop watching, before the database's connections are closed."""
         self._stopped.set()
         if self._thread:
             self._thread.join()
@@ -73,7 +73,7 @@ class Outages:
             self.is_on = False
             failed = self.errors - errors_before
         seconds = f"{self._newest - began:.0f} seconds"
-        message = f"The database can be used again. Requests and chores that failed in {seconds}: {failed}."
+        message = f"The database can be used again. Requests and tasks that failed in {seconds}: {failed}."
         self.log.outage(message, is_over=True)
         self.log.flush()
 
@@ -81,7 +81,7 @@ class Outages:
         if time.monotonic() - self._newest < QUIET_SECONDS:
             return False
         try:
-            self.engine.has_table("alembic_version")  # reads the database, as SELECT 1 would not on SQLite
+            self.engine.has_table("alembic_version")  # on SQLite, SELECT 1 would not read the database
         except Unavailable:
             return False
         return True

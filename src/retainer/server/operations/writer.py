@@ -1,4 +1,4 @@
-"""The writer of the log: it takes lines without waiting, whether or not somebody reads standard error."""
+"""The writer of the log: it accepts lines without waiting, even if standard error is not read."""
 
 import contextlib
 import sys
@@ -7,26 +7,26 @@ from collections import deque
 from typing import Protocol
 
 MAX_WAITING_BYTES = 8 * 1024 * 1024
-"""The most that waits to be written: some 20,000 lines of requests. What follows is refused."""
+"""Maximum size of the lines that wait: about 20,000 requests. More are refused."""
 
 
 class Stream(Protocol):
-    """Where lines are written, without a buffer that would keep what a full disk refuses."""
+    """An unbuffered stream; a buffer would keep lines that a full disk refuses."""
 
     def write(self, data: bytes, /) -> int | None:
-        """Write, and return how much was taken; None for nothing."""
+        """Write; return the number of bytes taken, or None."""
 
 
 def standard_error() -> Stream:
-    """Return standard error without its buffer."""
+    """Return standard error without a buffer."""
     return open(sys.stderr.fileno(), "wb", buffering=0, closefd=False)
 
 
 class Writer:
-    """Writes to a stream in a thread of its own: a write takes as long as the reader of a pipe or a terminal likes.
+    """Writes to a stream in its own thread, because the reader of a pipe or terminal may block it.
 
-    The thread ends when nothing is left to write, so that the main process, which forks, has one thread. The descriptor
-    is not made non-blocking instead: other processes share it.
+    The thread ends when nothing is left to write, because the main process forks and must have one thread. The
+    descriptor stays blocking, because other processes share it.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -38,11 +38,11 @@ class Writer:
 
     @property
     def is_empty(self) -> bool:
-        """Whether all that was put has been written."""
+        """Whether all lines have been written."""
         return not self._waiting
 
     def put(self, lines: bytes) -> bool:
-        """Keep lines until `start` has them written; return False for too many, which are not kept."""
+        """Queue lines; return False if there are too many, which are dropped."""
         with self._lock:
             if self._bytes + len(lines) > MAX_WAITING_BYTES:
                 return False
@@ -51,16 +51,16 @@ class Writer:
             return True
 
     def start(self) -> None:
-        """Have written what waits, and do not wait for that."""
+        """Start writing, without waiting."""
         with self._lock:
             if self._waiting and self._thread is None:
                 thread = threading.Thread(target=self._run, name="log", daemon=True)
-                with contextlib.suppress(RuntimeError):  # no thread can be had: the next call tries again
+                with contextlib.suppress(RuntimeError):  # no thread available; the next call tries again
                     thread.start()
                     self._thread = thread
 
     def wait(self, seconds: int) -> None:
-        """Wait until all is written, but no longer than so many seconds."""
+        """Wait until all lines are written, or until the timeout."""
         thread = self._thread
         if thread is not None:
             thread.join(seconds)
@@ -70,12 +70,12 @@ class Writer:
         while lines:
             try:
                 taken = self.stream.write(lines) or 0
-            except (OSError, ValueError):  # a full disk, a reader that has gone, a stream that was closed
+            except (OSError, ValueError):  # a full disk, a missing reader, a closed stream
                 taken = 0
             lines = self._next(taken)
 
     def _next(self, taken: int) -> bytes | None:
-        """Return what is to be written after so many bytes were taken; None ends the thread, also if it was nothing."""
+        """Return what to write after some bytes were taken; None ends the thread, also if none were taken."""
         with self._lock:
             self._bytes -= taken
             rest = self._waiting.popleft()[taken:]

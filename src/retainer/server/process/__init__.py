@@ -1,1 +1,1 @@
-"""Processes: the main process, its workers, and the HTTP server that each of them runs."""
+"""Processes: the main process, its workers, and their HTTP server."""

@@ -1,4 +1,4 @@
-"""The server: what the main process creates before any worker starts, and what its workers share."""
+"""The server: sockets and shared memory, which the main process creates before its workers."""
 
 import socket
 from collections.abc import Callable
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from retainer.server.operations.metrics import SharedMetrics
 
 LOCKED_FIELDS = ("database", "health", "metrics")
-"""Settings that all workers share; changing one of them takes a restart."""
+"""Settings of all workers; a change needs a restart."""
 
 
 class SharedFlag:
-    """A flag that the main process sets for all its workers at once, in memory that they inherit."""
+    """A flag for all workers, in memory that they share with the main process."""
 
     def __init__(self) -> None:
         self._memory = mmap(-1, 1)
 
     def set(self) -> None:
-        """Set the flag, for good."""
+        """Set the flag permanently."""
         self._memory[0] = 1
 
     def is_set(self) -> bool:
@@ -33,9 +33,9 @@ class SharedFlag:
 
 
 class Server:
-    """The sockets on which a server listens, and the memory of its metrics.
+    """The listening sockets and the metrics of all workers.
 
-    Connections wait in the sockets, which belong to no worker, while workers come and go.
+    Connections wait in the sockets, which belong to no worker, while workers are replaced.
     """
 
     def __init__(self, settings: Settings, workers: int, listener: socket.socket, ready: Callable[[], None]) -> None:
@@ -43,11 +43,11 @@ class Server:
         addresses = {settings.health, settings.metrics} - {PUBLIC, NOWHERE}
         self.private = {address: listen(*configuration.host_and_port(address)) for address in sorted(addresses)}
         self.is_stopping = SharedFlag()
-        slots = workers + 1  # one more while workers are renewed
+        slots = workers + 1  # workers are renewed one by one
         self.metrics = None if settings.metrics == NOWHERE else shared_metrics(slots)
 
     def work(self, worker_index: int, ready: Callable[[], None]) -> None:
-        """Run a worker in its process until SIGTERM; call `ready` when it can answer requests."""
+        """Run a worker in this process until SIGTERM; call `ready` when it can answer requests."""
         worker.work(self.listener, self.private, self.is_stopping, self.metrics, worker_index, ready)
 
     def started(self) -> None:
@@ -56,9 +56,9 @@ class Server:
         systemd.notify("READY=1")
 
     def reload(self) -> int:
-        """Read the settings again, for new workers; return the delay of a stop in seconds.
+        """Read the settings again, for new workers; return the new stop delay in seconds.
 
-        Raises SettingsError for wrong settings, and for changes that take a restart.
+        Raises SettingsError for invalid settings, and for changes that need a restart.
         """
         settings = configuration.load()
         check(settings, self.workers)
@@ -68,7 +68,7 @@ class Server:
         return settings.stop_delay
 
     def ended(self, worker_index: int, *, died: bool) -> None:
-        """Note in the metrics that a worker has ended; it `died` if it was not told to."""
+        """Update the metrics after the end of a worker; it `died` if it was not told to end."""
         if self.metrics:
             self.metrics.slots[worker_index].clear()
             self.metrics.slots[worker_index]["worker_deaths"] += died

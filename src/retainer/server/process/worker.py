@@ -1,4 +1,4 @@
-"""A worker: Granian in front of the application, and the threads beside the requests."""
+"""A worker: the HTTP server with the application, and its background threads."""
 
 import gc
 import os
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 HEADER_SECONDS = 10
 MAX_HEAD = 64 * 1024
-BACKLOG = 2048  # connections that wait until a worker accepts them
-LEAVE_SECONDS = 10  # for clients of a drained worker to close their connections
+BACKLOG = 2048  # connections that wait for a worker
+DRAIN_SECONDS = 10  # for clients of a drained worker to close their connections
 DRAIN_SIGNAL = signal.SIGUSR1
-"""Tells a worker to leave new connections to the other workers, and then to stop."""
+"""Makes a worker accept no more connections, and stop when all are closed."""
 
-# Granian's messages go to standard error, like the log; standard output is for the result of the command.
+# Standard error, like the log; standard output is for results of commands.
 STDERR = {"class": "logging.StreamHandler", "stream": "ext://sys.stderr", "formatter": "generic"}
 LOGGING: dict[str, Any] = {
     "version": 1,
@@ -57,9 +57,9 @@ def work(
     worker_index: int,
     ready: Callable[[], None],
 ) -> None:
-    """Answer requests until SIGTERM, and finish those in flight. The settings are read again.
+    """Answer requests until SIGTERM, and finish those in flight. Reads the settings again.
 
-    `private` holds the sockets of pages for machines, by their addresses in the settings.
+    `private` has the sockets of monitoring pages, by their addresses in the settings.
     """
     app = App(configuration.load(), standard_error(), is_stopping, metrics, worker_index)
     with ExitStack() as chores:
@@ -79,7 +79,7 @@ def work(
         for address, sock in private.items():
             sock.setblocking(False)  # noqa: FBT003  # another process may have accepted the connection already
             OperationsServer(sock, Operations(app.pages(address))).start()
-        gc.freeze()  # objects created so far live as long as the process: no collection needs to visit them
+        gc.freeze()  # the objects so far live as long as the process; no collection needs to scan them
         gc.set_threshold(20_000, 20, 50)
         install_drain(app, guard)
         ready()
@@ -119,23 +119,23 @@ def http_server(running: int) -> HttpServer:
 
 
 def install_drain(app: App, guard: ConnectionGuard) -> None:
-    """On DRAIN_SIGNAL, leave requests to other workers, and then stop."""
+    """On DRAIN_SIGNAL, accept no more connections, and stop when all are closed."""
 
     def drain() -> None:
         if sys.platform == "linux":
-            guard.leave(LEAVE_SECONDS)
+            guard.drain(DRAIN_SECONDS)
         os.kill(os.getpid(), signal.SIGTERM)
 
     def on_signal(*_: object) -> None:
-        app.is_leaving = True
+        app.is_draining = True
         threading.Thread(target=drain, name="drain", daemon=True).start()
 
     signal.signal(DRAIN_SIGNAL, on_signal)
 
 
 def start_monitor(app: App) -> Callable[[], None]:
-    """Check the sites in a thread; return a function that stops this, and finishes running checks."""
-    from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415  # loads only if sites are checked
+    """Start checking sites in a thread; return a function that stops it after the running checks."""
+    from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415  # loaded only if sites are checked
 
     monitor = Monitor(app.store, app.settings.monitor_allow, app.log.report)
     monitor.start()
@@ -143,8 +143,8 @@ def start_monitor(app: App) -> Callable[[], None]:
 
 
 def start_backups(app: App, database: Path, folder: Path) -> Callable[[], None]:
-    """Back up the embedded database on the schedule of the settings; return a function that stops this."""
-    from retainer.backup.schedule import Schedule  # noqa: PLC0415  # loads only if backups are made
+    """Start the backup schedule of the embedded database; return a function that stops it."""
+    from retainer.backup.schedule import Schedule  # noqa: PLC0415  # loaded only if backups are made
 
     every = timedelta(seconds=int(app.settings.backup_every * 3600))
     schedule = Schedule(database, folder, every, app.settings.backup_keep, app.log)
@@ -153,7 +153,7 @@ def start_backups(app: App, database: Path, folder: Path) -> Callable[[], None]:
 
 
 def _max_connections() -> int:
-    """Raise a low limit of open files; return half of it, the number of connections. The database needs the rest."""
+    """Raise a low limit of open files; return half of it for connections. The database needs the rest."""
     soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY  # a negative number
     files = 2 * MAX_CONNECTIONS if hard_limit == unlimited else min(hard_limit, 2 * MAX_CONNECTIONS)

@@ -1,4 +1,4 @@
-"""The main process: keeps the number of workers, renews them one by one, and stops them in order (decision 11)."""
+"""The main process: replaces dead workers, renews workers one by one, and stops them (decision 11)."""
 
 import os
 import signal
@@ -15,14 +15,14 @@ from multiprocessing.context import ForkProcess
 from retainer.server.operations.log import Log
 from retainer.server.process import systemd
 from retainer.server.process.server import Server, listen
-from retainer.server.process.worker import DRAIN_SIGNAL, LEAVE_SECONDS
+from retainer.server.process.worker import DRAIN_SECONDS, DRAIN_SIGNAL
 from retainer.settings import Settings, SettingsError
 from retainer.store.engines import connect
 
 START_SECONDS = 60  # until a worker must be ready
-DRAIN_SECONDS = 15  # for requests in flight
+STOP_SECONDS = 15  # for requests in flight
 PAUSE_SECONDS = 1  # between two starts that replace dead workers
-MAX_DEATHS = 10  # in DEATHS_SECONDS; then the server stops, because its workers cannot run
+MAX_DEATHS = 10  # in DEATHS_SECONDS; then the server stops
 DEATHS_SECONDS = 60
 SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
@@ -31,7 +31,7 @@ FORK = get_context("fork")  # this process has one thread, and workers inherit i
 
 @dataclass(eq=False)
 class Worker:
-    """A worker process; `worker_index` is unique among living workers, `kill_at` the time of its SIGKILL."""
+    """A worker process; `worker_index` is unique among running workers, `kill_at` is the time of its SIGKILL."""
 
     worker_index: int
     generation: int
@@ -42,7 +42,7 @@ class Worker:
     kill_at: float = field(default_factory=lambda: time.monotonic() + START_SECONDS)
 
     def end(self, number: signal.Signals, seconds: float) -> None:
-        """Send a signal that ends the process within some seconds."""
+        """Send a signal that ends the process; kill it after the timeout."""
         self.is_ending = True
         self.kill_at = time.monotonic() + seconds
         if self.process.is_alive():
@@ -50,10 +50,10 @@ class Worker:
 
 
 class Workers:
-    """`count` worker processes of a server, and one more while they are renewed.
+    """`count` worker processes, and one more during a renewal.
 
-    A renewal begins a new generation: while there are workers of an older one, it starts a new worker, and drains an
-    older one when the new one is ready.
+    A renewal begins a new generation: while there are older workers, it starts a new one, and drains an older one
+    when the new one is ready.
     """
 
     def __init__(self, count: int, server: Server, log: Log, stop_delay: int) -> None:
@@ -67,7 +67,7 @@ class Workers:
         self._signals, self._wakeup = socket.socketpair()
 
     def run(self) -> None:
-        """Keep the workers running until SIGTERM or SIGINT. Raises SystemExit when they keep dying."""
+        """Keep the workers running until SIGTERM or SIGINT. Raises SystemExit if they keep dying."""
         for end in (self._signals, self._wakeup):
             end.setblocking(False)  # noqa: FBT003
         for number in SIGNALS:
@@ -84,11 +84,11 @@ class Workers:
 
     @property
     def _active(self) -> list[Worker]:
-        """The workers that were not told to end."""
+        """The workers that have not been told to end."""
         return [worker for worker in self._workers if not worker.is_ending]
 
     def _take_next_step(self) -> None:
-        """Start missing workers, or take the next step of a renewal when the step before it is done."""
+        """Start missing workers, or take the next step of a renewal."""
         active = self._active
         outdated = [worker for worker in active if worker.generation < self._generation]
         if len(active) < self.count:
@@ -97,7 +97,7 @@ class Workers:
                     self._start()
         elif self._is_renewing and all(worker.is_ready for worker in active):
             if len(active) > self.count:
-                outdated[0].end(DRAIN_SIGNAL, LEAVE_SECONDS + DRAIN_SECONDS)
+                outdated[0].end(DRAIN_SIGNAL, DRAIN_SECONDS + STOP_SECONDS)
             elif len(self._workers) == self.count and outdated:
                 self._start()
             elif not outdated and len(self._workers) == self.count:
@@ -109,7 +109,7 @@ class Workers:
         worker_index = next(number for number in range(len(taken) + 1) if number not in taken)
         reading, writing = FORK.Pipe(duplex=False)
         process = FORK.Process(target=self._work, args=(worker_index, reading, writing), name=f"worker {worker_index}")
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # or the worker would handle one as this process does
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the worker has its own handlers
         try:
             process.start()
         finally:
@@ -121,7 +121,7 @@ class Workers:
         """Run a worker, in its process."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to every process; the main process acts
+        for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all processes; the main process acts
             signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         reading.close()
@@ -135,7 +135,7 @@ class Workers:
         self.server.work(worker_index, ready)
 
     def _wait(self) -> None:
-        """Wait for a signal, a worker that is ready or has ended, or the end of a time limit; handle it."""
+        """Wait for a signal, a ready or ended worker, or a timeout; handle it."""
         starting = {worker.pipe: worker for worker in self._workers if not worker.pipe.closed}
         sentinels = {worker.process.sentinel: worker for worker in self._workers}
         ends = [self._stop_at, *(worker.kill_at for worker in self._workers)]
@@ -164,7 +164,7 @@ class Workers:
             return
         if number is signal.SIGHUP:
             self._renew()
-        elif self._is_stopping or not self.stop_delay or number is signal.SIGINT:  # SIGINT comes from a keyboard
+        elif self._is_stopping or not self.stop_delay or number is signal.SIGINT:  # SIGINT comes from the keyboard
             self._is_stopping, self._stop_at = True, -inf
         else:
             self._is_stopping, self._stop_at = True, time.monotonic() + self.stop_delay
@@ -184,7 +184,7 @@ class Workers:
     def _note_ready(self, worker: Worker) -> None:
         try:
             worker.pipe.recv()
-        except EOFError:  # the worker has ended; its sentinel says so, too
+        except EOFError:  # the worker has ended; its sentinel reports it
             return
         finally:
             worker.pipe.close()
@@ -217,11 +217,11 @@ class Workers:
             raise SystemExit(1)
 
     def _end_all(self) -> None:
-        """End all workers, which finish their requests in flight."""
+        """Stop all workers, which finish their requests in flight."""
         self._is_ending, self._stop_at = True, inf
         self.server.stop()
         for worker in self._workers:
-            worker.end(signal.SIGTERM, DRAIN_SECONDS)
+            worker.end(signal.SIGTERM, STOP_SECONDS)
 
     def _say(self, log: Callable[[str], None], message: str) -> None:
         log(message)
@@ -231,7 +231,7 @@ class Workers:
 def serve(*, host: str, port: int, workers: int, settings: Settings, log: Log, ready: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT, and finish requests in flight. Call `ready` when requests are answered.
 
-    Raises SettingsError when another process serves the address or the database.
+    Raises SettingsError if another process uses the address or serves the database.
     """
     with connect(settings.database).serve_alone():
         server = Server(settings, workers, systemd.handed_over() or listen(host, port), ready)
