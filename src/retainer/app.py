@@ -25,6 +25,7 @@ from retainer.reports import overview, profitability, revenue, utilisation
 from retainer.server.http import site, spare_thread
 from retainer.server.http.compression import compressed
 from retainer.server.http.slots import FORM_SLOTS, BodyReader, RunningSlots
+from retainer.server.http.unread_bodies import discard_after
 from retainer.server.operations.endpoints import STATUS_LINES, Operations, Page
 from retainer.server.operations.health import Flag, Health
 from retainer.server.operations.housekeeping import Housekeeping, KeysUsed
@@ -142,7 +143,8 @@ class App:
         if (self.is_draining or self.is_stopping.is_set()) and CLOSE not in response.headers:
             response.headers.append(CLOSE)
         start_response(STATUS_LINES[response.status], response.headers)
-        return [] if request.method == "HEAD" else [response.body]
+        body = b"" if request.method == "HEAD" else response.body
+        return discard_after(body, request) if request.has_body else [body]
 
     def pages(self, address: str) -> dict[str, Page]:
         """Return the monitoring pages that the settings put on an address."""

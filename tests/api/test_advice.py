@@ -48,7 +48,7 @@ def test_an_unknown_path_names_the_nearest_one_or_what_does_the_job(api, path, a
         ("GET", "/quotes/7/lines", "Read it with GET /quotes/{quote_id}."),
         ("GET", "/invoices/7/credit-notes", "Read it with GET /credit-notes?invoice_id={invoice_id}."),
         ("GET", "/tags/7", "Read it with GET /tags?ids={tag_id}."),
-        ("GET", "/projects/7/milestones/8", "GET /projects/{project_id}/milestones?ids={milestone_id} has what"),
+        ("GET", "/projects/7/milestones/8", "Read it with GET /projects/{project_id}/milestones?ids={milestone_id}."),
         ("POST", "/credit-notes", "Send POST /invoices/{invoice_id}/credit-notes instead."),
         ("POST", "/clients/7", "Send POST /clients instead."),
         ("PATCH", "/clients", "Send PATCH /clients/{client_id} instead."),

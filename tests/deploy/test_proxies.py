@@ -133,6 +133,12 @@ def test_nginx_itself_refuses_a_body_over_the_limit(proxy):
     assert proxy.send("POST", f"{BASE_PATH}/clients", body, Host="agency.example").status == 413
 
 
+@pytest.mark.parametrize("size", [1_000_000, 1_200_000])
+def test_the_refusal_of_a_large_body_reaches_the_client(proxy, size):
+    refused = [proxy.send("POST", f"{BASE_PATH}/clients", b" " * size, Host="agency.example") for _ in range(10)]
+    assert {answer.status for answer in refused} == {401 if size == 1_000_000 else 413}
+
+
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics"])
 def test_pages_of_operators_are_not_public(proxy, path):
     assert proxy.send("GET", path, Host="agency.example").status == 404

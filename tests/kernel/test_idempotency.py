@@ -2,7 +2,7 @@ import pytest
 import time_machine
 
 from retainer.kernel.idempotency import Attempt
-from retainer.server.operations.housekeeping import forget_answers
+from retainer.server.operations.housekeeping import delete_responses
 from tests.databases import each_database
 
 pytestmark = each_database
@@ -69,9 +69,9 @@ def test_the_value_is_free_for_a_second_request_when_the_first_has_failed(api):
 
 def test_old_keys_are_forgotten_and_young_ones_stay(api):
     api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"})
-    assert forget_answers(api.store) == 0
+    assert delete_responses(api.store) == 0
     with time_machine.travel("2027-01-01T00:00:00Z", tick=False):
-        assert forget_answers(api.store) == 1
+        assert delete_responses(api.store) == 1
 
 
 def test_a_second_request_while_the_first_runs_is_told_to_wait(api):
