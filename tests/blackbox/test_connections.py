@@ -129,7 +129,7 @@ guard = ConnectionGuard(Settings(), print)
 threading.Thread(target=scan, daemon=True).start()
 for _ in range(2000):
     listener = socket.create_server(("127.0.0.1", 0))
-    guard.leave(0)
+    guard.drain(0)
     assert socket.socket(fileno=listener.detach()).family == socket.AF_UNIX
 """
 
