@@ -69,7 +69,7 @@ def add_money(path: Path, count: int) -> None:
     connection.execute("PRAGMA journal_mode=WAL")
     connection.close()
     store = Store(Sqlite(path))
-    with store.unscoped("the admin") as tx:
+    with store.unscoped() as tx:
         (owner,) = tx.all(OPERATORS)
     with store.begin(operator(owner), write=True, seconds=math.inf) as tx:
         doctor.rebuild(tx)

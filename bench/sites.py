@@ -57,7 +57,7 @@ def fill(path: Path, sites: int, *, checked: bool) -> list[str]:
     connection.execute("PRAGMA journal_mode=WAL")
     connection.close()
     store = Store(Sqlite(path))
-    with store.unscoped("the shares of a month of checks", write=True) as tx:
+    with store.unscoped(write=True) as tx:
         for site in range(1, sites + 1) if checked else ():
             uptime.summarise(tx, agency.account, site)
     store.engine.close()

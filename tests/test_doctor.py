@@ -34,7 +34,7 @@ def busy(api):
 
 
 def rows_of(store, table):
-    with store.unscoped("what is kept") as tx:
+    with store.unscoped() as tx:
         return sorted(map(repr, tx.all(select(table))))
 
 
@@ -48,7 +48,7 @@ SUMS = [
 def test_a_sum_that_is_wrong_is_found_named_and_written_anew(busy):
     for table, column, name in SUMS:
         right = rows_of(busy.store, table)
-        with busy.store.unscoped("a wrong sum", write=True) as tx:
+        with busy.store.unscoped(write=True) as tx:
             wrong = update(table).values({column: table.c[column] + 1}).where(table.c.account_id == busy.account_id)
             assert tx.change(wrong), f"there is a row of {table.name} to be wrong"
         names = [f"count of {row[0]}" for row in counted(busy)] if name is None else [name]
@@ -62,7 +62,7 @@ def test_a_sum_that_is_wrong_is_found_named_and_written_anew(busy):
 
 def counted(api):
     """The tables that have a counter, in the order in which the doctor looks at them."""
-    with api.store.unscoped("what is counted") as tx:
+    with api.store.unscoped() as tx:
         names = {row[0] for row in tx.all(select(totals.c.name).where(totals.c.account_id == api.account_id))}
     return [(table.name,) for table in doctor.counted() if table.name in names]
 
@@ -76,7 +76,7 @@ def test_a_second_look_compiles_no_statement(busy):
 
 def test_a_counter_that_is_missing_is_found(busy):
     total = busy.get("/clients").json["meta"]["total"]
-    with busy.store.unscoped("a lost counter", write=True) as tx:
+    with busy.store.unscoped(write=True) as tx:
         tx.run(totals.delete().where(totals.c.name == "clients", totals.c.account_id == busy.account_id))
     assert doctor.inspect(busy.store, repair=True) == [f"count of clients of account {busy.account_id}"]
     assert busy.get("/clients").json["meta"]["total"] == total > 0

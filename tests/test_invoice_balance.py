@@ -179,7 +179,7 @@ def test_all_that_was_known_of_a_removed_payment_is_kept_in_the_audit(api, other
     known = pay(api, invoice, "119", **expected).data["payments"][0]
     remove(api, invoice, 0)
     wanted = audit_entries.c["account_id", "before", "created_at"]
-    with api.store.unscoped("a test looks at the table") as tx:
+    with api.store.unscoped() as tx:
         rows = tx.all(select(*wanted).where(REMOVED))
     ((account_id, before, created_at),) = rows
     assert account_id == api.account_id
@@ -198,7 +198,7 @@ def test_of_a_payment_that_is_not_there_nothing_is_removed(api):
             api.remove_payment(unknown)
         assert refusal.value.code == "not_found"
     assert now(api, invoice) == before
-    with api.store.unscoped("a test looks at the table") as tx:
+    with api.store.unscoped() as tx:
         assert len(tx.all(select(audit_entries.c.id).where(REMOVED))) == 1
 
 
@@ -430,7 +430,7 @@ class Walk:
 
 def credited_of_projects(api):
     """What each credit note takes back of each project."""
-    with api.store.unscoped("a test looks at the table") as tx:
+    with api.store.unscoped() as tx:
         rows = tx.all(select(*credit_note_shares.c["credit_note_id", "project_id", "amount"]))
     found = defaultdict(Counter)
     for note, project, amount in rows:

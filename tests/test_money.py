@@ -86,7 +86,7 @@ def credit(api, invoice, request, ledger, projects):
         assert member in answer.errors, request
     else:
         created = msgspec.convert(answer.data, CreditNote)
-        with api.store.unscoped("what was taken of projects") as tx:
+        with api.store.unscoped() as tx:
             taken = dict(tx.all(SHARES, note=created.id))
         agree_on_note(created, taken, note, projects)
         assert (created.applied_amount, created.refundable_amount) == (created.total, 0)

@@ -510,7 +510,7 @@ class World:
     def check_sites(self):
         """The monitor looks at all that is due."""
         self.cached_rows.clear()
-        with self.store.unscoped("a test", write=True) as tx:
+        with self.store.unscoped(write=True) as tx:
             for due in schedule.claim(tx, 100, timedelta(minutes=1)):
                 schedule.save_result(tx, due, CheckResult(self.sometimes()))
 
@@ -656,7 +656,7 @@ def test_every_report_is_what_a_look_at_every_row_tells(world):
     right = {table.name: sums_of(world.store, table) for table in SUMMARIES}
     for table in SUMMARIES:
         last = [column.name for column in table.c][-1]
-        with world.store.unscoped("a wrong sum", write=True) as tx:
+        with world.store.unscoped(write=True) as tx:
             assert tx.change(update(table).values({last: table.c[last] + 1})), "there is a row to be wrong"
     assert len(doctor.inspect(world.store, repair=True)) == len(SUMMARIES)
     assert {table.name: sums_of(world.store, table) for table in SUMMARIES} == right
@@ -664,6 +664,6 @@ def test_every_report_is_what_a_look_at_every_row_tells(world):
 
 def sums_of(store, table):
     """The rows of a summary in which there is anything."""
-    with store.unscoped("what is kept") as tx:
+    with store.unscoped() as tx:
         rows = tx.all(select(table))
     return {row for row in rows if any(row[table.c.keys().index("currency") + 1 :])}

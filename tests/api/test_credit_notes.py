@@ -382,7 +382,7 @@ def test_what_was_credited_as_a_whole_can_be_billed_again(api, steps, status):
 
 def credited_of_projects(api, note):
     query = select(*credit_note_shares.c["project_id", "amount"])
-    with api.store.unscoped("a test looks at the table") as tx:
+    with api.store.unscoped() as tx:
         rows = tx.all(query.where(credit_note_shares.c.credit_note_id == note["id"]))
     return {project: amount for project, amount in rows if amount}
 

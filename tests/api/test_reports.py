@@ -506,7 +506,7 @@ def test_sites_are_up_down_or_unknown_now_or_in_the_total_alone(api, clock, clie
     out = place("down-too"), place("up-again")
     for hour in (1, 2):
         clock.move_to(datetime.fromisoformat(NOW) + timedelta(hours=hour))
-        with api.store.unscoped("what the monitor would write", write=True) as tx:
+        with api.store.unscoped(write=True) as tx:
             for due in schedule.claim(tx, 99, timedelta(minutes=1)):
                 schedule.save_result(tx, due, CheckResult(is_up="up" in due.url))
     place("new")

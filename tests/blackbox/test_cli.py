@@ -287,7 +287,7 @@ def test_doctor_tells_which_summaries_have_drifted_and_repairs_them(tmp_path):
     mismatched = f"user_sums of account {made['account_id']}"
     columns = "account_id, bucket, user_id, currency, tracked_minutes"
     values = f"{made['account_id']}, '2026-03', {made['user_id']}, 'EUR', 60"
-    with opened(tmp_path / "data" / "retainer.db") as store, store.unscoped("a row too many", write=True) as tx:
+    with opened(tmp_path / "data" / "retainer.db") as store, store.unscoped(write=True) as tx:
         tx.execute(text(f"INSERT INTO user_sums ({columns}) VALUES ({values})"), {})
     message = refused(tmp_path, "doctor")
     assert mismatched in message

@@ -178,7 +178,7 @@ def test_a_database_that_is_served_or_open_elsewhere_is_left_alone(folder, file)
     before = contents(database(folder))
     with running(folder, "--no-monitor"):
         assert "Stop it first" in refused(folder, "restore", file, "--force")
-    with opened(database(folder)) as store, store.unscoped("a look that lasts") as tx:
+    with opened(database(folder)) as store, store.unscoped() as tx:
         tx.value(text("SELECT version_num FROM alembic_version"))
         assert "Another process uses" in refused(folder, "restore", file, "--force")
     assert contents(database(folder)) == before

@@ -48,10 +48,10 @@ class Watch:
             await prober.close()
             return found
 
-        with self.api.store.unscoped("a test", write=True) as tx:
+        with self.api.store.unscoped(write=True) as tx:
             taken = schedule.claim(tx, 100, loop.LEASE)
         found = asyncio.run(probed(taken))
-        with self.api.store.unscoped("a test", write=True) as tx:
+        with self.api.store.unscoped(write=True) as tx:
             for due, result in zip(taken, found, strict=True):
                 schedule.save_result(tx, due, result)
         return len(taken)
@@ -59,7 +59,7 @@ class Watch:
     def note(self, *, is_up):
         """Let every site be due and be found like this."""
         self.due_again()
-        with self.api.store.unscoped("a test", write=True) as tx:
+        with self.api.store.unscoped(write=True) as tx:
             for due in schedule.claim(tx, 100, loop.LEASE):
                 schedule.save_result(tx, due, CheckResult(is_up))
 
@@ -201,7 +201,7 @@ def test_time_passes_for_the_figures_of_paused_sites(watch, at):
     readings = []
     for days in (0.5, 2, 8, 31):
         at(days=days)
-        with watch.api.store.unscoped("time passes", write=True) as tx:
+        with watch.api.store.unscoped(write=True) as tx:
             schedule.refresh(tx)
         readings.append([watch.read(site)[name] for name in FIGURES])
     assert readings == [[100, 100, 100], [None, 100, 100], [None, None, 100], [None, None, None]]

@@ -7,7 +7,7 @@ from retainer.sites.monitor import pause, schedule
 
 def claimed(store):
     """How many sites a monitor finds and leases."""
-    with store.unscoped("as the monitor does", write=True) as tx:
+    with store.unscoped(write=True) as tx:
         is_any_due = schedule.anything_due(tx)
         sites = schedule.claim(tx, 10, timedelta(minutes=1))
         assert is_any_due == bool(sites)

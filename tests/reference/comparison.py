@@ -32,7 +32,7 @@ from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.errors import Refusal
 from retainer.schema.billing import credit_note_shares
 from retainer.schema.migrations import migrate
-from retainer.store.tables import ACCOUNT
+from retainer.store.tables import ACCOUNT, NOW
 from retainer.store.tx import Actor, Tx
 from retainer.values import money
 from retainer.values.exact import minor_units
@@ -49,7 +49,7 @@ UNUSED_RATE = Decimal(77)
 """The tax rate of lines that say none: there are none."""
 TURN = 2000
 SHARE: dict[str, Any] = {name: bindparam(name) for name in ("credit_note_id", "project_id", "currency", "amount")}
-STAMPS: dict[str, Any] = {"created_at": bindparam("now"), "updated_at": bindparam("now")}
+STAMPS: dict[str, Any] = {"created_at": NOW, "updated_at": NOW}
 ADD = insert(credit_note_shares).values(account_id=ACCOUNT, **STAMPS, **SHARE)
 CLEAR = delete(credit_note_shares).where(credit_note_shares.c.credit_note_id == bindparam("credit_note"))
 
@@ -153,9 +153,7 @@ class Product:
         note_id = self.notes[len(invoice.credit_notes)]
         self.written.append(note_id)
         for project, units in taken.items():
-            tx.run(
-                ADD, credit_note_id=note_id, project_id=project, currency=credit_note.currency, amount=units, now=tx.now
-            )
+            tx.run(ADD, credit_note_id=note_id, project_id=project, currency=credit_note.currency, amount=units)
         invoice.credit_notes.append(credit_note)
         return credit_note, taken
 

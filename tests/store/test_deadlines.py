@@ -35,13 +35,13 @@ def put(api):
 
 
 def written(api):
-    with api.store.unscoped("a test") as tx:
+    with api.store.unscoped() as tx:
         return tx.all(NAMES)
 
 
 def run(api, *steps, write=True, seconds=0.05):
     """Take steps in a transaction that may take so many seconds."""
-    with api.store.unscoped("a test", write=write, seconds=seconds) as tx:
+    with api.store.unscoped(write=write, seconds=seconds) as tx:
         for step in steps:
             step(tx)
 
@@ -101,10 +101,10 @@ def test_statements_that_nobody_waits_for_are_noticed_when_they_take_too_long(ap
 
 @only_postgresql
 def test_the_server_ends_a_transaction_that_nobody_waits_for_any_more_but_not_a_command(api):
-    with api.store.unscoped("a test", write=True) as tx:
+    with api.store.unscoped(write=True) as tx:
         assert tx.value(text("SHOW transaction_timeout")) == "14s"
     for write in (True, False):
-        with api.store.unscoped("a test", write=write, seconds=math.inf) as tx:
+        with api.store.unscoped(write=write, seconds=math.inf) as tx:
             assert tx.value(text("SHOW transaction_timeout")) == "0"
 
 

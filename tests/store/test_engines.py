@@ -57,7 +57,7 @@ def busy(store):
     begun, ended = threading.Event(), threading.Event()
 
     def use():
-        with store.unscoped("a test") as tx:
+        with store.unscoped() as tx:
             tx.value(select(func.count()).select_from(totals))
             begun.set()
             ended.wait(timeout=60)
@@ -71,12 +71,12 @@ def busy(store):
 
 
 def read(store):
-    with store.unscoped("a test") as tx:
+    with store.unscoped() as tx:
         return tx.value(select(func.count()).select_from(totals))
 
 
 def write(store):
-    with store.unscoped("a test", write=True) as tx:
+    with store.unscoped(write=True) as tx:
         tx.run(idempotency_keys.delete())
 
 
@@ -95,7 +95,7 @@ def test_connections_of_many_threads_that_were_opened_meanwhile_are_made_anew(st
     found = []
 
     def reads():
-        with store.unscoped("a test") as tx:
+        with store.unscoped() as tx:
             barrier.wait(timeout=10)  # each has a connection of its own
             found.append(tx.value(select(func.count()).select_from(totals)))
 
@@ -130,7 +130,7 @@ def test_a_database_that_has_gone_is_unavailable_not_made_anew_and_found_again_w
 
 def test_a_write_that_fails_lets_the_next_one_in(store):
     def fail():
-        with store.unscoped("a test", write=True) as tx:
+        with store.unscoped(write=True) as tx:
             tx.run(insert(totals).values(account_id=1, name="x", count=None))
 
     for _ in range(3):

@@ -39,7 +39,7 @@ def put(api):
 
 def written(store):
     """The names that a reader sees."""
-    with store.unscoped("a test") as tx:
+    with store.unscoped() as tx:
         return {name for (name,) in tx.all(select(totals.c.name)) if name.startswith("row")}
 
 
@@ -55,7 +55,7 @@ class Writer(threading.Thread):
 
     def run(self):
         try:
-            with self.store.unscoped("a test", write=True) as tx:
+            with self.store.unscoped(write=True) as tx:
                 tx.connection.set_trace_callback(self.statements.append)
                 self.began.set()
                 assert self.may_end.wait(timeout=20)
@@ -261,7 +261,7 @@ def test_a_commit_that_fails_fails_for_all_also_for_who_was_refused(store, toget
 def test_after_a_commit_that_failed_others_commit_on_another_connection(store, together, puts, put):
     writers = together(puts, breaks_at_the_commit)
     end(writers)
-    with store.unscoped("a test", write=True) as tx:
+    with store.unscoped(write=True) as tx:
         put(tx, "row after")
     assert written(store) == {"row after"}
 
@@ -387,7 +387,7 @@ def test_under_any_haste_what_was_acknowledged_is_there_and_what_was_refused_is_
         for turn in range(150):
             name = f"row {number}.{turn}"
             try:
-                with store.unscoped("a test", write=True) as tx:
+                with store.unscoped(write=True) as tx:
                     put(tx, name)
                     if rng.random() < 0.2:
                         refuses(tx)
@@ -406,5 +406,5 @@ def test_under_any_haste_what_was_acknowledged_is_there_and_what_was_refused_is_
     by_kind = {kind: {name for name, outcome in outcomes.items() if outcome is kind} for kind in set(outcomes.values())}
     assert by_kind[FINE] <= found
     assert found & (by_kind[Refusal] | by_kind[Busy] | by_kind.get(Unavailable, set())) == set()
-    with store.unscoped("a test", write=True) as tx:
+    with store.unscoped(write=True) as tx:
         put(tx, "row at last")

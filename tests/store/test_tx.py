@@ -9,7 +9,7 @@ from retainer.schema.crm import clients, external_contacts
 from retainer.schema.identity import users
 from retainer.store.engines import Unavailable
 from retainer.store.statements import MAX_PREPARED, Deferred
-from retainer.store.tables import totals
+from retainer.store.tables import ACCOUNT, NOW, totals
 from retainer.store.tx import Actor
 from tests.databases import each_database, only_sqlite
 
@@ -72,7 +72,7 @@ def test_a_constant_of_a_statement_means_itself_beside_what_is_bound(api, text):
 
 def test_a_statement_that_was_run_over_all_accounts_is_still_limited_within_one(statements, api):
     statement = select(clients.c.id)
-    with api.store.unscoped("a test looks at both") as tx:
+    with api.store.unscoped() as tx:
         assert len(tx.all(statement)) == 4
     with api.store.begin(actor(api), write=False) as tx:
         assert len(tx.all(statement)) == 2
@@ -89,6 +89,18 @@ def test_changes_reach_the_account_only(statements, api, other_tenant):
 def test_a_value_that_was_forgotten_is_an_error_and_no_null(statements, api):
     with api.store.begin(actor(api), write=True) as tx, pytest.raises(KeyError, match="town"):
         tx.change(update(clients).values(city=bindparam("town")))
+
+
+@pytest.mark.parametrize("name", ["account_id", "now", "today"])
+def test_a_bind_with_the_name_of_a_value_of_the_transaction_is_refused(api, name):
+    own = select(clients.c.id).where(clients.c.name == bindparam(name), clients.c.created_at <= NOW)
+    with api.store.begin(actor(api), write=False) as tx, pytest.raises(TypeError, match=f"The bind {name} .*Rename it"):
+        tx.all(own, **{name: "mine"})
+
+
+def test_a_statement_over_all_accounts_cannot_name_the_account(api):
+    with api.store.unscoped() as tx, pytest.raises(TypeError, match="no account is known"):
+        tx.all(select(clients.c.id).where(clients.c.account_id == ACCOUNT))
 
 
 def test_an_exception_undoes_everything_counters_too(api):
@@ -130,7 +142,7 @@ def test_a_connection_is_given_back_though_its_snapshot_failed(api):
     else:
         connection.close()
     with pytest.raises((Unavailable, engine.driver.OperationalError if engine.name == "SQLite" else Unavailable)):
-        api.store.unscoped("a test").__enter__()
+        api.store.unscoped().__enter__()
     opened, idle = engine.connections
     assert opened == idle, "nobody has one"
 

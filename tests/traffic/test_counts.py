@@ -80,7 +80,7 @@ def test_the_last_hour_is_exact(api):
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Pacific/Auckland", "Asia/Kolkata"])
 def test_days_are_those_of_the_accounts_zone(api, zone):
-    with api.store.unscoped("a zone", write=True) as tx:
+    with api.store.unscoped(write=True) as tx:
         tx.run(update(accounts).where(accounts.c.id == api.account_id).values(timezone=zone))
     now = utcnow()
     write(api, *(answered(api, time=later(-3600 * n, now)) for n in range(24 * 5)))

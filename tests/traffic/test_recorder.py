@@ -17,7 +17,7 @@ pytestmark = each_database
 
 
 def rows(api, table):
-    with api.store.unscoped("rows") as tx:
+    with api.store.unscoped() as tx:
         return tx.value(select(func.count()).select_from(table))
 
 
@@ -32,9 +32,9 @@ class CountingStore:
     def __init__(self, store):
         self.store, self.transactions = store, 0
 
-    def unscoped(self, reason, *, write):
+    def unscoped(self, *, write):
         self.transactions += 1
-        return self.store.unscoped(reason, write=write)
+        return self.store.unscoped(write=write)
 
 
 class Failing:
@@ -43,8 +43,8 @@ class Failing:
     def __init__(self, store, error, *, after=False):
         self.store, self.error, self.after = store, error, after
 
-    def unscoped(self, reason, *, write):
-        transaction = self.store.unscoped(reason, write=write)
+    def unscoped(self, *, write):
+        transaction = self.store.unscoped(write=write)
         if not self.after:
             raise self.error
         end, error = transaction.__exit__, self.error
@@ -152,11 +152,11 @@ class FailingLater:
     def __init__(self, store, transactions):
         self.store, self.left = store, transactions
 
-    def unscoped(self, reason, *, write):
+    def unscoped(self, *, write):
         self.left -= 1
         if self.left < 0:
             raise Unavailable("away")
-        return self.store.unscoped(reason, write=write)
+        return self.store.unscoped(write=write)
 
 
 def test_busiest_minutes_are_committed_a_few_at_a_time_so_that_servers_do_not_wait_long_for_each_other(

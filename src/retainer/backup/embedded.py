@@ -30,7 +30,7 @@ def snapshot(database: Path, copy: Path, progress: Progress) -> str:
     target = engine.driver.connect(str(copy), isolation_level=None)
     target.execute("PRAGMA synchronous=OFF")  # it is examined afterwards, and only the archive needs to last
     try:
-        with Store(engine).unscoped("a backup holds every account", seconds=math.inf) as tx:
+        with Store(engine).unscoped(seconds=math.inf) as tx:
             tx.value(FIRST_READ)
             moment = utcnow()
             tx.connection.backup(
@@ -70,7 +70,7 @@ def is_empty(database: Path) -> bool:
     try:
         store = Store(engine)
         if current(store) is None:
-            return store.unscoped_one("whether there is anything to lose", ANYTHING) is None
+            return store.unscoped_one(ANYTHING) is None
         return not has_accounts(store)
     except Unavailable:
         return False

@@ -16,7 +16,6 @@ from sqlalchemy import (
     Table,
     Update,
     bindparam,
-    cast,
     delete,
     insert,
     literal,
@@ -31,9 +30,9 @@ from retainer.rollups import changes
 from retainer.rollups.sources import BILLED_EXPENSES, BILLED_TIME, Source
 from retainer.schema.billing import allocations, expenses, invoice_lines
 from retainer.schema.work import milestones, time_entries
-from retainer.store.engines.sql import INSTANT, INTEGER, is_listed, listed, listed_rows
+from retainer.store.engines.sql import INTEGER, is_listed, listed, listed_rows
 from retainer.store.row_mapper import R
-from retainer.store.tables import ACCOUNT
+from retainer.store.tables import ACCOUNT, NOW
 from retainer.store.tx import Tx
 from retainer.values.reading import writable_fields
 
@@ -65,8 +64,8 @@ def _insert(kind: WorkKind) -> Insert:
     """Insert pairs of a line and an item."""
     names = ("invoice_line_id", kind.column)
     pairs = listed_rows("pairs", list(allocations.c[names])).subquery()
-    now, live = cast(bindparam("now"), INSTANT), literal(1, INTEGER)
-    rows = select(ACCOUNT, now, now.label("updated"), *pairs.c, live)
+    live = literal(1, INTEGER)
+    rows = select(ACCOUNT, NOW, NOW.label("updated"), *pairs.c, live)
     return insert(allocations).from_select(("account_id", "created_at", "updated_at", *names, "is_live"), rows)
 
 
@@ -84,13 +83,13 @@ def _mark(kind: WorkKind) -> Update:
     pairs = (on_line.account_id == ACCOUNT, on_line[kind.column] == columns.id, _on_lines(on_line.invoice_line_id))
     is_new = columns.invoice_line_id.is_distinct_from(on_line.invoice_line_id)
     values: dict[str, Any] = {"invoice_line_id": on_line.invoice_line_id, "invoice_id": bindparam("invoice")}
-    return update(kind.table).where(*pairs, is_new).values(updated_at=bindparam("now"), **values)
+    return update(kind.table).where(*pairs, is_new).values(updated_at=NOW, **values)
 
 
 def _unmark(kind: WorkKind) -> Update:
     columns = kind.table.c
     leaves = (_on_lines(columns.invoice_line_id), columns.id.not_in(listed("stays", INTEGER)))
-    return update(kind.table).where(*leaves).values(updated_at=bindparam("now"), invoice_line_id=None, invoice_id=None)
+    return update(kind.table).where(*leaves).values(updated_at=NOW, invoice_line_id=None, invoice_id=None)
 
 
 NO_LINES: Mapping[int, InvoiceLine] = {}
@@ -107,15 +106,11 @@ TOUCH_MILESTONES: Update = (
             )
         )
     )
-    .values(updated_at=bindparam("now"))
+    .values(updated_at=NOW)
 )
 """A milestone's invoice is one of its fields, too."""
 FORGET: Delete = delete(allocations).where(_on_lines(allocations.c.invoice_line_id))
-END: Update = (
-    update(allocations)
-    .where(_on_lines(allocations.c.invoice_line_id))
-    .values(is_live=None, updated_at=bindparam("now"))
-)
+END: Update = update(allocations).where(_on_lines(allocations.c.invoice_line_id)).values(is_live=None, updated_at=NOW)
 
 
 def item_ids(line: InvoiceLine, kind: WorkKind) -> list[int]:
@@ -149,10 +144,10 @@ def attach(tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
         tx.count(allocations, len(pairs))
         ids = [line.id for line in of_kind]
         if kind.billed:
-            tx.run(MARK[kind], lines=json.dumps(ids), invoice=invoice_id, now=tx.now)
+            tx.run(MARK[kind], lines=json.dumps(ids), invoice=invoice_id)
             changes.added_all(tx, kind.billed, ids)
         else:
-            tx.run(TOUCH_MILESTONES, lines=json.dumps(ids), now=tx.now)
+            tx.run(TOUCH_MILESTONES, lines=json.dumps(ids))
 
 
 def detach(tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine] = NO_LINES) -> None:
@@ -169,7 +164,7 @@ def release(tx: Tx, lines: Sequence[InvoiceLine]) -> None:
     """Let the work of lines be billed again; the lines still show what they billed."""
     ids = _unmark_work(tx, lines, NO_LINES)
     if ids:
-        tx.run(END, lines=json.dumps(ids), now=tx.now)
+        tx.run(END, lines=json.dumps(ids))
 
 
 def _by_kind(lines: Sequence[InvoiceLine]) -> Iterator[tuple[WorkKind, list[InvoiceLine]]]:
@@ -188,7 +183,7 @@ def _insert_pairs(tx: Tx, kind: WorkKind, pairs: list[tuple[int, int]]) -> None:
     """
     try:
         with tx.engine.savepoint(tx.connection, may_repeat=tx.may_repeat):
-            tx.change(INSERT[kind], pairs=json.dumps(pairs), now=tx.now)
+            tx.change(INSERT[kind], pairs=json.dumps(pairs))
     except tx.engine.conflict:
         noun = kind.noun.capitalize()
         for item_id, invoice_id in tx.all(TAKEN[kind], work=json.dumps([item_id for _, item_id in pairs])):
@@ -206,9 +201,9 @@ def _unmark_work(tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, Invoi
         unmarked += ids
         if kind.billed:
             changes.removed_all(tx, kind.billed, ids)
-            tx.run(UNMARK[kind], lines=json.dumps(ids), stays=json.dumps(stays), now=tx.now)
+            tx.run(UNMARK[kind], lines=json.dumps(ids), stays=json.dumps(stays))
         else:
-            tx.run(TOUCH_MILESTONES, lines=json.dumps(ids), now=tx.now)
+            tx.run(TOUCH_MILESTONES, lines=json.dumps(ids))
     return unmarked
 
 

@@ -23,6 +23,7 @@ from retainer.schema.crm import clients, external_contacts
 from retainer.schema.filters import Where
 from retainer.schema.support import tickets
 from retainer.shared import relations
+from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
 from retainer.values.kinds import Email, Id, Text50, Text100, Text191, Text5000
@@ -97,7 +98,7 @@ OLDEST_ACTIVE = (
 PROMOTE = (
     update(external_contacts)
     .where(external_contacts.c.id == OLDEST_ACTIVE.scalar_subquery())
-    .values(is_primary=True, updated_at=bindparam("now"))
+    .values(is_primary=True, updated_at=NOW)
 )
 DEMOTE_OTHERS = (
     update(external_contacts)
@@ -106,7 +107,7 @@ DEMOTE_OTHERS = (
         external_contacts.c.is_primary,
         external_contacts.c.id != bindparam("contact"),
     )
-    .values(is_primary=False, updated_at=bindparam("now"))
+    .values(is_primary=False, updated_at=NOW)
 )
 
 
@@ -149,14 +150,14 @@ def save_links(
     """Write a contact's tags, and demote the former primary contact; return the contact."""
     save_tags(tx, external_contacts, contact_id, contact, contact.tag_ids, former_tag_ids)
     if contact.is_primary:
-        tx.run(DEMOTE_OTHERS, client=contact.client_id, contact=contact_id, now=tx.now)
+        tx.run(DEMOTE_OTHERS, client=contact.client_id, contact=contact_id)
     return tx.get(external_contacts, contact_id, ExternalContact)
 
 
 def promote_next(tx: Tx, former: ExternalContact) -> None:
     """Make the oldest active contact of a client primary, if the former contact was primary."""
     if former.is_primary:
-        tx.run(PROMOTE, client=former.client_id, now=tx.now)
+        tx.run(PROMOTE, client=former.client_id)
 
 
 api = Resource("/external-contacts", tag="External contacts", scope="clients", table=external_contacts)

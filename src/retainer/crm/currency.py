@@ -9,6 +9,7 @@ from retainer.rollups import record_totals
 from retainer.schema.billing import allocations, invoices
 from retainer.schema.work import milestones, projects
 from retainer.store.constraints import singular
+from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of, minor_units
 
@@ -79,7 +80,7 @@ def redenominate(
         except ValueError as error:
             tx.error(field, f"{error} It is an amount of {singular(table)} {row_id}.")
         else:
-            tx.run(statements.change, row_id=row_id, now=tx.now, currency=currency, **values)
+            tx.run(statements.change, row_id=row_id, currency=currency, **values)
 
 
 @cache
@@ -88,6 +89,6 @@ def _amount_statements(table: Table, condition: ColumnElement[bool]) -> AmountSt
         column.name for column in table.c if column.info.get("money") and column.nullable
     ]  # totals are recounted
     values: dict[str, ColumnElement[object]] = {name: bindparam(name) for name in ("currency", *amounts)}
-    change = update(table).where(table.c.id == bindparam("row_id")).values(updated_at=bindparam("now"), **values)
+    change = update(table).where(table.c.id == bindparam("row_id")).values(updated_at=NOW, **values)
     names = ("id", "currency", *amounts)
     return AmountStatements(names, select(*table.c[names]).where(condition), change)

@@ -74,7 +74,7 @@ def operator(row: Row) -> Admin:
 
 def operator_of(store: Store, account_id: int) -> Admin:
     """Return the operator of an account. Raises `not_found`."""
-    row = store.unscoped_one("an operator names any account", OPERATOR, id=account_id)
+    row = store.unscoped_one(OPERATOR, id=account_id)
     if row is None:
         raise Refusal("not_found", f"There is no account {account_id}.")
     return operator(row)
@@ -82,7 +82,7 @@ def operator_of(store: Store, account_id: int) -> Admin:
 
 def operator_for(store: Store, table: Table, row_id: int) -> Admin:
     """Return the operator of the account that a row belongs to. Raises `not_found`."""
-    row = store.unscoped_one("an operator names a row of any account", _operator_by_row(table), id=row_id)
+    row = store.unscoped_one(_operator_by_row(table), id=row_id)
     if row is None:
         raise Refusal("not_found", f"There is no {singular(table).removeprefix('api ')} {row_id}.")
     return operator(row)

@@ -22,7 +22,7 @@ def inspect(store: Store, *, repair: bool) -> list[str]:
     """Return the mismatched sums of all accounts; with `repair`, rebuild the sums of each affected account."""
     while repair and labour.recount_step(store):
         pass
-    with store.unscoped("doctor checks every account") as tx:
+    with store.unscoped() as tx:
         accounts = tx.all(OPERATORS)
     descriptions = []
     for account in accounts:

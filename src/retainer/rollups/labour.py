@@ -103,7 +103,7 @@ def recount(tx: Tx, user_id: int) -> bool:
 
 def recount_step(store: Store) -> bool:
     """Apply a changed rate to a batch of one user's entries; return whether any user was pending."""
-    with store.unscoped("cost rates may be pending in every account") as unscoped:
+    with store.unscoped() as unscoped:
         pending = unscoped.one(PENDING)
     if pending is None:
         return False

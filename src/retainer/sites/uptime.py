@@ -21,7 +21,7 @@ OBSERVED = (
     *("uptime_24h", "uptime_7d", "uptime_30d", "last_checked_at", "down_since", "last_status_code"),
     *("response_time_ms", "last_error", "ssl_expires_at"),
 )
-CHECK_NOW = update(sites).where(sites.c.id == bindparam("site")).values(next_check_at=bindparam("now"))
+CHECK_NOW = update(sites).where(sites.c.id == bindparam("site")).values(next_check_at=NOW)
 RESET = CHECK_NOW.values({"observed": "unknown", "failures": 0, **dict.fromkeys(OBSERVED)})
 DELETE_CHECKS = [delete(table).where(table.c.site_id == bindparam("site")) for table in (site_checks, site_hours)]
 WRITE_SHARES = (
@@ -85,7 +85,7 @@ MONTH_SUMS = _month_sums()
 
 def check_now(tx: Tx, site_id: int, *, reset: bool = False) -> None:
     """Make a site's next check due immediately; with `reset`, delete what earlier checks observed."""
-    tx.run(RESET if reset else CHECK_NOW, site=site_id, now=tx.now)
+    tx.run(RESET if reset else CHECK_NOW, site=site_id)
     for statement in DELETE_CHECKS if reset else ():
         tx.run(statement, site=site_id)
 

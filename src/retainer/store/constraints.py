@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Select, Table, UniqueConstraint, bindparam
 from sqlalchemy.sql.dml import UpdateBase
 
 from retainer.store.row_mapper import RefersTo
-from retainer.store.tables import metadata
+from retainer.store.tables import NOW, metadata
 
 MISSING = "There is no such {} in this account."
 
@@ -92,7 +92,7 @@ def _plan(
             if column.info["on_delete"] == "cascade":
                 _plan((*path, child), affected, column.name, blockers, steps)
             elif column.info["on_delete"] == "detach":
-                detached: dict[str, Any] = {column.name: None, "updated_at": bindparam("now")}
+                detached: dict[str, Any] = {column.name: None, "updated_at": NOW}
                 steps.append(Step(update(child).values(detached).where(affected)))
             else:
                 blockers.append((child, select(func.count()).select_from(child).where(affected)))
@@ -105,7 +105,7 @@ def _touches(table: Table, path: str, affected: ColumnElement[bool]) -> Iterator
         holder = table.c[name]
         table = metadata.tables[holder.info["target"]]
         affected = table.c.id.in_(select(holder).where(affected))
-        yield Step(update(table).values(updated_at=bindparam("now")).where(affected))
+        yield Step(update(table).values(updated_at=NOW).where(affected))
 
 
 def singular(table: Table) -> str:

@@ -12,7 +12,7 @@ from sqlalchemy import Alias, BindParameter, Dialect, Join, Table, and_, literal
 from sqlalchemy.sql import visitors
 from sqlalchemy.sql.elements import ClauseElement
 
-from retainer.store.tables import ACCOUNT
+from retainer.store.tables import ACCOUNT, FROM_TRANSACTION, RESERVED
 
 MAX_PREPARED = 1024
 """Statements whose text is kept for each dialect: some 400 are constants of the program, the rest are lists.
@@ -42,7 +42,9 @@ class Prepared(NamedTuple):
     names: list[str]
     """The names of the values at the places 1, 2 and so on; one that is used twice has one place."""
     constants: dict[str, Any]
-    """The values that it brings along: what the compiler adds, and None for those that a transaction knows."""
+    """The values that the compiler adds."""
+    supplied: list[str]
+    """The names of the values that are attributes of the transaction."""
 
 
 class Statements:
@@ -58,17 +60,29 @@ class Statements:
 
     def _prepare(self, statement: Statement, *, scope: bool) -> Prepared:
         built = statement.build(*statement.arguments) if isinstance(statement, Deferred) else statement
+        check_names(built)
         whole = with_constants(scoped(built) if scope else built, self.dialect)
         compiled: Any = whole.compile(dialect=self.dialect)
-        names, binds = compiled.positiontup, compiled.binds
-        constants = {name: binds[name].value for name in names if not binds[name].required}
-        return Prepared(compiled.string.replace("$", self.marker), names, constants)
+        names: list[str] = compiled.positiontup
+        values = {name: compiled.binds[name].value for name in names if not compiled.binds[name].required}
+        constants = {name: value for name, value in values.items() if value is not FROM_TRANSACTION}
+        supplied = [name for name in values if name not in constants]
+        if not scope and ACCOUNT.key in supplied:
+            raise TypeError("A statement over all accounts cannot use ACCOUNT: no account is known.")
+        return Prepared(compiled.string.replace("$", self.marker), names, constants, supplied)
 
 
 @cache
 def statements_of(dialect: Dialect, marker: str) -> Statements:
     """Return the statements of a dialect, with a marker before the number of each value."""
     return Statements(dialect, marker)
+
+
+def check_names(statement: ClauseElement) -> None:
+    """Raise TypeError for a bind that has the name of a value of the transaction, which would take its place."""
+    for element in visitors.iterate(statement):
+        if isinstance(element, BindParameter) and element.key in RESERVED and element.value is not FROM_TRANSACTION:
+            raise TypeError(f"The bind {element.key} has the name of a value of the transaction. Rename it.")
 
 
 def scoped(statement: ClauseElement) -> ClauseElement:

@@ -14,13 +14,14 @@ metadata = MetaData(
     }
 )
 
-ACCOUNT = bindparam("account_id", type_=INTEGER)
-"""The account of the transaction, bound in every statement."""
-TODAY = bindparam("today", None, type_=DAY)
-"""The current day in the account's time zone, bound in every statement that uses it, in place of the None."""
-NOW = bindparam("moment", None, type_=INSTANT)
-"""The moment of the transaction, bound likewise."""
-
+FROM_TRANSACTION = object()
+"""The value of a bind that stands for the attribute of the transaction with its name."""
+ACCOUNT = bindparam("account_id", FROM_TRANSACTION, type_=INTEGER)
+TODAY = bindparam("today", FROM_TRANSACTION, type_=DAY)
+"""The current day in the account's time zone."""
+NOW = bindparam("now", FROM_TRANSACTION, type_=INSTANT)
+RESERVED = frozenset(bind.key for bind in (ACCOUNT, TODAY, NOW))
+"""Names that no other bind may have."""
 
 totals = Table(
     "totals",

@@ -1,22 +1,25 @@
 """Transactions: what is written in one becomes durable as a whole, or not at all."""
 
 import math
-import sys
 import time
-from abc import ABC, abstractmethod
 from typing import Any, Self
 
 from sqlalchemy import Table
 
-from retainer.store.engines.base import DeadlineExceeded, DriverConnection, DriverCursor, Engine, Row, Values
+from retainer.store.engines.base import DeadlineExceeded, DriverConnection, DriverCursor, Engine, Row
 from retainer.store.statements import Statement, Statements
 from retainer.values.exact import utcnow
 
+Columns = dict[str, Any]
+"""Values by the names of columns or binds."""
 
-class Transaction(ABC):
-    """A transaction on a connection that it has lent; how a statement is run, a subclass says.
 
-    It may take so many `seconds` from when it has its turn. After that it is undone, and raises DeadlineExceeded.
+class Transaction:
+    """A transaction on a connection that it borrows, limited to an account if it has one.
+
+    It may take `seconds` once it has its turn. After that it is rolled back and raises DeadlineExceeded.
+
+    A reading transaction is one statement, which needs no BEGIN; a caller that needs more asks for a `snapshot` first.
     """
 
     def __init__(
@@ -29,8 +32,10 @@ class Transaction(ABC):
         self.connection: DriverConnection = None
         self.seconds = seconds
         self.deadline = math.inf
-        self._now = ""
         self.is_snapshot = False
+        self._compile = statements.of_all if account_id is None else statements.of_account
+        self._now = ""
+        self._is_used = False
 
     @property
     def now(self) -> str:
@@ -43,13 +48,18 @@ class Transaction(ABC):
         self._now = moment
 
     def __enter__(self) -> Self:
-        if self.writes:
-            self.connection = self.engine.begin_write(self.account_id)
-        else:
-            self.connection = self.engine.connection()
+        self.connection = self.engine.begin_write(self.account_id) if self.writes else self.engine.connection()
         self.deadline = time.monotonic() + self.seconds
-        self.engine.limit(self.connection, self.deadline)
+        try:
+            self.engine.limit(self.connection, self.deadline)
+            self._start()
+        except BaseException as error:  # the block is not entered, so nothing else returns the connection
+            Transaction.__exit__(self, type(error))
+            raise
         return self
+
+    def _start(self) -> None:
+        """Run what precedes the statements of the block."""
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.engine.lift_limit(self.connection)
@@ -71,62 +81,54 @@ class Transaction(ABC):
             self.is_snapshot = True
 
     def is_late(self) -> bool:
-        """Whether the time of the transaction is up."""
+        """Return whether the time of the transaction is up."""
         return time.monotonic() > self.deadline
-
-    def run_text(self, text: str, values: Values) -> DriverCursor:
-        """Run a statement that was prepared; return the driver's cursor. Raises DeadlineExceeded."""
-        if self.is_late():
-            raise DeadlineExceeded(self._too_long())
-        return self.engine.run(self.connection, text, values)
 
     def _too_long(self) -> str:
         return f"The transaction took longer than {self.seconds} seconds."
 
-    @abstractmethod
-    def execute(self, statement: Statement, values: dict[str, Any]) -> DriverCursor:
-        """Run a statement and return the driver's cursor."""
+    def execute(self, statement: Statement, values: Columns) -> DriverCursor:
+        """Run a statement and return the driver's cursor. Raises DeadlineExceeded."""
+        if self.is_late():
+            raise DeadlineExceeded(self._too_long())
+        if not self.writes and not self.is_snapshot:
+            if self._is_used:
+                raise RuntimeError("A second statement would see another state of the database: tx.snapshot() first.")
+            self._is_used = True
+        text, names, constants, supplied = self._compile(statement)
+        values = constants | values
+        for name in supplied:
+            values[name] = getattr(self, name)
+        return self.engine.run(self.connection, text, [values[name] for name in names])
 
-    def all(self, statement: Statement, **values: Any) -> list[Row]:
+    def all(self, statement: Statement, **values: object) -> list[Row]:
         """Return every row of a statement."""
         return self.engine.all(self.execute(statement, values))
 
-    def one(self, statement: Statement, **values: Any) -> Row | None:
+    def one(self, statement: Statement, **values: object) -> Row | None:
         """Return the first row of a statement, if it has any."""
         return self.engine.first(self.execute(statement, values))
 
-    def value(self, statement: Statement, **values: Any) -> Any:
+    def value(self, statement: Statement, **values: object) -> Any:
         """Return the first column of the first row, or None."""
         row = self.one(statement, **values)
         return row[0] if row else None
 
-    def run(self, statement: Statement, **values: Any) -> None:
-        """Change rows; nobody waits for how many, so a database across a network is told with what comes next."""
+    def run(self, statement: Statement, **values: object) -> None:
+        """Change rows. Does not wait for the result, so PostgreSQL receives the statement with the next one."""
         self.execute(statement, values)
 
     def insert_rows(self, table: Table, rows: list[Row]) -> None:
         """Insert many rows, each with the values of a table's columns as declared."""
         self.engine.insert_rows(self.connection, table, rows)
 
-    def change(self, statement: Statement, **values: Any) -> int:
+    def change(self, statement: Statement, **values: object) -> int:
         """Change rows; return how many."""
         return self.engine.count_changed(self.connection, self.execute(statement, values))
 
 
 class UnscopedTx(Transaction):
-    """A transaction that is not limited to an account."""
+    """A transaction over all accounts."""
 
-    def __enter__(self) -> Self:
-        super().__enter__()
-        try:
-            self.snapshot()
-        except BaseException:  # the block is not entered, so nothing else gives the connection back
-            self.__exit__(*sys.exc_info())
-            raise
-        return self
-
-    def execute(self, statement: Statement, values: dict[str, Any]) -> DriverCursor:
-        """Run a statement over all accounts and return the driver's cursor."""
-        text, names, constants = self.statements.of_all(statement)
-        values = constants | values
-        return self.run_text(text, [values[name] for name in names])
+    def _start(self) -> None:
+        self.snapshot()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 from sqlalchemy import Table, bindparam, insert, or_, select, update
@@ -12,18 +12,15 @@ from sqlalchemy.sql.elements import ClauseElement
 from retainer.errors import BodyErrors, FieldErrors, Refusal, not_found
 from retainer.store import constraints
 from retainer.store.constraints import MISSING, Step, singular
-from retainer.store.engines.base import TRANSACTION_SECONDS, DriverCursor, Engine, Row, TransientConflict
+from retainer.store.engines.base import TRANSACTION_SECONDS, Engine, Row, TransientConflict
 from retainer.store.engines.sql import INTEGER, TEXT, Part, combined, insert_or_add, rows_of
 from retainer.store.row_mapper import R, folds, row_mapper
 from retainer.store.statements import Statement, Statements, statements_of
-from retainer.store.tables import ACCOUNT, totals
-from retainer.store.transaction import Transaction, UnscopedTx
+from retainer.store.tables import ACCOUNT, NOW, totals
+from retainer.store.transaction import Columns, Transaction, UnscopedTx
 from retainer.values.collation import folded_text
 from retainer.values.exact import local_day
 from retainer.values.records import Record
-
-Columns = dict[str, Any]
-"""Values by the names of columns, or of what statements bind."""
 
 
 class ActorChanged(TransientConflict):
@@ -52,10 +49,8 @@ class Tx(BodyErrors, Transaction):
     Rules note errors with `error`; `insert` and `update` add those of references and unique values, and refuse with
     all of them at once. Nothing is written after an error was noted.
 
-    A reading transaction is one statement, which needs no BEGIN; a caller that needs more asks for a `snapshot` first.
-
     A writing transaction asks, as soon as it has its turn, whether its actor may still act. The answer is read at its
-    end, when it has long arrived: without the right nothing is committed, and no refusal of a rule is told.
+    end, when it has long arrived: without the right, nothing is committed, and no refusal of a rule is answered.
     """
 
     def __init__(self, engine: Engine, statements: Statements, actor: Actor, *, write: bool, seconds: float) -> None:
@@ -64,18 +59,11 @@ class Tx(BodyErrors, Transaction):
         self.actor = actor
         self.may_repeat = False
         self.if_match: str | None = None
-        self._used = False
         self._may_act: Callable[[], bool] | None = None
 
-    def __enter__(self) -> Self:
-        super().__enter__()
+    def _start(self) -> None:
         if self.writes:
-            try:
-                self._may_act = self.actor.ask(self)
-            except BaseException as error:
-                super().__exit__(type(error))
-                raise
-        return self
+            self._may_act = self.actor.ask(self)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """End the transaction. Raises ActorChanged when its actor may no longer act."""
@@ -96,21 +84,6 @@ class Tx(BodyErrors, Transaction):
     def today(self) -> str:
         """The day it is in the account's zone."""
         return local_day(self.now, self.actor.timezone)
-
-    def execute(self, statement: Statement, values: Columns) -> DriverCursor:
-        """Run a statement within the account and return the driver's cursor."""
-        if not self.writes and not self.is_snapshot:
-            if self._used:
-                raise RuntimeError("A second statement would see another state of the database: tx.snapshot() first.")
-            self._used = True
-        text, names, constants = self.statements.of_account(statement)
-        values = constants | values
-        values["account_id"] = self.actor.account_id
-        if "today" in constants:
-            values["today"] = self.today
-        if "moment" in constants:
-            values["moment"] = self.now
-        return self.run_text(text, [values[name] for name in names])
 
     def first_row(self, statement: Statement, **values: object) -> Callable[[], Row | None]:
         """Run a statement, and return what tells its first row; across a network nobody waits for it before."""
@@ -148,7 +121,7 @@ class Tx(BodyErrors, Transaction):
     def insert_counted(self, table: Table, values: Columns, parts: tuple[Part, ...] = ()) -> int:
         """Write a new row with values that were validated before, and count it; return its id. `parts` as above."""
         if self.engine.combines_writes:
-            counted = {"now": self.now, "counted": table.name, "change": 1}
+            counted = {"counted": table.name, "change": 1}
             return self.engine.new_id(self.execute(_insert_combined(table, tuple(values), parts), values | counted))
         row_id = self.insert_raw(table, values)
         self.count(table, 1)
@@ -157,21 +130,21 @@ class Tx(BodyErrors, Transaction):
     def insert_raw(self, table: Table, values: Columns) -> int:
         """Write a new row of a table whose rows are not counted; return its id."""
         statement = _insert(table, tuple(values), returns_id=self.engine.returns_ids)
-        return self.engine.new_id(self.execute(statement, values | {"now": self.now}))
+        return self.engine.new_id(self.execute(statement, values))
 
     def update_columns(self, table: Table, row_id: int, values: Columns) -> None:
         """Write columns of a row, with values that were validated before, if any of them changes."""
-        self.run(_update(table, tuple(values)), **values, row_id=row_id, now=self.now)
+        self.run(_update(table, tuple(values)), **values, row_id=row_id)
 
     def update(self, table: Table, record: Record) -> None:
         """Write the record's fields to its row, if any has changed. Raises `validation_failed` with every error."""
         values = self._values(table, record)
-        change = partial(self.change, _update(table, tuple(values)), **values, row_id=record.id, now=self.now)
+        change = partial(self.change, _update(table, tuple(values)), **values, row_id=record.id)
         self.write_checked(table, record, record.id, change)
 
     def touch(self, table: Table, record_id: int) -> None:
         """Note that a record has changed, where its own row does not show it: its tags, its lines, what it became."""
-        self.run(_touch(table), row_id=record_id, now=self.now)
+        self.run(_touch(table), row_id=record_id)
 
     def delete(self, table: Table, record_id: int, before: Callable[[Step], None] | None = None) -> None:
         """Delete a row as its references declare: blocked by some, taking others with it, detaching the rest.
@@ -187,9 +160,9 @@ class Tx(BodyErrors, Transaction):
             if before is not None:
                 before(step)
             if step.table is None or "id" not in step.table.c:
-                self.run(step.statement, id=record_id, now=self.now)
+                self.run(step.statement, id=record_id)
             else:
-                self.count(step.table, -self.change(step.statement, id=record_id, now=self.now))
+                self.count(step.table, -self.change(step.statement, id=record_id))
 
     def blocking(self, table: Table, record_id: int) -> FieldErrors:
         """Return the relations that block the deletion of a row, each with its count."""
@@ -271,7 +244,7 @@ class Store:
         tx.may_repeat = may_repeat
         return tx
 
-    def unscoped(self, reason: str, *, write: bool = False, seconds: float | None = None) -> UnscopedTx:  # noqa: ARG002
+    def unscoped(self, *, write: bool = False, seconds: float | None = None) -> UnscopedTx:
         """Return a transaction over all accounts: for operators' commands and housekeeping. `seconds` as above."""
         seconds = self.seconds if seconds is None else seconds
         return UnscopedTx(self.engine, self.statements, None, write=write, seconds=seconds)
@@ -282,10 +255,10 @@ class Store:
         part.connection, part.now, part.deadline = tx.connection, tx.now, tx.deadline
         return part
 
-    def unscoped_one(self, reason: str, statement: Statement, **values: Any) -> Row | None:  # noqa: ARG002
+    def unscoped_one(self, statement: Statement, **values: object) -> Row | None:
         """Return one row of one statement over all accounts: for finding out whose request this is."""
-        text, names, _ = self.statements.of_all(statement)
-        return self.engine.one(text, [values[name] for name in names])
+        prepared = self.statements.of_all(statement)
+        return self.engine.one(prepared.text, [values[name] for name in prepared.names])
 
 
 COUNTED: list[Any] = [ACCOUNT, bindparam("counted", type_=TEXT), bindparam("change", type_=INTEGER)]
@@ -295,7 +268,7 @@ COUNT = insert_or_add(totals, select(*COUNTED), ("count",))
 @cache
 def _insert(table: Table, names: tuple[str, ...], *, returns_id: bool) -> UpdateBase:
     values: Columns = {name: bindparam(name) for name in names}
-    stamps: Columns = {"created_at": bindparam("now"), "updated_at": bindparam("now")}
+    stamps: Columns = {"created_at": NOW, "updated_at": NOW}
     statement = insert(table).values(account_id=ACCOUNT, **stamps, **values)
     return statement.returning(table.c.id) if returns_id else statement
 
@@ -312,9 +285,9 @@ def _insert_combined(table: Table, names: tuple[str, ...], parts: tuple[Part, ..
 def _update(table: Table, names: tuple[str, ...]) -> UpdateBase:
     values: Columns = {name: bindparam(name, type_=table.c[name].type) for name in names}
     changed = or_(*(table.c[name].is_distinct_from(value) for name, value in values.items()))
-    return update(table).where(table.c.id == bindparam("row_id"), changed).values(updated_at=bindparam("now"), **values)
+    return update(table).where(table.c.id == bindparam("row_id"), changed).values(updated_at=NOW, **values)
 
 
 @cache
 def _touch(table: Table) -> UpdateBase:
-    return update(table).where(table.c.id == bindparam("row_id")).values(updated_at=bindparam("now"))
+    return update(table).where(table.c.id == bindparam("row_id")).values(updated_at=NOW)

@@ -86,7 +86,7 @@ class RequestRecorder:
         refusal, refused = None, 0
         while batch := self._next_batch():
             try:
-                with store.unscoped("requests of all accounts are logged", write=True) as tx:
+                with store.unscoped(write=True) as tx:
                     if not (self._is_unsure and batch.is_written(tx)):
                         batch.insert(tx)
             except Unavailable as error:
@@ -135,7 +135,7 @@ class RequestRecorder:
         over = sorted(each for each in self._minutes if f"{each[2]}:59" < before)  # the order in which all lock them
         for first in range(0, len(over), MAX_LOCKED):
             part = over[first : first + MAX_LOCKED]
-            with store.unscoped("the busiest minutes of keys", write=True) as tx:
+            with store.unscoped(write=True) as tx:
                 for account_id, key_id, minute in part:
                     start = f"{minute}:00.000000Z"
                     values = {"start": start, "end": instant_after(start, timedelta(minutes=1))}

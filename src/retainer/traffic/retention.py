@@ -42,10 +42,10 @@ def delete_requests(store: Store, days: int) -> int:
     """Delete a batch of each account's requests that are older than these days; return how many were deleted."""
     before = as_instant(datetime.now(UTC) - timedelta(days=days))
     deleted = 0
-    with store.unscoped("old requests of all accounts") as tx:
+    with store.unscoped() as tx:
         accounts_with_old = tx.all(OLD, before=before)
     for (account_id,) in accounts_with_old:
-        with store.unscoped("old requests of an account", write=True) as tx:
+        with store.unscoped(write=True) as tx:
             deleted += tx.change(DELETE, account=account_id, before=before, batch=BATCH_SIZE)
     return deleted
 
@@ -54,9 +54,9 @@ def delete_sums(store: Store, days: int) -> int:
     """Delete the sums of hours that are older than these days and than SUMS_DAYS; return how many were deleted."""
     before = as_instant(datetime.now(UTC) - timedelta(days=max(days, SUMS_DAYS)))[:HOUR]
     deleted = 0
-    with store.unscoped("the request log of all accounts") as tx:
+    with store.unscoped() as tx:
         every = tx.all(ACCOUNTS)
     for (account_id,) in every:
-        with store.unscoped("old sums of an account", write=True) as tx:
+        with store.unscoped(write=True) as tx:
             deleted += sum(tx.change(statement, account=account_id, before=before) for statement in DELETE_SUMS)
     return deleted

@@ -10,6 +10,7 @@ from retainer.rollups.sources import TASKS
 from retainer.schema.sites import sites
 from retainer.schema.support import tickets
 from retainer.schema.work import milestones, tasks, time_entries
+from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 
 REFERRING = [
@@ -26,7 +27,7 @@ def propagate_project(tx: Tx, project_id: int, client_id: int | None, currency: 
 
     Notes an error of `client_id` if an amount has more decimal places than the currency.
     """
-    tx.run(_update_tasks("project_id", "client_id"), owner_id=project_id, client_id=client_id, now=tx.now)
+    tx.run(_update_tasks("project_id", "client_id"), owner_id=project_id, client_id=client_id)
     redenominate(tx, milestones, MILESTONES_OF_PROJECT, project_id, currency, "client_id")
 
 
@@ -34,7 +35,7 @@ def propagate_task(tx: Tx, task_id: int, project_id: int | None, client_id: int 
     """Write a task's project and client to its subtasks, and remove the milestones of the former project."""
     values = {"project_id": project_id, "client_id": client_id, "milestone_id": None}
     with changing(tx, TASKS, task_id, by="task_id"):
-        tx.run(_update_tasks("parent_id", *values), owner_id=task_id, now=tx.now, **values)
+        tx.run(_update_tasks("parent_id", *values), owner_id=task_id, **values)
 
 
 def is_referred_to(tx: Tx, project_id: int) -> bool:
@@ -65,7 +66,7 @@ def sum_milestone_amounts(tx: Tx, project_id: int, *, exclude_id: int = 0) -> in
 @cache
 def _update_tasks(owner: str, *names: str) -> Update:
     values: dict[str, ColumnElement[object]] = {name: bindparam(name) for name in names}
-    return update(tasks).where(tasks.c[owner] == bindparam("owner_id")).values(updated_at=bindparam("now"), **values)
+    return update(tasks).where(tasks.c[owner] == bindparam("owner_id")).values(updated_at=NOW, **values)
 
 
 @cache

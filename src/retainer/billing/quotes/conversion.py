@@ -14,6 +14,7 @@ from retainer.rollups.sources import CREDIT_NOTE_SHARES, INVOICE_LINES
 from retainer.schema.billing import ISSUED_INVOICES, credit_note_shares, credit_notes, invoices, quote_lines, quotes
 from retainer.schema.crm import clients
 from retainer.store import constraints
+from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
 from retainer.values.reading import complete, writable_fields
@@ -62,7 +63,7 @@ NOTES = select(credit_notes.c.id).where(credit_notes.c.invoice_id == bindparam("
 SET_PROJECT_OF_SHARES = (
     update(credit_note_shares)
     .where(credit_note_shares.c.credit_note_id == bindparam("note"), credit_note_shares.c.project_id.is_(None))
-    .values(project_id=bindparam("project"), updated_at=bindparam("now"))
+    .values(project_id=bindparam("project"), updated_at=NOW)
 )
 ARTICLES = {"project": "a project", "invoice": "an invoice"}
 
@@ -162,4 +163,4 @@ def save_conversion(tx: Tx, quote_id: int | None, project_id: int) -> None:
                 sums.enter_context(changing(tx, CREDIT_NOTE_SHARES, note_id))
             tx.update_columns(invoices, invoice.id, {"project_id": project_id})
             for note_id in notes:
-                tx.run(SET_PROJECT_OF_SHARES, note=note_id, project=project_id, now=tx.now)
+                tx.run(SET_PROJECT_OF_SHARES, note=note_id, project=project_id)

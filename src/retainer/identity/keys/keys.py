@@ -61,7 +61,7 @@ HOLDER = select(*users.c[KeyHolder._fields]).where(users.c.id == bindparam("id")
 
 def caller_of(store: Store, key: str) -> Caller | None:
     """Return the caller of a key, if any. It is read each time, so that changes apply from the next request."""
-    row = store.unscoped_one("whose key is this", BY_HASH, hash=digest(key))
+    row = store.unscoped_one(BY_HASH, hash=digest(key))
     if row is None:
         return None
     values = dict(zip(CALLER_COLUMNS, decode_row(row[0]), strict=True))

@@ -14,13 +14,13 @@ OLD_LINKS = delete(password_links).where(password_links.c.expires_at <= bindpara
 
 def delete_expired(store: Store) -> None:
     """Delete expired sessions and password links of all accounts."""
-    with store.unscoped("expired rows of all accounts", write=True) as tx:
+    with store.unscoped(write=True) as tx:
         tx.run(OLD_SESSIONS, before=instant_after(tx.now, -BROWSER_TTL))
         tx.run(OLD_LINKS, before=tx.now)
 
 
 def revoke_all(store: Store) -> None:
     """Delete all sessions and links: a restored database does not know which have ended since its backup."""
-    with store.unscoped("a restored database is that of all accounts", write=True) as tx:
+    with store.unscoped(write=True) as tx:
         for table in (sessions, password_links):
             tx.run(delete(table))

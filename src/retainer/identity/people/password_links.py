@@ -69,7 +69,7 @@ BY_HASH = (
     )
     .where(
         password_links.c.hash == bindparam("hash"),
-        password_links.c.expires_at > bindparam("now", type_=INSTANT),
+        password_links.c.expires_at > bindparam("at", type_=INSTANT),
         IS_ADMIN,
     )
 )
@@ -95,7 +95,7 @@ def create(tx: Tx, user_id: int) -> PasswordLink:
 
 def find(store: Store, token: str) -> Invitee:
     """Return the user of a link. Raises `not_found` if it was used or replaced, or has expired."""
-    row = store.unscoped_one("whose link is this", BY_HASH, hash=digest(token), now=utcnow())
+    row = store.unscoped_one(BY_HASH, hash=digest(token), at=utcnow())
     if row is None:
         raise unusable()
     invitee = Invitee(*row)

@@ -14,7 +14,8 @@ from retainer.identity.admins import ADMIN_COLUMNS, IS_ADMIN, IS_LIVE, OF_USERS,
 from retainer.identity.audit import Target
 from retainer.schema.identity import accounts, sessions, users
 from retainer.store.engines import Unavailable
-from retainer.store.engines.sql import INSTANT, INTEGER
+from retainer.store.engines.sql import INTEGER
+from retainer.store.tables import NOW
 from retainer.store.tx import ActorChanged, Store, Tx
 from retainer.values.exact import instant_after, utcnow
 
@@ -50,7 +51,7 @@ BY_HASH = (
     .select_from(OF_USERS.join(accounts, accounts.c.id == sessions.c.account_id))
     .where(sessions.c.hash == bindparam("hash"), IS_LIVE, IS_ADMIN)
 )
-USED = update(sessions).where(sessions.c.id == bindparam("id")).values(last_used_at=bindparam("now", type_=INSTANT))
+USED = update(sessions).where(sessions.c.id == bindparam("id")).values(last_used_at=NOW)
 LIVE = (
     select(*(COLUMNS[name] for name in Session.__struct_fields__))
     .select_from(OF_USERS)
@@ -64,7 +65,7 @@ END_ALL_OF_USER = (
         sessions.c.id != bindparam("except_id", type_=INTEGER),
         sessions.c.ended_at.is_(None),
     )
-    .values(ended_at=bindparam("now", type_=INSTANT), updated_at=bindparam("now", type_=INSTANT))
+    .values(ended_at=NOW, updated_at=NOW)
 )
 ONE = (
     select(*(COLUMNS[name] for name in SessionEnd._fields))
@@ -84,7 +85,7 @@ def admin_of(store: Store, token: str, address: str | None) -> Admin | None:
     `last_used_at` is updated at most once a minute. `address` is that of the request, for the audit.
     """
     now = utcnow()
-    row = store.unscoped_one("whose session is this", BY_HASH, hash=digest(token), **session_limits(now))
+    row = store.unscoped_one(BY_HASH, hash=digest(token), **session_limits(now))
     if row is None:
         return None
     found = dict(zip(FOUND_COLUMNS, row, strict=True))
@@ -93,7 +94,7 @@ def admin_of(store: Store, token: str, address: str | None) -> Admin | None:
     if last_used_at <= instant_after(now, -NOTE_USE):
         try:
             with store.begin(admin, write=True) as tx:
-                tx.run(USED, id=admin.session_id, now=tx.now)
+                tx.run(USED, id=admin.session_id)
         except ActorChanged:
             return None
         except Unavailable:  # a full disk can still be read
@@ -128,4 +129,4 @@ def end(tx: Tx, session_id: int) -> None:
 def end_all_of(tx: Tx, user_id: int) -> None:
     """End all sessions of a user except the current one."""
     acting = tx.actor.session_id if isinstance(tx.actor, Admin) else None
-    tx.run(END_ALL_OF_USER, user=user_id, except_id=acting or 0, now=tx.now)
+    tx.run(END_ALL_OF_USER, user=user_id, except_id=acting or 0)

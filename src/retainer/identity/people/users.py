@@ -72,7 +72,7 @@ def open_account(
     at: str | None = None,
 ) -> tuple[int, int]:
     """Open an account with its first admin; return both ids. `at` is the time of opening: the demo's is past."""
-    with store.unscoped("an account is opened by the operator", write=True) as unscoped:
+    with store.unscoped(write=True) as unscoped:
         unscoped.now = at or unscoped.now
         trial_end = details.trial_ends_at or instant_after(unscoped.now, timedelta(days=TRIAL_DAYS))
         values = account_values(msgspec.structs.asdict(details), details.currency)

@@ -88,7 +88,7 @@ def sign_in(
     folded, password = fold_email(email), password.strip()  # as when it was set
     origin = origin_of(store, folded, browser)
     with throttle.attempt(folded, origin) as attempt:
-        with store.unscoped("an email may have users in several accounts") as tx:
+        with store.unscoped() as tx:
             found = [_read_user(row) for row in tx.all(BY_EMAIL, email=folded, account=account_id)]
         with throttle.turn(origin):
             matching = matching_users(found, password)
@@ -167,9 +167,7 @@ def origin_of(store: Store, email: str, browser: Browser) -> Origin:
     """Return the origin of an attempt; a browser that was signed in with this email is known."""
     networks = browser.networks or (str(browser.address),)
     if browser.last_token is not None:
-        known = store.unscoped_one(
-            "was this browser signed in", KNOWN_BROWSER, hash=sessions.digest(browser.last_token), email=email
-        )
+        known = store.unscoped_one(KNOWN_BROWSER, hash=sessions.digest(browser.last_token), email=email)
         if known is not None:
             return Origin(networks, known[0])
     return Origin(networks)
@@ -192,7 +190,7 @@ def acting(user: User, browser: Browser) -> Admin:
 
 def find_user(store: Store, email: str, account_id: int) -> User:
     """Return an existing user."""
-    with store.unscoped("as in sign_in") as tx:
+    with store.unscoped() as tx:
         return _read_user(tx.one(BY_EMAIL, email=fold_email(email), account=account_id) or ())
 
 

@@ -26,7 +26,7 @@ def current(store: Store) -> str | None:
     """Return the revision of a database; None when it is empty."""
     if not store.engine.has_table("alembic_version"):
         return None
-    row = store.unscoped_one("the schema is nobody's", text("SELECT version_num FROM alembic_version"))
+    row = store.unscoped_one(text("SELECT version_num FROM alembic_version"))
     return None if row is None else str(row[0])
 
 

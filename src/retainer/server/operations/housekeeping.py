@@ -57,7 +57,7 @@ class KeysUsed:
         due = {key: use for key, use in sorted(self._used.copy().items()) if now - self._written.get(key, 0) >= 60}
         if not due:
             return
-        with store.unscoped("keys of all accounts were used", write=True) as tx:
+        with store.unscoped(write=True) as tx:
             for (account_id, key_id), (
                 used,
                 address,
@@ -72,7 +72,7 @@ class KeysUsed:
 
 def delete_responses(store: Store) -> int:
     """Delete the stored responses of expired Idempotency-Keys; return their number."""
-    with store.unscoped("idempotency keys of all accounts expire", write=True) as tx:
+    with store.unscoped(write=True) as tx:
         return tx.change(OLD, before=as_instant(datetime.now(UTC) - RETENTION))
 
 

@@ -176,7 +176,7 @@ class MetricsPage(Collector):
 
     def _monitor(self) -> Iterator[MetricFamily]:
         try:
-            with self.store.unscoped("the monitor checks the sites of all accounts") as tx:
+            with self.store.unscoped() as tx:
                 late = lateness(tx)
         except Unavailable:
             return

@@ -14,6 +14,7 @@ from sqlalchemy import and_, bindparam, func, select, update
 from retainer.schema.sites import sites
 from retainer.sites import uptime
 from retainer.sites.monitor.pause import IS_PAUSED
+from retainer.store.tables import NOW
 from retainer.store.transaction import UnscopedTx
 from retainer.values.exact import instant_after
 
@@ -60,7 +61,7 @@ class Observation(NamedTuple):
     last_checked_at: str | None
 
 
-IS_DUE = and_(sites.c.monitoring_enabled.is_(True), sites.c.next_check_at <= bindparam("now"), ~IS_PAUSED)
+IS_DUE = and_(sites.c.monitoring_enabled.is_(True), sites.c.next_check_at <= NOW, ~IS_PAUSED)
 DUE_SITES = (
     select(*sites.c[DueSite._fields[:-1]]).where(IS_DUE).order_by(sites.c.next_check_at).limit(bindparam("limit"))
 )
@@ -98,7 +99,7 @@ def claim(tx: UnscopedTx, limit: int, lease: timedelta) -> list[DueSite]:
     """Lease the sites that have been due longest: no other monitor checks them before the lease ends."""
     until = instant_after(tx.now, lease)
     leased = []
-    for row in tx.all(DUE_SITES, now=tx.now, limit=limit):
+    for row in tx.all(DUE_SITES, limit=limit):
         site = DueSite(*row)
         if tx.change(LEASE, account=site.account_id, site=site.id, seen=site.next_check_at, until=until):
             leased.append(site._replace(leased_until=until))
@@ -107,12 +108,12 @@ def claim(tx: UnscopedTx, limit: int, lease: timedelta) -> list[DueSite]:
 
 def anything_due(tx: UnscopedTx) -> bool:
     """Whether a site is due."""
-    return bool(tx.all(DUE_SITES, now=tx.now, limit=1))
+    return bool(tx.all(DUE_SITES, limit=1))
 
 
 def lateness(tx: UnscopedTx) -> timedelta:
     """Return how long the longest-waiting site has been due; zero if none is, or while the monitor is paused."""
-    row = tx.one(DUE_SITES, now=tx.now, limit=1)
+    row = tx.one(DUE_SITES, limit=1)
     return datetime.fromisoformat(tx.now) - datetime.fromisoformat(DueSite(*row).next_check_at) if row else timedelta()
 
 
