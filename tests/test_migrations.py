@@ -22,7 +22,7 @@ INDEXES = "SELECT tablename, indexdef FROM pg_indexes WHERE schemaname = 'public
 
 def migrated(engine: Engine) -> Engine:
     """A database that all migrations have run on, one after another."""
-    engine.prepare_place()
+    engine.create_storage()
     with engine.schema_change() as connection:
         migrations.upgrade(connection, migrations.head())
     return engine

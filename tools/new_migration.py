@@ -12,7 +12,7 @@ from retainer.store.engines import Sqlite
 
 with tempfile.TemporaryDirectory() as folder:
     engine = Sqlite(Path(folder) / "now.db")
-    engine.prepare_place()
+    engine.create_storage()
     with engine.schema_change() as connection:
         upgrade(connection, head())
         config = configuration(connection)

@@ -243,10 +243,10 @@ def test_a_damaged_or_foreign_file_is_refused_in_words_and_changes_nothing(folde
     flipped = bytearray(file.read_bytes())
     flipped[len(flipped) // 2] ^= 1
     cases = {
-        bytes(flipped): "is damaged: its content does not have its checksum",
-        file.read_bytes()[:-1]: "is damaged: it does not end as a backup",
-        file.read_bytes() + b"!": "is damaged: it does not end as a backup",
-        foreign_tar(): "is damaged: it does not end as a backup",
+        bytes(flipped): "is damaged: its checksum is wrong",
+        file.read_bytes()[:-1]: "is damaged: it does not end like a backup",
+        file.read_bytes() + b"!": "is damaged: it does not end like a backup",
+        foreign_tar(): "is damaged: it does not end like a backup",
         sealed(foreign_tar()): "is damaged: its manifest cannot be read",
         sealed(gzip.compress(b"no tar")): "is damaged: ",
         sealed(foreign_tar()[:30]): "is damaged: ",
@@ -309,7 +309,7 @@ def test_a_backup_from_before_the_first_release_is_refused(folder, elsewhere):
 
 
 DAMAGES = {
-    "PRAGMA foreign_keys=OFF; UPDATE users SET account_id = 999": " that is not there",
+    "PRAGMA foreign_keys=OFF; UPDATE users SET account_id = 999": "refers to a missing row",
     "PRAGMA writable_schema=ON; DELETE FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL": "it is corrupt",
 }
 

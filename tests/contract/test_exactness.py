@@ -80,7 +80,7 @@ ALLOWED = {
     ("store/engines/postgresql.py", "", "literal"): SECONDS,
     ("store/engines/postgresql_pool.py", "", "literal"): SECONDS,
     ("backup/schedule.py", "_run", "float"): SECONDS,
-    ("backup/workplace.py", "workplace", "division"): NO_FIGURES,
+    ("backup/staging.py", "staging_dir", "division"): NO_FIGURES,
     ("store/engines/postgresql_connection.py", "wait", "literal"): SECONDS,
     ("backup/embedded.py", "", "math"): SECONDS,
     ("kernel/signposts.py", "", "literal"): LIKENESS,

@@ -1,10 +1,10 @@
-"""Backups: one consistent state of the embedded database in a file, and the way back."""
+"""Backups: create and restore files with one consistent state of the embedded database."""
 
 from collections.abc import Callable
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is to do, which is 0 where unknown."""
+"""Called with a step, how much of it is done, and its total, which is 0 if unknown."""
 
 
 class BackupError(Exception):
-    """A backup or restore that was not done; the message says why and what to do, and that nothing has changed."""
+    """A backup or restore that failed and changed nothing; the message says why and what to do."""

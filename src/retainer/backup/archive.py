@@ -1,7 +1,7 @@
-"""The file of a backup: a manifest and the database as a compressed tar, so that `tar xzf` opens it too.
+"""The file format of backups: a compressed tar with a manifest and the database, which `tar xzf` opens too.
 
-It ends with a seal, the SHA-256 of all before it, in the comment of an empty gzip stream, which other programs skip:
-gzip's own checksum does not cover every bit.
+It ends with a seal, the SHA-256 of everything before it: gzip's own checksum does not cover every bit. The seal is the
+comment of an empty gzip stream, which other programs skip.
 """
 
 import gzip
@@ -38,7 +38,7 @@ FOREIGN = {
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What a backup says of itself: who wrote it, the state that it holds, and how to know that it is whole."""
+    """The description of a backup: the program that wrote it, the state that it holds, and its checksum."""
 
     format: int
     product: str
@@ -56,17 +56,17 @@ def digest(file: Path) -> str:
 
 
 def write(path: Path, manifest: Manifest, database: Path, progress: Progress) -> None:
-    """Write a backup, for its owner alone, that has reached the disk when this returns."""
+    """Write a backup that only its owner can read, and flush it to the disk."""
     with (
         open(path, "xb", opener=private) as file,
         gzip.GzipFile("", "wb", LEVEL, file) as stream,
         tarfile.TarFile(mode="w", fileobj=stream, copybufsize=CHUNK) as tar,
         database.open("rb") as content,
     ):
-        described = msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"
-        tar.addfile(_entry(MANIFEST, len(described)), io.BytesIO(described))
+        description = msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"
+        tar.addfile(_entry(MANIFEST, len(description)), io.BytesIO(description))
         size = manifest.database_bytes
-        tar.addfile(_entry(DATABASE, size), Watched(content, "Compressing", size, progress))
+        tar.addfile(_entry(DATABASE, size), ProgressReader(content, "Compressing", size, progress))
     seal = _seal(digest(path))
     with path.open("ab") as file:
         file.write(seal)
@@ -75,7 +75,7 @@ def write(path: Path, manifest: Manifest, database: Path, progress: Progress) ->
 
 
 def unpack(path: Path, into: Path, accept: Callable[[Manifest], None], progress: Progress) -> Manifest:
-    """Write the database of a backup to a new file, after `accept` could refuse the manifest.
+    """Write the database of a backup to a new file, and return the manifest, which `accept` may refuse before.
 
     Raises BackupError unless every bit is as it was written.
     """
@@ -84,27 +84,27 @@ def unpack(path: Path, into: Path, accept: Callable[[Manifest], None], progress:
         with tarfile.open(path, "r|gz") as tar:
             manifest = _manifest(path, tar)
             accept(manifest)
-            content = Watched(_content(path, tar, DATABASE), "Unpacking", manifest.database_bytes, progress)
+            content = ProgressReader(_content(path, tar, DATABASE), "Unpacking", manifest.database_bytes, progress)
             with open(into, "xb", opener=private) as file:
                 shutil.copyfileobj(content, file, CHUNK)
     except (EOFError, zlib.error, tarfile.TarError) as error:
         raise _damaged(path, str(error)) from None
     if into.stat().st_size != manifest.database_bytes or digest(into) != manifest.sha256:
-        raise _damaged(path, "its database is not the one of its manifest")
+        raise _damaged(path, "its database does not match its manifest")
     return manifest
 
 
-class Watched:
-    """A file that tells how much of it has been read."""
+class ProgressReader:
+    """A file that reports how much of it has been read."""
 
-    def __init__(self, file: IO[bytes], what: str, total: int, progress: Progress) -> None:
-        self.file, self.what, self.total, self.progress, self.done = file, what, total, progress, 0
+    def __init__(self, file: IO[bytes], step: str, total: int, progress: Progress) -> None:
+        self.file, self.step, self.total, self.progress, self.done = file, step, total, progress, 0
 
     def read(self, size: int = -1, /) -> bytes:
         """Return the next bytes."""
         chunk = self.file.read(size)
         self.done += len(chunk)
-        self.progress(self.what, self.done, self.total)
+        self.progress(self.step, self.done, self.total)
         return chunk
 
 
@@ -113,24 +113,26 @@ def _seal(sha256: str) -> bytes:
 
 
 def _check_seal(path: Path, progress: Progress) -> None:
-    """Raise BackupError unless a file is a backup, whole and unchanged."""
+    """Raise BackupError unless a file is a complete and unchanged backup."""
     if not path.is_file():
         raise BackupError(f"There is no file {path}.")
     with path.open("rb") as file:
         head = file.read(len(max(FOREIGN, key=len)))
         if not head.startswith(GZIP):
             kinds = [kind for magic, kind in FOREIGN.items() if head.startswith(magic)]
-            raise BackupError(f"{path} is no backup of Retainer: it {kinds[0] if kinds else 'does not begin as one'}.")
+            raise BackupError(
+                f"{path} is no backup of Retainer: it {kinds[0] if kinds else 'does not begin like one'}."
+            )
         sealed = max(0, file.seek(0, os.SEEK_END) - SEAL_BYTES)
         file.seek(0)
-        content, found = Watched(file, "Reading", sealed, progress), hashlib.sha256()
+        content, checksum = ProgressReader(file, "Reading", sealed, progress), hashlib.sha256()
         while chunk := content.read(min(CHUNK, sealed - content.done)):
-            found.update(chunk)
+            checksum.update(chunk)
         seal = file.read()
     if not seal.startswith(SEAL_BEGINS):
-        raise _damaged(path, "it does not end as a backup of Retainer does")
-    if seal != _seal(found.hexdigest()):
-        raise _damaged(path, "its content does not have its checksum")
+        raise _damaged(path, "it does not end like a backup of Retainer")
+    if seal != _seal(checksum.hexdigest()):
+        raise _damaged(path, "its checksum is wrong")
 
 
 def _damaged(path: Path, why: str) -> BackupError:
@@ -143,17 +145,17 @@ def _manifest(path: Path, tar: tarfile.TarFile) -> Manifest:
     except msgspec.DecodeError as error:
         raise _damaged(path, f"its manifest cannot be read: {error}") from None
     if (manifest.product, manifest.format) != (PRODUCT, FORMAT):
-        wrote = f"{manifest.product} {manifest.version}, in format {manifest.format}"
-        raise BackupError(f"{path} was written by {wrote}, which this version cannot read. Use that version.")
+        writer = f"{manifest.product} {manifest.version}, in format {manifest.format}"
+        raise BackupError(f"{path} was written by {writer}, which this version cannot read. Use that version.")
     return manifest
 
 
 def _content(path: Path, tar: tarfile.TarFile, name: str) -> IO[bytes]:
-    """Return the content of the next entry, which must have this name."""
+    """Return the content of the next entry. Raises BackupError unless it has this name."""
     entry = tar.next()
     content = tar.extractfile(entry) if entry is not None and entry.name == name else None
     if content is None:
-        raise _damaged(path, f"{name} is not where it belongs")
+        raise _damaged(path, f"{name} is missing")
     return content
 
 

@@ -1,4 +1,4 @@
-"""The embedded database as a file: copied while it is written, examined, and put in the place of another."""
+"""The embedded database as a file: copy it while it is written, check it, and replace it."""
 
 import contextlib
 import math
@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy import text
 
 from retainer.backup import BackupError, Progress
-from retainer.backup.workplace import move, sync
+from retainer.backup.staging import move, sync
 from retainer.identity.accounts import has_accounts
 from retainer.schema.migrations import current
 from retainer.store.engines import Sqlite, Unavailable
@@ -21,14 +21,14 @@ ANYTHING = text("SELECT name FROM sqlite_master")
 
 
 def snapshot(database: Path, copy: Path, progress: Progress) -> str:
-    """Write the state of a database at one moment, which is returned, to a new file.
+    """Write the state of a database to a new file; return its moment. Raises BackupError.
 
-    A reading transaction holds that state while pages are copied: writers go on, and the copying never begins again,
-    as SQLite's backups do without one (decision 7). Raises BackupError.
+    A reading transaction keeps that state while pages are copied. Writers continue, and the copy never starts over, as
+    SQLite's backups do without such a transaction (decision 8).
     """
     engine = Sqlite(database)
     target = engine.driver.connect(str(copy), isolation_level=None)
-    target.execute("PRAGMA synchronous=OFF")  # it is examined afterwards, and only the archive needs to last
+    target.execute("PRAGMA synchronous=OFF")  # it is checked afterwards, and only the archive must last
     try:
         with Store(engine).unscoped(seconds=math.inf) as tx:
             tx.value(FIRST_READ)
@@ -45,9 +45,9 @@ def snapshot(database: Path, copy: Path, progress: Progress) -> str:
 
 
 def damage(database: Path, *, thorough: bool) -> str | None:
-    """Return the first thing that is wrong in the structure of a database, or None.
+    """Return the first error in the structure of a database, or None.
 
-    `thorough` also compares every index with its table and looks for what each reference names, which takes longer.
+    `thorough` also compares every index with its table and checks all references, which takes longer.
     """
     engine = Sqlite(database)
     try:
@@ -55,7 +55,7 @@ def damage(database: Path, *, thorough: bool) -> str | None:
         if found != [("ok",)]:
             return f"it is corrupt: {found[0][0]}"
         broken = _rows(engine, "PRAGMA foreign_key_check") if thorough else []
-        return f"a row of {broken[0][0]} refers to one of {broken[0][2]} that is not there" if broken else None
+        return f"a row of {broken[0][0]} refers to a missing row of {broken[0][2]}" if broken else None
     except Unavailable as error:
         return f"it cannot be read: {error}"
     finally:
@@ -63,7 +63,7 @@ def damage(database: Path, *, thorough: bool) -> str | None:
 
 
 def is_empty(database: Path) -> bool:
-    """Whether there is no database, or one without any account."""
+    """Return whether there is no database, or one without accounts."""
     if not database.exists() or not database.stat().st_size:
         return True
     engine = Sqlite(database)
@@ -79,9 +79,9 @@ def is_empty(database: Path) -> bool:
 
 
 def replace(database: Path, new: Path, former: Path) -> None:
-    """Put a new database in place of one that nobody uses, if there is one, which stays under another name.
+    """Replace a database, if there is one, with a new one; keep the former under another name.
 
-    At every moment a whole database has the name. Raises Unavailable when a process has the old one open.
+    At every moment the name belongs to a complete database. Raises Unavailable if a process has the old one open.
     """
     if os.geteuid() == 0:  # for a server that runs as another user
         owner = (database if database.exists() else database.parent).stat()
@@ -90,7 +90,7 @@ def replace(database: Path, new: Path, former: Path) -> None:
     with Sqlite(database).exclusive() if database.exists() else contextlib.nullcontext():
         if database.exists():
             os.link(database, former)
-        for suffix in ("-wal", "-journal"):  # of a database that SQLite cannot open: they would count for the new one
+        for suffix in ("-wal", "-journal"):  # SQLite would apply those of a damaged database to the new one
             with contextlib.suppress(FileNotFoundError):
                 database.with_name(database.name + suffix).rename(former.with_name(former.name + suffix))
         database.with_name(f"{database.name}-shm").unlink(missing_ok=True)

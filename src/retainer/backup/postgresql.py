@@ -1,4 +1,4 @@
-"""PostgreSQL has tools of its own for backups: the commands for a database, without its password."""
+"""Backups of PostgreSQL: the commands of its own tools for a database, without the password."""
 
 import shlex
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 DUMP = "pg_dump --format=custom --file={file} --dbname={url}"
 RESTORE = "pg_restore --exit-on-error --single-transaction --no-owner --dbname={url} {file}"
 ADVICE = """\
-PostgreSQL is backed up and restored with its own tools, which ask for the password or read it from ~/.pgpass. Back up:
+Back up and restore PostgreSQL with its own tools. They ask for the password or read it from ~/.pgpass. Back up:
   {dump}
 Restore into an empty database, then keep the copy from checking sites:
   {restore}
@@ -14,7 +14,7 @@ Restore into an empty database, then keep the copy from checking sites:
 
 
 def advice(url: str, file: str) -> str:
-    """Return the commands with which a PostgreSQL database is backed up and restored."""
+    """Return the commands that back up and restore a PostgreSQL database."""
     parts = urlsplit(url)
     user, host = parts.username, parts.netloc.rpartition("@")[2]
     query = urlencode([(name, value) for name, value in parse_qsl(parts.query) if "password" not in name])

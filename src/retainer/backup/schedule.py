@@ -1,4 +1,4 @@
-"""The schedule of a serving process: backups at fixed distances, of which the newest are kept."""
+"""The backup schedule of a server: backups at a fixed interval, of which the newest are kept."""
 
 import os
 import sys
@@ -10,40 +10,40 @@ from typing import Protocol
 
 from retainer.backup.create import create
 from retainer.backup.embedded import is_empty
-from retainer.backup.workplace import Busy, workplace
+from retainer.backup.staging import Busy, staging_dir
 
 STAMP = "%Y%m%dT%H%M%SZ"
 END = ".tar.gz"
-LOOK = timedelta(minutes=1)  # at the clock, which may be set, on a machine that may sleep
+CLOCK_INTERVAL = timedelta(minutes=1)  # at most: a clock may be set, and a machine may sleep
 RETRY = timedelta(minutes=10)
 NICE = 10
 STOP_SECONDS = 5
 
 
-class Journal(Protocol):
-    """Where it is written what became of backups."""
+class BackupLog(Protocol):
+    """The log of the server."""
 
     def backup(self, file: Path, size: int) -> None:
-        """Note a backup that was made."""
+        """Log a backup; `size` is in bytes."""
 
     def failure(self, what: str, error: Exception) -> None:
-        """Note one that was not."""
+        """Log a backup that failed."""
 
 
 class Stopped(Exception):
-    """The process ends: the backup that is being made is given up."""
+    """The server ends: the current backup is abandoned."""
 
 
 class Schedule:
-    """Backs up a database in a thread of its own that gives way to others, and deletes what is no longer kept.
+    """A thread of low priority that backs up a database at an interval, and deletes the oldest backups.
 
-    When one is due follows from the names of those that are there, so that one that was missed is made at the start.
-    Only files of the schedule's own names are counted and deleted. A database without accounts is not backed up.
+    The names of existing files decide when a backup is due, so a missed one is made at the start. Only files with the
+    names of the schedule are counted and deleted. A database without accounts is not backed up.
     """
 
-    def __init__(self, database: Path, folder: Path, every: timedelta, keep: int, journal: Journal) -> None:
-        self.database, self.folder, self.every, self.keep, self.journal = database, folder, every, keep, journal
-        self._is_clear = False
+    def __init__(self, database: Path, folder: Path, every: timedelta, keep: int, log: BackupLog) -> None:
+        self.database, self.folder, self.every, self.keep, self.log = database, folder, every, keep, log
+        self._is_clean = False
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="backup", daemon=True)
 
@@ -52,59 +52,59 @@ class Schedule:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; a backup that is being made is given up, and made at the next start."""
+        """End the thread; the current backup is abandoned, and made at the next start."""
         self._stopped.set()
         self._thread.join(timeout=STOP_SECONDS)
 
     def _run(self) -> None:
-        if sys.platform == "linux":  # where a thread has a priority of its own
+        if sys.platform == "linux":  # where each thread has a priority
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         wait = timedelta()
         while not self._stopped.wait(wait.total_seconds()):
             try:
-                wait = min(self._back_up_if_due(), LOOK)
-            except Busy:  # one is being made by hand
-                wait = LOOK
+                wait = min(self._back_up_if_due(), CLOCK_INTERVAL)
+            except Busy:  # a command makes one
+                wait = CLOCK_INTERVAL
             except Stopped:
                 return
-            except Exception as error:  # noqa: BLE001  # the server goes on, and an operator is told
-                self.journal.failure("backing up the database", error)
+            except Exception as error:  # noqa: BLE001  # the server must go on
+                self.log.failure("backing up the database", error)
                 wait = min(self.every, RETRY)
 
     def _back_up_if_due(self) -> timedelta:
-        """Make a backup if one is due; return how long it is until the next."""
-        if not self._is_clear:
+        """Make a backup if one is due; return the time until the next."""
+        if not self._is_clean:
             self.folder.mkdir(mode=0o700, exist_ok=True)
-            with workplace(self.folder):  # what a killed process has left goes
-                self._is_clear = True
+            with staging_dir(self.folder):  # deletes leftovers of a killed process
+                self._is_clean = True
         now = datetime.now(UTC).replace(microsecond=0)
-        made = self._made_until(now)
+        made = self._backups_until(now)
         if made and (next_at := max(made) + self.every) > now:
             return next_at - now
-        if is_empty(self.database):  # where a disk is not mounted, there is a new one: it would push out the good ones
+        if is_empty(self.database):  # as when a disk is not mounted: its backups would push out the good ones
             return self.every
-        file = self.folder / f"{self._beginning}{now.strftime(STAMP)}{END}"
-        create(self.database, file, self._give_up_when_stopped)
+        file = self.folder / f"{self._prefix}{now.strftime(STAMP)}{END}"
+        create(self.database, file, self._abandon_if_stopped)
         made[now] = file
         for moment in sorted(made)[: -self.keep]:
             made[moment].unlink()
-        self.journal.backup(file, file.stat().st_size)
+        self.log.backup(file, file.stat().st_size)
         return self.every
 
     @property
-    def _beginning(self) -> str:
+    def _prefix(self) -> str:
         return f"{self.database.stem}-"
 
-    def _made_until(self, now: datetime) -> dict[datetime, Path]:
-        """Return the backups of this schedule; those that a wrong clock has dated in the future are left alone."""
+    def _backups_until(self, now: datetime) -> dict[datetime, Path]:
+        """Return the backups of this schedule, except those that a wrong clock has dated in the future."""
         made = {}
-        for file in self.folder.glob(f"{self._beginning}*{END}"):
+        for file in self.folder.glob(f"{self._prefix}*{END}"):
             with suppress(ValueError):
-                stamp = file.name.removeprefix(self._beginning).removesuffix(END)
+                stamp = file.name.removeprefix(self._prefix).removesuffix(END)
                 made[datetime.strptime(stamp, STAMP).replace(tzinfo=UTC)] = file
         return {moment: file for moment, file in made.items() if moment <= now}
 
-    def _give_up_when_stopped(self, *_: object) -> None:
+    def _abandon_if_stopped(self, *_: object) -> None:
         if self._stopped.is_set():
             raise Stopped

@@ -44,7 +44,7 @@ def copy(source: Engine, target: Engine, progress: Progress) -> Copied:
             reading = stack.enter_context(source.read_snapshot())
             counts = {table: count_rows(reading, table) for table in TABLES}
             last_ids = {table: source.last_id(reading, table) for table in TABLES if has_ids(table)}
-        target.prepare_place()
+        target.create_storage()
         writing = stack.enter_context(transaction(target))
         require_empty(target, writing)
         metadata.drop_all(writing)

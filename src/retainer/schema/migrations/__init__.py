@@ -42,7 +42,7 @@ def migrate(engine: Engine, announce: Callable[[str], None] = lambda _: None) ->
     What locks a table is announced before anything begins. Raises Unavailable for a database that a newer version or
     one from before the first release has written, and for files on network shares.
     """
-    engine.prepare_place()
+    engine.create_storage()
     before, newest = current(Store(engine)), head()
     if before != newest:
         if before is not None and FIRST <= before < newest:

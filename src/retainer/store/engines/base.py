@@ -194,7 +194,7 @@ class Engine(ABC):
         """Whether there is a database to look at."""
 
     @abstractmethod
-    def prepare_place(self) -> None:
+    def create_storage(self) -> None:
         """Make the place where the database is to be, if it is ours to make. Raises Unavailable for a bad one."""
 
     @abstractmethod

@@ -316,7 +316,7 @@ class Postgresql(Engine):
         """Whether there is a database; without one, connecting says so."""
         return True
 
-    def prepare_place(self) -> None:
+    def create_storage(self) -> None:
         """The database is the operator's to make."""
 
     def serve_alone(self) -> contextlib.AbstractContextManager[None]:

@@ -287,7 +287,7 @@ class Sqlite(Engine):
         """Whether the file is there."""
         return self.path.exists()
 
-    def prepare_place(self) -> None:
+    def create_storage(self) -> None:
         """Make the folder and the file, for their owner alone. Raises Unavailable for a network share."""
         make_local_folder(self.path.parent)
         if not self.path.exists():  # SQLite creates -wal and -shm with the same mode

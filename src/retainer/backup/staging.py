@@ -1,4 +1,4 @@
-"""The workplace: a folder for files that are not yet whole, beside where they will be; one process at a time has it."""
+"""Staging: a folder for unfinished files, on the disk of their final place; one process at a time may use it."""
 
 import fcntl
 import os
@@ -18,24 +18,24 @@ class Busy(BackupError):
 
 
 @contextmanager
-def workplace(folder: Path) -> Iterator[Path]:
-    """Lend a new folder within another, which goes with the block; so does what a killed process has left there.
+def staging_dir(folder: Path) -> Iterator[Path]:
+    """Yield a new folder within another, and delete it when the block ends; leftovers of a killed process go first.
 
     Raises Busy, and BackupError when nothing can be written there.
     """
-    place, lock = folder / NAME, folder / f"{NAME}.lock"
+    staging, lock = folder / NAME, folder / f"{NAME}.lock"
     try:
         file = open(lock, "w", opener=private)  # noqa: SIM115  # closed below
     except OSError as error:
         raise BackupError(f"Nothing can be written to {folder}: {error.strerror}.") from None
     with file:
         _lock(file.fileno(), folder)
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(mode=0o700)
+        shutil.rmtree(staging, ignore_errors=True)
+        staging.mkdir(mode=0o700)
         try:
-            yield place
+            yield staging
         finally:
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(staging, ignore_errors=True)
             lock.unlink(missing_ok=True)
 
 
@@ -46,7 +46,7 @@ def move(file: Path, to: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Let a file, or the names in a folder, reach the disk."""
+    """Flush a file, or the names in a folder, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -57,8 +57,8 @@ def sync(path: Path) -> None:
 def _lock(descriptor: int, folder: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_gone = os.fstat(descriptor).st_nlink == 0  # its holder has ended between the two calls
+        is_deleted = os.fstat(descriptor).st_nlink == 0  # its holder has ended between open and flock
     except BlockingIOError:
-        is_gone = True
-    if is_gone:
+        is_deleted = True
+    if is_deleted:
         raise Busy(f"Another backup is being made or restored in {folder}. Run the command again when it has ended.")
