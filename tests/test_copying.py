@@ -415,10 +415,14 @@ def test_a_text_that_the_other_database_cannot_hold_is_named_with_its_table(fill
 
 
 FAULTS = [
-    ("clients", "NEW.name := NEW.name || ' '", "clients has other texts"),
-    ("clients", "NEW.payment_terms_days := 1", "clients has another sum of payment_terms_days"),
-    ("clients", "NEW.created_at := NEW.created_at + interval '1 microsecond'", "clients has other texts"),
-    ("audit_entries", "IF NEW.before LIKE '%|%' THEN RETURN NULL; END IF", r"audit_entries has \d+ rows here and"),
+    ("clients", "NEW.name := NEW.name || ' '", "clients has other values"),
+    ("clients", "NEW.payment_terms_days := 1", "clients has other values"),
+    ("clients", "NEW.created_at := NEW.created_at + interval '1 microsecond'", "clients has other values"),
+    (
+        "audit_entries",
+        "IF NEW.before LIKE '%|%' THEN RETURN NULL; END IF",
+        r"audit_entries has \d+ rows in the source and",
+    ),
     ("clients", "RAISE EXCEPTION 'No room'", "No room"),
 ]
 
@@ -470,8 +474,7 @@ def summaries(place: Place) -> dict[str, Summary]:
 def test_summaries_are_the_same_in_both_kinds_of_database(filled):
     found = summaries(filled["sqlite"])
     assert found == summaries(filled["postgresql"])
-    hours = filled["sqlite"].run("SELECT sum(up), count(*) FROM site_hours")
-    assert (found["site_hours"].sums["up"], found["site_hours"].rows) == hours[0]
+    assert filled["sqlite"].run("SELECT count(*) FROM site_hours") == [(found["site_hours"].rows,)]
 
 
 class Undone(Exception):
@@ -494,7 +497,6 @@ def test_a_change_of_any_value_changes_the_summary(filled, places, kind):
                     after = summarize(connection, table)
                     assert after.rows == before.rows
                     assert after.digest != before.digest, f"{table.name}.{column.name}: {row[column.name]} -> {value}"
-                    assert not isinstance(value, int) or after.sums != before.sums
                     change.rollback()
             assert summarize(connection, table) == before
         raise Undone
@@ -524,5 +526,5 @@ def test_values_that_two_rows_have_exchanged_are_noticed(filled, places):
         place.run(f"UPDATE clients SET notes = '{other}' WHERE id = {first}")
         place.run(f"UPDATE clients SET notes = '{one}' WHERE id = {second}")
         after = summaries(place)["clients"]
-        assert (after.rows, after.sums) == (before.rows, before.sums)
+        assert after.rows == before.rows
         assert after.digest != before.digest

@@ -1,1 +1,1 @@
-"""Transfer: a whole installation copied from one database into another, of either kind."""
+"""Transfer: copy an installation from one database into another, of either kind."""

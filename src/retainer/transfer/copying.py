@@ -1,10 +1,10 @@
-"""Copying: a whole installation from one database into another, with all ids, or nothing at all.
+"""Copy a whole installation from one database into another, with all ids, or nothing.
 
-The source is read in one snapshot, and the target is written in one transaction. Rows are summed up as they are read.
-Before the commit, the target is read back and must have the same sums.
+The source is read in one snapshot, and the target is written in one transaction. Rows are summarized as they are read.
+Before the commit, the target is read back and must have the same summaries.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from typing import NamedTuple
 
@@ -17,12 +17,12 @@ from retainer.schema.migrations import current, head, revision_of, stamp
 from retainer.store.engines import Engine, Unavailable
 from retainer.store.engines.base import Row
 from retainer.store.tx import Store
-from retainer.transfer.rows import Summary, count_rows, has_rows, load, stream, summarize
+from retainer.transfer.rows import Summary, count_rows, insert_batch, stream, summarize
 
 TABLES = metadata.sorted_tables
 
 Progress = Callable[[str, int, int], None]
-"""Called with the name of a step, how much of it is done, and how much there is."""
+"""Called with a step, how much of it is done, and its total."""
 
 
 class Copied(NamedTuple):
@@ -35,8 +35,8 @@ class Copied(NamedTuple):
 def copy(source: Engine, target: Engine, progress: Progress) -> Copied:
     """Copy all rows of one snapshot of the source into an empty target, and compare both.
 
-    The whole copy is one transaction of the target. Raises Unavailable when the source is not of this version, the
-    target is not empty, or anything fails; then the target is as empty as it was.
+    Raises Unavailable if the source has another schema, the target is not empty, or anything fails; then the target is
+    still empty.
     """
     with ExitStack() as stack:
         with with_location(source):
@@ -49,23 +49,24 @@ def copy(source: Engine, target: Engine, progress: Progress) -> Copied:
         require_empty(target, writing)
         metadata.drop_all(writing)
         create_tables(writing)
-        expected, done, total = dict[Table, Summary](), 0, sum(counts.values())
-        for table, count in counts.items():
-            summary = expected[table] = Summary(table)
-            with with_location(target, table.name), closing(stream(reading, table)) as batches:
-                load(writing, table, watched(source, summary, batches, progress, done, total))
+        copied, total = {table: Summary() for table in TABLES}, sum(counts.values())
+        for table in TABLES:
+            rows = read_rows(source, reading, table, copied[table])
+            with with_location(target, table.name), closing(rows) as batches:
+                for batch in batches:
+                    insert_batch(writing, table, batch)
+                    progress("Rows", sum(summary.rows for summary in copied.values()), total)
                 target.analyze(writing, table)
-            done += count
         complete_tables(writing, progress)
         for table, last_id in last_ids.items():
             target.set_sequence(writing, table, last_id)
-        compare(counts, expected, writing, progress)
+        compare(counts, copied, writing, progress)
         stamp(writing, head())
     return Copied(len(TABLES), total)
 
 
 def require_newest(source: Engine) -> None:
-    """Raise Unavailable unless a database has the tables of this version of the program."""
+    """Raise Unavailable unless a database has the schema of this version."""
     found, newest = current(Store(source)) if source.exists() else None, head()
     if found is None:
         raise Unavailable(f"{source.location} is not a database of Retainer: there is nothing to copy.")
@@ -86,7 +87,7 @@ def require_empty(target: Engine, connection: Connection) -> None:
         raise Unavailable(f"{target.location} has tables of another program: {names}. {advice}.")
     for table in present:
         target.lock_table(connection, table)
-    filled = [table.name for table in present if has_rows(connection, table)]
+    filled = [table.name for table in present if count_rows(connection, table)]
     if filled:
         raise Unavailable(f"{target.location} is not empty, it has {', '.join(filled)}. {advice}.")
 
@@ -97,14 +98,14 @@ def has_ids(table: Table) -> bool:
 
 
 def create_tables(connection: Connection) -> None:
-    """Create all tables without indexes and, if they can be added later, without references: both slow down inserts."""
+    """Create all tables without indexes and, where they can be added later, references: both slow down inserts."""
     for table in TABLES:
         inline = [] if connection.dialect.supports_alter else list(table.foreign_key_constraints)
         connection.execute(CreateTable(table, include_foreign_key_constraints=inline))
 
 
 def complete_tables(connection: Connection, progress: Progress) -> None:
-    """Create all indexes, then all references, which the database checks as it adds them."""
+    """Create all indexes, then all references, which the database checks when it adds them."""
     steps: list[ExecutableDDLElement] = [CreateIndex(index) for table in TABLES for index in table.indexes]
     if connection.dialect.supports_alter:
         references = [reference for table in TABLES for reference in table.foreign_key_constraints]
@@ -114,43 +115,31 @@ def complete_tables(connection: Connection, progress: Progress) -> None:
         connection.execute(step)
 
 
-def watched(
-    source: Engine, summary: Summary, batches: Iterable[list[Row]], progress: Progress, done: int, total: int
-) -> Iterator[list[Row]]:
-    """Yield batches of the source, add them to a summary, and report how many rows were copied."""
-    with with_location(source, summary.table.name):
+def read_rows(
+    source: Engine, connection: Connection, table: Table, summary: Summary
+) -> Generator[list[Row], None, None]:
+    """Yield batches of all rows of a table, and add them to a summary."""
+    with with_location(source, table.name), closing(stream(connection, table)) as batches:
         for batch in batches:
             summary.add(batch)
             yield batch
-            progress("Rows", done + summary.rows, total)
 
 
-def compare(
-    counts: dict[Table, int], expected: dict[Table, Summary], connection: Connection, progress: Progress
-) -> None:
+def compare(counts: dict[Table, int], copied: dict[Table, Summary], connection: Connection, progress: Progress) -> None:
     """Read the copy back; raise Unavailable unless its rows are those that the source counted and sent."""
     for number, table in enumerate(TABLES):
         progress("Comparing", number, len(TABLES))
         found = summarize(connection, table)
-        if found != expected[table] or found.rows != counts[table]:
-            message = (
-                f"The copy is not what was copied: {table.name} has {difference(counts[table], expected[table], found)}"
-            )
-            raise Unavailable(f"{message}. Report it as a defect.")
+        if found.rows != counts[table] or found != copied[table]:
+            numbers = f"{counts[table]} rows in the source and {found.rows} in the copy"
+            difference = numbers if found.rows != counts[table] else "other values in the copy"
+            raise Unavailable(f"The copy is wrong: {table.name} has {difference}. Report it as a defect.")
     progress("Comparing", len(TABLES), len(TABLES))
-
-
-def difference(count: int, expected: Summary, found: Summary) -> str:
-    """Return how the rows of a copy differ from those of the source."""
-    if found.rows != count:
-        return f"{count} rows here and {found.rows} there"
-    sums = [name for name, total in expected.sums.items() if total != found.sums[name]]
-    return f"another sum of {', '.join(sums)}" if sums else "other texts"
 
 
 @contextmanager
 def transaction(target: Engine) -> Iterator[Connection]:
-    """Begin a change of the schema. Raises Unavailable, with a whole sentence, for all its failures."""
+    """Begin a change of the schema. Raises Unavailable for all its failures, with a sentence about the target."""
     is_written = False
     nothing = "nothing was copied"
     try:
@@ -161,14 +150,14 @@ def transaction(target: Engine) -> Iterator[Connection]:
         raise Unavailable(f"{target.location}: {nothing}: {error}") from None
     except Unavailable as error:
         if is_written:
-            unknown = "Whether the copy is there is unknown: run the command again, it refuses when it is"
+            unknown = "The copy may or may not be complete: run the command again, it refuses if it is"
             raise Unavailable(f"{error} {unknown}.") from None
         raise
 
 
 @contextmanager
 def with_location(engine: Engine, what: str = "") -> Iterator[None]:
-    """Put the location of a database, and what was done there, in front of each error of its driver."""
+    """Prefix errors of a driver with the location of its database and the table or step."""
     try:
         yield
     except (DBAPIError, Unavailable) as error:
