@@ -14,7 +14,7 @@ from retainer.schema import metadata
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Engine, Sqlite
 from retainer.store.engines.postgresql import Postgresql
-from retainer.store.statements import Prepared, Statements, statements_of
+from retainer.store.statements import Compiled, Statements, statements_of
 
 if TYPE_CHECKING:
     from tests.factories import Answer
@@ -120,7 +120,7 @@ def documented_answers() -> set[tuple[str, str]]:
 FROM = re.compile(r"\b(?:FROM|(?<!DO )(?<!FOR )UPDATE) ((?:\w+(?: AS \w+)?(?:, )?)+)|\bJOIN (\w+(?: AS \w+)?)")
 
 
-def unlimited(prepared: Prepared) -> list[str]:
+def unlimited(prepared: Compiled) -> list[str]:
     """Return the tables of an account of which a statement reads or changes rows of all accounts."""
     return unlimited_text(prepared.text, tuple(prepared.names))
 
@@ -148,7 +148,7 @@ class CheckedStatements:
         self.prepare = statements.of_account
         self.prepared = functools.lru_cache(4096)(self._checked)
 
-    def _checked(self, statement: Any) -> Prepared:
+    def _checked(self, statement: Any) -> Compiled:
         prepared = self.prepare(statement)
         if unlimited(prepared):
             self.wrong.append(prepared.text)

@@ -122,7 +122,7 @@ def test_a_file_that_is_there_is_replaced_only_when_told_so_and_the_database_nev
 
 
 def test_what_cannot_be_backed_up_is_told_in_words(folder, tmp_path):
-    assert "is not there" in refused(with_database(tmp_path / "other") / "data", "backup", "b")
+    assert "does not exist" in refused(with_database(tmp_path / "other") / "data", "backup", "b")
     assert "name a file in an existing folder" in refused(folder, "backup", "nowhere/b")
     assert "name a file in an existing folder" in refused(folder, "backup", "data")
     content = bytearray(database(folder).read_bytes())

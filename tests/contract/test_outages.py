@@ -55,7 +55,9 @@ def test_a_write_that_waits_too_long_for_another_is_503_while_reads_go_on(api):
     request = sample(api, next(iter(WRITES)))
     with held_writes(api, patience=0):
         before = commits(api)
-        says_that_it_cannot_be_done_now(send(api, request, headers=ONCE), "Others are writing the same.")
+        says_that_it_cannot_be_done_now(
+            send(api, request, headers=ONCE), "Other requests are writing the same records."
+        )
         assert commits(api) == before
         succeeds(api.get("/me"))
     found = api.app.log.outages
@@ -98,7 +100,7 @@ def database(api):
 @only_postgresql
 @pytest.mark.parametrize(
     ("limit", "reason"),
-    [("statement_timeout", DeadlineExceeded.reason), ("lock_timeout", "Others are writing the same.")],
+    [("statement_timeout", DeadlineExceeded.reason), ("lock_timeout", "Other requests are writing the same records.")],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_statement_that_takes_too_long_is_503_and_no_outage(api, database, limit, reason, method):

@@ -8,7 +8,7 @@ from retainer.errors import Refusal
 from retainer.schema.crm import clients, external_contacts
 from retainer.schema.identity import users
 from retainer.store.engines import Unavailable
-from retainer.store.statements import MAX_PREPARED, Deferred
+from retainer.store.statements import CACHE_SIZE, Deferred
 from retainer.store.tables import ACCOUNT, NOW, totals
 from retainer.store.tx import Actor
 from tests.databases import each_database, only_sqlite
@@ -191,12 +191,12 @@ def test_the_least_recently_used_statements_of_lists_give_way(api):
 
     first = statements.of_all(Deferred(build, (0,)))
     assert statements.of_all(Deferred(build, (0,))) is first
-    for number in range(1, MAX_PREPARED):
+    for number in range(1, CACHE_SIZE):
         statements.of_all(Deferred(build, (number,)))
     statements.of_all(Deferred(build, (0,)))
-    assert built == [*range(MAX_PREPARED)], "each was built once"
-    statements.of_all(Deferred(build, (MAX_PREPARED,)))
+    assert built == [*range(CACHE_SIZE)], "each was built once"
+    statements.of_all(Deferred(build, (CACHE_SIZE,)))
     statements.of_all(Deferred(build, (0,)))
-    assert len(built) == MAX_PREPARED + 1, "the one that was used last has stayed"
+    assert len(built) == CACHE_SIZE + 1, "the one that was used last has stayed"
     statements.of_all(Deferred(build, (1,)))
     assert built[-1] == 1, "the one that was not used for longest has gone"

@@ -1,8 +1,8 @@
-"""Constraints that tables declare, as statements: references exist, unique values are free, what a deletion does."""
+"""Statements for the constraints of tables: existing references, unique values, and deletions."""
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, NamedTuple, get_type_hints
+from typing import NamedTuple, get_type_hints
 
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Select, Table, UniqueConstraint, bindparam, delete, false, func, select, update
@@ -15,28 +15,28 @@ MISSING = "There is no such {} in this account."
 
 
 @cache
-def exists(table: Table) -> Select[Any]:
-    """Return the statement with one row when the table has this id."""
+def exists(table: Table) -> Select[int]:
+    """Return the statement that selects a row by its id."""
     return select(table.c.id).where(table.c.id == bindparam("id"))
 
 
 @cache
 def reference_columns(table: Table) -> tuple[tuple[str, Table], ...]:
-    """Return the reference columns of a table and what they refer to."""
+    """Return the reference columns of a table and the tables they refer to."""
     return tuple((column.name, metadata.tables[column.info["target"]]) for column in table.c if "target" in column.info)
 
 
 @cache
 def reference_lists(model: type[Struct]) -> tuple[tuple[str, Table], ...]:
-    """Return the fields of a type that are lists of references, and what they refer to."""
+    """Return the fields of a type that are lists of references, and the tables they refer to."""
     hints = get_type_hints(model, include_extras=True)
     marked = [(name, mark) for name, hint in hints.items() for mark in getattr(hint, "__metadata__", ())]
     return tuple((name, metadata.tables[mark.target]) for name, mark in marked if isinstance(mark, RefersTo))
 
 
 @cache
-def uniques(table: Table) -> tuple[tuple[tuple[str, ...], str, Select[Any]], ...]:
-    """Return the unique values of a table: columns, the field to name, and the statement that finds who has them."""
+def uniques(table: Table) -> tuple[tuple[tuple[str, ...], str, Select[int]], ...]:
+    """Return the unique values of a table: columns, the field to report, and the statement that finds a duplicate."""
     found = []
     for constraint in sorted(table.constraints, key=lambda constraint: str(constraint.name)):
         if not isinstance(constraint, UniqueConstraint):
@@ -44,13 +44,13 @@ def uniques(table: Table) -> tuple[tuple[tuple[str, ...], str, Select[Any]], ...
         names = tuple(column.name for column in constraint.columns if column.name != "account_id")
         if names != ("id",):
             field = table.c[names[-1]].info.get("folds", (names[-1],))[0]
-            same = [table.c[name] == bindparam(name) for name in names]
-            found.append((names, field, select(table.c.id).where(*same, table.c.id != bindparam("exclude_id"))))
+            equal = [table.c[name] == bindparam(name) for name in names]
+            found.append((names, field, select(table.c.id).where(*equal, table.c.id != bindparam("exclude_id"))))
     return tuple(found)
 
 
-Blockers = list[tuple[Table, Select[Any]]]
-"""The tables whose rows can block a deletion, each with the statement that counts those that do."""
+Blockers = list[tuple[Table, Select[int]]]
+"""The tables whose rows can block a deletion, each with the statement that counts the blocking rows."""
 
 
 class Step(NamedTuple):
@@ -58,16 +58,16 @@ class Step(NamedTuple):
 
     statement: UpdateBase
     table: Table | None = None
-    """The table that it deletes from; None for a statement that changes rows."""
+    """The table that it deletes from; None for an update."""
     doomed: ColumnElement[bool] = false()
-    """Which rows it deletes."""
+    """The condition of the rows that it deletes."""
     found_by: str | None = None
-    """The column by which they refer to what is deleted after them; None for the record itself."""
+    """The column that refers to the rows deleted after them; None for the record itself."""
 
 
 @cache
 def deletion(table: Table) -> tuple[Blockers, list[Step]]:
-    """Return what can block the deletion of a row, and the statements that delete it with all that goes with it."""
+    """Return what can block the deletion of a row, and the statements that delete it with its dependents."""
     blockers, steps = Blockers(), list[Step]()
     _plan((table,), table.c.id == bindparam("id"), None, blockers, steps)
     return blockers, steps
@@ -76,7 +76,7 @@ def deletion(table: Table) -> tuple[Blockers, list[Step]]:
 def _plan(
     path: tuple[Table, ...], doomed: ColumnElement[bool], found_by: str | None, blockers: Blockers, steps: list[Step]
 ) -> None:
-    """Collect what blocks the deletion of the doomed rows, and the statements that delete them, in their order.
+    """Collect what blocks the deletion of the doomed rows, and the statements that delete them, in order.
 
     `path` leads from the deleted table to theirs. A table that refers to itself is one level deep.
     """
@@ -92,15 +92,14 @@ def _plan(
             if column.info["on_delete"] == "cascade":
                 _plan((*path, child), affected, column.name, blockers, steps)
             elif column.info["on_delete"] == "detach":
-                detached: dict[str, Any] = {column.name: None, "updated_at": NOW}
-                steps.append(Step(update(child).values(detached).where(affected)))
+                steps.append(Step(update(child).values({column.name: None, "updated_at": NOW}).where(affected)))
             else:
                 blockers.append((child, select(func.count()).select_from(child).where(affected)))
     steps.append(Step(delete(table).where(doomed), table, doomed, found_by))
 
 
 def _touches(table: Table, path: str, affected: ColumnElement[bool]) -> Iterator[Step]:
-    """Move `updated_at` of the records of which the affected rows are part, and of those of which they are part."""
+    """Yield updates of `updated_at` for the records that contain the affected rows, on all levels."""
     for name in path.split("."):
         holder = table.c[name]
         table = metadata.tables[holder.info["target"]]
@@ -109,6 +108,6 @@ def _touches(table: Table, path: str, affected: ColumnElement[bool]) -> Iterator
 
 
 def singular(table: Table) -> str:
-    """What a person calls one row of a table: `time entry`."""
+    """Return the noun for one row of a table: `time entry`."""
     words = table.name.replace("_", " ")
     return words[:-3] + "y" if words.endswith("ies") else words.removesuffix("s")

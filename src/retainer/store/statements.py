@@ -1,7 +1,7 @@
-"""Statements: limited to the account when they are prepared, so that no author can forget it, and compiled once.
+"""Statements: each is limited to the account when it is compiled, so that no author can forget it, and compiled once.
 
-What an author writes as a value is a constant, and stands in the text: bound, it would cost the driver and the
-database something with every run. What differs from request to request is a `bindparam` with a name.
+A value in a statement is a constant of its text, since binding it would cost time with every run. A value that differs
+between requests is a `bindparam` with a name.
 """
 
 from collections.abc import Callable
@@ -14,18 +14,17 @@ from sqlalchemy.sql.elements import ClauseElement
 
 from retainer.store.tables import ACCOUNT, FROM_TRANSACTION, RESERVED
 
-MAX_PREPARED = 1024
-"""Statements whose text is kept for each dialect: some 400 are constants of the program, the rest are lists.
+CACHE_SIZE = 1024
+"""Compiled statements that are cached for each dialect: about 400 are constants of the program, the rest are lists.
 
-A prepared statement of a list takes about 5 KB. Filters and orders can be combined without end, so the least recently
-used one gives way.
+A list takes about 5 KB. Filters and orders can be combined in endless ways, so the least recently used one is dropped.
 """
 
 
 class Deferred(NamedTuple):
-    """A statement that is built only when its text is not known: by a function of hashable arguments.
+    """A statement that a function of hashable arguments builds, unless its text is cached.
 
-    A statement that SQLAlchemy has built takes some 100 KB, its text a twentieth of that.
+    A statement that SQLAlchemy has built takes about 100 KB, its text a twentieth of that.
     """
 
     build: Callable[..., ClauseElement]
@@ -35,12 +34,12 @@ class Deferred(NamedTuple):
 Statement = ClauseElement | Deferred
 
 
-class Prepared(NamedTuple):
+class Compiled(NamedTuple):
     """A statement for the driver."""
 
     text: str
     names: list[str]
-    """The names of the values at the places 1, 2 and so on; one that is used twice has one place."""
+    """The names of the values of the placeholders 1, 2 and so on; a value that is used twice has one placeholder."""
     constants: dict[str, Any]
     """The values that the compiler adds."""
     supplied: list[str]
@@ -48,17 +47,17 @@ class Prepared(NamedTuple):
 
 
 class Statements:
-    """The statements of a dialect: the same for all databases of a process, so each is compiled once."""
+    """The compiled statements of a dialect, shared by all databases of a process."""
 
     def __init__(self, dialect: Dialect, marker: str) -> None:
         self.dialect = dialect
         self.marker = marker
-        self.of_account = lru_cache(MAX_PREPARED)(partial(self._prepare, scope=True))
-        """Return a statement for the driver, limited to the account."""
-        self.of_all = lru_cache(MAX_PREPARED)(partial(self._prepare, scope=False))
-        """Return a statement for the driver, over all accounts."""
+        self.of_account = lru_cache(CACHE_SIZE)(partial(self._compile, scope=True))
+        """Return the compiled statement, limited to the account."""
+        self.of_all = lru_cache(CACHE_SIZE)(partial(self._compile, scope=False))
+        """Return the compiled statement, over all accounts."""
 
-    def _prepare(self, statement: Statement, *, scope: bool) -> Prepared:
+    def _compile(self, statement: Statement, *, scope: bool) -> Compiled:
         built = statement.build(*statement.arguments) if isinstance(statement, Deferred) else statement
         check_names(built)
         whole = with_constants(scoped(built) if scope else built, self.dialect)
@@ -69,12 +68,12 @@ class Statements:
         supplied = [name for name in values if name not in constants]
         if not scope and ACCOUNT.key in supplied:
             raise TypeError("A statement over all accounts cannot use ACCOUNT: no account is known.")
-        return Prepared(compiled.string.replace("$", self.marker), names, constants, supplied)
+        return Compiled(compiled.string.replace("$", self.marker), names, constants, supplied)
 
 
 @cache
 def statements_of(dialect: Dialect, marker: str) -> Statements:
-    """Return the statements of a dialect, with a marker before the number of each value."""
+    """Return the statements of a dialect, with the marker of its placeholders."""
     return Statements(dialect, marker)
 
 
@@ -86,7 +85,7 @@ def check_names(statement: ClauseElement) -> None:
 
 
 def scoped(statement: ClauseElement) -> ClauseElement:
-    """Return the statement with `account_id = :account_id` on every tenant table in it, subqueries included.
+    """Return the statement with `account_id = :account_id` on every tenant table in it, including subqueries.
 
     The right side of a join is limited in its ON clause, so that outer joins remain outer joins.
     """
@@ -112,16 +111,16 @@ def scoped(statement: ClauseElement) -> ClauseElement:
 
 
 def with_constants(statement: ClauseElement, dialect: Dialect) -> ClauseElement:
-    """Return the statement with its constants in the text: whole numbers, and texts.
+    """Return the statement with its constants, whole numbers and texts, in the text.
 
-    Those with a dollar stay bound: the marker of places is put in place of every dollar.
+    Texts with a dollar sign stay bound, as `_compile` replaces every dollar with the marker.
     """
 
     def constant(element: object, **_: object) -> ClauseElement | None:
         if not isinstance(element, BindParameter) or not element.unique or type(element.value) not in {int, str}:
             return None
         text = str(literal(element.value).compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
-        text = f"({text})" if text.startswith("-") else text  # two of these signs begin a comment
+        text = f"({text})" if text.startswith("-") else text  # as two minus signs begin a comment
         return None if "$" in text else literal_column(text, element.type)
 
     return cast("ClauseElement", visitors.replacement_traverse(statement, {}, constant))

@@ -1,4 +1,4 @@
-"""What all tables have in common: one metadata, the values that a transaction binds, and the counters of rows."""
+"""Common parts of all tables: the metadata, the values that a transaction binds, and the counters of rows."""
 
 from sqlalchemy import Column, ForeignKey, MetaData, Table, bindparam
 
@@ -32,4 +32,4 @@ totals = Table(
     info={"tenant": True},
     **KEYED,
 )
-"""How many rows an account has in a table, kept in the transaction that adds or removes them."""
+"""Number of rows of an account in a table, maintained in the transaction that adds or removes them."""

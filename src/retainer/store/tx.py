@@ -1,4 +1,4 @@
-"""Tx: one account, one transaction, which cannot see another account's rows; and the store, which begins them."""
+"""Tx: a transaction of one account, which cannot see rows of another; and the store, which begins transactions."""
 
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
@@ -24,11 +24,11 @@ from retainer.values.records import Record
 
 
 class ActorChanged(TransientConflict):
-    """While a write waited for its turn, its actor lost the right to it, or is not who it was. Nothing was written."""
+    """The actor of a write lost its rights while the write waited for its turn. Nothing was written."""
 
 
 class Actor(msgspec.Struct, frozen=True, gc=False):
-    """For which account and as which user a transaction acts."""
+    """The account and the user that a transaction acts for."""
 
     account_id: int
     user_id: int
@@ -39,18 +39,18 @@ class Actor(msgspec.Struct, frozen=True, gc=False):
     client_number_pattern: str
 
     def ask(self, tx: "Tx") -> Callable[[], bool] | None:  # noqa: ARG002
-        """Ask the database whether the actor may still act; return what tells it, or None if it always may."""
+        """Query whether the actor may still act; return the function that reads the result, or None without a check."""
         return None
 
 
 class Tx(BodyErrors, Transaction):
     """One request, one account, one transaction.
 
-    Rules note errors with `error`; `insert` and `update` add those of references and unique values, and refuse with
-    all of them at once. Nothing is written after an error was noted.
+    Rules note errors with `error`; `insert` and `update` add those of references and unique values, and raise all of
+    them together. Nothing is written after an error.
 
-    A writing transaction asks, as soon as it has its turn, whether its actor may still act. The answer is read at its
-    end, when it has long arrived: without the right, nothing is committed, and no refusal of a rule is answered.
+    A writing transaction checks, once it has its turn, whether its actor may still act. The result is read at the end,
+    when it has long arrived. If the actor may not, nothing is committed, and errors of rules are not returned.
     """
 
     def __init__(self, engine: Engine, statements: Statements, actor: Actor, *, write: bool, seconds: float) -> None:
@@ -66,7 +66,7 @@ class Tx(BodyErrors, Transaction):
             self._may_act = self.actor.ask(self)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """End the transaction. Raises ActorChanged when its actor may no longer act."""
+        """End the transaction. Raises ActorChanged if its actor may no longer act."""
         try:
             if kind is None or issubclass(kind, Refusal):
                 self._check_actor()
@@ -82,15 +82,15 @@ class Tx(BodyErrors, Transaction):
 
     @property
     def today(self) -> str:
-        """The day it is in the account's zone."""
+        """The current day in the account's time zone."""
         return local_day(self.now, self.actor.timezone)
 
     def first_row(self, statement: Statement, **values: object) -> Callable[[], Row | None]:
-        """Run a statement, and return what tells its first row; across a network nobody waits for it before."""
+        """Run a statement; return a function that waits for its first row, and returns it."""
         return self.engine.first_row_of(self.execute(statement, values))
 
     def find(self, table: Table, record_id: int | None, model: type[R]) -> R | None:
-        """Return the record, or None: for references in a body, whose absence `insert` and `update` report."""
+        """Return a record, or None: `insert` and `update` report references in a body that do not exist."""
         if record_id is None:
             return None
         records = row_mapper(table, model)
@@ -99,27 +99,27 @@ class Tx(BodyErrors, Transaction):
         return record
 
     def get(self, table: Table, record_id: int, model: type[R], **within: int) -> R:
-        """Return the record of the path, if it is `within` its parent. Raises `not_found`."""
+        """Return the record of the path, if it belongs to the parent in `within`. Raises `not_found`."""
         record = self.find(table, record_id, model)
         if record is None or (within and any(getattr(record, name) != parent for name, parent in within.items())):
             raise not_found(singular(table))
         return record
 
     def require(self, table: Table, record_id: int) -> None:
-        """Raise `not_found` when the table has no such row."""
+        """Raise `not_found` if the table has no such row."""
         if self.one(constraints.exists(table), id=record_id) is None:
             raise not_found(singular(table))
 
     def insert(self, table: Table, record: Record, parts: tuple[Part, ...] = ()) -> int:
-        """Write a new row with the record's fields; return its id. Raises `validation_failed` with every error.
+        """Insert a row with the record's fields; return its id. Raises `validation_failed` with every error.
 
-        With an engine that combines writes, `parts` read the row as `inserted`, and are written with it.
+        If the engine combines writes, `parts` run in the same statement, and read the row as `inserted`.
         """
         values = self._values(table, record)
         return self.write_checked(table, record, None, partial(self.insert_counted, table, values, parts))
 
     def insert_counted(self, table: Table, values: Columns, parts: tuple[Part, ...] = ()) -> int:
-        """Write a new row with values that were validated before, and count it; return its id. `parts` as above."""
+        """Insert a row with valid values, and count it; return its id. `parts` are those of `insert`."""
         if self.engine.combines_writes:
             counted = {"counted": table.name, "change": 1}
             return self.engine.new_id(self.execute(_insert_combined(table, tuple(values), parts), values | counted))
@@ -128,29 +128,28 @@ class Tx(BodyErrors, Transaction):
         return row_id
 
     def insert_raw(self, table: Table, values: Columns) -> int:
-        """Write a new row of a table whose rows are not counted; return its id."""
+        """Insert a row with valid values into a table without a counter; return its id."""
         statement = _insert(table, tuple(values), returns_id=self.engine.returns_ids)
         return self.engine.new_id(self.execute(statement, values))
 
     def update_columns(self, table: Table, row_id: int, values: Columns) -> None:
-        """Write columns of a row, with values that were validated before, if any of them changes."""
+        """Write valid values to columns of a row, if one of them changes."""
         self.run(_update(table, tuple(values)), **values, row_id=row_id)
 
     def update(self, table: Table, record: Record) -> None:
-        """Write the record's fields to its row, if any has changed. Raises `validation_failed` with every error."""
+        """Write the record's fields to its row, if one has changed. Raises `validation_failed` with every error."""
         values = self._values(table, record)
         change = partial(self.change, _update(table, tuple(values)), **values, row_id=record.id)
         self.write_checked(table, record, record.id, change)
 
     def touch(self, table: Table, record_id: int) -> None:
-        """Note that a record has changed, where its own row does not show it: its tags, its lines, what it became."""
+        """Set `updated_at` of a record after a change outside of its row, such as of its tags or lines."""
         self.run(_touch(table), row_id=record_id)
 
     def delete(self, table: Table, record_id: int, before: Callable[[Step], None] | None = None) -> None:
-        """Delete a row as its references declare: blocked by some, taking others with it, detaching the rest.
+        """Delete a row; as references to it declare, they block the deletion, are deleted too, or are set to null.
 
-        `before` is called with each step before it is taken. Raises `in_use` with one entry for each relation that
-        blocks, and its count.
+        `before` is called before each step. Raises `in_use` with the count of each relation that blocks.
         """
         errors = self.blocking(table, record_id)
         if errors:
@@ -175,14 +174,14 @@ class Tx(BodyErrors, Transaction):
         return errors
 
     def count(self, table: Table, change: int) -> None:
-        """Keep the counter of a table after rows were added or removed."""
+        """Update the counter of a table after rows were added or removed."""
         if change:
             self.run(COUNT, counted=table.name, change=change)
 
     def check(self, table: Table, model: type[msgspec.Struct], values: Columns, exclude_id: int | None) -> None:
-        """Note the errors of references and unique values among these, which may be some of a body's fields.
+        """Note the errors of references and unique values among these values.
 
-        Another account's record is `no such` record, in the same words; null passes.
+        A record of another account does not exist; null passes.
         """
         values = values | _folded(table, values)
         for name, to in constraints.reference_columns(table):
@@ -200,10 +199,10 @@ class Tx(BodyErrors, Transaction):
                 self.error(field, f"Is already taken by {singular(table)} {taken[0]}. Choose another.")
 
     def write_checked(self, table: Table, record: Record, exclude_id: int | None, write: Callable[[], int]) -> int:
-        """Write a record, or what belongs to it; every error of the body is raised here.
+        """Write a record and its parts. Raises every error of the body.
 
-        The database itself refuses references to nothing and values that are taken: why is asked when it does. May
-        raise TransientConflict in a transaction that may be repeated.
+        The database refuses broken references and duplicate values; only then are they looked up. A transaction that
+        may be repeated can raise TransientConflict.
         """
         if self.errors:
             self.check(table, type(record), msgspec.structs.asdict(record), exclude_id)
@@ -214,7 +213,7 @@ class Tx(BodyErrors, Transaction):
         except self.engine.conflict:
             self.check(table, type(record), msgspec.structs.asdict(record), exclude_id)
             self.raise_errors()
-            raise  # what no rule explains
+            raise  # a constraint that no check explains
 
     def _values(self, table: Table, record: Record) -> Columns:
         """Return the record's fields as columns."""
@@ -227,7 +226,7 @@ def _folded(table: Table, values: Columns) -> dict[str, str | None]:
 
 
 class Store:
-    """A database: it begins transactions."""
+    """A database that begins transactions."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -237,26 +236,26 @@ class Store:
     def begin(self, actor: Actor, *, write: bool, may_repeat: bool = False, seconds: float | None = None) -> Tx:
         """Return a transaction of the actor's account; leaving its block commits, an exception rolls back.
 
-        Who says `may_repeat` runs it again after a TransientConflict, the last time without. After so many `seconds`
-        it is undone and raises DeadlineExceeded; commands that take as long as they must say `math.inf`.
+        With `may_repeat`, the caller runs it again after a TransientConflict, the last time without. After `seconds`
+        it is rolled back and raises DeadlineExceeded; commands without a limit pass `math.inf`.
         """
         tx = Tx(self.engine, self.statements, actor, write=write, seconds=self.seconds if seconds is None else seconds)
         tx.may_repeat = may_repeat
         return tx
 
     def unscoped(self, *, write: bool = False, seconds: float | None = None) -> UnscopedTx:
-        """Return a transaction over all accounts: for operators' commands and housekeeping. `seconds` as above."""
+        """Return a transaction over all accounts, for commands and housekeeping. `seconds` is that of `begin`."""
         seconds = self.seconds if seconds is None else seconds
         return UnscopedTx(self.engine, self.statements, None, write=write, seconds=seconds)
 
     def within(self, tx: UnscopedTx, actor: Actor) -> Tx:
-        """Return a part of a transaction that is limited to an account: for one that is opened in it."""
+        """Return a part of a transaction that is limited to an account, such as one that it has created."""
         part = Tx(self.engine, self.statements, actor, write=tx.writes, seconds=tx.seconds)
         part.connection, part.now, part.deadline = tx.connection, tx.now, tx.deadline
         return part
 
     def unscoped_one(self, statement: Statement, **values: object) -> Row | None:
-        """Return one row of one statement over all accounts: for finding out whose request this is."""
+        """Return one row of a single statement over all accounts, such as the key of a request."""
         prepared = self.statements.of_all(statement)
         return self.engine.one(prepared.text, [values[name] for name in prepared.names])
 
@@ -281,7 +280,7 @@ def _insert_combined(table: Table, names: tuple[str, ...], parts: tuple[Part, ..
     return combined(select(rows_of("inserted", table.c).c.id), inserted, COUNT, *parts)
 
 
-@lru_cache(maxsize=1024)  # forms may name any of the fields of a user
+@lru_cache(maxsize=1024)  # forms may change any fields of a user
 def _update(table: Table, names: tuple[str, ...]) -> UpdateBase:
     values: Columns = {name: bindparam(name, type_=table.c[name].type) for name in names}
     changed = or_(*(table.c[name].is_distinct_from(value) for name, value in values.items()))

@@ -1,4 +1,4 @@
-"""The engines: the only place that knows a dialect, a driver, and what its errors mean."""
+"""Engines: the only code that knows a dialect, a driver, and the meaning of its errors."""
 
 from retainer.store.engines.base import Busy, DeadlineExceeded, Engine, OutcomeUnknown, TransientConflict, Unavailable
 from retainer.store.engines.connect import connect

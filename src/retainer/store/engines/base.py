@@ -1,4 +1,4 @@
-"""What every engine does: it lends connections, and runs statements and transactions on them."""
+"""The interface of engines: they lend connections, and run statements and transactions on them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -10,70 +10,70 @@ from sqlalchemy import Connection as SchemaConnection
 from sqlalchemy import Dialect, Table
 
 WAIT_SECONDS = 5
-"""The longest that a writer waits for its turn."""
+"""Maximum wait of a writer for its turn."""
 TRANSACTION_SECONDS = 10
-"""The longest that a transaction takes, once it has its turn. With all that a request waits for before and after, that
-is less than half a minute, after which the server ends connections."""
+"""Maximum duration of a transaction, once it has its turn. All waits of a request together stay below the half minute
+after which the server closes connections."""
 DriverConnection = Any
-"""A connection of the driver's kind; only its engine knows more of it."""
+"""A connection of the driver; SQLite's driver has no types."""
 DriverCursor = Any
-"""What the driver returns for a statement: its rows can be fetched."""
-Values = list[Any]
-"""The values of a statement's numbered places."""
+"""The cursor of the driver, from which rows are fetched."""
+Values = list[object]
+"""The values of a statement's numbered placeholders."""
 Row = tuple[Any, ...]
 
 
 class Unavailable(Exception):
-    """The database is out of reach, busy for too long, or full; what was asked did not happen or is unknown."""
+    """The database is unreachable, busy for too long, or full: the write did not happen, or its outcome is unknown."""
 
     reason = "The database is out of reach."
-    """What callers are told."""
+    """The sentence for clients."""
 
 
 class OutcomeUnknown(Unavailable):
-    """A commit failed otherwise than for want of room: what it was to make durable may be there or not."""
+    """A commit failed, and not because the disk is full: its changes may be durable or not."""
 
 
 class Busy(Unavailable):
-    """Other transactions were in the way for too long. The database is there, and answers others."""
+    """A transaction timed out waiting for a lock. The database is reachable."""
 
-    reason = "Others are writing the same."
+    reason = "Other requests are writing the same records."
 
 
 class TransientConflict(Busy):
-    """The database undid the transaction because of another one; the same again may succeed."""
+    """The database rolled the transaction back because of another one; a retry may succeed."""
 
 
 class DeadlineExceeded(Busy):
-    """A statement or a transaction took longer than it may, and was undone."""
+    """A statement or a transaction exceeded its time limit, and was rolled back."""
 
-    reason = "This took too long, and nothing of it was done. If it asks for much, ask for less at once."
+    reason = "The request took too long, and nothing was changed. Ask for less in one request."
 
 
 class CommitTooSlow(OutcomeUnknown, DeadlineExceeded):
-    """A commit took longer than it may: what it was to make durable may be there or not."""
+    """A commit exceeded its time limit: its changes may be durable or not."""
 
-    reason = "This took too long, and whether it was done is not known."
+    reason = "The request took too long, and its outcome is unknown."
 
 
 class Engine(ABC):
     """A database, and connections that are lent to one user at a time."""
 
     name: str
-    """What people call it."""
+    """The product name of the database."""
     dialect: Dialect
     marker: str
-    """What stands before the number of a bound value in a statement: `?1` or `$1`."""
+    """The first character of a placeholder: `?1` or `$1`."""
     returns_ids: bool
-    """Whether an INSERT must say RETURNING to make the new id known."""
+    """Whether an INSERT needs RETURNING to return the new id."""
     combines_writes: bool
-    """Whether one statement can write into several tables: across a network, fewer statements cost less."""
+    """Whether one statement can write to several tables, which saves statements across a network."""
     waits_for_schema: str
-    """What waits while a migration locks a table, of the name {}."""
+    """The sentence about what blocks while a migration locks the table {}."""
     hint: str
-    """What a person checks when it cannot be used."""
+    """What an operator should check when the database is unavailable."""
     conflict: type[Exception]
-    """What the driver raises for a reference to nothing or a value that is taken."""
+    """What the driver raises for a broken reference or a duplicate value."""
 
     @property
     @abstractmethod
@@ -83,24 +83,24 @@ class Engine(ABC):
     @property
     @abstractmethod
     def location(self) -> str:
-        """Where the database is, without any secret."""
+        """The address or path of the database, without secrets."""
 
     @property
     @abstractmethod
     def connections(self) -> tuple[int, int]:
-        """How many connections are open, and how many of them nobody uses."""
+        """The number of open connections, and how many of them are idle."""
 
     @abstractmethod
     def connection(self) -> DriverConnection:
-        """Lend a connection that nobody uses; its user gives it back."""
+        """Lend an idle or new connection; the caller returns it with `give_back`."""
 
     @abstractmethod
     def give_back(self, connection: DriverConnection) -> None:
-        """Take back what was lent: for the next user, or to be closed when it can no longer be used."""
+        """Take a lent connection back, and close it if it cannot be used again."""
 
     @abstractmethod
     def run(self, connection: DriverConnection, text: str, values: Values) -> DriverCursor:
-        """Run a statement with the values of its numbered places; return the driver's cursor."""
+        """Run a statement with the values of its placeholders; return the driver's cursor."""
 
     def all(self, cursor: DriverCursor) -> list[Row]:
         """Return all rows of a statement that was run."""
@@ -113,36 +113,36 @@ class Engine(ABC):
         return row
 
     def first_row_of(self, cursor: DriverCursor) -> Callable[[], Row | None]:
-        """Return what tells the first row of a statement that has just run; nobody waits for it before."""
+        """Return a function that waits for the first row of a statement and returns it."""
         row = self.first(cursor)
         return lambda: row
 
     @abstractmethod
     def limit(self, connection: DriverConnection, deadline: float) -> None:
-        """End what a transaction that has begun does after a moment of the monotonic clock, as far as can be.
+        """End the statements of a transaction at a deadline of the monotonic clock, as far as possible.
 
-        Without a deadline, which is infinity, it may take as long as it likes.
+        An infinite deadline is no limit.
         """
 
     @abstractmethod
     def lift_limit(self, connection: DriverConnection) -> None:
-        """Let a transaction end, however long that takes."""
+        """Let a transaction end without a time limit."""
 
     @abstractmethod
     def insert_rows(self, connection: DriverConnection, table: Table, rows: list[Row]) -> None:
-        """Insert many rows, each with the values of a table's columns as declared, in as few steps as can be."""
+        """Insert many rows, each with the values of a table's columns as declared, in few statements."""
 
     @abstractmethod
     def begin_write(self, account_id: int | None) -> DriverConnection:
-        """Lend a connection on which a writing transaction has begun, alone in its account; of all without one."""
+        """Begin a writing transaction, the only one of its account; lend its connection."""
 
     @abstractmethod
     def end_write(self, connection: DriverConnection, *, commit: bool) -> None:
-        """Make a writing transaction durable, or undo it, and take its connection back."""
+        """Commit a writing transaction or roll it back, and take its connection back."""
 
     @abstractmethod
     def begin_snapshot(self, connection: DriverConnection) -> None:
-        """Let all statements that follow on a connection see one state of the database."""
+        """Let all following statements of a connection see one state of the database."""
 
     @abstractmethod
     def end_snapshot(self, connection: DriverConnection) -> None:
@@ -150,56 +150,56 @@ class Engine(ABC):
 
     @abstractmethod
     def savepoint(self, connection: DriverConnection, *, may_repeat: bool) -> AbstractContextManager[None]:
-        """A block whose statements are undone when one of them raises `conflict`; the transaction goes on.
+        """Roll back the statements of a block if one of them raises `conflict`; the transaction goes on.
 
-        With `may_repeat` it need not go on, as its user will run it again. May raise TransientConflict.
+        With `may_repeat`, raise TransientConflict instead, as the caller will run the transaction again.
         """
 
     @abstractmethod
     def count_changed(self, connection: DriverConnection, cursor: DriverCursor) -> int:
-        """How many rows a statement has changed."""
+        """Return how many rows a statement has changed."""
 
     @abstractmethod
     def new_id(self, cursor: DriverCursor) -> int:
-        """The id of the row that a statement has just inserted."""
+        """Return the id of the row that a statement has inserted."""
 
     @abstractmethod
     def schema_change(self) -> AbstractContextManager[SchemaConnection]:
-        """A transaction in which tables are made and changed, with SQLAlchemy; one process at a time is in it."""
+        """Begin a transaction that changes tables, with SQLAlchemy; one process at a time may do so."""
 
     @abstractmethod
     def read_snapshot(self) -> AbstractContextManager[SchemaConnection]:
-        """Lend a connection of SQLAlchemy that reads one state of the database, without any limit of time."""
+        """Lend a connection of SQLAlchemy that reads one state of the database, without a time limit."""
 
     def lock_table(self, connection: SchemaConnection, table: Table) -> None:  # noqa: B027  # one writer needs none
-        """Keep other transactions away from a table until a change of the schema ends."""
+        """Lock a table until a change of the schema ends."""
 
     @abstractmethod
     def last_id(self, connection: SchemaConnection, table: Table) -> int:
-        """Return the last id that a table has ever assigned; 0 if it has assigned none."""
+        """Return the last id that a table has assigned; 0 if it has assigned none."""
 
     @abstractmethod
     def set_sequence(self, connection: SchemaConnection, table: Table, last_id: int) -> None:
-        """Let a table, created in this change of the schema, assign ids that are higher than this one."""
+        """Let a table that this change of the schema created assign higher ids than this one."""
 
     def analyze(self, connection: SchemaConnection, table: Table) -> None:  # noqa: B027
-        """Update the planner's statistics of a table, if it uses any: SQLite plans by the indexes, and always alike."""
+        """Update the planner's statistics of a table. SQLite uses none, so that its plans stay the same."""
 
     @abstractmethod
     def has_table(self, name: str) -> bool:
-        """Whether the database has a table."""
+        """Return whether the database has a table."""
 
     @abstractmethod
     def exists(self) -> bool:
-        """Whether there is a database to look at."""
+        """Return whether the database exists."""
 
     @abstractmethod
     def create_storage(self) -> None:
-        """Make the place where the database is to be, if it is ours to make. Raises Unavailable for a bad one."""
+        """Create the folder and the file of an embedded database. Raises Unavailable for a network share."""
 
     @abstractmethod
     def serve_alone(self) -> AbstractContextManager[None]:
-        """A block in which no other process may serve, where the database is for one. Raises SettingsError."""
+        """Keep other processes from serving an embedded database during a block. Raises SettingsError."""
 
     @abstractmethod
     def world_readable(self) -> list[Path]:
@@ -207,11 +207,11 @@ class Engine(ABC):
 
     @abstractmethod
     def is_full(self, error: Exception) -> bool:
-        """Whether there was no room for what failed."""
+        """Return whether an error was caused by a full disk."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close what is idle, and later what is lent: none may be open when a process forks."""
+        """Close idle connections, and lent ones when they return: none may be open when a process forks."""
 
     def one(self, text: str, values: Values) -> Row | None:
         """Return the first row of a statement outside any transaction."""
@@ -222,6 +222,6 @@ class Engine(ABC):
             self.give_back(connection)
 
     def estimate_rows(self, name: str) -> int:
-        """About how many rows a table has; 0 when there is none. Counts them where that is quick."""
+        """Return about how many rows a table has; 0 if it does not exist."""
         row = self.one(f'SELECT count(*) FROM "{name}"', []) if self.has_table(name) else None
         return int(row[0]) if row else 0

@@ -1,4 +1,4 @@
-"""Which engine a database's address names."""
+"""Choose the engine of a database address."""
 
 from pathlib import Path
 

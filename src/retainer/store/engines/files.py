@@ -1,4 +1,4 @@
-"""Private files and folders of a database, on a local disk."""
+"""Private files and folders of a database on a local disk."""
 
 import os
 import re
@@ -10,12 +10,12 @@ NETWORK_FILE_SYSTEMS = re.compile(r"nfs\d?|cifs|smb\w*|9p|fuse\.sshfs|ceph|glust
 
 
 def private(name: str, flags: int) -> int:
-    """Open a file; if it is created, only its owner may read and write it."""
+    """Open a file; a new one can be read and written only by its owner."""
     return os.open(name, flags, 0o600)
 
 
 def make_local_folder(folder: Path) -> None:
-    """Create a folder, with missing parents, for its owner alone. Raises Unavailable for one on a network share."""
+    """Create a folder and missing parents for their owner alone. Raises Unavailable on a network share."""
     for each in [*reversed(folder.parents), folder]:
         each.mkdir(mode=0o700, exist_ok=True)
     kind = file_system(folder.resolve())

@@ -1,9 +1,9 @@
-"""Group commit: writers that wait for each other share one transaction, and with it one flush of the disk."""
+"""Group commit: writers that wait for each other share one transaction, and with it one flush to the disk."""
 
 import threading
 import time
 from collections import deque
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 from retainer.store.engines.base import (
     TRANSACTION_SECONDS,
@@ -15,96 +15,101 @@ from retainer.store.engines.base import (
     Unavailable,
 )
 
-GROUP_SECONDS = 0.05  # an older group takes nobody in: those in it have waited long enough
-END_SECONDS = TRANSACTION_SECONDS + 1  # for the end of a group: the last writer that it takes in has its deadline
+GROUP_SECONDS = 0.05  # an older group accepts no more writers, since its first ones wait
+END_SECONDS = TRANSACTION_SECONDS + 1  # the last writer of a group must reach its own deadline first
 
 
 class Transactions(Protocol):
-    """What begins and ends the transactions that groups share."""
+    """An engine that begins and ends the transactions that groups share."""
 
     def begin(self) -> DriverConnection:
-        """Lend a connection on which a writing transaction has begun."""
+        """Begin a writing transaction; lend its connection."""
 
     def end(self, connection: DriverConnection, *, commit: bool) -> None:
-        """Make a transaction durable, or undo it."""
+        """Commit a transaction or roll it back."""
 
 
 class Group:
-    """A transaction that writers work in one after another, and those who wait for its end."""
+    """A transaction that writers use one after another, and the writers that wait for its commit."""
 
     def __init__(self, connection: DriverConnection) -> None:
         self.connection = connection
         self.began = time.monotonic()
         self.waiting: list[threading.Event] = []
-        self.failure: Unavailable | None = OutcomeUnknown("The shared transaction did not end.")  # unless it does
+        self.failure: Unavailable | None = OutcomeUnknown(
+            "The shared transaction did not end."
+        )  # replaced when it ends
 
 
 class GroupCommit:
-    """One writer at a time, in the order in which they came. Who ends while others wait leaves the commit to them.
+    """One writer at a time, in the order of arrival. A writer that ends while others wait leaves the commit to them.
 
-    The first writer of a group has the transaction; each that follows works in a savepoint, so that undoing it takes
-    nothing of the others with it. Who ends and finds nobody waiting, or the group too old, commits for all. Nobody is
-    answered before: not even who was refused, for what it was refused for may be the work of the others.
+    The first writer of a group begins the transaction; each following one works in a savepoint, so that it can be
+    rolled back alone. A writer that ends with no other waiting, or in a group that is too old, commits for all. No
+    request is answered before the commit: even the reason of a refusal may be a row of another writer.
     """
 
     def __init__(self, engine: Transactions) -> None:
         self.engine = engine
-        self._group: Any = None  # touched only by the writer whose turn it is
-        self._lock = threading.Lock()  # held for a moment, for what follows
+        self._group: Group | None = None  # used only by the writer that has the turn
+        self._lock = threading.Lock()  # guards the attributes below
         self._is_taken = False
         self._queue: deque[threading.Event] = deque()
 
     def begin(self) -> DriverConnection:
-        """Wait for the turn; lend a connection on which a transaction has begun, or a savepoint in that of others."""
+        """Wait for the turn; lend a connection in a new transaction, or in a savepoint of the current one."""
         self._take_turn()
-        if self._group is None:
+        group = self._group
+        if group is None:
             try:
-                self._group = Group(self.engine.begin())
+                group = self._group = Group(self.engine.begin())
             except BaseException:
                 self._pass_turn()
                 raise
         else:
             try:
-                self._group.connection.execute("SAVEPOINT writer")
-            except BaseException as error:  # noqa: BLE001  # whatever it is, others wait for the end
-                self._give_up(error)
-        return self._group.connection
+                group.connection.execute("SAVEPOINT writer")
+            except BaseException as error:  # noqa: BLE001  # the other writers must be released
+                self._give_up(group, error)
+        return group.connection
 
     def is_shared(self, connection: DriverConnection) -> bool:
-        """Whether a transaction holds what other writers have written, who wait for its end."""
+        """Return whether other writers wait for the commit of a transaction."""
         group = self._group
         return group is not None and group.connection is connection and bool(group.waiting)
 
     def end(self, *, commit: bool) -> None:
-        """Make what was written durable, or undo it. Raises Unavailable if any writer of the group fails."""
-        group, connection = self._group, self._group.connection
-        if not commit and not group.waiting:  # nothing of others is in the transaction
-            self._close(commit=False)
+        """Commit the work of the writer or roll it back. Raises Unavailable if the group fails."""
+        group = self._group
+        if group is None:
+            raise RuntimeError("No transaction has begun.")
+        if not commit and not group.waiting:  # no other writer has used the transaction
+            self._close(group, commit=False)
             return
         try:
             if not commit:
-                connection.execute("ROLLBACK TO writer")
+                group.connection.execute("ROLLBACK TO writer")
             if group.waiting:
-                connection.execute("RELEASE writer")
-        except BaseException as error:  # noqa: BLE001  # as when SQLite has undone all of it, on a full disk for one
-            self._give_up(error)
-        ended = self._hand_over()
+                group.connection.execute("RELEASE writer")
+        except BaseException as error:  # noqa: BLE001  # such as a rollback by SQLite on a full disk
+            self._give_up(group, error)
+        ended = self._hand_over(group)
         if ended is None:
-            self._close(commit=True)
+            self._close(group, commit=True)
         elif not ended.wait(END_SECONDS):
             raise CommitTooSlow("The writes that share the transaction took too long.")
         elif group.failure is not None:
             raise type(group.failure)(*group.failure.args) from group.failure
 
-    def _give_up(self, cause: BaseException) -> NoReturn:
-        """Undo all that the group has written."""
-        failure = Unavailable(f"A shared transaction was undone: {cause}.")
-        self._close(commit=False, failure=failure)
+    def _give_up(self, group: Group, cause: BaseException) -> NoReturn:
+        """Roll the whole group back."""
+        failure = Unavailable(f"A shared transaction was rolled back: {cause}.")
+        self._close(group, commit=False, failure=failure)
         raise failure from cause
 
-    def _close(self, *, commit: bool, failure: Unavailable | None = None) -> None:
-        """End the group; let the next writer in, and let those go on who have waited for the end."""
-        group, self._group = self._group, None
+    def _close(self, group: Group, *, commit: bool, failure: Unavailable | None = None) -> None:
+        """End the group, pass the turn, and release the writers that wait for the end."""
+        self._group = None
         try:
             self.engine.end(group.connection, commit=commit)
             group.failure = failure
@@ -125,7 +130,7 @@ class GroupCommit:
             self._queue.append(turn)
         if not turn.wait(WAIT_SECONDS):
             with self._lock:
-                if turn in self._queue:  # or it was handed over just now
+                if turn in self._queue:  # or the turn was passed to it just now
                     self._queue.remove(turn)
                     raise Busy("Other writes took too long.")
 
@@ -136,9 +141,8 @@ class GroupCommit:
             else:
                 self._is_taken = False
 
-    def _hand_over(self) -> threading.Event | None:
-        """Leave the group to who has waited longest; return what is set when it has ended, or None if nobody waits."""
-        group = self._group
+    def _hand_over(self, group: Group) -> threading.Event | None:
+        """Pass the group to the writer that has waited longest; return the event of its end, or None without one."""
         is_open = group.connection.in_transaction and time.monotonic() - group.began < GROUP_SECONDS
         with self._lock:
             if not (is_open and self._queue):

@@ -1,11 +1,10 @@
-"""PostgreSQL: statements are sent together, and waited for when the result of one is needed."""
+"""PostgreSQL: send statements together, and wait only when the result of one is needed."""
 
 import contextlib
 import math
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 from msgspec.json import encode
@@ -24,40 +23,40 @@ from retainer.store.engines.postgresql_connection import Connection, Cursor, Ins
 from retainer.store.engines.postgresql_pool import Pool
 
 CONNECT_SECONDS = 2
-"""The longest that a connection is waited for; the driver takes no less."""
+"""Timeout of connecting; the driver accepts no less."""
 SESSION = {
     "TimeZone": "UTC",
-    "standard_conforming_strings": "on",  # constants are quoted as the standard says
+    "standard_conforming_strings": "on",  # as constants are quoted
     "statement_timeout": "3500",
-    "lock_timeout": "3250",  # before the statement's, so that waiting for others is no outage
+    "lock_timeout": "3250",  # less than the statement's, so that a wait for a lock is not an outage
     "idle_in_transaction_session_timeout": "15000",
-    "max_parallel_workers_per_gather": "0",  # starting one takes longer than a statement of ours
+    "max_parallel_workers_per_gather": "0",  # starting a worker takes longer than our statements
 }
 UNLIMITED = "-c TimeZone=UTC -c statement_timeout=0 -c idle_in_transaction_session_timeout=0"
 WRITES, SCHEMA = 1382377, 1382378
-"""The first halves of our advisory locks: one for the writes of each account, one for changes of the schema."""
+"""The first keys of our advisory locks: for the writes of an account, and for changes of the schema."""
 LOCK = "SELECT pg_advisory_xact_lock($1::INTEGER, $2::INTEGER)"
 TURN_SECONDS = 0.25
 """The longest that a write waits in its process for others of its account; after that it waits at the server."""
 SCHEMA_LOCK_SECONDS = 3
-"""The longest that a change of the schema waits for a table, and with it all requests that want the table after it:
-less than their own lock_timeout, so that they are not refused."""
+"""Maximum wait of a change of the schema for a table. Requests for the table queue behind it, so this is less than
+their own lock_timeout."""
 SCHEMA_LOCKED = (
-    "{}: for "
-    f"{SCHEMA_LOCK_SECONDS} seconds another transaction has used a table that is to be changed. Nothing was changed: "
-    "end that transaction (pg_stat_activity has it) or wait until it has ended, then run the command again."
+    "{}: another transaction has used a table that must be changed for more than "
+    f"{SCHEMA_LOCK_SECONDS} seconds. Nothing was changed. "
+    "End that transaction (see pg_stat_activity) or wait for its end, then run the command again."
 )
 
 
 class Postgresql(Engine):
-    """A PostgreSQL database. Writes of one account wait for each other, those of different accounts do not."""
+    """A PostgreSQL database. Writes of one account wait for each other; those of different accounts do not."""
 
     name = "PostgreSQL"
     dialect: Dialect = dialects.PGDialect_psycopg(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
     marker = "$"
     returns_ids = True
     combines_writes = True
-    waits_for_schema = "Requests that use {} wait meanwhile, and are answered 503 after 3 seconds."
+    waits_for_schema = "Requests that use {} wait until it ends, and get a 503 after 3 seconds."
     hint = "the address, whether the server runs, and the rights of its user"
     conflict = psycopg.IntegrityError
 
@@ -74,13 +73,13 @@ class Postgresql(Engine):
 
     @property
     def version(self) -> str:
-        """The version of the server."""
+        """Return the version of the server."""
         row = self.one("SHOW server_version", [])
         return str(row and row[0])
 
     @property
     def location(self) -> str:
-        """Its address, without the password."""
+        """Return the address, without the password."""
         parts = conninfo.conninfo_to_dict(self.url)
         user = f"{parts['user']}@" if "user" in parts else ""
         port = f":{parts['port']}" if "port" in parts else ""
@@ -88,15 +87,15 @@ class Postgresql(Engine):
 
     @property
     def connections(self) -> tuple[int, int]:
-        """How many connections are open, and how many of them nobody uses."""
+        """Return the number of open connections, and how many of them are idle."""
         return self._pool.count, len(self._pool.idle)
 
     def connection(self) -> Connection:
-        """Lend a connection that nobody uses; its user gives it back. Raises Unavailable."""
+        """Lend an idle or new connection; the caller returns it with `give_back`. Raises Unavailable."""
         return self._pool.lend()
 
     def give_back(self, connection: Connection) -> None:
-        """Take back what was lent: for the next user, if its last transaction ended in order."""
+        """Take a lent connection back, and keep it if its last transaction has ended."""
         turn, connection.turn = connection.turn, None
         try:
             self._pool.give_back(connection)
@@ -105,31 +104,30 @@ class Postgresql(Engine):
                 turn.release()
 
     def close(self) -> None:
-        """Close what is idle, and later what is lent: none may be open when a process forks."""
+        """Close idle connections, and lent ones when they return: none may be open when a process forks."""
         self._pool.close()
 
     def run(self, connection: Connection, text: str, values: Values) -> Cursor:
         """Run a statement with the values of $1, $2 and so on; in a transaction it is only sent."""
-        try:
-            cursor: Any = connection.run(text, values)
+        try:  # as translated() does, which would cost each statement a microsecond
+            return connection.run(text, values)
         except psycopg.Error as error:
             raise translate_error(error) from error
-        return cursor  # type: ignore[no-any-return]  # what cursor_factory makes
 
     def limit(self, connection: Connection, deadline: float) -> None:
-        """Let a transaction without a deadline take as long as it must; the session ends any other that is too long."""
+        """Lift the time limit of the session for a transaction without a deadline."""
         if deadline == math.inf and connection.sent is not None and connection.limits_transactions:
             connection.send("SET LOCAL transaction_timeout = 0", [])
 
     def lift_limit(self, connection: Connection) -> None:
-        """Nothing is to be done: the session's limits are for each statement, or end with the transaction."""
+        """Do nothing: the limits of the session hold for each statement, or end with the transaction."""
 
     def first_row_of(self, cursor: Cursor) -> Callable[[], Row | None]:
-        """Return what tells the first row, which arrives with the results that are waited for next."""
+        """Return a function that returns the first row, which arrives with the next awaited result."""
         return cursor.fetchone
 
     def insert_rows(self, connection: Connection, table: Table, rows: list[Row]) -> None:
-        """Insert many rows as JSON, of which the server makes them: one statement, one value."""
+        """Insert many rows with one statement and one value, JSON that the server converts to rows."""
         names = [column.name for column in table.c]
         text = f"INSERT INTO {table.name} ({', '.join(names)}) SELECT {', '.join(names)} FROM "
         objects = [dict(zip(names, row, strict=True)) for row in rows]
@@ -140,7 +138,7 @@ class Postgresql(Engine):
         )
 
     def one(self, text: str, values: Values) -> Row | None:
-        """Return the first row of a statement outside any transaction; once more when its connection was lost."""
+        """Return the first row of a statement outside any transaction; retry once if the connection was lost."""
         connection = self.connection()
         try:
             return self.run(connection, text, values).fetchone()
@@ -152,7 +150,7 @@ class Postgresql(Engine):
         return super().one(text, values)
 
     def begin_write(self, account_id: int | None) -> Connection:
-        """Lend a connection on which a writing transaction has begun, alone in its account; of all without one."""
+        """Begin a writing transaction, the only one of its account; lend its connection."""
         connection = self._lend_in_turn(account_id)
         try:
             self._begin(connection, "READ COMMITTED READ WRITE")
@@ -182,7 +180,7 @@ class Postgresql(Engine):
         return connection
 
     def end_write(self, connection: Connection, *, commit: bool) -> None:
-        """Make a writing transaction durable, or undo it, and take its connection back."""
+        """Commit a writing transaction or roll it back, and take its connection back."""
         try:
             if not commit:
                 connection.end("ROLLBACK")
@@ -190,7 +188,7 @@ class Postgresql(Engine):
             cursor = connection.execute("COMMIT")
             connection.exit_pipeline()
             if cursor.statusmessage != "COMMIT":
-                raise Unavailable(f"The transaction was not committed but answered {cursor.statusmessage}.")
+                raise Unavailable(f"The transaction was not committed: PostgreSQL answered {cursor.statusmessage}.")
         except psycopg.Error as error:
             failure = translate_error(error)
             raise OutcomeUnknown(str(error)) if type(failure) is Unavailable else failure from error
@@ -198,7 +196,7 @@ class Postgresql(Engine):
             self.give_back(connection)
 
     def begin_snapshot(self, connection: Connection) -> None:
-        """Let all statements that follow on a connection see one state of the database."""
+        """Let all following statements of a connection see one state of the database."""
         self._begin(connection, "REPEATABLE READ READ ONLY")
 
     def end_snapshot(self, connection: Connection) -> None:
@@ -213,11 +211,10 @@ class Postgresql(Engine):
 
     @contextlib.contextmanager
     def savepoint(self, connection: Connection, *, may_repeat: bool) -> Iterator[None]:
-        """A block whose statements are undone when one of them raises `conflict`; the transaction goes on.
+        """Roll back the statements of a block if one of them raises `conflict`; the transaction goes on.
 
-        The block has to ask for the result of its last statement. The savepoint stays until the next attempt or the end
-        of the transaction, which need not be told that it is over. What may be repeated has no savepoint: hardly any
-        write is refused, and without one it is a statement shorter.
+        The block must wait for the result of its last statement. The savepoint stays until the next one or the end of
+        the transaction, which saves a statement. With `may_repeat` there is none: hardly any write conflicts.
         """
         if may_repeat:
             try:
@@ -232,29 +229,29 @@ class Postgresql(Engine):
         try:
             yield
         except self.conflict:
-            with contextlib.suppress(psycopg.Error):  # of what followed it, if that was not answered before
+            with contextlib.suppress(psycopg.Error):  # of the statements that followed
                 connection.sync()
-            connection.prepare_again()
+            connection.forget_prepared()
             connection.send("ROLLBACK TO checked", [])
             raise
 
     def count_changed(self, connection: Connection, cursor: Cursor) -> int:
-        """How many rows a statement has changed; waits for it."""
+        """Return how many rows a statement has changed; waits for it."""
         with translated():
             connection.sync()
         return int(cursor.rowcount)
 
     def new_id(self, cursor: Cursor) -> int:
-        """The id of the row that a statement has just inserted."""
+        """Return the id of the row that a statement has inserted."""
         ((row_id,),) = cursor.fetchall()
         return int(row_id)
 
     @contextlib.contextmanager
     def schema_change(self) -> Iterator[SchemaConnection]:
-        """A transaction in which tables are made and changed; one process at a time is in it, on any machine."""
+        """Begin a transaction that changes tables; one process at a time may do so, on any machine."""
         with translated(), self._unlimited() as (_, engine):
             try:
-                with engine.begin() as connection:  # not before: making the first connection rolls back
+                with engine.begin() as connection:  # the first connection rolls back, so not earlier
                     connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s::INTEGER, 0)", (SCHEMA,))
                     connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{SCHEMA_LOCK_SECONDS}s'")
                     yield connection
@@ -275,7 +272,7 @@ class Postgresql(Engine):
 
     @contextlib.contextmanager
     def _unlimited(self) -> Iterator[tuple[psycopg.Connection[Row], SchemaEngine]]:
-        """Lend a new connection without limits of time, which answers days and moments as text, and its engine."""
+        """Lend a new connection without time limits, which returns days and moments as text, and its engine."""
         with psycopg.connect(
             conninfo.make_conninfo(self.url, options=UNLIMITED, connect_timeout=CONNECT_SECONDS)
         ) as driver:
@@ -288,7 +285,7 @@ class Postgresql(Engine):
         connection.exec_driver_sql(f"LOCK TABLE {table.name} IN ACCESS EXCLUSIVE MODE")
 
     def last_id(self, connection: SchemaConnection, table: Table) -> int:
-        """Return what the sequence has reached. Sequences know no snapshot: it may be later than the rows."""
+        """Return the last value of the sequence, which may be ahead of the snapshot."""
         sequence = cast(func.pg_get_serial_sequence(table.name, "id"), REGCLASS)
         last, highest = func.pg_sequence_last_value(sequence), select(func.max(table.c.id)).scalar_subquery()
         return int(connection.execute(select(func.coalesce(func.greatest(last, highest), 0))).scalar_one())
@@ -299,34 +296,34 @@ class Postgresql(Engine):
             connection.execute(select(func.setval(func.pg_get_serial_sequence(table.name, "id"), last_id)))
 
     def analyze(self, connection: SchemaConnection, table: Table) -> None:
-        """Update the statistics of a table: the server itself would do so only some time after the commit."""
+        """Update the statistics of a table, as the server itself would do only some time after the commit."""
         connection.exec_driver_sql(f"ANALYZE {table.name}")
 
     def has_table(self, name: str) -> bool:
-        """Whether the database has a table, where its search path finds it."""
+        """Return whether the search path has a table."""
         row = self.one("SELECT to_regclass($1) IS NOT NULL", [name])
         return bool(row and row[0])
 
     def estimate_rows(self, name: str) -> int:
-        """How many rows a table had when it was last analyzed."""
+        """Return how many rows a table had when it was last analyzed."""
         row = self.one("SELECT greatest(reltuples, 0)::BIGINT FROM pg_class WHERE oid = to_regclass($1)", [name])
         return int(row[0]) if row else 0
 
     def exists(self) -> bool:
-        """Whether there is a database; without one, connecting says so."""
+        """Return True: if there is no database, connecting fails."""
         return True
 
     def create_storage(self) -> None:
-        """The database is the operator's to make."""
+        """Do nothing: the operator creates the database."""
 
     def serve_alone(self) -> contextlib.AbstractContextManager[None]:
-        """Any number of processes may serve."""
+        """Do nothing: any number of processes may serve."""
         return contextlib.nullcontext()
 
     def world_readable(self) -> list[Path]:
-        """There are no files of ours."""
+        """Return no files: they belong to the server."""
         return []
 
     def is_full(self, error: Exception) -> bool:
-        """Whether the server's disk has no room."""
+        """Return whether the disk of the server is full."""
         return isinstance(error.__cause__, errors.DiskFull)

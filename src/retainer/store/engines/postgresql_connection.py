@@ -1,13 +1,14 @@
-"""A connection to PostgreSQL: it waits for no reply for ever, and its values and errors are ours."""
+"""A connection to PostgreSQL, with a timeout for replies, our types of values and our errors."""
 
 import contextlib
 import logging
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import cast
 
 import psycopg
 from psycopg import errors
+from psycopg.abc import RV, Buffer, PQGen
 from psycopg.adapt import Loader
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
@@ -23,40 +24,37 @@ from retainer.store.engines.base import (
     Values,
 )
 
-logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it warns of is an error of ours as well
+logging.getLogger("psycopg").addHandler(logging.NullHandler())  # its warnings are raised as our errors too
 OUT_OF_REACH = (
     *(psycopg.OperationalError, psycopg.InterfaceError),
     *(errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege),
 )
-"""Errors that are no fault of a statement's: the way there, a standby, rights that an operator has to grant."""
+"""Errors with a cause outside of the statement: the network, a standby, missing rights."""
 PROGRAM_LIMIT = "54"
-"""The class of errors of what is too large, like a value for an index: the same again fails again."""
+"""The SQLSTATE class of exceeded limits, like a value too large for an index: a retry fails again."""
 ENCODING = "UTF8"
 REPLY_SECONDS = 4
-"""The longest that a reply of the server is waited for; then the connection is closed."""
-
-PREPARED = 128
+"""Timeout of a reply of the server; then the connection is closed."""
+MAX_PREPARED = 128
 """Statements that a connection keeps prepared; the driver keeps their texts, the server their plans."""
-
-
 MAX_UNDERWAY = 100
-"""Statements of a transaction that are sent without waiting for any: what they take together is noticed after that."""
+"""Statements of a transaction that are sent without waiting for a result."""
 LIMIT_TRANSACTIONS = f"SET transaction_timeout = '{TRANSACTION_SECONDS + REPLY_SECONDS}s'"
-"""The last resort, from PostgreSQL 17 on: a COMMIT that waits behind slow statements comes to nothing when it is so
-late that its caller was told so. Transactions are stopped between statements long before."""
+"""From PostgreSQL 17 on, roll back a transaction whose COMMIT waits so long behind slow statements that its client has
+been answered. Our own deadline usually stops transactions long before, between statements."""
 
 
 class InstantLoader(Loader):
-    """A moment as text, RFC 3339 with microseconds and `Z`."""
+    """Loader of a moment as text, RFC 3339 with microseconds and `Z`."""
 
-    def load(self, data: Any) -> str:
+    def load(self, data: Buffer) -> str:
         """`2026-03-10 09:00:00.12+00` becomes `2026-03-10T09:00:00.120000Z`."""
         text = bytes(data).decode()
         return f"{text[:10]}T{text[11:19]}.{text[20:-3]:0<6}Z"
 
 
 class Cursor(psycopg.RawCursor[Row]):
-    """A cursor whose results may still be on their way; what goes wrong with them is an error of ours."""
+    """A cursor whose results may not have arrived; their errors are ours."""
 
     def fetchone(self) -> Row | None:
         """Return the next row, once it has arrived."""
@@ -74,53 +72,53 @@ class Cursor(psycopg.RawCursor[Row]):
 
 
 class Connection(psycopg.Connection[Row]):
-    """A connection whose statements are transactions by themselves, until a pipeline is entered for one of several."""
+    """A connection whose statements are single transactions, until a pipeline is entered for one of several."""
 
     generation = 0
-    """Of the connections of an engine: it closes those of a former generation."""
+    """The generation of the pool; it closes connections of former ones."""
     has_timed_out = False
     sent: psycopg.Pipeline | None = None
-    """The pipeline of the transaction that has begun: statements that were sent without waiting for their results."""
+    """The pipeline of the transaction that has begun: statements sent without waiting for their results."""
     has_savepoint = False
-    """Whether the transaction has the savepoint of an attempt."""
+    """Whether the transaction has a savepoint."""
     limits_transactions = False
     """Whether the server ends transactions that take too long."""
     underway = 0
-    """How many statements were sent in the pipeline since the last that was waited for."""
+    """Number of statements sent in the pipeline since the last wait."""
     turn: "threading.Lock | None" = None
     """What other writes of its account wait for in this process, until it is given back."""
-    single_cursor: psycopg.Cursor[Row]
-    """Of statements of which no results are kept; made once the connection knows our types."""
-    _block: Any = None
+    single_cursor: Cursor
+    """The cursor of statements whose results are not kept; it knows our types."""
+    _block: contextlib.ExitStack
 
-    def run(self, statement: str, values: Values) -> psycopg.Cursor[Row]:
-        """Run a statement and return a cursor; outside a transaction always the same one, with the rows of the last.
+    def run(self, statement: str, values: Values) -> Cursor:
+        """Run a statement and return a cursor; outside a transaction always the same one, with the last rows.
 
-        Making a cursor takes the driver a quarter of the time of a statement.
+        Creating a cursor takes the driver a quarter of the time of a statement.
         """
         if self.sent is None:
             return self.single_cursor.execute(statement, values)
         self.underway += 1
         if self.underway > MAX_UNDERWAY:
             self.sync()
-        return self.cursor().execute(statement, values)
+        return cast("Cursor", self.cursor()).execute(statement, values)
 
     def send(self, statement: str, values: Values) -> None:
-        """Run a statement whose result nobody reads. In a transaction it is only sent, and errors come later."""
+        """Run a statement whose result is not read. In a transaction it is only sent, and errors come later."""
         with translated():
             self.single_cursor.execute(statement, values)
 
-    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:  # noqa: ARG002
-        """Wait for a reply. Raises OperationalError when it takes too long, and closes the connection."""
+    def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:  # noqa: ARG002
+        """Wait for a reply. On a timeout, close the connection and raise OperationalError."""
         try:
             return super().wait(gen, interval, REPLY_SECONDS)
-        except errors._WaitTimeout as error:  # noqa: SLF001  # by this name it is documented
+        except errors._WaitTimeout as error:  # noqa: SLF001  # documented under this name
             self.has_timed_out = True
             self.close()
             raise psycopg.OperationalError(f"PostgreSQL has not answered for {REPLY_SECONDS} seconds.") from error
 
     def limit_transactions(self) -> None:
-        """Let the server end transactions that take too long, if it can. Raises psycopg.Error, and is closed then."""
+        """Let the server end transactions that take too long. On psycopg.Error, close and raise it."""
         if self.info.server_version >= 170000:
             try:
                 self.execute(LIMIT_TRANSACTIONS)
@@ -130,41 +128,41 @@ class Connection(psycopg.Connection[Row]):
             self.limits_transactions = True
 
     def is_reusable(self) -> bool:
-        """Whether its last transaction has ended in order."""
+        """Return whether the last transaction has ended."""
         return self.info.transaction_status == TransactionStatus.IDLE and self.sent is None
 
     def enter_pipeline(self) -> None:
-        """Let statements be sent together from here on."""
-        self._block = self.pipeline()
-        self.sent = self._block.__enter__()
+        """Send statements together from here on."""
+        self._block = contextlib.ExitStack()
+        self.sent = self._block.enter_context(self.pipeline())
 
     def exit_pipeline(self) -> None:
-        """Wait for all that was sent. Raises the first error."""
-        block, self._block, self.sent, self.has_savepoint = self._block, None, None, False
-        block.__exit__(None, None, None)
+        """Wait for all statements that were sent. Raises the first error."""
+        self.sent, self.has_savepoint = None, False
+        self._block.close()
 
     def sync(self) -> None:
-        """Wait for all that was sent in the pipeline; after an error it takes statements again. Raises the error."""
+        """Wait for all statements in the pipeline, which accepts statements again after an error. Raises it."""
         if self.sent is not None:
             self.underway = 0
             self.sent.sync()
 
-    def prepare_again(self) -> None:
-        """Prepare all statements again, after one has failed in the pipeline.
+    def forget_prepared(self) -> None:
+        """Let all statements be prepared again, after one has failed in the pipeline.
 
-        The server has not prepared those that followed it, though the driver believes so, and would name them for ever.
+        The server has not prepared the statements after it, but the driver assumes so.
         """
         self._prepared.clear()
 
     def end(self, statement: str) -> None:
-        """End a transaction of which nothing is to stay; a connection on which that fails is closed."""
+        """End a transaction that has changed nothing or is rolled back; close the connection if that fails."""
         try:
             try:
                 self.execute(statement)
             finally:
                 self.exit_pipeline()
-        except psycopg.Error:  # of a statement before, after which the server has run no other of the pipeline
-            self.prepare_again()
+        except psycopg.Error:  # of an earlier statement: the server has skipped the rest of the pipeline
+            self.forget_prepared()
             with contextlib.suppress(psycopg.Error):
                 self.execute(statement)
         if not self.is_reusable():
@@ -172,29 +170,29 @@ class Connection(psycopg.Connection[Row]):
 
 
 def open_connection(conninfo: str) -> Connection:
-    """Open a connection. Raises Unavailable, whatever the reason."""
+    """Open a connection. Raises Unavailable for all errors."""
     try:
         connection = Connection.connect(conninfo, autocommit=True, cursor_factory=Cursor, prepare_threshold=2)
         connection.limit_transactions()
     except psycopg.Error as error:
-        error.__traceback__ = None  # which keeps an attempt that took too long open until garbage is collected
+        error.__traceback__ = None  # which would keep a connection that timed out open until garbage collection
         raise Unavailable(str(error)) from error
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != ENCODING:
         connection.close()
-        advice = f"Make one with createdb --encoding={ENCODING} --template=template0."
+        advice = f"Create one with createdb --encoding={ENCODING} --template=template0."
         raise Unavailable(f"The database has the encoding {encoding}, which cannot hold every name. {advice}")
-    connection.prepared_max = PREPARED
+    connection.prepared_max = MAX_PREPARED
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.adapters.register_loader("date", TextLoader)
     connection.adapters.register_loader("timestamptz", InstantLoader)
-    connection.single_cursor = connection.cursor()
+    connection.single_cursor = cast("Cursor", connection.cursor())
     return connection
 
 
 @contextlib.contextmanager
 def translated() -> Iterator[None]:
-    """A block whose errors of the driver become ours."""
+    """Raise our errors for errors of the driver in a block."""
     try:
         yield
     except psycopg.Error as error:
@@ -202,7 +200,7 @@ def translated() -> Iterator[None]:
 
 
 def translate_error(error: psycopg.Error) -> Exception:
-    """What a driver's error means to callers: another transaction, too slow, out of reach, or the error that it is."""
+    """Return our error for an error of the driver; the error itself if a statement is wrong."""
     if isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected)):
         return TransientConflict(str(error))
     if isinstance(error, errors.LockNotAvailable):

@@ -1,4 +1,4 @@
-"""The connections of a process to PostgreSQL: lent to one user at a time, refused at once while the server is lost."""
+"""The connection pool of a process for PostgreSQL; it fails immediately while the server is unreachable."""
 
 import contextlib
 import threading
@@ -7,14 +7,14 @@ from retainer.store.engines.base import Unavailable
 from retainer.store.engines.postgresql_connection import REPLY_SECONDS, Connection, open_connection
 
 PAUSE_SECONDS = 0.1
-"""From the loss of the server, and from each attempt that failed, to the next attempt to connect."""
+"""Pause before each attempt to reconnect."""
 
 
 class Pool:
-    """As many connections are kept as were used at once.
+    """Connections that are kept open once a thread has needed them.
 
-    When one is found closed, the others of its generation are closed as well. When the server does not answer, or
-    refuses a new connection, callers do not wait for it: a thread tries to connect until it succeeds.
+    If one is found closed, all of its generation are closed. If the server does not answer or refuses a connection,
+    new connections fail immediately until a background thread has reconnected.
     """
 
     def __init__(self, conninfo: str) -> None:
@@ -24,11 +24,11 @@ class Pool:
         self._reason = ""
         self._generation = 0
         self._lock = threading.Lock()
-        self._is_back = threading.Event()  # one for each loss; its waiting thread ends when it is set
+        self._is_back = threading.Event()  # a new one for each outage; setting it ends the thread
         self._is_back.set()
 
     def lend(self) -> Connection:
-        """Lend a connection that nobody uses; its user gives it back. Raises Unavailable."""
+        """Lend an idle or new connection; the caller returns it with `give_back`. Raises Unavailable."""
         try:
             return self.idle.pop()
         except IndexError:  # all are lent
@@ -41,7 +41,7 @@ class Pool:
             raise
 
     def give_back(self, connection: Connection) -> None:
-        """Take back what was lent: for the next user, if its last transaction ended in order."""
+        """Take a lent connection back, and keep it if its last transaction has ended."""
         with self._lock:
             if connection.is_reusable() and connection.generation == self._generation:
                 self.idle.append(connection)
@@ -54,7 +54,7 @@ class Pool:
         connection.close()
 
     def close(self) -> None:
-        """Close what is idle, and later what is lent: none may be open when a process forks."""
+        """Close idle connections, and lent ones when they return: none may be open when a process forks."""
         self._renew(self._generation)
         self._is_back.set()
 
@@ -67,7 +67,7 @@ class Pool:
         return connection
 
     def _renew(self, generation: int) -> None:
-        """Begin another generation, if this one is the newest."""
+        """Close all connections of a generation, if it is the current one."""
         with self._lock:
             if generation != self._generation:
                 return
@@ -78,7 +78,7 @@ class Pool:
             connection.close()
 
     def _lose(self, reason: str) -> None:
-        """Refuse new connections until a thread has got one."""
+        """Refuse new connections until a thread has reconnected."""
         with self._lock:
             if self._is_back.is_set():
                 self._reason = reason

@@ -1,6 +1,6 @@
-"""What SQL says otherwise on each database: types of columns, and the few functions that both have by other names.
+"""SQL that differs between the databases: column types, and functions that have different names.
 
-SQLite's form of a function is the default: SQLAlchemy also looks at parts of a statement, without a dialect.
+SQLite's form of a function is the default, since SQLAlchemy also compiles parts of a statement without a dialect.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,65 +31,65 @@ from sqlalchemy.sql import functions
 from sqlalchemy.sql.compiler import DDLCompiler, SQLCompiler
 from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import TIMESTAMP, BigInteger, Boolean, Date, DateTime, Integer, NullType, Text
+from sqlalchemy.types import TIMESTAMP, BigInteger, Boolean, Date, DateTime, Integer, NullType, Text, TypeEngine
 
 from retainer.store.engines.base import Row
 
-# The first type is what SQLite's STRICT tables take, the second what PostgreSQL has for it.
+# The first type is for SQLite's STRICT tables, the second for PostgreSQL.
 INTEGER = Integer().with_variant(BigInteger(), "postgresql")
 FLAG = Boolean(create_constraint=False).with_variant(Integer(), "sqlite")
 DAY = Text().with_variant(Date(), "postgresql")
 INSTANT = Text().with_variant(TIMESTAMP(timezone=True), "postgresql")
-TEXT = Text().with_variant(Text(collation="C"), "postgresql")  # compared by code points, as SQLite does
+TEXT = Text().with_variant(Text(collation="C"), "postgresql")  # compared by code points, as in SQLite
 
-NUMBERED: dict[str, Any] = {"sqlite_strict": True, "sqlite_autoincrement": True}  # an id is never handed out twice
-KEYED: dict[str, Any] = {"sqlite_strict": True, "sqlite_with_rowid": False}  # found by its key alone
+NUMBERED: dict[str, Any] = {"sqlite_strict": True, "sqlite_autoincrement": True}  # an id is never assigned twice
+KEYED: dict[str, Any] = {"sqlite_strict": True, "sqlite_with_rowid": False}  # rows are found only by their key
 
 
 def key_with_account() -> UniqueConstraint:
-    """What references take along beside an id: on SQLite, for on PostgreSQL the primary key is just that."""
+    """The target of references, which include the account. PostgreSQL needs none: its primary key has both columns."""
     return UniqueConstraint("account_id", "id").ddl_if(dialect="sqlite")
 
 
 @compiles(PrimaryKeyConstraint, "postgresql")
 def _account_first(key: PrimaryKeyConstraint, compiler: DDLCompiler, **options: object) -> str:
-    """A key of an account's rows begins with the account, so that tables can be distributed by it."""
+    """Begin the key of an account's rows with the account, so that tables can be distributed by it."""
     text: str = compiler.visit_primary_key_constraint(key, **options)
     return text.replace("(id)", "(account_id, id)") if "account_id" in key.table.c else text
 
 
 class comma_list(FunctionElement[str]):  # noqa: N801  # it is called as a function
-    """An aggregate: the values of a column as text, separated by commas, in no order."""
+    """An aggregate: the values of a column as text, separated by commas, in any order."""
 
     type = Text()
     inherit_cache = True
 
 
 @compiles(comma_list)
-def _group_concat(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
+def _group_concat(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
     return f"group_concat({compiler.process(element.clauses, **options)})"
 
 
 @compiles(comma_list, "postgresql")
-def _string_agg(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
+def _string_agg(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
     return f"string_agg(CAST({compiler.process(element.clauses, **options)} AS TEXT), ',')"
 
 
 class json_row(FunctionElement[str]):  # noqa: N801
-    """Columns as one, a JSON array: describing, fetching and converting each of them takes the driver far longer."""
+    """Columns as one JSON array, which the driver fetches much faster than single columns."""
 
     type = Text()
     inherit_cache = True
 
 
 @compiles(json_row)
-def _json_array(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
+def _json_array(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
     return f"json_array({compiler.process(element.clauses, **options)})"
 
 
 @compiles(json_row, "postgresql")
-def _json_build_array(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
-    """The same array: instants with microseconds and `Z`, as SQLite keeps them."""
+def _json_build_array(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
+    """Return the same array: instants with microseconds and `Z`, as SQLite stores them."""
     parts = []
     for part in element.clauses:
         text = compiler.process(part, **options)
@@ -100,37 +100,37 @@ def _json_build_array(element: FunctionElement[str], compiler: SQLCompiler, **op
 
 
 class next_day(FunctionElement[str]):  # noqa: N801
-    """The day after a day; null after the calendar's last."""
+    """The day after a day; null after the last of the calendar."""
 
     type = DAY
     inherit_cache = True
 
 
 @compiles(next_day)
-def _date_modifier(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
+def _date_modifier(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
     return f"date({compiler.process(element.clauses, **options)}, '+1 day')"
 
 
 @compiles(next_day, "postgresql")
-def _date_plus(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
+def _date_plus(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
     return f"(nullif({compiler.process(element.clauses, **options)}, DATE '9999-12-31') + 1)"
 
 
 class zero_padded(FunctionElement[str]):  # noqa: N801
-    """A whole number as text with at least so many digits."""
+    """A whole number as text with a minimum number of digits."""
 
     type = Text()
     inherit_cache = True
 
 
 @compiles(zero_padded)
-def _printf(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
+def _printf(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
     number, width = (compiler.process(part, **options) for part in element.clauses)
     return f"printf('%0*d', {width}, {number})"
 
 
 @compiles(zero_padded, "postgresql")
-def _lpad(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
+def _lpad(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
     number, width = (compiler.process(part, **options) for part in element.clauses)
     return f"lpad(CAST({number} AS TEXT), greatest({width}, length(CAST({number} AS TEXT))), '0')"
 
@@ -143,30 +143,35 @@ class json_texts(FunctionElement[str]):  # noqa: N801
 
 
 @compiles(json_texts)
-def _json_each(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
+def _json_each(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
     return f"json_each({compiler.process(element.clauses, **options)})"
 
 
 @compiles(json_texts, "postgresql")
-def _json_elements(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
+def _json_elements(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
     return f"json_array_elements_text(CAST({compiler.process(element.clauses, **options)} AS JSON))"
 
 
-def listed(name: str, kind: Any = TEXT) -> Select[Any]:
-    """The values of a list that is bound as JSON: one prepared statement for lists of any length."""
+def listed(name: str, kind: TypeEngine[int] | TypeEngine[str] = TEXT) -> Select[Any]:
+    """Select the values of a list that is bound as JSON, so that one statement serves lists of any length."""
     value = json_texts(bindparam(name, type_=Text)).table_valued("value").c.value
     return select(value if kind is TEXT else cast(value, kind))
 
 
-class is_listed(FunctionElement[bool]):  # noqa: N801
-    """Whether a value is in a list that is bound as JSON: `is_listed(column, listed("ids").scalar_subquery())`."""
+class Condition(FunctionElement[bool]):
+    """A condition that SQLAlchemy must not compare with 1, as it does with a Boolean: SQLite would use no index."""
 
-    type = NullType()  # type: ignore[assignment]  # of a Boolean, SQLite is asked if it "= 1", and uses no index
-    inherit_cache = True
+    type = NullType()  # type: ignore[assignment]
 
     def self_group(self, against: object = None) -> Self:  # noqa: ARG002
-        """Stand in a condition as it is: `... IN (...) = 1`, as SQLite would have it, is found by no index."""
+        """Return the condition without a comparison."""
         return self
+
+
+class is_listed(Condition):  # noqa: N801
+    """Whether a value is in a list that is bound as JSON: `is_listed(column, listed("ids").scalar_subquery())`."""
+
+    inherit_cache = True
 
 
 @compiles(is_listed)
@@ -177,20 +182,15 @@ def _in_list(element: FunctionElement[bool], compiler: SQLCompiler, **options: o
 
 @compiles(is_listed, "postgresql")
 def _equals_any(element: FunctionElement[bool], compiler: SQLCompiler, **options: object) -> str:
-    """As an array, which the planner looks up in an index; a subquery it would join, and read the whole table."""
+    """Return an array, which the planner looks up in an index; for a subquery it would read the whole table."""
     value, values = (compiler.process(part, **options) for part in element.clauses)
     return f"{value} = ANY (ARRAY{values})"
 
 
-class is_rare(FunctionElement[bool]):  # noqa: N801
-    """A condition that few rows meet. Without statistics, SQLite would rather read the whole table in its order."""
+class is_rare(Condition):  # noqa: N801
+    """A condition that few rows meet. Without this hint, SQLite would read the whole table in the order of the list."""
 
-    type = NullType()  # type: ignore[assignment]  # as for is_listed
     inherit_cache = True
-
-    def self_group(self, against: object = None) -> Self:  # noqa: ARG002
-        """Stand in a condition as it is."""
-        return self
 
 
 @compiles(is_rare)
@@ -204,62 +204,62 @@ def _condition_itself(element: FunctionElement[bool], compiler: SQLCompiler, **o
 
 
 class json_item(FunctionElement[str]):  # noqa: N801
-    """The text of a member of a JSON array, by its position."""
+    """The text of an element of a JSON array, by its position."""
 
     type = Text()
     inherit_cache = True
 
 
 @compiles(json_item)
-def _json_arrow(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
+def _json_arrow(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
     array, position = (compiler.process(part, **options) for part in element.clauses)
     return f"{array} ->> {position}"
 
 
 @compiles(json_item, "postgresql")
-def _json_cast_arrow(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
+def _json_cast_arrow(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
     array, position = (compiler.process(part, **options) for part in element.clauses)
     return f"CAST({array} AS JSON) ->> {position}"
 
 
 def listed_rows(name: str, columns: list[Column[Any]]) -> Select[Any]:
-    """Rows that are bound as a JSON array of arrays, one for each row: the values of these columns."""
+    """Select rows that are bound as a JSON array of arrays with the values of these columns."""
     row = json_texts(bindparam(name, type_=Text)).table_valued("value").c.value
     return select(*(cast(json_item(row, literal_column(str(n))), column.type) for n, column in enumerate(columns)))
 
 
 @compiles(functions.sum, "postgresql")
-def _whole_sum(element: FunctionElement[str], compiler: SQLCompiler, **options: Any) -> str:
-    """PostgreSQL's sum of whole numbers is a decimal, whose quotients are not whole."""
+def _whole_sum(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
+    """Return a whole number: PostgreSQL's sum is a decimal, whose quotients are not whole."""
     return f"CAST(sum({compiler.process(element.clauses, **options)}) AS BIGINT)"
 
 
 def insert_or_add(table: Table, rows: Select[Any], sums: tuple[str, ...]) -> Insert:
-    """To insert rows of a key and its sums; where there is one with that key, its sums grow by theirs."""
+    """Return a statement that inserts rows of a key and sums, or adds the sums to an existing row of the key."""
     key = [column.name for column in table.primary_key]
     statement = postgresql.insert(table).from_select([*key, *sums], rows.where(true()))  # or ON is a join
-    grown = {name: table.c[name] + statement.excluded[name] for name in sums}
-    return statement.on_conflict_do_update(index_elements=key, set_=grown)  # SQLite says it in the same words
+    added = {name: table.c[name] + statement.excluded[name] for name in sums}
+    return statement.on_conflict_do_update(index_elements=key, set_=added)  # the same text on SQLite
 
 
 Combined = TypeVar("Combined", bound=HasCTE)
 Part = UpdateBase | CTE
-"""A part of a statement: it writes, or selects what others read by its name."""
+"""A part of a statement: it writes rows, or selects rows that other parts read by its name."""
 
 
 def combined(statement: Combined, *parts: Part) -> Combined:
-    """One statement that also does what others do; none of them sees what another has written."""
+    """Return a statement that includes others; none of them sees the changes of another."""
     numbered = (part if isinstance(part, CTE) else part.cte(f"also_{n}") for n, part in enumerate(parts, 1))
     return statement.add_cte(*numbered)
 
 
 def rows_of(name: str, columns: Iterable[ColumnElement[object]]) -> TableClause:
-    """The rows that a part of a statement selects or returns, by its name."""
+    """Return the rows that a part of a statement selects or returns, by its name."""
     return TableClause(name, *(column(each.name, each.type) for each in columns))
 
 
 def blocks(rows: list[Row]) -> Iterator[list[Row]]:
-    """Yield rows by hundreds, then by tens, then one by one: few sizes, for each of which there is a statement."""
+    """Yield blocks of 100 rows, then of 10, then single rows: each size needs a statement."""
     start = 0
     for size in (100, 10, 1):
         while len(rows) - start >= size:
@@ -269,7 +269,7 @@ def blocks(rows: list[Row]) -> Iterator[list[Row]]:
 
 @cache
 def insertion(table: Table, rows: int) -> str:
-    """Return the statement that inserts so many rows, each with all columns as declared; a value has a place `?`."""
+    """Return the statement that inserts a number of rows with all columns as declared."""
     names = ", ".join(column.name for column in table.c)
-    places = ", ".join("?" * len(table.c))
-    return f"INSERT INTO {table.name} ({names}) VALUES {', '.join([f'({places})'] * rows)}"
+    placeholders = ", ".join("?" * len(table.c))
+    return f"INSERT INTO {table.name} ({names}) VALUES {', '.join([f'({placeholders})'] * rows)}"

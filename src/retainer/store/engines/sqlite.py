@@ -1,4 +1,4 @@
-"""SQLite: one file, one process, and a transaction that writers share while they wait."""
+"""SQLite: one file, one serving process, and a transaction that waiting writers share."""
 
 import contextlib
 import fcntl
@@ -39,44 +39,44 @@ try:
 except ImportError:  # the wheel exists for Linux only; elsewhere the standard module must be new enough
     import sqlite3 as driver
 
-# The driver looks for an adapter of every value but numbers and texts: without one, at five times the cost of a text.
-driver.register_adapter(type(None), {None: None}.get)  # as a function of the interpreter, not of ours
+# The driver looks for an adapter of every value but numbers and texts; without one, it costs five times as much.
+driver.register_adapter(type(None), {None: None}.get)  # a C function is faster than a lambda
 driver.register_adapter(bool, int)
-driver.register_adapter(quoted_name, str)  # a table's name, under which its rows are counted
+driver.register_adapter(quoted_name, str)  # the name of a table, which `totals` counts by
 
-OLDEST_SAFE = (3, 51, 3)  # before it, two connections that write or checkpoint at once can corrupt a WAL database
+OLDEST_SAFE = (3, 51, 3)  # older versions can corrupt a WAL database when two connections write or checkpoint together
 PRAGMAS = (
     *("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"),
     *("journal_size_limit=67108864", "cache_size=-16384", "mmap_size=268435456"),
 )
 CACHED_STATEMENTS = 64
-"""Compiled statements that a connection keeps; each takes some 13 KB, and there may be a connection for each thread."""
-FATAL_ERRORS = {"IOERR", "CANTOPEN", "READONLY", "NOTADB", "CORRUPT"}  # no connection that was open then is used again
+"""Compiled statements that a connection caches, of about 13 KB each; there may be a connection for each thread."""
+FATAL_ERRORS = {"IOERR", "CANTOPEN", "READONLY", "NOTADB", "CORRUPT"}  # after these, no open connection is used again
 OUT_OF_REACH = {"BUSY", "LOCKED", "FULL", "PROTOCOL", *FATAL_ERRORS}
-STEPS = 1_000_000  # of SQLite's machine, some 10 ms, after which a statement asks whether its time is up
-ROOM = 1024 * 1024  # free bytes that SQLite needs for the files beside a database
+DEADLINE_STEPS = 1_000_000  # of SQLite's machine, about 10 ms, between checks of the deadline
+MIN_FREE_BYTES = 1024 * 1024  # for the files that SQLite keeps next to a database
 
 
 class Connection(driver.Connection):  # type: ignore[misc]  # its driver has no types
-    """A connection whose statements end when the time of their transaction is up."""
+    """A connection that interrupts its statements at the deadline of their transaction."""
 
-    deadline: list[float]  # in a list, to which SQLite's handler refers without keeping the connection alive
+    deadline: list[float]  # a list, so that SQLite's handler does not keep the connection alive
 
     def watch_deadline(self) -> None:
-        """Let statements ask for the deadline while they run."""
+        """Let statements check the deadline while they run."""
         self.deadline = deadline = [math.inf]
-        self.set_progress_handler(lambda: time.monotonic() > deadline[0], STEPS)
+        self.set_progress_handler(lambda: time.monotonic() > deadline[0], DEADLINE_STEPS)
 
 
 class Sqlite(Engine):
-    """One SQLite file, and connections that are lent to one user at a time."""
+    """One SQLite file and its connections."""
 
     name = "SQLite"
     dialect = sqlite.dialect(paramstyle="numeric_dollar")
     marker = "?"
-    returns_ids = False  # RETURNING would make an INSERT a quarter dearer
+    returns_ids = False  # RETURNING would make an INSERT 25 % slower
     combines_writes = False
-    waits_for_schema = "Nothing can be written meanwhile."
+    waits_for_schema = "All writes wait until it ends."
     hint = "the file and its disk"
     driver: Any = driver
     conflict = driver.IntegrityError
@@ -88,37 +88,37 @@ class Sqlite(Engine):
         self.path = path
         self.writers = GroupCommit(self)
         self._idle: list[DriverConnection] = []
-        self._open: set[DriverConnection] = set()  # what is lent and not in here is closed when it is given back
+        self._open: set[DriverConnection] = set()  # a lent connection that is not in it is closed when it returns
 
     @property
     def version(self) -> str:
-        """The version of the library."""
+        """Return the version of the library."""
         return str(driver.sqlite_version)
 
     @property
     def location(self) -> str:
-        """The path of the file."""
+        """Return the path of the file."""
         return str(self.path)
 
     @property
     def connections(self) -> tuple[int, int]:
-        """How many connections are open, and how many of them nobody uses."""
+        """Return the number of open connections, and how many of them are idle."""
         return len(self._open), len(self._idle)
 
     def translate_error(self, error: Exception) -> Exception:
-        """What a driver's error means to callers: others are in the way, out of reach, or our fault."""
+        """Return our error for an error of the driver; the error itself if a statement is wrong."""
         _, name, *_ = *str(getattr(error, "sqlite_errorname", "")).split("_"), ""
         if name in FATAL_ERRORS:
             self.close()
         if name == "INTERRUPT":
-            return DeadlineExceeded("A statement was ended, as the time of its transaction was up.")
+            return DeadlineExceeded("A statement was interrupted at the deadline of its transaction.")
         kind = Busy if name == "BUSY" else Unavailable
         return kind(str(error)) if name in OUT_OF_REACH else error
 
     def connect(self) -> DriverConnection:
-        """A new connection with every promise switched on: durable commits, foreign keys, no trusted schema."""
-        if not self.path.exists():  # SQLite would create an empty one; a URI that forbids that makes every read slower
-            raise Unavailable(f"The database {self.path} is not there. Check that its disk is.")
+        """Open a connection with durable commits, foreign keys and no trusted schema."""
+        if not self.path.exists():  # or SQLite would create it; a URI with mode=rw makes every read slower
+            raise Unavailable(f"The database {self.path} does not exist. Check that its disk is mounted.")
         options = {"timeout": WAIT_SECONDS, "isolation_level": None, "check_same_thread": False}
         connection = driver.connect(str(self.path), **options, cached_statements=CACHED_STATEMENTS, factory=Connection)
         connection.watch_deadline()
@@ -134,38 +134,38 @@ class Sqlite(Engine):
             raise self.translate_error(error) from error
 
     def all(self, cursor: DriverCursor) -> list[Row]:
-        """Return all rows of a statement, which goes on to run for that."""
+        """Return all rows of a statement, which runs while they are fetched."""
         try:
             return super().all(cursor)
         except driver.DatabaseError as error:
             raise self.translate_error(error) from error
 
     def first(self, cursor: DriverCursor) -> Row | None:
-        """Return the first row of a statement, which goes on to run for that."""
+        """Return the first row of a statement, which runs while it is fetched."""
         try:
             return super().first(cursor)
         except driver.DatabaseError as error:
             raise self.translate_error(error) from error
 
     def limit(self, connection: DriverConnection, deadline: float) -> None:
-        """Interrupt a statement at the deadline, unless its transaction holds the work of others.
+        """Interrupt a statement at the deadline, unless other writers share its transaction.
 
-        With a writing statement that is interrupted, SQLite undoes the whole transaction. A writer that shares one is
-        stopped between its statements.
+        SQLite rolls the whole transaction back when it interrupts a write. A writer that shares one is stopped between
+        its statements.
         """
         connection.deadline[0] = math.inf if self.writers.is_shared(connection) else deadline
 
     def lift_limit(self, connection: DriverConnection) -> None:
-        """Interrupt nothing any more: a commit is not to be."""
+        """Interrupt nothing: a commit must not be interrupted."""
         connection.deadline[0] = math.inf
 
     def insert_rows(self, connection: DriverConnection, table: Table, rows: list[Row]) -> None:
-        """Insert many rows in few statements: between two, other threads may run for as long as they like."""
+        """Insert many rows in few statements, as other threads may run between two statements."""
         for block in blocks(rows):
             self.run(connection, insertion(table, len(block)), [*itertools.chain.from_iterable(block)])
 
     def begin(self) -> DriverConnection:
-        """Lend a connection on which a writing transaction has begun, beside which there is no other."""
+        """Begin the only writing transaction; lend its connection."""
         connection = self.connection()
         try:
             self.run(connection, "BEGIN IMMEDIATE", [])
@@ -175,7 +175,7 @@ class Sqlite(Engine):
         return connection
 
     def end(self, connection: DriverConnection, *, commit: bool) -> None:
-        """Make a transaction durable, or undo it, which SQLite may have done itself, on a full disk for one."""
+        """Commit a transaction or roll it back, unless SQLite has done so itself, as on a full disk."""
         try:
             if commit or connection.in_transaction:
                 connection.execute("COMMIT" if commit else "ROLLBACK")
@@ -187,16 +187,16 @@ class Sqlite(Engine):
         finally:
             self.give_back(connection)
 
-    def begin_write(self, account_id: int | None) -> DriverConnection:  # noqa: ARG002  # SQLite has one writer for all accounts
-        """Wait for the turn to write, and lend the connection of the transaction that writers share."""
+    def begin_write(self, account_id: int | None) -> DriverConnection:  # noqa: ARG002
+        """Wait for the turn to write; lend the connection of the transaction that writers share."""
         return self.writers.begin()
 
-    def end_write(self, connection: DriverConnection, *, commit: bool) -> None:  # noqa: ARG002  # its group holds the connection
-        """Make what was written durable, with what others have written, or undo it."""
+    def end_write(self, connection: DriverConnection, *, commit: bool) -> None:  # noqa: ARG002
+        """Commit the shared transaction, or roll back the part of this writer."""
         self.writers.end(commit=commit)
 
     def begin_snapshot(self, connection: DriverConnection) -> None:
-        """Let all statements that follow on a connection see one state of the database."""
+        """Let all following statements of a connection see one state of the database."""
         self.run(connection, "BEGIN", [])
 
     def end_snapshot(self, connection: DriverConnection) -> None:
@@ -204,19 +204,19 @@ class Sqlite(Engine):
         self.end(connection, commit=False)
 
     def savepoint(self, connection: DriverConnection, *, may_repeat: bool) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002
-        """A block as any other: a statement that is refused has changed nothing."""
+        """Do nothing: a statement that fails has changed nothing."""
         return contextlib.nullcontext()
 
     def count_changed(self, connection: DriverConnection, cursor: DriverCursor) -> int:  # noqa: ARG002
-        """How many rows a statement has changed."""
+        """Return how many rows a statement has changed."""
         return int(cursor.rowcount)
 
     def new_id(self, cursor: DriverCursor) -> int:
-        """The id of the row that a statement has just inserted."""
+        """Return the id of the row that a statement has inserted."""
         return int(cursor.lastrowid)
 
     def connection(self) -> DriverConnection:
-        """Lend a connection that nobody uses; its user gives it back."""
+        """Lend an idle or new connection; the caller returns it with `give_back`."""
         try:
             return self._idle.pop()
         except IndexError:  # all are lent
@@ -225,12 +225,12 @@ class Sqlite(Engine):
             connection = self.connect()
         except driver.DatabaseError as error:
             raise self.translate_error(error) from error
-        if os.access(self.path, os.W_OK):  # or it reads only, for as long as it is open
+        if os.access(self.path, os.W_OK):  # or SQLite opened it read-only, for good
             self._open.add(connection)
         return connection
 
     def give_back(self, connection: DriverConnection) -> None:
-        """Take back what was lent: for the next user, or to be closed when it went stale meanwhile."""
+        """Take a lent connection back, and close it if it cannot be used again."""
         if connection in self._open:
             self._idle.append(connection)
         else:
@@ -239,16 +239,16 @@ class Sqlite(Engine):
 
     @contextlib.contextmanager
     def schema_change(self) -> Iterator[SchemaConnection]:
-        """A transaction in which tables are made and rebuilt; one process at a time is in it, and no connection open.
+        """Begin a transaction that creates and rebuilds tables; one process at a time may do so.
 
-        Raises RuntimeError when it leaves references to nothing.
+        Raises RuntimeError if it leaves broken references.
         """
         with open(self.path.with_suffix(".lock"), "w", opener=private) as file:  # Path.open takes no opener
             fcntl.flock(file, fcntl.LOCK_EX)
             self.close()
             with self._sqlalchemy("BEGIN IMMEDIATE") as connection:
                 raw: DriverConnection = connection.connection.driver_connection
-                raw.execute("PRAGMA foreign_keys=OFF")  # or a table that is rebuilt would take its children with it
+                raw.execute("PRAGMA foreign_keys=OFF")  # or rebuilding a table would delete the rows that refer to it
                 with connection.begin():
                     assigned = last_ids(raw)
                     yield connection
@@ -256,7 +256,7 @@ class Sqlite(Engine):
                         raise_last_id(raw, name, last_id)
                     write_statistics(raw)
                     if broken := raw.execute("PRAGMA foreign_key_check").fetchall():
-                        raise RuntimeError(f"The change of the schema left references to nothing: {broken[:5]}")
+                        raise RuntimeError(f"The change of the schema left broken references: {broken[:5]}")
 
     @contextlib.contextmanager
     def read_snapshot(self) -> Iterator[SchemaConnection]:
@@ -288,15 +288,15 @@ class Sqlite(Engine):
         return self.path.exists()
 
     def create_storage(self) -> None:
-        """Make the folder and the file, for their owner alone. Raises Unavailable for a network share."""
+        """Create the folder and the file, for their owner alone. Raises Unavailable for a network share."""
         make_local_folder(self.path.parent)
         if not self.path.exists():  # SQLite creates -wal and -shm with the same mode
             self.path.touch(mode=0o600)
 
     @contextlib.contextmanager
     def serve_alone(self) -> Iterator[None]:
-        """A block in which no other process serves the file, as limits are counted in one. Raises SettingsError."""
-        with open(self.path.with_suffix(".serving"), "w", opener=private) as file:  # as for the lock of the schema
+        """Keep other processes from serving the file during a block. Raises SettingsError."""
+        with open(self.path.with_suffix(".serving"), "w", opener=private) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -306,16 +306,16 @@ class Sqlite(Engine):
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
-        """A block in which the file has all content and nobody can open it, so that another may take its place.
+        """Keep other processes from opening the file during a block in which it may be replaced, without a log.
 
-        Raises Unavailable when another process has it open.
+        Raises Unavailable if another process has it open.
         """
         with contextlib.closing(driver.connect(str(self.path), WAIT_SECONDS, isolation_level=None)) as connection:
             try:
                 connection.execute("PRAGMA journal_mode=DELETE").fetchall()
                 connection.execute("BEGIN EXCLUSIVE")
-                is_open = connection.execute("PRAGMA journal_mode").fetchone() != ("delete",)  # since between the two
-            except driver.Error as error:  # what SQLite cannot open is open nowhere
+                is_open = connection.execute("PRAGMA journal_mode").fetchone() != ("delete",)  # opened between both
+            except driver.Error as error:  # a file that SQLite cannot open is not in use
                 is_open = error.sqlite_errorname.startswith("SQLITE_BUSY")
             if is_open:
                 raise Unavailable(f"Another process uses {self.path}. Stop servers, monitors and commands first.")
@@ -323,16 +323,16 @@ class Sqlite(Engine):
 
     def world_readable(self) -> list[Path]:
         """Return the folder and files of the database that other users of this machine may access."""
-        beside = (self.path.with_name(f"{self.path.name}-{end}") for end in ("wal", "shm"))
-        return world_readable([self.path.parent, self.path, *beside])
+        sidecars = (self.path.with_name(f"{self.path.name}-{end}") for end in ("wal", "shm"))
+        return world_readable([self.path.parent, self.path, *sidecars])
 
     def is_full(self, error: Exception) -> bool:
-        """Whether the disk has no room for the database and the files beside it."""
+        """Return whether the disk has no room for the database and the files next to it."""
         name = getattr(error.__cause__, "sqlite_errorname", "")
-        return name == "SQLITE_FULL" or shutil.disk_usage(self.path.parent).free < ROOM
+        return name == "SQLITE_FULL" or shutil.disk_usage(self.path.parent).free < MIN_FREE_BYTES
 
     def close(self) -> None:
-        """Close what is idle, and later what is lent: none may be open when a process forks."""
+        """Close idle connections, and lent ones when they return: none may be open when a process forks."""
         idle, self._idle, self._open = self._idle, [], set()
         for connection in idle:
             self.give_back(connection)
