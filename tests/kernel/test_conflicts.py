@@ -79,7 +79,7 @@ def test_a_write_that_is_undone_again_and_again_is_refused_for_now_and_leaves_no
     with undone(database, "clients", 1000, moment) as tries:
         answer = api.post("/clients", {"name": "Bergmann"}, headers={"Idempotency-Key": "k"})
         assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "unavailable", "2")
-        assert answer.json["message"].startswith("Others are writing the same.")
+        assert answer.json["message"].startswith("Other requests are writing the same records.")
         assert not api.app.log.outages.is_on, "the database can be used"
         assert tries() == RETRIES + 1
     assert api.get("/clients").data == []

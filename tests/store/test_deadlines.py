@@ -115,7 +115,7 @@ def test_a_request_that_takes_too_long_is_answered_and_has_done_nothing(api):
     refused = api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"})
     assert (refused.status, refused.code, refused.headers["retry-after"]) == (503, "unavailable", "2")
     assert "took too long" in refused.json["message"]
-    assert "ask for less at once" in refused.json["message"]
+    assert "Ask for less in one request" in refused.json["message"]
     for statement in LIFT[api.store.engine.name]:
         api.sql(statement)
     api.store.seconds = 20

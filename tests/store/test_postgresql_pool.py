@@ -237,9 +237,7 @@ def test_a_database_that_cannot_hold_every_name_is_refused(postgresql_databases)
         admin.execute("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
         try:
             engine = postgresql.Postgresql(make_conninfo(postgresql_databases.prototype, dbname="latin"))
-            with pytest.raises(
-                Unavailable, match=r"has the encoding LATIN1.* createdb --encoding=UTF8"
-            ):
+            with pytest.raises(Unavailable, match=r"has the encoding LATIN1.* createdb --encoding=UTF8"):
                 engine.connection()
             engine.close()
         finally:

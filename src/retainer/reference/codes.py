@@ -75,7 +75,7 @@ ADVICE = {
     "unavailable": (
         "The database is out of reach or too busy, others have written for too long, or too many bodies are awaited. "
         "Try again after `Retry-After`. Whether a write was done is not known: send it with its `Idempotency-Key`. A "
-        "request that itself took too long was undone, and its message says so: ask for less at once."
+        "request that took too long itself was rolled back, and its message says so: ask for less in one request."
     ),
 }
 """By code, in the order in which requests are examined."""
