@@ -183,7 +183,7 @@ class Engine(ABC):
         """Let a table that this change of the schema created assign higher ids than this one."""
 
     def analyze(self, connection: SchemaConnection, table: Table) -> None:  # noqa: B027
-        """Update the planner's statistics of a table. SQLite uses none, so that its plans stay the same."""
+        """Update the planner's statistics of a table. Those of SQLite are fixed, so that its plans stay the same."""
 
     @abstractmethod
     def has_table(self, name: str) -> bool:
