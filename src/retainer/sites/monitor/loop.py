@@ -21,7 +21,6 @@ CONCURRENCY = 100
 DRAIN_SECONDS = 5.0
 LEASE = timedelta(seconds=4 * TOTAL_SECONDS)  # longer than a probe and saving its result can take
 REFRESH_TICKS = 120
-REASON = "the monitor checks the sites of all accounts"
 
 Checked = tuple[DueSite, CheckResult]
 T = TypeVar("T")
@@ -100,7 +99,7 @@ class Monitor:
     def _save(self, results: list[Checked]) -> None:
         """Save results in one transaction; if that fails, save each in its own."""
         try:
-            with self.store.unscoped(REASON, write=True) as tx:
+            with self.store.unscoped(write=True) as tx:
                 for site, result in results:
                     schedule.save_result(tx, site, result)
         except Exception as error:  # noqa: BLE001  # a site without its result is due again when its lease ends
@@ -113,12 +112,12 @@ class Monitor:
             self.checked += len(results)
 
     def _claim(self, free: int) -> list[DueSite]:
-        with self.store.unscoped(REASON) as tx:  # most ticks find nothing, and need no lock
+        with self.store.unscoped() as tx:  # most ticks find nothing, and need no lock
             if not schedule.anything_due(tx):
                 return []
-        with self.store.unscoped(REASON, write=True) as tx:
+        with self.store.unscoped(write=True) as tx:
             return schedule.claim(tx, free, LEASE)
 
     def _refresh(self) -> None:
-        with self.store.unscoped(REASON, write=True) as tx:
+        with self.store.unscoped(write=True) as tx:
             schedule.refresh(tx)
