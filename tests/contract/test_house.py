@@ -179,6 +179,7 @@ BOUNDED = {
     "values/reading.py:writable_fields": "two uses: Create and Change",
     "work/propagation.py:_count_entries": "two nouns",
     "work/propagation.py:_update_tasks": "the members that tasks inherit",
+    "shared/relations.py:_select_row": "the tables and types that callers name",
     "work/templates.py:_select_by": "the parents of milestones and tasks",
 }
 """What bounds a cache whose arguments are not all declared; all others are least-recently-used caches of a size."""

@@ -1,19 +1,19 @@
 """Relations between records: the broader follows from the narrower, and a status moves as its table allows."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
+from functools import cache
 from typing import NamedTuple, TypeVar
 
-from sqlalchemy import Select, Table, bindparam, func, select
+from sqlalchemy import Select, Table, bindparam, func, null, select
 
 from retainer.schema.crm import clients
 from retainer.schema.identity import users
 from retainer.store.constraints import singular
-from retainer.store.statements import Statement
 from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_POSITION, ME
 from retainer.values.records import Record
 
-T = TypeVar("T")
+N = TypeVar("N", bound=NamedTuple)
 ACTIVE = select(users.c.is_active).where(users.c.id == bindparam("id"))
 CLIENT_STATUS = select(clients.c.status).where(clients.c.id == bindparam("id"))
 
@@ -29,10 +29,16 @@ class Parent(NamedTuple):
     client_id: int | None
 
 
-def load_row(tx: Tx, kind: Callable[..., T], statement: Statement, record_id: int | None) -> T | None:
-    """Return the columns of a record by their names; None without an id, or if there is no such record."""
-    row = None if record_id is None else tx.one(statement, id=record_id)
-    return None if row is None else kind(*row)
+def load_row(tx: Tx, kind: type[N], table: Table, record_id: int | None) -> N | None:
+    """Return the columns of a record that `kind` names; None without an id, or if there is no such record."""
+    row = None if record_id is None else tx.one(_select_row(table, kind._fields), id=record_id)
+    return None if row is None else kind._make(row)
+
+
+@cache
+def _select_row(table: Table, names: tuple[str, ...]) -> Select[int]:
+    columns = (table.c[name] if name in table.c else null() for name in names)
+    return select(*columns).where(table.c.id == bindparam("id"))
 
 
 def sent_fields(record: Record) -> SentFields:

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from msgspec import Meta
-from sqlalchemy import ColumnElement, Table, bindparam, or_, select
+from sqlalchemy import ColumnElement, Table, or_
 
 from retainer.crm.tags import TagFilter, TagIds, save_tags
 from retainer.errors import invalid
@@ -156,7 +156,6 @@ class SiteFilter(Filter):
             )
 
 
-PROJECT = select(projects.c.client_id).where(projects.c.id == bindparam("id"))
 REFERRING = relations.counts_of("site_id", tickets)
 RELATIONS = ("client_id", "project_id")
 
@@ -165,7 +164,7 @@ def build_site(tx: Tx, site: Site, before: Site | None, sent: relations.SentFiel
     """Return a site with its derived fields; note every error."""
     plugins.validate_plugins(tx, site.plugins or [])
     if relations.concerns(before, sent, *RELATIONS):
-        project = relations.load_row(tx, relations.Parent, PROJECT, site.project_id)
+        project = relations.load_row(tx, relations.Parent, projects, site.project_id)
         if project:
             relations.derive_parent(tx, site, sent, "project_id", "client_id", project.client_id)
     site.name = site.name or (urlsplit(site.url).hostname or site.url)[:191]

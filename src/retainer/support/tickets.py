@@ -202,12 +202,9 @@ class Context(NamedTuple):
     contact: Requester | None = None
 
 
-CONTACT = select(*external_contacts.c[Requester._fields]).where(external_contacts.c.id == bindparam("id"))
 CONTACT_BY_EMAIL = select(*external_contacts.c[Requester._fields]).where(
     external_contacts.c.client_id == bindparam("client"), external_contacts.c.email_folded == bindparam("email")
 )
-SITE = select(sites.c.client_id).where(sites.c.id == bindparam("id"))
-PROJECT = select(projects.c.client_id).where(projects.c.id == bindparam("id"))
 RELATIONS = ("client_id", "project_id", "site_id", "contact_id")
 
 
@@ -233,9 +230,9 @@ def load_context(tx: Tx, ticket: Ticket, before: Ticket | None, sent: relations.
     if not relations.concerns(before, sent, *RELATIONS):
         return Context()
     return Context(
-        relations.load_row(tx, relations.Parent, PROJECT, ticket.project_id),
-        relations.load_row(tx, relations.Parent, SITE, ticket.site_id),
-        relations.load_row(tx, Requester, CONTACT, ticket.contact_id),
+        relations.load_row(tx, relations.Parent, projects, ticket.project_id),
+        relations.load_row(tx, relations.Parent, sites, ticket.site_id),
+        relations.load_row(tx, Requester, external_contacts, ticket.contact_id),
     )
 
 

@@ -10,7 +10,7 @@ the template, or its earliest date, and the start of the copy; a copy without a 
 from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import func, select
 
 from retainer.billing.quotes import conversion
 from retainer.billing.quotes import types as quote_types
@@ -182,12 +182,9 @@ class ProjectClient(NamedTuple):
     currency: str
 
 
-CLIENT = select(*clients.c[ProjectClient._fields]).where(clients.c.id == bindparam("id"))
-
-
 def build_project(tx: Tx, project: Project, before: Project | None = None) -> Project:
     """Return a project with its derived fields; note every error."""
-    client = relations.load_row(tx, ProjectClient, CLIENT, project.client_id)
+    client = relations.load_row(tx, ProjectClient, clients, project.client_id)
     project.manager_id = relations.resolve_user(tx, project.manager_id)
     validate_project(tx, project, before, client)
     project.currency = client.currency if client else tx.actor.currency
@@ -241,7 +238,9 @@ def validate_change(tx: Tx, project: Project, before: Project) -> None:
 
 def propagate_client(tx: Tx, project: Project, before: Project) -> None:
     """Write a project's new client to its tasks, and that client's currency to its milestones."""
-    if project.client_id != before.client_id and (project.client_id is None or tx.one(CLIENT, id=project.client_id)):
+    if project.client_id == before.client_id:
+        return
+    if project.client_id is None or relations.load_row(tx, ProjectClient, clients, project.client_id):
         propagation.propagate_project(tx, project.id, project.client_id, project.currency)
 
 

@@ -123,11 +123,11 @@ class TaskFilter(Filter):
 
 
 class TaskParent(NamedTuple):
-    """A milestone, parent task or ticket, as far as a task follows from it."""
+    """A milestone, parent task or ticket, as far as a task follows from it; null where it has no such field."""
 
     project_id: int | None
-    client_id: int | None = None
-    parent_id: int | None = None
+    client_id: int | None
+    parent_id: int | None
 
 
 class TaskProject(NamedTuple):
@@ -150,9 +150,6 @@ class Context(NamedTuple):
     project: TaskProject | None = None
 
 
-MILESTONE = select(milestones.c.project_id).where(milestones.c.id == bindparam("id"))
-PARENT = select(*tasks.c[TaskParent._fields]).where(tasks.c.id == bindparam("id"))
-TICKET = select(*tickets.c["project_id", "client_id"]).where(tickets.c.id == bindparam("id"))
 PROJECT = (
     select(*projects.c[TaskProject._fields[:-1]], clients.c.status)
     .select_from(projects.outerjoin(clients, clients.c.id == projects.c.client_id))
@@ -187,13 +184,14 @@ def load_context(tx: Tx, task: Task, before: Task | None, sent: relations.SentFi
     """Return the records that a task follows from; none if the body sets no relation."""
     if task.billable is not None and not relations.concerns(before, sent, *RELATIONS):
         return Context()
-    milestone = relations.load_row(tx, TaskParent, MILESTONE, task.milestone_id)
-    parent = relations.load_row(tx, TaskParent, PARENT, task.parent_id)
-    ticket = relations.load_row(tx, TaskParent, TICKET, task.ticket_id)
+    milestone = relations.load_row(tx, TaskParent, milestones, task.milestone_id)
+    parent = relations.load_row(tx, TaskParent, tasks, task.parent_id)
+    ticket = relations.load_row(tx, TaskParent, tickets, task.ticket_id)
     derived = (narrow.project_id for narrow in (milestone, parent, ticket) if narrow and narrow.project_id)
     stated = task.project_id if "project_id" in sent else None
-    project = relations.load_row(tx, TaskProject, PROJECT, stated or next(derived, task.project_id))
-    return Context(milestone, parent, ticket, project)
+    project_id = stated or next(derived, task.project_id)
+    row = tx.one(PROJECT, id=project_id) if project_id else None
+    return Context(milestone, parent, ticket, TaskProject(*row) if row else None)
 
 
 def derive_parents(tx: Tx, task: Task, context: Context, sent: relations.SentFields) -> None:
