@@ -1,8 +1,7 @@
 """Billing: quotes, invoices, allocations (the work on each line), payments, credit notes and expenses."""
 
-from typing import Any
-
 from sqlalchemy import Index, Table, column
+from sqlalchemy.schema import SchemaItem
 
 from retainer.schema.columns import (
     day,
@@ -30,7 +29,7 @@ ISSUED_INVOICES = (*OPEN_INVOICES, "paid", "written_off")
 """The statuses of an invoice that counts as revenue: neither a draft nor void."""
 
 
-def line_table(name: str, parent: str, *items: Any) -> Table:
+def line_table(name: str, parent: str, *items: SchemaItem) -> Table:
     """Declare the lines of a kind of document."""
     return tenant_table(
         name,
@@ -202,7 +201,7 @@ credit_note_shares = tenant_table(
     Index(None, "account_id", "credit_note_id"),
     Index(None, "account_id", "project_id"),
 )
-"""The part of the subtotal of a credit note that each project is credited with."""
+"""The share of each project in the subtotal of a credit note."""
 
 expenses = tenant_table(
     "expenses",

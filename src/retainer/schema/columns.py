@@ -1,8 +1,8 @@
-"""Kinds of column and of table: how values go into the database and come out again, and what every table has."""
+"""Constructors of columns and tables, with the conversions of values into the database and back."""
 
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 from sqlalchemy import (
@@ -17,77 +17,80 @@ from sqlalchemy import (
     column,
     literal,
 )
+from sqlalchemy.schema import SchemaItem
 
 from retainer.store.engines.sql import DAY, FLAG, INSTANT, INTEGER, KEYED, NUMBERED, TEXT, key_with_account
 from retainer.store.tables import metadata
 from retainer.values.collation import Fold, sort_key
 from retainer.values.exact import decimal_text
 
-
-def text(name: str, *, optional: bool = False, **options: Any) -> Column[Any]:
-    """A text; null rather than empty when there is none."""
-    return Column(name, TEXT, nullable=optional, **options)
+T = TypeVar("T")
 
 
-def integer(name: str, *, optional: bool = False, **options: Any) -> Column[Any]:
+def text(name: str, *, optional: bool = False, server_default: str | None = None) -> Column[str]:
+    """A text; null instead of an empty text."""
+    return Column(name, TEXT, nullable=optional, server_default=server_default)
+
+
+def integer(name: str, *, optional: bool = False, server_default: str | None = None) -> Column[int]:
     """A whole number."""
-    return Column(name, INTEGER, nullable=optional, **options)
+    return Column(name, INTEGER, nullable=optional, server_default=server_default)
 
 
-def flag(name: str, **options: Any) -> Column[Any]:
+def flag(name: str, *, server_default: str | None = None) -> Column[bool]:
     """A boolean, never null."""
-    return Column(name, FLAG, nullable=False, info={"out": bool}, **options)
+    return Column(name, FLAG, nullable=False, info={"out": bool}, server_default=server_default)
 
 
-def day(name: str, *, optional: bool = False) -> Column[Any]:
-    """A calendar day in the account's zone, `YYYY-MM-DD`."""
+def day(name: str, *, optional: bool = False) -> Column[str]:
+    """A day in the account's time zone, `YYYY-MM-DD`."""
     return Column(name, DAY, nullable=optional)
 
 
-def instant(name: str, *, optional: bool = False) -> Column[Any]:
+def instant(name: str, *, optional: bool = False) -> Column[str]:
     """A moment in UTC, RFC 3339 with microseconds and `Z`, so that text order is time order."""
     return Column(name, INSTANT, nullable=optional)
 
 
-def decimal(name: str, *, optional: bool = False) -> Column[Any]:
+def decimal(name: str, *, optional: bool = False) -> Column[str]:
     """An exact decimal, stored as its canonical text: `7.5` for 7.50."""
     return Column(name, TEXT, nullable=optional, info={"into": decimal_text, "out": Decimal})
 
 
-def price(name: str) -> Column[Any]:
-    """An exact decimal, stored as the text in which it is answered, with its trailing zeros."""
+def price(name: str) -> Column[str]:
+    """An exact decimal, stored as the text that responses show, with its trailing zeros."""
     return Column(name, TEXT, nullable=False, info={"into": lambda value: format(value, "f"), "out": Decimal})
 
 
-def embedded(name: str, *, optional: bool = False) -> Column[Any]:
-    """A structure or list that belongs to the row alone, stored as JSON; the type of the record's field decodes it."""
+def embedded(name: str, *, optional: bool = False) -> Column[str]:
+    """A structure or list of the row, stored as JSON and decoded by the type of the record's field."""
     info = {"into": lambda value: msgspec.json.encode(value).decode(), "embedded": True}
     return Column(name, TEXT, nullable=optional, info=info)
 
 
-def money(name: str, *, optional: bool = False, **options: Any) -> Column[Any]:
-    """An amount in minor units of the row's `currency` column."""
-    return Column(name, INTEGER, nullable=optional, info={"money": True}, **options)
+def money(name: str, *, optional: bool = False, server_default: str | None = None) -> Column[int]:
+    """An amount in minor units of the row's `currency`."""
+    return Column(name, INTEGER, nullable=optional, info={"money": True}, server_default=server_default)
 
 
-def folded(*sources: str, into: str | None = None, optional: bool = False, fold: Fold = str.casefold) -> Column[Any]:
-    """The case-folded text of other columns, written by `Tx`: for search and uniqueness that ignore case."""
+def folded(*sources: str, into: str | None = None, optional: bool = False, fold: Fold = str.casefold) -> Column[str]:
+    """The case-folded text of other columns, written by `Tx`, for search and uniqueness that ignore case."""
     return Column(into or f"{sources[0]}_folded", TEXT, nullable=optional, info={"folds": sources, "fold": fold})
 
 
-def sortable(*sources: str) -> Column[Any]:
-    """The sort key of the first of these columns; the others sort the rows in which it is null."""
+def sortable(*sources: str) -> Column[str]:
+    """The sort key of the first of these columns that is not null."""
     return folded(*sources, into=f"{sources[0]}_sort", fold=sort_key)
 
 
 def ref(
     name: str, target: str, *, optional: bool = False, on_delete: str = "block", holder: str | None = None
-) -> tuple[Any, ...]:
-    """A foreign key within the account: (account_id, name), so that another account's row cannot be referred to.
+) -> tuple[Column[int], ForeignKeyConstraint]:
+    """A foreign key within the account, (account_id, name), which cannot refer to a row of another account.
 
     `on_delete` is what `Tx.delete` of the target does: fail (`block`), delete this row (`cascade`) or set null
-    (`detach`). When this row is part of another record, `holder` names the column that refers to it; `a.b` if that is
-    part of a third. A deletion then changes the `updated_at` of that record.
+    (`detach`). If this row is part of another record, `holder` names the column that refers to it, or `a.b` if that is
+    part of a third. A deletion then sets the `updated_at` of that record.
     """
     return (
         Column(name, INTEGER, nullable=optional, info={"target": target, "on_delete": on_delete, "holder": holder}),
@@ -95,53 +98,51 @@ def ref(
     )
 
 
-def hidden(column: Column[Any]) -> Column[Any]:
-    """Mark a column that is no field of the record, which answers its content in another form, if at all."""
+def hidden(column: Column[T]) -> Column[T]:
+    """Mark a column that is not a field of the record."""
     column.info["hidden"] = True
     return column
 
 
-def mark_maintained(column: Column[Any]) -> Column[Any]:
-    """Mark a figure that others keep up to date: no update of its record writes it, and If-Match leaves it alone."""
+def mark_maintained(column: Column[T]) -> Column[T]:
+    """Mark a column that updates of its record do not write, and that If-Match ignores."""
     column.info["maintained"] = True
     return column
 
 
-def maintained(name: str, kind: Callable[..., Column[Any]] = integer) -> Column[Any]:
-    """A sum of other rows, 0 at first, that `rollups` keeps as these change."""
-    column = kind(name, server_default="0")
-    column.info["maintained"] = True
-    return column
+def maintained(name: str, kind: Callable[..., Column[int]] = integer) -> Column[int]:
+    """A sum over other rows, initially 0, that `rollups` maintains."""
+    return mark_maintained(kind(name, server_default="0"))
 
 
-def in_literals(column: ColumnElement[Any], words: Iterable[str]) -> ColumnElement[bool]:
-    """Whether a column holds one of these words, as literals: they are part of the prepared statement."""
+def in_literals(column: ColumnElement[str], words: Iterable[str]) -> ColumnElement[bool]:
+    """Return whether a column has one of these words, which become literals of the statement."""
     return column.in_([literal(word) for word in words])
 
 
 def partial_index(table: str, *names: str) -> Index:
-    """A partial index, without the rows in which the first of these columns is null."""
+    """An index without the rows in which the first of these columns is null."""
     present = column(names[0]).is_not(None)
     return Index(f"{table}_by_{names[0]}", "account_id", *names, sqlite_where=present, postgresql_where=present)
 
 
 def unique_where(table: str, name: str, condition: ColumnElement[bool]) -> Index:
-    """Unique within the account among the rows that meet a condition; a violation is not assigned to a field."""
+    """A unique index of the account over the rows that meet a condition; a violation is an error of no field."""
     columns = ("account_id", name)
     return Index(f"{table}_unique_{name}", *columns, unique=True, sqlite_where=condition, postgresql_where=condition)
 
 
 def unique(*names: str) -> UniqueConstraint:
-    """Unique within the account; `Tx` reports a taken value as an error of the first column's field."""
+    """A unique constraint within the account; `Tx` reports a duplicate as an error of the last column's field."""
     return UniqueConstraint("account_id", *names)
 
 
-def account_id() -> Column[Any]:
+def account_id() -> Column[int]:
     """The account that a row belongs to; the first column of every key."""
     return Column("account_id", INTEGER, ForeignKey("accounts.id"), nullable=False)
 
 
-def tenant_table(name: str, *items: Any) -> Table:
+def tenant_table(name: str, *items: SchemaItem) -> Table:
     """A table whose rows belong to an account, with `id`, `account_id`, `created_at` and `updated_at`."""
     return Table(
         name,
@@ -157,7 +158,7 @@ def tenant_table(name: str, *items: Any) -> Table:
     )
 
 
-def keyed_table(name: str, *items: Any, key: tuple[str, ...]) -> Table:
+def keyed_table(name: str, *items: SchemaItem, key: tuple[str, ...]) -> Table:
     """A table whose rows belong to an account and have no id: `key` is the primary key within the account."""
     return Table(
         name, metadata, account_id(), *items, PrimaryKeyConstraint("account_id", *key), info={"tenant": True}, **KEYED

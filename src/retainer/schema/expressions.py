@@ -1,9 +1,8 @@
-"""SQL expressions that several areas share: overdue, no template, covered by a fee."""
+"""SQL expressions that several areas share: overdue, not a template, covered by a fee."""
 
 from collections.abc import Callable
-from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, case, select
+from sqlalchemy import ColumnElement, FromClause, Select, Table, and_, case, select
 
 from retainer.schema.columns import in_literals
 from retainer.schema.work import projects
@@ -11,44 +10,44 @@ from retainer.store.tables import TODAY
 
 COVERED = ("fixed_fee", "retainer")
 """The billing types of projects whose fee covers the hours, so that these are not billed separately."""
-COVERED_PROJECTS: Select[Any] = select(projects.c.id).where(in_literals(projects.c.billing_type, COVERED))
+COVERED_PROJECTS: Select[int] = select(projects.c.id).where(in_literals(projects.c.billing_type, COVERED))
 """The ids of the projects whose hours are covered by their fee."""
 
 
 def is_covered(table: Table) -> ColumnElement[bool]:
-    """Whether the hours of a project are covered by its fee."""
+    """Return whether the hours of a project are covered by its fee."""
     return in_literals(table.c.billing_type, COVERED)
 
 
 def has_covered_hours(table: Table) -> ColumnElement[bool]:
-    """Whether a fee covers the hours of a time entry: that of its project."""
+    """Return whether the fee of its project covers the hours of a time entry."""
     project = projects.alias()
     billing_type = select(project.c.billing_type).where(project.c.id == table.c.project_id).scalar_subquery()
     return in_literals(billing_type, COVERED)
 
 
 def is_unpriced(table: Table) -> ColumnElement[bool]:
-    """Whether a time entry is billable, but has no rate."""
+    """Return whether a time entry is billable but has no rate."""
     return and_(table.c.billable.is_(True), table.c.amount.is_(None))
 
 
-def is_live(table: Any) -> ColumnElement[bool]:
-    """Whether a project is not a template."""
+def is_live(table: FromClause) -> ColumnElement[bool]:
+    """Return whether a project is not a template."""
     live: ColumnElement[bool] = table.c.is_template.is_(False)
     return live
 
 
-def ratio(part: ColumnElement[Any], whole: ColumnElement[Any]) -> ColumnElement[Any]:
-    """A part of a whole in hundredths of a percent, halves up; null when the whole is 0 or less."""
+def ratio(part: ColumnElement[int], whole: ColumnElement[int]) -> ColumnElement[int | None]:
+    """Return a part of a whole in hundredths of a percent, halves up; null if the whole is not positive."""
     return case((whole > 0, (20000 * part + whole) // (2 * whole)))
 
 
-def is_past_due(table: Any) -> ColumnElement[bool]:
-    """Whether the `due_date` has passed."""
+def is_past_due(table: FromClause) -> ColumnElement[bool]:
+    """Return whether the `due_date` has passed."""
     due: ColumnElement[bool] = table.c.due_date < TODAY
     return due
 
 
-def overdue(*open_statuses: str) -> Callable[[Any], ColumnElement[bool]]:
+def overdue(*open_statuses: str) -> Callable[[FromClause], ColumnElement[bool]]:
     """Return a condition: whether the `due_date` has passed while the status is one of these."""
     return lambda table: and_(in_literals(table.c.status, open_statuses), is_past_due(table))

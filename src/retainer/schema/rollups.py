@@ -1,4 +1,4 @@
-"""Rollups: sums of years, months and days, which writes keep up to date and reports read."""
+"""Rollups: sums of years, months and days, which writes maintain and reports read."""
 
 from sqlalchemy import Table
 
@@ -8,7 +8,9 @@ from retainer.schema.columns import integer, keyed_table, text
 def summary(name: str, *keys: str, of: tuple[str, ...]) -> Table:
     """Declare a table of sums for each bucket, currency and `keys`; a key is 0 for rows without that reference."""
     columns = [integer(key) for key in keys]
-    sums = [integer(column, server_default="0", info={"sum": True}) for column in of]
+    sums = [integer(column, server_default="0") for column in of]
+    for column in sums:
+        column.info["sum"] = True
     return keyed_table(name, text("bucket"), *columns, text("currency"), *sums, key=("bucket", *keys, "currency"))
 
 
