@@ -23,7 +23,7 @@ class Derived(NamedTuple):
     """Marks a field that one expression over the record's table computes."""
 
     expression: Callable[[Table], ColumnElement[Any]]
-    out: Callable[[Any], Any] | None = None
+    out: Convert | None = None
     money: bool = False
     """Whether it is in minor units of the record's currency."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Alias, BindParameter, Dialect, Join, Table, and_, literal, literal_column
+from sqlalchemy import Alias, BindParameter, Dialect, FromClause, Join, Table, and_, literal, literal_column
 from sqlalchemy.sql import visitors
 from sqlalchemy.sql.elements import ClauseElement
 
@@ -40,7 +40,7 @@ class Compiled(NamedTuple):
     text: str
     names: list[str]
     """The names of the values of the placeholders 1, 2 and so on; a value that is used twice has one placeholder."""
-    constants: dict[str, Any]
+    constants: dict[str, object]
     """The values that the compiler adds."""
     supplied: list[str]
     """The names of the values that are attributes of the transaction."""
@@ -90,7 +90,7 @@ def scoped(statement: ClauseElement) -> ClauseElement:
     The right side of a join is limited in its ON clause, so that outer joins remain outer joins.
     """
 
-    def limit(part: Any, tables: list[Table]) -> None:
+    def limit(part: Any, tables: list[FromClause]) -> None:
         part._where_criteria += tuple(table.c.account_id == ACCOUNT for table in tables)  # noqa: SLF001
 
     def select(part: Any) -> None:
@@ -126,12 +126,12 @@ def with_constants(statement: ClauseElement, dialect: Dialect) -> ClauseElement:
     return cast("ClauseElement", visitors.replacement_traverse(statement, {}, constant))
 
 
-def _leftmost(source: Any) -> list[Table]:
+def _leftmost(source: FromClause) -> list[FromClause]:
     while isinstance(source, Join):
         source = source.left
     return [source] if _is_tenant(source) else []
 
 
-def _is_tenant(source: Any) -> bool:
+def _is_tenant(source: object) -> bool:
     table = source.element if isinstance(source, Alias) else source
     return isinstance(table, Table) and bool(table.info.get("tenant"))
