@@ -1,4 +1,4 @@
-"""The data model: every table of the product, one module for each area, and filters and expressions over them."""
+"""The data model: all tables, with one module for each area, and filters and expressions over them."""
 
 from retainer.schema import billing, crm, identity, installation, requests, rollups, sites, support, work
 from retainer.store.tables import metadata
@@ -11,7 +11,7 @@ TAG_LINKS = {
     support.tickets: support.tickets_tags,
     sites.sites: sites.sites_tags,
 }
-"""The tables whose rows have tags, each with the table that links its rows to tags."""
+"""The tables whose rows have tags, each with the table that links rows to tags."""
 
 __all__ = [
     "TAG_LINKS",

@@ -1,4 +1,4 @@
-"""Filters: how the values of query parameters limit the rows of a list."""
+"""Filters: conditions that query parameters put on the rows of a list."""
 
 import re
 from collections.abc import Callable, Collection
@@ -11,52 +11,52 @@ from sqlalchemy import ColumnElement, Select, Table
 from retainer.store.row_mapper import comparable_amount
 from retainer.values.kinds import UserId
 
-FOUND = "Records in which this text occurs, whatever the case: in {searched}"
+FOUND = "Records that contain this text, ignoring case, in {searched}"
 
 
 class Where(NamedTuple):
-    """The condition of a filter on the rows.
+    """A condition of a filter on the rows.
 
     `condition` builds it from the table and a placeholder: bound parameters for a comma list, the bool itself for a
-    flag, one bound parameter otherwise. `value` converts each value to what is bound; `description` says which records
-    are returned.
+    flag, one bound parameter otherwise. `value` converts each value before it is bound; `description` names the records
+    that are returned.
     """
 
     condition: Callable[[Table, Any], ColumnElement[bool]]
     value: Callable[[Any], Any] = lambda value: value
     description: str = ""
     is_small: bool = False
-    """Whether few records pass, so that they are sorted when they are found: an index in the order would meet all."""
+    """Whether few records pass: sorting them is faster than reading an index in the order of the list."""
 
 
 def default(name: str, hint: Any) -> Where:
-    """The default filter: rows whose field has the value or, for the hint of a comma list, one of the values."""
+    """Return the default filter: rows whose field has the value or, for a comma list, one of the values."""
     if get_origin(hint) is tuple:
         item = get_args(hint)[0]
         kinds = [part for part in get_args(item) if part is not NoneType] if NoneType in get_args(item) else [item]
-        words = ["`none` finds those without"] if item not in kinds else []
-        words += ["`me` is the key's user"] if UserId in kinds else []
+        words = ["`none` finds records without one"] if item not in kinds else []
+        words += ["`me` is the user of the key"] if UserId in kinds else []
         return one_of(name, f"Records whose `{name}` is one of these{'; ' * bool(words)}{', '.join(words)}.")
-    description = f"With true, records whose `{name}` is true; with false, all others."
+    description = f"With true, records whose `{name}` is true; with false, the others."
     description = description if hint is bool else f"Records whose `{name}` is exactly this."
     return Where(lambda table, value: table.c[name] == value, description=description)
 
 
 def one_of(name: str, description: str = "", *, is_small: bool = False) -> Where:
-    """The rows whose field has one of the values of a comma list; `is_small` when hardly any have the same."""
+    """Return a filter for one of the values of a comma list; `is_small` if few rows have the same value."""
     description = description or f"Records whose `{name}` is one of these."
     return Where(lambda table, values: table.c[name].in_(values), description=description, is_small=is_small)
 
 
 class DefaultExclusion(NamedTuple):
-    """The rows that a list leaves out by default, unless it is requested with one of the filters `unless`."""
+    """The rows that a list excludes, unless it is requested with one of the filters `unless`."""
 
     rows: Callable[[Table], ColumnElement[bool]]
     unless: frozenset[str]
     total: Select[int]
-    """How many they are, without a look at each where they may be many."""
+    """The statement that counts the excluded rows, from a stored total if there may be many."""
     by_default: tuple[tuple[str, bool], ...] = ()
-    """The filters that leave them out themselves, when a list is requested without any."""
+    """The filters that have the same effect in a list without filters."""
 
     def conditions(self, table: Table, filters: Collection[str]) -> list[ColumnElement[bool]]:
         """Return the conditions that exclude the rows from a list; none if one of its filters includes them."""
@@ -64,7 +64,7 @@ class DefaultExclusion(NamedTuple):
 
 
 def since(name: str) -> Where:
-    """The rows whose field has this value or a later one."""
+    """Return a filter for rows whose field has this value or a later one."""
     return Where(
         lambda table, value: table.c[name] >= value,
         description=f"Records whose `{name}` is this {_unit(name)} or later.",
@@ -72,32 +72,32 @@ def since(name: str) -> Where:
 
 
 def until(name: str) -> Where:
-    """The rows whose field has this value or an earlier one."""
+    """Return a filter for rows whose field has this value or an earlier one."""
     description = f"Records whose `{name}` is this {_unit(name)} or earlier."
     return Where(lambda table, value: table.c[name] <= value, description=description)
 
 
 def before(name: str) -> Where:
-    """The rows whose field has an earlier value than this one."""
+    """Return a filter for rows whose field has an earlier value."""
     description = f"Records whose `{name}` is earlier than this {_unit(name)}."
     return Where(lambda table, value: table.c[name] < value, description=description)
 
 
 def at_least(name: str) -> Where:
-    """The rows whose amount is this figure or a greater one, whatever the currency."""
-    description = f"Records whose `{name}` is this figure or more, in whatever currency."
+    """Return a filter for rows whose amount is at least this one, in any currency."""
+    description = f"Records whose `{name}` is at least this amount, in any currency."
     return Where(lambda table, value: comparable_amount(table, name) >= value, scaled, description)
 
 
 def at_most(name: str) -> Where:
-    """The rows whose amount is this figure or a smaller one, whatever the currency."""
-    description = f"Records whose `{name}` is this figure or less, in whatever currency."
+    """Return a filter for rows whose amount is at most this one, in any currency."""
+    description = f"Records whose `{name}` is at most this amount, in any currency."
     return Where(lambda table, value: comparable_amount(table, name) <= value, scaled, description)
 
 
 def truth(condition: Callable[[Table], ColumnElement[bool]], which: str) -> Where:
-    """The rows for which a condition is true or, for false, all others; `which` names the former in the plural."""
-    description = f"With true, {which}; with false, all others."
+    """Return a filter for rows that meet a condition or, with false, do not; `which` names the former in the plural."""
+    description = f"With true, {which}; with false, the others."
     return Where(
         lambda table, value: condition(table).is_(True) if value else condition(table).is_not(True),
         description=description,
@@ -119,4 +119,4 @@ def searched(q: str) -> str:
 
 
 SEARCH = Where(lambda table, q: table.c.search.contains(q, escape="/"), searched, f"{FOUND}.")
-"""The rows whose search text contains this text."""
+"""The filter for rows whose search text contains this text."""

@@ -82,7 +82,7 @@ sessions = tenant_table(
     text("user_agent", optional=True),
     Index("sessions_unique_hash", "hash", unique=True),
 )
-"""Admins in the console. Ended ones are kept for a while: a browser that was signed in is known by its old session."""
+"""Sessions of admins in the console. Ended ones are kept for some time, since they identify known browsers."""
 
 password_links = tenant_table(
     "password_links",
@@ -92,7 +92,7 @@ password_links = tenant_table(
     unique("user_id"),
     Index("password_links_unique_hash", "hash", unique=True),
 )
-"""Links with which users set a password, once; a new one replaces the last."""
+"""Single-use links to set a password; a new link replaces the last one of its user."""
 
 audit_entries = tenant_table(
     "audit_entries",

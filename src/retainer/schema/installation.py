@@ -1,4 +1,4 @@
-"""The installation: what holds for all accounts of a database together."""
+"""The installation: tables for all accounts of a database together."""
 
 from sqlalchemy import Column, Table
 
@@ -7,4 +7,4 @@ from retainer.store.engines.sql import KEYED, TEXT
 from retainer.store.tables import metadata
 
 pauses = Table("pauses", metadata, Column("name", TEXT, primary_key=True), instant("since"), text("reason"), **KEYED)
-"""What must not run beside requests until an operator resumes it; a row is a pause."""
+"""Background work that is paused until an operator resumes it; a row is a pause."""

@@ -50,7 +50,7 @@ requests = keyed_table(
     partial_index("requests", "failure_class", "answered_at", "number"),
     key=("answered_at", "number"),
 )
-"""Each request of the account's keys, and the path of the record that it has written, like `/clients/17`.
+"""The requests of the account's keys, with the path of the record that each has written, like `/clients/17`.
 
 The primary key is the order of the log. `number` distinguishes requests of the same microsecond, `failure_class` is the
 first digit of a status from 400.

@@ -1,4 +1,4 @@
-"""Sites: the websites under care, their plugins, and the results of the monitor."""
+"""Sites: monitored websites, their plugins, and the results of the monitor."""
 
 from sqlalchemy import Index
 

@@ -136,8 +136,8 @@ time_entries = tenant_table(
     text("description", optional=True),
     text("currency"),
     money("hourly_rate", optional=True),
-    money("amount", optional=True),  # null: billable, and nobody has said at which rate
-    hidden(flag("rate_is_sent", server_default="0")),  # else derived, and derived again when the entry moves
+    money("amount", optional=True),  # null: billable, but without a rate
+    hidden(flag("rate_is_sent", server_default="0")),  # if false, the rate is derived again when the entry moves
     text("external_id", optional=True),
     folded("description", into="search", optional=True),
     unique("external_id"),
@@ -175,4 +175,4 @@ counted_cost_rates = keyed_table(
     money("amount", optional=True),
     key=("user_id", "from_date"),
 )
-"""The cost rates by which the sums are made; null where none counts. `rollups/labour` brings them to `cost_rates`."""
+"""The cost rates in the stored sums; null if none applies. `rollups/labour` brings them up to `cost_rates`."""

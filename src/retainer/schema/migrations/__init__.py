@@ -1,4 +1,4 @@
-"""Migrations: upgrade the schema of a database once, under a lock, and only when it is behind."""
+"""Migrations: upgrade the schema of an older database once, under a lock."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ from retainer.store.tx import Store
 
 MIGRATIONS = Path(__file__).parent
 FIRST = "0018"
-"""The first revision that migrations start from. Earlier ones were never released."""
+"""The first revision. Earlier ones were never released."""
 FROM_BEFORE = "run the version that wrote it, or start with a new database."
 
 
@@ -31,7 +31,7 @@ def current(store: Store) -> str | None:
 
 
 def plan(engine: Engine) -> tuple[str | None, list[Migration]]:
-    """Return the revision of a database, and the migrations that it needs; a new one needs none, it gets its tables."""
+    """Return the revision of a database and the migrations that it needs; a new one only gets its tables."""
     before = current(Store(engine)) if engine.exists() else None
     return before, [] if before in {None, head()} else pending(engine, MIGRATIONS, before)
 
@@ -39,8 +39,8 @@ def plan(engine: Engine) -> tuple[str | None, list[Migration]]:
 def migrate(engine: Engine, announce: Callable[[str], None] = lambda _: None) -> tuple[str | None, str]:
     """Create the tables of an empty database, or upgrade the schema. Return the revisions before and after.
 
-    What locks a table is announced before anything begins. Raises Unavailable for a database that a newer version or
-    one from before the first release has written, and for files on network shares.
+    Table locks are announced before the first migration. Raises Unavailable for a database of a newer version or one
+    from before the first release, and for files on network shares.
     """
     engine.create_storage()
     before, newest = current(Store(engine)), head()
@@ -49,7 +49,7 @@ def migrate(engine: Engine, announce: Callable[[str], None] = lambda _: None) ->
             for sentence in announcements(engine, pending(engine, MIGRATIONS, before)):
                 announce(sentence)
         with engine.schema_change() as connection:
-            before = revision_of(connection)  # another process may have been here meanwhile
+            before = revision_of(connection)  # another process may have migrated it since
             if before is not None and before > newest:
                 raise Unavailable(f"The database has revision {before}, newer than {newest}: run the newer version.")
             if before is not None and before < FIRST:
@@ -63,19 +63,19 @@ def migrate(engine: Engine, announce: Callable[[str], None] = lambda _: None) ->
 
 def revision_of(connection: Connection) -> str | None:
     """Return the revision of the database of a change of the schema; None when it is empty."""
-    from alembic.runtime.migration import MigrationContext  # noqa: PLC0415  # takes 0.2 s, which most starts save
+    from alembic.runtime.migration import MigrationContext  # noqa: PLC0415  # takes 0.2 s, which most starts need not spend
 
     return MigrationContext.configure(connection).get_current_revision()
 
 
 def create(connection: Connection, revision: str) -> None:
-    """Make all tables as they are now, within a change of the schema, and note that this is the revision."""
+    """Create all tables within a change of the schema, and record their revision."""
     metadata.create_all(connection)
     stamp(connection, revision)
 
 
 def stamp(connection: Connection, revision: str) -> None:
-    """Note the revision of tables that were made without migrations, within a change of the schema."""
+    """Record the revision of tables that were created without migrations, within a change of the schema."""
     from alembic import command  # noqa: PLC0415  # as above
 
     command.stamp(configuration(connection), revision)
@@ -89,7 +89,7 @@ def upgrade(connection: Connection, revision: str) -> None:
 
 
 def configuration(connection: Connection) -> Any:
-    """Return the configuration with which Alembic finds our migrations and works on a connection."""
+    """Return the configuration of Alembic for our migrations and a connection."""
     from alembic.config import Config  # noqa: PLC0415
 
     config = Config()

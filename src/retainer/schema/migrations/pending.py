@@ -1,4 +1,4 @@
-"""Pending migrations: what they change, which tables they lock, and what waits meanwhile."""
+"""Pending migrations: what they change, which tables they lock, and what their locks block."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -7,13 +7,13 @@ from retainer.store.engines import Engine
 
 
 class Lock(NamedTuple):
-    """A table that a migration keeps others away from."""
+    """A table that a migration locks."""
 
     table: str
     why: str
-    """What is done meanwhile, and so for how long: `rewrites every row`."""
+    """The work under the lock, which shows its duration: `rewrites every row`."""
     rows: int
-    """How many rows the table has; on PostgreSQL as many as it had when it was last analyzed."""
+    """Number of rows of the table; on PostgreSQL at the time of the last ANALYZE."""
 
     def __str__(self) -> str:
         return f"{self.table} (about {self.rows:,} rows): it {self.why}"
@@ -28,11 +28,11 @@ class Migration(NamedTuple):
 
 
 def pending(engine: Engine, folder: Path, before: str | None) -> list[Migration]:
-    """Return the migrations in a folder that a database of a revision still needs, in their order.
+    """Return the migrations in a folder that a database of a revision needs, in order.
 
-    Each says in its constant `LOCKS` which tables it locks and why.
+    The constant `LOCKS` of each says which tables it locks and why.
     """
-    from alembic.script import ScriptDirectory  # noqa: PLC0415  # takes 0.2 s, which most starts save
+    from alembic.script import ScriptDirectory  # noqa: PLC0415  # takes 0.2 s, which most starts need not spend
 
     scripts = list(ScriptDirectory(str(folder)).iterate_revisions("head", before or "base"))
     found = []
