@@ -150,7 +150,7 @@ def test_keys_are_changed_rotated_and_searched(folder, account):
     assert "--status: " in refused(folder, "key", "list", account_id, "--status", "lost")
 
 
-def test_people_are_invited_by_links_and_the_audit_tells_of_it(folder, account):
+def test_people_are_invited_by_links_and_the_audit_log_says_so(folder, account):
     account_id = account["account_id"]
     invited = tell(folder, "user", "invite", account_id, "--name", "Eve", "--email", "eve@north.example")
     assert set(invited) == {"user_id", "link", "expires_at"}
@@ -207,7 +207,7 @@ def test_bad_values_of_other_commands_are_named_by_their_options(folder, account
     assert "--user: " in message
 
 
-def test_what_does_not_exist_is_told_in_a_sentence(folder):
+def test_an_unknown_id_is_refused_in_a_sentence(folder):
     for arguments in (("account", "show", 999), ("user", "deactivate", 999), ("key", "revoke", 999)):
         assert "There is no " in refused(folder, *arguments)
     assert "There is no account" in refused(folder, "api", "on", 2**53 - 1)
@@ -233,7 +233,7 @@ def test_every_filter_of_the_request_log_has_an_option():
     assert filters - dict(parameters(typer.main.get_command(cli))).keys() == set()
 
 
-def test_wrong_usage_ends_with_two(folder):
+def test_wrong_usage_exits_with_2(folder):
     assert "No such command" in misused(folder, "sing")
     assert "--plan" in misused(folder, "account", "create", "--name", "North")
     misused(folder, "account", "show", "one")
@@ -241,7 +241,7 @@ def test_wrong_usage_ends_with_two(folder):
     misused(folder, "serve", "--port", "0")
 
 
-def test_migrate_tells_what_it_found_and_what_it_left(tmp_path):
+def test_migrate_prints_the_schema_before_and_after(tmp_path):
     first, second = tell(tmp_path, "migrate"), tell(tmp_path, "migrate")
     assert first["before"] is None
     assert second == {"before": first["after"], "after": first["after"]}
@@ -255,7 +255,7 @@ def test_the_openapi_document_is_one_json_object(tmp_path):
     assert json.loads((tmp_path / "api.json").read_text(encoding="utf-8")) == document
 
 
-def test_doctor_tells_settings_with_their_source_and_changes_nothing(tmp_path):
+def test_doctor_shows_settings_with_their_source_and_changes_nothing(tmp_path):
     found = tell(tmp_path, "doctor")
     assert "environment" in found["RETAINER_DATA_DIR"]
     assert "default" in found["RETAINER_BASE_URL"]
@@ -264,7 +264,7 @@ def test_doctor_tells_settings_with_their_source_and_changes_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == [], "looking creates no database"
 
 
-def test_config_tells_settings_with_their_source_and_no_password(tmp_path):
+def test_config_shows_settings_with_their_source_and_no_password(tmp_path):
     (tmp_path / ".env").write_text("RETAINER_BASE_URL=https://me:secret@agency.example\n")
     rows = {row["name"]: row for row in tell(tmp_path, "config")["settings"]}
     assert {"value", "source", "description", "form"} <= set(rows["RETAINER_THREADS"])
@@ -282,7 +282,7 @@ def test_config_tells_settings_with_their_source_and_no_password(tmp_path):
     assert "secret" not in command(tmp_path, "config").out + command(tmp_path, "doctor").out
 
 
-def test_doctor_tells_which_summaries_have_drifted_and_repairs_them(tmp_path):
+def test_doctor_reports_mismatched_totals_and_repairs_them(tmp_path):
     made = tell(with_database(tmp_path), *CREATE, "--admin-email", "ana@north.example")
     mismatched = f"user_sums of account {made['account_id']}"
     columns = "account_id, bucket, user_id, currency, tracked_minutes"
@@ -320,7 +320,7 @@ def test_a_setting_can_come_from_a_dotenv_file(tmp_path):
     assert "RETAINER_COLOUR" in refused(tmp_path, "doctor")
 
 
-def test_a_database_that_is_none_or_out_of_reach_is_told_in_a_sentence(tmp_path):
+def test_an_invalid_or_unreachable_database_is_reported_in_a_sentence(tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "retainer.db").write_bytes(b"This is no database at all. " * 100)
     assert "Traceback" not in refused(tmp_path, "account", "list")
@@ -328,7 +328,7 @@ def test_a_database_that_is_none_or_out_of_reach_is_told_in_a_sentence(tmp_path)
     assert refused(tmp_path, "account", "list", RETAINER_DATA_DIR=str(tmp_path / "file" / "below"))
 
 
-def test_a_port_in_use_is_told_in_a_sentence(tmp_path):
+def test_a_port_in_use_is_reported_in_a_sentence(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -382,7 +382,7 @@ def test_the_demo_prints_a_base_url_a_key_and_a_curl_line_that_work(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_an_answer_that_cannot_be_written_is_no_success(tmp_path):
+def test_a_result_that_cannot_be_written_is_a_failure(tmp_path):
     with Path("/dev/full").open("wb") as full, contextlib.closing(full):
         done = subprocess.run(
             [sys.executable, "-m", "retainer", "doctor", "--json"],

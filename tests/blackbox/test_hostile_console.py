@@ -19,7 +19,7 @@ WRONG = ["%ff", "%ED%A0%80", "%00", "%0d%0aSet-Cookie:%20a=b", "a" * 300, "%F0%9
 
 @pytest.fixture
 def admin(servers, open_agency):
-    """An admin: the email, and the header of one who is signed in."""
+    """An admin's email, and the headers of a signed-in session."""
     agency = open_agency("agency")
     with opened(servers.database) as store, store.begin(operator_of(store, agency["account_id"]), write=True) as tx:
         users.set_password(tx, agency["admin_id"], "Ana Admin", HASH)
@@ -35,7 +35,7 @@ def answered(client, method, path, headers):
     return answer.status
 
 
-def test_no_path_of_the_console_is_our_error(servers, admin):
+def test_no_path_of_the_console_is_a_server_error(servers, admin):
     below = [path.replace("{kind}", "clients").partition("{") for path in CONSOLE_ROUTES]
     named = [(head, rest.partition("}")[2]) for head, brace, rest in below if brace]
     paths = [f"{head}{wrong}{rest}" for head, rest in named for wrong in (*hostile_ids(1), *POSITIONS)]
@@ -60,7 +60,7 @@ def test_no_path_of_the_console_is_our_error(servers, admin):
         {"Content-Type": "\xff"},
     ],
 )
-def test_no_header_is_our_error(servers, admin, headers):
+def test_no_header_is_a_server_error(servers, admin, headers):
     sent = {name.replace("-", "_"): text for name, text in headers.items()}
     own = {"Content_Type": "application/x-www-form-urlencoded", "Sec_Fetch_Site": "same-origin"}
     form = urlencode({"email": admin[0], "password": PASSWORD}).encode()

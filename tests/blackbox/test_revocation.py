@@ -7,7 +7,7 @@ PAST, FUTURE = "2020-01-01T00:00:00Z", "2100-01-01T00:00:00Z"
 TIMES = length(2)
 
 
-def told(client):
+def outcome_of(client):
     with client:
         return outcome(client.get("/clients"))
 
@@ -17,7 +17,7 @@ def outcome(answer):
 
 
 class Kept:
-    """Connections to every server that are open all the while: what was decided when they were opened may not last."""
+    """Open connections to every server: decisions must not be cached with them."""
 
     def __init__(self, clients):
         self.clients = clients
@@ -29,7 +29,7 @@ class Kept:
 
 
 class Desk:
-    """An account with a key under test and one of another user, beside a key of another account."""
+    """An account with a key under test and a key of another user, and a key of another account."""
 
     def __init__(self, servers: Servers, agency, other_tenant) -> None:
         self.servers = servers
@@ -41,7 +41,7 @@ class Desk:
 
     def answers(self, key: str) -> tuple[int, str | None]:
         """What the very next request of a key is answered, by every server and on a new connection."""
-        (answer,) = {told(client) for client in self.servers.clients(key)}
+        (answer,) = {outcome_of(client) for client in self.servers.clients(key)}
         return answer
 
 
@@ -82,7 +82,7 @@ def test_switching_the_api_off_and_on_counts_from_the_very_next_request(servers,
         assert kept.answers() == desk.answers(desk.other) == (200, None)
 
 
-def test_deactivating_a_user_stops_the_user_s_keys_and_no_others(servers, desk, kept):
+def test_deactivating_a_user_stops_only_the_user_s_keys(servers, desk, kept):
     servers.tell("user", "invite", desk.account, "--name", "Bea Boss", "--email", "bea@desk.example")
     for _ in range(TIMES):
         servers.tell("user", "deactivate", desk.user)
@@ -92,7 +92,7 @@ def test_deactivating_a_user_stops_the_user_s_keys_and_no_others(servers, desk, 
         assert kept.answers() == (200, None)
 
 
-def test_a_plan_without_the_api_and_without_a_trial_stops_at_once(servers, desk, kept):
+def test_a_plan_without_the_api_stops_keys_immediately(servers, desk, kept):
     for _ in range(TIMES):
         servers.tell("account", "set", desk.account, "--plan", "solo", "--trial-ends-at", PAST)
         assert kept.answers() == (402, "trial_ended")
@@ -101,7 +101,7 @@ def test_a_plan_without_the_api_and_without_a_trial_stops_at_once(servers, desk,
         assert kept.answers() == (200, None)
 
 
-def test_a_trial_that_is_set_anew_gives_the_api_back_at_once(servers, desk, kept):
+def test_an_extended_trial_gives_the_api_back_immediately(servers, desk, kept):
     servers.tell("account", "set", desk.account, "--plan", "studio", "--trial-ends-at", FUTURE)
     for client in kept.clients:
         answer = client.get("/clients")

@@ -24,7 +24,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("path", FORMS)
-def test_a_failed_commit_announces_nothing_and_hands_no_secret_over(api, visitor, path):
+def test_a_failed_commit_shows_neither_a_notice_nor_a_secret(api, visitor, path):
     ids = {"key": str(api.key_id), "user": str(api.member_id), "admin": str(api.admin_id)}
     before = dict(visitor.cookies)
     with api.databases.broken_commits(api.app):
@@ -38,7 +38,7 @@ def test_a_failed_commit_announces_nothing_and_hands_no_secret_over(api, visitor
     assert 'role="status"' not in visitor.get("/console").html
 
 
-def test_a_failed_commit_signs_nobody_in(api: ApiClient):
+def test_a_failed_commit_starts_no_session(api: ApiClient):
     stranger = Visitor(api.app)
     api.sql("UPDATE users SET password_hash = $1 WHERE id = $2", HASH, api.admin_id)
     with api.databases.broken_commits(api.app):

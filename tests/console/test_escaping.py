@@ -126,7 +126,7 @@ def traces(pages: dict[str, WebPage]) -> list[tuple[str, str]]:
     return [(path, trace) for path, page in pages.items() for trace in TRACES if trace in page.html]
 
 
-def test_no_page_takes_the_text_of_a_record_for_its_own(world):
+def test_every_page_escapes_the_texts_of_records(world):
     pages = crawled(world)
     assert traces(pages) == []
     records = {path: page for path, page in pages.items() if path.startswith("/console/records/")}
@@ -135,20 +135,20 @@ def test_no_page_takes_the_text_of_a_record_for_its_own(world):
     assert sum(page.text.count(EVIL) for page in records.values()) > 500
 
 
-def test_no_page_takes_what_is_typed_for_its_own(world):
+def test_every_page_escapes_its_input(world):
     pages = refused(world, crawled(world))
     assert traces(pages) == []
     assert sum(EVIL in unescape(page.html) for page in pages.values()) > 100
 
 
-def test_no_notice_and_no_page_for_strangers_takes_a_name_for_its_own(api, world):
+def test_notices_and_public_pages_escape_names(api, world):
     pages = {"renamed": world.submit(f"/console/people/{api.member_id}", role="member")}
     pages["deactivated"] = world.submit(f"/console/people/{api.member_id}/deactivate", confirmation=EVIL)
     pages["revoked"] = world.submit(f"/console/keys/{api.key_id}/revoke", confirmation=EVIL)
     stranger = Visitor(api.app)
-    for who, path in ((world, "/console/keys"), (stranger, "/console/sign-in")):
-        who.cookies["retainer-notice"] = quote(f"{EVIL} {EVIL}", safe="")
-        pages[f"forged {path}"] = who.get(path)
+    for visiting, path in ((world, "/console/keys"), (stranger, "/console/sign-in")):
+        visiting.cookies["retainer-notice"] = quote(f"{EVIL} {EVIL}", safe="")
+        pages[f"forged {path}"] = visiting.get(path)
     with api.operating() as tx:
         admins = [user["id"] for user in users.list_users(tx) if user["role"] == "admin"]
         links = [password_links.create(tx, user_id) for user_id in admins]
@@ -165,7 +165,7 @@ def test_no_notice_and_no_page_for_strangers_takes_a_name_for_its_own(api, world
     assert [name for name, page in pages.items() if name != "nowhere" and EVIL not in unescape(page.html)] == []
 
 
-def test_the_choice_of_accounts_takes_no_name_for_its_own(both):
+def test_the_choice_of_accounts_escapes_names(both):
     for api in both:
         admin_of(api)
         with api.operating() as tx:

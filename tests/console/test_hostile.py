@@ -48,17 +48,17 @@ def survives(page: WebPage) -> bool:
 
 
 @pytest.mark.parametrize("path", CONSOLE_ROUTES)
-def test_no_query_and_no_form_is_our_error(api, visitor, path):
+def test_no_query_and_no_form_is_a_server_error(api, visitor, path):
     texts = fill(api)
     texts |= {"kind": "invoices", "record": texts["records/invoices"]}
     filled = "/console" + re.sub(r"\{(\w+)\}", lambda name: texts[name[1]], path)
     route, wrong = CONSOLE_ROUTES[path], []
-    who = Visitor(api.app) if isinstance(route, PublicPage) else visitor
-    kept = dict(who.cookies)
-    for encoded in hostile(fields_of(path, who.get(filled))):
-        asked = [who.call("GET", f"{filled}?{encoded}", may_fail=True)]
+    visiting = Visitor(api.app) if isinstance(route, PublicPage) else visitor
+    kept = dict(visiting.cookies)
+    for encoded in hostile(fields_of(path, visiting.get(filled))):
+        asked = [visiting.call("GET", f"{filled}?{encoded}", may_fail=True)]
         if route.act:
-            asked.append(who.call("POST", filled, encoded.encode(), may_fail=True))
+            asked.append(visiting.call("POST", filled, encoded.encode(), may_fail=True))
         wrong += [(page.status, encoded[:200]) for page in asked if not survives(page)]
-        who.cookies = dict(kept)
+        visiting.cookies = dict(kept)
     assert wrong == []

@@ -68,7 +68,7 @@ class Screen:
 
 @pytest.fixture
 def screen(api: ApiClient, browser: Browser) -> Iterator[Screen]:
-    """A browser that nobody has signed in with."""
+    """A browser without a session."""
     browser.show()
     with serving(api.app) as site:
         browser.get(site)
@@ -148,7 +148,7 @@ def enter(screen: Screen, api: ApiClient) -> None:
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_every_page_can_be_used_by_everybody(api, screen, dark):
+def test_every_page_is_accessible(api, screen, dark):
     screen.open("/console/sign-in")
     assert screen.browser.findings() == []
     enter(screen, api)
@@ -160,7 +160,7 @@ def test_every_page_can_be_used_by_everybody(api, screen, dark):
         assert not screen.browser.overflows(), path
 
 
-def test_who_presses_twice_creates_one_key(api, screen):
+def test_a_double_click_creates_one_key(api, screen):
     enter(screen, api)
     count, is_held = "SELECT count(*) FROM api_keys", threading.Event()
     before = api.sql(count)[0][0]
@@ -182,7 +182,7 @@ def test_who_presses_twice_creates_one_key(api, screen):
     assert api.sql(count)[0][0] == before + 1
 
 
-def test_a_slash_goes_to_the_search(api, screen):
+def test_a_slash_focuses_the_search(api, screen):
     enter(screen, api)
     screen.open("/console")
     screen.find("body").send_keys("/")
@@ -269,7 +269,7 @@ def store(api: ApiClient, strings: list[str]) -> list[str]:
     return pages
 
 
-def test_no_page_runs_what_people_wrote(api, screen):
+def test_no_page_runs_script_from_a_record(api, screen):
     assert len(STRINGS) == len(set(STRINGS)) == 200
     visitor = admin_of(api)
     for place, text in enumerate(WRITTEN[:40]):

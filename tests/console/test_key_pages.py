@@ -25,7 +25,7 @@ def key_of(api, name: str = "Zapier") -> key_list.Key:
 
 
 def recorded(api) -> None:
-    """Let the server write what it keeps beside requests."""
+    """Write what the server batches: the request log and the last uses of keys."""
     api.app.log.flush()
     api.app.housekeeping.recorder.write(api.store)
     api.app.housekeeping.keys_used.write(api.store)
@@ -43,7 +43,7 @@ def test_a_new_key_is_shown_once_and_works(api, visitor):
     assert value[-4:] in visitor.get("/console/keys").text
 
 
-def test_the_first_call_of_a_new_key_is_seen(api, visitor):
+def test_the_page_of_a_new_key_shows_its_first_call(api, visitor):
     value, path = value_of(made(visitor)), f"/console/keys/{key_of(api).id}"
     assert "Waiting for the first call" in visitor.get(f"{path}/created").text
     assert visitor.get(f"{path}/first-call").html == '{"has_arrived":false}'
@@ -54,7 +54,7 @@ def test_the_first_call_of_a_new_key_is_seen(api, visitor):
     assert "/me" in visitor.get(path).text
 
 
-def test_all_that_is_wrong_with_a_form_is_said_at_its_fields_and_what_was_typed_is_kept(visitor):
+def test_a_refused_form_shows_all_errors_at_its_fields_and_keeps_the_input(visitor):
     form = {"name": " ", "user_id": "0", "expiry": "day", "expiry_day": "2020-01-01", "scopes": []}
     refused = visitor.post(NEW, form)
     assert refused.status == 422
@@ -66,7 +66,7 @@ def test_all_that_is_wrong_with_a_form_is_said_at_its_fields_and_what_was_typed_
     assert 'value="2020-01-01"' in kept.html
 
 
-def test_a_preset_fills_the_matrix_without_script_and_keeps_what_was_typed(visitor):
+def test_a_preset_fills_the_matrix_without_script_and_keeps_the_input(visitor):
     page = visitor.get(f"{NEW}?name=Looker&expiry=30&preset=reporting&scopes=sites:write")
     ticked = set(re.findall(r'name="scopes" value="([\w:]+)" checked', page.html))
     assert ticked == {"clients:read", "projects:read", "reports:read"}
@@ -75,7 +75,7 @@ def test_a_preset_fills_the_matrix_without_script_and_keeps_what_was_typed(visit
 
 
 @pytest.mark.parametrize(("expiry", "days"), [("7", 7), ("365", 365), ("never", None)])
-def test_a_key_expires_when_it_was_said(api, visitor, expiry, days):
+def test_a_key_expires_after_the_chosen_time(api, visitor, expiry, days):
     made(visitor, expiry=expiry)
     key = key_of(api)
     assert (key.expires_at is None) == (days is None)
@@ -83,7 +83,7 @@ def test_a_key_expires_when_it_was_said(api, visitor, expiry, days):
         assert key.expires_at[:10] > key.created_at[:10]
 
 
-def test_a_key_expires_when_its_last_day_has_ended_in_the_zone_of_the_account(api, visitor):
+def test_a_key_expires_at_the_end_of_its_last_day_in_the_account_s_time_zone(api, visitor):
     api.set_account({"timezone": "America/New_York"})
     made(visitor, expiry="day", expiry_day="2099-07-01")
     assert key_of(api).expires_at == "2099-07-02T04:00:00.000000Z"
@@ -101,7 +101,7 @@ def test_keys_are_filtered_and_sorted(api, visitor):
     assert visitor.get("/console/keys?status=odd&sort=odd&user_id=x").status in {200, 422}
 
 
-def test_name_and_scopes_are_changed_and_told_in_the_audit(api, visitor):
+def test_changes_of_name_and_scopes_are_in_the_audit_log(api, visitor):
     made(visitor)
     path = f"/console/keys/{key_of(api).id}"
     assert 'value="time:write" checked' in visitor.get(f"{path}/edit").html
@@ -115,7 +115,7 @@ def test_name_and_scopes_are_changed_and_told_in_the_audit(api, visitor):
     assert "Select at least one permission." in none.text
 
 
-def test_a_rotated_key_works_beside_the_new_one_for_the_time_that_was_chosen(api, visitor):
+def test_a_rotated_key_works_for_the_chosen_time(api, visitor):
     former = value_of(made(visitor))
     path = f"/console/keys/{key_of(api).id}"
     new = value_of(visitor.submit(f"{path}/rotate", hours="1"))
@@ -127,7 +127,7 @@ def test_a_rotated_key_works_beside_the_new_one_for_the_time_that_was_chosen(api
     assert api.get("/clients", key=at_once).code == "expired_key"
 
 
-def test_a_key_is_revoked_when_its_name_was_typed_and_says_who_uses_it(api, visitor):
+def test_revoking_a_key_shows_its_use_and_needs_its_name(api, visitor):
     value = value_of(made(visitor))
     for _ in range(3):
         api.get("/clients", key=value)
@@ -143,7 +143,7 @@ def test_a_key_is_revoked_when_its_name_was_typed_and_says_who_uses_it(api, visi
     assert "/revoke" not in visitor.get(path.removesuffix("/revoke")).html
 
 
-def test_keys_wait_for_the_switch(api, visitor):
+def test_no_key_is_created_while_the_api_is_off(api, visitor):
     with api.operating() as tx:
         keys.create_key(tx, KeyDetails("Busy", api.admin_id, ["clients:read"]))
     api.get("/clients")

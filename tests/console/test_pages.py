@@ -41,7 +41,7 @@ def paths(texts: dict[str, str]) -> list[str]:
     return [f"/console{path}" for path in found]
 
 
-def test_every_page_is_there_leads_nowhere_wrong_and_is_not_kept(api, visitor):
+def test_every_page_exists_is_not_cached_and_has_no_broken_links(api, visitor):
     seen, asked = set(), paths(fill(api))
     assert len(asked) > 35
     while asked:
@@ -58,7 +58,7 @@ def test_every_page_is_there_leads_nowhere_wrong_and_is_not_kept(api, visitor):
             asked += [link for link in set(page.links) - seen - set(asked) if "?" not in link]
 
 
-def test_what_belongs_to_another_account_is_404_on_every_page(both):
+def test_every_page_is_404_for_records_of_another_account(both):
     north, south = both
     admin_of(north)
     visitor, texts = admin_of(south), fill(north)
@@ -82,12 +82,12 @@ def test_what_belongs_to_another_account_is_404_on_every_page(both):
 @pytest.mark.parametrize(
     "path", ["/nowhere", "/keys/0", "/keys/x", "/keys/9007199254740993", "/records/users/1", "/requests/x"]
 )
-def test_what_is_nowhere_is_a_page_that_says_so(visitor, path):
+def test_an_unknown_path_is_a_page_that_says_so(visitor, path):
     page = visitor.get(f"/console{path}")
     assert (page.status, page.title) == (404, "Not found · Retainer")
 
 
-def test_a_failure_of_ours_is_a_page_with_the_request_id(visitor, monkeypatch):
+def test_a_server_error_is_a_page_with_the_request_id(visitor, monkeypatch):
     def fail(*_):
         raise RuntimeError("nobody should read this")
 
@@ -98,7 +98,7 @@ def test_a_failure_of_ours_is_a_page_with_the_request_id(visitor, monkeypatch):
     assert "nobody should read this" not in page.html
 
 
-def test_a_database_that_is_out_of_reach_is_a_page_that_says_what_to_do(api, visitor):
+def test_an_outage_of_the_database_is_a_page_that_says_what_to_do(api, visitor):
     with api.databases.out_of_reach(api.app):
         page = visitor.call("GET", "/console/keys", may_fail=True)
     assert (page.status, page.headers["retry-after"]) == (503, "2")
@@ -107,7 +107,7 @@ def test_a_database_that_is_out_of_reach_is_a_page_that_says_what_to_do(api, vis
     assert visitor.get("/console/keys").status == 200
 
 
-def test_the_overview_says_what_the_account_has(api, visitor):
+def test_the_overview_shows_keys_and_requests(api, visitor):
     for _ in range(3):
         api.get("/clients")
     api.get("/nowhere")
@@ -141,7 +141,7 @@ def test_requests_are_filtered_and_shown_one_by_one(api, visitor):
     assert api.key not in request.html
 
 
-def test_the_log_goes_on_behind_its_first_page(api, visitor):
+def test_the_log_has_more_than_one_page(api, visitor):
     for _ in range(51):
         api.get("/tags")
     recorded(api)
@@ -182,7 +182,7 @@ def test_people_are_added_invited_changed_deactivated_and_activated(api, visitor
     assert api.get("/me", key=key).status == 200
 
 
-def test_admins_do_not_shut_themselves_out(api, visitor):
+def test_admins_cannot_end_their_own_access(api, visitor):
     person = f"/console/people/{api.admin_id}"
     assert "/deactivate" not in visitor.get(person).html
     assert "You can't deactivate yourself." in visitor.submit(f"{person}/deactivate", confirmation="Ana Admin").text
@@ -199,7 +199,7 @@ def test_a_link_for_a_new_password_is_shown_once(api, visitor):
     assert "is not an admin" in refused.text
 
 
-def test_the_audit_tells_who_did_what_from_where(api, visitor):
+def test_the_audit_log_shows_the_admin_the_action_and_the_address(api, visitor):
     visitor.submit("/console/switch", confirmation="switch off")
     page = visitor.get("/console/audit?action=API+switched+off")
     assert "Ana Admin" in page.text
@@ -255,6 +255,10 @@ def test_a_record_shows_its_relations_and_the_request_that_wrote_it(api, visitor
     assert "Leipzig" in page.text
     assert "VAT number DE1" in page.text
     assert "Tags Care plan, Retail" in page.text
+    assert page.text.index("Leipzig") < page.text.index("PATCH"), "fields come first"
+    (logged,) = [link for link in page.links if "/requests?record=" in link]
+    assert "PATCH /clients" in visitor.get(logged).text
+    assert "No requests match." in visitor.get("/console/requests?address=203.0.113.250").text
     request = visitor.get(next(link for link in page.links if "/requests/" in link))
     assert answer.headers["x-request-id"] in request.text
     assert f"/console/records/clients/{client['id']}" in visitor.get(f"/console/records/projects/{project['id']}").links

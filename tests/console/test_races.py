@@ -89,24 +89,24 @@ def assert_nothing_is_done(api, visitor, path, end):
 
 
 @pytest.mark.parametrize("path", ACTIONS)
-def test_an_action_that_waited_while_its_session_ended_does_nothing(api, visitor, path):
+def test_an_action_does_nothing_if_its_session_ended_while_it_waited(api, visitor, path):
     assert_nothing_is_done(api, visitor, path, end_sessions)
 
 
 @pytest.mark.usefixtures("other_admin")
 @pytest.mark.parametrize("end", [deactivate, take_the_role])
-def test_an_action_that_waited_while_its_admin_lost_the_role_does_nothing(api, visitor, end):
+def test_an_action_does_nothing_if_its_admin_lost_the_role_while_it_waited(api, visitor, end):
     assert_nothing_is_done(api, visitor, "/people/{user}/deactivate", end)
 
 
-def test_a_page_that_waited_to_note_its_use_while_its_session_ended_is_not_shown(api, visitor):
+def test_a_page_is_not_shown_if_its_session_ended_while_it_waited(api, visitor):
     api.sql("UPDATE sessions SET last_used_at = $1", instant_after(utcnow(), -timedelta(minutes=2)))
     with behind(api, lambda: visitor.get("/console/keys")) as (tx, answer):
         end_sessions(tx, api)
     assert answer.result(60).location == "/console/sign-in?next=/keys"
 
 
-def test_two_admins_who_deactivate_each_other_leave_one_of_them(api, visitor, other_admin):
+def test_if_two_admins_deactivate_each_other_one_remains(api, visitor, other_admin):
     bea = Visitor(api.app)
     bea.sign_in("bea@north.example")
     at_once = threading.Barrier(2)
@@ -123,7 +123,7 @@ def test_two_admins_who_deactivate_each_other_leave_one_of_them(api, visitor, ot
     assert len(active) == 1
 
 
-def test_a_link_that_is_void_when_its_turn_comes_sets_no_password(api, other_admin):
+def test_a_link_that_became_void_while_it_waited_sets_no_password(api, other_admin):
     with api.operating() as tx:
         link = password_links.create(tx, api.admin_id)
     stranger = Visitor(api.app)
@@ -144,14 +144,14 @@ def test_a_link_that_is_void_when_its_turn_comes_sets_no_password(api, other_adm
     ],
 )
 @pytest.mark.parametrize("body", [{"name": "Late"}, {"name": ""}], ids=["good", "refused"])
-def test_a_write_of_the_api_that_waited_while_its_key_lost_the_right_is_refused(api, other_admin, change, code, body):
+def test_a_write_is_refused_if_its_key_lost_the_right_while_it_waited(api, other_admin, change, code, body):
     with behind(api, lambda: api.post("/clients", body)) as (tx, answer):
         change(tx, api)
     assert answer.result(60).code == code
     assert api.sql("SELECT count(*) FROM clients") == [(0,)]
 
 
-def test_a_write_that_waited_while_its_user_lost_a_role_goes_on_as_who_that_is_now(api, other_admin):
+def test_a_write_has_the_role_that_its_user_has_after_waiting(api, other_admin):
     entry = api.make("/time-entries", user_id=api.member_id)
     with behind(api, lambda: api.patch(f"/time-entries/{entry['id']}", {"description": "Mine"})) as (tx, answer):
         take_the_role(tx, api)
@@ -162,7 +162,7 @@ def test_a_write_that_waited_while_its_user_lost_a_role_goes_on_as_who_that_is_n
     assert answer.result(60).data["city"] == "Bonn"
 
 
-def test_an_operator_does_not_take_the_last_admin_away(api, other_admin):
+def test_an_operator_cannot_remove_the_last_admin(api, other_admin):
     for change in ({"is_active": False}, {"role": "member"}):
         with api.operating() as tx:
             users.change_user(tx, other_admin, change)

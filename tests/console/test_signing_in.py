@@ -21,7 +21,7 @@ def link_of(api, user_id: int) -> str:
         return password_links.create(tx, user_id).url("http://agency.example").removeprefix("http://agency.example")
 
 
-def test_whoever_is_not_signed_in_is_led_to_the_form_and_back(api):
+def test_a_page_without_a_session_redirects_to_the_sign_in_and_back(api):
     admin_of(api)
     stranger = Visitor(api.app)
     asked = stranger.get("/console/keys?status=all&sort=name")
@@ -39,12 +39,12 @@ def test_whoever_is_not_signed_in_is_led_to_the_form_and_back(api):
         *("/../../docs", "/keys/../../docs", "/..", "/./../docs", "/keys/.."),
     ],
 )
-def test_nobody_is_led_out_of_the_console(api, elsewhere):
+def test_the_sign_in_never_redirects_out_of_the_console(api, elsewhere):
     admin_of(api)
     assert Visitor(api.app).sign_in("ana@north.example", next=elsewhere).location == "/console"
 
 
-def test_what_does_not_match_is_said_at_the_form_which_keeps_the_email(api):
+def test_a_wrong_password_is_an_error_at_the_form_which_keeps_the_email(api):
     admin_of(api)
     visitor = Visitor(api.app)
     refused = visitor.sign_in("ana@north.example", "not the password")
@@ -57,7 +57,7 @@ def test_what_does_not_match_is_said_at_the_form_which_keeps_the_email(api):
     assert visitor.get("/console").status == 303
 
 
-def test_who_has_failed_often_is_asked_to_wait_in_words_and_in_a_header(api, monkeypatch):
+def test_after_many_failures_a_message_and_a_header_say_how_long_to_wait(api, monkeypatch):
     monkeypatch.setattr(failures, "time", SimpleNamespace(monotonic=lambda: 0.0))  # a hash may take longer than a wait
     admin_of(api)
     visitor = Visitor(api.app)
@@ -68,7 +68,7 @@ def test_who_has_failed_often_is_asked_to_wait_in_words_and_in_a_header(api, mon
     assert answers[0].headers.get("retry-after") is None
 
 
-def test_refused_sign_ins_use_up_what_their_address_may_send(api):
+def test_refused_sign_ins_are_charged_to_the_address(api):
     admin_of(api)
     visitor, elsewhere = Visitor(api.app), Visitor(api.app, "198.51.100.1")
     for number in (1, 2):
@@ -82,7 +82,7 @@ def test_refused_sign_ins_use_up_what_their_address_may_send(api):
     assert elsewhere.sign_in("ana@north.example").status == 303
 
 
-def test_a_session_is_out_of_reach_of_scripts_and_other_hosts(api):
+def test_the_session_cookie_is_hidden_from_scripts_and_other_hosts(api):
     admin_of(api)
     plain = Visitor(api.app).sign_in("ana@north.example").headers["set-cookie"]
     assert re.fullmatch(r"retainer-session=[\w-]{43}; Path=/; Max-Age=7776000; HttpOnly; SameSite=Lax", plain)
@@ -92,7 +92,7 @@ def test_a_session_is_out_of_reach_of_scripts_and_other_hosts(api):
     )
 
 
-def test_signing_out_ends_the_session_for_good(api):
+def test_signing_out_ends_the_session_permanently(api):
     visitor = admin_of(api)
     kept = dict(visitor.cookies)
     assert "You have signed out." in visitor.follow(visitor.post("/console/sign-out")).text
@@ -101,7 +101,7 @@ def test_signing_out_ends_the_session_for_good(api):
 
 
 @pytest.mark.parametrize("change", [{"is_active": False}, {"role": "member"}])
-def test_who_is_deactivated_or_no_admin_any_more_is_locked_out_at_once(api, change):
+def test_losing_the_role_or_access_ends_the_session_immediately(api, change):
     api.add_user("Bea Boss", role="admin")
     visitor = admin_of(api)
     assert visitor.get("/console").status == 200
@@ -158,7 +158,7 @@ def test_a_new_password_ends_the_other_sessions(api):
         {"HTTP_SEC_FETCH_SITE": "cross-site", "HTTP_ORIGIN": "http://agency.example"},
     ],
 )
-def test_forms_of_other_sites_do_nothing(api, headers):
+def test_forms_from_other_sites_do_nothing(api, headers):
     visitor = admin_of(api)
     refused = visitor.post("/console/sign-out", **headers)
     assert (refused.status, "another site" in refused.text) == (403, True)
@@ -168,7 +168,7 @@ def test_forms_of_other_sites_do_nothing(api, headers):
     )
 
 
-def test_a_session_is_no_key_and_a_key_no_session(api):
+def test_the_api_accepts_no_session_and_the_console_no_key(api):
     visitor = admin_of(api)
     token = visitor.cookies["retainer-session"]
     assert api.get("/me", key=token).status == 401
@@ -189,14 +189,14 @@ def test_an_email_of_several_accounts_chooses_one(both):
     assert "South" in visitor.get("/console").html
 
 
-def test_the_root_leads_people_to_the_console_and_says_404_to_clients(api):
+def test_the_root_redirects_browsers_to_the_console_and_is_404_for_clients(api):
     visitor = Visitor(api.app)
     assert (visitor.get("/").status, visitor.get("/").location) == (302, "/console")
     refused = visitor.get("/", HTTP_ACCEPT="application/json")
     assert (refused.status, '"not_found"' in refused.html) == (404, True)
 
 
-def test_forms_that_are_too_large_or_none_are_refused(api):
+def test_forms_that_are_too_large_or_of_another_type_are_refused(api):
     visitor = Visitor(api.app)
     assert visitor.post("/console/sign-in", {"email": "x" * 70_000}).status == 413
     assert visitor.call("POST", "/console/sign-in", b"{}", CONTENT_TYPE="application/json").status == 415
@@ -217,13 +217,13 @@ def public(api):
 @pytest.mark.parametrize(
     ("origin", "status"), [("https://agency.example", 303), ("http://agency.example", 403), ("http://inside:8000", 403)]
 )
-def test_a_page_that_came_without_tls_is_another_site(public, origin, status):
+def test_a_page_without_tls_is_another_site(public, origin, status):
     public.sign_in("ana@north.example")
     sent = {"HTTP_SEC_FETCH_SITE": None, "HTTP_ORIGIN": origin, "HTTP_HOST": "inside:8000"}
     assert public.post("/console/sign-out", **sent).status == status
 
 
-def test_links_name_the_public_address_whatever_host_a_request_names(api, public):
+def test_links_have_the_public_address_for_any_host_of_the_request(api, public):
     public.sign_in("ana@north.example")
     made = public.post(f"/console/people/{api.admin_id}/link", HTTP_HOST="evil.example")
     shown = public.get(made.location, HTTP_HOST="evil.example")
@@ -231,7 +231,7 @@ def test_links_name_the_public_address_whatever_host_a_request_names(api, public
     assert "evil.example" not in shown.html
 
 
-def test_a_browser_that_came_by_https_is_told_to_stay_there(api, public):
+def test_https_responses_have_strict_transport_security(api, public):
     for path in ("/console/sign-in", "/console", "/docs", "/nowhere", "/"):
         assert public.get(path).headers["strict-transport-security"] == "max-age=31536000"
         assert "strict-transport-security" not in Visitor(api.app).get(path).headers

@@ -1,4 +1,4 @@
-"""How instants, scopes and figures read to a person."""
+"""Instants, scopes and charts as people read them."""
 
 import pytest
 
@@ -10,7 +10,7 @@ NOW = "2026-03-10T12:00:00.000000Z"
 
 
 @pytest.mark.parametrize(
-    ("instant", "told"),
+    ("instant", "text"),
     [
         ("2026-03-10T12:00:04.000000Z", "just now"),
         ("2026-03-10T11:59:15.000000Z", "45 seconds ago"),
@@ -21,8 +21,8 @@ NOW = "2026-03-10T12:00:00.000000Z"
         ("2020-03-10T12:00:00.000000Z", "6 years ago"),
     ],
 )
-def test_the_distance_of_an_instant(instant, told):
-    assert words.distance(instant, NOW) == told
+def test_the_distance_of_an_instant(instant, text):
+    assert words.distance(instant, NOW) == text
 
 
 def test_an_instant_is_shown_in_the_account_s_time_zone():
@@ -33,7 +33,7 @@ def test_an_instant_is_shown_in_the_account_s_time_zone():
 
 
 @pytest.mark.parametrize(
-    ("scopes", "told"),
+    ("scopes", "text"),
     [
         (list(SCOPES), "Can read and edit everything."),
         ([scope for scope in SCOPES if ":read" in scope], "Can read everything, but not edit."),
@@ -44,8 +44,8 @@ def test_an_instant_is_shown_in_the_account_s_time_zone():
         ),
     ],
 )
-def test_scopes_are_described_in_sentences(scopes, told):
-    assert words.scopes_in_words(scopes) == told
+def test_scopes_are_described_in_sentences(scopes, text):
+    assert words.scopes_in_words(scopes) == text
 
 
 def test_the_segments_of_a_bar_are_stacked_and_a_single_failure_is_visible():

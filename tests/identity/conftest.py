@@ -1,4 +1,4 @@
-"""Fixtures of signing in: quick hashes, a clock that stands still, an admin with a password."""
+"""Fixtures of sign-ins: quick hashes, a frozen clock, an admin with a password."""
 
 import time
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ def quick(monkeypatch):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that stands still; waits are measured by it too."""
+    """A frozen clock, which also measures waits."""
     monkeypatch.setattr(failures, "time", SimpleNamespace(monotonic=time.time))
     with time_machine.travel(NOW, tick=False) as clock:
         yield clock
@@ -32,6 +32,6 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def admin(quick, clock, api):
-    """The email of an admin with a password, who has not signed in."""
+    """The email of an admin with a password."""
     api.set_user(api.admin_id, {"password_hash": passwords.hash_password(PASSWORD)})
     return "ana@north.example"

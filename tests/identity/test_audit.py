@@ -1,4 +1,4 @@
-"""The audit: every action of admins with who, from where, before and after."""
+"""The audit log: every action with its user, address and changes."""
 
 from decimal import Decimal
 
@@ -23,7 +23,7 @@ def newest(api):
     return entry.action, entry.target, entry.target_id, entry.before, entry.after
 
 
-def test_changes_are_noted_with_the_fields_that_changed_and_only_when_some_did(api):
+def test_an_action_has_the_fields_that_changed_and_none_is_added_without_a_change(api):
     api.set_account({"plan": "scale", "name": "North"})
     assert newest(api) == ("account changed", "account", api.account_id, {"plan": "agency"}, {"plan": "scale"})
     api.switch_api(on=False)
@@ -50,7 +50,7 @@ def test_changes_are_noted_with_the_fields_that_changed_and_only_when_some_did(a
     assert len(entries(api)) == count
 
 
-def test_a_payment_that_was_removed_is_there_whole(api):
+def test_the_audit_log_keeps_all_fields_of_a_removed_payment(api):
     line = {"description": "Design", "unit_price": "100"}
     invoice = api.make("/invoices", client_id=api.make("/clients")["id"], lines=[line], status="sent")
     paid = api.patch(f"/invoices/{invoice['id']}", {"record_payment": {"amount": "10", "reference": "R1"}}).data
@@ -61,7 +61,7 @@ def test_a_payment_that_was_removed_is_there_whole(api):
     assert (before["amount"], before["reference"]) == ("10.00", "R1")
 
 
-def test_an_admin_is_named_with_the_address_and_an_operator_is_not(api):
+def test_actions_of_admins_have_a_user_and_an_address_those_of_operators_do_not(api):
     admin = replace(operator_of(api.store, api.account_id), user_id=api.admin_id, role="admin", address="2001:db8::1")
     with api.store.begin(admin, write=True) as tx:
         audit.note(tx, "key revoked", Target("key", 7, "Shop"))
@@ -74,7 +74,7 @@ def test_an_admin_is_named_with_the_address_and_an_operator_is_not(api):
     assert entry not in entries(api, until=entry.created_at)
 
 
-def test_pages_follow_each_other_also_within_one_moment_and_when_more_is_done(api):
+def test_pages_neither_repeat_nor_skip_actions_of_one_moment_while_others_are_added(api):
     with api.operating() as tx:
         for number in range(7):
             audit.note(tx, "key revoked", Target("key", number, "Shop"))

@@ -1,4 +1,4 @@
-"""Failures that are counted: when a subject has to wait, in memory and for several servers with one Valkey."""
+"""Counted failures: when a subject has to wait, in memory and in Valkey."""
 
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -60,18 +60,20 @@ def counting(request, monkeypatch):
     return InValkey(request.getfixturevalue("valkey_process"))
 
 
-def test_after_the_free_ones_each_failure_makes_wait_longer(counting):
+def test_after_the_free_failures_each_one_makes_the_next_attempt_wait_longer(counting):
     first, last = counting.counters[0], counting.counters[-1]
     assert [first.hit("a", 3) for _ in range(3)] == [(1, 0), (2, 0), (3, 0)]
     for number, seconds in enumerate((1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900), start=3):
-        assert last.hit("a", 3) == last.hit("a", 3, charge=False) == (number, seconds), "it is not counted"
-        assert last.hit("b", 3, charge=False) == (0, 0), "others do not wait"
+        assert last.hit("a", 3) == last.hit("a", 3, charge=False) == (number, seconds), (
+            "an attempt that waits is not counted"
+        )
+        assert last.hit("b", 3, charge=False) == (0, 0), "another subject does not wait"
         counting.wait(seconds)
         assert first.hit("a", 3, charge=False) == (number, 0)
         assert first.hit("a", 3) == (number + 1, 0)
 
 
-def test_what_is_taken_back_was_none_and_makes_nobody_wait(counting):
+def test_a_failure_that_is_taken_back_causes_no_wait(counting):
     first, last = counting.counters[0], counting.counters[-1]
     assert [first.hit("a", 2).failures for _ in range(2)] == [1, 2]
     assert first.hit("a", 2).wait == 1
@@ -79,12 +81,12 @@ def test_what_is_taken_back_was_none_and_makes_nobody_wait(counting):
     assert first.hit("a", 2) == (2, 0)
     last.take_back("a")
     last.take_back("a")
-    assert counting.subjects() == 0, "of whom there are none, nothing is kept"
+    assert counting.subjects() == 0, "a subject without failures is deleted"
     last.take_back("a")
     assert counting.subjects() == 0
 
 
-def test_what_is_forgotten_is_forgotten_for_that_subject_alone(counting):
+def test_a_reset_deletes_the_failures_of_one_subject(counting):
     first, last = counting.counters[0], counting.counters[-1]
     for subject in "ab":
         first.hit(subject, 1)
@@ -92,7 +94,7 @@ def test_what_is_forgotten_is_forgotten_for_that_subject_alone(counting):
     assert [first.hit(subject, 1, charge=False) for subject in "ab"] == [(0, 0), (1, 1)]
 
 
-def test_failures_are_forgotten_in_their_time(counting):
+def test_failures_are_deleted_after_their_ttl(counting):
     counter = counting.counters[0]
     for seconds in WAITS[:2]:
         counter.hit("a", 1)
@@ -105,13 +107,13 @@ def test_failures_are_forgotten_in_their_time(counting):
     assert counting.subjects() == 0
 
 
-def test_of_many_at_once_no_more_are_tried_than_are_free(counting):
+def test_concurrent_attempts_are_limited_to_the_free_failures(counting):
     with ThreadPoolExecutor(8) as pool:
         tried = list(pool.map(lambda n: counting.counters[n % len(counting.counters)].hit("a", 5), range(40)))
     assert sorted(count.failures for count in tried if not count.wait) == [1, 2, 3, 4, 5]
 
 
-def test_memory_holds_a_bounded_number_of_subjects_those_that_failed_last(monkeypatch):
+def test_memory_keeps_the_subjects_that_failed_last(monkeypatch):
     clock = InMemory(monkeypatch)
     counter = clock.counters[0] = Failures(max_subjects=3)
     for subject in ("a", "b", "c", "a", "d"):
@@ -120,12 +122,12 @@ def test_memory_holds_a_bounded_number_of_subjects_those_that_failed_last(monkey
     assert clock.subjects() == 3
 
 
-def test_without_valkey_a_process_counts_on_its_own(tmp_path):
+def test_without_valkey_a_process_counts_in_memory(tmp_path):
     process = ValkeyProcess(tmp_path)
     counter = SharedFailures(SharedWindow(process.url, lambda _: None, timeout=PATIENCE))
     counter.hit("a", 2)
     process.kill()
-    assert [counter.hit("a", 2) for _ in range(3)] == [(1, 0), (2, 0), (2, 1)], "it begins anew"
+    assert [counter.hit("a", 2) for _ in range(3)] == [(1, 0), (2, 0), (2, 1)], "the count starts again"
     counter.reset("a")
     assert counter.hit("a", 2) == (1, 0)
     counter._window.is_shared = True  # noqa: SLF001  # ends the thread that waits for it

@@ -1,4 +1,4 @@
-"""The queue for hashes: whose turn it is, and who is refused."""
+"""The queue for password hashes: order and refusals."""
 
 import threading
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ class Crowd:
 
 @contextmanager
 def crowd(**options):
-    """A queue whose only turn is taken by somebody during the block; afterwards all have had theirs."""
+    """A queue whose only turn is taken during the block; after it, all attempts have had theirs."""
     queue = HashingQueue(concurrency=1, **options)
     found = Crowd(queue)
     with queue.turn("somebody", is_known=False):
@@ -70,7 +70,7 @@ def test_a_network_has_a_share_and_is_refused_beyond_it():
     assert waiting.order == ["a3: rate_limited, 2", "a1", "b1", "a2"]
 
 
-def test_who_hashes_counts_for_the_share_and_no_longer_afterwards():
+def test_an_attempt_counts_for_the_share_until_it_is_hashed():
     queue = HashingQueue(share=1)
     with queue.turn("a", is_known=False):
         with pytest.raises(Refusal), queue.turn("a", is_known=False):
@@ -89,7 +89,7 @@ def test_in_a_full_queue_a_new_network_takes_the_place_of_the_newest_attempt_of_
     assert waiting.order == ["a3: rate_limited, 2", "a1", "b1", "c1", "a2"]
 
 
-def test_in_a_full_queue_nobody_with_as_much_as_others_takes_a_place():
+def test_in_a_full_queue_a_network_with_as_many_attempts_as_the_others_is_refused():
     with crowd(max_waiting=3) as waiting:
         for name in ("a1", "a2", "b1", "b2", "c1", "d1"):
             waiting.arrive(name, name[0])
@@ -97,7 +97,7 @@ def test_in_a_full_queue_nobody_with_as_much_as_others_takes_a_place():
     assert waiting.order[2:] == ["d1: unavailable, 2", "a1", "b1", "c1"]
 
 
-def test_a_known_browser_takes_a_place_from_any_other_but_not_from_its_like():
+def test_in_a_full_queue_a_known_browser_displaces_unknown_ones_only():
     with crowd(max_waiting=2) as waiting:
         waiting.arrive("a1", "a")
         waiting.arrive("b1", "b")
@@ -115,7 +115,7 @@ def test_a_hash_that_fails_gives_its_turn_back():
         assert queue.waiting == 0
 
 
-def test_who_waits_or_hashes_is_outside_and_back_when_it_ends():
+def test_an_attempt_waits_and_hashes_outside_and_returns():
     places = []
 
     @contextmanager
@@ -129,5 +129,5 @@ def test_who_waits_or_hashes_is_outside_and_back_when_it_ends():
         assert places == ["out"]
         with pytest.raises(Refusal), queue.turn("a", is_known=False):
             pass
-        assert places == ["out"], "who is refused at once never leaves"
+        assert places == ["out"], "a refused attempt never leaves"
     assert places == ["out", "back"]

@@ -1,4 +1,4 @@
-"""Keys as admins change them: names and scopes, rotation, revocation; and what admins are told of them."""
+"""Changes of keys: name and scopes, rotation, revocation; and the warnings of keys."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -47,13 +47,13 @@ def listed(api, **filters):
     return [key.name for key in change(api, key_list.list_keys, KeyFilter(**filters))]
 
 
-def told(api, key_id):
+def actions(api, key_id):
     """What the audit has of a key since it was created, oldest first."""
     entries = change(api, audit.list_entries, AuditFilter(target="key", target_id=key_id)).entries
     return [(entry.action, entry.before, entry.after) for entry in reversed(entries)][1:]
 
 
-def test_name_and_scopes_change_from_the_next_request_on_and_the_audit_has_both(api):
+def test_changes_of_name_and_scopes_apply_from_the_next_request(api):
     key_id, value = create(api)
     assert api.get("/projects", key=value).code == "missing_scope"
     changed = change(api, key_changes.change_key, key_id, {"name": "Till", "scopes": ["projects:read", "clients:read"]})
@@ -61,10 +61,12 @@ def test_name_and_scopes_change_from_the_next_request_on_and_the_audit_has_both(
     assert api.get("/projects", key=value).status == 200
     change(api, key_changes.change_key, key_id, {"name": "Till"})
     before = {"name": "Shop", "scopes": ["clients:read"]}
-    assert told(api, key_id) == [("key changed", before, {"name": "Till", "scopes": ["clients:read", "projects:read"]})]
+    assert actions(api, key_id) == [
+        ("key changed", before, {"name": "Till", "scopes": ["clients:read", "projects:read"]})
+    ]
 
 
-def test_a_rotated_key_is_valid_for_the_hours_and_the_new_one_at_once(api, clock):
+def test_a_rotated_key_is_valid_for_the_hours_and_the_new_one_immediately(api, clock):
     key_id, former = create(api)
     new_id, value = change(api, key_changes.rotate_key, key_id, Rotation(hours=2))
     new, old = get(api, new_id), get(api, key_id)
@@ -74,12 +76,12 @@ def test_a_rotated_key_is_valid_for_the_hours_and_the_new_one_at_once(api, clock
     clock.shift(timedelta(hours=2))
     assert api.get("/clients", key=former).code == "expired_key"
     assert api.get("/clients", key=value).status == 200
-    ((action, before, after),) = told(api, key_id)
+    ((action, before, after),) = actions(api, key_id)
     assert (action, before) == ("key rotated", {"expires_at": None, "replaced_by_id": None})
     assert after == {"expires_at": "2026-03-10T11:00:00.000000Z", "replaced_by_id": new_id}
 
 
-def test_rotation_makes_no_key_live_longer_and_the_new_one_as_long_as_the_old_was_meant_to(api, clock):
+def test_a_rotated_key_never_lives_longer_and_the_new_key_has_its_lifetime(api, clock):
     key_id, _ = create(api, expires_at="2026-03-20T09:00:00.000000Z")
     clock.shift(timedelta(days=9, hours=23))
     new_id, _ = change(api, key_changes.rotate_key, key_id, Rotation(hours=48))
@@ -89,7 +91,7 @@ def test_rotation_makes_no_key_live_longer_and_the_new_one_as_long_as_the_old_wa
     assert (get(api, new_id).status, get(api, third).expires_at) == ("expired", "2027-01-01T00:00:00.000000Z")
 
 
-def test_what_is_over_is_neither_changed_nor_rotated_and_nothing_is_rotated_twice(api, other_tenant, clock):
+def test_a_key_that_is_not_active_cannot_be_rotated_nor_a_key_twice(api, other_tenant, clock):
     rotated, revoked = create(api).id, create(api).id
     expired = create(api, expires_at="2026-03-10T09:00:01.000000Z").id
     change(api, key_changes.rotate_key, rotated, Rotation())
@@ -111,17 +113,17 @@ def test_revoking_again_changes_nothing(api, clock):
     first = change(api, key_changes.revoke_key, key_id)
     clock.shift(60)
     assert change(api, key_changes.revoke_key, key_id) == first
-    assert told(api, key_id) == [("key revoked", None, None)]
+    assert actions(api, key_id) == [("key revoked", None, None)]
 
 
-def test_the_last_use_has_its_moment_and_address(api):
+def test_the_last_use_is_stored_with_its_time_and_address(api):
     api.get("/me")
     api.app.housekeeping.keys_used.write(api.store)
     key = get(api, api.key_id)
     assert (key.last_used_at, key.last_used_address) == ("2026-03-10T09:00:00.000000Z", "127.0.0.1")
 
 
-def test_a_server_that_notes_an_earlier_use_does_not_turn_back_what_another_has_noted(api):
+def test_an_earlier_use_does_not_replace_a_later_one_of_another_server(api):
     api.get("/me")
     later = "2026-03-10T09:00:00.000001Z"
     api.sql("UPDATE api_keys SET last_used_at = $1 WHERE id = $2", later, api.key_id)
@@ -144,7 +146,7 @@ def test_keys_are_filtered_searched_and_sorted(api, clock):
     assert refusal(api, key_list.list_keys, KeyFilter(sort="hash")) == "validation_failed"
 
 
-def test_keys_that_are_unused_or_expire_soon_are_pointed_out(api, clock):
+def test_unused_and_expiring_keys_have_warnings(api, clock):
     moment = "2026-06-25T00:00:00.000000Z"
     ids = {"used": create(api).id, "unused": create(api).id, "expiring": create(api, expires_at=moment).id}
     clock.shift(timedelta(days=90))
@@ -158,7 +160,7 @@ def test_keys_that_are_unused_or_expire_soon_are_pointed_out(api, clock):
     assert get(api, ids["expiring"]).warnings == [], "it expires as it should"
 
 
-def test_what_would_stop_is_what_works_now(api, clock):
+def test_live_keys_are_the_keys_that_work_now(api, clock):
     stopped = change(api, key_list.live_keys)
     assert [key.name for key in stopped.keys] == ["All"]
     assert stopped.used == []

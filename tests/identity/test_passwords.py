@@ -1,4 +1,4 @@
-"""Hashes of passwords: what they cost at the start, and for users who are not there."""
+"""Password hashes: their cost at the start, and for unknown users."""
 
 import subprocess
 import sys

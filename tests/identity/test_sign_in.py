@@ -1,4 +1,4 @@
-"""Signing in: who gets in, what ends a session, and how many may try how often."""
+"""Sign-ins, sessions, password links, and the throttle."""
 
 import threading
 from datetime import timedelta
@@ -36,7 +36,7 @@ def fail(api, email, browser=ELSEWHERE) -> Refusal:
     return refusal(enter, api, email, "a wrong password", browser)
 
 
-def who(api, token):
+def admin_of(api, token):
     return sessions.admin_of(api.store, token, "203.0.113.9")
 
 
@@ -48,16 +48,16 @@ def actions(api, **filters):
 
 def test_an_admin_signs_in_and_is_known_by_the_session(api, admin):
     token, signed_in = enter(api, f" {admin.upper()} ")
-    found = who(api, token)
+    found = admin_of(api, token)
     assert (found.account_id, found.user_id, found.role) == (api.account_id, api.admin_id, "admin")
     assert (found.name, found.email, found.account_name) == ("Ana Admin", "ana@north.example", "North")
     assert (found.session_id, found.address) == (signed_in.session_id, "203.0.113.9")
-    assert who(api, token[:-1]) is None
+    assert admin_of(api, token[:-1]) is None
     (entry,) = actions(api, action="signed in")
     assert (entry.user_id, entry.address, entry.target_id) == (api.admin_id, "203.0.113.1", signed_in.session_id)
 
 
-def test_nothing_stored_lets_anybody_in(api, admin):
+def test_no_stored_value_is_a_password_token_or_link(api, admin):
     token = enter(api, admin).token
     with api.operating() as tx:
         link = password_links.create(tx, api.admin_id)
@@ -70,7 +70,7 @@ def test_nothing_stored_lets_anybody_in(api, admin):
 @pytest.mark.parametrize(
     "change", [{"role": "member"}, {"is_active": False}, {"password_hash": None}], ids=lambda change: next(iter(change))
 )
-def test_only_active_admins_with_a_password_sign_in_and_all_others_hear_the_same(api, admin, change):
+def test_only_active_admins_with_a_password_sign_in_and_each_refusal_is_the_same(api, admin, change):
     api.add_user("Bea Boss", role="admin")
     unknown = fail(api, "nobody@north.example")
     wrong = fail(api, admin)
@@ -94,7 +94,7 @@ def test_an_unknown_email_takes_one_hash_like_a_known_one(api, admin, monkeypatc
         assert len(verified) == 1, email
 
 
-def test_an_email_of_several_accounts_names_the_account_only_when_the_password_fits_both(api, other_tenant, admin):
+def test_a_choice_of_accounts_is_returned_only_if_the_password_matches_several(api, other_tenant, admin):
     with other_tenant.operating() as tx:
         details = UserDetails("Ana too", admin, "admin")
         users.create_user(tx, details, passwords.hash_password(OTHER))
@@ -111,25 +111,25 @@ def test_an_email_of_several_accounts_names_the_account_only_when_the_password_f
 # Sessions
 
 
-def test_a_session_ends_when_it_is_idle_and_after_half_a_day(api, admin, clock):
+def test_a_session_ends_when_it_is_idle_and_after_12_hours(api, admin, clock):
     token = enter(api, admin).token
     for _ in range(24):
         clock.shift(timedelta(minutes=29, seconds=59))
-        assert who(api, token), "it was used before it was idle"
+        assert admin_of(api, token), "it was used before it was idle"
     clock.shift(timedelta(seconds=24))
-    assert who(api, token) is None, "12 hours have passed"
+    assert admin_of(api, token) is None, "12 hours have passed"
     token = enter(api, admin).token
     clock.shift(timedelta(minutes=30))
-    assert who(api, token) is None
+    assert admin_of(api, token) is None
 
 
 def test_the_use_of_a_session_is_written_once_a_minute(api, admin, clock):
     token = enter(api, admin).token
     clock.shift(59)
-    who(api, token)
+    admin_of(api, token)
     assert used(api) == ["2026-03-10T09:00:00.000000Z"]
     clock.shift(1)
-    who(api, token)
+    admin_of(api, token)
     assert used(api) == ["2026-03-10T09:01:00.000000Z"]
 
 
@@ -139,22 +139,22 @@ def used(api):
 
 
 @pytest.mark.parametrize("change", [{"role": "member"}, {"is_active": False}], ids=["member", "deactivated"])
-def test_the_loss_of_role_or_access_ends_sessions_and_links_for_good(api, admin, change):
+def test_losing_the_role_or_access_ends_sessions_and_links_permanently(api, admin, change):
     api.add_user("Bea Boss", role="admin")
     token = enter(api, admin).token
     with api.operating() as tx:
         link = password_links.create(tx, api.admin_id)
     api.set_user(api.admin_id, change)
-    assert who(api, token) is None
+    assert admin_of(api, token) is None
     api.set_user(api.admin_id, {"role": "admin", "is_active": True})
-    assert who(api, token) is None, "it does not come back"
+    assert admin_of(api, token) is None, "the session stays ended"
     assert refusal(password_links.find, api.store, link.token).code == "not_found"
 
 
 def test_a_new_password_ends_all_other_sessions(api, admin):
     first, second = enter(api, admin), enter(api, admin)
     sign_in.change_password(api.store, api.app.throttle, second.admin, PASSWORD, OTHER)
-    assert (who(api, first.token), bool(who(api, second.token))) == (None, True)
+    assert (admin_of(api, first.token), bool(admin_of(api, second.token))) == (None, True)
     assert refusal(enter, api, admin).code == "validation_failed"
     enter(api, admin, OTHER)
     refused = refusal(sign_in.change_password, api.store, api.app.throttle, second.admin, PASSWORD, OTHER)
@@ -162,7 +162,7 @@ def test_a_new_password_ends_all_other_sessions(api, admin):
     refused = refusal(sign_in.change_password, api.store, api.app.throttle, second.admin, OTHER, "elevenchars")
     assert "password" in refused.members["errors"]
     api.set_user(api.admin_id, {"password_hash": passwords.hash_password(PASSWORD)})
-    assert who(api, second.token) is None, "by the operator, all of them"
+    assert admin_of(api, second.token) is None, "a change by the operator ends all of them"
 
 
 def test_sessions_are_listed_and_revoked_within_the_account(api, other_tenant, admin):
@@ -176,11 +176,11 @@ def test_sessions_are_listed_and_revoked_within_the_account(api, other_tenant, a
     with api.store.begin(second.admin, write=True) as tx:
         sessions.end(tx, first.admin.session_id)
         sessions.end(tx, second.admin.session_id)
-    assert (who(api, first.token), who(api, second.token)) == (None, None)
+    assert (admin_of(api, first.token), admin_of(api, second.token)) == (None, None)
     assert [entry.action for entry in actions(api)][:2] == ["signed out", "session revoked"]
 
 
-def test_nobody_shuts_oneself_out(api, admin):
+def test_admins_cannot_end_their_own_access(api, admin):
     acting = enter(api, admin).admin
     for change in ({"role": "member"}, {"is_active": False}):
         with api.store.begin(acting, write=True) as tx:
@@ -200,7 +200,7 @@ def test_a_link_sets_a_password_once_and_signs_in(api, clock):
     short = refusal(sign_in.set_password, api.store, api.app.throttle, link.token, "elevenchars", OFFICE)
     assert "12 to 1000 characters" in str(short)
     token, signed_in = sign_in.set_password(api.store, api.app.throttle, link.token, PASSWORD, OFFICE)
-    assert who(api, token).user_id == signed_in.user_id == user_id
+    assert admin_of(api, token).user_id == signed_in.user_id == user_id
     assert refusal(sign_in.set_password, api.store, api.app.throttle, link.token, OTHER, OFFICE).code == "not_found"
     enter(api, "eve@north.example")
     told = [(entry.action, entry.user_id) for entry in actions(api)]
@@ -223,7 +223,7 @@ def test_a_link_is_void_after_a_week_and_when_there_is_a_newer_one(api, admin, c
     assert refusal(password_links.find, api.store, second.token).code == "not_found"
 
 
-def test_of_two_who_use_a_link_at_once_one_sets_the_password(api, monkeypatch):
+def test_of_two_concurrent_uses_of_a_link_one_sets_the_password(api, monkeypatch):
     with api.operating() as tx:
         link = password_links.create(tx, api.admin_id)
     found, results = threading.Barrier(2), []
@@ -261,7 +261,7 @@ def test_only_active_admins_get_links(api, other_tenant):
 # Throttling
 
 
-def test_failures_make_the_next_attempt_wait_longer_and_longer_but_at_most_a_quarter_of_an_hour(api, admin, clock):
+def test_each_failure_makes_the_next_attempt_wait_longer_up_to_15_minutes(api, admin, clock):
     waits = []
     for attempt in range(20):
         assert fail(api, admin).code == "validation_failed"
@@ -273,20 +273,20 @@ def test_failures_make_the_next_attempt_wait_longer_and_longer_but_at_most_a_qua
     assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900, 900, 900, 900, 900]
     assert len(actions(api, action="sign-in failed")) == 16
     enter(api, admin, browser=ELSEWHERE)
-    assert fail(api, admin).code == "validation_failed", "who signs in begins anew"
+    assert fail(api, admin).code == "validation_failed", "success resets the count"
 
 
-def test_an_attack_from_elsewhere_does_not_hold_up_a_browser_that_was_signed_in(api, admin, clock):
+def test_an_attack_from_elsewhere_does_not_delay_a_known_browser(api, admin, clock):
     token = enter(api, admin).token
     clock.shift(timedelta(days=2))
-    assert who(api, token) is None
+    assert admin_of(api, token) is None
     for number in range(6):
         fail(api, admin, Browser(f"198.51.100.{number}"))
     assert refusal(enter, api, admin).code == "rate_limited"
     enter(api, admin, browser=OFFICE._replace(last_token=token))
 
 
-def test_a_known_browser_has_a_count_of_its_own_for_the_email_that_it_knows(api, admin, clock):
+def test_a_known_browser_is_counted_separately_for_its_email(api, admin, clock):
     token = enter(api, admin).token
     known = ELSEWHERE._replace(last_token=token)
     for _ in range(5):
@@ -295,10 +295,10 @@ def test_a_known_browser_has_a_count_of_its_own_for_the_email_that_it_knows(api,
     enter(api, admin)
     for _ in range(5):
         fail(api, "max@north.example", known)
-    assert fail(api, "max@north.example").code == "rate_limited", "as from any browser"
+    assert fail(api, "max@north.example").code == "rate_limited", "like any browser"
 
 
-def test_an_address_that_tries_many_emails_waits_too(api, admin, clock):
+def test_an_address_that_tries_many_emails_must_wait(api, admin, clock):
     for number in range(20):
         assert fail(api, f"{number}@north.example").code == "validation_failed"
     assert refusal(enter, api, admin, browser=ELSEWHERE).code == "rate_limited"
@@ -309,7 +309,7 @@ def test_an_address_that_tries_many_emails_waits_too(api, admin, clock):
     assert refusal(enter, api, admin, browser=ELSEWHERE).code == "rate_limited", "one's own sign-in clears nothing"
 
 
-def test_many_attempts_at_once_are_all_counted(api, admin):
+def test_concurrent_attempts_are_all_counted(api, admin):
     results = []
 
     def attempt():
@@ -323,7 +323,7 @@ def test_many_attempts_at_once_are_all_counted(api, admin):
     assert results.count("validation_failed") == 5, results
 
 
-def test_a_hash_with_former_parameters_is_made_anew(api, clock):
+def test_a_hash_with_former_parameters_is_renewed(api, clock):
     old = passwords.PasswordHasher(time_cost=2, memory_cost=32, parallelism=1).hash(PASSWORD)
     api.set_user(api.admin_id, {"password_hash": old})
     enter(api, "ana@north.example")
@@ -335,7 +335,7 @@ def test_a_hash_with_former_parameters_is_made_anew(api, clock):
 # What is over
 
 
-def test_what_is_over_is_forgotten_in_its_time(api, admin, clock):
+def test_expired_sessions_and_links_are_deleted(api, admin, clock):
     enter(api, admin)
     with api.operating() as tx:
         password_links.create(tx, api.admin_id)
@@ -359,5 +359,5 @@ def test_after_a_restore_no_session_and_no_link_is_valid(api, admin):
     with api.operating() as tx:
         link = password_links.create(tx, api.admin_id)
     expiry.revoke_all(api.store)
-    assert who(api, token) is None
+    assert admin_of(api, token) is None
     assert refusal(password_links.find, api.store, link.token).code == "not_found"

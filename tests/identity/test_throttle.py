@@ -1,4 +1,4 @@
-"""What is tried of a flood of sign-ins, what it leaves, and who gets in meanwhile."""
+"""Floods of sign-ins: which attempts are hashed, and what they leave."""
 
 import threading
 
@@ -29,7 +29,7 @@ def use_up(api, browser):
         hit_address(api.app.limiter, browser.address, charge=True)
 
 
-def test_a_refused_sign_in_is_charged_to_its_address_and_one_that_succeeds_is_not(api, admin):
+def test_only_refused_sign_ins_are_charged_to_the_address(api, admin):
     assert remaining(api, ELSEWHERE) == ADDRESS_RATE_LIMIT
     enter(api, admin, browser=ELSEWHERE)
     assert remaining(api, ELSEWHERE) == ADDRESS_RATE_LIMIT
@@ -40,7 +40,7 @@ def test_a_refused_sign_in_is_charged_to_its_address_and_one_that_succeeds_is_no
     assert remaining(api, OFFICE) == ADDRESS_RATE_LIMIT
 
 
-def test_from_an_address_that_is_used_up_nothing_is_hashed_or_written(both, admin, monkeypatch):
+def test_beyond_the_limit_of_its_address_no_attempt_is_hashed_or_written(both, admin, monkeypatch):
     api, other = both
     token = enter(api, admin, browser=ELSEWHERE).token
     use_up(api, ELSEWHERE)
@@ -57,7 +57,7 @@ def test_from_an_address_that_is_used_up_nothing_is_hashed_or_written(both, admi
     assert other.get("/me").status == 200
 
 
-def test_a_flood_writes_nothing_whatever_it_tries(api, admin):
+def test_a_flood_writes_nothing(api, admin):
     before = api.databases.commits(api.app)
     for number in range(60):
         browser = Browser(f"198.51.100.{number % 7}", last_token=f"token {number}")
@@ -75,7 +75,7 @@ def six(network, number):
     return Browser(str(address), networks=networks(address))
 
 
-def test_an_ipv6_address_is_counted_as_its_network_of_64_and_the_larger_one_has_an_allowance_of_its_own(api, admin):
+def test_ipv6_addresses_are_counted_by_their_64_and_48_networks(api, admin):
     assert networks(parse_address("2001:db8:a:b:c::d")) == ("2001:db8:a:b::/64", "2001:db8:a::/48")
     assert networks(parse_address("::ffff:192.0.2.1")) == ("192.0.2.1",)
     for number in range(20):
@@ -89,13 +89,13 @@ def test_an_ipv6_address_is_counted_as_its_network_of_64_and_the_larger_one_has_
     enter(api, admin, browser=six("8", 10))
 
 
-def test_success_in_a_known_browser_does_not_forget_the_failures_from_elsewhere(api, admin):
+def test_success_in_a_known_browser_keeps_the_failures_from_elsewhere(api, admin):
     token = enter(api, admin).token
     for number in range(5):
         fail(api, admin, Browser(f"198.51.100.{number}"))
     assert refusal(enter, api, admin).code == "rate_limited"
     enter(api, admin, browser=OFFICE._replace(last_token=token))
-    assert refusal(enter, api, admin).code == "rate_limited", "who guesses elsewhere does not begin anew"
+    assert refusal(enter, api, admin).code == "rate_limited", "failures from elsewhere still count"
 
 
 def test_failures_in_a_known_browser_do_not_count_for_its_email_or_address(api, admin):
@@ -106,7 +106,7 @@ def test_failures_in_a_known_browser_do_not_count_for_its_email_or_address(api, 
     enter(api, admin)
 
 
-def test_success_forgets_the_failures_of_its_own_email_alone(api, admin):
+def test_success_resets_the_failures_of_its_email_only(api, admin):
     for email in (admin, "max@north.example"):
         for _ in range(4):
             fail(api, email)
@@ -123,7 +123,7 @@ def test_guesses_at_the_current_password_make_its_session_wait(api, admin):
     enter(api, admin)
 
 
-def test_an_attempt_that_came_to_nothing_for_reasons_of_ours_is_not_counted(api, admin, monkeypatch):
+def test_an_attempt_that_failed_for_an_internal_reason_is_not_counted(api, admin, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(passwords, "matches", None)
         for _ in range(9):
@@ -138,7 +138,7 @@ def test_an_attempt_that_came_to_nothing_for_reasons_of_ours_is_not_counted(api,
 
 
 @any_database
-def test_the_chores_of_a_server_drop_windows_and_failures_that_are_over(api, admin, monkeypatch):
+def test_housekeeping_deletes_old_windows_and_failures(api, admin, monkeypatch):
     app = api.app
     fail(api, admin)
     monkeypatch.setattr(housekeeping, "SWEEP_SECONDS", 0)
@@ -150,7 +150,7 @@ def test_the_chores_of_a_server_drop_windows_and_failures_that_are_over(api, adm
 
 
 @any_database
-def test_who_floods_is_refused_beyond_a_share_while_an_admin_from_elsewhere_gets_a_turn(api, admin):
+def test_a_flood_is_refused_beyond_its_share_while_an_admin_from_elsewhere_gets_a_turn(api, admin):
     queue, answered = api.app.throttle.queue, []
     assert queue.share < 20
     with queue.turn("others", is_known=False), queue.turn("others", is_known=False):
@@ -171,7 +171,7 @@ def test_who_floods_is_refused_beyond_a_share_while_an_admin_from_elsewhere_gets
 
 
 @any_database
-def test_who_waits_for_a_hash_takes_no_slot_of_requests(api, admin):
+def test_an_attempt_that_waits_for_its_hash_occupies_no_slot(api, admin):
     app, answered = api.app, []
 
     def attempt():
@@ -190,7 +190,7 @@ def test_who_waits_for_a_hash_takes_no_slot_of_requests(api, admin):
 
 
 @pytest.mark.parametrize("change", [{"is_active": False}, {"role": "member"}, {"password_hash": "another"}])
-def test_what_ends_the_right_to_sign_in_counts_while_the_password_is_hashed(api, admin, change):
+def test_losing_access_while_the_password_is_hashed_refuses_the_sign_in(api, admin, change):
     api.add_user("Another Admin", role="admin")  # the last one keeps the right
     queue, answered = api.app.throttle.queue, []
     with queue.turn("a", is_known=False), queue.turn("b", is_known=False):
@@ -204,7 +204,7 @@ def test_what_ends_the_right_to_sign_in_counts_while_the_password_is_hashed(api,
 
 
 @any_database
-def test_links_and_changes_of_passwords_wait_for_their_hashes_as_known_ones(api, admin):
+def test_password_links_and_changes_are_hashed_like_known_browsers(api, admin):
     queue = api.app.throttle.queue
     acting = enter(api, admin).admin
     with api.operating() as tx:
