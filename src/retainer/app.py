@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from functools import partial
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from retainer.billing import expenses, lines
 from retainer.billing.credit_notes import credit_notes
@@ -129,7 +130,7 @@ class App:
         console = Console(self.store, ROUTES.operations, read_body, read_form, self.log, self.throttle)
         self.site = site.Site({**PAGES, "": root, "console": console.answer}, self.limiter, self.log)
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request: the API in the pipeline, other paths in the site or `operations`."""
         path = environ["PATH_INFO"]
         is_api = path.startswith(ROOT) or path == BASE_PATH

@@ -83,16 +83,16 @@ def test_a_look_finds_the_connections_that_were_accepted_and_no_others(tmp_path,
     with listener, socket.create_connection(listener.getsockname()[:2]) as client, listener.accept()[0] as accepted:
         (tmp_path / "file").touch()
         with (tmp_path / "file").open("rb"):
-            (found,) = [each for each in guard.scan() if each.descriptor == accepted.fileno()]
-            assert client.fileno() not in [each.descriptor for each in guard.scan()]
+            (found,) = [each for each in guard.scan()[0] if each.descriptor == accepted.fileno()]
+            assert client.fileno() not in [each.descriptor for each in guard.scan()[0]]
         assert (found.address, found.inode) == (host, os.fstat(accepted.fileno()).st_ino)
         time.sleep(0.1)
-        (found,) = [each for each in guard.scan() if each.descriptor == accepted.fileno()]
+        (found,) = [each for each in guard.scan()[0] if each.descriptor == accepted.fileno()]
         assert 0.05 < found.silent <= time.monotonic() - began + A_TICK
         began = time.monotonic()
         accepted.sendall(b"x")
         assert client.recv(1) == b"x"
-        (found,) = [each for each in guard.scan() if each.descriptor == accepted.fileno()]
+        (found,) = [each for each in guard.scan()[0] if each.descriptor == accepted.fileno()]
         assert found.silent <= time.monotonic() - began + A_TICK
         accepted.sendall(b"y")
         assert client.recv(1) == b"y", "the socket is still open"

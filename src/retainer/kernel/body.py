@@ -28,7 +28,7 @@ class RequestBody:
 
     def __init__(self, request: Request, raw: bytes, model: type[Record], use: str) -> None:
         self.model = model
-        self.fields: dict[str, Any] = {}
+        self.fields: dict[str, object] = {}
         self.errors: FieldErrors = {}
         self.refusal: Refusal | None = None
         try:

@@ -1,10 +1,10 @@
 """The address of the client and the public address of the server, behind proxies."""
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import Any, NamedTuple
+from typing import NamedTuple
+from wsgiref.types import WSGIEnvironment
 
 from retainer.errors import Refusal
 from retainer.settings import Settings
@@ -17,15 +17,10 @@ HOST = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
 def is_host(text: str) -> bool:
     """Return whether a text is a host, with or without a port."""
-    return len(text) <= MAX_HOST_LENGTH and _is_host(text)
+    return len(text) <= MAX_HOST_LENGTH and HOST.fullmatch(text) is not None
 
 
-@lru_cache(maxsize=256)
-def _is_host(text: str) -> bool:
-    return HOST.fullmatch(text) is not None
-
-
-def check_host(environ: Mapping[str, Any]) -> None:
+def check_host(environ: WSGIEnvironment) -> None:
     """Raise `bad_request` unless the request names one host (RFC 9112, 3.2). Several arrive joined with a comma."""
     host = environ.get("HTTP_HOST", "")
     if not is_host(host) and (host or environ["SERVER_PROTOCOL"] != "HTTP/1"):
@@ -42,12 +37,12 @@ class Hop(NamedTuple):
     host: str = ""
 
 
-def client_address(environ: Mapping[str, Any], settings: Settings) -> Address | None:
+def client_address(environ: WSGIEnvironment, settings: Settings) -> Address | None:
     """Return the client's address: the peer, or what trusted proxies report; None if that is malformed."""
     return _client(environ, settings)[0]
 
 
-def shown(environ: Mapping[str, Any], settings: Settings) -> str | None:
+def shown(environ: WSGIEnvironment, settings: Settings) -> str | None:
     """Return the client's address as text, for the log."""
     if settings.trusted_proxies:
         return str(client_address(environ, settings))
@@ -66,7 +61,7 @@ def networks(address: Address | None) -> tuple[str, ...]:
     return (str(address),)
 
 
-def origin(environ: Mapping[str, Any], settings: Settings) -> str:
+def origin(environ: WSGIEnvironment, settings: Settings) -> str:
     """Return the public address of the server, without a trailing slash. Trusted proxies may name another host."""
     if settings.base_url:
         return settings.base_url
@@ -78,7 +73,7 @@ def origin(environ: Mapping[str, Any], settings: Settings) -> str:
     return f"{scheme}://{host if is_host(host) else 'localhost'}"
 
 
-def _client(environ: Mapping[str, Any], settings: Settings) -> tuple[Address | None, Hop]:
+def _client(environ: WSGIEnvironment, settings: Settings) -> tuple[Address | None, Hop]:
     """Return the last address that is not a trusted proxy, and the hop in which a proxy reported it."""
     peer, hop = parse_address(environ.get("REMOTE_ADDR", "")), Hop("")
     if settings.trusted_proxies:
@@ -90,12 +85,12 @@ def _client(environ: Mapping[str, Any], settings: Settings) -> tuple[Address | N
     return peer, hop
 
 
-def _x_forwarded(environ: Mapping[str, Any]) -> list[Hop]:
+def _x_forwarded(environ: WSGIEnvironment) -> list[Hop]:
     scheme, host = environ.get("HTTP_X_FORWARDED_PROTO", ""), environ.get("HTTP_X_FORWARDED_HOST", "")
     return [Hop(address.strip(), scheme, host) for address in environ.get("HTTP_X_FORWARDED_FOR", "").split(",")]
 
 
-def _forwarded(environ: Mapping[str, Any]) -> list[Hop]:
+def _forwarded(environ: WSGIEnvironment) -> list[Hop]:
     """Return the elements of Forwarded (RFC 7239), the nearest proxy last; malformed ones have no address."""
     hops = []
     for element in environ.get("HTTP_FORWARDED", "").split(","):

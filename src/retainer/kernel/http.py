@@ -4,7 +4,8 @@ import random
 import re
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
+from wsgiref.types import WSGIEnvironment
 
 from retainer.errors import Refusal
 from retainer.kernel import forwarding
@@ -47,7 +48,7 @@ class Request:
 
     __slots__ = ("began", "environ", "has_body", "id", "method", "path", "query", "settings", "shown_address")
 
-    def __init__(self, environ: dict[str, Any], settings: Settings) -> None:
+    def __init__(self, environ: WSGIEnvironment, settings: Settings) -> None:
         self.began = time.perf_counter_ns()
         self.environ = environ
         self.settings = settings

@@ -6,7 +6,6 @@ import re
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import bindparam, delete, insert, select
 
@@ -78,7 +77,7 @@ class Attempt:
         return Response(status, [*map(tuple, json.loads(headers)), ("idempotency-replayed", "true")], body)
 
 
-def read_attempt(request: Request, key_id: int, body: dict[str, Any] | bytes) -> Attempt | None:
+def read_attempt(request: Request, key_id: int, body: dict[str, object] | bytes) -> Attempt | None:
     """Return the attempt for the request's Idempotency-Key, if it has one. Raises `bad_request` for a malformed key.
 
     Bodies with the same meaning count as the same; a body that is not JSON is compared byte by byte.

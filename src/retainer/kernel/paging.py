@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Select, Table, bindparam, func, null, sele
 
 from retainer.kernel.http import Request
 from retainer.kernel.query import Filter, Signature, conditions, parameters, read_pairs, read_values, signature_of
+from retainer.store.engines.base import Row
 from retainer.store.row_mapper import R, RowMapper, row_mapper
 from retainer.store.statements import Deferred
 from retainer.store.tables import totals
@@ -91,7 +92,7 @@ def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, *
     values |= within
     limits = (type(filters), signature, tuple(within))
     total, offset = 0, (page.number - 1) * page.size
-    rows: list[tuple[Any, ...]] = []
+    rows: list[Row] = []
     if page.number == 1:
         rows = tx.all(Deferred(_rows, (table, model, limits, page.sort, page.size, "first")), **values)
         total = rows[0][-1] or 0 if rows else 0

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -138,7 +138,7 @@ class Pipeline:
             return attempt.run_or_replay(tx, lambda: run(tx)) if attempt else run(tx)
 
 
-def reply(operation: Operation, result: Any, request: Request) -> Response:
+def reply(operation: Operation, result: object, request: Request) -> Response:
     """Return the response for the result of an operation."""
     if result is None:
         return Response(204, [])

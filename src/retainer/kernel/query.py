@@ -109,7 +109,7 @@ def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str],
     return values
 
 
-def read_query(request: Request, model: Any) -> Any:
+def read_query(request: Request, model: type[Query]) -> Query:
     """Return the query of an operation other than a list."""
     if not request.query:
         return model()
@@ -118,13 +118,15 @@ def read_query(request: Request, model: Any) -> Any:
     return model(**{declared[name].field: value for name, value in values.items()})
 
 
-Signature = tuple[tuple[str, Any], ...]
+Form = bool | tuple[int, bool] | None
+"""The form of a filter: a boolean value, the number of values and whether null is among them, or one value."""
+Signature = tuple[tuple[str, Form], ...]
 """The filters of a request without their values: requests with the same signature share a statement."""
 
 
 def signature_of(asked: Filter, me: int) -> tuple[Signature, dict[str, Any]]:
     """Return the signature of filters, and the values to bind; `me` is the id of the calling user."""
-    signature: list[tuple[str, Any]] = []
+    signature: list[tuple[str, Form]] = []
     values: dict[str, Any] = {}
     for name, parameter in parameters(type(asked)).items():
         value, bound = getattr(asked, name), parameter.where.value
@@ -144,9 +146,9 @@ def signature_of(asked: Filter, me: int) -> tuple[Signature, dict[str, Any]]:
 
 def conditions(table: Table, model: type[Filter], signature: Signature) -> list[ColumnElement[bool]]:
     """Return the SQL conditions of a signature."""
-    limits: list[Any] = model.default_exclusion.conditions(table, dict(signature)) if model.default_exclusion else []
+    limits = model.default_exclusion.conditions(table, dict(signature)) if model.default_exclusion else []
     for name, form in signature:
-        value: Any = form if isinstance(form, bool) else bindparam(name)
+        value: object = form if isinstance(form, bool) else bindparam(name)
         room, or_none = form if isinstance(form, tuple) else (0, False)
         if room:
             value = [bindparam(f"{name}__{position}") for position in range(room)]

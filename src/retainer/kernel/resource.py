@@ -41,7 +41,7 @@ class Call(msgspec.Struct):
     allowance: Allowance
     operation: "Operation"
     ids: dict[str, str]
-    query: Any
+    query: tuple[Query, Page | None]
     sent: bodies.RequestBody | None = None
 
     def read(self, body: bytes) -> None:
@@ -58,7 +58,7 @@ class WithMeta(msgspec.Struct, Generic[T, M]):
     meta: M
 
 
-ArgumentFactory = Callable[[Tx, Call], Any]
+ArgumentFactory = Callable[[Tx, Call], object]
 ARGUMENT_FACTORIES: dict[Any, ArgumentFactory] = {
     Tx: lambda tx, _: tx,
     Allowance: lambda _, call: call.allowance,
@@ -100,11 +100,11 @@ class Operation:
     def __repr__(self) -> str:
         return f"{self.method} {self.path}"
 
-    def read_query(self, request: Request) -> Any:
+    def read_query(self, request: Request) -> tuple[Query, Page | None]:
         """Return the query, and the page of a list. Raises `unknown_parameter`, `validation_failed`."""
         return read_list(request, self.query) if self.paged else (read_query(request, self.query), None)
 
-    def call(self, tx: Tx, call: Call) -> Any:
+    def call(self, tx: Tx, call: Call) -> object:
         """Call the handler, after the parent in the path was found."""
         parent = self.resource.parent
         if parent is not None:

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, from the declarations alone: a new resource needs no change here."""
+"""The OpenAPI 3.1 document, generated from the declarations of operations."""
 
 import inspect
 import sys
@@ -12,15 +12,16 @@ from retainer.openapi.schemas import Schemas
 from retainer.openapi.values import Json
 
 CONVENTIONS = """\
-- **Keys** go into `Authorization: Bearer <key>` or `X-Api-Key`. Each operation names its scope; write does not include
-  read. **Limits** hold for each key in any 60 seconds, by the account's plan; every answer tells how the key stands.
+- **Keys** are sent in `Authorization: Bearer <key>` or `X-Api-Key`. Each operation needs a scope; write does not
+  include read. **Rate limits** apply to each key in any 60 seconds; they depend on the plan, and headers of each
+  response show them.
 - **Lists**: commas in a filter mean "one of these", different filters are combined with "and", unknown ones refused.
-  What is given as `since`, `from`, `to`, `min` or `max` is included, what is given as `before` is not.
-- **Values**: what is unknown is null. Money and other exact decimals are strings, and are read from strings or numbers.
-  Days are those of the account's time zone, instants are UTC, durations whole minutes. Blank text is null.
-- **Changes**: PUT and PATCH are one operation: members left out keep their value, read-only ones are ignored, unknown
-  ones refused. With `If-Match` or `Idempotency-Key`, a write can neither undo another's change nor happen twice.
-- **Errors**: `message` says what to do, `code` is for programs, `errors` names all faults; a 405 comes with `Allow`."""
+  `since`, `from`, `to`, `min` and `max` include the value, `before` does not.
+- **Values**: unknown values are null. Money and other exact decimals are strings; requests may also send numbers. Days
+  are in the time zone of the account, timestamps in UTC, durations in whole minutes. Blank text becomes null.
+- **Changes**: PUT and PATCH are the same: omitted fields keep their values, read-only fields are ignored, unknown
+  fields are refused. `If-Match` prevents lost updates, `Idempotency-Key` duplicate writes.
+- **Errors**: `message` says what to do, `code` is for programs, `errors` lists all errors; a 405 has `Allow`."""
 
 
 def render(declared: list[Operation], base_url: str) -> bytes:
@@ -29,10 +30,7 @@ def render(declared: list[Operation], base_url: str) -> bytes:
 
 
 def document(declared: list[Operation], base_url: str) -> Json:
-    """Return the document of these operations, served at a base URL.
-
-    Raises TypeError for a declaration without a description.
-    """
+    """Return the document of operations served at a base URL. Raises TypeError for a missing description."""
     schemas, tags, paths = Schemas(), Json(), Json()
     # Responses first: the names of schemas in bodies depend on which models responses have.
     successes = [operations.answers_of(operation, schemas) for operation in declared]
@@ -44,12 +42,10 @@ def document(declared: list[Operation], base_url: str) -> Json:
         methods[operation.method.lower()] = operations.described(operation, responses, schemas, lists)
     errors = refusals.responses(schemas)
     if schemas.undescribed:
-        raise TypeError(
-            f'Say in Annotated[..., "..."] what these mean: {", ".join(dict.fromkeys(schemas.undescribed))}.'
-        )
+        raise TypeError(f'Describe these in Annotated[..., "..."]: {", ".join(dict.fromkeys(schemas.undescribed))}.')
     shared = operations.share([operation for methods in paths.values() for operation in methods.values()])
-    bearer = {"type": "http", "scheme": "bearer", "description": "A key as a Bearer token."}
-    api_key = {"type": "apiKey", "in": "header", "name": "X-Api-Key", "description": "A key by itself."}
+    bearer = {"type": "http", "scheme": "bearer", "description": "An API key as a Bearer token."}
+    api_key = {"type": "apiKey", "in": "header", "name": "X-Api-Key", "description": "An API key in its own header."}
     about = {"title": "Retainer API", "version": __version__, "license": {"name": "MIT", "identifier": "MIT"}}
     return {
         "openapi": "3.1.0",

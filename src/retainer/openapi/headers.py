@@ -1,29 +1,32 @@
-"""Headers: those that responses carry, and those that requests may carry."""
+"""Headers of responses and requests."""
 
-from typing import Any
+from collections.abc import Collection
 
 from retainer.kernel.idempotency import KEY_PATTERN
 from retainer.openapi.values import Json
 
 RESPONSE_HEADERS: dict[str, tuple[str, int | str]] = {
-    "X-RateLimit-Limit": ("How many requests are allowed in any 60 seconds.", 600),
-    "X-RateLimit-Remaining": ("How many are left now.", 599),
-    "X-RateLimit-Reset": ("The Unix second at which all are free again if nothing more is sent.", 1774967460),
-    "X-Request-Id": ("Names the request in the logs: as it was sent, or made here.", "req_5f2b8c0d"),
-    "ETag": ("The state of the record, for If-Match and If-None-Match.", '"5f2b8c0d"'),
+    "X-RateLimit-Limit": ("Number of requests allowed in any 60 seconds.", 600),
+    "X-RateLimit-Remaining": ("Number of requests left.", 599),
+    "X-RateLimit-Reset": (
+        "Unix time in seconds at which the whole limit is available again, if no more requests are sent.",
+        1774967460,
+    ),
+    "X-Request-Id": ("The id of the request in the logs: the client's, or one from the server.", "req_5f2b8c0d"),
+    "ETag": ("The version of the record, for If-Match and If-None-Match.", '"5f2b8c0d"'),
     "Location": ("The address of the new record.", "https://agency.example/1"),
-    "Idempotency-Replayed": ("`true` on the stored answer to an earlier request.", "true"),
-    "Retry-After": ("How many seconds to wait before trying again.", 2),
+    "Idempotency-Replayed": ("`true` on the stored response to an earlier request.", "true"),
+    "Retry-After": ("Seconds to wait before trying again.", 2),
     "WWW-Authenticate": ("How to authenticate.", 'Bearer realm="Retainer"'),
 }
 REQUEST_HEADERS: dict[str, tuple[str, str, Json]] = {
     "Idempotency-Key": (
-        "A name of your own for this write, like a UUID: sent again within 24 hours, it is answered as the first time.",
+        "A unique value for this write, like a UUID. Within 24 hours, a retry with it gets the first response.",
         "0d9f6c1e-5b7a-4f0e-9a43-2f6c8e1b7d55",
         {"pattern": f"^{KEY_PATTERN.pattern}$", "minLength": 1, "maxLength": 255},
     ),
     "If-Match": ("Refuse the write with 412 unless the record still has this ETag.", '"5f2b8c0d"', {}),
-    "If-None-Match": ("Answer 304 without a body if the record still has this ETag.", '"5f2b8c0d"', {}),
+    "If-None-Match": ("Return 304 without a body if the record still has this ETag.", '"5f2b8c0d"', {}),
 }
 
 
@@ -43,7 +46,7 @@ def described(description: str, example: str | int, more: Json | None = None) ->
     return {"description": description, "schema": {"type": kind, **(more or {}), "examples": [example]}}
 
 
-def always_and(names: Any) -> Json:
-    """Return references to the headers of every response, and to these."""
+def always_and(names: Collection[str]) -> Json:
+    """Return references to the headers of every response, and to the named ones."""
     carried = [name for name in RESPONSE_HEADERS if name in names or name.startswith("X-")]
     return {name: {"$ref": f"#/components/headers/{name}"} for name in carried}

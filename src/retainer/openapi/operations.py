@@ -20,16 +20,16 @@ from retainer.store.row_mapper import folds
 from retainer.values.kinds import Id
 from retainer.values.records import Record
 
-PAGE = Annotated[int, Meta(ge=1), "Which page of the list, from 1; one past the end is empty."]
-PER_PAGE = Annotated[int, Meta(ge=1, le=paging.MAX_PAGE_SIZE), "How many records a page holds at most."]
-SORT_KEY = "A field by which the list can be sorted; with a minus it descends."
-SORT = "What records are ordered by, the first member first; a minus descends. `id` is always the last."
+PAGE = Annotated[int, Meta(ge=1), "Page number, from 1; pages past the end are empty."]
+PER_PAGE = Annotated[int, Meta(ge=1, le=paging.MAX_PAGE_SIZE), "Maximum number of records on a page."]
+SORT_KEY = "A field to sort by; a minus means descending order."
+SORT = "Fields to sort by, in order; a minus means descending order. `id` is always the last."
 
 
 def described(operation: Operation, responses: Json, schemas: Schemas, lists: set[str]) -> Json:
-    """Return the Operation Object with its `responses` of success; `lists` are the paths of all lists."""
+    """Return the Operation Object with its successful `responses`; `lists` are the paths of all lists."""
     about, scope = inspect.getdoc(operation.handler) or "", operation.scope
-    needs = f"Needs the scope `{scope}`." if scope else "Needs a valid key, whatever its scopes."
+    needs = f"Needs the scope `{scope}`." if scope else "Needs a valid key with any scopes."
     writes, changes, model = operation.writes, _changes(operation), operation.body
     taken = {"Idempotency-Key": writes, "If-Match": changes, "If-None-Match": _reads(operation)}
     headers = [{"$ref": f"#/components/parameters/{name}"} for name in taken if taken[name]]
@@ -50,25 +50,25 @@ def described(operation: Operation, responses: Json, schemas: Schemas, lists: se
 
 
 def answers_of(operation: Operation, schemas: Schemas) -> Json:
-    """Return the Responses Object of an operation's successes, by status."""
+    """Return the Responses Object of an operation's successful responses, by status."""
     record, created, is_record = operation.record, operation.created, _is_record(operation)
     carried = {"ETag": is_record, "Location": is_record and created, "Idempotency-Replayed": operation.writes}
     headers = {"headers": always_and([name for name in carried if carried[name]])}
     unchanged: Json = {"304": {"description": "The record still has the ETag that was sent.", **headers}}
     if operation.answers is NoneType:
-        return {"204": {"description": "It is done; there is nothing more to say.", **headers}}
+        return {"204": {"description": "Done; the response has no body.", **headers}}
     if operation.paged:
         schema = schemas.page(*get_args(operation.answers))
     else:
         schema = schemas.response(record, get_args(operation.answers)[1] if record is not operation.answers else None)
-    done = "The record was created." if created else "The record as it is now." if is_record else "As asked for."
+    done = "The record was created." if created else "The current record." if is_record else "The result."
     content = {"application/json": {"schema": schema}}
     success = {"201" if created else "200": {"description": done, **headers, "content": content}}
     return success | (unchanged if _reads(operation) else {})
 
 
 def share(operations: list[Json]) -> Json:
-    """Replace the parameters that several operations describe alike by references; return those parameters by name."""
+    """Replace parameters that several operations share by references; return them by name."""
     inline = [
         (json.dumps(parameter), parameter)
         for operation in operations
@@ -103,7 +103,7 @@ def _changes(operation: Operation) -> bool:
 
 
 def _path_parameters(operation: Operation, lists: set[str], schemas: Schemas) -> list[Json]:
-    """Return the ids in a path; the description of each says in which list it can be read."""
+    """Return the ids in a path; the description of each names the list that has it."""
     parameters = []
     for name in operation.parameters:
         path, _, rest = operation.path.partition(f"/{{{name}}}")
@@ -138,7 +138,9 @@ def _paging(operation: Operation, schemas: Schemas) -> list[Json]:
     keys = list(dict.fromkeys([*(name.removeprefix("-") for name in sorts), "id"]))
     words: Any = Literal[tuple(sign + name for name in keys for sign in ("", "-"))]
     (listed,) = get_args(operation.answers)
-    names = [name + end for name in keys for end in ("", "_descending")]  # for generated code, where -name is no name
+    names = [
+        name + end for name in keys for end in ("", "_descending")
+    ]  # for generated code, where -name is not a valid name
     order = Annotated[
         words, Meta(title=f"{listed.__name__}Sort", description=SORT_KEY, extra_json_schema={"x-enum-varnames": names})
     ]
@@ -150,7 +152,7 @@ def _paging(operation: Operation, schemas: Schemas) -> list[Json]:
     ]
 
 
-def _query_parameter(name: str, description: str, hint: Any, schemas: Schemas, **more: Any) -> Json:
+def _query_parameter(name: str, description: str, hint: Any, schemas: Schemas, **more: object) -> Json:
     schema = schema_of(hint, name, schemas, sent=True) | more
     commas = {"style": "form", "explode": False} if get_origin(hint) is tuple else {}
     description = " ".join(filter(None, (description, schema.pop("description", ""))))
@@ -158,6 +160,6 @@ def _query_parameter(name: str, description: str, hint: Any, schemas: Schemas, *
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    """Return the names as a sentence lists them: `a`, `b` or `c`."""
+    """Return names as a list in a sentence: `a`, `b` or `c`."""
     *most, last = (f"`{name}`" for name in names)
     return f"{', '.join(most)} or {last}" if most else last

@@ -1,4 +1,4 @@
-"""The pages /openapi.json and /openapi.yaml: the document, with the address of the request."""
+"""The pages /openapi.json and /openapi.yaml."""
 
 from functools import lru_cache
 
@@ -14,7 +14,7 @@ from retainer.settings import BASE_PATH
 from retainer.web.responses import document
 
 YAML = "application/yaml"
-ANYWHERE = "http://retainer.invalid"  # stands in the cached document for the address of the request
+ANYWHERE = "http://retainer.invalid"  # placeholder in the cached document
 
 
 def answer(request: Request, routes: Routes) -> Response:
@@ -31,14 +31,14 @@ def answer_yaml(request: Request, routes: Routes) -> Response:
 
 
 def check(request: Request, path: str) -> None:
-    """Refuse a path under that of the document."""
+    """Raise `not_found` for a path below that of the document."""
     if request.path != path:
         raise Refusal("not_found", f"There is nothing here. The document is at {path}, the API at {BASE_PATH}.")
 
 
 @lru_cache(maxsize=1)
 def document_of(routes: Routes) -> Json:
-    """Return the document, for any address; kept, for making it takes a tenth of a second."""
+    """Return the document for any address, cached because it takes 0.1 seconds."""
     return make_document(routes.operations, ANYWHERE)
 
 

@@ -1,4 +1,4 @@
-"""Refusals: each status with its advice and its codes; four error schemas serve them all."""
+"""Error responses: the advice and codes of each status, and four schemas for all of them."""
 
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -19,22 +19,22 @@ ADVICE = {
     404: "There is no such record in this account. Check the id in the path.",
     409: "The first request with this Idempotency-Key is still running. Wait a second and send it again.",
     412: "The record has changed since you read it. Read it again, then change it.",
-    413: "The body is larger than 1 MiB. Send less at once.",
+    413: "The body is larger than 1 MiB. Split it into several requests.",
     415: "The body is not declared as JSON. Send the header Content-Type: application/json.",
-    422: "The request breaks a rule. Correct what is named and send it again.",
-    429: "Too many requests. Wait as long as Retry-After says and try again.",
+    422: "The request breaks a rule. Correct the named fields and send it again.",
+    429: "Too many requests. Wait for Retry-After and try again.",
     500: "Internal error. Report the request id to the operator.",
-    503: "The database is out of reach or too busy, others have written for too long, or too many bodies are awaited. "
-    "Try again after Retry-After; a write with its Idempotency-Key, for it may have been done.",
+    503: "The database is out of reach or busy, or too many requests wait for their bodies. Try again after "
+    "Retry-After; send a write with its Idempotency-Key, because it may have been saved.",
 }
 DOCS_OF_ERRORS = f"https://agency.example{pipeline.DOCS_OF_ERRORS}"
 WITH_HEADERS = {401: ["WWW-Authenticate"], 409: ["Retry-After"], 429: ["Retry-After"], 503: ["Retry-After"]}
 BARE = {"api_disabled", "idempotency_key_reused"}
-"""The codes whose error has only the fields that every error has."""
+"""The codes whose errors have only the common fields."""
 
 
 class Shape(NamedTuple):
-    """Return the error schema of some statuses; `members` are its fields in addition to the common ones."""
+    """An error schema; `members` are its fields in addition to the common ones."""
 
     name: str
     description: str
@@ -44,7 +44,7 @@ class Shape(NamedTuple):
 PLAN = Shape(
     "PlanError",
     "The account's plan does not include the API.",
-    {"plan": Annotated[str, Meta(examples=["studio"]), "The plan that the account has now."]},
+    {"plan": Annotated[str, Meta(examples=["studio"]), "The current plan of the account."]},
 )
 FORBIDDEN = Shape(
     "ForbiddenError",
@@ -52,28 +52,28 @@ FORBIDDEN = Shape(
     {
         "required_scope": Annotated[Scope, "The scope that the operation needs. Absent with `api_disabled`."],
         "granted_scopes": Annotated[
-            list[Scope], Meta(examples=[["clients:read"]]), "All that the key holds. Absent with `api_disabled`."
+            list[Scope], Meta(examples=[["clients:read"]]), "The scopes of the key. Absent with `api_disabled`."
         ],
     },
 )
 INVALID = Shape(
     "ValidationError",
-    "The request breaks rules, all of which are named at once.",
+    "The request breaks rules; all errors are listed.",
     {
         "errors": Annotated[
             FieldErrors,
             Meta(examples=[{"lines.0.quantity": ["Is required."]}]),
-            "Sentences under each faulty field, parameter or blocking relation; nested fields are dotted. "
+            "Messages by field, parameter or blocking relation; nested fields are dotted. "
             "Absent with `idempotency_key_reused`.",
         ]
     },
 )
-ERROR = Shape("Error", "Any other refusal.", {})
+ERROR = Shape("Error", "Any other error.", {})
 SHAPES = {402: PLAN, 403: FORBIDDEN, 422: INVALID}
 
 
 def responses(schemas: Schemas) -> Json:
-    """Return the responses of refusals by name; add the schemas of their errors."""
+    """Return the error responses by name; add their schemas."""
     for model in (ERROR, *SHAPES.values()):
         statuses = [status for status in {*STATUS.values()} if SHAPES.get(status, ERROR) is model]
         codes = [code for code, status in STATUS.items() if status in statuses]
@@ -86,21 +86,23 @@ def responses(schemas: Schemas) -> Json:
 
 
 def reference(status: int) -> Json:
-    """Return the reference to the response of a refusal."""
+    """Return the reference to an error response."""
     return {"$ref": f"#/components/responses/Error{status}"}
 
 
 def _common_fields(codes: list[str], name: str) -> Json:
-    """Return the fields that every error has, with their kinds; `name` is that of the enumeration of codes."""
+    """Return the common fields of errors, with their types; `name` is that of the enumeration of codes."""
     code: Any = Annotated[Literal[tuple(codes)], Meta(title=name)]
     return {
         "message": Annotated[str, Meta(examples=[ADVICE[404]]), "What is wrong and what to do next, for a person."],
-        "code": Annotated[code, "The reason, for programs: it never changes, where `message` may."],
-        "request_id": Annotated[str, Meta(examples=["req_5f2b8c0d"]), "As in `X-Request-Id`; the logs know it."],
+        "code": Annotated[code, "The reason, for programs. It never changes, but `message` may."],
+        "request_id": Annotated[
+            str, Meta(examples=["req_5f2b8c0d"]), "The id of the request in the logs, as in `X-Request-Id`."
+        ],
         "docs_url": Annotated[
             str,
             Meta(examples=[f"{DOCS_OF_ERRORS}#not_found"], extra_json_schema={"format": "uri"}),
-            "The page of this server that says what the code means and what to do.",
+            "The page that explains the code and what to do.",
         ],
     }
 

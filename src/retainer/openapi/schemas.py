@@ -1,4 +1,4 @@
-"""Schemas: the named schemas of the models, as they are in responses, lists, and bodies of requests."""
+"""Schemas: the named schemas of models in responses, lists and request bodies."""
 
 import inspect
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from retainer.kernel import paging
 from retainer.openapi.values import Json, description_of, schema_of
@@ -15,16 +15,16 @@ from retainer.values.reading import WritableField, writable_fields
 from retainer.values.records import SERVER_DEFAULT, WRITE_ONLY, DetailOnly, Record
 
 Address = Annotated[str, Meta(examples=["https://agency.example/?page=1"], extra_json_schema={"format": "uri"})]
-CLOSER: dict[type, Json] = {  # the base models declare plain types; these are their descriptions and examples
+CLOSER: dict[type, Json] = {  # descriptions and examples for base models
     Record: {
-        "id": Annotated[Id, "Given by the server, and never used again."],
+        "id": Annotated[Id, "Assigned by the server, and never reused."],
         "created_at": Annotated[Instant, "Never changes; in UTC, with microseconds."],
         "updated_at": Annotated[
-            Instant, "Moves when one of the record's own fields changes, for any reason; not for derived figures."
+            Instant, "Time of the last change to one of the record's own fields; derived values do not count."
         ],
     },
     paging.PageLinks: {
-        "first": Annotated[Address, "Address of page 1, with every other query parameter as it was sent."],
+        "first": Annotated[Address, "Address of page 1, with all other query parameters as they were sent."],
         "last": Annotated[Address, "Address of the page with the last records; page 1 when there are none."],
         "prev": Annotated[Address | None, "Address of the page before this one; null on page 1."],
         "next": Annotated[
@@ -32,32 +32,34 @@ CLOSER: dict[type, Json] = {  # the base models declare plain types; these are t
         ],
     },
     paging.PageMeta: {
-        "current_page": Annotated[int, "The `page` that was asked for, also when it lies past the end."],
-        "from_": Annotated[int | None, "Place of the page's first record in the whole list, from 1; null when empty."],
-        "last_page": Annotated[int, "How many pages there are; 1 when there are no records."],
+        "current_page": Annotated[int, "The requested `page`, even if it is past the end."],
+        "from_": Annotated[
+            int | None, "Position of the page's first record in the whole list, from 1; null if the page is empty."
+        ],
+        "last_page": Annotated[int, "Number of pages; 1 if there are no records."],
         "path": Annotated[Address, "Address of the list without its query parameters."],
-        "per_page": Annotated[int, "How many records a page holds at most."],
-        "to": Annotated[int | None, "Place of the page's last record in the whole list; null when empty."],
-        "total": Annotated[int, "How many records pass the filters, on all pages."],
+        "per_page": Annotated[int, "Maximum number of records on a page."],
+        "to": Annotated[int | None, "Position of the page's last record in the whole list; null if the page is empty."],
+        "total": Annotated[int, "Number of records that match the filters, on all pages."],
     },
 }
 
 
-RECORD = "The record, whole, as it is now."
-PAGE = "Part of a list, where it stands in it, and the way to the other parts."
+RECORD = "The current record."
+PAGE = "A page of a list, its position, and links to other pages."
 
 
 class Field(NamedTuple):
-    """A field of a model: its name in JSON, type hint and default; `place` names it to developers."""
+    """A field of a model: its name in JSON, type hint, default, and place in the code."""
 
     name: str
     hint: Any
-    default: Any
+    default: object
     place: str
 
     @property
     def answered(self) -> bool:
-        """Whether responses have the field: all but write-only ones."""
+        """Whether responses have the field, as all but write-only ones."""
         return self.default is not WRITE_ONLY or self.single
 
     @property
@@ -66,11 +68,11 @@ class Field(NamedTuple):
         return any(isinstance(mark, DetailOnly) for mark in getattr(self.hint, "__metadata__", ()))
 
 
-NAMES_CHILD = "When sent, it names one that is there, which keeps what is left out; without it, a new one is made."
+NAMES_CHILD = "Identifies an existing one, whose omitted fields keep their values. Without an id, a new one is created."
 
 
 @cache
-def fields_of(model: Any) -> list[Field]:
+def fields_of(model: type[Struct]) -> list[Field]:
     """Return the fields of a model, in their order."""
     overrides = {name: hint for base in CLOSER if issubclass(model, base) for name, hint in CLOSER[base].items()}
     hints = get_type_hints(model, include_extras=True) | overrides
@@ -82,20 +84,20 @@ def fields_of(model: Any) -> list[Field]:
 
 
 class Schemas:
-    """The named schemas; `undescribed` lists the declarations that have no description."""
+    """The named schemas, and the declarations without a description."""
 
     def __init__(self) -> None:
         self.named: Json = {}
         self.undescribed: list[str] = []
         self._models: Json = {}
-        self._in_responses: set[Any] = set()
+        self._in_responses: set[type[Struct]] = set()
 
-    def answer(self, model: Any) -> Json:
-        """Return the reference to a model in responses, which always have all its fields."""
+    def answer(self, model: type[Struct]) -> Json:
+        """Return the reference to a model in responses, which have all its fields."""
         self._in_responses.add(model)
         return self._response_schema(model, model.__name__, [field for field in fields_of(model) if field.answered])
 
-    def row(self, model: Any) -> Json:
+    def row(self, model: type[Struct]) -> Json:
         """Return the reference to a record in lists, without the fields that only single records have."""
         fields = [field for field in fields_of(model) if field.answered]
         if not any(field.single for field in fields):
@@ -103,19 +105,19 @@ class Schemas:
         listed = [field for field in fields if not field.single]
         return self._response_schema(model, f"{model.__name__}Summary", listed)
 
-    def create(self, model: Any) -> Json:
-        """Return the reference to the body that creates a record: fields without a default are required."""
+    def create(self, model: type[Struct]) -> Json:
+        """Return the reference to a body that creates a record; fields without a default are required."""
         return self._request_schema(model, f"{model.__name__}Create", "Create")
 
-    def update(self, model: Any) -> Json:
-        """Return the reference to the body that changes a record: fields that are left out keep their values."""
+    def update(self, model: type[Struct]) -> Json:
+        """Return the reference to a body that changes a record; no field is required."""
         return self._request_schema(model, f"{model.__name__}Update", "Update")
 
-    def child(self, model: Any) -> Json:
-        """Return the reference to a record in a set of children: with an `id` it is changed, without it is created."""
+    def child(self, model: type[Struct]) -> Json:
+        """Return the reference to a child in a body: with an `id` it is changed, without one it is created."""
         return self._request_schema(model, f"{model.__name__}Upsert", "Child")
 
-    def part(self, model: Any, field: str) -> Json:
+    def part(self, model: type[Struct], field: str) -> Json:
         """Return the reference to a model within a body.
 
         One whose field is a command, like `record_payment` of a Payment, is named after the field: RecordPayment.
@@ -125,20 +127,20 @@ class Schemas:
             return self._request_schema(model, name if name.endswith(model.__name__) else model.__name__, "")
         return self.create(model)
 
-    def page(self, model: Any) -> Json:
+    def page(self, model: type[Struct]) -> Json:
         """Return the reference to a page of a list."""
-        rows = {"type": "array", "description": "The records of this page, in the order of `sort`."}
+        rows = {"type": "array", "description": "The records of the page, in the order of `sort`."}
         fields = {
             "data": {**rows, "items": self.row(model)},
             "links": {**self.answer(paging.PageLinks), "description": "Addresses of other pages of the same list."},
-            "meta": {**self.answer(paging.PageMeta), "description": "Where this page stands in the list."},
+            "meta": {**self.answer(paging.PageMeta), "description": "The position of the page in the list."},
         }
         return self.add(f"{model.__name__}Page", model, {"description": PAGE}, fields, fields)
 
-    def response(self, model: Any, meta: Any) -> Json:
-        """Return the reference to a response with a model under `data` and another, if any, under `meta`.
+    def response(self, model: type[Struct], meta: type[Struct] | None) -> Json:
+        """Return the reference to a response with a model under `data`, and another under `meta` if there is one.
 
-        Its name is that of the model; of the latter, if that has the model's name in front: reads answer it alone.
+        It is named after the model, or after that under `meta` if its name begins with the model's.
         """
         record = issubclass(model, Record)
         fields = {"data": {**self.answer(model), "description": RECORD if record else docstring_of(model)}}
@@ -149,7 +151,7 @@ class Schemas:
         return self.add(f"{name}Response", (model, meta), about, fields, fields)
 
     def enumeration(self, schema: Json) -> Json:
-        """Return the reference to an enumeration, which has its name from its title."""
+        """Return the reference to an enumeration, named after its title."""
         name, words = schema.pop("title", ""), schema["enum"]
         if not name:
             raise TypeError(f'Name the enumeration {", ".join(words)}: Annotated[Literal[...], Meta(title="...")].')
@@ -158,28 +160,28 @@ class Schemas:
             self.named[name] = {"description": f"One of {listed}.", **schema}
         return _reference(name)
 
-    def example(self, schema: Json) -> Any:
+    def example(self, schema: Json) -> object:
         """Return a value that is valid by the schema."""
         kind = schema["anyOf"][0] if "anyOf" in schema else schema
         return (self.named[kind["$ref"].rpartition("/")[2]] if "$ref" in kind else kind)["examples"][0]
 
     def described(self, field: Field, schema: Json, more: str = "") -> Json:
-        """Return a field's schema with its description: that of the declaration, the accepted form, and `more`."""
+        """Return a field's schema with its description: the declared one, the accepted form, and `more`."""
         description = description_of(field.hint)
         if not description:
             self.undescribed.append(field.place)
         return schema | {"description": " ".join(filter(None, (description, schema.get("description"), more)))}
 
-    def _response_schema(self, model: Any, name: str, fields: list[Field]) -> Json:
+    def _response_schema(self, model: type[Struct], name: str, fields: list[Field]) -> Json:
         if self._exists(name, model):
             return _reference(name)
         properties = {field.name: self.described(field, schema_of(field.hint, field.name, self)) for field in fields}
         return self.add(name, model, {"description": docstring_of(model)}, properties, properties)
 
-    def _request_schema(self, model: Any, name: str, use: str) -> Json:
-        """Return the reference to a model in a body: to `Create` or `Update` a record, as its `Child`, or within ("").
+    def _request_schema(self, model: type[Struct], name: str, use: str) -> Json:
+        """Return the reference to a model in a body, by its use: `Create`, `Update`, `Child`, or "" for a part.
 
-        Bodies of records have read-only fields, too: a record may be sent as it was answered.
+        Bodies of records include read-only fields, so that a record can be sent back as it was received.
         """
         if self._exists(name, model):
             return _reference(name)
@@ -204,17 +206,17 @@ class Schemas:
         }
         return self.add(name, model, about | {"additionalProperties": False}, properties, required)
 
-    def add(self, name: str, model: Any, about: Json, properties: Json, required: Iterable[str]) -> Json:
-        """Add the schema of a model unless it exists; return the reference to it.
+    def add(self, name: str, model: object, about: Json, properties: Json, required: Iterable[str]) -> Json:
+        """Add the schema of a model unless it exists; return its reference.
 
-        It is open, since fields may be added to responses; `about` closes those of requests, which refuse unknown ones.
+        Schemas of responses are open, because fields may be added; those of requests are closed by `about`.
         """
         if not self._exists(name, model):
             self.named[name] = {"type": "object", **about, "properties": properties, "required": list(required)}
         return _reference(name)
 
-    def _exists(self, name: str, model: Any) -> bool:
-        """Whether there is this schema already. Raises TypeError if it has the name of another model's schema."""
+    def _exists(self, name: str, model: object) -> bool:
+        """Return whether the schema exists. Raises TypeError if another model has its name."""
         if self._models.setdefault(name, model) != model:
             raise TypeError(f"{model} and {self._models[name]} cannot both be called {name}: rename one.")
         return name in self.named
@@ -224,16 +226,13 @@ def _reference(name: str) -> Json:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def docstring_of(model: Any) -> str:
+def docstring_of(model: type[Struct]) -> str:
     """Return the docstring of a model."""
     return inspect.getdoc(model) or ""
 
 
 def default_text(write: WritableField) -> str:
-    """Return the sentence on a field's default.
-
-    It is no `default` of the schema, because generated clients demand fields that have one.
-    """
+    """Return the sentence about a field's default; generated clients would require a field with a `default`."""
     if write.default in (None, msgspec.NODEFAULT, []):
         return ""
     text = write.default if isinstance(write.default, str) else msgspec.json.encode(write.default).decode().strip('"')

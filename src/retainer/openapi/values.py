@@ -1,11 +1,11 @@
-"""Values: the JSON Schema of a type hint, in responses and in requests."""
+"""The JSON Schema of type hints, in responses and requests."""
 
 from decimal import Decimal
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Protocol, Union, get_args, get_origin
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from retainer.values.parameters import MAX_LIST
 from retainer.values.reading import unwrapped
@@ -13,30 +13,30 @@ from retainer.values.records import Record
 
 Json = dict[str, Any]
 UNIONS = {Union, UnionType}
-EXAMPLES: dict[Any, Any] = {bool: True, float: 1.5, Decimal: "1.5"}
+EXAMPLES: dict[type, object] = {bool: True, float: 1.5, Decimal: "1.5"}
 
 
 class Types(Protocol):
-    """The schemas of models, to which the schemas of their fields refer."""
+    """The schemas of models, for references."""
 
-    def answer(self, model: Any) -> Json:
+    def answer(self, model: type[Struct]) -> Json:
         """Return the reference to a model in responses."""
 
-    def part(self, model: Any, field: str) -> Json:
+    def part(self, model: type[Struct], field: str) -> Json:
         """Return the reference to a model in a field of a body."""
 
-    def child(self, model: Any) -> Json:
+    def child(self, model: type[Struct]) -> Json:
         """Return the reference to a record in a set of children."""
 
     def enumeration(self, schema: Json) -> Json:
-        """Return the reference to an enumeration, by its title."""
+        """Return the reference to an enumeration, named after its title."""
 
-    def example(self, schema: Json) -> Any:
+    def example(self, schema: Json) -> object:
         """Return a value that is valid by the schema."""
 
 
 def description_of(hint: Any) -> str:
-    """Return the description in a type hint: the sentences on the field, then those on its kind of value."""
+    """Return the description in a type hint: sentences about the field, then about its kind of value."""
     bare, marks = unwrapped(hint)
     sentences = [mark for mark in reversed(marks) if isinstance(mark, str)]
     if get_origin(bare) in UNIONS:
@@ -45,10 +45,7 @@ def description_of(hint: Any) -> str:
 
 
 def schema_of(hint: Any, name: str, types: Types, *, sent: bool = False) -> Json:
-    """Return the JSON Schema of a type hint; if `sent`, its description is the accepted form.
-
-    The example of a text is made from the name of the field.
-    """
+    """Return the JSON Schema of a type hint; if `sent`, with the accepted form as its description."""
     bare, marks = unwrapped(hint)
     origin, parts = get_origin(bare), get_args(bare)
     if origin in UNIONS:
@@ -56,12 +53,12 @@ def schema_of(hint: Any, name: str, types: Types, *, sent: bool = False) -> Json
         return _or_null(schema_of(Annotated[inner, *marks, Meta()], name, types, sent=sent))
     if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
         return types.part(bare, name) if sent else types.answer(bare)
-    schema: Json = msgspec.json.schema(Annotated[list[Any] if origin in {list, tuple} else bare, *marks, Meta()])
+    schema: Json = msgspec.json.schema(Annotated[list[object] if origin in {list, tuple} else bare, *marks, Meta()])
     if origin is Literal:
         schema |= {"type": "string", "enum": list(parts)}
     if "enum" in schema:
         return types.enumeration({"examples": schema["enum"][:1], **schema})
-    form = schema.pop("description", "")  # what requests may send, which is wider than what responses have
+    form = schema.pop("description", "")  # requests accept more than responses have
     if sent and form:
         schema = {"description": form, **schema}
     if origin in {list, tuple}:
@@ -87,7 +84,7 @@ def _or_null(schema: Json) -> Json:
 
 
 def _or_none(schema: Json) -> Json:
-    """Return the schema of an entry of a comma list in which the word `none` means null."""
+    """Return the schema of an item of a comma-separated list in which `none` means null."""
     words = [schema["pattern"].strip("^$"), "none"] if "pattern" in schema else ["none"]
     kinds = dict.fromkeys([*(kind for kind in schema["type"] if kind != "null"), "string"])
     description = (

@@ -38,11 +38,11 @@ class Model(NamedTuple):
 class Names:
     """Refers to models by name, where the OpenAPI document has schemas."""
 
-    def answer(self, model: Any) -> Json:
+    def answer(self, model: type[msgspec.Struct]) -> Json:
         """Return the reference to a model in an answer."""
         return {"$ref": model.__name__}
 
-    def part(self, model: Any, field: str) -> Json:  # noqa: ARG002  # whatever field holds it
+    def part(self, model: type[msgspec.Struct], field: str) -> Json:  # noqa: ARG002  # whatever field holds it
         """Return the reference to a model in a body."""
         return self.answer(model)
 
@@ -52,7 +52,7 @@ class Names:
         """Return an enumeration itself: tables list its words."""
         return schema
 
-    def example(self, schema: Json) -> Any:  # examples were recorded
+    def example(self, schema: Json) -> object:  # examples were recorded
         """Return no value."""
 
 
@@ -79,7 +79,7 @@ def walk(hints: Iterable[Any]) -> Iterator[Any]:
             todo += get_args(bare)
 
 
-def described(model: Any, *, is_sent: bool) -> Model:
+def described(model: type[msgspec.Struct], *, is_sent: bool) -> Model:
     """Return a model as its page shows it."""
     created = writable_fields(model, "Create") if is_sent else {}
     updated = writable_fields(model, "Update") if is_sent and issubclass(model, Record) else {}

@@ -56,7 +56,7 @@ class ConnectionGuard:
         The HTTP server cannot stop accepting without closing connections, so a socket without clients replaces its
         listening sockets. Connections that wait in those go to the other workers.
         """
-        _, listeners = self._scan()
+        _, listeners = self.scan()
         with socket.socket(socket.AF_UNIX) as unused:
             unused.bind("")
             unused.listen()
@@ -64,21 +64,17 @@ class ConnectionGuard:
             for descriptor in listeners:
                 os.dup2(unused.fileno(), descriptor, inheritable=False)
         end = time.monotonic() + seconds
-        while time.monotonic() < end and self.scan():
+        while time.monotonic() < end and self.scan()[0]:
             time.sleep(DRAIN_SCAN_SECONDS)
 
     def _run(self) -> None:
         while not self._stopped.wait(SCAN_SECONDS):
             try:
-                self.check(self.scan())
+                self.check(self.scan()[0])
             except Exception as error:  # noqa: BLE001  # the next scan may succeed
                 self._failed("scanning connections", error)
 
-    def scan(self) -> list[Connection]:
-        """Return all connections of clients."""
-        return self._scan()[0]
-
-    def _scan(self) -> tuple[list[Connection], set[int]]:
+    def scan(self) -> tuple[list[Connection], set[int]]:
         """Return all connections of clients, and the descriptors of the listening sockets."""
         listeners: set[int] = set()
         with os.scandir("/proc/self/fd") as entries:

@@ -5,8 +5,8 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from socketserver import ThreadingMixIn
-from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from retainer.kernel.http import Response
 
@@ -22,7 +22,7 @@ class Operations:
     def __init__(self, pages: Mapping[str, Page]) -> None:
         self.pages = pages
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer GET and HEAD requests for the pages."""
         response = self._answer(environ["REQUEST_METHOD"], environ["PATH_INFO"])
         length = ("content-length", str(len(response.body)))
