@@ -346,5 +346,5 @@ def test_a_declaration_that_does_not_say_what_it_means_is_named():
         """List what is untold."""
         raise NotImplementedError
 
-    with pytest.raises(TypeError, match=r"mean: tests\.test_openapi\.Untold\.untold, .*\.UntoldFilter\.odd\.$"):
+    with pytest.raises(TypeError, match=r": tests\.test_openapi\.Untold\.untold, .*\.UntoldFilter\.odd\.$"):
         openapi.document(api.operations, "https://retainer.example")

@@ -73,8 +73,8 @@ ADVICE = {
         "give the operator the `request_id`, under which the log has the details."
     ),
     "unavailable": (
-        "The database is out of reach or too busy, others have written for too long, or too many bodies are awaited. "
-        "Try again after `Retry-After`. Whether a write was done is not known: send it with its `Idempotency-Key`. A "
+        "The database is out of reach or busy, or too many requests wait for their bodies. Try again after "
+        "`Retry-After`. A write may have been saved: send it again with its `Idempotency-Key`. A "
         "request that took too long itself was rolled back, and its message says so: ask for less in one request."
     ),
 }
