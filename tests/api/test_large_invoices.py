@@ -91,6 +91,18 @@ def test_each_step_of_an_invoice_runs_as_many_statements_for_much_work_as_for_li
     assert max(itertools.chain(*counts)) < 60
 
 
+@pytest.mark.parametrize("path", ["/quotes", "/invoices"])
+def test_the_projects_of_all_lines_are_read_in_one_statement(world, statements, path):
+    line, counts = {"description": "Design", "unit_price": "100"}, []
+    projects = [world.api.make("/projects", client_id=world.client)["id"] for _ in range(3)]
+    for named in ([None] * 3, [None] * 3, projects):  # the first creates the series of numbers
+        lines = [line | {"project_id": project} for project in named]
+        statements()
+        world.api.make(path, client_id=world.client, lines=lines)
+        counts.append(statements())
+    assert counts[2] == counts[1] + 1
+
+
 @pytest.mark.parametrize("as_draft", [True, False])
 def test_work_that_is_on_a_line_without_saying_so_is_refused_by_the_database(world, as_draft):
     other = world.api.make("/invoices", client_id=world.client, lines=[{"time_entry_ids": [world.entry]}])

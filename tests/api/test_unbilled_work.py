@@ -155,7 +155,7 @@ def test_work_in_another_currency_is_billed_by_an_invoice_in_that_currency(world
     invoice = world.api.make("/invoices", client_id=world.a, currency="USD", unbilled_work={"expenses": {}})
     assert (invoice["currency"], invoice["subtotal"]) == ("USD", "119.00")
     refused = world.api.create("/invoices", client_id=world.a, currency="USD", unbilled_work={"time": {}})
-    assert "nothing in USD" in refused.errors["unbilled_work"][0]
+    assert "no unbilled work in USD" in refused.errors["unbilled_work"][0]
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,6 @@ DECLARED = {
 """What the program declares: as many as there are in its text, whatever is requested."""
 BOUNDED = {
     "billing/invoices/unbilled.py:_select_items": "kinds of work, and how they are grouped",
-    "billing/invoices/unbilled.py:_select_matches": "kinds of work",
     "billing/documents.py:_children": "the parents of lines, payments and credit notes",
     "crm/tags.py:_with_uses": "the statements that add and remove links",
     "rollups/changes.py:_of_doomed": "the steps of deletions",

@@ -1,4 +1,4 @@
-"""Allocation types: the fields that say which work a line bills, and on which invoice time and expenses are."""
+"""Allocation types: the fields and filters that show which work a line bills, and on which invoice work is."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
@@ -21,52 +21,13 @@ ExpenseBillingStatus = Annotated[Literal["non_billable", "unbilled", "billed"], 
 
 def _status_of_time(table: Table) -> ColumnElement[str]:
     billed, billable = table.c.invoice_line_id.is_not(None), table.c.billable.is_(True)
-    kept_back = ((has_covered_hours(table), "covered"), (is_unpriced(table), "unpriced"))
-    return case((billed, "billed"), (~billable, "non_billable"), *kept_back, else_="unbilled")
+    excluded = ((has_covered_hours(table), "covered"), (is_unpriced(table), "unpriced"))
+    return case((billed, "billed"), (~billable, "non_billable"), *excluded, else_="unbilled")
 
 
 def _status_of_expense(table: Table) -> ColumnElement[str]:
     billed = table.c.invoice_line_id.is_not(None)
     return case((billed, "billed"), (table.c.billable, "unbilled"), else_="non_billable")
-
-
-TimeBillingStatusField = Annotated[
-    TimeBillingStatus,
-    Derived(_status_of_time),
-    "`billed` while it is on an invoice, even a draft. Of billable time that is not, a fixed fee or retainer pays for "
-    "`covered`, `unpriced` has no rate, and `unbilled` is what invoices are made of.",
-]
-"""Whether time is billed, to be billed, or why it is neither."""
-TimeBillingStatusFilter = Annotated[
-    tuple[TimeBillingStatus, ...] | None,
-    Where(lambda table, statuses: _status_of_time(table).in_(statuses)),
-    "Records whose `billing_status` is one of these.",
-]
-"""The time entries that have one of these."""
-ExpenseBillingStatusField = Annotated[
-    ExpenseBillingStatus,
-    Derived(_status_of_expense),
-    "`billed` while it is on an invoice, be that a draft; else as `billable` says.",
-]
-"""Whether an expense is billed, to be billed, or neither."""
-ExpenseBillingStatusFilter = Annotated[
-    tuple[ExpenseBillingStatus, ...] | None,
-    Where(lambda table, statuses: _status_of_expense(table).in_(statuses)),
-    "Records whose `billing_status` is one of these.",
-]
-"""The expenses that have one of these."""
-Locked = Annotated[
-    bool,
-    Derived(lambda table: table.c.invoice_line_id.is_not(None), bool),
-    "True while it is on an invoice: only `description` and `external_id` can change then.",
-]
-"""Whether a record is billed and therefore fixed."""
-BillingInvoice = Annotated[
-    Id | None, "The invoice that bills it; null again when that is void, or its line or all of it is credited."
-]
-"""The invoice that a record is on."""
-BillingLine = Annotated[Id | None, "Where on that invoice it stands; null without one."]
-"""The line that a record is on."""
 
 
 def _milestone_invoice(table: Table) -> ColumnElement[Any]:
@@ -75,23 +36,50 @@ def _milestone_invoice(table: Table) -> ColumnElement[Any]:
     return invoice_id.where(allocations.c.milestone_id == table.c.id, allocations.c.is_live == 1).scalar_subquery()
 
 
+TimeBillingStatusField = Annotated[
+    TimeBillingStatus,
+    Derived(_status_of_time),
+    "`billed`: on an invoice, even a draft; `covered`: paid by a fixed fee or retainer; `unpriced`: without a rate; "
+    "`unbilled`: ready to be billed.",
+]
+TimeBillingStatusFilter = Annotated[
+    tuple[TimeBillingStatus, ...] | None,
+    Where(lambda table, statuses: _status_of_time(table).in_(statuses)),
+    "Records whose `billing_status` is one of these.",
+]
+ExpenseBillingStatusField = Annotated[
+    ExpenseBillingStatus,
+    Derived(_status_of_expense),
+    "`billed`: on an invoice, even a draft; otherwise it follows from `billable`.",
+]
+ExpenseBillingStatusFilter = Annotated[
+    tuple[ExpenseBillingStatus, ...] | None,
+    Where(lambda table, statuses: _status_of_expense(table).in_(statuses)),
+    "Records whose `billing_status` is one of these.",
+]
+Locked = Annotated[
+    bool,
+    Derived(lambda table: table.c.invoice_line_id.is_not(None), bool),
+    "True while it is on an invoice: then only `description` and `external_id` can change.",
+]
+BillingInvoice = Annotated[
+    Id | None, "The invoice that bills it; null again when that is void, or when its line is credited in full."
+]
+BillingLine = Annotated[Id | None, "The line of that invoice; null without an invoice."]
 MILESTONE_INVOICE = Derived(_milestone_invoice)
-"""The invoice on which a milestone is billed."""
+"""The invoice that bills a milestone."""
 
 
 def billed_work(column: str, out: Callable[[str | None], Any]) -> Derived:
-    """Return the field for the work of one kind that a line bills or, before it was voided or credited, has billed."""
+    """Return the field for the work of one kind that a line bills, or billed before it was voided or credited."""
 
     def expression(table: Table) -> ColumnElement[Any]:
-        return (
-            select(comma_list(allocations.c[column]))
-            .where(allocations.c.invoice_line_id == table.c.id)
-            .scalar_subquery()
-        )
+        ids = select(comma_list(allocations.c[column]))
+        return ids.where(allocations.c.invoice_line_id == table.c.id).scalar_subquery()
 
     return Derived(expression, out)
 
 
 def first_id(text: str | None) -> int | None:
-    """Return the id of a list of one; None when there is no list."""
+    """Return the id of a list of one; None if there is no list."""
     return int(text) if text else None

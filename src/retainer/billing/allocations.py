@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
-    Delete,
     Insert,
     Select,
     Table,
@@ -97,20 +96,12 @@ INSERT = {kind: _insert(kind) for kind in KINDS.values()}
 TAKEN = {kind: _taken(kind) for kind in KINDS.values()}
 MARK = {kind: _mark(kind) for kind in KINDS.values() if kind.billed}
 UNMARK = {kind: _unmark(kind) for kind in KINDS.values() if kind.billed}
-TOUCH_MILESTONES: Update = (
-    update(milestones)
-    .where(
-        milestones.c.id.in_(
-            select(allocations.c.milestone_id).where(
-                _on_lines(allocations.c.invoice_line_id), allocations.c.milestone_id.is_not(None)
-            )
-        )
-    )
-    .values(updated_at=NOW)
-)
-"""A milestone's invoice is one of its fields, too."""
-FORGET: Delete = delete(allocations).where(_on_lines(allocations.c.invoice_line_id))
-END: Update = update(allocations).where(_on_lines(allocations.c.invoice_line_id)).values(is_live=None, updated_at=NOW)
+ON_LINES = _on_lines(allocations.c.invoice_line_id)
+MILESTONES = select(allocations.c.milestone_id).where(ON_LINES, allocations.c.milestone_id.is_not(None))
+TOUCH_MILESTONES = update(milestones).where(milestones.c.id.in_(MILESTONES)).values(updated_at=NOW)
+"""A milestone shows its invoice, although its row does not refer to it."""
+FORGET = delete(allocations).where(ON_LINES)
+END = update(allocations).where(ON_LINES).values(is_live=None, updated_at=NOW)
 
 
 def item_ids(line: InvoiceLine, kind: WorkKind) -> list[int]:

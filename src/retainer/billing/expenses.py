@@ -163,7 +163,8 @@ def compute_amounts(tx: Tx, expense: Expense) -> None:
 
 def save_expense(tx: Tx, expense: Expense) -> int:
     """Write a new expense; return its id."""
-    return changes.insert(tx, EXPENSES, expenses, build_expense(tx, expense, None, relations.sent_fields(expense)))
+    built = build_expense(tx, expense, None, relations.sent_fields(expense))
+    return changes.insert(tx, EXPENSES, expenses, built)
 
 
 api = Resource("/expenses", tag="Expenses", scope="expenses", table=expenses)

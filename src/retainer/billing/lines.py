@@ -82,7 +82,7 @@ of_invoices = Resource(
 
 @of_quotes.post()
 def create_quote_line(tx: Tx, quote_id: Id, body: New[QuoteLine]) -> WithMeta[QuoteLine, QuoteChanged]:
-    """Add a line to a draft; the last one, unless it has a position. The quote's new totals are in meta.quote."""
+    """Add a line to a draft, at its position or at the end; meta.quote has the new totals."""
     quote = load_quote(tx, quote_id)
     check_draft(quotes, quote)
     place_line(tx, quotes, quote, body)
@@ -96,7 +96,7 @@ def create_quote_line(tx: Tx, quote_id: Id, body: New[QuoteLine]) -> WithMeta[Qu
 
 @of_quotes.delete("/{line_id}")
 def delete_quote_line(tx: Tx, quote_id: Id, line_id: Id) -> None:
-    """Remove a line from a draft."""
+    """Delete a line of a draft."""
     quote = load_quote(tx, quote_id)
     line = find_line(tx, quote_lines, quote.lines, line_id)
     check_draft(quotes, quote)
@@ -107,7 +107,7 @@ def delete_quote_line(tx: Tx, quote_id: Id, line_id: Id) -> None:
 
 @of_invoices.post()
 def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithMeta[InvoiceLine, InvoiceChanged]:
-    """Add a line to a draft; the last one, unless it has a position. The invoice's new totals are in meta.invoice."""
+    """Add a line to a draft, at its position or at the end; meta.invoice has the new totals."""
     invoice = load_invoice(tx, invoice_id)
     check_draft(invoices, invoice)
     place_line(tx, invoices, invoice, body)
@@ -122,7 +122,7 @@ def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithM
 
 @of_invoices.delete("/{line_id}")
 def delete_invoice_line(tx: Tx, invoice_id: Id, line_id: Id) -> None:
-    """Remove a line from a draft; the work on it can be billed again."""
+    """Delete a line of a draft; its work can be billed again."""
     invoice = load_invoice(tx, invoice_id)
     line = find_line(tx, invoice_lines, invoice.lines, line_id)
     check_draft(invoices, invoice)

@@ -1,10 +1,8 @@
 """Payments of clients on invoices. They are recorded with the invoice and removed by operators."""
 
 from decimal import Decimal
-from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import bindparam, select
 
 from retainer.billing import balance
 from retainer.billing.invoices.types import Invoice, Payment
@@ -15,22 +13,11 @@ from retainer.rollups.changes import changing_balance
 from retainer.rollups.sources import PAYMENTS
 from retainer.schema.billing import OPEN_INVOICES, invoices, payments
 from retainer.store.tx import Tx
-from retainer.values.exact import amount_of, minor_units
+from retainer.values.exact import minor_units
 from retainer.values.reading import complete
 
 PAYABLE = (*OPEN_INVOICES, "written_off")
 """The statuses of an invoice that accepts payments."""
-
-
-class PaidInvoice(NamedTuple):
-    """An invoice as operators see it; its balance in minor units."""
-
-    number: str
-    status: str
-    balance_due: int
-
-
-INVOICE = select(*invoices.c[PaidInvoice._fields]).where(invoices.c.id == bindparam("id"))
 
 
 def build_payment(tx: Tx, payment: Payment | None, invoice: Invoice, *, pays_all: bool) -> Payment | None:
@@ -111,7 +98,7 @@ def remove(tx: Tx, payment_id: int) -> RemovedPayment:
     with changing_balance(tx, payment.invoice_id):
         tx.delete(payments, payment_id)
         balance.recompute_balance(tx, payment.invoice_id, by_payment=False)
-    (invoice,) = map(PaidInvoice._make, tx.all(INVOICE, id=payment.invoice_id))
+    invoice = tx.get(invoices, payment.invoice_id, Invoice)
     target = Target("payment", payment_id, f"{payment.amount} {payment.currency} on {invoice.number}")
     audit.note(tx, "payment removed", target, before=msgspec.to_builtins(payment))
     return RemovedPayment(
@@ -119,7 +106,7 @@ def remove(tx: Tx, payment_id: int) -> RemovedPayment:
         amount=str(payment.amount),
         currency=payment.currency,
         invoice_id=payment.invoice_id,
-        invoice_number=invoice.number,
+        invoice_number=invoice.number or "",
         invoice_status=invoice.status,
-        balance_due=str(amount_of(invoice.balance_due, payment.currency)),
+        balance_due=str(invoice.balance_due),
     )

@@ -1,9 +1,8 @@
-"""Credit notes: what is taken back of an invoice after it was issued; they are final.
+"""Credit notes: credits on issued invoices; they are final.
 
-A credit note takes back a gross amount, lines, or all that is left. It lowers what is due first (`applied_amount`);
-the rest is `refundable_amount`. None takes back more than the invoice has, in all and at each tax rate; the last one
-takes back exactly what is left. The work of a line can be billed again when the whole quantity of that line is
-credited, and all work of the invoice when all of that is.
+A credit note credits a gross amount, lines, or all that is left. It lowers the balance first (`applied_amount`); the
+rest is `refundable_amount`. Credits never exceed the invoice, in total and at each tax rate. The work of a line can be
+billed again when its whole quantity is credited, and all work of the invoice when the whole invoice is.
 """
 
 from decimal import Decimal
@@ -50,7 +49,7 @@ PATTERN = select(accounts.c.credit_note_number_pattern).where(accounts.c.id == A
 def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
     """Return a credit note with the fields of its invoice, its totals and its number.
 
-    Raises `locked` for an invoice that is a draft or void.
+    Raises all errors of the body, and `locked` for an invoice that is a draft or void.
     """
     if invoice.status not in ISSUED_INVOICES:
         is_draft = invoice.status == "draft"
@@ -64,6 +63,7 @@ def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
         tx.error("issue_date", f"Must not be before the invoice's, which is {issued}.")
     crediting.compute_totals(tx, note, invoice)
     note.applied_amount, note.refundable_amount = Decimal(0), note.total  # until recompute_balance applies it
+    tx.raise_errors()
     note.number = next_number(tx, credit_notes, tx.value(PATTERN), note.issue_date)
     return note
 
@@ -81,18 +81,20 @@ made = Resource(
 
 @made.post()
 def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditNote:
-    """Credit an issued invoice: an amount with its tax, lines, or, when neither is sent, all that is left."""
+    """Credit an issued invoice: a gross amount, lines, or, without both, all that is left."""
     invoice = load_invoice(tx, invoice_id)
     note = build_credit_note(tx, body, invoice)
+    shares = crediting.compute_shares(tx, note, invoice)
+    freed = crediting.freed_lines(invoice, note)
     with changing_balance(tx, invoice_id):
         note_id = tx.insert(credit_notes, note)
         balance.recompute_balance(tx, invoice_id, by_payment=False)
-    for project_id, units in crediting.compute_shares(tx, note, invoice).items():
+    for project_id, units in shares.items():
         share = {"credit_note_id": note_id, "project_id": project_id, "currency": note.currency, "amount": units}
         tx.insert_counted(credit_note_shares, share)
     for source in (CREDIT_NOTES, CREDIT_NOTE_SHARES):
         added(tx, source, note_id)
-    allocations.release(tx, crediting.freed_lines(invoice, note))
+    allocations.release(tx, freed)
     return tx.get(credit_notes, note_id, CreditNote)
 
 

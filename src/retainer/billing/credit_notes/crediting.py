@@ -5,6 +5,7 @@ No credit exceeds what is left at a tax rate. The last credit leaves exactly 0 a
 
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import NamedTuple
 
 from sqlalchemy import bindparam, func, select
 
@@ -17,6 +18,15 @@ from retainer.store.tx import Tx
 from retainer.values import money
 from retainer.values.exact import amount_of, decimal_text, minor_units
 from retainer.values.money import Share
+from retainer.values.reading import complete
+
+
+class ProjectShare(NamedTuple):
+    """The part of an invoice that is credited to a project, in minor units."""
+
+    project_id: int | None
+    amount: int
+
 
 OWNER = select(invoice_lines.c.invoice_id).where(invoice_lines.c.id == bindparam("id"))
 CREDITED = (
@@ -54,16 +64,14 @@ def compute_totals(tx: Tx, note: CreditNote, invoice: Invoice) -> None:
     if note.amount is not None and note.lines:
         tx.error("amount", "Send either an amount or lines.")
     elif note.amount is None and not note.lines and not invoice.credit_notes:
-        note.lines = [
-            CreditNoteLine(line.description, line.unit_price, line.id, *[None] * 4)
-            for line in invoice.lines
-            if line.quantity
-        ]
+        whole_lines = (line for line in invoice.lines if line.quantity)
+        note.lines = [complete(CreditNoteLine, {"invoice_line_id": line.id}, {}, {}) for line in whole_lines]
     if note.lines:
-        documents.set_totals(note, credit_by_lines(tx, note, invoice, remaining))
+        credited = credit_by_lines(tx, note, invoice, remaining)
     else:
         gross = whole if note.amount is None else to_minor_units(tx, note.amount, invoice.currency)
-        documents.set_totals(note, credit_by_amount(tx, note, gross, list(remaining.values()), invoice))
+        credited = credit_by_amount(tx, note, gross, list(remaining.values()), invoice)
+    documents.set_totals(note, credited)
     if not tx.errors:
         validate_bounds(tx, note, remaining, amount_of(whole, invoice.currency))
 
@@ -218,8 +226,8 @@ def compute_shares(tx: Tx, note: CreditNote, invoice: Invoice) -> dict[int | Non
     Lines that credit a line of the invoice count for its project; the rest is spread over what is left of all projects.
     """
     rest = amounts_by_project(invoice)
-    for project_id, credited in tx.all(CREDITED, invoice=invoice.id):
-        rest[project_id] = rest.get(project_id, 0) - credited
+    for share in map(ProjectShare._make, tx.all(CREDITED, invoice=invoice.id)):
+        rest[share.project_id] = rest.get(share.project_id, 0) - share.amount
     net = minor_units(note.subtotal, note.currency)
     if net == sum(rest.values()):
         return rest

@@ -1,12 +1,15 @@
 """Invoices: what clients owe, from the draft to the last payment.
 
-A draft can be changed freely. With the status `sent` it is issued: it gets its number, its days and a snapshot of its
-client, and only notes, due_date, purchase_order, contact_id and external_id can change from then on. What is wrong is
-credited (`POST /invoices/{invoice_id}/credit-notes`); while nothing is paid or credited it can be void. Lines bill
-time, expenses and milestones by their ids, `unbilled_work` everything that matches, but for hours that a fixed fee or
-retainer covers, and hours without a rate: `meta.left_out` says how many. Whatever is on an invoice is locked there
-until its line or draft is deleted, the invoice is void, or credited as a whole. `record_payment` records a payment; the
-same one sent again, by its reference, adds nothing. `status: "paid"` pays all that is due, today.
+A draft can change freely. The status `sent` issues it: it gets its number, its dates and a snapshot of the client;
+afterwards only notes, due_date, purchase_order, contact_id and external_id can change. Correct an issued invoice with
+a credit note (`POST /invoices/{invoice_id}/credit-notes`); without payments and credits, it can become void.
+
+Lines bill time, expenses and milestones by id. `unbilled_work` bills everything that matches, except time that a fixed
+fee or retainer covers and time without a rate, which `meta.left_out` counts. Work on an invoice is locked until its
+line or the draft is deleted, or the invoice is void or credited in full.
+
+`record_payment` records a payment; a retry with the same reference records nothing new. `status: "paid"` records a
+payment of the balance, today.
 """
 
 from decimal import Decimal
@@ -44,7 +47,7 @@ StatusOption = Annotated[
 
 LOCKED_FIELDS = ("client_id", "project_id", "issue_date", "subject", "terms", "currency", "lines")
 """The fields that only a draft can change."""
-CREDIT = "What is wrong with an issued invoice is credited: POST /invoices/{invoice_id}/credit-notes."
+CREDIT = "Correct an issued invoice with a credit note: POST /invoices/{invoice_id}/credit-notes."
 
 
 def has_payment(table: Table, _: object) -> ColumnElement[bool]:
@@ -154,7 +157,7 @@ def list_invoices(tx: Tx, filters: InvoiceFilter, page: Page) -> Paged[Invoice]:
 
 @api.post()
 def create_invoice(tx: Tx, body: New[Invoice]) -> WithMeta[Invoice, InvoiceMeta]:
-    """Create an invoice with its lines, from a quote or from unbilled work; with the status sent it is issued."""
+    """Create an invoice from lines, a quote or unbilled work; the status `sent` issues it."""
     invoice, meta = build_invoice(tx, body)
     invoice.id = tx.insert(invoices, invoice)
     allocations.save_invoice_lines(tx, invoice.id, [], invoice.lines)
@@ -175,7 +178,7 @@ def get_invoice(tx: Tx, invoice_id: Id) -> Invoice:
 @api.put("/{invoice_id}")
 @api.patch("/{invoice_id}")
 def update_invoice(tx: Tx, invoice_id: Id, patch: Patch[Invoice]) -> WithMeta[Invoice, InvoiceMeta]:
-    """Change an invoice or its status, or record a payment; `lines` takes the place of the whole set of a draft."""
+    """Change an invoice or its status, or record a payment; in a draft, `lines` replaces all lines."""
     before = load_invoice(tx, invoice_id)
     return change_invoice(tx, patch.apply_to(before), before)
 
@@ -195,7 +198,7 @@ def change_invoice(tx: Tx, invoice: Invoice, before: Invoice) -> WithMeta[Invoic
 
 @api.delete("/{invoice_id}")
 def delete_invoice(tx: Tx, invoice_id: Id) -> None:
-    """Delete a draft; the work on it can be billed again."""
+    """Delete a draft; its work can be billed again."""
     before = etag.check_unchanged(tx, invoices, load_invoice(tx, invoice_id))
     if before.status != "draft":
         message = f"This invoice is {before.status} and stays. {CREDIT}"

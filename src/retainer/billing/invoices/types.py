@@ -1,4 +1,4 @@
-"""Invoice types: what an invoice and its lines hold, to whom it was issued, and which unbilled work it asks for."""
+"""Invoice types: invoices, their lines and payments, the client snapshot, and the request for unbilled work."""
 
 from decimal import Decimal
 from typing import Annotated, Literal
@@ -40,36 +40,34 @@ from retainer.values.records import (
 
 MAX_DESCRIPTION = 2000
 MAX_ITEMS = 1000
-"""How many time entries or expenses a line can bill."""
+"""Maximum number of time entries or expenses on a line."""
 MAX_WORK = 10_000
-"""How many of them, and milestones, an invoice can bill: every step of its life takes all of them at once."""
+"""Maximum number of time entries, expenses and milestones on an invoice; each step processes all of them."""
 
 PAID = Stated("It follows from the payments. Record one with record_payment, and leave this out.")
 CREDITED = Stated("It follows from the credit notes. POST one to /invoices/{invoice}/credit-notes, and leave this out.")
 Status = Annotated[
     Literal["draft", "sent", "partially_paid", "paid", "void", "written_off"],
     Meta(title="InvoiceStatus"),
-    "`sent` issues a draft; payments and credits lead to `partially_paid` and `paid`; `void` counts no more. "
-    "`written_off` stays until a payment comes, even when credit notes leave nothing due: they correct the amount.",
+    "`sent` issues a draft. Payments and credits lead to `partially_paid` and `paid`. A `void` invoice does not count. "
+    "`written_off` stays until a payment, even if credit notes leave nothing due.",
 ]
 LineKind = Annotated[
     Literal["item", "time", "expense", "milestone"],
     Meta(title="InvoiceLineKind"),
-    "What is billed: work of one kind, or an `item` with its own price.",
+    "The kind of work that is billed, or an `item` with its own price.",
 ]
 Ids = Annotated[list[Id], Meta(max_length=MAX_ITEMS)]
 
 
 class InvoiceLine(Record):
-    """One thing that an invoice bills; one with work has its quantity and price from there."""
+    """A line of an invoice. If it bills work, quantity and price follow from the work."""
 
-    description: Annotated[Text2000, "Required, unless work is billed: then the work's own words when left out."] = (
+    description: Annotated[Text2000, "Required, unless the line bills work; the default is the work's description."] = (
         SERVER_DEFAULT
     )
-    unit_price: Annotated[
-        UnitPrice, "For one, before discount and tax; required, unless work is billed: then it follows."
-    ] = SERVER_DEFAULT
-    invoice_id: Annotated[Id, "The invoice that it belongs to."] = READ_ONLY
+    unit_price: Annotated[UnitPrice, "Before discount and tax. Required, unless the line bills work."] = SERVER_DEFAULT
+    invoice_id: Annotated[Id, "The invoice that has the line."] = READ_ONLY
     kind: LineKind = READ_ONLY
     quantity: document_types.LineQuantity = SERVER_DEFAULT
     unit: document_types.LineUnit = None
@@ -79,7 +77,7 @@ class InvoiceLine(Record):
     time_entry_ids: Annotated[
         Ids,
         allocation_types.billed_work("time_entry_id", split_ids),
-        "Unbilled time of the client to bill; quantity and price follow from it.",
+        "Unbilled time entries of the client to bill; quantity and price follow from them.",
     ] = []
     expense_ids: Annotated[
         Ids,
@@ -94,82 +92,82 @@ class InvoiceLine(Record):
     amount: Annotated[
         SignedMoney,
         document_types.FOLLOWS_FROM_LINE,
-        "`quantity` x `unit_price` less discount; of work, the sum of its amounts.",
+        "`quantity` x `unit_price` less discount, or the sum of the work's amounts.",
     ] = READ_ONLY
     currency: document_types.LineCurrency = READ_ONLY
     position: document_types.LinePosition = SERVER_DEFAULT
 
 
 class ClientSnapshot(msgspec.Struct):
-    """Whom an invoice was issued to, as the client was then."""
+    """The client as it was when the invoice was issued."""
 
-    name: Annotated[Text191, "What the client was called then."]
-    address_line1: Annotated[Text191 | None, "First line of the postal address then."]
-    address_line2: Annotated[Text191 | None, "Second line of the postal address then."]
-    city: Annotated[Text191 | None, "Town of the postal address then."]
-    region: Annotated[Text191 | None, "State, province or county of the postal address then."]
-    postal_code: Annotated[Text191 | None, "Part of the postal address then."]
-    country: Annotated[Country | None, "Country of the postal address then."]
-    vat_number: Annotated[Text50 | None, "The client's then; null: none was known."]
+    name: Annotated[Text191, "Name of the client."]
+    address_line1: Annotated[Text191 | None, "First line of the postal address."]
+    address_line2: Annotated[Text191 | None, "Second line of the postal address."]
+    city: Annotated[Text191 | None, "City of the postal address."]
+    region: Annotated[Text191 | None, "State, province or county of the postal address."]
+    postal_code: Annotated[Text191 | None, "Postal code of the postal address."]
+    country: Annotated[Country | None, "Country of the postal address."]
+    vat_number: Annotated[Text50 | None, "VAT number of the client; null if it had none."]
 
 
 class UnbilledTime(msgspec.Struct):
-    """Which time to bill, and how it is put together: one line for each entry, task, user or project."""
+    """Which time to bill, and how to group it into lines."""
 
     project_ids: Annotated[
         Ids | None,
-        "Only time on these projects; left out, all but that on fixed-fee and retainer projects, which the fee covers. "
-        "Time without a rate is never billed.",
+        "Only time on these projects. Omitted: all time, except on fixed-fee and retainer projects, which the fee "
+        "covers. Time without a rate is never billed.",
     ] = None
-    from_: Annotated[Day | None, "First day of the time, included; null: no limit."] = msgspec.field(
+    from_: Annotated[Day | None, "First day of the time, inclusive; null: no limit."] = msgspec.field(
         name="from", default=None
     )
-    to: Annotated[Day | None, "Last day of the time, included; null: no limit."] = None
+    to: Annotated[Day | None, "Last day of the time, inclusive; null: no limit."] = None
     group_by: Annotated[
         Literal["entry", "task", "user", "project"],
         Meta(title="UnbilledTimeGrouping"),
-        "What there is one line for; no line mixes projects.",
+        "One line for each; no line mixes projects.",
     ] = "project"
 
 
 class UnbilledExpenses(msgspec.Struct):
-    """Which expenses to bill, and how they are put together: one line for each expense, category or project."""
+    """Which expenses to bill, and how to group them into lines."""
 
     project_ids: Annotated[Ids | None, "Only expenses for these projects; null: all."] = None
-    from_: Annotated[Day | None, "First day of the expenses, included; null: no limit."] = msgspec.field(
+    from_: Annotated[Day | None, "First day of the expenses, inclusive; null: no limit."] = msgspec.field(
         name="from", default=None
     )
-    to: Annotated[Day | None, "Last day of the expenses, included; null: no limit."] = None
+    to: Annotated[Day | None, "Last day of the expenses, inclusive; null: no limit."] = None
     group_by: Annotated[
         Literal["entry", "category", "project"],
         Meta(title="UnbilledExpensesGrouping"),
-        "What there is one line for; no line mixes projects.",
+        "One line for each; no line mixes projects.",
     ] = "project"
 
 
 class UnbilledWork(msgspec.Struct):
-    """Which work to bill: what is billable, not yet billed, of the invoice's client and in its currency."""
+    """Which unbilled work of the client, in the invoice's currency, to bill."""
 
     time: Annotated[UnbilledTime | None, "Which time to bill, `{}` for all; null: none."] = None
     expenses: Annotated[UnbilledExpenses | None, "Which expenses to bill, `{}` for all; null: none."] = None
 
 
 class LeftOut(msgspec.Struct):
-    """Time that matches `unbilled_work`, and is not billed for a reason."""
+    """Time that matches `unbilled_work` and is not billed."""
 
     reason: Annotated[
         Literal["covered", "unpriced"],
         Meta(title="LeftOutReason"),
         "`covered`: a fixed fee or retainer pays for it, and its project was not named; `unpriced`: it has no rate.",
     ]
-    count: Annotated[int, "How many time entries."]
-    minutes: Annotated[int, "What they come to together."]
+    count: Annotated[int, "Number of time entries."]
+    minutes: Annotated[int, "Sum of their minutes."]
 
 
 class InvoiceMeta(msgspec.Struct):
-    """What became of the work that was asked for."""
+    """What `unbilled_work` left out."""
 
-    left_out: Annotated[list[LeftOut], "One entry for each reason; empty when `unbilled_work` left nothing out."]
+    left_out: Annotated[list[LeftOut], "One entry for each reason; empty if nothing was left out."]
 
 
 PaymentMethod = Annotated[
@@ -194,35 +192,32 @@ class Payment(Record):
 
 
 class Invoice(Record):
-    """What a client owes."""
+    """An invoice to a client."""
 
     client_id: Annotated[
-        Id,
-        RequiredUnless("quote_id"),
-        "Required, unless `quote_id` gives it. Fixed once issued, and while work is attached.",
+        Id, RequiredUnless("quote_id"), "Required without `quote_id`. Fixed once issued, and while work is attached."
     ]
     project_id: Annotated[
-        Id | None,
-        "A project of the client; lines without one count for it. That which its quote became, when left out.",
+        Id | None, "A project of the client, for lines without one. Omitted: the project that the quote became."
     ] = None
     contact_id: document_types.IssuedTo = None
     quote_id: Annotated[
-        Id | None, AllowedOn("Create"), "Accepted quote whose lines are copied, each once. Only on creation."
+        Id | None, AllowedOn("Create"), "Accepted quote whose lines are copied. Each quote becomes one invoice."
     ] = None
     number: Annotated[
-        Text50 | None,
-        document_types.NUMBERED,
-        "Next of the gapless series when issued, like INV-2026-0001; null before.",
+        Text50 | None, document_types.NUMBERED, "Next of the gapless series when issued, like INV-2026-0001; else null."
     ] = READ_ONLY
     status: Status = "draft"
     is_overdue: Annotated[
-        bool, Derived(balance.overdue, bool), "True while something is due, and `due_date` has passed."
+        bool, Derived(balance.overdue, bool), "True while something is due and `due_date` has passed."
     ] = READ_ONLY
     days_overdue: Annotated[int, balance.DAYS_OVERDUE, "Days since `due_date`; 0 when not overdue."] = READ_ONLY
-    issue_date: Annotated[Day | None, "Today when issued without one, and fixed from then on."] = None
-    due_date: Annotated[Day | None, "`issue_date` plus the client's terms when issued without one; can move."] = None
-    purchase_order: Annotated[Text100 | None, "The client's order number; can still change once issued."] = None
-    subject: Annotated[Text255 | None, "What it is for, in one line; `q` searches it."] = None
+    issue_date: Annotated[Day | None, "Issuing sets it to today if it is null, and fixes it."] = None
+    due_date: Annotated[
+        Day | None, "Issuing sets it to `issue_date` plus the client's payment terms if it is null; it can change."
+    ] = None
+    purchase_order: Annotated[Text100 | None, "The client's order number; it can change after issuing."] = None
+    subject: Annotated[Text255 | None, "Subject in one line; `q` searches it."] = None
     notes: document_types.Notes = None
     terms: document_types.Terms = None
     currency: document_types.DocumentCurrency = SERVER_DEFAULT
@@ -233,21 +228,19 @@ class Invoice(Record):
     amount_paid: Annotated[Money, PAID, "Sum of its payments."] = READ_ONLY
     amount_credited: Annotated[Money, CREDITED, "Sum of the totals of its credit notes."] = READ_ONLY
     balance_due: Annotated[
-        SignedMoney, PAID, "What is still to be paid; kept when written off, as far as it is not credited; 0 when void."
+        SignedMoney, PAID, "The amount still to pay, even if it is written off; 0 for a void invoice."
     ] = READ_ONLY
     refund_due: Annotated[
-        Money, Derived(balance.refund_due, money=True), CREDITED, "What was paid and then credited: to be paid back."
+        Money, Derived(balance.refund_due, money=True), CREDITED, "The amount that was paid and then credited."
     ] = READ_ONLY
-    client_snapshot: Annotated[ClientSnapshot | None, "The client as it was when issued; null in a draft."] = READ_ONLY
+    client_snapshot: Annotated[ClientSnapshot | None, "The client when it was issued; null in a draft."] = READ_ONLY
     sent_at: Annotated[Instant | None, "When it was issued; null in a draft."] = READ_ONLY
-    paid_at: Annotated[Instant | None, "When nothing was left to pay; null until then."] = READ_ONLY
+    paid_at: Annotated[Instant | None, "When it became `paid`, else null."] = READ_ONLY
     voided_at: Annotated[Instant | None, "When it became `void`, else null."] = READ_ONLY
-    written_off_at: Annotated[Instant | None, "When it became `written_off`; null again when a payment comes."] = (
-        READ_ONLY
-    )
+    written_off_at: Annotated[Instant | None, "When it became `written_off`; null again after a payment."] = READ_ONLY
     external_id: ExternalId = None
     lines: Annotated[list[InvoiceLine], Lines, DetailOnly(), document_types.SET_OF_LINES] = WRITE_ONLY
-    payments: Annotated[list[Payment], DetailOnly(read_only=True), "Oldest first; made with `record_payment`."] = (
+    payments: Annotated[list[Payment], DetailOnly(read_only=True), "Oldest first; `record_payment` adds one."] = (
         WRITE_ONLY
     )
     credit_notes: Annotated[list[CreditNote], DetailOnly(read_only=True), "Oldest first, as in /credit-notes."] = (
@@ -255,8 +248,8 @@ class Invoice(Record):
     )
     unbilled_work: Annotated[
         UnbilledWork,
-        f"Adds lines to a draft for all unbilled work that matches; an invoice takes at most {MAX_WORK} entries and "
-        "expenses. `meta.left_out` says what was not billed, and why.",
+        f"Adds lines to a draft for all unbilled work that matches, up to {MAX_WORK} items on one invoice. "
+        "`meta.left_out` counts what was left out.",
     ] = WRITE_ONLY
     record_payment: Annotated[Payment | None, AllowedOn("Update"), "Records a payment on an issued invoice."] = (
         WRITE_ONLY

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import ColumnElement, FromClause, Select, Table, bindparam, case, func, literal, or_, select
 
 from retainer.billing import documents
-from retainer.billing.allocations import work_of
+from retainer.billing.allocations import KINDS, WorkKind, item_ids, work_of
 from retainer.billing.invoices.types import (
     MAX_DESCRIPTION,
     MAX_ITEMS,
@@ -26,7 +26,6 @@ from retainer.billing.invoices.types import (
 )
 from retainer.schema import expressions
 from retainer.schema.billing import expenses
-from retainer.schema.crm import clients
 from retainer.schema.identity import users
 from retainer.schema.work import projects, tasks, time_entries
 from retainer.store import constraints
@@ -35,15 +34,11 @@ from retainer.store.tx import Tx
 from retainer.values.exact import FIRST_DAY, LAST_DAY
 from retainer.values.reading import complete
 
-WorkName = Literal["time", "expenses"]
-TABLES: dict[WorkName, Table] = {"time": time_entries, "expenses": expenses}
-FIELDS: dict[WorkName, str] = {"time": "time_entry_ids", "expenses": "expense_ids"}
 Selection = UnbilledTime | UnbilledExpenses
-
 DESCRIPTIONS_WITHOUT = {
-    ("time", "task"): "Other work",
-    ("time", "project"): "Work without a project",
-    ("expenses", "project"): "Expenses without a project",
+    (time_entries, "task"): "Other work",
+    (time_entries, "project"): "Work without a project",
+    (expenses, "project"): "Expenses without a project",
 }
 """The descriptions of lines for work without a task or project."""
 GROUP_TABLES = {"task": (tasks, "task_id", "title"), "user": (users, "user_id", "name")}
@@ -67,17 +62,17 @@ class Match(NamedTuple):
     minutes: int
 
 
-def _state(name: WorkName, *, by_project: bool) -> ColumnElement[str]:
+def _state(table: Table, *, by_project: bool) -> ColumnElement[str]:
     """Return whether work can be billed, or why not."""
-    if name == "expenses":
+    if table is expenses:
         return case((expenses.c.billable, "billable"))  # always; but PostgreSQL groups by no constant
     covered = () if by_project else ((expressions.is_covered(projects), "covered"),)
     return case(*covered, (expressions.is_unpriced(time_entries), "unpriced"), else_="billable")
 
 
-def _matching(name: WorkName, *, by_project: bool) -> tuple[ColumnElement[bool], ...]:
+def _matching(table: Table, *, by_project: bool) -> tuple[ColumnElement[bool], ...]:
     """Return the conditions of requested work: on no other invoice, and not named by a line of the request."""
-    columns = TABLES[name].c
+    columns = table.c
     wanted = (is_listed(columns.project_id, listed("wanted", INTEGER).scalar_subquery()),) if by_project else ()
     return (
         columns.client_id == bindparam("client"),
@@ -91,20 +86,18 @@ def _matching(name: WorkName, *, by_project: bool) -> tuple[ColumnElement[bool],
 
 
 @cache
-def _select_matches(name: WorkName, *, by_project: bool) -> Select[Any]:
+def _select_matches(table: Table, *, by_project: bool) -> Select[Any]:
     """In the order of Match's fields."""
-    table = TABLES[name]
     minutes = func.sum(table.c.duration_minutes) if table is time_entries else literal(0)
-    state = _state(name, by_project=by_project).label("state")
+    state = _state(table, by_project=by_project).label("state")
     source = table.outerjoin(projects, projects.c.id == table.c.project_id)
     matches = select(state, func.count(), minutes).select_from(source)
-    return matches.where(*_matching(name, by_project=by_project)).group_by(state)
+    return matches.where(*_matching(table, by_project=by_project)).group_by(state)
 
 
 @cache
-def _select_items(name: WorkName, group_by: str, *, by_project: bool) -> Select[Any]:
+def _select_items(table: Table, group_by: str, *, by_project: bool) -> Select[Any]:
     """In the order of UnbilledItem's fields."""
-    table = TABLES[name]
     source: FromClause = table.outerjoin(projects, projects.c.id == table.c.project_id)
     key: ColumnElement[Any]
     label: ColumnElement[Any]
@@ -119,8 +112,8 @@ def _select_items(name: WorkName, group_by: str, *, by_project: bool) -> Select[
     else:
         key, label = table.c.id, table.c.description
     items = select(table.c.id, table.c.project_id, projects.c.name, key, label).select_from(source)
-    is_billable = _state(name, by_project=by_project) == "billable"
-    return items.where(*_matching(name, by_project=by_project), is_billable).order_by(table.c.date, table.c.id)
+    is_billable = _state(table, by_project=by_project) == "billable"
+    return items.where(*_matching(table, by_project=by_project), is_billable).order_by(table.c.date, table.c.id)
 
 
 def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tuple[list[InvoiceLine], list[LeftOut]]:
@@ -128,15 +121,15 @@ def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tup
 
     Notes `nothing_to_bill` if there is none, and an error if one invoice cannot take it all.
     """
-    requested: dict[WorkName, Selection | None] = {"time": request.time, "expenses": request.expenses}
-    selections = {name: selection for name, selection in requested.items() if selection is not None}
+    requested = ((KINDS["time"], "time", request.time), (KINDS["expense"], "expenses", request.expenses))
+    selections = [(kind, name, selection) for kind, name, selection in requested if selection is not None]
     if not selections:
         tx.error("unbilled_work", 'Say what to bill: {"time": {}}, {"expenses": {}}, or both.')
     matches: list[Match] = []
-    for name, selection in selections.items():
+    for kind, name, selection in selections:
         validate_selection(tx, f"unbilled_work.{name}", selection, invoice.client_id)
-        statement = _select_matches(name, by_project=selection.project_ids is not None)
-        matches += map(Match._make, tx.all(statement, **_parameters(name, selection, invoice)))
+        statement = _select_matches(kind.table, by_project=selection.project_ids is not None)
+        matches += map(Match._make, tx.all(statement, **_parameters(kind, selection, invoice)))
     matches.sort()
     left_out = [LeftOut(match.state, match.size, match.minutes) for match in matches if match.state != "billable"]
     found = sum(match.size for match in matches if match.state == "billable")
@@ -144,12 +137,12 @@ def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tup
     if found + named > MAX_WORK:
         tx.error("unbilled_work", _too_much(found, named))
         return [], left_out
-    if not found and selections and not tx.errors and tx.one(constraints.exists(clients), id=invoice.client_id):
+    if not found and not tx.errors:
         tx.error("unbilled_work", _nothing(invoice, left_out), "nothing_to_bill")
     lines = []
-    for name, selection in selections.items() if found else ():
-        for description, ids in group_items(tx, name, selection, invoice):
-            fields: dict[str, Any] = {"description": description, FIELDS[name]: ids}
+    for kind, _, selection in selections if found else ():
+        for description, ids in group_items(tx, kind, selection, invoice):
+            fields: dict[str, Any] = {"description": description, kind.field: ids}
             lines.append(complete(InvoiceLine, fields, fields, {}))
     return lines, left_out
 
@@ -177,7 +170,7 @@ def _nothing(invoice: Invoice, left_out: list[LeftOut]) -> str:
     return f"{message} Left out: {', '.join(parts)}." if parts else message
 
 
-def _parameters(name: WorkName, selection: Selection, invoice: Invoice) -> dict[str, object]:
+def _parameters(kind: WorkKind, selection: Selection, invoice: Invoice) -> dict[str, object]:
     """Return the parameters of the statements for a selection."""
     wanted = {} if selection.project_ids is None else {"wanted": json.dumps(selection.project_ids)}
     return wanted | {
@@ -186,7 +179,7 @@ def _parameters(name: WorkName, selection: Selection, invoice: Invoice) -> dict[
         "invoice": invoice.id or 0,
         "first": selection.from_ or FIRST_DAY,
         "last": selection.to or LAST_DAY,
-        "named": json.dumps([item_id for line in invoice.lines for item_id in getattr(line, FIELDS[name])]),
+        "named": json.dumps([item_id for line in invoice.lines for item_id in item_ids(line, kind)]),
     }
 
 
@@ -204,7 +197,7 @@ def validate_selection(tx: Tx, path: str, selection: Selection, client_id: int |
 
 
 def group_items(
-    tx: Tx, name: WorkName, selection: Selection, invoice: Invoice
+    tx: Tx, kind: WorkKind, selection: Selection, invoice: Invoice
 ) -> Iterator[tuple[str | None, list[int]]]:
     """Yield the description of each line and the ids that it bills, by day, at most MAX_ITEMS.
 
@@ -212,9 +205,9 @@ def group_items(
     """
     groups: dict[tuple[int | str | None, int | None], tuple[str | None, str | None, list[int]]] = {}
     projects_of_key: dict[int | str | None, set[int | None]] = {}
-    statement = _select_items(name, selection.group_by, by_project=selection.project_ids is not None)
-    for item in map(UnbilledItem._make, tx.all(statement, **_parameters(name, selection, invoice))):
-        text = item.label or DESCRIPTIONS_WITHOUT.get((name, selection.group_by))
+    statement = _select_items(kind.table, selection.group_by, by_project=selection.project_ids is not None)
+    for item in map(UnbilledItem._make, tx.all(statement, **_parameters(kind, selection, invoice))):
+        text = item.label or DESCRIPTIONS_WITHOUT.get((kind.table, selection.group_by))
         projects_of_key.setdefault(item.key, set()).add(item.project_id)
         groups.setdefault((item.key, item.project_id), (text, item.project_name, []))[-1].append(item.id)
     for (key, _), (text, project_name, ids) in groups.items():

@@ -1,8 +1,7 @@
-"""Quotes: what work would cost, before it is agreed.
+"""Quotes: offers to clients.
 
-A quote that was sent and whose `valid_until` has passed reads `expired`. An accepted one becomes a project
-(`POST /projects` with `quote_id`), an invoice (`POST /invoices` with `quote_id`), or both, each once; from then on it
-is frozen.
+A sent quote reads `expired` after its `valid_until`. An accepted quote becomes a project (`POST /projects` with
+`quote_id`), an invoice (`POST /invoices` with `quote_id`), or both, each once; from then on it is locked.
 """
 
 from typing import Annotated
@@ -54,7 +53,7 @@ class QuoteFilter(Filter):
     status: Annotated[
         OneOf[Status] | None,
         Where(lambda table, values: types.effective_status(table).in_(values)),
-        "Records whose `status` is one of these, as it is answered.",
+        "Records whose `status` is one of these; `expired` follows from the day.",
     ] = None
     issue_date_from: Annotated[Day | None, since("issue_date")] = None
     issue_date_to: Annotated[Day | None, until("issue_date")] = None
@@ -133,7 +132,7 @@ def list_quotes(tx: Tx, filters: QuoteFilter, page: Page) -> Paged[Quote]:
 
 @api.post()
 def create_quote(tx: Tx, body: New[Quote]) -> Quote:
-    """Create a quote with its lines; number, dates and currency are filled in when they are left out."""
+    """Create a quote with its lines; number, dates and currency have defaults."""
     quote = build_quote(tx, body)
     quote_id = tx.insert(quotes, quote)
     documents.save_lines(tx, quote_lines, [], quote.lines, quote_id=quote_id)
@@ -150,7 +149,7 @@ def get_quote(tx: Tx, quote_id: Id) -> Quote:
 @api.put("/{quote_id}")
 @api.patch("/{quote_id}")
 def update_quote(tx: Tx, quote_id: Id, patch: Patch[Quote]) -> Quote:
-    """Change a quote or its status; `lines` takes the place of the whole set, while it is a draft."""
+    """Change a quote or its status; in a draft, `lines` replaces all lines."""
     before = load_quote(tx, quote_id)
     after = build_quote(tx, patch.apply_to(before), before)
     tx.update(quotes, after)
@@ -160,7 +159,7 @@ def update_quote(tx: Tx, quote_id: Id, patch: Patch[Quote]) -> Quote:
 
 @api.delete("/{quote_id}")
 def delete_quote(tx: Tx, quote_id: Id) -> None:
-    """Delete a quote with its lines; one that was accepted stays."""
+    """Delete a quote with its lines, unless it was accepted."""
     before = etag.check_unchanged(tx, quotes, load_quote(tx, quote_id))
     if before.status == "accepted":
         became = "has become a project or an invoice" if is_in_use(before) else "was accepted"

@@ -1,4 +1,4 @@
-"""Quote types: what a quote and its lines hold, and what follows from the day and from what the quote became."""
+"""Quote types: quotes and their lines, with the status that depends on the day, and the records they became."""
 
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -23,7 +23,7 @@ Status = Annotated[
 
 
 def effective_status(table: Table) -> ColumnElement[Any]:
-    """Return the status of a quote; one that was sent expires by itself."""
+    """Return the status of a quote: a sent one expires after its last valid day."""
     return case((and_(table.c.status == "sent", table.c.valid_until < TODAY), "expired"), else_=table.c.status)
 
 
@@ -47,11 +47,11 @@ def is_converted(table: Table) -> ColumnElement[bool]:
 
 
 class QuoteLine(Record):
-    """One thing that a quote offers."""
+    """Work or goods that a quote offers, with a price."""
 
     description: Annotated[Text2000, "What is offered."]
-    unit_price: Annotated[UnitPrice, "For one, before discount and tax, in the currency of the quote."]
-    quote_id: Annotated[Id, "The quote that it belongs to."] = READ_ONLY
+    unit_price: Annotated[UnitPrice, "Before discount and tax, in the currency of the quote."]
+    quote_id: Annotated[Id, "The quote that has the line."] = READ_ONLY
     quantity: document_types.LineQuantity = Decimal(1)
     unit: document_types.LineUnit = None
     discount_percent: document_types.LineDiscount = Decimal(0)
@@ -63,27 +63,21 @@ class QuoteLine(Record):
 
 
 class Quote(Record):
-    """What work would cost."""
+    """An offer to a client."""
 
-    client_id: Annotated[Id, "A prospect or an active client; archived ones take no quotes."]
+    client_id: Annotated[Id, "A prospect or an active client, not an archived one."]
     contact_id: document_types.IssuedTo = None
-    project_id: Annotated[
-        Id | None, "A project of the client that it is about; `converted_project_id` is what it became."
-    ] = None
-    number: Annotated[
-        Text50, document_types.NUMBERED, "The next of the account's series, like Q-2026-0001; given on creation."
-    ] = READ_ONLY
-    title: Annotated[
-        Text255 | None, "What it is about; becomes the name of the project or the subject of the invoice."
-    ] = None
+    project_id: Annotated[Id | None, "The client's project that it is about; see `converted_project_id`."] = None
+    number: Annotated[Text50, document_types.NUMBERED, "Next of the account's series, like Q-2026-0001."] = READ_ONLY
+    title: Annotated[Text255 | None, "Becomes the name of the project or the subject of the invoice."] = None
     status: Annotated[Status, Derived(effective_status)] = "draft"
-    issue_date: Annotated[Day, "Today when left out; only a draft can change it."] = SERVER_DEFAULT
-    valid_until: Annotated[Day, "Last day to accept it; 30 days after `issue_date` when left out."] = SERVER_DEFAULT
+    issue_date: Annotated[Day, "Omitted: today. Only a draft can change it."] = SERVER_DEFAULT
+    valid_until: Annotated[Day, "Last day to accept it. Omitted: 30 days after `issue_date`."] = SERVER_DEFAULT
     currency: document_types.DocumentCurrency = SERVER_DEFAULT
     notes: document_types.Notes = None
     terms: document_types.Terms = None
-    decline_reason: Annotated[Text1000 | None, "Why the client said no, in your own words."] = None
-    accepted_by: Annotated[Text191 | None, "Who agreed at the client, in your own words."] = None
+    decline_reason: Annotated[Text1000 | None, "Why the client declined."] = None
+    accepted_by: Annotated[Text191 | None, "Name of the person who accepted it."] = None
     subtotal: document_types.Subtotal = READ_ONLY
     tax_total: document_types.TaxTotal = READ_ONLY
     total: document_types.Total = READ_ONLY
