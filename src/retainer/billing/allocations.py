@@ -8,19 +8,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    ColumnElement,
-    Insert,
-    Select,
-    Table,
-    Update,
-    bindparam,
-    delete,
-    insert,
-    literal,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Insert, Select, Table, Update, bindparam, delete, insert, literal, select, update
 
 from retainer.billing import documents
 from retainer.billing.invoices.types import InvoiceLine, LineKind
