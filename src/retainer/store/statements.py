@@ -12,7 +12,7 @@ from sqlalchemy import Alias, BindParameter, Dialect, FromClause, Join, Table, a
 from sqlalchemy.sql import visitors
 from sqlalchemy.sql.elements import ClauseElement
 
-from retainer.store.tables import ACCOUNT, FROM_TRANSACTION, RESERVED
+from retainer.store.tables import ACCOUNT, FROM_TRANSACTION, RESERVED, TODAY
 
 CACHE_SIZE = 1024
 """Compiled statements that are cached for each dialect: about 400 are constants of the program, the rest are lists.
@@ -66,8 +66,8 @@ class Statements:
         values = {name: compiled.binds[name].value for name in names if not compiled.binds[name].required}
         constants = {name: value for name, value in values.items() if value is not FROM_TRANSACTION}
         supplied = [name for name in values if name not in constants]
-        if not scope and ACCOUNT.key in supplied:
-            raise TypeError("A statement over all accounts cannot use ACCOUNT: no account is known.")
+        if not scope and {ACCOUNT.key, TODAY.key}.intersection(supplied):
+            raise TypeError("A statement over all accounts cannot use ACCOUNT or TODAY: no account is known.")
         return Compiled(compiled.string.replace("$", self.marker), names, constants, supplied)
 
 

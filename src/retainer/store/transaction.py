@@ -26,7 +26,6 @@ class Transaction:
         self, engine: Engine, statements: Statements, account_id: int | None, *, write: bool, seconds: float
     ) -> None:
         self.engine = engine
-        self.statements = statements
         self.account_id = account_id
         self.writes = write
         self.connection: DriverConnection = None

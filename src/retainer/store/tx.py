@@ -101,7 +101,7 @@ class Tx(BodyErrors, Transaction):
     def get(self, table: Table, record_id: int, model: type[R], **within: int) -> R:
         """Return the record of the path, if it belongs to the parent in `within`. Raises `not_found`."""
         record = self.find(table, record_id, model)
-        if record is None or (within and any(getattr(record, name) != parent for name, parent in within.items())):
+        if record is None or any(getattr(record, name) != parent for name, parent in within.items()):
             raise not_found(singular(table))
         return record
 
@@ -205,15 +205,17 @@ class Tx(BodyErrors, Transaction):
         may be repeated can raise TransientConflict.
         """
         if self.errors:
-            self.check(table, type(record), msgspec.structs.asdict(record), exclude_id)
-            self.raise_errors()
+            self._raise_all(table, record, exclude_id)
         try:
             with self.engine.savepoint(self.connection, may_repeat=self.may_repeat):
                 return write()
         except self.engine.conflict:
-            self.check(table, type(record), msgspec.structs.asdict(record), exclude_id)
-            self.raise_errors()
+            self._raise_all(table, record, exclude_id)
             raise  # a constraint that no check explains
+
+    def _raise_all(self, table: Table, record: Record, exclude_id: int | None) -> None:
+        self.check(table, type(record), msgspec.structs.asdict(record), exclude_id)
+        self.raise_errors()
 
     def _values(self, table: Table, record: Record) -> Columns:
         """Return the record's fields as columns."""
@@ -256,8 +258,8 @@ class Store:
 
     def unscoped_one(self, statement: Statement, **values: object) -> Row | None:
         """Return one row of a single statement over all accounts, such as the key of a request."""
-        prepared = self.statements.of_all(statement)
-        return self.engine.one(prepared.text, [values[name] for name in prepared.names])
+        compiled = self.statements.of_all(statement)
+        return self.engine.one(compiled.text, [values[name] for name in compiled.names])
 
 
 COUNTED: list[Any] = [ACCOUNT, bindparam("counted", type_=TEXT), bindparam("change", type_=INTEGER)]
